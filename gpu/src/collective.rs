@@ -124,8 +124,6 @@ pub struct Collective {
     /// ... and where what it gets goes. They may be the same.
     pub output: DevicePtr,
     pub reduce: Reduce,
-    /// Copies what it gets to there.
-    pub copy: fn(to: &mut [u8], from: &[u8]),
 }
 
 impl Collective {

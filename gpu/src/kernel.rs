@@ -260,6 +260,20 @@ impl KernelDef {
         format!("{}.cu", below_ops.trim_end_matches("::kernels").replace("::", "/"))
     }
 
+    /// Whether an element of the one output depends on nothing but the same element of the inputs, not even on where it is.
+    /// The output is not read, unless it is an input as well.
+    pub fn is_elementwise(&self) -> bool {
+        let is_output = |parameter: &&Parameter| matches!(parameter, Parameter::Out(_));
+        self.geometry == Geometry::Elements
+            && self.parameters.iter().all(|parameter| parameter.dtype().is_some())
+            && self.parameters.iter().filter(is_output).count() == 1
+    }
+
+    /// Whether it is the kernel that moves elements and does nothing else.
+    pub fn is_copy(&self) -> bool {
+        self.name == "copy"
+    }
+
     /// What it takes, in words: `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`.
     pub fn signature(&self) -> Vec<String> {
         let words = |parameter: &Parameter| match parameter {

@@ -10,6 +10,7 @@
 //! Where there are no threads, ranks run one after the other, a phase of their program at a time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
@@ -45,6 +46,7 @@ struct State {
     meetings: BTreeMap<Key, Meeting>,
     /// How often somebody came to a collective.
     arrivals: u64,
+    results: Results,
 }
 
 struct Rank {
@@ -86,6 +88,32 @@ struct Meeting {
     outcome: Option<Result<Outcome, MeetingError>>,
     /// How many ranks have what they get.
     taken: usize,
+}
+
+/// Sums that may still be read: memory of a device can hold one without a copy of its own. When nobody reads one any more, its
+/// memory serves the next. The system would have to make that anew, which takes longer than to fill it.
+#[derive(Default)]
+struct Results(Vec<Arc<Vec<u8>>>);
+
+impl Results {
+    fn keep(&mut self, result: Vec<u8>) -> Arc<Vec<u8>> {
+        let result = Arc::new(result);
+        self.0.push(result.clone());
+        result
+    }
+
+    /// A copy, in the memory of a result of that size that nobody reads if there is one. If not, others are kept no longer than
+    /// somebody reads them.
+    fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
+        let is_read = |result: &Arc<Vec<u8>>| Arc::strong_count(result) > 1;
+        let found = self.0.iter().position(|result| !is_read(result) && result.len() == input.len());
+        let Some(mut copy) = found.and_then(|found| Arc::into_inner(self.0.swap_remove(found))) else {
+            self.0.retain(is_read);
+            return input.to_vec();
+        };
+        copy.copy_from_slice(input);
+        copy
+    }
 }
 
 /// A rank has come to a collective.
@@ -140,7 +168,8 @@ impl World {
         let rank =
             |_| Rank { doing: Doing::Ready, verdict: None, may_go_on: false, drain: None, trouble: None };
         let ranks = (0..size).map(rank).collect();
-        let state = State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0 };
+        let state =
+            State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0, results: Results::default() };
         Arc::new(World {
             size,
             threads,
@@ -410,10 +439,11 @@ impl World {
     pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival, input: &[u8]) {
         let mut state = self.state();
         state.arrivals += 1;
-        let Some(meeting) = state.meetings.get_mut(&key) else { return };
+        let State { meetings, results, .. } = &mut *state;
+        let Some(meeting) = meetings.get_mut(&key) else { return };
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
-        meeting.bring(place, arrival, input);
-        meeting.conclude(key);
+        meeting.bring(place, arrival, input, results);
+        meeting.conclude(key, results);
     }
 
     /// What came of a collective, if all have come or something is wrong.
@@ -421,14 +451,14 @@ impl World {
         self.state().meetings.get(&key)?.outcome.clone()
     }
 
-    /// A rank has the outcome, and when all have, it is forgotten. The bytes that it gets.
-    pub fn take(&self, rank: usize, key: Key, into: impl FnOnce(&[u8])) {
+    /// A rank has the outcome, and when all have, it is forgotten. It is shown what all ranks get, and which part of that is its own.
+    pub fn take(&self, rank: usize, key: Key, show: impl FnOnce(&Arc<Vec<u8>>, Range<usize>)) {
         let mut state = self.state();
         let Some(meeting) = state.meetings.get_mut(&key) else { return };
         let place = meeting.members.iter().position(|member| *member == rank).unwrap_or(0);
         if let (Some(Ok(outcome)), Some((fingerprint, ..))) = (&meeting.outcome, &meeting.calls[place]) {
             let of = meeting.members.len();
-            into(&outcome.data[gets(fingerprint.kind, place, of, outcome.data.len())]);
+            show(&outcome.data, gets(fingerprint.kind, place, of, outcome.data.len()));
         }
         meeting.taken += 1;
         if meeting.taken == meeting.members.len() {
@@ -439,29 +469,31 @@ impl World {
 
 impl Meeting {
     /// Whoever comes in its turn need not be copied: what it brings is added to what those before it have brought.
-    fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8]) {
+    fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8], results: &mut Results) {
         let (is_next, reduce) = (place == self.reduced.1, arrival.reduce);
         let call = self.calls[place].as_ref().filter(|_| is_next);
         let pairs = call.and_then(|(fingerprint, ..)| Some((in_pairs(fingerprint)?, fingerprint.dtype)));
         if pairs.is_none() {
-            arrival.input = input.to_vec();
+            arrival.input = results.copy_of(input);
         }
         self.arrivals[place] = Some(arrival);
         let Some((op, dtype)) = pairs else { return };
         let (reduced, count) = &mut self.reduced;
         match place {
-            0 => *reduced = input.to_vec(),
+            0 => *reduced = results.copy_of(input),
             _ => reduce(op, dtype, reduced, &[input]),
         }
         *count += 1;
         // Those that had come too early.
         while let Some(Some(next)) = self.arrivals.get_mut(*count) {
-            reduce(op, dtype, reduced, &[&std::mem::take(&mut next.input)]);
+            let input = std::mem::take(&mut next.input);
+            reduce(op, dtype, reduced, &[&input]);
+            results.keep(input);
             *count += 1;
         }
     }
 
-    fn conclude(&mut self, key: Key) {
+    fn conclude(&mut self, key: Key, results: &mut Results) {
         if self.outcome.is_some() || self.arrivals.iter().any(Option::is_none) {
             return;
         }
@@ -487,8 +519,10 @@ impl Meeting {
         }
         let Some(reduce) = reduce else { return };
         let (reduced, count) = std::mem::take(&mut self.reduced);
-        let data = if count == inputs.len() { reduced } else { result(fingerprint, inputs, reduce) };
-        let data = Arc::new(data);
+        let data = match count == inputs.len() {
+            true => results.keep(reduced),
+            false => Arc::new(result(fingerprint, inputs, reduce)),
+        };
         self.outcome = Some(Ok(Outcome { start: last.1, end: last.1 + duration, data }));
     }
 }

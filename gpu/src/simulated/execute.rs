@@ -122,6 +122,22 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         }
     }
 
+    // What is overwritten as a whole need not keep what it holds, and a copy of what is shared shares it.
+    if let ([output], [view]) = (&written[..], &output_views[..])
+        && launch.kernel.is_elementwise()
+        && view.is_contiguous()
+        && !inputs.iter().any(|(source, _)| matches!(source, ReadFrom::FirstOutput))
+    {
+        if launch.kernel.is_copy()
+            && let ([(_, from)], [_, input]) = (&inputs[..], &accesses[..])
+            && from == view
+            && let Some(shared) = memory.shared(input.address, input.bytes)
+        {
+            return memory.share(output.address, shared);
+        }
+        memory.discard(output.address, output.bytes);
+    }
+
     // The outputs come first, then the inputs that are in memory. These overlap no output: whoever launches sees to it.
     let mut borrowed = memory.borrow(&accesses)?.into_iter();
     let mut outputs: [Output; MOST_OPERANDS] = from_fn(|_| Output { bytes: &mut [], layout: number });
@@ -189,7 +205,11 @@ pub(super) fn gemm(memory: &mut AddressSpace, gemm: &Gemm) -> DriverResult<()> {
     if gemm.batch * gemm.m * gemm.n == 0 {
         return Ok(());
     }
-    match &mut memory.borrow(&gemm_accesses(gemm))?[..] {
+    let accesses = gemm_accesses(gemm);
+    if !gemm.accumulate {
+        memory.discard(accesses[2].address, accesses[2].bytes);
+    }
+    match &mut memory.borrow(&accesses)?[..] {
         [Bytes::Read(a), Bytes::Read(b), Bytes::Write(c)] => {
             run(|| "gemm".to_string(), || (gemm.twin)(gemm, a, b, c))
         }

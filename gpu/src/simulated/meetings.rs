@@ -8,6 +8,7 @@ use super::engine::State;
 use super::errors;
 use super::memory::AddressSpace;
 use super::op::{Head, Task};
+use super::shared::Shared;
 use crate::collective::{Collective, Key};
 use crate::driver::DriverResult;
 use crate::error::MeetingError;
@@ -140,9 +141,9 @@ pub(super) fn take(
 ) -> DriverResult<()> {
     let Some(Member { rank, world }) = member else { return Ok(()) };
     let mut written = Ok(());
-    world.take(*rank, part.key, |bytes| {
+    world.take(*rank, part.key, |result, its_part| {
         if part.writes() > 0 {
-            written = memory.bytes_mut(part.output.0, bytes.len()).map(|to| (part.copy)(to, bytes));
+            written = memory.share(part.output.0, Shared::new(result.clone(), its_part));
         }
     });
     written

@@ -2,7 +2,8 @@
 //!
 //! Work names memory by address, never by reference: a block may be freed, reused and overwritten while work
 //! that names it is still queued, and then the work finds what is there, as on hardware. Every access is
-//! checked against the blocks there are. A block costs the computer nothing until it is touched.
+//! checked against the blocks there are. A block costs the computer nothing until it is touched, and a range that holds
+//! what others hold as well costs nothing until it is written (`shared.rs`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,10 +11,17 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::errors;
+use super::shared::{Shared, SharedRanges};
 use crate::driver::DriverResult;
 
 /// Buffers begin at a multiple of this, for any vector type.
 const ALIGNMENT: usize = 64;
+
+/// The largest alignment of an element.
+const ELEMENT_ALIGNMENT: usize = 8;
+
+/// From so many bytes on a range is shared. Fewer are copied in no time.
+const WORTH_SHARING: usize = 64 << 10;
 
 /// A range of memory that a piece of work reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,12 +168,14 @@ pub(super) struct AddressSpace {
     last: usize,
     taken: u64,
     room: Arc<Room>,
+    shared: SharedRanges,
 }
 
 impl AddressSpace {
     /// Addresses from `base` on, in multiples of `granularity`.
     pub(super) fn new(base: u64, granularity: u64, room: Arc<Room>) -> AddressSpace {
-        AddressSpace { base, granularity, segments: Vec::new(), last: 0, taken: 0, room }
+        let shared = SharedRanges::default();
+        AddressSpace { base, granularity, segments: Vec::new(), last: 0, taken: 0, room, shared }
     }
 
     /// What a block of that size takes of the memory.
@@ -220,6 +230,7 @@ impl AddressSpace {
     pub(super) fn take(&mut self, address: u64) -> Option<Option<Buffer>> {
         let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         let segment = self.segments.remove(index);
+        self.shared.discard(address, segment.bytes);
         self.taken -= self.size_of(segment.bytes);
         if segment.is_given {
             self.room.take_back(segment.bytes);
@@ -238,28 +249,72 @@ impl AddressSpace {
     }
 
     pub(super) fn write(&mut self, address: u64, from: &[u8]) -> DriverResult<()> {
+        self.discard(address, from.len());
         self.bytes_mut(address, from.len())?.copy_from_slice(from);
+        Ok(())
+    }
+
+    /// Lets a range hold bytes that others hold as well.
+    pub(super) fn share(&mut self, address: u64, shared: Shared) -> DriverResult<()> {
+        let bytes = shared.bytes();
+        let lies_alike =
+            bytes.as_ptr().addr() % ELEMENT_ALIGNMENT == (address % ELEMENT_ALIGNMENT as u64) as usize;
+        if bytes.len() < WORTH_SHARING || !lies_alike {
+            return self.write(address, bytes);
+        }
+        self.find(address, bytes.len()).ok_or_else(errors::illegal_address)?;
+        self.shared.insert(address, shared);
+        Ok(())
+    }
+
+    /// What a range holds, if others may hold it as well.
+    pub(super) fn shared(&self, address: u64, bytes: usize) -> Option<Shared> {
+        let (shared, offset) = self.shared.around(address, bytes)?;
+        Some(shared.part(offset..offset + bytes))
+    }
+
+    /// All of a range is about to be overwritten, so it need not keep what it holds.
+    pub(super) fn discard(&mut self, address: u64, bytes: usize) {
+        self.shared.discard(address, bytes);
+    }
+
+    /// Gives a range bytes of its own, unless it is only read and all of it lies in one that is shared.
+    fn settle(&mut self, Access { address, bytes, write }: Access) -> DriverResult<()> {
+        if !write && self.shared.around(address, bytes).is_some() {
+            return Ok(());
+        }
+        while let Some((start, shared)) = self.shared.take_last(address, bytes) {
+            self.write(start, shared.bytes())?;
+        }
         Ok(())
     }
 
     #[allow(unsafe_code)]
     pub(super) fn bytes(&mut self, address: u64, bytes: usize) -> DriverResult<&[u8]> {
-        let pointer = self.pointer(address, bytes)?;
-        // SAFETY: `pointer` has found `bytes` initialized bytes there, which belong to `self`, and `self` is
+        self.settle(Access { address, bytes, write: false })?;
+        let pointer = self.pointer_to_read(address, bytes)?;
+        // SAFETY: `pointer_to_read` has found `bytes` initialized bytes there, which `self` keeps, and `self` is
         // borrowed for as long as they are.
         Ok(unsafe { std::slice::from_raw_parts(pointer, bytes) })
     }
 
     #[allow(unsafe_code)]
     pub(super) fn bytes_mut(&mut self, address: u64, bytes: usize) -> DriverResult<&mut [u8]> {
+        self.settle(Access { address, bytes, write: true })?;
         let pointer = self.pointer(address, bytes)?;
-        // SAFETY: as in `bytes`; `self` is borrowed mutably, so nothing else refers to them.
+        // SAFETY: as in `bytes`, in a block of its own; `self` is borrowed mutably, so nothing else refers to them.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) })
     }
 
     /// Copies a range onto another, which it may overlap.
     #[allow(unsafe_code)]
     pub(super) fn copy_within(&mut self, from: u64, to: u64, bytes: usize) -> DriverResult<()> {
+        if let Some(shared) = self.shared(from, bytes) {
+            return self.share(to, shared);
+        }
+        for address in [from, to] {
+            self.settle(Access { address, bytes, write: true })?;
+        }
         let (from, to) = (self.pointer(from, bytes)?, self.pointer(to, bytes)?);
         // SAFETY: both have `bytes` initialized bytes that belong to `self`, no reference into it is alive
         // (it is borrowed mutably), and `copy` allows the ranges to overlap.
@@ -276,11 +331,16 @@ impl AddressSpace {
                 return Err(errors::illegal_address());
             }
         }
+        // All of them first: what one shares with others may be given up for the sake of another one.
+        accesses.iter().try_for_each(|access| self.settle(*access))?;
         let mut borrowed = SmallVec::new();
         for Access { address, bytes, write } in accesses.iter().copied() {
-            let pointer = self.pointer(address, bytes)?;
-            // SAFETY: `pointer` has found `bytes` initialized bytes there, which belong to `self`; `self` is
-            // borrowed mutably for 'm, and the ranges that become `&mut` overlap no other, checked above.
+            let pointer = match write {
+                true => self.pointer(address, bytes)?,
+                false => self.pointer_to_read(address, bytes)?.cast_mut(),
+            };
+            // SAFETY: there are `bytes` initialized bytes there, which `self` keeps: nothing is settled any more. `self` is
+            // borrowed mutably for 'm. The ranges that become `&mut` lie in blocks, and overlap no other, checked above.
             borrowed.push(unsafe {
                 if write {
                     Bytes::Write(std::slice::from_raw_parts_mut(pointer, bytes))
@@ -292,7 +352,15 @@ impl AddressSpace {
         Ok(borrowed)
     }
 
-    /// A pointer to that many bytes. It stays good until its block is removed.
+    /// A pointer to that many bytes, wherever they are. It stays good until the next call that changes any.
+    fn pointer_to_read(&mut self, address: u64, bytes: usize) -> DriverResult<*const u8> {
+        match self.shared.around(address, bytes) {
+            Some((shared, offset)) => Ok(shared.bytes()[offset..].as_ptr()),
+            None => Ok(self.pointer(address, bytes)?.cast_const()),
+        }
+    }
+
+    /// A pointer to that many bytes of a block. It stays good until its block is removed.
     fn pointer(&mut self, address: u64, bytes: usize) -> DriverResult<*mut u8> {
         if bytes == 0 {
             return Ok(std::ptr::without_provenance_mut(ALIGNMENT));
@@ -429,5 +497,97 @@ mod tests {
         space.write(block, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
         space.copy_within(block, block + 2, 6).unwrap();
         assert_eq!(space.bytes(block, 8).unwrap(), [1, 2, 1, 2, 3, 4, 5, 6]);
+    }
+
+    /// The bytes of a shared range are read where they are until one of those who share it is written to.
+    #[test]
+    fn what_is_shared_is_read_in_place_until_it_is_written() {
+        let mut spaces = [space(), space()];
+        let [block, other] = spaces.each_mut().map(|space| space.insert(WORTH_SHARING));
+        let shared = || Shared::new(Arc::new(vec![7; WORTH_SHARING]), 0..WORTH_SHARING);
+        let whole = shared();
+        for space in &mut spaces {
+            space.share(block, whole.clone()).unwrap();
+        }
+        let [first, second] = &mut spaces;
+        let place = |space: &mut AddressSpace| space.bytes(block, 8).unwrap().as_ptr();
+        assert_eq!(place(first), whole.bytes().as_ptr());
+        assert_eq!(place(second), whole.bytes().as_ptr());
+        first.bytes_mut(block + 3, 1).unwrap()[0] = 1;
+        assert_eq!(first.bytes(block, 5).unwrap(), [7, 7, 7, 1, 7]);
+        assert_eq!(second.bytes(other, 5).unwrap(), [7; 5]);
+        // It is in a block or nowhere, and is gone with it.
+        assert_eq!(first.share(block + 8, shared()), Err(errors::illegal_address()));
+        second.remove(block);
+        assert_eq!(second.bytes(block, 1), Err(errors::illegal_address()));
+        second.insert(WORTH_SHARING);
+        assert_eq!(second.bytes(block, 5).unwrap(), [0; 5]);
+        // Elements must lie as they would in the block.
+        let askew = Shared::new(Arc::new(vec![7; WORTH_SHARING + 8]), 1..WORTH_SHARING + 1);
+        second.share(block, askew).unwrap();
+        assert!(second.shared(block, 8).is_none());
+        assert_eq!(second.bytes(block, 5).unwrap(), [7; 5]);
+    }
+
+    /// Whatever is done to them, ranges hold the bytes that they would hold if each were copied at once.
+    #[test]
+    fn shared_ranges_hold_what_copies_would() {
+        const BLOCK: usize = 4 * WORTH_SHARING;
+        let mut seed = 1_u64;
+        let mut below = |limit: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % limit
+        };
+        let mut spaces = [space(), space()];
+        let mut models = [vec![0; BLOCK], vec![0; BLOCK]];
+        let block = spaces.each_mut().map(|space| space.insert(BLOCK))[0];
+        let mut were_shared = 0;
+        for turn in 0..3000 {
+            let which = below(2);
+            let (space, model) = (&mut spaces[which], &mut models[which]);
+            let bytes = [8, WORTH_SHARING, WORTH_SHARING + 512, 2 * WORTH_SHARING][below(4)];
+            let [start, from] = [(); 2].map(|()| 8 * below((BLOCK - bytes) / 8 + 1));
+            let at = |start: usize| block + start as u64;
+            match below(6) {
+                0 | 1 => {
+                    let whole = Arc::new((0..bytes + 64).map(|i| (i + turn) as u8).collect::<Vec<u8>>());
+                    models[0][start..][..bytes].copy_from_slice(&whole[64..]);
+                    models[1][from..][..bytes].copy_from_slice(&whole[64..]);
+                    for (space, start) in spaces.iter_mut().zip([start, from]) {
+                        space.share(at(start), Shared::new(whole.clone(), 64..64 + bytes)).unwrap();
+                    }
+                }
+                2 => {
+                    model.copy_within(from..from + bytes, start);
+                    space.copy_within(at(from), at(start), bytes).unwrap();
+                }
+                3 => {
+                    model[start..][..bytes].fill(turn as u8);
+                    space.discard(at(start), bytes);
+                    space.bytes_mut(at(start), bytes).unwrap().fill(turn as u8);
+                }
+                4 => {
+                    model[start] = turn as u8;
+                    space.bytes_mut(at(start), bytes).unwrap()[0] = turn as u8;
+                }
+                _ => {
+                    let access = |start, write| Access { address: at(start), bytes, write };
+                    let accesses = [access(from, false), access(start, true)];
+                    if let Ok(mut borrowed) = space.borrow(&accesses) {
+                        let [Bytes::Read(read), Bytes::Write(written)] = &mut borrowed[..] else { panic!() };
+                        assert_eq!(**read, model[from..][..bytes]);
+                        written.copy_from_slice(read);
+                        model.copy_within(from..from + bytes, start);
+                    }
+                }
+            }
+            let (space, model) = (&mut spaces[which], &models[which]);
+            were_shared += usize::from(space.shared(at(from), 8).is_some());
+            assert_eq!(space.bytes(at(from), bytes).unwrap(), &model[from..][..bytes], "{turn}");
+        }
+        for (space, model) in spaces.iter_mut().zip(&models) {
+            assert_eq!(space.bytes(block, BLOCK).unwrap(), model);
+        }
+        assert!(were_shared > 500, "{were_shared}");
     }
 }

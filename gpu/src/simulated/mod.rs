@@ -33,6 +33,7 @@ mod op;
 mod pinned;
 pub mod profile;
 mod races;
+mod shared;
 #[cfg(test)]
 mod tests;
 

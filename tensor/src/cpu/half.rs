@@ -22,14 +22,14 @@ use super::simd::vectorized;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Geometry, Input, KernelDef, Output, Parameter, Ran, Stopped};
+use crate::kernel::{Args, Cost, Input, KernelDef, Output, Parameter, Ran, Stopped};
 use crate::shape::Layout;
 
 /// The twin of a kernel of halves: that of f32's between two conversions.
 pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> Ran {
     let kernel = args.kernel;
     let of_f32 = kernel.of_f32.expect("a kernel of halves says which one of f32 it is");
-    match is_elementwise(of_f32) {
+    match of_f32.is_elementwise() && of_f32.parameters.len() <= MOST_INPUTS + 1 {
         true => in_blocks(kernel, of_f32, args),
         false => as_a_whole(kernel, of_f32, args),
     }
@@ -37,15 +37,6 @@ pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> Ran {
 
 /// The most inputs for which there is room to convert them block by block.
 const MOST_INPUTS: usize = 4;
-
-/// Whether an element of the one output depends on nothing but the same element of the inputs, not even on where it is.
-fn is_elementwise(kernel: &KernelDef) -> bool {
-    let is_output = |parameter: &&Parameter| matches!(parameter, Parameter::Out(_));
-    kernel.geometry == Geometry::Elements
-        && kernel.parameters.iter().all(|parameter| parameter.dtype().is_some())
-        && kernel.parameters.iter().filter(is_output).count() == 1
-        && kernel.parameters.len() <= MOST_INPUTS + 1
-}
 
 /// The types of the inputs, and of the outputs.
 fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {

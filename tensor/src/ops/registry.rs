@@ -70,3 +70,55 @@ pub fn kernel_signatures() -> Vec<(String, Vec<String>)> {
 pub fn operations() -> impl Iterator<Item = &'static Operation> {
     FAMILIES.iter().flat_map(|(_, operations)| operations.iter().copied())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Args, Input, Output, Parameter};
+    use crate::shape::Layout;
+
+    /// Elements of each operand: more than a vector has, and no multiple of it.
+    const COUNT: usize = 37;
+
+    /// What a kernel makes of inputs of small positive numbers, in memory that was full of such bytes.
+    fn over(kernel: &'static KernelDef, before: u8) -> Vec<u8> {
+        let layout = Layout::contiguous(&[COUNT]).unwrap();
+        let (mut inputs, mut written) = (Vec::new(), Vec::new());
+        for parameter in kernel.parameters {
+            match parameter {
+                Parameter::In(dtype) => {
+                    inputs.push((0..COUNT * dtype.size()).map(|i| (i % 61) as u8).collect::<Vec<u8>>());
+                }
+                Parameter::Out(dtype) => written = vec![before; COUNT * dtype.size()],
+                other => panic!("{other:?} is no tensor"),
+            }
+        }
+        let inputs: Vec<Input> =
+            inputs.iter().map(|bytes| Input { bytes: Some(bytes), layout: &layout }).collect();
+        let outputs = &mut [Output { bytes: &mut written, layout: &layout }];
+        (kernel.twin)(Args { kernel, inputs: &inputs, outputs, ints: &[], floats: &[] }).unwrap();
+        written
+    }
+
+    /// A simulated GPU forgets what the output of such a kernel holds before the kernel runs.
+    #[test]
+    fn elementwise_kernels_overwrite_their_output_and_read_none_of_it() {
+        let kernels: Vec<_> = every_kernel().filter(|kernel| kernel.is_elementwise()).collect();
+        assert!(kernels.len() > 100, "{}", kernels.len());
+        for kernel in kernels {
+            assert_eq!(over(kernel, 0), over(kernel, 0xa5), "{}", kernel.symbol());
+        }
+    }
+
+    #[test]
+    fn the_kernel_that_copies_is_called_so() {
+        let copies: Vec<_> = every_kernel().filter(|kernel| kernel.is_copy()).collect();
+        assert_eq!(copies.len(), crate::kernel::NUMBERS.len());
+        for kernel in copies {
+            let [Parameter::In(from), Parameter::Out(to)] = kernel.parameters else { panic!("{kernel:?}") };
+            assert_eq!(from, to);
+            let copied: Vec<u8> = (0..COUNT * to.size()).map(|i| (i % 61) as u8).collect();
+            assert_eq!(over(kernel, 0), copied);
+        }
+    }
+}

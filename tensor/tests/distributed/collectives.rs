@@ -51,6 +51,48 @@ fn every_rank_gets_the_reduction_of_all() {
     });
 }
 
+/// However the simulation keeps what all of them got: enough that it does not copy it for each rank.
+#[test]
+fn what_a_rank_got_is_its_own_to_change() {
+    const ROWS: usize = 256;
+    everywhere(|rank, device| {
+        let average = || -> Result<Tensor> {
+            let x = Tensor::zeros_with(&[ROWS, ROWS], device)?;
+            x.fill_(rank as f64)?;
+            dist::all_reduce(&x, ReduceOp::Sum)?;
+            Ok(x)
+        };
+        let own = rank as f32;
+        let holds = |x: &Tensor, first: f32, rest: f32| -> Result<()> {
+            let values = x.to_vec::<f32>()?;
+            assert_eq!(values[..ROWS], [first; ROWS]);
+            assert_eq!(values[ROWS..], [rest; (ROWS - 1) * ROWS]);
+            Ok(())
+        };
+        let [changed, in_part, added_to, overwritten, read] =
+            [average()?, average()?, average()?, average()?, average()?];
+        let copy = changed.copy()?;
+        changed.mul_(rank as f64)?;
+        holds(&changed, 6.0 * own, 6.0 * own)?;
+        in_part.narrow(0, 0, 1)?.fill_(rank as f64)?;
+        holds(&in_part, own, 6.0)?;
+        added_to.narrow(0, 0, 1)?.add_(&copy.narrow(0, 1, 1)?)?;
+        holds(&added_to, 12.0, 6.0)?;
+        overwritten.copy_(&read)?;
+        overwritten.narrow(0, 1, ROWS - 1)?.copy_(&in_part.narrow(0, 0, 1)?)?;
+        holds(&overwritten, 6.0, own)?;
+        holds(&copy, 6.0, 6.0)?;
+        holds(&read.matmul(&read)?, 36.0 * ROWS as f32, 36.0 * ROWS as f32)?;
+        holds(&read, 6.0, 6.0)?;
+        // New tensors in memory that held what was shared.
+        drop((changed, copy, overwritten));
+        let product = in_part.narrow(0, 0, 1)?.expand(&[ROWS as i64, -1])?.matmul(&read)?;
+        let product_holds = 6.0 * own * ROWS as f32;
+        holds(&product, product_holds, product_holds)?;
+        holds(&(&read * &read)?, 36.0, 36.0)
+    });
+}
+
 /// Rank 0 is the last to come here, and its number is the first of the sum all the same: 1e8 - 1e8 + 1 would be 1.
 #[test]
 fn the_order_of_a_sum_is_that_of_the_ranks_whoever_comes_first() {

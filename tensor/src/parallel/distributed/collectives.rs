@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::group::{ProcessGroup, default_group};
-use super::reduce::{copy, reduce};
+use super::reduce::reduce;
 use super::work::Work;
 use crate::ambient::Ambient;
 use crate::collective::{Collective, CollectiveKind, Fingerprint, Key, ReduceOp};
@@ -299,7 +299,6 @@ fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Res
             input: pointer(input)?,
             output: pointer(output)?,
             reduce,
-            copy,
         };
         memory_of(input)?.cuda().collective(stream.id, part)?;
         let ended = stream.record_event()?;

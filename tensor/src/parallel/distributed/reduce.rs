@@ -29,13 +29,6 @@ pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u
     }
 }
 
-/// Copies bytes. Two threads copy up to half as fast again as one does.
-pub(super) fn copy(to: &mut [u8], from: &[u8]) {
-    for_pieces_on(threads_for(to.len()), to, BLOCK, &|block, to| {
-        to.copy_from_slice(&from[block * BLOCK..][..to.len()]);
-    });
-}
-
 /// How many threads are worth waking for so many bytes.
 fn threads_for(bytes: usize) -> usize {
     if bytes < 16 * BLOCK { 1 } else { threads() }

@@ -121,8 +121,9 @@ impl Work {
         Ambient::lane().sleep_until(outcome.end);
         let mut written = Ok(());
         let output = self.tensors.first();
-        member.world.take(member.rank, key, |bytes| {
+        member.world.take(member.rank, key, |result, its_part| {
             if let Some(output) = output {
+                let bytes = &result[its_part];
                 written =
                     access([], [output], |[], [to]| to.dense_bytes(output.dtype()).copy_from_slice(bytes));
             }

@@ -1,0 +1,77 @@
+//! Ranges of memory that hold the same bytes as others until they are written.
+//!
+//! When ranks have met, each of them has the result in its own memory, which on hardware each device has written by itself. Here
+//! one computer would write it for all of them. So the ranges share the bytes that there are, and copies of such a range share them
+//! too. A range gets bytes of its own when a part of it is written. When all of it is overwritten, it needs none of the old ones.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a range holds: a part of bytes that others hold as well.
+#[derive(Clone)]
+pub(super) struct Shared {
+    whole: Arc<Vec<u8>>,
+    part: Range<usize>,
+}
+
+impl Shared {
+    pub(super) fn new(whole: Arc<Vec<u8>>, part: Range<usize>) -> Shared {
+        Shared { whole, part }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.whole[self.part.clone()]
+    }
+
+    /// A part of it, counted from where it begins.
+    pub(super) fn part(&self, part: Range<usize>) -> Shared {
+        let start = self.part.start;
+        Shared { whole: self.whole.clone(), part: start + part.start..start + part.end }
+    }
+
+    fn end(&self, address: u64) -> u64 {
+        address + self.part.len() as u64
+    }
+}
+
+/// The shared ranges of an address space, by where they begin. None is empty, and none overlaps another.
+#[derive(Default)]
+pub(super) struct SharedRanges(BTreeMap<u64, Shared>);
+
+impl SharedRanges {
+    /// Lets a range hold those bytes.
+    pub(super) fn insert(&mut self, address: u64, shared: Shared) {
+        self.discard(address, shared.part.len());
+        if !shared.part.is_empty() {
+            self.0.insert(address, shared);
+        }
+    }
+
+    /// The one that all of a range lies in, and where in it the range begins.
+    pub(super) fn around(&self, address: u64, bytes: usize) -> Option<(&Shared, usize)> {
+        let (start, shared) = self.0.range(..=address).next_back()?;
+        let offset = usize::try_from(address - start).ok()?;
+        (bytes > 0 && offset.saturating_add(bytes) <= shared.part.len()).then_some((shared, offset))
+    }
+
+    /// Takes out the last one that overlaps a range, as a whole, with its address.
+    pub(super) fn take_last(&mut self, address: u64, bytes: usize) -> Option<(u64, Shared)> {
+        let (start, shared) = self.0.range(..address.saturating_add(bytes as u64)).next_back()?;
+        let start = (bytes > 0 && address < shared.end(*start)).then_some(*start)?;
+        Some((start, self.0.remove(&start)?))
+    }
+
+    /// A range holds something else from now on.
+    pub(super) fn discard(&mut self, address: u64, bytes: usize) {
+        let end = address.saturating_add(bytes as u64);
+        while let Some((start, shared)) = self.take_last(address, bytes) {
+            if end < shared.end(start) {
+                self.0.insert(end, shared.part((end - start) as usize..shared.part.len()));
+            }
+            if start < address {
+                self.0.insert(start, shared.part(0..(address - start) as usize));
+            }
+        }
+    }
+}
