@@ -46,7 +46,7 @@ struct State {
     meetings: BTreeMap<Key, Meeting>,
     /// How often somebody came to a collective.
     arrivals: u64,
-    results: Results,
+    buffers: Buffers,
 }
 
 struct Rank {
@@ -90,23 +90,22 @@ struct Meeting {
     taken: usize,
 }
 
-/// Sums that may still be read: memory of a device can hold one without a copy of its own. When nobody reads one any more, its
-/// memory serves the next. The system would have to make that anew, which takes longer than to fill it.
+/// Memory that collectives have used. A sum is read for as long as memory of a device holds it; when nobody reads it any more,
+/// the next collective uses its memory. New memory takes the system longer to make than it takes to fill.
 #[derive(Default)]
-struct Results(Vec<Arc<Vec<u8>>>);
+struct Buffers(Vec<Arc<Vec<u8>>>);
 
-impl Results {
-    fn keep(&mut self, result: Vec<u8>) -> Arc<Vec<u8>> {
-        let result = Arc::new(result);
-        self.0.push(result.clone());
-        result
+impl Buffers {
+    fn keep(&mut self, bytes: Vec<u8>) -> Arc<Vec<u8>> {
+        let bytes = Arc::new(bytes);
+        self.0.push(bytes.clone());
+        bytes
     }
 
-    /// A copy, in the memory of a result of that size that nobody reads if there is one. If not, others are kept no longer than
-    /// somebody reads them.
+    /// A copy, in memory of that size that nobody reads. If there is none, what is unread has the wrong size, and is given up.
     fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
-        let is_read = |result: &Arc<Vec<u8>>| Arc::strong_count(result) > 1;
-        let found = self.0.iter().position(|result| !is_read(result) && result.len() == input.len());
+        let is_read = |bytes: &Arc<Vec<u8>>| Arc::strong_count(bytes) > 1;
+        let found = self.0.iter().position(|bytes| !is_read(bytes) && bytes.len() == input.len());
         let Some(mut copy) = found.and_then(|found| Arc::into_inner(self.0.swap_remove(found))) else {
             self.0.retain(is_read);
             return input.to_vec();
@@ -169,7 +168,7 @@ impl World {
             |_| Rank { doing: Doing::Ready, verdict: None, may_go_on: false, drain: None, trouble: None };
         let ranks = (0..size).map(rank).collect();
         let state =
-            State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0, results: Results::default() };
+            State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0, buffers: Buffers::default() };
         Arc::new(World {
             size,
             threads,
@@ -439,11 +438,11 @@ impl World {
     pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival, input: &[u8]) {
         let mut state = self.state();
         state.arrivals += 1;
-        let State { meetings, results, .. } = &mut *state;
+        let State { meetings, buffers, .. } = &mut *state;
         let Some(meeting) = meetings.get_mut(&key) else { return };
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
-        meeting.bring(place, arrival, input, results);
-        meeting.conclude(key, results);
+        meeting.bring(place, arrival, input, buffers);
+        meeting.conclude(key, buffers);
     }
 
     /// What came of a collective, if all have come or something is wrong.
@@ -469,18 +468,18 @@ impl World {
 
 impl Meeting {
     /// Whoever comes in its turn need not be copied: what it brings is added to what those before it have brought.
-    fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8], results: &mut Results) {
+    fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8], buffers: &mut Buffers) {
         let (is_next, reduce) = (place == self.reduced.1, arrival.reduce);
         let call = self.calls[place].as_ref().filter(|_| is_next);
         let pairs = call.and_then(|(fingerprint, ..)| Some((in_pairs(fingerprint)?, fingerprint.dtype)));
         if pairs.is_none() {
-            arrival.input = results.copy_of(input);
+            arrival.input = buffers.copy_of(input);
         }
         self.arrivals[place] = Some(arrival);
         let Some((op, dtype)) = pairs else { return };
         let (reduced, count) = &mut self.reduced;
         match place {
-            0 => *reduced = results.copy_of(input),
+            0 => *reduced = buffers.copy_of(input),
             _ => reduce(op, dtype, reduced, &[input]),
         }
         *count += 1;
@@ -488,12 +487,12 @@ impl Meeting {
         while let Some(Some(next)) = self.arrivals.get_mut(*count) {
             let input = std::mem::take(&mut next.input);
             reduce(op, dtype, reduced, &[&input]);
-            results.keep(input);
+            buffers.keep(input);
             *count += 1;
         }
     }
 
-    fn conclude(&mut self, key: Key, results: &mut Results) {
+    fn conclude(&mut self, key: Key, buffers: &mut Buffers) {
         if self.outcome.is_some() || self.arrivals.iter().any(Option::is_none) {
             return;
         }
@@ -520,9 +519,32 @@ impl Meeting {
         let Some(reduce) = reduce else { return };
         let (reduced, count) = std::mem::take(&mut self.reduced);
         let data = match count == inputs.len() {
-            true => results.keep(reduced),
+            true => buffers.keep(reduced),
             false => Arc::new(result(fingerprint, inputs, reduce)),
         };
         self.outcome = Some(Ok(Outcome { start: last.1, end: last.1 + duration, data }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_when_nobody_reads_it_any_more() {
+        let mut buffers = Buffers::default();
+        // Its capacity is what it is known by.
+        let mut first = Vec::with_capacity(1000);
+        first.resize(100, 1);
+        let read = buffers.keep(first);
+        assert_eq!(buffers.copy_of(&[2; 100]).capacity(), 100);
+        assert_eq!(*read, [1; 100]);
+        drop(read);
+        let again = buffers.copy_of(&[3; 100]);
+        assert_eq!((again.capacity(), &again[..]), (1000, &[3; 100][..]));
+        // Of another size it is of no use.
+        drop(buffers.keep(again));
+        assert_eq!(buffers.copy_of(&[4; 99]), [4; 99]);
+        assert!(buffers.0.is_empty());
     }
 }

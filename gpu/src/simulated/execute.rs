@@ -226,3 +226,54 @@ pub(super) fn gemm_accesses(gemm: &Gemm) -> [Access; 3] {
     let [a, b, c] = gemm.reach();
     [range(gemm.a, a, false), range(gemm.b, b, false), range(gemm.c, c, true)]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use smallvec::smallvec;
+
+    use super::super::shared::Shared;
+    use super::*;
+    use crate::kernel::{Cost, Geometry, KernelDef, Work};
+
+    const COUNT: usize = 32 << 10;
+
+    static COPY: KernelDef = KernelDef {
+        name: "copy",
+        module: module_path!(),
+        types: &[DType::F32],
+        parameters: &[Parameter::In(DType::F32), Parameter::Out(DType::F32)],
+        geometry: Geometry::Elements,
+        cost: Cost::Cheap,
+        twin: |args| {
+            args.outputs[0].elements::<f32>().copy_from_slice(args.inputs[0].elements());
+            Ok(())
+        },
+        of_f32: None,
+    };
+
+    /// A copy moves no bytes where the source is shared, and takes part in the sharing.
+    #[test]
+    fn a_copy_of_what_is_shared_shares_it() {
+        let mut memory = AddressSpace::new(1 << 40, 1 << 21, Arc::default());
+        let bytes = COUNT * size_of::<f32>();
+        let [shared, own, target] = [(); 3].map(|()| memory.insert(bytes));
+        let whole = Arc::new(vec![7; bytes]);
+        memory.share(shared, Shared::new(whole.clone(), 0..bytes)).unwrap();
+        memory.bytes_mut(own, bytes).unwrap().fill(1);
+        let copy = |memory: &mut AddressSpace, from: u64| {
+            let view = Layout::contiguous(&[COUNT]).unwrap();
+            let at = |address| Argument::Tensor { pointer: DevicePtr(address), view: view.clone() };
+            let arguments = smallvec![at(from), at(target)];
+            let launch = Launch { kernel: &COPY, grid: 1, block: 1, arguments, work: Work::default() };
+            kernel(memory, &launch).unwrap();
+            memory.bytes(target, bytes).unwrap().to_vec()
+        };
+        assert_eq!(copy(&mut memory, shared), *whole);
+        assert_eq!(memory.bytes(target, bytes).unwrap().as_ptr(), whole.as_ptr());
+        assert_eq!(copy(&mut memory, own), vec![1; bytes]);
+        assert!(memory.shared(target, bytes).is_none());
+        assert_eq!(memory.bytes(shared, bytes).unwrap(), &whole[..]);
+    }
+}

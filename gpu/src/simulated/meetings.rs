@@ -148,3 +148,45 @@ pub(super) fn take(
     });
     written
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::collective::{CollectiveKind, Fingerprint, ReduceOp};
+    use crate::dtype::DType;
+    use crate::handles::DevicePtr;
+    use crate::ranks::{Call, World};
+
+    const BYTES: usize = 64 << 10;
+
+    /// Both ranks read the same memory of the computer, though each has an address for it on a device of its own.
+    #[test]
+    fn ranks_share_what_a_collective_comes_to() {
+        let (world, key) = (World::new(2, true), Key { group: 0, pair: None, number: 1 });
+        let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
+        let fingerprint = Fingerprint { kind, sizes: [BYTES].into_iter().collect(), dtype: DType::U8 };
+        let reduce = |_, _, first: &mut [u8], others: &[&[u8]]| {
+            first.iter_mut().zip(others[0]).for_each(|(sum, other)| *sum += other);
+        };
+        let members: Arc<[usize]> = Arc::new([0, 1]);
+        for rank in 0..2 {
+            let (fingerprint, members) = (fingerprint.clone(), members.clone());
+            let call = Call { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };
+            world.call(rank, call).unwrap();
+            world.arrive(rank, key, Arrival::new(0, 1, reduce), &[rank as u8 + 1; BYTES]);
+        }
+        let places = [0, 1].map(|rank| {
+            let mut memory = AddressSpace::new(1 << 40, 1 << 21, Arc::default());
+            let output = DevicePtr(memory.insert(BYTES));
+            let fingerprint = Arc::new(fingerprint.clone());
+            let part = Collective { key, fingerprint, place: rank, of: 2, input: output, output, reduce };
+            take(Some(&Member { rank, world: world.clone() }), &part, &mut memory).unwrap();
+            let bytes = memory.bytes(output.0, BYTES).unwrap();
+            assert_eq!(bytes, [3; BYTES]);
+            (bytes.as_ptr(), memory)
+        });
+        assert_eq!(places[0].0, places[1].0);
+    }
+}

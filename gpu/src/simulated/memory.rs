@@ -278,7 +278,7 @@ impl AddressSpace {
         self.shared.discard(address, bytes);
     }
 
-    /// Gives a range bytes of its own, unless it is only read and all of it lies in one that is shared.
+    /// Gives a range bytes of its own, unless it is only read and lies within one that is shared.
     fn settle(&mut self, Access { address, bytes, write }: Access) -> DriverResult<()> {
         if !write && self.shared.around(address, bytes).is_some() {
             return Ok(());
@@ -331,7 +331,7 @@ impl AddressSpace {
                 return Err(errors::illegal_address());
             }
         }
-        // All of them first: what one shares with others may be given up for the sake of another one.
+        // Settle all of them first: settling one may end what another shares.
         accesses.iter().try_for_each(|access| self.settle(*access))?;
         let mut borrowed = SmallVec::new();
         for Access { address, bytes, write } in accesses.iter().copied() {

@@ -51,12 +51,12 @@ fn every_rank_gets_the_reduction_of_all() {
     });
 }
 
-/// However the simulation keeps what all of them got: enough that it does not copy it for each rank.
+/// The sums are large enough for simulated GPUs to share them.
 #[test]
 fn what_a_rank_got_is_its_own_to_change() {
     const ROWS: usize = 256;
     everywhere(|rank, device| {
-        let average = || -> Result<Tensor> {
+        let sum = || -> Result<Tensor> {
             let x = Tensor::zeros_with(&[ROWS, ROWS], device)?;
             x.fill_(rank as f64)?;
             dist::all_reduce(&x, ReduceOp::Sum)?;
@@ -69,8 +69,7 @@ fn what_a_rank_got_is_its_own_to_change() {
             assert_eq!(values[ROWS..], [rest; (ROWS - 1) * ROWS]);
             Ok(())
         };
-        let [changed, in_part, added_to, overwritten, read] =
-            [average()?, average()?, average()?, average()?, average()?];
+        let [changed, in_part, added_to, overwritten, read] = [sum()?, sum()?, sum()?, sum()?, sum()?];
         let copy = changed.copy()?;
         changed.mul_(rank as f64)?;
         holds(&changed, 6.0 * own, 6.0 * own)?;
