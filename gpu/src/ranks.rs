@@ -537,7 +537,7 @@ mod tests {
         let mut first = Vec::with_capacity(1000);
         first.resize(100, 1);
         let read = buffers.keep(first);
-        assert_eq!(buffers.copy_of(&[2; 100]).capacity(), 100);
+        assert_ne!(buffers.copy_of(&[2; 100]).capacity(), 1000);
         assert_eq!(*read, [1; 100]);
         drop(read);
         let again = buffers.copy_of(&[3; 100]);
