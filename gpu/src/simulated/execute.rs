@@ -264,7 +264,7 @@ mod tests {
         memory.bytes_mut(own, bytes).unwrap().fill(1);
         let copy = |memory: &mut AddressSpace, from: u64| {
             let view = Layout::contiguous(&[COUNT]).unwrap();
-            let at = |address| Argument::Tensor { pointer: DevicePtr(address), view: view.clone() };
+            let at = |address| Argument::Tensor { pointer: DevicePtr(address), view };
             let arguments = smallvec![at(from), at(target)];
             let launch = Launch { kernel: &COPY, grid: 1, block: 1, arguments, work: Work::default() };
             kernel(memory, &launch).unwrap();
