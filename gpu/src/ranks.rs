@@ -102,12 +102,14 @@ impl Buffers {
         bytes
     }
 
-    /// A copy, in memory of that size that nobody reads. If there is none, what is unread has the wrong size, and is given up.
+    /// A copy, in memory of that size that nobody reads. If there is none, memory is given up whose size nobody reads any more.
     fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
         let is_read = |bytes: &Arc<Vec<u8>>| Arc::strong_count(bytes) > 1;
         let found = self.0.iter().position(|bytes| !is_read(bytes) && bytes.len() == input.len());
         let Some(mut copy) = found.and_then(|found| Arc::into_inner(self.0.swap_remove(found))) else {
-            self.0.retain(is_read);
+            let sizes: Vec<usize> =
+                self.0.iter().filter(|bytes| is_read(bytes)).map(|bytes| bytes.len()).collect();
+            self.0.retain(|bytes| sizes.contains(&bytes.len()));
             return input.to_vec();
         };
         copy.copy_from_slice(input);
@@ -298,6 +300,18 @@ impl World {
         }
     }
 
+    /// The rank that runs has let others go on by what it did, and lets them run first.
+    fn give_way(&self, mut state: MutexGuard<'_, State>, rank: usize) {
+        // Devices of a rank whose program has ended are run by others.
+        let runs = state.running == rank && matches!(state.ranks[rank].doing, Doing::Ready);
+        let next = state.next_after(rank, self.size, true).filter(|_| self.threads && runs);
+        if let Some(next) = next {
+            state.running = next;
+            self.wake(&state);
+            drop(self.turn(state, rank));
+        }
+    }
+
     /// No program can go on. Devices may: first those of ranks whose program has ended, then those of ranks that wait.
     fn nobody_runs<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
         loop {
@@ -443,6 +457,10 @@ impl World {
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
         meeting.bring(place, arrival, input, buffers);
         meeting.conclude(key, buffers);
+        // So ranks come to the next collective in their order too, and what they bring need not be kept for its turn.
+        if meeting.outcome.is_some() && place > 0 {
+            self.give_way(state, rank);
+        }
     }
 
     /// What came of a collective, if all have come or something is wrong.
@@ -528,7 +546,38 @@ impl Meeting {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
+    use crate::collective::{CollectiveKind, ReduceOp};
+    use crate::dtype::DType;
+
+    /// What comes out of turn would have to be kept until then.
+    #[test]
+    fn ranks_come_to_each_collective_in_their_order() {
+        const RANKS: usize = 3;
+        let (world, came) = (World::new(RANKS, true), Mutex::new(Vec::new()));
+        let members: Arc<[usize]> = (0..RANKS).collect();
+        let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
+        let fingerprint = Fingerprint { kind, sizes: [4].into_iter().collect(), dtype: DType::U8 };
+        let program = |rank: usize| {
+            world.begin(rank);
+            for number in 0..4 {
+                let key = Key { group: 0, pair: None, number };
+                let (fingerprint, members) = (fingerprint.clone(), members.clone());
+                let call = Call { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };
+                world.call(rank, call).unwrap();
+                came.lock().unwrap().push((number, rank));
+                world.arrive(rank, key, Arrival::new(0, 1, |_, _, _, _| ()), &[0; 4]);
+                assert_eq!(world.wait(rank, &[key], None, false).unwrap(), Waited::Met);
+                world.take(rank, key, |_, _| ());
+            }
+            world.finish(rank, Ended::Returned);
+        };
+        thread::scope(|scope| (0..RANKS).for_each(|rank| _ = scope.spawn(move || program(rank))));
+        let in_order = (0..4).flat_map(|number| (0..RANKS).map(move |rank| (number, rank)));
+        assert_eq!(came.into_inner().unwrap(), in_order.collect::<Vec<_>>());
+    }
 
     #[test]
     fn memory_is_used_again_when_nobody_reads_it_any_more() {
@@ -542,8 +591,14 @@ mod tests {
         drop(read);
         let again = buffers.copy_of(&[3; 100]);
         assert_eq!((again.capacity(), &again[..]), (1000, &[3; 100][..]));
-        // Of another size it is of no use.
-        drop(buffers.keep(again));
+        // For another size it is kept as long as one of its own size is read.
+        let read = [buffers.keep(again), buffers.keep(vec![5; 100])];
+        let [again, read] = read;
+        drop(again);
+        let other = buffers.copy_of(&[4; 99]);
+        let again = buffers.copy_of(&[6; 100]);
+        assert_eq!((other, again.capacity()), (vec![4; 99], 1000));
+        drop((buffers.keep(again), read));
         assert_eq!(buffers.copy_of(&[4; 99]), [4; 99]);
         assert!(buffers.0.is_empty());
     }
