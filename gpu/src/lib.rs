@@ -4,7 +4,7 @@
 //!
 //! | room | what is there |
 //! | --- | --- |
-//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine; `topology.rs`, how its GPUs are connected; `sort.rs` |
+//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine, and `turn.rs`, how one hands on its turn; `topology.rs`, how its GPUs are connected; `sort.rs` |
 //! | host | `ambient.rs`, what is around a thread; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
 //! | contract | `driver.rs`, all that is asked of a GPU; `races.rs` |
 //! | events | `events.rs`, what was asked for and when it ran |
@@ -170,6 +170,7 @@ pub mod stats;
 pub mod time;
 #[doc(hidden)]
 pub mod topology;
+mod turn;
 
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};

@@ -10,13 +10,15 @@
 //! Where there are no threads, ranks run one after the other, a phase of their program at a time.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
 pub use crate::error::meeting::Ended;
 use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
 use crate::scope::Place;
+use crate::turn::Turn;
 
 /// The name of the error that a driver gives where ranks did not come together; no CUDA driver knows one.
 pub const MEETING: &str = "meeting";
@@ -27,9 +29,8 @@ pub struct World {
     /// Whether each rank has a thread of its own.
     threads: bool,
     state: Mutex<State>,
-    /// One for each rank, which wakes it when the baton comes to it. A single one would wake them all, and waking a thread takes
-    /// longer than many a collective.
-    handed_to: Vec<Condvar>,
+    /// Where each rank that has a thread waits for the baton.
+    turns: Vec<Turn>,
 }
 
 /// A rank of a world.
@@ -57,6 +58,8 @@ struct Rank {
     may_go_on: bool,
     /// Lets its devices do what they have been given.
     drain: Option<Drain>,
+    /// Its thread waits for the baton.
+    sleeps: bool,
     /// What is to be told of it.
     trouble: Option<MeetingError>,
 }
@@ -165,18 +168,21 @@ pub struct Call {
 }
 
 impl World {
-    pub fn new(size: usize, threads: bool) -> Arc<World> {
-        let rank =
-            |_| Rank { doing: Doing::Ready, verdict: None, may_go_on: false, drain: None, trouble: None };
+    /// Errors if ranks have threads, and the system has nothing for each to wait at.
+    pub fn new(size: usize, threads: bool) -> io::Result<Arc<World>> {
+        let rank = |_| Rank {
+            doing: Doing::Ready,
+            verdict: None,
+            may_go_on: false,
+            drain: None,
+            sleeps: false,
+            trouble: None,
+        };
         let ranks = (0..size).map(rank).collect();
         let state =
             State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0, buffers: Buffers::default() };
-        Arc::new(World {
-            size,
-            threads,
-            state: Mutex::new(state),
-            handed_to: (0..size).map(|_| Condvar::new()).collect(),
-        })
+        let turns = (0..size).filter(|_| threads).map(|_| Turn::new()).collect::<io::Result<_>>()?;
+        Ok(Arc::new(World { size, threads, state: Mutex::new(state), turns }))
     }
 
     pub fn size(&self) -> usize {
@@ -232,7 +238,7 @@ impl World {
             Some(next) => state.running = next,
             None => state = self.nobody_runs(state, rank),
         }
-        self.wake(&state);
+        self.wake(&mut state);
     }
 
     /// A rank has no thread, and does not begin.
@@ -248,13 +254,19 @@ impl World {
     }
 
     /// Wakes the rank that has the baton now.
-    fn wake(&self, state: &State) {
-        self.handed_to[state.running].notify_one();
+    fn wake(&self, state: &mut State) {
+        let running = state.running;
+        if std::mem::take(&mut state.ranks[running].sleeps) {
+            self.turns[running].give();
+        }
     }
 
     fn turn<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
         while state.running != rank {
-            state = self.handed_to[rank].wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.ranks[rank].sleeps = true;
+            drop(state);
+            self.turns[rank].wait();
+            state = self.state();
         }
         state
     }
@@ -281,13 +293,13 @@ impl World {
                 && let Some(next) = state.next_after(rank, self.size, true)
             {
                 state.running = next;
-                self.wake(&state);
+                self.wake(&mut state);
                 state = self.turn(state, rank);
             } else {
                 state = self.nobody_runs(state, rank);
                 // Whoever has become able to go on by that comes first, in the same order.
                 if self.threads && state.running != rank {
-                    self.wake(&state);
+                    self.wake(&mut state);
                     state = self.turn(state, rank);
                 }
             }
@@ -307,7 +319,7 @@ impl World {
         let next = state.next_after(rank, self.size, true).filter(|_| self.threads && runs);
         if let Some(next) = next {
             state.running = next;
-            self.wake(&state);
+            self.wake(&mut state);
             drop(self.turn(state, rank));
         }
     }
@@ -556,7 +568,7 @@ mod tests {
     #[test]
     fn ranks_come_to_each_collective_in_their_order() {
         const RANKS: usize = 3;
-        let (world, came) = (World::new(RANKS, true), Mutex::new(Vec::new()));
+        let (world, came) = (World::new(RANKS, true).unwrap(), Mutex::new(Vec::new()));
         let members: Arc<[usize]> = (0..RANKS).collect();
         let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
         let fingerprint = Fingerprint { kind, sizes: [4].into_iter().collect(), dtype: DType::U8 };

@@ -164,7 +164,7 @@ mod tests {
     /// Both ranks read the same memory of the computer, though each has an address for it on a device of its own.
     #[test]
     fn ranks_share_what_a_collective_comes_to() {
-        let (world, key) = (World::new(2, true), Key { group: 0, pair: None, number: 1 });
+        let (world, key) = (World::new(2, true).unwrap(), Key { group: 0, pair: None, number: 1 });
         let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
         let fingerprint = Fingerprint { kind, sizes: [BYTES].into_iter().collect(), dtype: DType::U8 };
         let reduce = |_, _, first: &mut [u8], others: &[&[u8]]| {

@@ -22,6 +22,10 @@ pub enum DistributedError {
     RealGpus,
     #[error("a run has at least one rank")]
     NoRanks,
+    #[error(
+        "{ranks} ranks take two open files each, to hand on their turns, and this system gives no more: {why}"
+    )]
+    Turns { ranks: usize, why: String },
     #[error("Ranks::run_each takes a state for each of {ranks} ranks, and got {states}")]
     States { ranks: usize, states: usize },
     #[error("No backend type associated with device type {device_type}")]

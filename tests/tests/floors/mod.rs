@@ -31,6 +31,7 @@ const GPU: Rooms = &[
             "conv.rs",
             "collective.rs",
             "ranks.rs",
+            "turn.rs",
             "process.rs",
             "properties.rs",
             "reading.rs",

@@ -89,7 +89,8 @@ struct Rank {
 impl Ranks {
     /// `world_size` ranks on the current machine.
     ///
-    /// Errors if `world_size` is 0, and on a machine with real GPUs, whose collectives take NCCL.
+    /// Errors if `world_size` is 0, if the system has no two files for each rank to hand on its turn through, and on a machine with
+    /// real GPUs, whose collectives take NCCL.
     pub fn new(world_size: usize) -> Result<Ranks> {
         Ranks::made(world_size, cfg!(not(target_family = "wasm")))
     }
@@ -104,7 +105,9 @@ impl Ranks {
         if world_size == 0 {
             return Err(DistributedError::NoRanks.into());
         }
-        let (parent, world) = (Machine::current(), World::new(world_size, threads));
+        let world = World::new(world_size, threads)
+            .map_err(|error| DistributedError::Turns { ranks: world_size, why: error.to_string() })?;
+        let parent = Machine::current();
         let rank = |rank| {
             let machine = parent.fork(rank, &world).ok_or(DistributedError::RealGpus)?;
             Ok(Rank { machine, device: Mutex::new(0) })
