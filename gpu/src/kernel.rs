@@ -132,8 +132,8 @@ impl Cost {
         }
     }
 
-    /// From how many elements on a second thread of the host pays. Waking one costs about 17 µs, so below
-    /// about 100 µs of work everything stays on the caller's.
+    /// From how many elements on it pays to wake a second thread of the host: that takes about 17 µs, and so many elements about
+    /// 100 µs.
     pub fn smallest_parallel(self) -> usize {
         match self {
             Cost::Cheap => 1 << 18,

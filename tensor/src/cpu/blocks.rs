@@ -7,7 +7,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::cpu::parallel::for_pieces;
-use crate::cpu::pool::threads;
+use crate::cpu::pool::threads_for;
 use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, Output, Ran};
 use crate::shape::{Layout, MAX_DIMS};
@@ -216,12 +216,9 @@ pub(crate) fn for_shares<O: Pod + Send>(
         return for_strided_blocks(output, share);
     }
     let out = output.elements::<O>();
-    let threads = threads();
-    if out.len() < cost.smallest_parallel() || threads == 1 {
-        return share(0, out);
-    }
+    let threads = threads_for(out.len(), cost.smallest_parallel());
     let length = out.len().div_ceil(threads).next_multiple_of(BLOCK);
-    for_pieces(out, length, &|i, out| share(i * length, out));
+    for_pieces(threads, out, length, &|i, out| share(i * length, out));
 }
 
 /// The same, block by block.

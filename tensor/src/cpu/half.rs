@@ -17,7 +17,7 @@ use super::blocks::{BLOCK, BlockReader, Runs, Scratch, for_shares, map1, scatter
 use super::float16;
 use super::number::Float;
 use super::parallel::for_pieces;
-use super::pool::threads;
+use super::pool::threads_for;
 use super::simd::vectorized;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory};
@@ -283,31 +283,25 @@ pub(crate) fn from_f32<H: Element>(args: Args<'_, '_>) -> Ran {
 pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     let mut floats = reserve(halves.len())?;
     floats.resize(halves.len(), 0.0);
-    let share = share(halves.len());
-    match share < halves.len() {
-        true => for_pieces(&mut floats, share, &|i, floats| {
-            widen(dtype, &halves[i * share..][..floats.len()], floats);
-        }),
-        false => widen(dtype, halves, &mut floats),
-    }
+    let (threads, share) = shares(halves.len());
+    for_pieces(threads, &mut floats, share, &|i, floats| {
+        widen(dtype, &halves[i * share..][..floats.len()], floats);
+    });
     Ok(floats)
 }
 
 /// [`narrow`], on several threads if it pays.
 pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
-    let share = share(halves.len());
-    match share < halves.len() {
-        true => for_pieces(halves, share, &|i, halves| {
-            narrow(dtype, &floats[i * share..][..halves.len()], halves);
-        }),
-        false => narrow(dtype, floats, halves),
-    }
+    let (threads, share) = shares(halves.len());
+    for_pieces(threads, halves, share, &|i, halves| {
+        narrow(dtype, &floats[i * share..][..halves.len()], halves);
+    });
 }
 
-/// How many elements a thread takes.
-fn share(elements: usize) -> usize {
-    let threads = if elements < Cost::Cheap.smallest_parallel() { 1 } else { threads() };
-    elements.div_ceil(threads).max(1)
+/// How many threads share the elements, and how many each of them takes.
+fn shares(elements: usize) -> (usize, usize) {
+    let threads = threads_for(elements, Cost::Cheap.smallest_parallel());
+    (threads, elements.div_ceil(threads))
 }
 
 fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {

@@ -5,17 +5,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::pool::{on_threads, threads};
+use super::pool::{on_threads, threads_for};
 use crate::kernel::Cost;
 
-/// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on all threads.
-/// Whether that pays is the caller's to know.
-pub(crate) fn for_pieces<T: Send>(out: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
-    for_pieces_on(threads(), out, size, work);
-}
-
-/// The same on so many threads, each of which takes the next few pieces when it has made its last.
-pub(crate) fn for_pieces_on<T: Send>(
+/// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on so many threads. Each takes
+/// the next few pieces when it has made its last.
+pub(crate) fn for_pieces<T: Send>(
     threads: usize,
     out: &mut [T],
     size: usize,
@@ -42,26 +37,20 @@ pub(crate) fn for_pieces_on<T: Send>(
 
 /// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays.
 pub(crate) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl Fn(usize, &mut [T]) + Sync) {
-    if out.is_empty() {
-        return;
-    }
-    if out.len() < Cost::Costly.smallest_parallel() || threads() == 1 {
-        out.chunks_mut(length).enumerate().for_each(|(row, out)| run(row, out));
-    } else {
-        for_pieces(out, length, &run);
-    }
+    for_pieces(threads_for(out.len(), Cost::Costly.smallest_parallel()), out, length, &run);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::pool::threads;
 
     #[test]
     fn every_piece_is_made_once_with_its_number() {
         for length in [0, 1, 2, 7, 64, 1000, 1001] {
             for size in [1, 2, 3, 64, 1000, 5000] {
                 let mut out = vec![(0, 0); length];
-                for_pieces(&mut out, size, &|number, piece: &mut [(usize, usize)]| {
+                for_pieces(threads(), &mut out, size, &|number, piece: &mut [(usize, usize)]| {
                     piece.iter_mut().for_each(|(times, of)| (*times, *of) = (*times + 1, number));
                 });
                 let expected: Vec<_> = (0..length).map(|i| (1, i / size)).collect();

@@ -1,7 +1,7 @@
 //! Outputs made in parts, each by itself, on all threads if there is work enough for them.
 
 use super::parallel::for_pieces;
-use super::pool::threads;
+use super::pool::threads_for;
 use crate::kernel::Cost;
 
 /// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` says how much work
@@ -32,14 +32,14 @@ pub(crate) fn for_shares<A: Send, B: Send>(
     if a.is_empty() || b.is_empty() {
         return;
     }
-    let threads = if elements < Cost::Cheap.smallest_parallel() { 1 } else { threads() };
+    let threads = threads_for(elements, Cost::Cheap.smallest_parallel());
     if threads == 1 {
         return work(0, a, b);
     }
     let share = parts.div_ceil(threads);
     let (of_a, of_b) = (a.len() / parts * share, b.len() / parts * share);
     let mut shares: Vec<(&mut [A], &mut [B])> = a.chunks_mut(of_a).zip(b.chunks_mut(of_b)).collect();
-    for_pieces(&mut shares, 1, &|i, shares| {
+    for_pieces(threads, &mut shares, 1, &|i, shares| {
         shares.iter_mut().for_each(|(a, b)| work(i * share, a, b));
     });
 }

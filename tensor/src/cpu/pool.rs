@@ -27,6 +27,39 @@ pub(crate) fn threads() -> usize {
     1 + helpers().map_or(0, ThreadPool::current_num_threads)
 }
 
+/// How many threads are to share work of an operation, where it pays to wake them from so much on.
+///
+/// Half of what is smaller goes to a helper that is awake with nothing to do. It begins within a few µs, and one that sleeps within
+/// ten times as many. What is smaller still does not even ask how many threads there are, which would start them.
+pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
+    if work >= worth_waking {
+        threads()
+    } else if work >= worth_waking / 4 && IDLE.load(Ordering::Relaxed) > 0 && !is_alone() {
+        2
+    } else {
+        1
+    }
+}
+
+/// How many helpers are awake and have nothing to do.
+static IDLE: AtomicUsize = AtomicUsize::new(0);
+
+/// A helper that is awake has something to do, until this is dropped.
+struct Busy;
+
+impl Busy {
+    fn new() -> Busy {
+        IDLE.fetch_sub(1, Ordering::Relaxed);
+        Busy
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        IDLE.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 thread_local! {
     static WORKS_FOR_A_POOL: Cell<bool> = const { Cell::new(false) };
     static STAYS_AWAKE: Cell<bool> = const { Cell::new(false) };
@@ -51,8 +84,11 @@ pub(super) fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
     pool.in_place_scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|_| {
+                let is_awake = STAYS_AWAKE.get();
+                let busy_meanwhile = is_awake.then(Busy::new);
                 help();
-                if !STAYS_AWAKE.get() {
+                drop(busy_meanwhile);
+                if !is_awake {
                     pool.spawn(stay_awake);
                 }
                 busy.fetch_sub(1, Ordering::Release);
@@ -72,12 +108,14 @@ fn stay_awake() {
         return; // It is one of the jobs that came.
     }
     let mut since = Instant::now();
+    IDLE.fetch_add(1, Ordering::Relaxed);
     while since.elapsed() < MOMENT {
         match rayon::yield_now() {
             Some(Yield::Executed) => since = Instant::now(),
             _ => thread::yield_now(),
         }
     }
+    IDLE.fetch_sub(1, Ordering::Relaxed);
     STAYS_AWAKE.set(false);
 }
 
@@ -133,9 +171,23 @@ mod tests {
         // Other tests may keep a helper busy meanwhile.
         let all_sleep = || {
             thread::sleep(100 * MOMENT);
-            !pool.broadcast(|_| STAYS_AWAKE.get()).contains(&true)
+            !pool.broadcast(|_| STAYS_AWAKE.get()).contains(&true) && IDLE.load(Ordering::Relaxed) == 0
         };
+        let main = thread::current().id();
         calls(2);
+        let panics = || on_threads(2, &|| assert_eq!(thread::current().id(), main, "a helper"));
+        _ = catch_unwind(AssertUnwindSafe(panics)); // It is awake as long as after any other work.
         assert!((0..1000).any(|_| all_sleep()));
+    }
+
+    #[test]
+    fn a_helper_that_is_awake_takes_half_of_what_is_not_worth_waking_it() {
+        assert_eq!([threads_for(24, 100), threads_for(100, 100)], [1, threads()]);
+        // Other tests may keep it busy, or this thread from running for a while.
+        let helps = || {
+            calls(2);
+            threads_for(25, 100) == 2
+        };
+        assert_eq!((0..1000).any(|_| helps()), helpers().is_some());
     }
 }

@@ -3,8 +3,8 @@
 
 use bytemuck::Pod;
 
-use crate::cpu::parallel::for_pieces_on;
-use crate::cpu::pool::threads;
+use crate::cpu::parallel::for_pieces;
+use crate::cpu::pool::threads_for;
 use crate::kernel::{Args, Cost};
 use crate::shape::Layout;
 
@@ -43,12 +43,10 @@ pub(crate) fn copied<T: Pod + Send + Sync>(args: &mut Args<'_, '_>) -> bool {
     let Some((bytes, OnItsSide { step, rows, columns, stride })) = matrix else { return false };
     let values: &[T] = &bytemuck::cast_slice(bytes)[input.layout.offset..];
     let out = output.elements::<T>();
-    let threads = if out.len() < Cost::Cheap.smallest_parallel() { 1 } else { threads() };
+    let threads = threads_for(out.len(), Cost::Cheap.smallest_parallel());
     for (i, out) in out.chunks_mut(rows * columns).enumerate() {
         let values = &values[i * step..];
-        for_pieces_on(threads, out, SIDE * columns, &|i, out| {
-            stripe(&values[i * SIDE..], stride, columns, out)
-        });
+        for_pieces(threads, out, SIDE * columns, &|i, out| stripe(&values[i * SIDE..], stride, columns, out));
     }
     true
 }

@@ -24,7 +24,7 @@ use bytemuck::{cast_slice as cast, cast_slice_mut as cast_mut};
 
 use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::half::{narrow_all, widened};
-use crate::cpu::parallel::for_pieces_on;
+use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool;
 use crate::cpu::reserve::collect;
 use crate::dtype::DType;
@@ -57,8 +57,7 @@ pub(crate) fn run_conv_with_bias(
     bias: Option<&[u8]>,
     out: &mut [u8],
 ) -> Result<()> {
-    // What is small does not even ask how many threads there are, which would start them.
-    let threads = if shape.flops() < WORTH_SHARING { 1 } else { pool::threads() };
+    let threads = pool::threads_for(shape.flops().try_into().unwrap_or(usize::MAX), WORTH_SHARING);
     match dtype {
         DType::F32 => run::<f32>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
         DType::F64 => run::<f64>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
@@ -158,7 +157,7 @@ fn forward_axes(shape: &ConvShape) -> [Axis; 2] {
 }
 
 /// Floating point operations below which a second thread costs more than it brings, as in a matrix product.
-const WORTH_SHARING: u64 = 16_000_000;
+const WORTH_SHARING: usize = 16_000_000;
 
 /// Rows of patches in a block, so that a patch stays where it can be read fast. It is part of the definition of a
 /// gradient, hence the same on every machine: sums over pixels end where a block does.
@@ -178,7 +177,7 @@ fn share<J: Send>(
     work: impl Fn(&mut J) -> Result<()> + Sync,
 ) -> Result<()> {
     let failed = OnceLock::new();
-    for_pieces_on(threads, &mut jobs, 1, &|_, jobs| {
+    for_pieces(threads, &mut jobs, 1, &|_, jobs| {
         if failed.get().is_none()
             && let Err(error) = jobs.iter_mut().try_for_each(&work)
         {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::GemmElement;
 use super::block::{Matrix, Product};
-use crate::cpu::pool::{on_threads, threads};
+use crate::cpu::pool::{on_threads, threads_for};
 
 /// Multiply-adds below which a second thread costs more than it brings: to wake one takes about 15 µs, and
 /// this many take one core about 100 µs.
@@ -24,8 +24,10 @@ unsafe impl<T: Sync> Send for Product<T> {}
 /// # Safety
 /// Every element that `product` names is in bounds, and nobody else touches its C.
 pub(super) unsafe fn run<T: GemmElement>(product: Product<T>) {
-    // A small product does not even ask how many threads there are, which would start them.
-    let threads = if work(&product) < WORTH_SHARING { 1 } else { threads() };
+    let work = work(&product);
+    // Smaller parts would be done before many threads are awake.
+    let worth_it = work.div_ceil(WORTH_SHARING / 4).max(2);
+    let threads = threads_for(work, WORTH_SHARING).min(worth_it);
     // SAFETY: the caller's promise.
     unsafe { run_on(threads, product) }
 }
@@ -43,9 +45,9 @@ pub(super) unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>)
     });
 }
 
-/// A part for each thread, if that is not too little.
+/// A part for each thread.
 fn cut<T>(threads: usize, product: Product<T>, parts: &mut SmallVec<[Product<T>; 4]>) {
-    if threads == 1 || work(&product) < WORTH_SHARING / 2 {
+    if threads == 1 {
         return parts.push(product);
     }
     let (first, second) = halves(product);

@@ -3,7 +3,7 @@
 use super::{AdamStep, SgdStep};
 use crate::cpu::number::Float;
 use crate::cpu::parallel::for_pieces;
-use crate::cpu::pool::threads;
+use crate::cpu::pool::threads_for;
 use crate::cpu::simd::vectorized;
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost};
@@ -17,10 +17,11 @@ fn on_parts<T: Float, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], 
     let mut outputs = args.outputs.iter_mut();
     let mut rest: [&mut [T]; W] =
         std::array::from_fn(|_| outputs.next().map_or(Default::default(), |output| output.elements()));
-    if grad.len() < Cost::Costly.smallest_parallel() || threads() == 1 {
+    let threads = threads_for(grad.len(), Cost::Costly.smallest_parallel());
+    if threads == 1 {
         return kernel(grad, rest);
     }
-    let share = grad.len().div_ceil(threads());
+    let share = grad.len().div_ceil(threads);
     let mut shares: Vec<(&[T], [&mut [T]; W])> = Vec::new();
     for grad in grad.chunks(share) {
         let mut part: [&mut [T]; W] = std::array::from_fn(|_| Default::default());
@@ -29,7 +30,7 @@ fn on_parts<T: Float, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], 
         }
         shares.push((grad, part));
     }
-    for_pieces(&mut shares, 1, &|_, shares| {
+    for_pieces(threads, &mut shares, 1, &|_, shares| {
         shares.iter_mut().for_each(|(grad, part)| kernel(grad, part.each_mut().map(std::mem::take)));
     });
 }

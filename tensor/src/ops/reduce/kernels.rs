@@ -8,7 +8,7 @@ use bytemuck::Pod;
 
 use crate::cpu::blocks::Runs;
 use crate::cpu::parallel::for_pieces;
-use crate::cpu::pool::threads;
+use crate::cpu::pool::threads_for;
 use crate::cpu::reserve::reserve;
 use crate::cpu::simd::vectorized;
 use crate::cpu::tree::{self, CHUNK, LANES};
@@ -171,10 +171,7 @@ fn reduce_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
             let reduce = |i: usize, out: &mut [R::Value]| {
                 columns_of_tiles::<R>(&values[i * from_each_to_next..], step, length, out);
             };
-            match x.layout.numel() >= SMALLEST_PARALLEL && threads() > 1 {
-                true => for_pieces(out, columns, &reduce),
-                false => out.chunks_mut(columns).enumerate().for_each(|(i, out)| reduce(i, out)),
-            }
+            for_pieces(threads_for(x.layout.numel(), SMALLEST_PARALLEL), out, columns, &reduce);
         }
         (None, None) => reduce_rows::<R>(values, Runs::of(x.layout), length, out),
     }
@@ -192,17 +189,15 @@ fn chunks_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
         return Ok(());
     }
     let chunk_at = chunk_at::<R>(values, Runs::of(x.layout), length);
-    let share = out.len().div_ceil(threads());
+    let threads = threads_for(x.layout.numel(), SMALLEST_PARALLEL);
+    let share = out.len().div_ceil(threads);
     let reduce = |part: usize, out: &mut [R::Value]| {
         for (i, out) in out.iter_mut().enumerate() {
             let chunk = part * share + i;
             *out = chunk_at(chunk / chunks, chunk % chunks);
         }
     };
-    match x.layout.numel() >= SMALLEST_PARALLEL && threads() > 1 {
-        true => for_pieces(out, share, &reduce),
-        false => reduce(0, out),
-    }
+    for_pieces(threads, out, share, &reduce);
     Ok(())
 }
 
@@ -244,23 +239,19 @@ fn reduce_rows<R: Reducer>(values: &[R::Value], runs: Runs, length: usize, out: 
         1 => chunk_of_row(row, 0),
         _ => tree::finish((0..chunks).map(|i| chunk_of_row(row, i)).collect(), R::IDENTITY, chunk),
     };
-    let parallel = out.len() * length >= SMALLEST_PARALLEL && threads() > 1;
-    if parallel && out.len() >= threads() {
-        let share = out.len().div_ceil(threads());
-        for_pieces(out, share, &|part, out| {
+    let threads = threads_for(out.len() * length, SMALLEST_PARALLEL);
+    if out.len() >= threads {
+        let share = out.len().div_ceil(threads);
+        for_pieces(threads, out, share, &|part, out| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = row(part * share + i);
             }
         });
-    } else if parallel {
-        for (i, out) in out.iter_mut().enumerate() {
-            let mut partials = vec![R::IDENTITY; chunks];
-            for_pieces(&mut partials, 1, &|c, partial| partial[0] = chunk_of_row(i, c));
-            *out = tree::finish(partials, R::IDENTITY, chunk);
-        }
     } else {
         for (i, out) in out.iter_mut().enumerate() {
-            *out = row(i);
+            let mut partials = vec![R::IDENTITY; chunks];
+            for_pieces(threads, &mut partials, 1, &|c, partial| partial[0] = chunk_of_row(i, c));
+            *out = tree::finish(partials, R::IDENTITY, chunk);
         }
     }
 }
@@ -270,12 +261,11 @@ const TILE: usize = 32;
 
 /// Neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
 fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
-    if out.len() * length >= SMALLEST_PARALLEL && threads() > 1 {
-        // A piece is a tile.
-        for_pieces(out, TILE, &|i, out| columns_of_tiles::<R>(&values[i * TILE..], row_stride, length, out));
-    } else {
-        columns_of_tiles::<R>(values, row_stride, length, out);
-    }
+    let threads = threads_for(out.len() * length, SMALLEST_PARALLEL);
+    // A piece is a tile.
+    for_pieces(threads, out, TILE, &|i, out| {
+        columns_of_tiles::<R>(&values[i * TILE..], row_stride, length, out)
+    });
 }
 
 /// The same on this thread.
@@ -320,11 +310,7 @@ fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize
             }
         }
     };
-    if out.len() * CHUNK >= SMALLEST_PARALLEL && threads() > 1 {
-        for_pieces(out, TILE * chunks, &tile);
-    } else {
-        out.chunks_mut(TILE * chunks).enumerate().for_each(|(i, out)| tile(i, out));
-    }
+    for_pieces(threads_for(out.len() * CHUNK, SMALLEST_PARALLEL), out, TILE * chunks, &tile);
 }
 
 /// One chunk of up to [`TILE`] columns: [`tree::chunk`], with a column beside a column.

@@ -7,8 +7,8 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::collective::ReduceOp;
-use crate::cpu::parallel::for_pieces_on;
-use crate::cpu::pool::threads;
+use crate::cpu::parallel::for_pieces;
+use crate::cpu::pool::threads_for;
 use crate::dtype::DType;
 
 /// Reduces tensors of a type, each as its bytes.
@@ -29,17 +29,15 @@ pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u
     }
 }
 
-/// How many threads are worth waking for so many bytes.
-fn threads_for(bytes: usize) -> usize {
-    if bytes < 16 * BLOCK { 1 } else { threads() }
-}
-
 /// Bytes of all inputs that are in the cache at a time.
 const BLOCK: usize = 16 << 10;
 
+/// From so many bytes on it pays to wake a thread.
+const WORTH_SHARING: usize = 16 * BLOCK;
+
 /// The first input, joined by the others one after the other.
 fn fold<T: Pod>(first: &mut [u8], others: &[&[u8]], join: impl Fn(T, T) -> T + Sync) {
-    for_pieces_on(threads_for(first.len()), first, BLOCK, &|block, first| {
+    for_pieces(threads_for(first.len(), WORTH_SHARING), first, BLOCK, &|block, first| {
         for other in others {
             let other = &other[block * BLOCK..];
             for (a, b) in first.chunks_exact_mut(size_of::<T>()).zip(other.chunks_exact(size_of::<T>())) {
