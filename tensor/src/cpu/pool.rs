@@ -32,12 +32,12 @@ pub(crate) fn threads() -> usize {
 /// Half of what is smaller goes to a helper that is awake with nothing to do. It begins within a few µs, and one that sleeps within
 /// ten times as many. What is smaller still does not even ask how many threads there are, which would start them.
 pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
-    if work >= worth_waking {
-        threads()
-    } else if work >= worth_waking / 4 && IDLE.load(Ordering::Relaxed) > 0 && !is_alone() {
-        2
-    } else {
+    if cfg!(target_family = "wasm") || work < worth_waking / 4 {
         1
+    } else if work >= worth_waking {
+        threads()
+    } else {
+        1 + usize::from(IDLE.load(Ordering::Relaxed) > 0 && !is_alone())
     }
 }
 
