@@ -132,8 +132,8 @@ impl Cost {
         }
     }
 
-    /// From how many elements on it pays to wake a second thread of the host: that takes about 17 µs, and so many elements about
-    /// 100 µs.
+    /// How many elements make it worth waking a second thread of the host. Waking one takes about 17 µs, and computing that many
+    /// elements about 100 µs.
     pub fn smallest_parallel(self) -> usize {
         match self {
             Cost::Cheap => 1 << 18,

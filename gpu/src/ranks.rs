@@ -105,7 +105,7 @@ impl Buffers {
         bytes
     }
 
-    /// A copy, in memory of that size that nobody reads. If there is none, memory is given up whose size nobody reads any more.
+    /// A copy, in memory of that size that nobody reads. If there is none, memory of sizes that nobody reads any more is given up.
     fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
         let is_read = |bytes: &Arc<Vec<u8>>| Arc::strong_count(bytes) > 1;
         let found = self.0.iter().position(|bytes| !is_read(bytes) && bytes.len() == input.len());
@@ -261,6 +261,18 @@ impl World {
         }
     }
 
+    /// Another rank runs until it is this one's turn again.
+    fn hand_on<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        rank: usize,
+        next: usize,
+    ) -> MutexGuard<'s, State> {
+        state.running = next;
+        self.wake(&mut state);
+        self.turn(state, rank)
+    }
+
     fn turn<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
         while state.running != rank {
             state.ranks[rank].sleeps = true;
@@ -292,15 +304,13 @@ impl World {
             if self.threads
                 && let Some(next) = state.next_after(rank, self.size, true)
             {
-                state.running = next;
-                self.wake(&mut state);
-                state = self.turn(state, rank);
+                state = self.hand_on(state, rank, next);
             } else {
                 state = self.nobody_runs(state, rank);
                 // Whoever has become able to go on by that comes first, in the same order.
-                if self.threads && state.running != rank {
-                    self.wake(&mut state);
-                    state = self.turn(state, rank);
+                let first = state.running;
+                if self.threads && first != rank {
+                    state = self.hand_on(state, rank, first);
                 }
             }
             let this = &mut state.ranks[rank];
@@ -312,15 +322,15 @@ impl World {
         }
     }
 
-    /// The rank that runs has let others go on by what it did, and lets them run first.
-    fn give_way(&self, mut state: MutexGuard<'_, State>, rank: usize) {
-        // Devices of a rank whose program has ended are run by others.
+    /// Those before a rank that can go on now run first.
+    fn give_way(&self, state: MutexGuard<'_, State>, rank: usize) {
+        // The devices of a rank whose program has ended work while another rank has the baton.
         let runs = state.running == rank && matches!(state.ranks[rank].doing, Doing::Ready);
-        let next = state.next_after(rank, self.size, true).filter(|_| self.threads && runs);
-        if let Some(next) = next {
-            state.running = next;
-            self.wake(&mut state);
-            drop(self.turn(state, rank));
+        if self.threads
+            && runs
+            && let Some(first) = (0..rank).find(|other| state.can_go_on(*other, true))
+        {
+            drop(self.hand_on(state, rank, first));
         }
     }
 
@@ -362,18 +372,21 @@ impl State {
         self.meetings.get(&key).is_none_or(|meeting| meeting.outcome.is_some())
     }
 
-    /// The next rank that can go on; without threads, none that has not begun.
-    fn next_after(&self, rank: usize, size: usize, threads: bool) -> Option<usize> {
-        let able = |other: &usize| match &self.ranks[*other].doing {
-            Doing::Ready => threads && *other != rank,
+    /// Whether a rank that does not run can go on; without threads, none can that has not begun.
+    fn can_go_on(&self, rank: usize, threads: bool) -> bool {
+        let Rank { doing, verdict, may_go_on, .. } = &self.ranks[rank];
+        match doing {
+            Doing::Ready => threads,
             Doing::Waiting { keys, .. } => {
-                self.ranks[*other].verdict.is_some()
-                    || self.ranks[*other].may_go_on
-                    || keys.iter().any(|key| self.has_outcome(*key))
+                verdict.is_some() || *may_go_on || keys.iter().any(|key| self.has_outcome(*key))
             }
             Doing::Ended(_) => false,
-        };
-        (1..=size).map(|step| (rank + step) % size).find(able)
+        }
+    }
+
+    /// The next rank that can go on, after one that waits or has ended.
+    fn next_after(&self, rank: usize, size: usize, threads: bool) -> Option<usize> {
+        (1..=size).map(|step| (rank + step) % size).find(|other| self.can_go_on(*other, threads))
     }
 
     /// Where there are no threads: what a rank waits for that has not begun this phase.
@@ -469,8 +482,8 @@ impl World {
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
         meeting.bring(place, arrival, input, buffers);
         meeting.conclude(key, buffers);
-        // So ranks come to the next collective in their order too, and what they bring need not be kept for its turn.
-        if meeting.outcome.is_some() && place > 0 {
+        // If the last one went on first, it would come to the next collective first, and what it brings would be kept until its turn.
+        if meeting.outcome.is_some() {
             self.give_way(state, rank);
         }
     }
@@ -564,19 +577,19 @@ mod tests {
     use crate::collective::{CollectiveKind, ReduceOp};
     use crate::dtype::DType;
 
-    /// What comes out of turn would have to be kept until then.
+    /// Even if some of them have met before, without the others.
     #[test]
     fn ranks_come_to_each_collective_in_their_order() {
         const RANKS: usize = 3;
         let (world, came) = (World::new(RANKS, true).unwrap(), Mutex::new(Vec::new()));
-        let members: Arc<[usize]> = (0..RANKS).collect();
+        let members = |number: u64| if number == 0 { 2 } else { RANKS };
         let kind = CollectiveKind::AllReduce(ReduceOp::Sum);
         let fingerprint = Fingerprint { kind, sizes: [4].into_iter().collect(), dtype: DType::U8 };
         let program = |rank: usize| {
             world.begin(rank);
-            for number in 0..4 {
+            for number in (0..4).filter(|number| rank < members(*number)) {
                 let key = Key { group: 0, pair: None, number };
-                let (fingerprint, members) = (fingerprint.clone(), members.clone());
+                let (fingerprint, members) = (fingerprint.clone(), (0..members(number)).collect());
                 let call = Call { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };
                 world.call(rank, call).unwrap();
                 came.lock().unwrap().push((number, rank));
@@ -587,7 +600,7 @@ mod tests {
             world.finish(rank, Ended::Returned);
         };
         thread::scope(|scope| (0..RANKS).for_each(|rank| _ = scope.spawn(move || program(rank))));
-        let in_order = (0..4).flat_map(|number| (0..RANKS).map(move |rank| (number, rank)));
+        let in_order = (0..4).flat_map(|number| (0..members(number)).map(move |rank| (number, rank)));
         assert_eq!(came.into_inner().unwrap(), in_order.collect::<Vec<_>>());
     }
 

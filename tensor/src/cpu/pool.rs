@@ -27,10 +27,10 @@ pub(crate) fn threads() -> usize {
     1 + helpers().map_or(0, ThreadPool::current_num_threads)
 }
 
-/// How many threads are to share work of an operation, where it pays to wake them from so much on.
+/// How many threads should share the work of an operation: all of them, if there is so much that it is worth waking them.
 ///
-/// Half of what is smaller goes to a helper that is awake with nothing to do. It begins within a few µs, and one that sleeps within
-/// ten times as many. What is smaller still does not even ask how many threads there are, which would start them.
+/// If there is at least a quarter of that, a helper that is awake with nothing to do takes half of it. Such a helper begins within a
+/// few µs; one that sleeps takes ten times as long. Less work does not even ask how many threads there are, which would start them.
 pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
     if cfg!(target_family = "wasm") || work < worth_waking / 4 {
         1
@@ -44,7 +44,7 @@ pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
 /// How many helpers are awake and have nothing to do.
 static IDLE: AtomicUsize = AtomicUsize::new(0);
 
-/// A helper that is awake has something to do, until this is dropped.
+/// While this is there, a helper that is awake has something to do. It is dropped even if that panics.
 struct Busy;
 
 impl Busy {

@@ -23,7 +23,7 @@ pub enum DistributedError {
     #[error("a run has at least one rank")]
     NoRanks,
     #[error(
-        "{ranks} ranks take two open files each, to hand on their turns, and this system gives no more: {why}"
+        "{ranks} ranks need two open files each to hand on their turns, and the system allows no more: {why}"
     )]
     Turns { ranks: usize, why: String },
     #[error("Ranks::run_each takes a state for each of {ranks} ranks, and got {states}")]

@@ -5,10 +5,9 @@ use std::ops::Add;
 use bytemuck::{Pod, cast_slice};
 
 use crate::conv::ConvShape;
-use crate::cpu::parallel::for_pieces;
-use crate::cpu::pool::threads_for;
+use crate::cpu::parallel::for_rows;
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Ran};
+use crate::kernel::{Args, Ran};
 use crate::ops::launch::launch;
 use crate::ops::pool::{Grid, Windows};
 use crate::ops::row::{row, rows};
@@ -52,8 +51,7 @@ fn im2col_twin<T: Pod + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_
     let grid @ Grid { down, across } = cast_slice(ints)[0];
     let [[h, w], [r, s], [p, q]] = grid.extents();
     let image: &[T] = inputs[0].elements();
-    let out = outputs[0].elements::<T>();
-    for_pieces(threads_for(out.len(), Cost::Costly.smallest_parallel()), out, p * q, &|row, out| {
+    for_rows(outputs[0].elements::<T>(), p * q, |row, out| {
         let (channel, dr, ds) = (row / (r * s), row / s % r, row % s);
         for (i, out) in out.iter_mut().enumerate() {
             let at = down.element(i / q, dr as i64).zip(across.element(i % q, ds as i64));
@@ -67,8 +65,7 @@ fn col2im_twin<T: Pod + Send + Sync + Add<Output = T>>(args: Args<'_, '_>) -> Ra
     let grid @ Grid { down, across } = cast_slice(args.ints)[0];
     let [[h, w], [r, s], [p, q]] = grid.extents();
     let columns: &[T] = args.inputs[0].elements();
-    let out = args.outputs[0].elements::<T>();
-    for_pieces(threads_for(out.len(), Cost::Costly.smallest_parallel()), out, h * w, &|channel, out| {
+    for_rows(args.outputs[0].elements::<T>(), h * w, |channel, out| {
         for (i, out) in out.iter_mut().enumerate() {
             let mut sum = T::zeroed();
             for dr in 0..r {

@@ -89,8 +89,8 @@ struct Rank {
 impl Ranks {
     /// `world_size` ranks on the current machine.
     ///
-    /// Errors if `world_size` is 0, if the system has no two files for each rank to hand on its turn through, and on a machine with
-    /// real GPUs, whose collectives take NCCL.
+    /// Errors if `world_size` is 0, if the system does not allow two open files for each rank, and on a machine with real GPUs, whose
+    /// collectives take NCCL.
     pub fn new(world_size: usize) -> Result<Ranks> {
         Ranks::made(world_size, cfg!(not(target_family = "wasm")))
     }
