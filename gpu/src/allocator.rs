@@ -44,6 +44,7 @@ pub mod snapshot;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod uncached;
 
 /// Sizes of blocks are multiples of this (`kMinBlockSize`).
 const MIN_BLOCK_SIZE: u64 = 512;
@@ -95,12 +96,13 @@ pub trait DeviceDriver {
 pub struct Allocation {
     /// 0 for an allocation of 0 bytes.
     pub pointer: DevicePtr,
-    block: BlockId,
+    /// None for one of 0 bytes, and for one that was not cached.
+    block: Option<BlockId>,
 }
 
 impl Allocation {
     /// An allocation of 0 bytes.
-    pub const NULL: Allocation = Allocation { pointer: DevicePtr(0), block: 0 };
+    pub const NULL: Allocation = Allocation { pointer: DevicePtr(0), block: None };
 }
 
 /// Why there is no memory.
@@ -207,6 +209,10 @@ pub struct Allocator {
     /// The most bytes that may be reserved.
     allowed: Option<u64>,
     stats: DeviceStats,
+    /// Nothing is cached: each request is one of the driver's.
+    disabled: bool,
+    /// What was not cached, and of which size.
+    uncached: BTreeMap<DevicePtr, u64>,
 }
 
 impl Allocator {
@@ -224,6 +230,9 @@ impl Allocator {
         let requested = bytes as u64;
         if requested >= EXABYTE {
             return Err(MallocError::MoreThanAnExabyte);
+        }
+        if self.disabled {
+            return self.malloc_uncached(driver, bytes);
         }
         self.process_events(driver)?;
         let size = round_size(requested);
@@ -244,16 +253,14 @@ impl Allocator {
         if self.settings.is_oversize(size) {
             self.stats.oversize_allocations.increase(1);
         }
-        Ok(Allocation { pointer, block })
+        Ok(Allocation { pointer, block: Some(block) })
     }
 
     /// Takes memory back. It stays with the allocator, so this cannot fail. If other streams use the block, it
     /// is free once they have done so.
     pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
-        if allocation == Allocation::NULL {
-            return;
-        }
-        let Block { pointer, size, pool, contents, .. } = self.blocks[allocation.block];
+        let Some(block) = allocation.block else { return self.free_uncached(driver, allocation.pointer) };
+        let Block { pointer, size, pool, contents, .. } = self.blocks[block];
         let held = contents.filter(|contents| contents.events == 0 && pointer == allocation.pointer);
         let Some(contents) = held else {
             // To go on would hand the same memory to two tensors.
@@ -264,20 +271,23 @@ impl Allocator {
         if self.settings.is_oversize(size) {
             self.stats.oversize_allocations.decrease(1);
         }
-        match self.insert_events(driver, allocation.block) {
-            0 => self.free_block(allocation.block),
-            events => self.blocks[allocation.block].contents = Some(Contents { events, ..contents }),
+        match self.insert_events(driver, block) {
+            0 => self.free_block(block),
+            events => self.blocks[block].contents = Some(Contents { events, ..contents }),
         }
     }
 
     /// Whether memory that has just been taken back waits for other streams.
     pub fn waits(&self, allocation: Allocation) -> bool {
-        allocation != Allocation::NULL && self.blocks[allocation.block].contents.is_some()
+        allocation.block.is_some_and(|block| self.blocks[block].contents.is_some())
     }
 
     /// How many bytes the block has that somebody holds.
     pub fn size_of(&self, allocation: Allocation) -> u64 {
-        if allocation == Allocation::NULL { 0 } else { self.blocks[allocation.block].size }
+        match allocation.block {
+            Some(block) => self.blocks[block].size,
+            None => self.uncached.get(&allocation.pointer).copied().unwrap_or(0),
+        }
     }
 
     /// One of the events that a freed block waits for has completed.

@@ -34,6 +34,8 @@ mod distributed;
 mod errors;
 mod feeding;
 mod gradients;
+#[cfg(target_os = "linux")]
+mod guards;
 mod half_done;
 mod halves;
 mod inplace;

@@ -445,3 +445,27 @@ fn other_programs_take_their_part_of_a_gpu() {
         assert_eq!(text.parse::<GpuSpec>().unwrap().to_string(), text);
     }
 }
+
+#[test]
+fn without_the_cache_memory_is_the_drivers_and_a_program_computes_the_same() {
+    on("sim:t4", || {
+        let x = Tensor::arange(0, 1000, 1, (Device::cuda(0), DType::F32))?;
+        let product = || x.reshape(&[10, 100])?.mm(&x.reshape(&[100, 10])?)?.sum()?.item();
+        let (expected, held) = (product()?, cuda::memory_reserved());
+        cuda::caching_allocator_enable(false);
+        let free = cuda::mem_get_info()?.0;
+        assert_eq!(product()?, expected);
+        let y = x.add(1.0)?;
+        assert_eq!(cuda::memory_reserved(), held);
+        assert!(cuda::mem_get_info()?.0 < free, "a tensor is memory of the driver's");
+        // Any thread may drop a tensor.
+        std::thread::spawn(move || drop(y)).join().unwrap();
+        cuda::synchronize()?;
+        assert_eq!(cuda::mem_get_info()?.0, free);
+        let all = Tensor::empty(&[1 << 40], (Device::cuda(0), DType::U8)).unwrap_err().to_string();
+        assert!(all.contains("CUDA out of memory. Tried to allocate 1024.00 GiB"), "{all}");
+        cuda::caching_allocator_enable(true);
+        assert_eq!(product()?, expected);
+        Ok(())
+    });
+}

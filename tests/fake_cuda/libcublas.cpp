@@ -1,5 +1,8 @@
-// A stand-in for cuBLAS: products of matrices, with their arguments checked as cuBLAS does.
+// A stand-in for cuBLAS: products of matrices, with their arguments checked as cuBLAS does. With FAKE_CUBLAS_BACKWARDS in the
+// environment it begins each sum at its end, so that results are rounded otherwise than the CPU's, as those of cuBLAS are;
+// and if that says `short`, it leaves out the first product of each, which is wrong.
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -53,7 +56,14 @@ static void product(int transpose_a, int transpose_b, int m, int n, int k, const
     const auto matrix = [](const Number *at, int leading, int transpose) {
         return transpose ? Matrix<Number>{at, leading, 1} : Matrix<Number>{at, 1, leading};
     };
-    product(m, n, k, matrix(a, lda, transpose_a), matrix(b, ldb, transpose_b), beta, c, ldc);
+    Matrix<Number> left = matrix(a, lda, transpose_a), right = matrix(b, ldb, transpose_b);
+    static const char *const backwards = getenv("FAKE_CUBLAS_BACKWARDS");
+    if (backwards && k > 0) {
+        left = {left.at + (k - 1) * left.right, left.down, -left.right};
+        right = {right.at + (k - 1) * right.down, -right.down, right.right};
+        if (*backwards == 's') k--;
+    }
+    product(m, n, k, left, right, beta, c, ldc);
 }
 
 // A matrix of halves, by columns, in floats.

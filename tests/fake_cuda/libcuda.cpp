@@ -14,8 +14,12 @@
 //   FAKE_CUDA_INIT      what cuInit returns (0)
 //   FAKE_CUDA_FAIL      a call that fails: cuMemAlloc_v2:3:2 is the third of that function, with error 2
 //   FAKE_CUDA_LOG       a file that gets the name of every function called
+//   FAKE_CUDA_GUARD     if it is set, memory begins or ends at a page that nobody may touch. Who does ends the program,
+//                       which says which kernel it was, as `compute-sanitizer` does on a real GPU
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -144,6 +148,63 @@ CUdeviceptr take_addresses(size_t bytes) {
 }
 
 void give_pages(void *block, size_t bytes) { madvise(block, bytes, MADV_DONTNEED); }
+
+// Guarded memory.
+
+constexpr size_t PAGE = 4096;
+const bool guarded = getenv("FAKE_CUDA_GUARD") != nullptr;
+thread_local const char *running = "no kernel"; // Of this thread, for whoever touches a guard.
+
+size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+// Only what async-signal-safe functions can print.
+void touched(int, siginfo_t *info, void *) {
+    char text[300];
+    const CUdeviceptr address = (CUdeviceptr)info->si_addr;
+    const char *what = "far from all memory of the device";
+    for (const auto &block : device_memory) {
+        const CUdeviceptr end = block.first + block.second.second;
+        if (address >= end && address - end < PAGE) what = "after the end of an allocation";
+        if (address < block.first && block.first - address <= PAGE) what = "before an allocation";
+    }
+    const int length = snprintf(text, sizeof text, "%s reads or writes %s\n", running, what);
+    if (write(STDERR_FILENO, text, (size_t)length) < 0) {
+    }
+    _exit(139);
+}
+
+// Pages that were given back, by how many bytes they are: to ask the system each time takes longer than most kernels.
+std::map<size_t, std::vector<char *>> spare;
+
+CUdeviceptr take_guarded(size_t bytes) {
+    static const bool ready = [] {
+        struct sigaction action = {};
+        action.sa_sigaction = touched;
+        action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+        return sigaction(SIGSEGV, &action, nullptr) == 0;
+    }();
+    const size_t inside = pages(bytes);
+    std::vector<char *> &kept = spare[inside];
+    if (kept.empty()) {
+        void *base = mmap(nullptr, inside + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (!ready || base == MAP_FAILED) return 0;
+        kept.push_back((char *)base + PAGE);
+        if (mprotect(kept.back(), inside, PROT_READ | PROT_WRITE)) return 0;
+    }
+    char *const begin = kept.back(), *const end = begin + inside;
+    kept.pop_back();
+    // In turn, but not in step with the tensors of an operation: it ends at a page; or nearly, so that 16 bytes can be moved
+    // at a time, as from memory of the driver; or it begins at one.
+    static unsigned long long turn = 1;
+    turn = turn * 6364136223846793005 + 1442695040888963407;
+    switch (turn >> 33 & 3) {
+    case 0: return (CUdeviceptr)(end - bytes);
+    case 1: return (CUdeviceptr)begin;
+    default: return (CUdeviceptr)(end - (bytes + 15) / 16 * 16);
+    }
+}
+
+void give_guarded(CUdeviceptr block, size_t bytes) { spare[pages(bytes)].push_back((char *)(block / PAGE * PAGE)); }
 
 // Where an address is, if all of the range is allocated.
 bool holds(CUdeviceptr address, size_t bytes) {
@@ -411,7 +472,7 @@ EXPORTED CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
     if (current->error) return current->error;
     if (bytes == 0) return INVALID_VALUE;
     if (bytes > total_memory() - current->used) return OUT_OF_MEMORY;
-    *pointer = take_addresses(bytes);
+    *pointer = guarded ? take_guarded(bytes) : take_addresses(bytes);
     if (!*pointer) return OUT_OF_MEMORY;
     memset((void *)*pointer, 0xa5, bytes); // Fresh memory holds anything.
     current->used += bytes;
@@ -425,7 +486,8 @@ EXPORTED CUresult cuMemFree_v2(CUdeviceptr pointer) {
     auto block = device_memory.find(pointer);
     if (block == device_memory.end()) return INVALID_VALUE;
     block->second.first->used -= block->second.second;
-    give_pages((void *)pointer, block->second.second);
+    if (guarded) give_guarded(pointer, block->second.second);
+    else give_pages((void *)pointer, block->second.second);
     device_memory.erase(block);
     return SUCCESS;
 }
@@ -621,7 +683,9 @@ EXPORTED CUresult cuLaunchKernel(Function *function, unsigned grid_x, unsigned g
         const unsigned grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
         std::vector<void *> pointers;
         for (Argument &argument : *copies) pointers.push_back(argument.bytes);
-        const int failed = kernels().run(function->name.c_str(), grid, block, shared, pointers.data());
+        running = function->name.c_str();
+        const int failed = kernels().run(running, grid, block, shared, pointers.data());
+        running = "no kernel";
         if (failed == 0) return (CUresult)SUCCESS;
         fprintf(stderr, "%s\n", kernels().failure());
         return (CUresult)(failed == 2 ? ASSERT : LAUNCH_FAILED);

@@ -32,10 +32,10 @@ impl Allocator {
     /// Says that work of a stream uses a block. What is queued there before the block is freed will have run
     /// before the block is used again.
     pub fn record_stream(&mut self, allocation: Allocation, stream: StreamId) {
-        if allocation == Allocation::NULL || stream == self.blocks[allocation.block].stream {
+        let Some(block) = allocation.block.filter(|block| self.blocks[*block].stream != stream) else {
             return;
-        }
-        let streams = self.uses.recorded.entry(allocation.block).or_default();
+        };
+        let streams = self.uses.recorded.entry(block).or_default();
         if !streams.contains(&stream) {
             streams.push(stream);
         }

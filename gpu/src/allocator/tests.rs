@@ -456,3 +456,43 @@ fn how_long_a_hit_takes() {
         println!("{what}: {nanoseconds:.0} ns per malloc and free");
     }
 }
+
+#[test]
+fn without_the_cache_each_request_is_one_of_the_driver_and_nothing_counts_it() {
+    let driver = FakeDriver::with_capacity(MIB);
+    let allocator = &mut Allocator::default();
+    let cached = malloc(allocator, &driver, 1000);
+    assert!(cached.is_err(), "a segment has 2 MiB");
+    allocator.enable(false);
+    let stats = *allocator.stats();
+    let held = [1, 1000, MIB - 1001].map(|bytes| malloc(allocator, &driver, bytes).unwrap());
+    assert_eq!(driver.in_use(), MIB);
+    assert_eq!(held.map(|allocation| allocator.size_of(allocation)), [1, 1000, MIB - 1001]);
+    assert!(matches!(
+        malloc(allocator, &driver, 1),
+        Err(MallocError::OutOfMemory(OutOfMemory { requested: 1, allocated: 0, reserved: 0, allowed: None }))
+    ));
+    allocator.record_stream(held[1], StreamId { device: 0, number: 1 });
+    for allocation in held {
+        allocator.free(&driver, allocation);
+        assert!(!allocator.waits(allocation));
+    }
+    assert_eq!((driver.in_use(), *allocator.stats(), allocator.snapshot().count()), (0, stats, 0));
+    assert_eq!(malloc(allocator, &driver, 0), Ok(Allocation::NULL));
+}
+
+#[test]
+fn memory_goes_back_to_where_it_came_from() {
+    let driver = FakeDriver::default();
+    let allocator = &mut Allocator::default();
+    let cached = malloc(allocator, &driver, MIB).unwrap();
+    allocator.enable(false);
+    let uncached = malloc(allocator, &driver, MIB).unwrap();
+    allocator.free(&driver, cached);
+    assert_eq!((figures(allocator)[0], driver.in_use()), (0, 3 * MIB));
+    allocator.enable(true);
+    allocator.free(&driver, uncached);
+    assert_eq!((figures(allocator)[1], driver.in_use()), (2 * MIB, 2 * MIB));
+    driver.check(allocator);
+    assert_eq!(malloc(allocator, &driver, 1).unwrap().pointer, cached.pointer);
+}

@@ -268,6 +268,13 @@ impl Cuda {
         allowed.map_or(1.0, |allowed| allowed as f64 / gpu.properties.total_memory as f64)
     }
 
+    /// Whether all allocators cache memory from now on.
+    pub fn caching_allocator_enable(&self, value: bool) {
+        for gpu in &self.devices {
+            lock(&gpu.allocator).enable(value);
+        }
+    }
+
     /// Changes the options of all allocators.
     pub fn set_allocator_settings(&self, settings: Settings) {
         for gpu in &self.devices {

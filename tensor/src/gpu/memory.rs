@@ -209,6 +209,17 @@ pub fn set_allocator_settings(options: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether the caching allocator caches, on all devices of the machine (`torch.cuda.caching_allocator_enable`). It does
+/// unless it is told not to.
+///
+/// Without it each tensor is memory of the driver's own. That is slow, because memory can only be given back when the device
+/// has done all its work, and no statistics count it. But a tool such as `compute-sanitizer` then sees where each tensor ends.
+pub fn caching_allocator_enable(value: bool) {
+    if let Some(cuda) = Machine::current().cuda() {
+        cuda.caching_allocator_enable(value);
+    }
+}
+
 /// A segment: memory that the caching allocator took from the driver. All sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
