@@ -435,7 +435,7 @@ pub(crate) fn stop(error: clap::Error) -> Stop {
 }
 
 /// One line whatever the flag, or the variable of the environment, contained.
-pub(crate) fn wrong(message: String) -> Stop {
+pub fn wrong(message: String) -> Stop {
     let visible = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),
         false => letter.to_string(),

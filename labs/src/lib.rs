@@ -79,7 +79,9 @@ mod text;
 pub mod verify;
 pub mod what_if;
 
-pub use entry::{Captured, Entry, Stop, run_captured, run_prepared, run_streamed};
+pub use entry::{
+    Captured, Entry, Stop, run_captured, run_prepared, run_streamed, wrong,
+};
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{
     BYTES, Figure, Kind, Value, bytes, exact, hardware, measured, modelled, observed,

@@ -1,5 +1,5 @@
-# The same work as the Rust side of `cargo run --release --bin bench`, in PyTorch on the CPU.
-# Prints one JSON object: work -> median seconds.
+# The same work as the Rust side of `cargo run --release --bin bench`, in PyTorch: on the CPU with
+# `pytorch.py THREADS`, on a GPU with `pytorch.py THREADS cuda SIDE ELEMENTS`. Prints one JSON object: work -> median seconds.
 import json
 import statistics
 import sys
@@ -10,9 +10,10 @@ from torch import nn
 
 torch.set_num_threads(int(sys.argv[1]))
 torch.manual_seed(0)
+device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
 
 
-def median(work, repetitions):
+def one_by_one(work, repetitions):
     for _ in range(repetitions // 10 + 3):
         work()
     times = []
@@ -23,9 +24,25 @@ def median(work, repetitions):
     return statistics.median(times)
 
 
-def training_step(model, x, loss_fn, y, optimizer):
+def again_and_again(work):
+    def seconds(repetitions):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(repetitions):
+            work()
+        torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    seconds(3)
+    once = seconds(3) / 3
+    repetitions = int(min(max(0.1 / once, 3), 10_000))
+    return statistics.median(seconds(repetitions) / repetitions for _ in range(5))
+
+
+def training_step(model, x, loss_fn, y, optimizer, dtype=None):
     def step():
-        loss = loss_fn(model(x), y)
+        with torch.autocast(device, dtype=dtype, enabled=dtype is not None):
+            loss = loss_fn(model(x), y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -33,42 +50,93 @@ def training_step(model, x, loss_fn, y, optimizer):
     return step
 
 
+def randn(*sizes):
+    return torch.randn(*sizes).to(device)
+
+
+def classes(count):
+    return torch.randint(0, 10, (count,)).to(device)
+
+
 def mlp(*sizes):
     layers = []
     for inputs, outputs in zip(sizes, sizes[1:]):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+    return nn.Sequential(*layers[:-1]).to(device)
 
 
 def tiny_mlp_step():
     model = mlp(16, 64, 1)
     optimizer = torch.optim.Adam(model.parameters())
-    return training_step(model, torch.randn(64, 16), nn.MSELoss(), torch.randn(64, 1), optimizer)
+    return training_step(model, randn(64, 16), nn.MSELoss(), randn(64, 1), optimizer)
 
 
 def mnist_mlp_step():
     model = mlp(784, 512, 512, 10)
     optimizer = torch.optim.Adam(model.parameters())
-    classes = torch.randint(0, 10, (128,))
-    return training_step(model, torch.randn(128, 784), nn.CrossEntropyLoss(), classes, optimizer)
+    return training_step(model, randn(128, 784), nn.CrossEntropyLoss(), classes(128), optimizer)
 
 
-def cnn_step():
+def cnn_step(dtype=None):
     model = nn.Sequential(
         nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(64 * 8 * 8, 10))
+        nn.Flatten(), nn.Linear(64 * 8 * 8, 10)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    classes = torch.randint(0, 10, (64,))
-    return training_step(model, torch.randn(64, 3, 32, 32), nn.CrossEntropyLoss(), classes, optimizer)
+    return training_step(model, randn(64, 3, 32, 32), nn.CrossEntropyLoss(), classes(64), optimizer, dtype)
 
 
-a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
-long_a, long_b = torch.randn(1 << 24), torch.randn(1 << 24)
-print(json.dumps({
-    "tiny_mlp_step": median(tiny_mlp_step(), 1000),
-    "mnist_mlp_step": median(mnist_mlp_step(), 60),
-    "matmul_1024": median(lambda: a @ b, 30),
-    "add_16m": median(lambda: long_a + long_b, 15),
-    "cnn_step": median(cnn_step(), 60),
-}))
+def product(side, dtype=torch.float32):
+    a, b = randn(side, side).to(dtype), randn(side, side).to(dtype)
+    return lambda: a @ b
+
+
+def add(elements):
+    a, b = randn(elements), randn(elements)
+    return lambda: a + b
+
+
+def copy(elements):
+    source, target = randn(elements), randn(elements)
+    return lambda: target.copy_(source)
+
+
+def launch():
+    x = torch.zeros(1, device=device)
+    return lambda: x.add_(1.0)
+
+
+# Whether f32 operands are rounded to TF32. Convolutions round them unless one says otherwise.
+def allow_tf32(allow):
+    torch.backends.cuda.matmul.allow_tf32 = allow
+    torch.backends.cudnn.allow_tf32 = allow
+
+
+allow_tf32(False)
+if device == "cpu":
+    times = {
+        "tiny_mlp_step": one_by_one(tiny_mlp_step(), 1000),
+        "mnist_mlp_step": one_by_one(mnist_mlp_step(), 60),
+        "matmul_1024": one_by_one(product(1024), 30),
+        "add_16m": one_by_one(add(1 << 24), 15),
+        "cnn_step": one_by_one(cnn_step(), 60),
+    }
+else:
+    side, elements = int(sys.argv[3]), int(sys.argv[4])
+    times = {
+        "tiny_mlp_step": again_and_again(tiny_mlp_step()),
+        "mnist_mlp_step": again_and_again(mnist_mlp_step()),
+        "cnn_step": again_and_again(cnn_step()),
+        "matmul": again_and_again(product(side)),
+        "add": again_and_again(add(elements)),
+        "copy": again_and_again(copy(elements)),
+        "launch": again_and_again(launch()),
+        "allocation": again_and_again(lambda: torch.empty(1 << 18, device=device)),
+    }
+    if torch.cuda.get_device_capability()[0] >= 8:
+        times["cnn_step_bf16"] = again_and_again(cnn_step(torch.bfloat16))
+        times["matmul_bf16"] = again_and_again(product(side, torch.bfloat16))
+        allow_tf32(True)
+        times["cnn_step_tf32"] = again_and_again(cnn_step())
+        times["matmul_tf32"] = again_and_again(product(side))
+print(json.dumps(times))

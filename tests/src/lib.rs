@@ -2,6 +2,7 @@
 //! random programs against PyTorch are `src/bin/differ.rs`. What several tests take is here.
 
 pub mod differ;
+pub mod works;
 
 use serde_json::Value as Json;
 

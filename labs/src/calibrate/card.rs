@@ -1,107 +1,16 @@
-//! Measures a GPU, and writes what it found as a profile that a simulated GPU can have: `--gpu sim:FILE.profile`.
+//! The profile of a card.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::Duration;
-
-use clap::Parser;
 use todevice::backends::cuda::matmul;
-use todevice::cuda::{self, Event, EventOptions};
+use todevice::cuda;
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{GpuSpec, Machine, ToOptions};
+use todevice::{Machine, ToOptions};
 
-use crate::Stop;
-use crate::entry::wrong;
-use crate::stdio::to_stdout;
-use crate::terminal::{can_be_written, program};
-
-/// Measures a GPU, and writes a profile of it for --gpu sim:FILE
-#[derive(Parser)]
-#[command(name = "calibrate", version)]
-pub struct Flags {
-    /// GPU to measure, the first there is
-    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to use, the first is measured: {}", GpuSpec::GRAMMAR))]
-    pub gpu: GpuSpec,
-
-    /// File to write, its name ends with .profile [default: standard output]
-    #[arg(long, value_name = "FILE", value_parser = profile_file)]
-    pub output: Option<PathBuf>,
-}
-
-fn profile_file(name: &str) -> Result<PathBuf, String> {
-    match name.ends_with(".profile") {
-        true => Ok(PathBuf::from(name)),
-        false => {
-            Err("its name must end with .profile, as --gpu sim:FILE.profile wants it"
-                .to_owned())
-        }
-    }
-}
-
-/// A time is the shortest of so many: everything that disturbs makes it longer.
-const ROUNDS: usize = 5;
-
-fn shortest(mut time: impl FnMut() -> Result<f64>) -> Result<f64> {
-    time()?; // The first takes memory and loads code.
-    let times: Vec<f64> = (0..ROUNDS).map(|_| time()).collect::<Result<_>>()?;
-    Ok(times.into_iter().fold(f64::INFINITY, f64::min))
-}
-
-fn microseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
-}
-
-/// The time on the GPU, in microseconds, of work that is queued while it is busy with something else.
-fn on_device(busy: &Tensor, work: impl Fn() -> Result<()>) -> Result<f64> {
-    shortest(|| {
-        let [start, end] =
-            [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
-        for _ in 0..4 {
-            busy.matmul(busy)?;
-        }
-        start.record()?;
-        work()?;
-        end.record()?;
-        end.synchronize()?;
-        Ok(start.elapsed_time(&end)? * 1e3)
-    })
-}
-
-/// The time on the host, in microseconds, of work and of waiting for it.
-fn on_host(work: impl Fn() -> Result<()>) -> Result<f64> {
-    shortest(|| {
-        cuda::synchronize()?;
-        let start = Instant::now();
-        work()?;
-        cuda::synchronize()?;
-        Ok(microseconds(start.elapsed()))
-    })
-}
-
-/// What was found, a line each of a profile.
-#[derive(Default)]
-struct Lines(String);
-
-impl Lines {
-    fn add(&mut self, name: &str, value: f64, how: &str) {
-        self.0 += &format!("{name} = {} # {how}\n", significant(value));
-    }
-}
-
-/// A number with four digits that count: more were not measured.
-fn significant(value: f64) -> String {
-    let digits = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
+use super::how;
+use super::timing::{Lines, microseconds, on_device, on_host, rounds, shortest};
 
 /// Measures `cuda:0` of the current machine. The result is the text of a profile.
-pub fn calibrate() -> Result<String> {
+pub fn card() -> Result<String> {
     let device = Device::cuda(0);
     let properties = cuda::get_device_properties(0)?;
     let modelled = Machine::current().time_is_modelled();
@@ -112,7 +21,7 @@ pub fn calibrate() -> Result<String> {
             (8 | 11.., _) => ("rtx4090", 0.7, 0.85, 0.9, 0.7),
             _ => ("t4", 0.55, 0.4, 0.75, 1.0),
         };
-    let how = if modelled { "modelled" } else { "measured" };
+    let how = how();
     let mut lines = Lines::default();
     lines.0 += &format!(
         "like = {like}\nname = {}\n",
@@ -262,7 +171,7 @@ fn copies(lines: &mut Lines, busy: &Tensor, how: &str) -> Result<()> {
 fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
     let take = |bytes: usize| -> Result<[f64; 2]> {
         let (mut malloc, mut free) = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds() {
             cuda::empty_cache()?;
             cuda::synchronize()?;
             let time = |work: &dyn Fn() -> Result<()>| {
@@ -286,40 +195,6 @@ fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
     Ok(())
 }
 
-/// Exits with 0, with 1 if the GPU failed, with 2 if a flag is wrong, the file cannot be written, or there is no such GPU.
-pub fn main() -> ExitCode {
-    program(|flags: Flags| {
-        if let Some(file) = &flags.output {
-            can_be_written("--output", file)?;
-        }
-        let machine = flags.gpu.machine().map_err(wrong)?;
-        machine.on_warning(|warning| eprintln!("warning: {warning}"));
-        let heading = format!(
-            "# A profile for --gpu sim:FILE, made by calibrate of {machine}.\n"
-        );
-        let Some(file) = flags.output else {
-            to_stdout(&heading); // Before measuring: if the disk is full, this takes the least time to say so.
-            to_stdout(&machine.enter(calibrate).map_err(failed)?);
-            return Ok(());
-        };
-        let profile = machine.enter(calibrate).map_err(failed)?;
-        let written = std::fs::write(&file, heading + &profile);
-        written
-            .map_err(|error| failed(format!("--output {}: {error}", file.display())))?;
-        to_stdout(&format!("{machine}: --gpu sim:{}\n", file.display()));
-        Ok(())
-    })
-}
-
-/// The first line of what went wrong.
-fn failed(error: impl ToString) -> Stop {
-    let error = error.to_string();
-    Stop {
-        message: format!("error: {}\n", error.lines().next().unwrap_or_default()),
-        exit_code: 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,8 +209,7 @@ mod tests {
                 .filter_map(|(name, value)| Some((name.to_owned(), number(value)?)))
                 .collect()
         };
-        let measure =
-            |gpu: &str| gpu.parse::<Machine>().unwrap().enter(calibrate).unwrap();
+        let measure = |gpu: &str| gpu.parse::<Machine>().unwrap().enter(card).unwrap();
         let first = measure("sim:t4");
         let known = [
             ("smallest_kernel", 2.5),
@@ -377,11 +251,5 @@ mod tests {
                 || (first / second - 1.0).abs() < 0.05;
             assert!(alike, "{name}: {first}, then {second}");
         }
-    }
-
-    #[test]
-    fn numbers_have_four_digits_that_count() {
-        let texts = [12345.678, 12.0, 0.70004, 0.00012345, 53.0].map(significant);
-        assert_eq!(texts, ["12346", "12", "0.7", "0.0001234", "53"]);
     }
 }

@@ -1,0 +1,112 @@
+//! Measures a GPU and the computer it is in, and writes what it found as profiles that a simulated machine can have:
+//! `--gpu sim:FILE.profile --host FILE.host`.
+
+mod card;
+mod host;
+mod timing;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use todevice::{GpuSpec, Machine};
+
+use crate::Stop;
+use crate::entry::wrong;
+use crate::stdio::to_stdout;
+use crate::terminal::{can_be_written, program};
+
+pub use timing::on_device;
+
+/// Measures a GPU and its host, and writes profiles of them for --gpu sim:FILE and --host FILE
+#[derive(Parser)]
+#[command(name = "calibrate", version)]
+pub struct Flags {
+    /// GPU to measure, the first there is
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to use, the first is measured: {}", GpuSpec::GRAMMAR))]
+    pub gpu: GpuSpec,
+
+    /// File to write the GPU's profile to, its name ends with .profile [default: standard output]
+    #[arg(long, value_name = "FILE", value_parser = profile_file)]
+    pub output: Option<PathBuf>,
+
+    /// File to write the host's profile to, its name ends with .host [default: it is not measured]
+    #[arg(long, value_name = "FILE", value_parser = host_file)]
+    pub host_output: Option<PathBuf>,
+}
+
+fn profile_file(name: &str) -> Result<PathBuf, String> {
+    match name.ends_with(".profile") {
+        true => Ok(PathBuf::from(name)),
+        false => {
+            Err("its name must end with .profile, as --gpu sim:FILE.profile wants it"
+                .to_owned())
+        }
+    }
+}
+
+fn host_file(name: &str) -> Result<PathBuf, String> {
+    match name.ends_with(".host") {
+        true => Ok(PathBuf::from(name)),
+        false => {
+            Err("its name must end with .host, as --host FILE.host wants it".to_owned())
+        }
+    }
+}
+
+/// Exits with 0, with 1 if the GPU failed, with 2 if a flag is wrong, a file cannot be written, or there is no such GPU.
+pub fn main() -> ExitCode {
+    program(|flags: Flags| {
+        let files =
+            [("--output", &flags.output), ("--host-output", &flags.host_output)];
+        for (flag, file) in files {
+            if let Some(file) = file {
+                can_be_written(flag, file)?;
+            }
+        }
+        let machine = flags.gpu.machine().map_err(wrong)?;
+        machine.on_warning(|warning| eprintln!("warning: {warning}"));
+        let made =
+            |flag| format!("# A profile for {flag}, made by calibrate of {machine}.\n");
+        let mut use_them = String::new();
+        match &flags.output {
+            None => {
+                to_stdout(&made("--gpu sim:FILE")); // Before measuring: if the disk is full, this takes the least time to say so.
+                to_stdout(&machine.enter(card::card).map_err(failed)?);
+            }
+            Some(file) => {
+                let profile = machine.enter(card::card).map_err(failed)?;
+                write("--output", file, made("--gpu sim:FILE") + &profile)?;
+                use_them += &format!(" --gpu sim:{}", file.display());
+            }
+        }
+        if let Some(file) = &flags.host_output {
+            let profile = machine.enter(host::host).map_err(failed)?;
+            write("--host-output", file, made("--host FILE") + &profile)?;
+            use_them += &format!(" --host {}", file.display());
+        }
+        if flags.output.is_some() {
+            to_stdout(&format!("{machine}:{use_them}\n"));
+        }
+        Ok(())
+    })
+}
+
+fn write(flag: &str, file: &Path, text: String) -> Result<(), Stop> {
+    std::fs::write(file, text)
+        .map_err(|error| failed(format!("{flag} {}: {error}", file.display())))
+}
+
+/// How a figure came about.
+fn how() -> &'static str {
+    if Machine::current().time_is_modelled() { "modelled" } else { "measured" }
+}
+
+/// The first line of what went wrong.
+fn failed(error: impl ToString) -> Stop {
+    let error = error.to_string();
+    Stop {
+        message: format!("error: {}\n", error.lines().next().unwrap_or_default()),
+        exit_code: 1,
+    }
+}

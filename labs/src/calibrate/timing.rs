@@ -1,0 +1,82 @@
+//! Times of work, and the lines of a profile that they are written to.
+
+use std::time::Duration;
+
+use todevice::Machine;
+use todevice::cuda::{self, Event, EventOptions};
+use todevice::prelude::*;
+use todevice::time::Instant;
+
+/// A time is the shortest of so many: everything that disturbs makes it longer. Nothing disturbs a modelled one.
+pub(super) fn rounds() -> usize {
+    if Machine::current().time_is_modelled() { 1 } else { 5 }
+}
+
+pub(super) fn shortest(mut time: impl FnMut() -> Result<f64>) -> Result<f64> {
+    time()?; // The first takes memory and loads code.
+    let times: Vec<f64> = (0..rounds()).map(|_| time()).collect::<Result<_>>()?;
+    Ok(times.into_iter().fold(f64::INFINITY, f64::min))
+}
+
+pub(super) fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// The time on the GPU, in microseconds, of work that is queued while it is busy with something else.
+pub fn on_device(busy: &Tensor, work: impl Fn() -> Result<()>) -> Result<f64> {
+    shortest(|| {
+        let [start, end] =
+            [(); 2].map(|()| Event::new(EventOptions { enable_timing: true }));
+        for _ in 0..4 {
+            busy.matmul(busy)?;
+        }
+        start.record()?;
+        work()?;
+        end.record()?;
+        end.synchronize()?;
+        Ok(start.elapsed_time(&end)? * 1e3)
+    })
+}
+
+/// The time on the host, in microseconds, of work and of waiting for it.
+pub(super) fn on_host(work: impl Fn() -> Result<()>) -> Result<f64> {
+    shortest(|| {
+        cuda::synchronize()?;
+        let start = Instant::now();
+        work()?;
+        cuda::synchronize()?;
+        Ok(microseconds(start.elapsed()))
+    })
+}
+
+/// What was found, a line each of a profile.
+#[derive(Default)]
+pub(super) struct Lines(pub(super) String);
+
+impl Lines {
+    pub(super) fn add(&mut self, name: &str, value: f64, how: &str) {
+        self.0 += &format!("{name} = {} # {how}\n", significant(value));
+    }
+}
+
+/// A number with four digits that count: more were not measured.
+fn significant(value: f64) -> String {
+    let digits = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_digits_that_count() {
+        let texts = [12345.678, 12.0, 0.70004, 0.00012345, 53.0].map(significant);
+        assert_eq!(texts, ["12346", "12", "0.7", "0.0001234", "53"]);
+    }
+}

@@ -1,0 +1,178 @@
+//! How fast training is, as ratios with PyTorch taken in the same run.
+//!
+//! `cargo run --release --bin bench -- --python PATH` with a Python that has PyTorch 2.11;
+//! without `--python` only this crate's own times are printed. `--threads N` sets both sides (2). With `--gpu real` both
+//! sides use the first GPU.
+
+mod on_gpu;
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+use course_tests::works::Precision::F32;
+use course_tests::works::{self, median, one_by_one};
+use labs::cli::count;
+use labs::stdio::to_stdout;
+use labs::{Stop, program, wrong};
+use todevice::prelude::*;
+use todevice::{GpuSpec, Machine, cuda};
+
+/// The work that is timed: a name, a limit for the ratio with PyTorch (design: "Speed that users feel").
+const WORKS: [(&str, f64); 5] = [
+    ("tiny_mlp_step", 0.1),
+    ("mnist_mlp_step", 0.85),
+    ("matmul_1024", 1.0),
+    ("add_16m", 0.5),
+    ("cnn_step", 1.0),
+];
+
+/// Limits for the ratio of a simulated GPU to the plain CPU: what takes under a millisecond may take twice as
+/// long.
+const SIMULATED_AIMS: [f64; 5] = [2.0, 1.2, 1.2, 1.2, 1.2];
+
+/// Times training, and prints ratios with PyTorch
+#[derive(Parser)]
+#[command(name = "bench", version)]
+struct Options {
+    /// A Python that has PyTorch 2.11; without it only this crate's own times are printed
+    #[arg(long, value_name = "PATH")]
+    python: Option<String>,
+
+    /// Runs both sides on the first GPU [default: on the CPU]
+    #[arg(long, value_name = "GPU", help = format!("GPUs of which both sides use the first [default: none]: {}", GpuSpec::GRAMMAR))]
+    gpu: Option<GpuSpec>,
+
+    /// Rows and columns of the matrices that a GPU multiplies [default: 8192; of a simulated one 1024]
+    #[arg(long, value_name = "N", requires = "gpu", value_parser = count(1..=65_536))]
+    side: Option<usize>,
+
+    /// Elements that a GPU adds and copies [default: 67108864; of a simulated one 4194304]
+    #[arg(long, value_name = "N", requires = "gpu", value_parser = count(1..=1 << 32))]
+    elements: Option<usize>,
+
+    /// Threads of both sides
+    #[arg(long, value_name = "N", default_value = "2", value_parser = count(1..=1024))]
+    threads: usize,
+
+    /// Rounds, of which the median is taken
+    #[arg(long, value_name = "N", default_value = "5", value_parser = count(1..=1000))]
+    rounds: usize,
+}
+
+type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    program(|options: Options| {
+        let machine = options.gpu.as_ref().map(GpuSpec::machine).transpose().map_err(wrong)?;
+        if machine.as_ref().is_some_and(|machine| machine.enter(cuda::device_count) == 0) {
+            return Err(wrong("--gpu none: there is no GPU to time".to_owned()));
+        }
+        let measured = match &machine {
+            Some(machine) => on_gpu::run(machine, &options),
+            None => run(&options),
+        };
+        measured.map_err(|error| Stop { message: format!("error: {error}\n"), exit_code: 1 })
+    })
+}
+
+fn run(options: &Options) -> Outcome<()> {
+    #[allow(unsafe_code)]
+    // SAFETY: no other thread has been started that could read the environment meanwhile.
+    unsafe {
+        std::env::set_var("RAYON_NUM_THREADS", options.threads.to_string());
+    }
+    to_stdout(&format!(
+        "Median time of one step, measured, {} threads, {} rounds.\n",
+        options.threads, options.rounds
+    ));
+    to_stdout(&format!("{:<16} {:>12} {:>12} {:>7} {:>6}\n", "", "todevice", "PyTorch", "ratio", "aim"));
+    // One after the other within a round, so that both sides meet the same weather.
+    let mut rounds = Vec::new();
+    for _ in 0..options.rounds {
+        let theirs = pytorch(options, &[])?;
+        rounds.push((todevice(Device::Cpu)?, theirs));
+    }
+    for (i, (name, aim)) in WORKS.into_iter().enumerate() {
+        let ours = median(rounds.iter().map(|(ours, _)| ours[i]).collect());
+        let mut line = format!("{name:<16} {:>9.1} µs", ours * 1e6);
+        if options.python.is_some() {
+            let their_times = || rounds.iter().map(|(_, times)| theirs(times.as_ref(), name));
+            let ratio =
+                median(rounds.iter().zip(their_times()).map(|((ours, _), time)| ours[i] / time).collect());
+            let their_time = median(their_times().collect());
+            line += &format!(" {:>9.1} µs {ratio:>7.3} {aim:>6.2}", their_time * 1e6);
+        }
+        to_stdout(&format!("{line}\n"));
+    }
+    simulated(options)
+}
+
+/// What simulating a GPU costs: real time of the same work, against plain CPU.
+fn simulated(options: &Options) -> Outcome<()> {
+    let mut rounds = Vec::new();
+    for _ in 0..options.rounds {
+        let plain = todevice(Device::Cpu)?;
+        let machine: Machine = "sim:t4".parse()?;
+        rounds.push((plain, machine.enter(|| todevice(Device::cuda(0)))?));
+    }
+    to_stdout("\nReal time on a simulated T4, against plain CPU.\n");
+    to_stdout(&format!("{:<16} {:>12} {:>12} {:>7} {:>6}\n", "", "simulated", "CPU", "ratio", "aim"));
+    for (i, ((name, _), aim)) in WORKS.into_iter().zip(SIMULATED_AIMS).enumerate() {
+        let of = |pick: fn(&([f64; 5], [f64; 5])) -> &[f64; 5]| {
+            1e6 * median(rounds.iter().map(|round| pick(round)[i]).collect())
+        };
+        let ratio = median(rounds.iter().map(|(plain, simulated)| simulated[i] / plain[i]).collect());
+        let (ours, plain) = (of(|round| &round.1), of(|round| &round.0));
+        to_stdout(&format!("{name:<16} {ours:>9.1} µs {plain:>9.1} µs {ratio:>7.3} {aim:>6.2}\n"));
+    }
+    let plain = one_element(Device::Cpu)?;
+    let machine: Machine = "sim:t4".parse()?;
+    let simulated = machine.enter(|| one_element(Device::cuda(0)))?;
+    to_stdout(&format!(
+        "\nx.add_(1.0) on one element: {simulated:.0} ns simulated, {plain:.0} ns on the CPU; a launch adds \
+         {:.0} ns (aim: 500)\n",
+        simulated - plain
+    ));
+    Ok(())
+}
+
+/// Nanoseconds of an operation that is one launch and next to no work.
+fn one_element(device: Device) -> Result<f64> {
+    let mut launch = works::launch(device)?;
+    Ok(1e6 * one_by_one(device, 300, || (0..1000).try_for_each(|_| launch()))?)
+}
+
+/// PyTorch's times by the names of the work, if there is a Python.
+fn pytorch(options: &Options, on_gpu: &[String]) -> Outcome<Option<BTreeMap<String, f64>>> {
+    let Some(python) = &options.python else { return Ok(None) };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/pytorch.py");
+    let output = Command::new(python)
+        .args([script, &options.threads.to_string()])
+        .args(on_gpu)
+        .output()
+        .map_err(|error| format!("cannot run '{python}': {error}"))?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        let last = message.lines().last().unwrap_or_default();
+        return Err(format!("'{python}' failed: {last}").into());
+    }
+    Ok(Some(serde_json::from_slice(&output.stdout)?))
+}
+
+/// One of PyTorch's times.
+fn theirs(times: Option<&BTreeMap<String, f64>>, name: &str) -> f64 {
+    times.and_then(|times| times.get(name)).copied().unwrap_or(f64::NAN)
+}
+
+/// The same on a device.
+fn todevice(device: Device) -> Result<[f64; 5]> {
+    manual_seed(0);
+    Ok([
+        one_by_one(device, 5000, works::tiny_mlp_step(device)?)?,
+        one_by_one(device, 100, works::mnist_mlp_step(device)?)?,
+        one_by_one(device, 30, works::product(device, 1024, F32)?)?,
+        one_by_one(device, 15, works::add(device, 1 << 24)?)?,
+        one_by_one(device, 60, works::cnn_step(device, F32)?)?,
+    ])
+}

@@ -1,0 +1,84 @@
+//! The same of a GPU: each work is queued again and again, and waited for in the end.
+
+use course_tests::works::Precision::{self, Bf16, F32, Tf32};
+use course_tests::works::{self, Doing, again_and_again, median};
+use labs::stdio::to_stdout;
+use todevice::Machine;
+use todevice::prelude::*;
+
+use super::{Options, Outcome, pytorch, theirs};
+
+type Prepare = fn(&Sizes, Precision) -> Result<Doing>;
+
+/// The work: a name, a limit for the ratio with PyTorch, a precision.
+const WORKS: [(&str, f64, Precision, Prepare); 12] = [
+    ("tiny_mlp_step", 0.5, F32, |of, _| works::tiny_mlp_step(of.device)),
+    ("mnist_mlp_step", 1.0, F32, |of, _| works::mnist_mlp_step(of.device)),
+    ("cnn_step", 1.0, F32, |of, precision| works::cnn_step(of.device, precision)),
+    ("cnn_step_tf32", 1.0, Tf32, |of, precision| works::cnn_step(of.device, precision)),
+    ("cnn_step_bf16", 1.0, Bf16, |of, precision| works::cnn_step(of.device, precision)),
+    ("matmul", 1.02, F32, |of, precision| works::product(of.device, of.side, precision)),
+    ("matmul_tf32", 1.02, Tf32, |of, precision| works::product(of.device, of.side, precision)),
+    ("matmul_bf16", 1.02, Bf16, |of, precision| works::product(of.device, of.side, precision)),
+    ("add", 1.0, F32, |of, _| works::add(of.device, of.elements)),
+    ("copy", 1.0, F32, |of, _| works::copy(of.device, of.elements)),
+    ("launch", 1.0, F32, |of, _| works::launch(of.device)),
+    ("allocation", 1.0, F32, |of, _| works::allocation(of.device)),
+];
+
+struct Sizes {
+    device: Device,
+    side: usize,
+    elements: usize,
+}
+
+pub fn run(machine: &Machine, options: &Options) -> Outcome<()> {
+    let modelled = machine.time_is_modelled();
+    // A simulated GPU computes on the CPU, where less will do.
+    let (side, elements) = if modelled { (1024, 1 << 22) } else { (8192, 1 << 26) };
+    let (side, elements) = (options.side.unwrap_or(side), options.elements.unwrap_or(elements));
+    let sizes = Sizes { device: machine.enter(|| Device::cuda(0)), side, elements };
+    let works: Vec<_> =
+        machine.enter(|| WORKS.into_iter().filter(|(_, _, precision, _)| precision.is_supported()).collect());
+
+    let how = if modelled { "modelled" } else { "measured" };
+    to_stdout(&format!("{machine}: time of one of many, {how}, {} rounds.\n", options.rounds));
+    to_stdout(&format!("{:<16} {:>12} {:>12} {:>7} {:>6}\n", "", "todevice", "PyTorch", "ratio", "aim"));
+    let mut rounds = Vec::new();
+    for _ in 0..options.rounds {
+        let theirs = pytorch(options, &["cuda".to_owned(), side.to_string(), elements.to_string()])?;
+        let time = |(_, _, precision, prepare): &(_, _, Precision, Prepare)| {
+            again_and_again(prepare(&sizes, *precision)?)
+        };
+        let ours = machine.enter(|| works.iter().map(time).collect::<Result<Vec<f64>>>())?;
+        rounds.push((ours, theirs));
+    }
+    let ours = |name: &str| {
+        let i = works.iter().position(|(known, ..)| *known == name)?;
+        Some(median(rounds.iter().map(|(ours, _)| ours[i]).collect()))
+    };
+    for (i, (name, aim, ..)) in works.iter().enumerate() {
+        let mut line = format!("{name:<16} {:>9.2} µs", ours(name).unwrap_or(f64::NAN) * 1e6);
+        if options.python.is_some() {
+            let their_times = || rounds.iter().map(|(_, times)| theirs(times.as_ref(), name));
+            let ratio =
+                median(rounds.iter().zip(their_times()).map(|((ours, _), time)| ours[i] / time).collect());
+            line += &format!(" {:>9.2} µs {ratio:>7.3} {aim:>6.2}", median(their_times().collect()) * 1e6);
+        }
+        to_stdout(&format!("{line}\n"));
+    }
+    let rate =
+        |tensors: usize, name| ours(name).map_or(0.0, |time| (tensors * 4 * elements) as f64 / time / 1e9);
+    let (add, copy) = (rate(3, "add"), rate(2, "copy"));
+    to_stdout(&format!(
+        "\nAdding {elements} elements moves {add:.0} GB/s, and copying them {copy:.0}: {:.0} % (aim: 90).\n",
+        100.0 * add / copy
+    ));
+    for name in ["matmul", "matmul_tf32", "matmul_bf16"] {
+        if let Some(time) = ours(name) {
+            let rate = 2.0 * (side as f64).powi(3) / time / 1e12;
+            to_stdout(&format!("{name} of {side}³: {rate:.1} TFLOP/s.\n"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! How far the model's times are from a card's: the same work on both, and none that the model was calibrated with.
+//!
+//! `cargo run --release --bin calibrate -- --output my-card.profile --host-output my-card.host`, and then
+//! `cargo run --release --bin how-wrong -- --model sim:my-card.profile,host=my-card.host`. It prints tables in Markdown.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use course_tests::works::Precision::{Bf16, F32, Tf32};
+use course_tests::works::{self, again_and_again, median};
+use labs::calibrate::on_device;
+use labs::cli::count;
+use labs::stdio::to_stdout;
+use labs::{Stop, program, wrong};
+use todevice::prelude::*;
+use todevice::{Conv2dOptions, CrossEntropyOptions, GpuSpec, Machine, ToOptions, cuda};
+
+/// Compares modelled times with measured ones, and prints tables of them
+#[derive(Parser)]
+#[command(name = "how-wrong", version)]
+struct Options {
+    /// GPUs to measure, of which the first is used
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to measure, of which the first is used: {}", GpuSpec::GRAMMAR))]
+    gpu: GpuSpec,
+
+    /// Simulated GPU whose times are compared, as calibrate wrote it: sim:FILE.profile,host=FILE.host
+    #[arg(long, value_name = "GPU")]
+    model: GpuSpec,
+
+    /// Divides the sizes, for GPUs that are slow
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count(1..=64))]
+    smaller: usize,
+}
+
+fn main() -> ExitCode {
+    program(|options: Options| {
+        if !matches!(options.model, GpuSpec::Simulated(_)) {
+            let model = options.model;
+            return Err(wrong(format!(
+                "--model {model}: expected a simulated GPU, such as sim:my-card.profile"
+            )));
+        }
+        let [card, model] = [options.gpu.machine().map_err(wrong)?, options.model.machine().map_err(wrong)?];
+        if card.enter(cuda::device_count) == 0 {
+            return Err(wrong(format!("--gpu {}: there is no GPU to measure", options.gpu)));
+        }
+        let failed = |error: Error| Stop { message: format!("error: {error}\n"), exit_code: 1 };
+        for kind in KINDS {
+            let times = |machine: &Machine| machine.enter(|| (kind.times)(options.smaller)).map_err(failed);
+            show(&kind, &times(&card)?, &times(&model)?);
+        }
+        let sizes = match options.smaller {
+            1 => String::new(),
+            by => format!(" All sizes but those of the trainings are divided by {by}."),
+        };
+        to_stdout(&format!("Measured on {card}, modelled as {}.{sizes}\n", options.model));
+        Ok(())
+    })
+}
+
+/// Names of work, and how long each took in microseconds.
+type Times = Vec<(String, f64)>;
+
+/// A kind of work, and how far off the model should be at most, in percent.
+struct Kind {
+    name: &'static str,
+    times: fn(usize) -> Result<Times>,
+    /// Work that is shorter does not count, in microseconds.
+    from: f64,
+    median: f64,
+    largest: f64,
+}
+
+const KINDS: [Kind; 3] = [
+    Kind { name: "operations", times: operations, from: 20.0, median: 10.0, largest: 30.0 },
+    Kind { name: "copies", times: copies, from: 0.0, median: 10.0, largest: 10.0 },
+    Kind { name: "steps of trainings", times: trainings, from: 0.0, median: 20.0, largest: 20.0 },
+];
+
+fn show(kind: &Kind, measured: &Times, modelled: &Times) {
+    let mut text = format!("| {} | measured | modelled | off by |\n| --- | --: | --: | --: |\n", kind.name);
+    let mut errors = Vec::new();
+    for ((name, measured), (_, modelled)) in measured.iter().zip(modelled) {
+        let error = 100.0 * (modelled / measured - 1.0);
+        text += &format!("| {name} | {measured:.1} µs | {modelled:.1} µs | {error:+.0} % |\n");
+        if *measured >= kind.from {
+            errors.push(error.abs());
+        }
+    }
+    let Kind { name, from, .. } = kind;
+    let which = if *from > 0.0 { format!("{name} of {from} µs and more") } else { name.to_string() };
+    text += &match errors.is_empty() {
+        true => format!("\nThere are no {which} to compare.\n\n"),
+        false => format!(
+            "\nOf {} {which} the median is off by {:.0} % (goal: {}), and the worst by {:.0} % (goal: {}).\n\n",
+            errors.len(),
+            median(errors.clone()),
+            kind.median,
+            errors.iter().fold(0.0, |a: f64, b| a.max(*b)),
+            kind.largest
+        ),
+    };
+    to_stdout(&text);
+}
+
+/// Times of operations, each queued while the GPU is busy with something else.
+struct Queued {
+    busy: Tensor,
+    times: Times,
+}
+
+impl Queued {
+    fn new(device: Device) -> Result<Queued> {
+        // A simulated GPU multiplies on the CPU: less will do.
+        let side = if Machine::current().time_is_modelled() { 1024 } else { 8192 };
+        Ok(Queued { busy: Tensor::ones_with(&[side, side], device)?, times: Times::new() })
+    }
+
+    fn add(&mut self, name: &str, operation: impl Fn() -> Result<Tensor>) -> Result<()> {
+        self.times.push((name.to_owned(), on_device(&self.busy, || operation().map(drop))?));
+        Ok(())
+    }
+}
+
+fn operations(smaller: usize) -> Result<Times> {
+    let device = Device::cuda(0);
+    let mut queued = Queued::new(device)?;
+    let ones = |sizes: &[usize]| Tensor::ones_with(sizes, device);
+    {
+        let sizes = [8192 / smaller, 8192];
+        let [a, b, row] = [ones(&sizes)?, ones(&sizes)?, ones(&[8192])?];
+        let half = a.to(DType::F16)?;
+        queued.add("`add`, 8192 by 8192", || a.add(&b))?;
+        queued.add("`mul` by a row, 8192 by 8192", || a.mul(&row))?;
+        queued.add("`exp` of f16, 8192 by 8192", || half.exp())?;
+        queued.add("`relu`, 8192 by 8192", || a.relu())?;
+        queued.add("`dropout`, 8192 by 8192", || a.dropout(0.5, true))?;
+        queued.add("`t().contiguous()`, 8192 by 8192", || a.t()?.contiguous())?;
+        queued.add("`cat` of two, 8192 by 8192 each", || Tensor::cat(&[&a, &b], 0))?;
+        queued.add("`sum`, 8192 by 8192", || a.sum())?;
+        queued.add("`sum_dims(&[0])`, 8192 by 8192", || a.sum_dims(&[0], false))?;
+        queued.add("`sum_dims(&[1])`, 8192 by 8192", || a.sum_dims(&[1], false))?;
+    }
+    {
+        let (rows, weight, bias) = (ones(&[16_384 / smaller, 1024])?, ones(&[1024])?, ones(&[1024])?);
+        let indices = Tensor::zeros_with(&[16_384 / smaller], (device, DType::I64))?;
+        queued.add("`softmax(1)`, 16,384 by 1024", || rows.softmax(1))?;
+        queued.add("`layer_norm`, 16,384 by 1024", || {
+            rows.layer_norm(&[1024], Some(&weight), Some(&bias), 1e-5)
+        })?;
+        queued.add("`cross_entropy`, 16,384 by 1024", || {
+            rows.cross_entropy(&indices, &CrossEntropyOptions::default())
+        })?;
+        queued.add("`index_select`, 16,384 rows of 1024", || rows.index_select(0, &indices))?;
+    }
+    for (side, precision, name) in [
+        (1024, F32, "`matmul`, 1024³"),
+        (2048, F32, "`matmul`, 2048³"),
+        (4096, F32, "`matmul`, 4096³"),
+        (4096, Tf32, "`matmul`, 4096³, TF32"),
+        (4096, Bf16, "`matmul`, 4096³, bf16"),
+    ] {
+        if precision.is_supported() {
+            let side = side / smaller;
+            let dtype = if precision == Bf16 { DType::BF16 } else { DType::F32 };
+            let square = ones(&[side, side])?.to(dtype)?;
+            precision.rounding(|| queued.add(name, || square.matmul(&square)))?;
+        }
+    }
+    let batch = ones(&[64 / smaller, 512, 512])?;
+    queued.add("`bmm`, 64 times 512³", || batch.bmm(&batch))?;
+    let (images, weight) = (ones(&[64 / smaller, 64, 56, 56])?, ones(&[64, 64, 3, 3])?);
+    let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
+    F32.rounding(|| {
+        queued.add("`conv2d` 3×3, 64 images of 64×56×56", || images.conv2d(&weight, None, &padded))
+    })?;
+    queued.add("`max_pool2d` 2×2, 64 images of 64×56×56", || images.max_pool2d(2, &Default::default()))?;
+    Ok(queued.times)
+}
+
+/// Copies between the host and the device, from and to memory that is pinned or pageable.
+fn copies(smaller: usize) -> Result<Times> {
+    let device = Device::cuda(0);
+    let mut queued = Queued::new(device)?;
+    let unwaited = |device| ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    for mebibytes in [1, 16, 256] {
+        let pageable = Tensor::ones(&[(mebibytes << 18) / smaller])?;
+        let (pinned, there, here) = (pageable.pin_memory()?, pageable.to(device)?, pageable.copy()?);
+        let name = |what: &str| format!("{mebibytes} MiB {what}");
+        queued.add(&name("to the device, pinned"), || pinned.to(unwaited(device)))?;
+        queued.add(&name("to the host, pinned"), || there.to(unwaited(Device::Cpu)))?;
+        for (what, to, from) in
+            [("to the device, pageable", &there, &pageable), ("to the host, pageable", &here, &there)]
+        {
+            let time = again_and_again(|| to.copy_(from).map(drop))?;
+            queued.times.push((name(what), time * 1e6));
+        }
+    }
+    Ok(queued.times)
+}
+
+fn trainings(_: usize) -> Result<Times> {
+    let device = Device::cuda(0);
+    let mut times = vec![
+        ("a tiny MLP".to_owned(), 1e6 * again_and_again(works::tiny_mlp_step(device)?)?),
+        ("an MLP for digits".to_owned(), 1e6 * again_and_again(works::mnist_mlp_step(device)?)?),
+        ("a CNN".to_owned(), 1e6 * again_and_again(works::cnn_step(device, F32)?)?),
+    ];
+    if Bf16.is_supported() {
+        times.push((
+            "a CNN, bf16 with autocast".to_owned(),
+            1e6 * again_and_again(works::cnn_step(device, Bf16)?)?,
+        ));
+    }
+    Ok(times)
+}
