@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use rayon::prelude::*;
 
 use crate::said;
+use crate::stand_ins::fake_cuda::gpp::{gpp, run};
 use crate::stand_ins::{StandIns, stand_ins};
 use todevice::cuda::kernel_signatures;
 
@@ -118,6 +119,47 @@ fn a_gpu_that_cannot_be_used_is_no_secret() {
          (pip install nvidia-cuda-nvrtc-cu12); cuBLAS is missing: libcublas.so.12 was not found \
          (pip install nvidia-cublas-cu12)\n"
     );
+}
+
+/// NVRTC of CUDA 13 looks for another library by its name, and not beside itself.
+#[test]
+fn what_pip_installs_for_cuda_13_compiles() {
+    let stand_ins = stand_ins(kernel_signatures);
+    let folder = std::env::temp_dir().join(format!("cuda-13-{}", std::process::id()));
+    let (driver, lib) = (folder.join("driver"), folder.join("lib/python3.12/site-packages/nvidia/cu13/lib"));
+    for folder in [&driver, &lib] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let builtins = "libnvrtc-builtins.so.13.0";
+    for (from, to) in [
+        ("libcuda.so.1", driver.join("libcuda.so.1")),
+        ("libnvrtc.so.12", lib.join("libnvrtc.so.13")),
+        ("libcublas.so.12", lib.join("libcublas.so.13")),
+    ] {
+        std::fs::copy(stand_ins.folder.join(from), to).unwrap();
+    }
+    let mut empty = gpp();
+    empty.args(["-shared", "-x", "c++", "/dev/null", &format!("-Wl,-soname,{builtins}"), "-o"]);
+    run(empty.arg(lib.join(builtins))).unwrap();
+    let flags = ["--gpu", "real", "--epochs", "1", "--batch-size", "512"];
+    let lab = || {
+        let environment = [
+            ("LD_LIBRARY_PATH", driver.to_str().unwrap()),
+            ("VIRTUAL_ENV", folder.to_str().unwrap()),
+            ("FAKE_CUDA_VERSION", "13000"),
+            ("FAKE_NVRTC_BUILTINS", builtins),
+            ("XDG_CACHE_HOME", folder.to_str().unwrap()), // Nothing is compiled yet.
+        ];
+        on(stand_ins, env!("CARGO_BIN_EXE_lab-03"), &flags, &environment)
+    };
+    std::fs::rename(lib.join(builtins), folder.join(builtins)).unwrap();
+    let missing = lab();
+    std::fs::rename(folder.join(builtins), lib.join(builtins)).unwrap();
+    let found = lab();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(said.contains("failed to open libnvrtc-builtins.so.13.0"), "{said}");
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //
 //   FAKE_NVRTC_FAIL    a source that does not compile
 //   FAKE_NVRTC_ARCHS   the architectures it knows (75,80,89,90)
+//   FAKE_NVRTC_BUILTINS  a library that it looks for by its name when it compiles, as that of CUDA 13 does
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +55,11 @@ EXPORTED int nvrtcCreateProgram(Program **program, const char *source, const cha
 
 EXPORTED int nvrtcCompileProgram(Program *program, int count, const char *const *options) {
     for (int i = 0; i < count; i++) program->output += std::string(" ") + options[i];
+    const char *builtins = getenv("FAKE_NVRTC_BUILTINS");
+    if (builtins && !dlopen(builtins, RTLD_NOW)) {
+        program->log = std::string("nvrtc: error: failed to open ") + builtins + ".\n";
+        return 7;
+    }
     const char *fail = getenv("FAKE_NVRTC_FAIL");
     if (fail && program->name == fail) {
         program->log = program->name + "(1): error: this source does not compile\n";

@@ -18,7 +18,7 @@ pub(super) struct Library {
     pub(super) versions: fn(driver: u32) -> &'static [u32],
     /// The folder of its pip package in `site-packages/nvidia`. Packages for CUDA 13 share one, `cu13`.
     pip: &'static str,
-    /// Libraries beside it that it needs.
+    /// Libraries beside it that it needs, of the same major version.
     needs: &'static [&'static str],
 }
 
@@ -31,8 +31,12 @@ fn as_the_driver(driver: u32) -> &'static [u32] {
     }
 }
 
-pub(super) const NVRTC: Library =
-    Library { file: "libnvrtc.so", versions: as_the_driver, pip: "cuda_nvrtc", needs: &[] };
+pub(super) const NVRTC: Library = Library {
+    file: "libnvrtc.so",
+    versions: as_the_driver,
+    pip: "cuda_nvrtc",
+    needs: &["libnvrtc-builtins.so"], // It asks for it by its name when it compiles, and fails if nobody has loaded it.
+};
 pub(super) const CUBLAS: Library =
     Library { file: "libcublas.so", versions: as_the_driver, pip: "cublas", needs: &["libcublasLt.so"] };
 pub(super) const CUDNN: Library =
@@ -52,8 +56,8 @@ impl Library {
             }
             for folder in folders(self.pip).iter().filter(|folder| folder.join(&name).is_file()) {
                 for needed in self.needs {
-                    // Whether it is missing is told by the one that needs it.
-                    let _ = open(&folder.join(format!("{needed}.{version}")));
+                    // `libcublasLt.so.13`, `libnvrtc-builtins.so.13.0`. Whether it is missing is told by the one that needs it.
+                    matching(&folder, &format!("{needed}.{version}")).iter().for_each(|file| _ = open(file));
                 }
                 match open(&folder.join(&name)) {
                     Ok(()) => return Ok(Some(folder.join(&name))),

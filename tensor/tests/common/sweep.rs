@@ -1,6 +1,7 @@
 //! Runs an operation on the CPU and on `cuda:0`, with its inputs lying in memory in every way there is, and
 //! compares everything there is to see, values and gradients bit for bit.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write};
 
@@ -61,7 +62,12 @@ pub fn one(result: Result<Tensor>) -> Result<Vec<Tensor>> {
 
 /// Whether fewer sizes and ways to lie are tried: on the stand-ins, where each thread of a kernel takes its turn.
 fn short() -> bool {
-    std::env::var("TEST_SWEEP").is_ok_and(|sweep| sweep == "short")
+    std::env::var("TEST_SWEEP").is_ok_and(|sweep| sweep == "short") || once()
+}
+
+/// Whether each case is tried with the largest of its sizes alone: for tools that watch every access.
+fn once() -> bool {
+    std::env::var("TEST_SWEEP").is_ok_and(|sweep| sweep == "once")
 }
 
 /// The sizes where blocks, warps and vectors begin and end, for `inputs` tensors of one size.
@@ -357,7 +363,14 @@ pub fn sweep(cases: &[Case]) {
     let mut differences = String::new();
     for case in cases {
         let mut tally = Tally::default();
-        for sizes in &case.sizes {
+        let mut largest_first: Vec<_> = case.sizes.iter().collect();
+        largest_first.sort_by_key(|sizes| {
+            Reverse(sizes.iter().map(|sizes| sizes.iter().product::<usize>()).sum::<usize>())
+        });
+        for sizes in largest_first {
+            if once() && tally.ran > 0 {
+                break;
+            }
             for lays in ways_to_lie(sizes) {
                 sweep_types(case, sizes, &lays, &mut tally);
             }

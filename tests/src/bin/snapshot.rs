@@ -1,0 +1,71 @@
+//! What lies in the memory of a GPU after some steps of a training, as `tests/card/snapshot.py` prints it of the same
+//! program in PyTorch.
+//!
+//! `cargo run --bin snapshot -- --gpu real`
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use labs::stdio::to_stdout;
+use labs::{Stop, program, wrong};
+use todevice::cuda::SegmentType;
+use todevice::prelude::*;
+use todevice::{GpuSpec, cuda};
+
+/// Prints the segments and blocks of a GPU's memory while a network is trained
+#[derive(Parser)]
+#[command(name = "snapshot", version)]
+struct Options {
+    /// GPUs to run on, of which the first is used
+    #[arg(long, value_name = "GPU", default_value = "real", help = format!("GPUs to run on, of which the first is used: {}", GpuSpec::GRAMMAR))]
+    gpu: GpuSpec,
+}
+
+fn main() -> ExitCode {
+    program(|options: Options| {
+        let machine = options.gpu.machine().map_err(wrong)?;
+        machine.enter(train).map_err(|error| Stop { message: format!("error: {error}\n"), exit_code: 1 })
+    })
+}
+
+fn train() -> Result<()> {
+    let device = Device::cuda(0);
+    manual_seed(0);
+    let model = nn::Sequential::new((
+        nn::Linear::new(784, 512)?,
+        nn::ReLU,
+        nn::Linear::new(512, 512)?,
+        nn::ReLU,
+        nn::Linear::new(512, 10)?,
+    ));
+    model.to(device)?;
+    print("the model");
+    let (x, y) = (Tensor::randn(&[128, 784])?.to(device)?, Tensor::randint(0, 10, &[128])?.to(device)?);
+    print("a batch");
+    let options = SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
+    let mut optimizer = optim::SGD::new(model.parameters(), options)?;
+    let loss = nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &y)?;
+    print("forward");
+    loss.backward()?;
+    print("backward");
+    optimizer.step()?;
+    print("step");
+    optimizer.zero_grad();
+    drop(loss);
+    print("zero_grad");
+    Ok(())
+}
+
+fn print(when: &str) {
+    let mut text =
+        format!("{when}: {} allocated, {} reserved\n", cuda::memory_allocated(), cuda::memory_reserved());
+    for segment in cuda::memory_snapshot() {
+        let kind = if segment.segment_type == SegmentType::Small { "small" } else { "large" };
+        text += &format!("  {kind} {}:", segment.total_size);
+        for block in segment.blocks {
+            text += &format!(" {}{}", block.size, if block.requested_size > 0 { "" } else { " free" });
+        }
+        text.push('\n');
+    }
+    to_stdout(&text);
+}
