@@ -41,7 +41,11 @@ static const char *planted(const char *name, const char *text) {
     for (size_t i = 0; which && i < sizeof faults / sizeof *faults; i++) {
         const struct Fault *fault = &faults[i];
         const char *at = strstr(text, fault->right);
-        if (strcmp(which, fault->name) || strcmp(name, fault->in) || !at) continue;
+        if (strcmp(which, fault->name) || strcmp(name, fault->in)) continue;
+        if (!at) {
+            fprintf(stderr, "PLANTED: %s has no place for the fault any more\n", name);
+            exit(2);
+        }
         char *wrong = malloc(strlen(text) + strlen(fault->wrong) + 1);
         sprintf(wrong, "%.*s%s%s", (int)(at - text), text, fault->wrong, at + strlen(fault->right));
         return wrong;

@@ -6,6 +6,7 @@ mod half_patterns;
 mod stand_ins;
 
 mod bench;
+mod card;
 mod crates_a_lab_brings;
 mod cuda_kernels;
 mod determinism;

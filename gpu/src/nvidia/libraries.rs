@@ -57,7 +57,7 @@ impl Library {
             for folder in folders(self.pip).iter().filter(|folder| folder.join(&name).is_file()) {
                 for needed in self.needs {
                     // `libcublasLt.so.13`, `libnvrtc-builtins.so.13.0`. Whether it is missing is told by the one that needs it.
-                    matching(&folder, &format!("{needed}.{version}")).iter().for_each(|file| _ = open(file));
+                    matching(folder, &format!("{needed}.{version}")).iter().for_each(|file| _ = open(file));
                 }
                 match open(&folder.join(&name)) {
                     Ok(()) => return Ok(Some(folder.join(&name))),

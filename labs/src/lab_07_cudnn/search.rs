@@ -40,16 +40,18 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     // 16 images of 16 × 16 pixels, from 32 channels to 32.
     let (conv, x) = convolution(device, 16, [32, 32], 16, 3)?;
     cudnn::set_benchmark(true); // try them all
-    let (_y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
+    let (y, trace) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
     cudnn::set_benchmark(false);
     let mut tried = trace.kernels(device.index());
     // ANCHOR_END: tried
+    y?; // If it failed, nothing may have been tried.
     let found = tried.last().map(|kernel| kernel.name.clone());
     // The last run is the call itself.
     let searched = &tried[..tried.len().saturating_sub(1)];
     let search_time: Option<Duration> = searched.iter().map(|kernel| kernel.time).sum();
     let search = (searched.len(), search_time.filter(|time| !time.is_zero()));
-    let (_, by_rule) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
+    let (y, by_rule) = Machine::current().profile(|| no_grad(|| conv.forward(&x)));
+    y?;
     let by_rule = by_rule.kernels(device.index()).pop().map(|kernel| kernel.name);
     tried.sort_by(|a, b| a.name.cmp(&b.name));
     tried.dedup_by(|a, b| a.name == b.name);

@@ -24,6 +24,9 @@ struct Options {
 fn main() -> ExitCode {
     program(|options: Options| {
         let machine = options.gpu.machine().map_err(wrong)?;
+        if machine.enter(cuda::device_count) == 0 {
+            return Err(wrong(format!("--gpu {}: there is no GPU to look at", options.gpu)));
+        }
         machine.enter(train).map_err(|error| Stop { message: format!("error: {error}\n"), exit_code: 1 })
     })
 }

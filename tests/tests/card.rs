@@ -1,0 +1,139 @@
+//! The programs and scripts for a computer with a card (`tests/card`), on simulated cards: so that they work when there is one.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run(program: &str, flags: &[&str]) -> Output {
+    Command::new(program).args(flags).output().unwrap()
+}
+
+/// What a program prints that ends well.
+fn said(program: &str, flags: &[&str]) -> String {
+    let output = run(program, flags);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The errors of a table's rows, in percent.
+fn errors(table: &str) -> Vec<(&str, f64)> {
+    table
+        .lines()
+        .filter_map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+            Some((cells[0], cells.get(3)?.strip_suffix(" %")?.parse().ok()?))
+        })
+        .collect()
+}
+
+const HOW_WRONG: &str = env!("CARGO_BIN_EXE_how-wrong");
+
+#[test]
+fn a_model_is_not_wrong_about_itself_and_one_of_another_card_is() {
+    let flags = ["--gpu", "sim:t4", "--smaller", "64", "--model"];
+    let itself = said(HOW_WRONG, &[&flags[..], &["sim:t4"]].concat());
+    let rows = errors(&itself);
+    assert!(rows.len() > 30 && rows.iter().all(|(_, error)| *error == 0.0), "{itself}");
+    assert!(itself.contains("Of 3 steps of trainings the median is off by 0 % (goal: 20)"), "{itself}");
+
+    let folder = std::env::temp_dir().join(format!("how-wrong-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let profile = folder.join("slow.profile");
+    std::fs::write(&profile, "like = t4\nname = Slow\npinned_to_device = 6 # half\n").unwrap();
+    let slow = said(HOW_WRONG, &[&flags[..], &[&format!("sim:{}", profile.display())]].concat());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let wrong: Vec<(&str, f64)> = errors(&slow).into_iter().filter(|(_, error)| *error != 0.0).collect();
+    assert!(wrong.iter().all(|(name, _)| name.contains("MiB to the device")), "{wrong:?}");
+    assert!(
+        wrong.iter().any(|(name, error)| *name == "256 MiB to the device, pinned" && *error > 90.0),
+        "{slow}"
+    );
+}
+
+#[test]
+fn a_training_that_goes_on_as_it_began_is_told_so() {
+    let said = said(env!("CARGO_BIN_EXE_endure"), &["--gpu", "sim:t4", "--seconds", "2"]);
+    assert_eq!(said.lines().count(), 15, "{said}");
+    assert!(said.ends_with("Neither memory nor the time of a step has grown.\n"), "{said}");
+}
+
+#[test]
+fn a_snapshot_has_the_blocks_of_a_training() {
+    let said = said(env!("CARGO_BIN_EXE_snapshot"), &["--gpu", "sim:t4"]);
+    // PyTorch's, of the same program.
+    let begin = "the model: 2679296 allocated, 23068672 reserved\n  large 20971520: 1605632 19365888 free\n  \
+                 small 2097152: 2048 1048576 2048 20480 512 1023488 free\n";
+    assert!(said.starts_with(begin), "{said}");
+    assert_eq!(said.lines().filter(|line| !line.starts_with(' ')).count(), 6, "{said}");
+}
+
+#[test]
+fn a_gpu_is_timed() {
+    let said = said(env!("CARGO_BIN_EXE_bench"), &["--gpu", "sim:h200", "--rounds", "1", "--side", "256"]);
+    for work in ["tiny_mlp_step", "cnn_step_bf16", "matmul_tf32", "launch", "allocation"] {
+        let line = said.lines().find(|line| line.starts_with(work)).unwrap();
+        let time: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(time > 0.0, "{line}");
+    }
+    assert!(said.starts_with("NVIDIA H200 (simulated): time of one of many, modelled"), "{said}");
+}
+
+#[test]
+fn a_wrong_flag_gets_one_line_and_exit_code_2() {
+    let no_gpu = "there is no GPU to";
+    for (program, wrong, right) in [
+        (env!("CARGO_BIN_EXE_bench"), &["--gpu", "none"][..], no_gpu),
+        (env!("CARGO_BIN_EXE_bench"), &["--side", "8"], "--gpu"),
+        (HOW_WRONG, &["--gpu", "none", "--model", "sim:t4"], no_gpu),
+        (HOW_WRONG, &["--gpu", "sim:t4", "--model", "real"], "expected a simulated GPU"),
+        (HOW_WRONG, &["--gpu", "sim:t4"], "--model"),
+        (HOW_WRONG, &["--gpu", "sim:t4", "--model", "sim:t4", "--smaller", "65"], "from 1 to 64"),
+        (env!("CARGO_BIN_EXE_endure"), &["--gpu", "sim:t4", "--seconds", "0"], "from 1 to 86400"),
+        (env!("CARGO_BIN_EXE_snapshot"), &["--gpu", "none"], no_gpu),
+    ] {
+        let output = run(program, wrong);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.starts_with("error: ") && error.contains(right), "{error}");
+        assert_eq!((error.lines().count(), output.status.code()), (1, Some(2)), "{error}");
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("card")
+}
+
+/// What `planted.c` replaces is still there.
+#[test]
+fn faults_can_be_planted_in_the_kernels() {
+    let planted = std::fs::read_to_string(folder().join("planted.c")).unwrap();
+    for (header, right) in
+        [("elementwise.cuh", "i < n; i += all_threads()) {\n        out"), ("tree.cuh", "__syncthreads();")]
+    {
+        let header = kernels::HEADERS.iter().find(|file| file.name == header).unwrap();
+        assert!(header.text.contains(right), "{}", header.name);
+        assert!(
+            planted.contains(&format!("\"{}\", \"{}\"", header.name, right.replace('\n', "\\n"))),
+            "{right}"
+        );
+    }
+}
+
+#[test]
+fn every_step_is_a_program_and_in_the_readme() {
+    let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let mut steps = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let is_script = std::fs::read_to_string(&path).unwrap().starts_with("#!/usr/bin/env bash\n");
+        if is_script {
+            assert!(readme.contains(&format!("`./{name}`")), "{name}");
+            steps += 1;
+        }
+        if is_script || name == "common.sh" {
+            let checked = Command::new("bash").arg("-n").arg(&path).output().unwrap();
+            assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+        }
+    }
+    assert_eq!(steps, 8);
+}
