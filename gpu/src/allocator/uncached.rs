@@ -22,11 +22,10 @@ impl Allocator {
         let requested = bytes as u64;
         let pointer = driver.malloc(bytes);
         if is_out_of_memory(&pointer) {
-            let (allocated, reserved) = (0, self.stats.reserved_bytes.all.current);
             return Err(MallocError::OutOfMemory(OutOfMemory {
                 requested,
-                allocated,
-                reserved,
+                allocated: self.stats.allocated_bytes.all.current,
+                reserved: self.stats.reserved_bytes.all.current,
                 allowed: None,
             }));
         }

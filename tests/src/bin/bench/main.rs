@@ -146,9 +146,10 @@ fn one_element(device: Device) -> Result<f64> {
 /// PyTorch's times by the names of the work, if there is a Python.
 fn pytorch(options: &Options, on_gpu: &[String]) -> Outcome<Option<BTreeMap<String, f64>>> {
     let Some(python) = &options.python else { return Ok(None) };
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/pytorch.py");
+    // Not the file: this program may run where the checkout is not.
+    let script = include_str!("../../../bench/pytorch.py");
     let output = Command::new(python)
-        .args([script, &options.threads.to_string()])
+        .args(["-c", script, &options.threads.to_string()])
         .args(on_gpu)
         .output()
         .map_err(|error| format!("cannot run '{python}': {error}"))?;
