@@ -256,7 +256,7 @@ impl Allocator {
         Ok(Allocation { pointer, block: Some(block) })
     }
 
-    /// Takes memory back. It stays with the allocator, so this cannot fail. If other streams use the block, it
+    /// Takes memory back. It stays with the allocator, unless it was not cached, so this cannot fail. If other streams use the block, it
     /// is free once they have done so.
     pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
         let Some(block) = allocation.block else { return self.free_uncached(driver, allocation.pointer) };

@@ -434,6 +434,15 @@ pub(crate) fn stop(error: clap::Error) -> Stop {
     wrong(message.trim_start_matches("error: ").to_owned())
 }
 
+/// The first line of what went wrong in a program that had begun.
+pub fn failed(error: impl ToString) -> Stop {
+    let error = error.to_string();
+    Stop {
+        message: format!("error: {}\n", error.lines().next().unwrap_or_default()),
+        exit_code: 1,
+    }
+}
+
 /// One line whatever the flag, or the variable of the environment, contained.
 pub fn wrong(message: String) -> Stop {
     let visible = |letter: char| match letter.is_control() {

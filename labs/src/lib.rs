@@ -80,7 +80,7 @@ pub mod verify;
 pub mod what_if;
 
 pub use entry::{
-    Captured, Entry, Stop, run_captured, run_prepared, run_streamed, wrong,
+    Captured, Entry, Stop, failed, run_captured, run_prepared, run_streamed, wrong,
 };
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{

@@ -735,7 +735,7 @@ fn shapes_copies_and_conversions_are_those_of_the_cpu() {
 fn large_results_are_those_of_the_cpu() -> Result<()> {
     on_gpu(|| {
         let device = Device::cuda(0);
-        let cases: [fn(&Tensor) -> Result<Tensor>; 14] = [
+        let cases: [fn(&Tensor) -> Result<Tensor>; 13] = [
             // Few columns and many rows: the gradient of a bias.
             |x| x.reshape(&[-1, 10])?.sum_dims(&[0], false),
             |x| x.reshape(&[-1, 300, 2])?.sum_dims(&[0, 1], false),
@@ -749,7 +749,6 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
             |x| x.t()?.contiguous(),
             |x| x.softmax(0),
             |x| x.mean(),
-            |x| x.t()?.mm(x),
             |x| x.argmax(None, false),
         ];
         for numbers in [values, finite_values] {
@@ -757,8 +756,10 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
             let xd = x.to(device)?;
             for (i, case) in cases.iter().enumerate() {
                 let (cpu, cuda) = (see(&case(&x)?, Device::Cpu)?, see(&case(&xd)?, device)?);
-                assert!(cpu.is_product(&cuda), "case {i}");
+                assert!(cpu == cuda, "case {i}");
             }
+            let product = |x: &Tensor| x.t()?.mm(x);
+            assert!(see(&product(&x)?, Device::Cpu)?.is_product(&see(&product(&xd)?, device)?));
         }
         Ok(())
     })
@@ -1020,7 +1021,7 @@ fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<
     })
 }
 
-/// Whether two trainings saw the same f32 numbers. On a card some steps make more of what a product was rounded otherwise.
+/// Whether two trainings saw the same f32 numbers. A card rounds products differently, and some steps amplify that.
 fn same_training(cpu: &[Vec<u64>], cuda: &[Vec<u64>]) -> bool {
     cpu.len() == cuda.len() && cpu.iter().zip(cuda).all(|(a, b)| same_bits(a, b, DType::F32, 1e-3))
 }

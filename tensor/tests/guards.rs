@@ -1,4 +1,4 @@
-//! No kernel reads or writes beside its tensors. On the stand-ins each tensor lies at a page that nobody may touch; with a GPU,
+//! No kernel reads or writes outside its tensors. On the stand-ins each tensor lies at a page that nobody may touch; with a GPU,
 //! `compute-sanitizer` says the same of `TEST_GPU=real TEST_UNCACHED=1`.
 
 use std::path::Path;
@@ -26,7 +26,7 @@ fn guarded(tests: &[&str], kernels: Option<&Path>) -> Output {
 }
 
 #[test]
-fn no_kernel_reads_or_writes_beside_its_tensors() {
+fn no_kernel_reads_or_writes_outside_its_tensors() {
     if std::env::var_os("TEST_GPU").is_some() {
         return; // This is that run.
     }

@@ -1,5 +1,6 @@
 # The same work as the Rust side of `cargo run --release --bin bench`, in PyTorch: on the CPU with
 # `pytorch.py THREADS`, on a GPU with `pytorch.py THREADS cuda SIDE ELEMENTS`. Prints one JSON object: work -> median seconds.
+import contextlib
 import json
 import statistics
 import sys
@@ -41,7 +42,7 @@ def again_and_again(work):
 
 def training_step(model, x, loss_fn, y, optimizer, dtype=None):
     def step():
-        with torch.autocast(device, dtype=dtype, enabled=dtype is not None):
+        with torch.autocast(device, dtype=dtype) if dtype else contextlib.nullcontext():
             loss = loss_fn(model(x), y)
         optimizer.zero_grad()
         loss.backward()

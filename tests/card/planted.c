@@ -1,7 +1,7 @@
 // A libnvrtc.so that compiles kernels with a fault in them, so that compute-sanitizer can be seen to find it. It hands every
 // call on to the real one, PLANTED_NVRTC. PLANTED says which fault:
 //
-//   memcheck   operations on elements go one too far
+//   memcheck   operations go one element too far
 //   initcheck  they leave the first element as it was
 //   racecheck  a block does not wait for its threads to have written
 //   synccheck  some of its threads do not come along
@@ -46,6 +46,7 @@ static const char *planted(const char *name, const char *text) {
             fprintf(stderr, "PLANTED: %s has no place for the fault any more\n", name);
             exit(2);
         }
+        fprintf(stderr, "PLANTED: %s in %s\n", which, name);
         char *wrong = malloc(strlen(text) + strlen(fault->wrong) + 1);
         sprintf(wrong, "%.*s%s%s", (int)(at - text), text, fault->wrong, at + strlen(fault->right));
         return wrong;

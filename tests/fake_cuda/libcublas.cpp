@@ -1,5 +1,5 @@
 // A stand-in for cuBLAS: products of matrices, with their arguments checked as cuBLAS does. With FAKE_CUBLAS_BACKWARDS in the
-// environment it begins each sum at its end, so that results are rounded otherwise than the CPU's, as those of cuBLAS are;
+// environment it begins each sum at its end, so that results are rounded differently from the CPU's, as those of cuBLAS are;
 // and if that says `short`, it leaves out the first product of each, which is wrong.
 #include <cstddef>
 #include <cstdlib>

@@ -14,8 +14,8 @@
 //   FAKE_CUDA_INIT      what cuInit returns (0)
 //   FAKE_CUDA_FAIL      a call that fails: cuMemAlloc_v2:3:2 is the third of that function, with error 2
 //   FAKE_CUDA_LOG       a file that gets the name of every function called
-//   FAKE_CUDA_GUARD     if it is set, memory begins or ends at a page that nobody may touch. Who does ends the program,
-//                       which says which kernel it was, as `compute-sanitizer` does on a real GPU
+//   FAKE_CUDA_GUARD     if it is set, memory begins or ends at a page that nobody may touch. A kernel that does ends the
+//                       program, which prints the kernel's name, as `compute-sanitizer` does on a real GPU
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>

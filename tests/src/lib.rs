@@ -1,10 +1,23 @@
-//! Tests across the packages are in `tests/`; the benchmark is `src/bin/bench.rs`,
-//! random programs against PyTorch are `src/bin/differ.rs`. What several tests take is here.
+//! What tests across the packages, and programs beside them, have in common. The tests are in `tests/`. The programs are in
+//! `src/bin`: `bench`, random programs against PyTorch (`differ`), and what is for a computer with a card (`how-wrong`, `endure`,
+//! `snapshot`; see `card/README.md`).
 
 pub mod differ;
+pub mod endurance;
 pub mod works;
 
+use labs::{Stop, wrong};
 use serde_json::Value as Json;
+use todevice::{GpuSpec, Machine, cuda};
+
+/// The machine that `--gpu` names, which is to have a GPU.
+pub fn with_gpu(gpu: &GpuSpec) -> Result<Machine, Stop> {
+    let machine = gpu.machine().map_err(wrong)?;
+    match machine.enter(cuda::device_count) {
+        0 => Err(wrong(format!("--gpu {gpu}: this takes a GPU"))),
+        _ => Ok(machine),
+    }
+}
 
 /// Numbers that PyTorch made: a file of `vectors/`.
 pub fn vectors(file: &str) -> Json {

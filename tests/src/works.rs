@@ -1,4 +1,4 @@
-//! Work whose time is looked at: beside PyTorch's (`bench`), and as the model has it beside a card's (`how-wrong`).
+//! Work that is timed: `bench` compares it with PyTorch's, `how-wrong` what is modelled with what is measured.
 
 use todevice::amp::{self, AutocastOptions};
 use todevice::backends::cuda::matmul;
@@ -33,9 +33,14 @@ impl Precision {
         result
     }
 
-    fn casting(self, device: Device) -> AutocastOptions {
-        let half = (self == Precision::Bf16).then_some(DType::BF16);
-        AutocastOptions { dtype: half, enabled: half.is_some(), ..device.into() }
+    /// Computes in halves where autocast does.
+    fn casting<R>(self, device: Device, forward: impl FnOnce() -> R) -> R {
+        match self {
+            Precision::Bf16 => {
+                amp::autocast(AutocastOptions { dtype: Some(DType::BF16), ..device.into() }, forward)
+            }
+            _ => forward(),
+        }
     }
 }
 
@@ -68,7 +73,7 @@ pub fn cnn_step(device: Device, precision: Precision) -> Result<Doing> {
     let options = SGDOptions { lr: 0.01, momentum: 0.9, ..Default::default() };
     let sgd = optim::SGD::new(model.parameters(), options)?;
     let loss = move || nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &y);
-    let mut step = training_step(sgd, move || amp::autocast(precision.casting(device), &loss));
+    let mut step = training_step(sgd, move || precision.casting(device, &loss));
     Ok(Box::new(move || precision.rounding(&mut step)))
 }
 
@@ -102,7 +107,8 @@ pub fn allocation(device: Device) -> Result<Doing> {
     Ok(Box::new(move || Tensor::empty(&[1 << 18], device).map(drop)))
 }
 
-fn mlp(sizes: &[usize], device: Device) -> Result<nn::Sequential> {
+/// Linear layers of these sizes, with ReLUs between them.
+pub fn mlp(sizes: &[usize], device: Device) -> Result<nn::Sequential> {
     let mut layers: Vec<Box<dyn Module>> = Vec::new();
     for (i, pair) in sizes.windows(2).enumerate() {
         if i > 0 {
@@ -143,7 +149,7 @@ fn training_step(
     })
 }
 
-/// The median time of `work` until it is done, in seconds: each time for itself.
+/// The median time of `work` until it is done, in seconds: each run is timed by itself.
 pub fn one_by_one(device: Device, repetitions: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     for _ in 0..repetitions / 10 + 3 {
         work()?;

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use course_tests::endurance::{Look, grown};
+
 fn run(program: &str, flags: &[&str]) -> Output {
     Command::new(program).args(flags).output().unwrap()
 }
@@ -34,7 +36,7 @@ fn a_model_is_not_wrong_about_itself_and_one_of_another_card_is() {
     let itself = said(HOW_WRONG, &[&flags[..], &["sim:t4"]].concat());
     let rows = errors(&itself);
     assert!(rows.len() > 30 && rows.iter().all(|(_, error)| *error == 0.0), "{itself}");
-    assert!(itself.contains("Of 3 steps of trainings the median is off by 0 % (goal: 20)"), "{itself}");
+    assert!(itself.contains("Of 3 steps of trainings the median is off by 0 % (goal 20)"), "{itself}");
 
     let folder = std::env::temp_dir().join(format!("how-wrong-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -54,7 +56,30 @@ fn a_model_is_not_wrong_about_itself_and_one_of_another_card_is() {
 fn a_training_that_goes_on_as_it_began_is_told_so() {
     let said = said(env!("CARGO_BIN_EXE_endure"), &["--gpu", "sim:t4", "--seconds", "2"]);
     assert_eq!(said.lines().count(), 15, "{said}");
-    assert!(said.ends_with("Neither memory nor the time of a step has grown.\n"), "{said}");
+    assert!(said.contains("\nMemory has not grown. "), "{said}");
+}
+
+#[test]
+fn what_grows_is_told_and_what_comes_and_goes_is_not() {
+    let look =
+        Look { step: 100.0, allocated: 8 << 20, reserved: 20 << 20, device: 1 << 30, resident: 1 << 28 };
+    let after = |last: Look| {
+        let mut looks = [look; 12];
+        (looks[2].step, looks[3].resident) = (120.0, look.resident + (1 << 20)); // Once.
+        looks[11] = last;
+        grown(&looks)
+    };
+    assert_eq!(after(look), None);
+    assert_eq!(after(Look { step: 149.0, resident: look.resident + (9 << 20), ..look }), None);
+    let told = |last, what: &str| assert!(after(last).is_some_and(|told| told.starts_with(what)), "{what}");
+    told(Look { step: 151.0, ..look }, "a step takes 151.0 µs, and took 120.0");
+    told(
+        Look { allocated: look.allocated + 1, ..look },
+        "allocated memory has grown from 8388608 to 8388609",
+    );
+    told(Look { reserved: look.reserved + 1, ..look }, "reserved");
+    told(Look { device: look.device + (5 << 20), ..look }, "the device's");
+    told(Look { resident: look.resident + (10 << 20), ..look }, "resident");
 }
 
 #[test]
@@ -75,12 +100,15 @@ fn a_gpu_is_timed() {
         let time: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         assert!(time > 0.0, "{line}");
     }
-    assert!(said.starts_with("NVIDIA H200 (simulated): time of one of many, modelled"), "{said}");
+    assert!(
+        said.starts_with("NVIDIA H200 (simulated): time per run, queued back to back, modelled"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_wrong_flag_gets_one_line_and_exit_code_2() {
-    let no_gpu = "there is no GPU to";
+    let no_gpu = "this takes a GPU";
     for (program, wrong, right) in [
         (env!("CARGO_BIN_EXE_bench"), &["--gpu", "none"][..], no_gpu),
         (env!("CARGO_BIN_EXE_bench"), &["--side", "8"], "--gpu"),
@@ -118,16 +146,47 @@ fn faults_can_be_planted_in_the_kernels() {
     }
 }
 
+/// What stands in for the compiler has every function that is asked of it.
 #[test]
+#[cfg(target_os = "linux")]
+fn the_compiler_of_faults_is_a_compiler() {
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("planted-{}.so", std::process::id()));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-Wall", "-Werror", "-shared", "-fPIC"])
+        .arg(folder().join("planted.c"))
+        .arg("-o")
+        .arg(&library);
+    let made = gcc.arg("-ldl").output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // SAFETY: nothing runs when it is loaded.
+    let loaded = unsafe { libloading::Library::new(&library) }.unwrap();
+    std::fs::remove_file(library).unwrap();
+    let asked = std::fs::read_to_string(folder().join("../../gpu/src/nvidia/api.rs")).unwrap();
+    let asked = asked.split("functions!(nvrtc:").nth(1).unwrap().split(");").next().unwrap();
+    let names: Vec<&str> = asked.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty()).collect();
+    assert!(names.len() > 10, "{names:?}");
+    for name in names {
+        // SAFETY: it is looked for, and not called.
+        assert!(unsafe { loaded.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok(), "{name}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
 fn every_step_is_a_program_and_in_the_readme() {
     let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
     let mut steps = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            continue; // What a step has written.
+        }
         let is_script = std::fs::read_to_string(&path).unwrap().starts_with("#!/usr/bin/env bash\n");
         if is_script {
-            assert!(readme.contains(&format!("`./{name}`")), "{name}");
+            assert!(readme.contains(&format!("`./{name}")), "{name}");
+            let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
+            assert!(mode & 0o111 == 0o111, "{name} cannot be run");
             steps += 1;
         }
         if is_script || name == "common.sh" {

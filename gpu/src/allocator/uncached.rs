@@ -1,7 +1,7 @@
 //! Memory without the cache (`torch.cuda.caching_allocator_enable(False)`): each request is a `cudaMalloc` of just its
 //! size, and each tensor that is dropped a `cudaFree`, which waits for the device.
 //!
-//! It is slow, and there is one reason for it. In a segment one tensor lies next to the other, so a kernel that reads past
+//! It is slow, and good for one thing. In a segment one tensor lies next to the other, so a kernel that reads past
 //! the end of its input finds memory that the program may read, and no tool can tell. Without the cache it finds the end of
 //! an allocation, which `compute-sanitizer` reports. As in PyTorch no statistics count such memory.
 
@@ -34,10 +34,12 @@ impl Allocator {
         Ok(Allocation { pointer, block: None })
     }
 
-    /// That the driver refuses to take it back is not the fault of whoever drops a tensor: whatever it does next fails.
+    /// If the driver refuses to take it back, whoever drops a tensor cannot be told; the next call will be.
     pub(super) fn free_uncached(&mut self, driver: &dyn DeviceDriver, pointer: DevicePtr) {
-        if self.uncached.remove(&pointer).is_some() {
-            let _ = driver.free(pointer);
+        match self.uncached.remove(&pointer) {
+            Some(_) => _ = driver.free(pointer),
+            None if pointer == Allocation::NULL.pointer => {}
+            None => panic!("{pointer:?} is freed, but is not allocated"),
         }
     }
 }

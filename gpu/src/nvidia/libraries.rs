@@ -35,7 +35,7 @@ pub(super) const NVRTC: Library = Library {
     file: "libnvrtc.so",
     versions: as_the_driver,
     pip: "cuda_nvrtc",
-    needs: &["libnvrtc-builtins.so"], // It asks for it by its name when it compiles, and fails if nobody has loaded it.
+    needs: &["libnvrtc-builtins.so"], // It opens it by name when it compiles, and fails unless it is loaded already.
 };
 pub(super) const CUBLAS: Library =
     Library { file: "libcublas.so", versions: as_the_driver, pip: "cublas", needs: &["libcublasLt.so"] };

@@ -7,7 +7,9 @@ use todevice::time::Instant;
 use todevice::{Machine, ToOptions};
 
 use super::how;
-use super::timing::{Lines, microseconds, on_device, on_host, rounds, shortest};
+use super::timing::{
+    Lines, busy, microseconds, on_device, on_host, rounds, shortest, side,
+};
 
 /// Measures `cuda:0` of the current machine. The result is the text of a profile.
 pub fn card() -> Result<String> {
@@ -45,10 +47,8 @@ pub fn card() -> Result<String> {
     lines.0 +=
         &format!("memory = {} # bytes, as the driver says\n", properties.total_memory);
 
-    // A simulated product is a real one of the CPU: a smaller one will do.
-    let side = if modelled { 1024 } else { 8192 };
-    let busy = Tensor::ones_with(&[side, side], device)?;
-    let double = Tensor::ones_with(&[side / 2, side / 2], (device, DType::F64))?;
+    let (side, busy) = (side(), busy(device)?);
+    let double = Tensor::randn_with(&[side / 2, side / 2], (device, DType::F64), None)?;
 
     // Small things.
     let one = Tensor::ones_with(&[1], device)?;

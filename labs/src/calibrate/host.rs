@@ -1,4 +1,4 @@
-//! The profile of the computer that a card is in: what calls of the driver take on it, and an operation of this crate. A
+//! The profile of the computer that a card is in: how long calls of the driver and operations of this crate take on it. A
 //! step of a small network is mostly these.
 
 use todevice::cuda::{self, Event, EventOptions};

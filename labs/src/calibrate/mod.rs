@@ -12,11 +12,11 @@ use clap::Parser;
 use todevice::{GpuSpec, Machine};
 
 use crate::Stop;
-use crate::entry::wrong;
+use crate::entry::{failed, wrong};
 use crate::stdio::to_stdout;
 use crate::terminal::{can_be_written, program};
 
-pub use timing::on_device;
+pub use timing::{busy, on_device};
 
 /// Measures a GPU and its host, and writes profiles of them for --gpu sim:FILE and --host FILE
 #[derive(Parser)]
@@ -27,29 +27,23 @@ pub struct Flags {
     pub gpu: GpuSpec,
 
     /// File to write the GPU's profile to, its name ends with .profile [default: standard output]
-    #[arg(long, value_name = "FILE", value_parser = profile_file)]
+    #[arg(long, value_name = "FILE", value_parser = file(".profile", "--gpu sim:FILE"))]
     pub output: Option<PathBuf>,
 
     /// File to write the host's profile to, its name ends with .host [default: it is not measured]
-    #[arg(long, value_name = "FILE", value_parser = host_file)]
+    #[arg(long, value_name = "FILE", value_parser = file(".host", "--host FILE"))]
     pub host_output: Option<PathBuf>,
 }
 
-fn profile_file(name: &str) -> Result<PathBuf, String> {
-    match name.ends_with(".profile") {
+/// A file whose name has the ending by which a machine's description knows it.
+fn file(
+    ending: &'static str,
+    flag: &'static str,
+) -> impl Fn(&str) -> Result<PathBuf, String> + Clone + Send + Sync {
+    move |name| match name.ends_with(ending) {
         true => Ok(PathBuf::from(name)),
         false => {
-            Err("its name must end with .profile, as --gpu sim:FILE.profile wants it"
-                .to_owned())
-        }
-    }
-}
-
-fn host_file(name: &str) -> Result<PathBuf, String> {
-    match name.ends_with(".host") {
-        true => Ok(PathBuf::from(name)),
-        false => {
-            Err("its name must end with .host, as --host FILE.host wants it".to_owned())
+            Err(format!("its name must end with {ending}, as {flag}{ending} wants it"))
         }
     }
 }
@@ -100,13 +94,4 @@ fn write(flag: &str, file: &Path, text: String) -> Result<(), Stop> {
 /// How a figure came about.
 fn how() -> &'static str {
     if Machine::current().time_is_modelled() { "modelled" } else { "measured" }
-}
-
-/// The first line of what went wrong.
-fn failed(error: impl ToString) -> Stop {
-    let error = error.to_string();
-    Stop {
-        message: format!("error: {}\n", error.lines().next().unwrap_or_default()),
-        exit_code: 1,
-    }
 }

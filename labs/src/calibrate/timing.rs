@@ -22,6 +22,17 @@ pub(super) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
+/// How many rows and columns a matrix has whose product keeps a GPU busy for a while. A simulated GPU multiplies on the CPU,
+/// where less will do.
+pub(super) fn side() -> usize {
+    if Machine::current().time_is_modelled() { 1024 } else { 8192 }
+}
+
+/// A matrix to keep a GPU busy with. Its numbers are random, because a card multiplies ones faster.
+pub fn busy(device: Device) -> Result<Tensor> {
+    Tensor::randn_with(&[side(), side()], device, None)
+}
+
 /// The time on the GPU, in microseconds, of work that is queued while it is busy with something else.
 pub fn on_device(busy: &Tensor, work: impl Fn() -> Result<()>) -> Result<f64> {
     shortest(|| {

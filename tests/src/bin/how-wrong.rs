@@ -6,14 +6,15 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use course_tests::with_gpu;
 use course_tests::works::Precision::{Bf16, F32, Tf32};
 use course_tests::works::{self, again_and_again, median};
-use labs::calibrate::on_device;
+use labs::calibrate::{busy, on_device};
 use labs::cli::count;
 use labs::stdio::to_stdout;
-use labs::{Stop, program, wrong};
+use labs::{failed, program, wrong};
 use todevice::prelude::*;
-use todevice::{Conv2dOptions, CrossEntropyOptions, GpuSpec, Machine, ToOptions, cuda};
+use todevice::{Conv2dOptions, CrossEntropyOptions, GpuSpec, Machine, ToOptions};
 
 /// Compares modelled times with measured ones, and prints tables of them
 #[derive(Parser)]
@@ -40,11 +41,8 @@ fn main() -> ExitCode {
                 "--model {model}: expected a simulated GPU, such as sim:my-card.profile"
             )));
         }
-        let [card, model] = [options.gpu.machine().map_err(wrong)?, options.model.machine().map_err(wrong)?];
-        if card.enter(cuda::device_count) == 0 {
-            return Err(wrong(format!("--gpu {}: there is no GPU to measure", options.gpu)));
-        }
-        let failed = |error: Error| Stop { message: format!("error: {error}\n"), exit_code: 1 };
+        let card = with_gpu(&options.gpu)?;
+        let model = options.model.machine().map_err(wrong)?;
         for kind in KINDS {
             let times = |machine: &Machine| machine.enter(|| (kind.times)(options.smaller)).map_err(failed);
             show(&kind, &times(&card)?, &times(&model)?);
@@ -80,7 +78,9 @@ const KINDS: [Kind; 3] = [
 fn show(kind: &Kind, measured: &Times, modelled: &Times) {
     let mut text = format!("| {} | measured | modelled | off by |\n| --- | --: | --: | --: |\n", kind.name);
     let mut errors = Vec::new();
-    for ((name, measured), (_, modelled)) in measured.iter().zip(modelled) {
+    for (name, measured) in measured {
+        // A model that has no tensor cores for a type lacks some.
+        let Some((_, modelled)) = modelled.iter().find(|(known, _)| known == name) else { continue };
         let error = 100.0 * (modelled / measured - 1.0);
         text += &format!("| {name} | {measured:.1} µs | {modelled:.1} µs | {error:+.0} % |\n");
         if *measured >= kind.from {
@@ -89,17 +89,19 @@ fn show(kind: &Kind, measured: &Times, modelled: &Times) {
     }
     let Kind { name, from, .. } = kind;
     let which = if *from > 0.0 { format!("{name} of {from} µs and more") } else { name.to_string() };
-    text += &match errors.is_empty() {
-        true => format!("\nThere are no {which} to compare.\n\n"),
-        false => format!(
-            "\nOf {} {which} the median is off by {:.0} % (goal: {}), and the worst by {:.0} % (goal: {}).\n\n",
+    if errors.is_empty() {
+        text += &format!("\nThere are no {which} to compare.\n\n");
+    } else {
+        let (middle, worst) = (median(errors.clone()), errors.iter().fold(0.0, |a: f64, b| a.max(*b)));
+        let against =
+            |error: f64, goal: f64| if error > goal { format!("missed: {goal}") } else { format!("{goal}") };
+        text += &format!(
+            "\nOf {} {which} the median is off by {middle:.0} % (goal {}), and the worst by {worst:.0} % (goal {}).\n\n",
             errors.len(),
-            median(errors.clone()),
-            kind.median,
-            errors.iter().fold(0.0, |a: f64, b| a.max(*b)),
-            kind.largest
-        ),
-    };
+            against(middle, kind.median),
+            against(worst, kind.largest)
+        );
+    }
     to_stdout(&text);
 }
 
@@ -111,9 +113,7 @@ struct Queued {
 
 impl Queued {
     fn new(device: Device) -> Result<Queued> {
-        // A simulated GPU multiplies on the CPU: less will do.
-        let side = if Machine::current().time_is_modelled() { 1024 } else { 8192 };
-        Ok(Queued { busy: Tensor::ones_with(&[side, side], device)?, times: Times::new() })
+        Ok(Queued { busy: busy(device)?, times: Times::new() })
     }
 
     fn add(&mut self, name: &str, operation: impl Fn() -> Result<Tensor>) -> Result<()> {
@@ -125,10 +125,11 @@ impl Queued {
 fn operations(smaller: usize) -> Result<Times> {
     let device = Device::cuda(0);
     let mut queued = Queued::new(device)?;
-    let ones = |sizes: &[usize]| Tensor::ones_with(sizes, device);
+    // Random, because a card multiplies ones faster.
+    let randn = |sizes: &[usize]| Tensor::randn_with(sizes, device, None);
     {
         let sizes = [8192 / smaller, 8192];
-        let [a, b, row] = [ones(&sizes)?, ones(&sizes)?, ones(&[8192])?];
+        let [a, b, row] = [randn(&sizes)?, randn(&sizes)?, randn(&[8192])?];
         let half = a.to(DType::F16)?;
         queued.add("`add`, 8192 by 8192", || a.add(&b))?;
         queued.add("`mul` by a row, 8192 by 8192", || a.mul(&row))?;
@@ -142,16 +143,21 @@ fn operations(smaller: usize) -> Result<Times> {
         queued.add("`sum_dims(&[1])`, 8192 by 8192", || a.sum_dims(&[1], false))?;
     }
     {
-        let (rows, weight, bias) = (ones(&[16_384 / smaller, 1024])?, ones(&[1024])?, ones(&[1024])?);
-        let indices = Tensor::zeros_with(&[16_384 / smaller], (device, DType::I64))?;
+        let (rows, weight, bias) = (randn(&[16_384 / smaller, 1024])?, randn(&[1024])?, randn(&[1024])?);
+        let count = 16_384 / smaller as i64;
+        let classes: Vec<i64> = (0..count).map(|i| i % 1000).collect();
+        // All rows, in an order that no cache knows.
+        let order: Vec<i64> = (0..count).map(|i| i * 7919 % count).collect();
+        let indices = |indices: &[i64]| Tensor::from_slice(indices, &[indices.len()])?.to(device);
+        let (classes, order) = (indices(&classes)?, indices(&order)?);
         queued.add("`softmax(1)`, 16,384 by 1024", || rows.softmax(1))?;
         queued.add("`layer_norm`, 16,384 by 1024", || {
             rows.layer_norm(&[1024], Some(&weight), Some(&bias), 1e-5)
         })?;
         queued.add("`cross_entropy`, 16,384 by 1024", || {
-            rows.cross_entropy(&indices, &CrossEntropyOptions::default())
+            rows.cross_entropy(&classes, &CrossEntropyOptions::default())
         })?;
-        queued.add("`index_select`, 16,384 rows of 1024", || rows.index_select(0, &indices))?;
+        queued.add("`index_select`, 16,384 rows of 1024", || rows.index_select(0, &order))?;
     }
     for (side, precision, name) in [
         (1024, F32, "`matmul`, 1024³"),
@@ -163,13 +169,13 @@ fn operations(smaller: usize) -> Result<Times> {
         if precision.is_supported() {
             let side = side / smaller;
             let dtype = if precision == Bf16 { DType::BF16 } else { DType::F32 };
-            let square = ones(&[side, side])?.to(dtype)?;
+            let square = randn(&[side, side])?.to(dtype)?;
             precision.rounding(|| queued.add(name, || square.matmul(&square)))?;
         }
     }
-    let batch = ones(&[64 / smaller, 512, 512])?;
+    let batch = randn(&[64 / smaller, 512, 512])?;
     queued.add("`bmm`, 64 times 512³", || batch.bmm(&batch))?;
-    let (images, weight) = (ones(&[64 / smaller, 64, 56, 56])?, ones(&[64, 64, 3, 3])?);
+    let (images, weight) = (randn(&[64 / smaller, 64, 56, 56])?, randn(&[64, 64, 3, 3])?);
     let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
     F32.rounding(|| {
         queued.add("`conv2d` 3×3, 64 images of 64×56×56", || images.conv2d(&weight, None, &padded))
@@ -184,7 +190,7 @@ fn copies(smaller: usize) -> Result<Times> {
     let mut queued = Queued::new(device)?;
     let unwaited = |device| ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     for mebibytes in [1, 16, 256] {
-        let pageable = Tensor::ones(&[(mebibytes << 18) / smaller])?;
+        let pageable = Tensor::randn(&[(mebibytes << 18) / smaller])?;
         let (pinned, there, here) = (pageable.pin_memory()?, pageable.to(device)?, pageable.copy()?);
         let name = |what: &str| format!("{mebibytes} MiB {what}");
         queued.add(&name("to the device, pinned"), || pinned.to(unwaited(device)))?;

@@ -1,13 +1,14 @@
-//! What lies in the memory of a GPU after some steps of a training, as `tests/card/snapshot.py` prints it of the same
-//! program in PyTorch.
+//! What lies in the memory of a GPU during a step of training, printed as `tests/card/snapshot.py` does for the same program
+//! in PyTorch.
 //!
 //! `cargo run --bin snapshot -- --gpu real`
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use course_tests::{with_gpu, works};
 use labs::stdio::to_stdout;
-use labs::{Stop, program, wrong};
+use labs::{failed, program};
 use todevice::cuda::SegmentType;
 use todevice::prelude::*;
 use todevice::{GpuSpec, cuda};
@@ -22,26 +23,13 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    program(|options: Options| {
-        let machine = options.gpu.machine().map_err(wrong)?;
-        if machine.enter(cuda::device_count) == 0 {
-            return Err(wrong(format!("--gpu {}: there is no GPU to look at", options.gpu)));
-        }
-        machine.enter(train).map_err(|error| Stop { message: format!("error: {error}\n"), exit_code: 1 })
-    })
+    program(|options: Options| with_gpu(&options.gpu)?.enter(train).map_err(failed))
 }
 
 fn train() -> Result<()> {
     let device = Device::cuda(0);
     manual_seed(0);
-    let model = nn::Sequential::new((
-        nn::Linear::new(784, 512)?,
-        nn::ReLU,
-        nn::Linear::new(512, 512)?,
-        nn::ReLU,
-        nn::Linear::new(512, 10)?,
-    ));
-    model.to(device)?;
+    let model = works::mlp(&[784, 512, 512, 10], device)?;
     print("the model");
     let (x, y) = (Tensor::randn(&[128, 784])?.to(device)?, Tensor::randint(0, 10, &[128])?.to(device)?);
     print("a batch");

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
+use course_tests::with_gpu;
 use course_tests::works::Precision::F32;
 use course_tests::works::{self, median, one_by_one};
 use labs::cli::count;
 use labs::stdio::to_stdout;
-use labs::{Stop, program, wrong};
+use labs::{failed, program};
 use todevice::prelude::*;
-use todevice::{GpuSpec, Machine, cuda};
+use todevice::{GpuSpec, Machine};
 
 /// The work that is timed: a name, a limit for the ratio with PyTorch (design: "Speed that users feel").
 const WORKS: [(&str, f64); 5] = [
@@ -64,24 +65,19 @@ type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     program(|options: Options| {
-        let machine = options.gpu.as_ref().map(GpuSpec::machine).transpose().map_err(wrong)?;
-        if machine.as_ref().is_some_and(|machine| machine.enter(cuda::device_count) == 0) {
-            return Err(wrong("--gpu none: there is no GPU to time".to_owned()));
+        #[allow(unsafe_code)]
+        // SAFETY: no other thread has been started that could read the environment meanwhile.
+        unsafe {
+            std::env::set_var("RAYON_NUM_THREADS", options.threads.to_string());
         }
-        let measured = match &machine {
-            Some(machine) => on_gpu::run(machine, &options),
-            None => run(&options),
-        };
-        measured.map_err(|error| Stop { message: format!("error: {error}\n"), exit_code: 1 })
+        match &options.gpu {
+            Some(gpu) => on_gpu::run(&with_gpu(gpu)?, &options).map_err(failed),
+            None => run(&options).map_err(failed),
+        }
     })
 }
 
 fn run(options: &Options) -> Outcome<()> {
-    #[allow(unsafe_code)]
-    // SAFETY: no other thread has been started that could read the environment meanwhile.
-    unsafe {
-        std::env::set_var("RAYON_NUM_THREADS", options.threads.to_string());
-    }
     to_stdout(&format!(
         "Median time of one step, measured, {} threads, {} rounds.\n",
         options.threads, options.rounds
