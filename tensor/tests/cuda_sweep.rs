@@ -23,9 +23,10 @@ fn machine() -> Machine {
     gpu.parse().unwrap_or_else(|error| panic!("TEST_GPU={gpu}: {error}"))
 }
 
-fn on_gpu<R>(test: impl FnOnce() -> R) -> R {
+/// Runs a test on that machine; with `TEST_UNCACHED` each tensor has an end there that a tool can see, `compute-sanitizer` or
+/// the guards of the stand-ins.
+pub fn on_gpu<R>(test: impl FnOnce() -> R) -> R {
     machine().enter(|| {
-        // Then each tensor has an end that a tool can see: `compute-sanitizer`, or the guards of the stand-ins.
         caching_allocator_enable(std::env::var_os("TEST_UNCACHED").is_none());
         test()
     })
@@ -759,7 +760,7 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
                 assert!(cpu == cuda, "case {i}");
             }
             let product = |x: &Tensor| x.t()?.mm(x);
-            assert!(see(&product(&x)?, Device::Cpu)?.is_product(&see(&product(&xd)?, device)?));
+            assert!(see(&product(&x)?, Device::Cpu)?.is_same_product(&see(&product(&xd)?, device)?));
         }
         Ok(())
     })

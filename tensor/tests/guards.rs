@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::cuda_sweep::on_gpu;
 use crate::stand_ins::fake_cuda::compile;
 use crate::stand_ins::stand_ins;
 use todevice::cuda::kernel_signatures;
+use todevice::f16;
 use todevice::prelude::*;
-use todevice::{Machine, cuda, f16};
 
 /// Runs tests of this binary on the stand-ins, with guards, and with these kernels unless they are all.
 fn guarded(tests: &[&str], kernels: Option<&Path>) -> Output {
@@ -31,8 +32,9 @@ fn no_kernel_reads_or_writes_outside_its_tensors() {
         return; // This is that run.
     }
     let output = guarded(&["cuda_sweep::", "--skip", "the_list_of_kernels"], None);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stdout));
+    let (said, ran) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{said}{ran}");
+    assert!(ran.contains("cuda_sweep::operations_on_one_tensor_are_those_of_the_cpu ... ok"), "{ran}");
 }
 
 /// A kernel that goes one element too far.
@@ -68,9 +70,7 @@ fn a_kernel_that_does_is_found() {
 #[test]
 #[ignore = "a_kernel_that_does_is_found runs it"]
 fn halves_are_doubled() -> Result<()> {
-    let machine: Machine = "real".parse().unwrap();
-    machine.enter(|| {
-        cuda::caching_allocator_enable(false);
+    on_gpu(|| {
         for size in 1..40 {
             let x = Tensor::from_slice(&vec![f16::ONE; size], &[size])?.to(Device::cuda(0))?;
             assert_eq!(x.mul(2.0)?.to_vec::<f16>()?, vec![f16::from_f32(2.0); size]);

@@ -157,7 +157,8 @@ thread_local const char *running = "no kernel"; // Of this thread, for whoever t
 
 size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-// Only what async-signal-safe functions can print.
+// Ends the program, and says whose fault it is. (Functions that no handler should call are called here: there is nothing left
+// to go on with.)
 void touched(int, siginfo_t *info, void *) {
     char text[300];
     const CUdeviceptr address = (CUdeviceptr)info->si_addr;

@@ -15,23 +15,38 @@ pub struct Look {
     pub resident: u64,
 }
 
-/// What has grown from the first half of the time to the last look, if anything has. A process may come to keep a little more
-/// than it did, and a computer is slower at times.
-pub fn grown(looks: &[Look]) -> Option<String> {
-    let (first, last) = (&looks[..looks.len() / 2], looks.last()?);
-    let most = |of: fn(&Look) -> u64| first.iter().map(of).max().unwrap_or(0);
-    let memory = [
-        ("allocated", last.allocated, most(|look| look.allocated), 0),
-        ("reserved", last.reserved, most(|look| look.reserved), 0),
-        ("the device's", last.device, most(|look| look.device), 4 << 20),
-        ("resident", last.resident, most(|look| look.resident), 8 << 20),
+/// Errors if the program holds more at the last look than it ever did in the first half of the time. A process may come to keep a
+/// little more.
+pub fn grown(looks: &[Look]) -> Result<(), String> {
+    let (first, last) = halves(looks);
+    let memory: [(&str, fn(&Look) -> u64, u64); 4] = [
+        ("allocated", |look| look.allocated, 0),
+        ("reserved", |look| look.reserved, 0),
+        ("the device's", |look| look.device, 4 << 20),
+        ("resident", |look| look.resident, 8 << 20),
     ];
-    for (name, now, before, spare) in memory {
+    for (name, of, spare) in memory {
+        let (before, now) = (first.iter().map(of).max().unwrap_or(0), of(last));
         if now > before + spare {
-            return Some(format!("{name} memory has grown from {before} to {now} bytes"));
+            return Err(format!("{name} memory has grown from {before} to {now} bytes"));
         }
     }
+    Ok(())
+}
+
+/// Errors if a step takes longer at the last look than it ever did in the first half of the time. A computer is slower at times.
+pub fn slower(looks: &[Look]) -> Result<(), String> {
+    let (first, last) = halves(looks);
     let slowest = first.iter().map(|look| look.step).fold(0.0, f64::max);
-    (last.step > 1.25 * slowest)
-        .then(|| format!("a step takes {:.1} µs, and took {slowest:.1} at most in the first half", last.step))
+    match last.step > 1.25 * slowest {
+        true => {
+            Err(format!("a step takes {:.1} µs, and took {slowest:.1} at most in the first half", last.step))
+        }
+        false => Ok(()),
+    }
+}
+
+/// The first half of the looks, and the last one.
+fn halves(looks: &[Look]) -> (&[Look], &Look) {
+    (&looks[..looks.len() / 2], looks.last().expect("there is one at least"))
 }

@@ -24,7 +24,7 @@ impl Precision {
         self == Precision::F32 || cuda::get_device_properties(0).is_ok_and(|properties| properties.major >= 8)
     }
 
-    /// Rounds what products and convolutions of f32 take, or not. (PyTorch's convolutions do unless one says otherwise.)
+    /// Runs work that may or may not use TF32 in products and convolutions. (In convolutions PyTorch does, unless it is told not to.)
     pub fn rounding<R>(self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let (allow_tf32, before) = (self == Precision::Tf32, matmul::allow_tf32());
         matmul::set_allow_tf32(allow_tf32);

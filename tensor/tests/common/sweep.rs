@@ -229,8 +229,8 @@ pub fn same_bits(a: &[u64], b: &[u64], dtype: DType, parts: f64) -> bool {
 }
 
 impl Seen {
-    /// Whether a product on the CPU and one of a library may have come to these.
-    pub fn is_product(&self, other: &Seen) -> bool {
+    /// Whether these can be the same product, on the CPU and by a library.
+    pub fn is_same_product(&self, other: &Seen) -> bool {
         // Some units in the last place of the largest: long sums of both signs are small beside what they add.
         let parts = match self.dtype {
             DType::F32 => 2e-5,
@@ -270,7 +270,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn is_product(&self, other: &Outcome) -> bool {
+    fn is_same_product(&self, other: &Outcome) -> bool {
         let seen = |outcome: &Outcome| -> Vec<Option<Seen>> {
             let plain = outcome.results.iter().chain(&outcome.inputs).cloned().map(Some);
             plain.chain(outcome.gradients.iter().cloned()).collect()
@@ -278,7 +278,7 @@ impl Outcome {
         let (ours, theirs) = (seen(self), seen(other));
         ours.len() == theirs.len()
             && ours.iter().zip(&theirs).all(|pair| match pair {
-                (Some(ours), Some(theirs)) => ours.is_product(theirs),
+                (Some(ours), Some(theirs)) => ours.is_same_product(theirs),
                 (ours, theirs) => ours == theirs,
             })
     }
@@ -342,7 +342,7 @@ fn compare(case: &Case, inputs: &Inputs, gradients: bool, tally: &mut Tally) {
         Err(_) => tally.refused += 1,
     }
     let same = match (&cpu, &cuda) {
-        (Ok(cpu), Ok(cuda)) if case.by_library => cpu.is_product(cuda),
+        (Ok(cpu), Ok(cuda)) if case.by_library => cpu.is_same_product(cuda),
         (cpu, cuda) => cpu == cuda,
     };
     if !same && tally.differences.len() < 4000 {

@@ -43,15 +43,17 @@ fn main() -> ExitCode {
         }
         let card = with_gpu(&options.gpu)?;
         let model = options.model.machine().map_err(wrong)?;
+        // A GPU that is simulated itself is only good for a rehearsal, and its times are no measurements.
+        let how = if card.time_is_modelled() { "modelled on the GPU" } else { "measured" };
         for kind in KINDS {
             let times = |machine: &Machine| machine.enter(|| (kind.times)(options.smaller)).map_err(failed);
-            show(&kind, &times(&card)?, &times(&model)?);
+            show(&kind, how, &times(&card)?, &times(&model)?);
         }
         let sizes = match options.smaller {
             1 => String::new(),
             by => format!(" All sizes but those of the trainings are divided by {by}."),
         };
-        to_stdout(&format!("Measured on {card}, modelled as {}.{sizes}\n", options.model));
+        to_stdout(&format!("The GPU is {card}, the model {}.{sizes}\n", options.model));
         Ok(())
     })
 }
@@ -75,8 +77,8 @@ const KINDS: [Kind; 3] = [
     Kind { name: "steps of trainings", times: trainings, from: 0.0, median: 20.0, largest: 20.0 },
 ];
 
-fn show(kind: &Kind, measured: &Times, modelled: &Times) {
-    let mut text = format!("| {} | measured | modelled | off by |\n| --- | --: | --: | --: |\n", kind.name);
+fn show(kind: &Kind, how: &str, measured: &Times, modelled: &Times) {
+    let mut text = format!("| {} | {how} | modelled | off by |\n| --- | --: | --: | --: |\n", kind.name);
     let mut errors = Vec::new();
     for (name, measured) in measured {
         // A model that has no tensor cores for a type lacks some.

@@ -6,7 +6,7 @@ use labs::stdio::to_stdout;
 use todevice::Machine;
 use todevice::prelude::*;
 
-use super::{Options, Outcome, pytorch, theirs};
+use super::{Options, Outcome, pytorch, row};
 
 type Prepare = fn(&Sizes, Precision) -> Result<Doing>;
 
@@ -64,15 +64,8 @@ pub fn run(machine: &Machine, options: &Options) -> Outcome<()> {
         Some(median(rounds.iter().map(|(ours, _)| ours[i]).collect()))
     };
     for (i, (name, aim, ..)) in works.iter().enumerate() {
-        let mut line = format!("{name:<16} {:>9.2} µs", ours(name).unwrap_or(f64::NAN) * 1e6);
-        if options.python.is_some() {
-            let their_times = || rounds.iter().map(|(_, times)| theirs(times.as_ref(), name));
-            let ratio =
-                median(rounds.iter().zip(their_times()).map(|((ours, _), time)| ours[i] / time).collect());
-            line += &format!(" {:>9.2} µs {ratio:>7.3} {aim:>6.2}", median(their_times().collect()) * 1e6);
-            line += if ratio > *aim { "  missed" } else { "" };
-        }
-        to_stdout(&format!("{line}\n"));
+        let pairs = rounds.iter().map(|(ours, theirs)| (ours[i], theirs.as_ref()));
+        to_stdout(&row(name, pairs.collect(), *aim));
     }
     let rate =
         |tensors: usize, name| ours(name).map_or(0.0, |time| (tensors * 4 * elements) as f64 / time / 1e9);
