@@ -82,9 +82,9 @@ fn place_of(card: &str) -> usize {
     PROFILES.iter().position(|profile| profile.key == card).unwrap_or(PROFILES.len())
 }
 
-/// What is not said is not left blank.
-fn said(words: &str) -> &str {
-    if words.is_empty() { "(nothing)" } else { words }
+/// Words as plain text, which is what a cell of the table is. What is not said is not left blank.
+fn said(words: &str) -> String {
+    if words.is_empty() { "(nothing)".to_owned() } else { words.replace('`', "") }
 }
 
 /// `t4: dispatch halved, kernel_gap doubled; h200: dispatch halved`
@@ -107,6 +107,14 @@ mod tests {
     fn causes_stand_together_by_card() {
         let when = [["t4", "a", "halved"], ["h200", "a", "doubled"], ["t4", "b", "doubled"]];
         assert_eq!(causes(&when), "t4: a halved, b doubled; h200: a doubled");
+    }
+
+    #[test]
+    fn no_mark_of_code_is_shown_as_it_is_written() {
+        let page = turns(&Course::here()).unwrap();
+        assert!(page.contains("WINOGRAD_"), "{page}");
+        let cells: String = page.lines().filter(|line| !line.starts_with("- ")).collect();
+        assert!(!cells.contains('`'), "{cells}");
     }
 
     #[test]
