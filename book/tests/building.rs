@@ -23,9 +23,12 @@ fn build(course: Course) -> Result<BTreeMap<String, String>, String> {
     builder::pages(course, Site::Configured).map(texts)
 }
 
-/// The page that this Markdown makes in place of the first one.
+/// The page that this Markdown makes in place of the first one of a small book.
 fn page(markdown: &str) -> Result<String, String> {
-    let checkout = Checkout::new();
+    first_page(&Checkout::small(), markdown)
+}
+
+fn first_page(checkout: &Checkout, markdown: &str) -> Result<String, String> {
     fs::write(checkout.path("book/chapters/index.md"), markdown).unwrap();
     Ok(build(checkout.course())?.remove("index.html").unwrap())
 }
@@ -40,7 +43,8 @@ fn read(folder: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn a_page_has_what_its_directives_say() {
-    let page = page(
+    let page = first_page(
+        &Checkout::new(),
         "# A page\n\n{{#plan}}\n\n{{#sessions}}\n\n{{#objectives}}\n- Train *it*.\n{{/objectives}}\n\n{{#lab-run 03}}\n\n\
          {{#lab-code 03 train}}\n\n{{#lab-output 03 4 run=none}}\n\n{{#lab-output 01 1 run=t4}}\n\n\
          It ends at {{#figure 03 none loss 3}}.\n\n```rust\n# let x = 1;\nx + 1;\n```\n\n{{#takeaways}}\n- One.\n{{/takeaways}}\n\n{{#questions 03}}\n\n\
@@ -179,12 +183,12 @@ fn nothing_else_is_blamed_for_a_mistake() {
 #[test]
 fn a_link_that_leads_nowhere_fails_the_build() {
     let error = page(
-        "# A page\n\nSee [this](gone.md),\n- [this](labs/lab-03.md#gone) and\n- [this][gone].\n\n[gone]: /page.html\n",
+        "# A page\n\nSee [this](gone.md),\n- [this](labs/lab-02.md#gone) and\n- [this][gone].\n\n[gone]: /page.html\n",
     );
     let expected = [
         "book/chapters/index.md:5: `/page.html` begins at the root, where the book need not be: say `page.md`",
         "book/chapters/index.md:3: `gone.html` leads to no page",
-        "book/chapters/index.md:4: `labs/lab-03.html#gone` leads to a page without `#gone`",
+        "book/chapters/index.md:4: `labs/lab-02.html#gone` leads to a page without `#gone`",
     ];
     assert_eq!(error.unwrap_err().lines().collect::<Vec<_>>(), expected);
 }
@@ -226,13 +230,11 @@ fn mdbooks_own_directives_bring_nothing() {
 
 #[test]
 fn a_mistake_that_comes_often_is_told_once_with_its_first_place() {
-    let checkout = Checkout::new();
-    for lab in ["01", "02", "03"] {
-        let page = format!("# Lab {lab}\n\n{{{{#lab-code 03 trian}}}}\n");
-        fs::write(checkout.path(&format!("book/chapters/labs/lab-{lab}.md")), page).unwrap();
-    }
-    let error = build(checkout.course()).unwrap_err();
-    assert!(error.starts_with("book/chapters/labs/lab-01.md:3: labs/src/lab_03"), "{error}");
+    let checkout = Checkout::small();
+    let mistake = "{{#lab-code 03 trian}}\n\n";
+    fs::write(checkout.path("book/chapters/labs/lab-02.md"), format!("# A lab\n\n{mistake}")).unwrap();
+    let error = first_page(&checkout, &format!("# A page\n\n{mistake}{mistake}")).unwrap_err();
+    assert!(error.starts_with("book/chapters/index.md:3: labs/src/lab_03"), "{error}");
     assert!(error.ends_with(" (and 2 more places)") && error.lines().count() == 1, "{error}");
 }
 
@@ -249,7 +251,7 @@ fn a_wrong_name_in_the_summary_fails_the_build_and_writes_no_file() {
 
 #[test]
 fn a_name_that_a_link_cannot_have_as_it_is_fails_the_build() {
-    let checkout = Checkout::new();
+    let checkout = Checkout::small();
     for name in ["gerät.md", "gerät.png", "two words.md"] {
         fs::write(checkout.path(&format!("book/chapters/{name}")), "# A page\n").unwrap();
     }
@@ -276,7 +278,7 @@ fn lines_may_end_as_on_windows() {
 
 #[test]
 fn a_page_that_the_summary_forgets_fails_the_build() {
-    let checkout = Checkout::new();
+    let checkout = Checkout::small();
     fs::write(checkout.path("book/chapters/labs/forgotten.md"), "# Forgotten\n").unwrap();
     let error = build(checkout.course()).unwrap_err();
     let expected = "book/chapters/labs/forgotten.md:1: no page is made of this file: name it in SUMMARY.md";

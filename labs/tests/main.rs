@@ -21,6 +21,7 @@ mod lab_09;
 mod lab_10;
 mod lab_11;
 mod predictions;
+mod questions;
 #[cfg(target_os = "linux")]
 mod real_gpu;
 mod rendering;

@@ -631,29 +631,6 @@ fn all_cases() -> Vec<Case> {
         .collect()
 }
 
-/// All the others once more, on the driver of real GPUs and the CUDA C++ of the kernels. No GPU is needed:
-/// NVIDIA's libraries are stand-ins that run the kernels on the host.
-#[test]
-#[cfg(target_os = "linux")]
-fn all_of_this_holds_for_real_gpus() {
-    if std::env::var_os("TEST_GPU").is_some() {
-        return; // This is that run.
-    }
-    let stand_ins = crate::stand_ins::stand_ins(kernel_signatures);
-    let mut this = std::process::Command::new(std::env::current_exe().unwrap());
-    // The list of kernels is that of a simulated GPU.
-    let which = ["cuda_sweep::", "--skip", "the_list_of_kernels"];
-    // `TEST_SWEEP=whole` for all sizes there too.
-    let sweep = std::env::var("TEST_SWEEP").unwrap_or("short".to_owned());
-    let output = stand_ins
-        .on(&mut this)
-        .args(which)
-        .envs([("TEST_GPU", "real"), ("TEST_SWEEP", &sweep)])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-}
-
 /// A card's products are added up in another order. Then they, and what is learned with them, may differ by a little.
 #[test]
 #[cfg(target_os = "linux")]

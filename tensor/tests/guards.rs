@@ -1,5 +1,6 @@
-//! No kernel reads or writes outside its tensors. On the stand-ins each tensor lies at a page that nobody may touch; with a GPU,
-//! `compute-sanitizer` says the same of `TEST_GPU=real TEST_UNCACHED=1`.
+//! The sweep once more, on the driver of real GPUs and the CUDA C++ of the kernels. No GPU is needed: NVIDIA's libraries are
+//! stand-ins that run the kernels on the host. Each tensor lies at a page that nobody may touch there, so a kernel that reads or
+//! writes outside its tensors is found too; with a GPU, `compute-sanitizer` says the same of `TEST_GPU=real TEST_UNCACHED=1`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -14,9 +15,11 @@ use todevice::prelude::*;
 /// Runs tests of this binary on the stand-ins, with guards, and with these kernels unless they are all.
 fn guarded(tests: &[&str], kernels: Option<&Path>) -> Output {
     let mut this = Command::new(std::env::current_exe().unwrap());
+    // `TEST_SWEEP=whole` for all sizes there too.
+    let sweep = std::env::var("TEST_SWEEP").unwrap_or("short".to_owned());
     stand_ins(kernel_signatures).on(&mut this).args(tests).envs([
         ("TEST_GPU", "real"),
-        ("TEST_SWEEP", "short"),
+        ("TEST_SWEEP", &sweep),
         ("TEST_UNCACHED", "1"),
         ("FAKE_CUDA_GUARD", "1"),
     ]);
@@ -27,10 +30,11 @@ fn guarded(tests: &[&str], kernels: Option<&Path>) -> Output {
 }
 
 #[test]
-fn no_kernel_reads_or_writes_outside_its_tensors() {
+fn all_of_the_sweep_holds_for_real_gpus_and_no_kernel_reads_or_writes_outside_its_tensors() {
     if std::env::var_os("TEST_GPU").is_some() {
         return; // This is that run.
     }
+    // The list of kernels is that of a simulated GPU.
     let output = guarded(&["cuda_sweep::", "--skip", "the_list_of_kernels"], None);
     let (said, ran) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     assert!(output.status.success(), "{said}{ran}");
