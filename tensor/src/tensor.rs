@@ -1,7 +1,7 @@
 //! The tensor handle: what it is made of, and how to make, move and read one. No arithmetic.
 
 use std::panic::Location;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::autograd::error::AutogradError;
 use crate::autograd::{self, History};
@@ -13,6 +13,7 @@ use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::handles::DevicePtr;
+use crate::lock::lock;
 use crate::scope::{self, Place};
 use crate::shape::Layout;
 use crate::storage::Storage;
@@ -350,16 +351,16 @@ impl Tensor {
     }
 
     pub(crate) fn history(&self) -> History {
-        self.0.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0.history).clone()
     }
 
     /// Whether gradients flow into it, without the cost of handing out the history.
     pub(crate) fn has_history(&self) -> bool {
-        self.0.history.lock().unwrap_or_else(PoisonError::into_inner).flows()
+        lock(&self.0.history).flows()
     }
 
     pub(crate) fn set_history(&self, history: History) {
-        *self.0.history.lock().unwrap_or_else(PoisonError::into_inner) = history;
+        *lock(&self.0.history) = history;
     }
 
     /// Notes the line of the user's program that made this tensor, once the operation is done.

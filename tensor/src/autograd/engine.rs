@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::panic::Location;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::error::AutogradError;
 use super::function::saved_tensors;
@@ -16,6 +16,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::current_stream::{self as stream, StreamKey, Streams};
 use crate::gpu::runtime::Cuda;
+use crate::lock::lock;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 use crate::{ops, scope};
@@ -214,7 +215,7 @@ impl Walk {
             let grads = node.step.backward(&node, &saved, &grad)?;
             drop((grad, saved, scope));
             if !retain_graph {
-                node.saved.lock().unwrap_or_else(PoisonError::into_inner).free();
+                lock(&node.saved).free();
             }
             for (index, (edge, grad)) in node.edges.iter().zip(grads).enumerate() {
                 let grad = grad.map(|grad| fit(grad, &node, index)).transpose()?;
@@ -352,7 +353,7 @@ impl Leaf {
     /// handle the user holds stays the gradient. It is returned.
     pub(super) fn accumulate(&self, grad: Tensor) -> Result<Tensor> {
         // Locked all through: a gradient that another thread adds meanwhile must not be lost.
-        let mut slot = self.grad.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(&self.grad);
         let total = match &*slot {
             Some(total) => {
                 total.add_(&grad)?;
@@ -367,7 +368,7 @@ impl Leaf {
             }
         };
         drop(slot);
-        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let hooks = lock(&self.hooks).clone();
         hooks.iter().try_for_each(|hook| hook(&total))?;
         Ok(total)
     }

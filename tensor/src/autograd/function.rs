@@ -2,7 +2,6 @@
 
 use std::array;
 use std::panic::Location;
-use std::sync::PoisonError;
 
 use smallvec::SmallVec;
 
@@ -13,6 +12,7 @@ use super::saved::{Kept, SavedTensor, SavedTensors};
 use crate::enter::enter;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::DeviceMemory;
+use crate::lock::lock;
 use crate::operation::Operation;
 use crate::scope;
 use crate::tensor::Tensor;
@@ -200,7 +200,7 @@ fn taken(grads: &mut [Option<Tensor>]) -> Grads {
 
 /// Handed out of the lock: a backward of the user's own may look at this graph again.
 pub(super) fn saved_tensors(node: &Node) -> Result<Kept> {
-    let saved = node.saved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let saved = lock(&node.saved).clone();
     saved.tensors()
 }
 

@@ -15,6 +15,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::current_stream::StreamKey;
+use crate::lock::lock;
 use crate::tensor::Tensor;
 
 /// How gradients flow into a tensor.
@@ -42,15 +43,15 @@ pub(crate) struct Leaf {
 
 impl Leaf {
     pub(crate) fn grad(&self) -> Option<Tensor> {
-        self.grad.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.grad).clone()
     }
 
     pub(crate) fn set_grad(&self, grad: Option<Tensor>) {
-        *self.grad.lock().unwrap_or_else(PoisonError::into_inner) = grad;
+        *lock(&self.grad) = grad;
     }
 
     pub(crate) fn add_hook(&self, hook: Hook) {
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(hook));
+        lock(&self.hooks).push(Arc::new(hook));
     }
 }
 

@@ -3,10 +3,11 @@
 //! What makes a piece is `dyn`, so that this is compiled once for each type of element and not for each kernel. Which
 //! thread makes which piece changes no bit of any.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::pool::{on_threads, threads_for};
 use crate::kernel::Cost;
+use crate::lock::lock;
 
 /// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on so many threads. Each takes
 /// the next few pieces when it has made its last.
@@ -24,7 +25,7 @@ pub(crate) fn for_pieces<T: Send>(
     // A thread that is held up leaves what it has not begun to the others.
     let at_a_time = (pieces / (8 * threads)).max(1);
     let next = Mutex::new(out.chunks_mut(at_a_time * size).enumerate());
-    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let take = || lock(&next).next();
     let help = || {
         while let Some((turn, share)) = take() {
             for (i, piece) in share.chunks_mut(size).enumerate() {

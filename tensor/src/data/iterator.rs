@@ -1,13 +1,14 @@
 //! One epoch: batches in order, made by the caller or, ahead of time, by workers.
 
 use std::iter::{self, Fuse};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::batch::{self, Batch};
 use super::progress::{Epoch, Progress};
 use super::sampler::{Sampler, SamplerIter};
 use super::worker::{Fetch, WorkerPool};
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::scope::{self, Place};
 
 /// The batches of one epoch of a [`DataLoader`](super::DataLoader).
@@ -109,7 +110,7 @@ impl<B> DataLoaderIter<'_, B> {
         if let Maker::Workers { pool, home: Some(home), .. } =
             std::mem::replace(&mut self.maker, Maker::Nobody(None))
         {
-            home.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(pool);
+            lock(home).get_or_insert(pool);
         }
     }
 }

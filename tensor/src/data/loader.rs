@@ -1,6 +1,6 @@
 //! The loader: its options, what it makes of them, and the warnings PyTorch gives.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::gpu;
 use crate::host_profile::MODELLED_CORES;
+use crate::lock::lock;
 use crate::machine::Machine;
 use crate::random::Generator;
 use crate::scope::{self, Place};
@@ -198,7 +199,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
             });
         }
         let loaded = self.progress.take_loaded();
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let idle = lock(&self.idle).take();
         let (workers, base_seed) = match idle {
             Some(workers) => {
                 let base_seed = workers.base_seed();

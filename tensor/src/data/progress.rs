@@ -3,9 +3,10 @@
 //! An epoch is made again from what it began with: the seed of its workers, and the states of the generators that its order may
 //! be drawn from. So the order need not be kept, nor does a sampler have to know of this.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::error::Result;
+use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ops::random::error::RandomError;
 use crate::random::Generator;
@@ -62,7 +63,7 @@ struct State {
 
 impl Progress {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     pub fn take_loaded(&self) -> Option<Epoch> {

@@ -1,13 +1,14 @@
 //! Events: points in a stream that other streams, and the host, can wait for, and whose times can be compared.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::driver::EventId;
 use super::runtime::Cuda;
 use super::stream::{Stream, current_stream};
 use crate::device::Device;
 use crate::error::{GpuError, Result};
+use crate::lock::lock;
 use crate::scope;
 
 /// The keyword arguments of `torch.cuda.Event`.
@@ -136,7 +137,7 @@ impl Event {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Recorded>> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.recorded)
     }
 }
 

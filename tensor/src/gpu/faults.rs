@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::driver::{
     Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
@@ -16,6 +16,7 @@ use crate::backends::cudnn;
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
 use crate::host_profile::LAPTOP_8_CORES;
 use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, Stopped};
+use crate::lock::lock;
 use crate::monitor::Gpu;
 use crate::prelude::*;
 use crate::{Conv2dOptions, DType, Device, Machine, Result, Tensor, ToOptions, cuda};
@@ -34,10 +35,6 @@ struct Faults {
 struct Faulty {
     inner: Simulated,
     faults: Arc<Mutex<Faults>>,
-}
-
-fn lock(faults: &Mutex<Faults>) -> MutexGuard<'_, Faults> {
-    faults.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Faulty {

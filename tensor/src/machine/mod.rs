@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 
 use crate::ambient::Ambient;
 use crate::device::MachineId;
@@ -30,6 +30,7 @@ use crate::gpu::runtime::Cuda;
 use crate::gpu::simulated::{Simulated, SimulatedOptions};
 use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
+use crate::lock::lock;
 use crate::random::Generator;
 use crate::ranks::{Member, World};
 use crate::time::Clock;
@@ -146,7 +147,7 @@ impl Machine {
             None => None,
         };
         cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
-        let mut ranks = self.0.ranks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ranks = lock(&self.0.ranks);
         ranks.retain(|rank| rank.strong_count() > 0);
         ranks.extend(cuda.as_ref().map(Arc::downgrade));
         Some(Machine::of(self.0.gpus.clone(), ambient, cuda, self.0.recorder.clone()))
@@ -154,7 +155,7 @@ impl Machine {
 
     /// What a module keeps for the program on this machine, made when it is first asked for.
     pub(crate) fn kept<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0.kept);
         let one = kept.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
         one.downcast().unwrap_or_else(|_| unreachable!("it is kept by its type"))
     }
@@ -323,7 +324,7 @@ impl Machine {
     }
 
     pub(crate) fn recorder(&self) -> MutexGuard<'_, Recorder> {
-        self.0.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.recorder)
     }
 
     /// Gives what the GPUs have done so far to the recordings that run, before another one starts.
@@ -357,7 +358,7 @@ impl Machine {
     /// Gives the recordings that run what ranks have done on the GPUs, all work done.
     pub(crate) fn keep_what_ranks_did(&self) {
         if self.recorder().is_recording() {
-            let ranks = self.0.ranks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let ranks = lock(&self.0.ranks).clone();
             ranks.iter().filter_map(Weak::upgrade).for_each(|cuda| cuda.finish_recorded());
         }
     }

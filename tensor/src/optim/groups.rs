@@ -1,11 +1,12 @@
 //! Parameter groups: parameters that share options, each with a state of its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::error::OptimError;
 use crate::ambient::Ambient;
 use crate::autograd::no_grad;
 use crate::error::{HalfDone, Result};
+use crate::lock::lock;
 use crate::nn::Parameter;
 use crate::serialize::Dict;
 use crate::tensor::Tensor;
@@ -220,6 +221,6 @@ impl LearningRates {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Rates> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

@@ -4,13 +4,14 @@
 //! end. The price is that some of A or B is packed by more than one of them; cutting the longer side of C
 //! keeps that small.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use smallvec::SmallVec;
 
 use super::GemmElement;
 use super::block::{Matrix, Product};
 use crate::cpu::pool::{on_threads, threads_for};
+use crate::lock::lock;
 
 /// Multiply-adds below which a second thread costs more than it brings: to wake one takes about 15 µs, and
 /// this many take one core about 100 µs.
@@ -37,7 +38,7 @@ pub(super) unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>)
     cut(threads, product, &mut parts);
     let (count, parts) = (parts.len(), Mutex::new(parts));
     on_threads(count, &|| {
-        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let next = || lock(&parts).pop();
         while let Some(part) = next() {
             // SAFETY: the caller's promise holds for each part, as they share no element of C.
             unsafe { T::run(&part) }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::ambient::Ambient;
@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
 use crate::gpu::Stream;
+use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::Member;
 
@@ -97,7 +98,7 @@ pub fn init_process_group_with(backend: &str, options: InitOptions) -> Result<()
     let backend = Backend::named(backend)?;
     let member = Ambient::member().ok_or(DistributedError::NoRank)?;
     let groups = groups();
-    let mut groups = groups.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut groups = lock(&groups.0);
     if !groups.is_empty() {
         return Err(DistributedError::InitializedTwice.into());
     }
@@ -114,7 +115,7 @@ pub fn is_initialized() -> bool {
 /// Forgets all groups of this rank (`torch.distributed.destroy_process_group`). Errors if there are none.
 pub fn destroy_process_group() -> Result<()> {
     default_group()?;
-    groups().0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    lock(&groups().0).clear();
     Ok(())
 }
 
@@ -159,7 +160,7 @@ pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     members.sort_unstable();
     members.dedup();
     let groups = groups();
-    let mut groups = groups.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut groups = lock(&groups.0);
     let Inner { member, backend, timeout, .. } = &*default.0;
     let group = ProcessGroup::made(groups.len() as u32, member.clone(), *backend, *timeout, members.into());
     groups.push(group.clone());
@@ -169,7 +170,7 @@ pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
 /// The group of all ranks.
 pub(super) fn default_group() -> Result<ProcessGroup> {
     let groups = groups();
-    let first = groups.0.lock().unwrap_or_else(PoisonError::into_inner).first().cloned();
+    let first = lock(&groups.0).first().cloned();
     first.ok_or_else(|| DistributedError::NotInitialized.into())
 }
 
@@ -217,7 +218,7 @@ impl ProcessGroup {
 
     /// The next message from one rank to another.
     pub(super) fn next_key_of(&self, pair: (usize, usize)) -> Key {
-        let mut pairs = self.0.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pairs = lock(&self.0.pairs);
         let number = pairs.entry(pair).or_insert(0);
         *number += 1;
         Key { group: self.0.id, pair: Some(pair), number: *number }
@@ -234,7 +235,7 @@ impl ProcessGroup {
     /// The stream for its collectives on a device, or for a pair's.
     pub(super) fn stream(&self, device: Device, pair: Option<(usize, usize)>) -> Result<Stream> {
         let of = (device.index(), pair);
-        let mut streams = self.0.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = lock(&self.0.streams);
         if let Some((_, stream)) = streams.iter().find(|(known, _)| *known == of) {
             return Ok(stream.clone());
         }

@@ -8,6 +8,7 @@ use crate::autograd::Mode;
 use crate::cpu::pool;
 use crate::error::distributed::{DistributedError, RankError};
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::{Ended, World};
 
@@ -143,7 +144,7 @@ impl Ranks {
         self.world.start_phase();
         // In the order in which they ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
-        let fail = |rank, error| failed.lock().unwrap_or_else(PoisonError::into_inner).push((rank, error));
+        let fail = |rank, error| lock(&failed).push((rank, error));
         let one = |rank: usize, state: &mut S| {
             self.world.begin(rank);
             let (ended, result) = self.run_one(rank, || program(rank, state));
@@ -190,7 +191,7 @@ impl Ranks {
                 if let Some(cuda) = machine.cuda() {
                     cuda.drive();
                 }
-                let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut device = lock(device);
                 Ambient::replace_current_device(*device);
                 let result = Mode::default().enter(program);
                 *device = Ambient::current_device();

@@ -3,7 +3,7 @@
 //! Each gradient, as soon as it is there, goes into its bucket. A bucket that is full is all-reduced, on a stream of its own,
 //! while the rest of the backward pass runs on. With the last bucket, what the ranks have made of all of them is copied back.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::buckets::{Size, assign, assign_backwards};
 use super::collectives::{CollectiveOptions, all_reduce_with, broadcast_on_host};
@@ -14,6 +14,7 @@ use crate::collective::ReduceOp;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
+use crate::lock::lock;
 use crate::nn::Parameter;
 use crate::ops::elementwise::mul_out;
 use crate::scope;
@@ -101,7 +102,7 @@ impl Reducer {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// How large the buckets are, in bytes, in the order in which they leave, and the parameters in each.

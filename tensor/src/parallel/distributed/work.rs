@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::ambient::Ambient;
 use crate::collective::Key;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
 use crate::gpu::{self, Event, Stream};
+use crate::lock::lock;
 use crate::ops::access::access;
 use crate::ranks::Member;
 use crate::scope;
@@ -97,7 +98,7 @@ impl Work {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// What is to be waited for, the first time.
