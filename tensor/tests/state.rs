@@ -304,6 +304,46 @@ pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
     Ok(tensor.cpu()?.to(DType::F64)?.reshape(&[-1])?.to_vec::<f64>()?.iter().map(|v| v.to_bits()).collect())
 }
 
+/// PyTorch's `step += 1`, whatever type somebody gave it.
+#[test]
+fn steps_are_counted_in_any_type() -> Result<()> {
+    let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            for dtype in [&floats[..], &[DType::U8, DType::I32, DType::I64]].concat() {
+                let params = parameters()?;
+                let mut adam = Adam::new(params.clone(), AdamOptions::default())?;
+                step(&params, &mut adam, 0)?;
+                adam.map_state(&mut |kept| match kept.ndim() {
+                    0 => kept.to((device, dtype)),
+                    _ => Ok(kept.clone()),
+                })?;
+                for number in 1..3 {
+                    step(&params, &mut adam, number)?;
+                }
+                let count = adam.state(&params[0]).unwrap().step;
+                assert_eq!((count.dtype(), count.device(), count.item()?), (dtype, device, 3.0));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A truth does not count. PyTorch refuses to add 1 to it, and so nothing is updated.
+#[test]
+fn a_step_that_cannot_count_is_refused() -> Result<()> {
+    let params = parameters()?;
+    let mut adam = Adam::new(params.clone(), AdamOptions::default())?;
+    step(&params, &mut adam, 0)?;
+    let before = params[0].tensor().copy()?;
+    adam.map_state(&mut |kept| if kept.ndim() == 0 { kept.to(DType::Bool) } else { Ok(kept.clone()) })?;
+    let refused = step(&params, &mut adam, 1).unwrap_err().to_string();
+    assert_eq!(refused, "result type Long can't be cast to the desired output type Bool");
+    assert!(params[0].tensor().equal(&before)?);
+    Ok(())
+}
+
 #[test]
 fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
     let params = parameters()?;

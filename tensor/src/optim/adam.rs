@@ -9,7 +9,7 @@ use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, optimizer_by_gro
 use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::nn::Parameter;
-use crate::ops::optimizer::{AdamStep, adam, check_alike, count_step, no_steps};
+use crate::ops::optimizer::{AdamStep, adam, check_alike, check_counts, count_step, no_steps};
 use crate::scope;
 use crate::serialize::{Dict, Value};
 use crate::tensor::Tensor;
@@ -144,6 +144,7 @@ fn prepare(parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; 3]>) -> Re
     let state = match state {
         // The averages follow a parameter that was converted since. To another device they must be moved.
         Some([step, exp_avg, exp_avg_sq]) => {
+            check_counts(step)?;
             [step.clone(), exp_avg.to(parameter.dtype())?, exp_avg_sq.to(parameter.dtype())?]
         }
         None => [no_steps()?, parameter.zeros_like()?, parameter.zeros_like()?],
@@ -181,7 +182,8 @@ fn update(
 #[derive(Clone, Debug)]
 pub struct AdamState {
     /// Steps taken with a gradient: one f32. It is on the CPU, wherever the parameter is, as in PyTorch, unless somebody
-    /// moves it ([`optimizer_to`](super::optimizer_to)).
+    /// moves it ([`optimizer_to`](super::optimizer_to)), and it counts on in the type that
+    /// [`map_state`](super::Optimizer::map_state) gives it.
     pub step: Tensor,
     /// The running mean of the gradient: sizes, type and device of the parameter.
     pub exp_avg: Tensor,

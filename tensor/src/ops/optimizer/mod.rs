@@ -10,7 +10,7 @@ pub(in crate::ops) use kernels::ROWS;
 use smallvec::SmallVec;
 
 use crate::autograd::error::AutogradError;
-use crate::dtype::DType;
+use crate::dtype::{DType, Memory, with_dtype};
 use crate::error::dtype::DTypeError;
 use crate::error::{Error, Result};
 use crate::ops::access::access;
@@ -99,14 +99,24 @@ pub(crate) fn no_steps() -> Result<Tensor> {
     Ok(step)
 }
 
-/// Counts the step that is number `taken`. On a device that takes a kernel.
+/// Counts the step that is number `taken`, in whatever type somebody gave the count. On a device that takes a kernel.
 pub(crate) fn count_step(step: &Tensor, taken: f64) -> Result<()> {
     if step.is_cuda() {
-        return step.add_(1.0).map(drop);
+        return step.add_(1).map(drop);
     }
-    access([], [step], |[], [out]| out.elements::<f32>()[0] = taken as f32)?;
+    access([], [step], |[], [out]| {
+        with_dtype!(step.dtype(), T => out.elements::<T>()[0] = T::narrow(taken as <T as Memory>::Math));
+    })?;
     step.storage().bump_version();
     Ok(())
+}
+
+/// A truth is no count: 1 cannot be added to it.
+pub(crate) fn check_counts(step: &Tensor) -> Result<()> {
+    match step.dtype() {
+        DType::Bool => Err(DTypeError::InPlaceCast { result: DType::I64, output: DType::Bool }.into()),
+        _ => Ok(()),
+    }
 }
 
 /// A kernel walks the parameter together with the gradient and what the optimizer keeps, here by PyTorch's names. So they
