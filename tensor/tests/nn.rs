@@ -191,6 +191,24 @@ fn moving_a_model_keeps_its_parameters_and_moves_their_gradients() -> Result<()>
 }
 
 #[test]
+fn a_model_is_not_converted_to_whole_numbers() -> Result<()> {
+    let (layer, stateless) = (nn::Linear::new(2, 1)?, nn::ReLU);
+    let before = layer.weight.tensor();
+    for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64] {
+        for refused in
+            [layer.to(dtype).err(), layer.to((Device::Cpu, dtype)).err(), stateless.to(dtype).err()]
+        {
+            let refused = refused.unwrap();
+            let words = "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype="
+                .to_owned();
+            assert_eq!((refused.kind(), refused.to_string()), ("TypeError", format!("{words}{dtype}")));
+        }
+    }
+    assert!(layer.weight.tensor().is_same(&before));
+    Ok(())
+}
+
+#[test]
 fn zero_grad_forgets_gradients_and_they_accumulate_without_it() -> Result<()> {
     let layer = nn::Linear::new(2, 1)?;
     let optimizer = optim::SGD::new(layer.parameters(), SGDOptions::default())?;

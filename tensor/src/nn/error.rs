@@ -1,5 +1,6 @@
 //! What can go wrong with modules.
 
+use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a module.
@@ -9,6 +10,8 @@ use crate::error::Refusal;
 pub enum ModuleError {
     #[error("{0}")]
     Conv(&'static str),
+    #[error("nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")]
+    NotFloating { dtype: DType },
     #[error("expected {expected} input (got {got}D input)")]
     ExpectedDims { expected: &'static str, got: usize },
     #[error("Error(s) in loading state_dict for {module}:\n\t{}", .problems.join("\n\t"))]
@@ -32,7 +35,7 @@ pub enum ModuleError {
 impl Refusal for ModuleError {
     fn kind(&self) -> &'static str {
         match self {
-            ModuleError::NotADict { .. } => "TypeError",
+            ModuleError::NotADict { .. } | ModuleError::NotFloating { .. } => "TypeError",
             _ => "RuntimeError",
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 
+use super::error::ModuleError;
 use super::parameter::{Buffer, Parameter, Replacement};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
 use crate::error::{HalfDone, Result};
@@ -104,6 +105,8 @@ pub trait Module: Send + Sync {
     /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters.
     /// Only floating point tensors change their type.
     ///
+    /// Errors, before anything is converted, on a type that is not of floats.
+    ///
     /// If there is no memory for all of it on another device, nothing is moved. A conversion on one device makes room as it
     /// goes, tensor by tensor, as PyTorch's does; so there an error says how many were converted before it
     /// ([`Error::HalfDone`](crate::Error::HalfDone)).
@@ -170,6 +173,9 @@ fn collect_buffers(
 }
 
 fn convert(parameters: &[Parameter], buffers: &[(String, Buffer)], options: ToOptions) -> Result<()> {
+    if let Some(dtype) = options.dtype.filter(|dtype| !dtype.is_floating_point()) {
+        return Err(ModuleError::NotFloating { dtype }.into());
+    }
     let of = parameters.len() + buffers.len();
     let parameters = parameters.iter().map(|parameter| parameter.converted(options));
     let buffers = buffers.iter().map(|(_, buffer)| buffer.converted(options));
