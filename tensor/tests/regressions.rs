@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use todevice::autograd::{Context, Function, GradOptions, Operation, Saved, grad};
+use todevice::autograd::{BackwardOptions, Context, Function, GradOptions, Operation, Saved, grad};
 use todevice::nn::Parameter;
 use todevice::prelude::*;
 use todevice::{Machine, enable_grad};
@@ -121,6 +121,39 @@ fn freezing_keeps_the_gradient_and_thawing_goes_on_collecting_in_it() -> Result<
     x.requires_grad_(true)?;
     before.backward()?;
     assert_eq!(grads()?, 8.0);
+    Ok(())
+}
+
+#[test]
+fn a_leaf_that_was_frozen_after_the_forward_pass_collects_nothing() -> Result<()> {
+    let (x, y) = (leaf(&[2.0])?, leaf(&[5.0])?);
+    let seen = Arc::new(Mutex::new(0));
+    let count = seen.clone();
+    x.register_post_accumulate_grad_hook(move |_| {
+        *count.lock().unwrap() += 1;
+        Ok(())
+    })?;
+    let loss = x.mul(&y)?;
+    let retained = || BackwardOptions { retain_graph: true, ..Default::default() };
+    x.requires_grad_(false)?;
+    loss.backward_with(retained())?;
+    assert!(x.grad().is_none());
+    assert_eq!((y.grad().unwrap().item()?, *seen.lock().unwrap()), (2.0, 0));
+
+    x.requires_grad_(true)?;
+    loss.backward_with(retained())?;
+    assert_eq!((x.grad().unwrap().item()?, *seen.lock().unwrap()), (5.0, 1));
+
+    x.requires_grad_(false)?;
+    loss.backward()?;
+    assert_eq!((x.grad().unwrap().item()?, *seen.lock().unwrap()), (5.0, 1));
+
+    // A parameter is one leaf, whichever of its tensors is asked.
+    let layer = nn::Linear::new(1, 1)?;
+    let before = layer.weight.tensor();
+    layer.to(DType::F64)?;
+    before.requires_grad_(false)?;
+    assert!(!layer.weight.requires_grad());
     Ok(())
 }
 

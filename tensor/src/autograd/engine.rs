@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::error::AutogradError;
 use super::function::saved_tensors;
-use super::graph::{Edge, History, Leaf, Meta, Node};
+use super::graph::{History, Leaf, Meta, Node};
 use super::mode::no_grad;
 use crate::ambient::Ambient;
 use crate::amp::without_autocast;
@@ -69,9 +69,9 @@ impl Tensor {
 pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result<Vec<Option<Tensor>>> {
     let wanted: Vec<Arc<Leaf>> = inputs
         .iter()
-        .map(|input| match input.history() {
-            History::Leaf(leaf) => Ok(leaf),
-            _ => Err(AutogradError::DoesNotRequireGrad.into()),
+        .map(|input| match input.history().leaf() {
+            Some(leaf) => Ok(leaf.clone()),
+            None => Err(AutogradError::DoesNotRequireGrad.into()),
         })
         .collect::<Result<_>>()?;
     let _scope = scope::on_behalf_of(Location::caller());
@@ -163,7 +163,7 @@ impl Walk {
         let (mut nodes, mut leaves) = (BTreeMap::new(), HashMap::new());
         let mut unseen = Vec::new();
         match root {
-            History::None | History::Frozen(_) => {}
+            History::None => {}
             History::Node(node) => unseen.push(node),
             History::Leaf(leaf) => {
                 leaves.insert(Arc::as_ptr(leaf), Awaited { edges: 1, first: 0, stream: None, sum: None });
@@ -174,7 +174,7 @@ impl Walk {
             slot.insert((node.clone(), None));
             for edge in &node.edges {
                 match &edge.to {
-                    History::None | History::Frozen(_) => {}
+                    History::None => {}
                     History::Node(earlier) => unseen.push(earlier),
                     History::Leaf(leaf) => {
                         let stream = node.stream.filter(|stream| edge.input.device == device_of(*stream));
@@ -230,7 +230,7 @@ impl Walk {
     /// Serves an edge: gives a gradient that was made on the current stream, if there is one, to who needs it next.
     fn send(&mut self, to: &History, grad: Option<Tensor>) -> Result<()> {
         match to {
-            History::None | History::Frozen(_) => {}
+            History::None => {}
             History::Node(node) => {
                 if let (Some(grad), Some((_, sum))) = (grad, self.nodes.get_mut(&node.sequence)) {
                     add(sum, grad, node.stream)?;
@@ -320,9 +320,10 @@ fn hand_over(grad: &Tensor, consumer: Option<StreamKey>) -> Result<()> {
 /// Brings a gradient to the shape, type and device of the input it belongs to: what broadcasting repeated in
 /// the forward pass is summed here, and what promotion converted is converted back.
 fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
-    let Edge { to, input: Meta { sizes, dtype, device } } = &node.edges[index];
+    let edge = &node.edges[index];
+    let Meta { sizes, dtype, device } = &edge.input;
     let fits = grad.sizes() == &sizes[..] && grad.dtype() == *dtype && grad.device() == *device;
-    if !to.flows() || fits {
+    if !edge.leads() || fits {
         return Ok(grad);
     }
     if broadcast(sizes, grad.sizes()).ok().as_deref() != Some(grad.sizes()) {
@@ -351,7 +352,12 @@ fn on_device_of(device: Device, of: Option<(&'static str, usize)>, grad: Tensor)
 impl Leaf {
     /// Adds a gradient and runs the hooks. The first one becomes `grad`; later ones are added to it in place, so that a
     /// handle the user holds stays the gradient. It is returned.
+    ///
+    /// A leaf that was frozen since the forward pass takes nothing.
     pub(super) fn accumulate(&self, grad: Tensor) -> Result<Tensor> {
+        if self.is_frozen() {
+            return Ok(grad);
+        }
         // Locked all through: a gradient that another thread adds meanwhile must not be lost.
         let mut slot = lock(&self.grad);
         let total = match &*slot {

@@ -6,7 +6,7 @@ use std::panic::Location;
 use smallvec::SmallVec;
 
 use super::error::AutogradError;
-use super::graph::{Edge, History, Meta, Node};
+use super::graph::{Edge, History, Node};
 use super::mode::{Mode, is_recording};
 use super::saved::{Kept, SavedTensor, SavedTensors};
 use crate::enter::enter;
@@ -151,7 +151,7 @@ impl<const N: usize> Saved<'_, N> {
 
     /// Whether anybody asks for the gradient in input `index`.
     pub fn needs_input_grad(&self, index: usize) -> bool {
-        self.node.edges.get(index).is_some_and(|edge| edge.to.flows())
+        self.node.edges.get(index).is_some_and(Edge::leads)
     }
 
     /// The sizes of input `index`.
@@ -288,7 +288,7 @@ fn attach(
     saved: Kept,
     place: &'static Location<'static>,
 ) -> Result<Tensor> {
-    let edges = inputs.iter().map(|input| Edge { to: input.history(), input: Meta::of(input) }).collect();
+    let edges = inputs.iter().map(|input| Edge::of(input)).collect();
     let stream = output.storage().device().map(DeviceMemory::current_stream_key);
     let node = Node::new(step, edges, SavedTensors::new(saved), place, stream);
     output.set_history(History::Node(node));

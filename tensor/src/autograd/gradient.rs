@@ -30,9 +30,8 @@ impl Tensor {
                 self.set_history(History::Leaf(Default::default()));
             }
             // Freezing keeps the gradient and the hooks, and thawing finds them again.
-            History::Leaf(leaf) if !requires_grad => self.set_history(History::Frozen(leaf)),
-            History::Frozen(leaf) if requires_grad => self.set_history(History::Leaf(leaf)),
-            _ => {}
+            History::Leaf(leaf) => leaf.set_frozen(!requires_grad),
+            History::Node(_) | History::None => {}
         }
         Ok(self.clone())
     }
@@ -61,7 +60,7 @@ impl Tensor {
     /// The gradient collected so far (`Tensor.grad`). Only leaves have one.
     pub fn grad(&self) -> Option<Tensor> {
         match self.history() {
-            History::Leaf(leaf) | History::Frozen(leaf) => leaf.grad(),
+            History::Leaf(leaf) => leaf.grad(),
             _ => None,
         }
     }
@@ -83,30 +82,32 @@ impl Tensor {
             }
         }
         match (self.history(), grad) {
-            (History::Leaf(leaf) | History::Frozen(leaf), grad) => leaf.set_grad(grad),
+            (History::Leaf(leaf), grad) => leaf.set_grad(grad),
             (History::Node(_), _) => return Err(AutogradError::RequiresGradNonLeaf { to: true }.into()),
             (History::None, None) => {}
             (History::None, grad) => {
                 let leaf = Arc::<Leaf>::default();
+                leaf.set_frozen(true);
                 leaf.set_grad(grad);
-                self.set_history(History::Frozen(leaf));
+                self.set_history(History::Leaf(leaf));
             }
         }
         Ok(())
     }
 
     /// Calls `hook` with this leaf's gradient each time backward has added to it
-    /// (`Tensor.register_post_accumulate_grad_hook`).
+    /// (`Tensor.register_post_accumulate_grad_hook`). PyTorch calls it also when nothing was added, since the leaf was
+    /// frozen after the forward pass.
     pub fn register_post_accumulate_grad_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,
     ) -> Result<()> {
-        match self.history() {
-            History::Leaf(leaf) => {
+        match self.history().leaf() {
+            Some(leaf) => {
                 leaf.add_hook(Box::new(hook));
                 Ok(())
             }
-            _ => Err(AutogradError::DoesNotRequireGrad.into()),
+            None => Err(AutogradError::DoesNotRequireGrad.into()),
         }
     }
 }

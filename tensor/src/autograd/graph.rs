@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::panic::Location;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
@@ -24,10 +24,8 @@ pub(crate) enum History {
     /// It does not require grad.
     #[default]
     None,
-    /// The user made it; gradients end here.
+    /// The user made it; gradients end here, unless the leaf is frozen.
     Leaf(Arc<Leaf>),
-    /// A leaf that was frozen: nothing flows in, but what was collected is kept.
-    Frozen(Arc<Leaf>),
     /// A recorded operation made it; gradients go on through the node.
     Node(Arc<Node>),
 }
@@ -37,11 +35,22 @@ type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
 /// Where the gradients of a leaf collect (`AccumulateGrad`).
 #[derive(Default)]
 pub(crate) struct Leaf {
+    /// Whether it does not require grad now. It keeps what it has collected, and graphs that were recorded before still lead
+    /// to it, so this is not for its tensor alone to know.
+    frozen: AtomicBool,
     pub(super) grad: Mutex<Option<Tensor>>,
     pub(super) hooks: Mutex<Vec<Arc<Hook>>>,
 }
 
 impl Leaf {
+    pub(super) fn is_frozen(&self) -> bool {
+        self.frozen.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_frozen(&self, frozen: bool) {
+        self.frozen.store(frozen, Ordering::Relaxed);
+    }
+
     pub(crate) fn grad(&self) -> Option<Tensor> {
         lock(&self.grad).clone()
     }
@@ -71,8 +80,21 @@ pub(crate) struct Node {
 
 /// An input of a recorded operation.
 pub(super) struct Edge {
+    /// Nowhere, unless gradients flowed into the input when this was recorded.
     pub(super) to: History,
     pub(super) input: Meta,
+}
+
+impl Edge {
+    pub(super) fn of(input: &Tensor) -> Edge {
+        let to = Some(input.history()).filter(History::flows).unwrap_or_default();
+        Edge { to, input: Meta::of(input) }
+    }
+
+    /// Whether a gradient is asked for: also if the leaf it leads to was frozen since.
+    pub(super) fn leads(&self) -> bool {
+        !matches!(self.to, History::None)
+    }
 }
 
 /// What is known of a tensor without its values.
@@ -197,14 +219,26 @@ fn free(remains: Remains) {
 impl History {
     /// Whether gradients flow: what `requires_grad` says.
     pub(crate) fn flows(&self) -> bool {
-        matches!(self, History::Leaf(_) | History::Node(_))
+        match self {
+            History::None => false,
+            History::Leaf(leaf) => !leaf.is_frozen(),
+            History::Node(_) => true,
+        }
+    }
+
+    /// The leaf, if gradients flow into it.
+    pub(crate) fn leaf(&self) -> Option<&Arc<Leaf>> {
+        match self {
+            History::Leaf(leaf) => Some(leaf).filter(|leaf| !leaf.is_frozen()),
+            _ => None,
+        }
     }
 
     /// Which recorded operation made the tensor.
     pub(crate) fn sequence(&self) -> Option<u64> {
         match self {
             History::Node(node) => Some(node.sequence),
-            History::None | History::Leaf(_) | History::Frozen(_) => None,
+            History::None | History::Leaf(_) => None,
         }
     }
 }

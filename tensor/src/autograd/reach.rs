@@ -17,7 +17,7 @@ impl Reach {
         let mut visit = |history: &History, ahead: &mut Vec<Arc<Node>>| match history {
             History::Leaf(leaf) => _ = leaves.insert(Arc::as_ptr(leaf)),
             History::Node(node) if seen.insert(Arc::as_ptr(node)) => ahead.push(node.clone()),
-            History::Node(_) | History::None | History::Frozen(_) => {}
+            History::Node(_) | History::None => {}
         };
         visit(&output.history(), &mut ahead);
         while let Some(node) = ahead.pop() {
@@ -28,9 +28,6 @@ impl Reach {
 
     /// Whether it would reach this leaf.
     pub(crate) fn has(&self, leaf: &Tensor) -> bool {
-        match leaf.history() {
-            History::Leaf(leaf) => self.0.contains(&Arc::as_ptr(&leaf)),
-            _ => false,
-        }
+        leaf.history().leaf().is_some_and(|leaf| self.0.contains(&Arc::as_ptr(leaf)))
     }
 }

@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 
 use crate::amp::Operands;
 use crate::autograd::error::AutogradError;
-use crate::autograd::{Function, History, is_inference_mode_enabled, is_recording, record, record_list};
+use crate::autograd::{Function, is_inference_mode_enabled, is_recording, record, record_list};
 use crate::enter::enter;
 pub(crate) use crate::enter::{lead, mismatch, same_device};
 use crate::error::Result;
@@ -132,7 +132,7 @@ fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     if !flows || !is_recording() || !target.dtype().is_floating_point() {
         return Ok(false);
     }
-    let is_leaf = |tensor: &Tensor| matches!(tensor.history(), History::Leaf(_));
+    let is_leaf = |tensor: &Tensor| tensor.history().leaf().is_some();
     match target.base() {
         _ if is_leaf(target) => Err(AutogradError::LeafInPlace.into()),
         Some(base) if is_leaf(base) => Err(AutogradError::LeafViewInPlace.into()),
