@@ -132,6 +132,7 @@ fn binary() -> Vec<Case> {
         case("where_cond given", edges(3), |x| one(x[0].where_cond(&x[1], &x[2]))),
         case("equal", pairs(), |x| answer(x[0].equal(&x[1]), &x[0])),
         case("equal itself", edges(1), |x| answer(x[0].equal(&x[0].copy()?), &x[0])),
+        case("isclose", pairs(), |x| one(x[0].isclose(&x[1], 0.5, 0.25))),
         case("allclose", pairs(), |x| answer(x[0].allclose(&x[1], 1e-5, 1e-8), &x[0])),
         case("allclose itself", edges(1), |x| answer(x[0].allclose(&x[0].copy()?, 1e-5, 1e-8), &x[0])),
         case("mul operators", edges(2), |x| one(((2.0 - &x[0])? * &x[1])? / 3)),

@@ -515,6 +515,10 @@ fn types_that_an_operation_does_not_take_are_refused() {
     says("\"dot\" not implemented for 'Bool'", of(DType::Bool, &[2]).matmul(&of(DType::Bool, &[2])));
     says("Float did not match Double", zeros(&[2]).allclose(&of(DType::F64, &[]), 1e-5, 1e-8));
     says("Long did not match Int", longs(&[1]).allclose(&of(DType::I32, &[1]), 1e-5, 1e-8));
+    let close = |rtol, atol| zeros(&[2]).allclose(&zeros(&[2]), rtol, atol);
+    says("rtol must be greater than or equal to zero, but got -1", close(-1.0, -1.0));
+    says("atol must be greater than or equal to zero, but got -0.5", close(0.0, -0.5));
+    says("atol must be greater than or equal to zero, but got nan", close(1.0, f64::NAN));
 }
 
 #[test]

@@ -468,6 +468,7 @@ fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
         let backward = stale.backward_with(BackwardOptions { gradient, ..Default::default() });
         assert!(refused!(backward, AutogradError::StaleView));
         assert_eq!(no_grad(|| stale.sum()).unwrap().item().unwrap(), 9.0);
+        assert!(stale.allclose(&stale.detach(), 1e-5, 1e-8).unwrap(), "a comparison is not recorded");
     }
     assert_eq!(gradient_of(&x, &y.view(&[2, 1]).unwrap()), [3.0, 3.0]);
     // A constant that something recorded is written to: a view of it did not know.

@@ -591,6 +591,41 @@ fn equal_and_allclose_compare_as_pytorch_does() {
     assert_eq!(x.eq(-2.0).unwrap().logical_not().unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
 }
 
+/// Whole numbers and truths differ by floats; without a tolerance they are equal or not.
+#[test]
+fn closeness_of_any_type_is_pytorchs() -> Result<()> {
+    let all =
+        [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+    for dtype in all {
+        let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], value, dtype).unwrap());
+        for (rtol, atol, zero_and_one, one_and_zero) in [
+            (0.0, 1.0, true, true),
+            (1.0, 0.0, true, false),
+            (0.5, 0.25, false, false),
+            (0.5, 0.5, true, false),
+            (0.0, 0.0, false, false),
+        ] {
+            assert!(one.allclose(&one, rtol, atol)?, "{dtype}");
+            assert_eq!(zero.allclose(&one, rtol, atol)?, zero_and_one, "{dtype}, {rtol}, {atol}");
+            assert_eq!(one.allclose(&zero, rtol, atol)?, one_and_zero, "{dtype}, {rtol}, {atol}");
+        }
+    }
+    let (x, y) = (Tensor::new([[0.0f32], [f32::NAN]])?, Tensor::new([1.0f32, f32::INFINITY])?);
+    let close = x.requires_grad_(true)?.isclose(&y, 0.0, 1.0)?;
+    assert_eq!((close.sizes(), close.requires_grad()), (&[2, 2][..], false));
+    assert_eq!(close.reshape(&[-1])?.to_vec::<bool>()?, [true, false, false, false]);
+    // A tolerance may be more than the type holds.
+    for dtype in [DType::F16, DType::F32] {
+        let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], value, dtype).unwrap());
+        for (rtol, atol) in [(0.0, 1e60), (1e60, 0.0), (0.0, f64::INFINITY), (f64::INFINITY, 0.0)] {
+            assert!(zero.allclose(&one, rtol, atol)?, "{dtype}, {rtol}, {atol}");
+        }
+    }
+    let [large, larger] = [1 << 24, (1 << 24) + 1].map(|value: i64| Tensor::new([value]).unwrap());
+    assert!(!large.allclose(&larger, 0.0, 0.0)? && large.allclose(&larger, 0.0, 1e-8)?);
+    Ok(())
+}
+
 /// Rows are looked through in blocks: the place is right in each of them, and behind the last.
 #[test]
 fn the_first_extreme_is_found_wherever_it_stands() {

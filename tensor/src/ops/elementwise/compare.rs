@@ -1,5 +1,6 @@
 //! Comparisons. Their result is a bool tensor and has no gradient.
 
+use super::error::ElementwiseError;
 use super::in_one::{InOne, table};
 use super::{Operand, output};
 use crate::dtype::DType;
@@ -70,18 +71,54 @@ impl Tensor {
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 
-    /// Whether both, broadcast to one shape, differ nowhere by more than `atol + rtol·|other|`
-    /// (`torch.allclose`; its defaults are 1e-5 and 1e-8).
+    /// Whether the elements of both, broadcast to one shape, are equal, or finite and no further apart than
+    /// `atol + rtol·|other|` (`torch.isclose`; its defaults are 1e-5 and 1e-8): a bool tensor of that shape.
+    ///
+    /// NaN is close to nothing. Whole numbers and truths are compared as f32, and exactly if both tolerances are 0.
+    ///
+    /// Errors if the types differ, if the shapes do not broadcast, and on a negative tolerance.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let (x, y) = (Tensor::new([1.0f32, 2.0, f32::INFINITY])?, Tensor::new([1.1f32, 2.1, f32::INFINITY])?);
+    /// assert_eq!(x.isclose(&y, 0.06, 0.0)?.to_vec::<bool>()?, [false, true, true]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
-    pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
+    pub fn isclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<Tensor> {
         if self.dtype() != other.dtype() {
             let [a, b] = [self, other].map(|tensor| tensor.dtype().scalar_type());
             return Err(Error::custom(format!("{a} did not match {b}")));
         }
-        let difference = self.sub(other)?.abs()?;
-        let close =
-            difference.le(&other.abs()?.mul(rtol)?.add(atol)?)?.mul(&difference.lt(f64::INFINITY)?)?;
-        // Equal infinities differ by NaN; others are close to nothing.
-        close.maximum(&self.eq(other)?)?.all()?.is_nonzero()
+        for (name, got) in [("rtol", rtol), ("atol", atol)] {
+            if got < 0.0 || got.is_nan() {
+                return Err(ElementwiseError::Tolerance { name, got }.into());
+            }
+        }
+        let equal = self.eq(other)?;
+        if rtol == 0.0 && atol == 0.0 {
+            return Ok(equal);
+        }
+        // Nothing here is recorded: truths have no gradient.
+        let [x, other] = [in_floats(self)?, in_floats(other)?];
+        let difference = x.sub(&other)?.abs()?;
+        let allowed = other.mul(rtol)?.abs()?.add(atol)?;
+        // Infinities that are not equal are close to nothing.
+        let close = difference.le(&allowed)?.mul(&difference.lt(f64::INFINITY)?)?;
+        close.maximum(&equal)
     }
+
+    /// Whether both, broadcast to one shape, are close to each other everywhere, as [`isclose`](Self::isclose) has it
+    /// (`torch.allclose`; its defaults are 1e-5 and 1e-8).
+    #[track_caller]
+    pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
+        self.isclose(other, rtol, atol)?.all()?.is_nonzero()
+    }
+}
+
+/// The elements as floats, which may be negative where they are subtracted; autograd does not see it.
+#[track_caller]
+fn in_floats(x: &Tensor) -> Result<Tensor> {
+    let dtype = if x.dtype().is_floating_point() { x.dtype() } else { DType::F32 };
+    x.detached_from(x.place()).to(dtype)
 }

@@ -26,6 +26,8 @@ pub enum ElementwiseError {
     ReluBool,
     #[error("where expected condition to be a boolean tensor, but got a tensor with dtype {}", .got.scalar_type())]
     WhereCondition { got: DType },
+    #[error("{name} must be greater than or equal to zero, but got {}", if .got.is_nan() { "nan".to_owned() } else { .got.to_string() })]
+    Tolerance { name: &'static str, got: f64 },
 }
 
 impl Refusal for ElementwiseError {}
