@@ -1289,7 +1289,7 @@ fn a_graph_made_on_several_threads_is_walked_in_order() {
 fn gradients_at_corners_are_pytorchs() {
     const NAN: f32 = f32::NAN;
     const INF: f32 = f32::INFINITY;
-    let cases: [(&str, fn(&Tensor) -> Result<Tensor>, &[f32], &[f32]); 14] = [
+    let cases: [(&str, fn(&Tensor) -> Result<Tensor>, &[f32], &[f32]); 23] = [
         ("relu", |x| x.relu(), &[0.0, -0.0, NAN], &[0.0, 0.0, 1.0]),
         ("abs", |x| x.abs(), &[0.0, -1.0, 2.0], &[0.0, -1.0, 1.0]),
         ("pow 0", |x| x.pow(0.0), &[0.0, 1.0], &[0.0, 0.0]),
@@ -1299,7 +1299,16 @@ fn gradients_at_corners_are_pytorchs() {
         ("clamp", |x| x.clamp(0.0, 1.0), &[0.0, 1.0, -0.5, 1.5], &[1.0, 1.0, 0.0, 0.0]),
         ("clamp crossed", |x| x.clamp(3.0, 2.0), &[5.0], &[0.0]),
         ("clamp nan", |x| x.clamp(0.0, 1.0), &[NAN, 0.5], &[0.0, 1.0]),
+        ("clamp by nan", |x| x.clamp(NAN, 1.0), &[0.5, 2.0], &[0.0, 0.0]),
+        ("clamp min nan", |x| x.clamp(NAN, None), &[0.5], &[0.0]),
+        ("clamp max nan", |x| x.clamp(None, NAN), &[0.5], &[0.0]),
         ("max", |x| x.max(), &[3.0, 3.0, 2.0], &[0.5, 0.5, 0.0]),
+        ("max of nan", |x| x.max(), &[1.0, NAN], &[0.0, 1.0]),
+        ("max of nans", |x| x.max(), &[NAN, 1.0, NAN], &[0.5, 0.0, 0.5]),
+        ("min of nan", |x| x.min(), &[NAN, 1.0], &[1.0, 0.0]),
+        ("max without a slope", |x| x.max()?.mul(INF), &[1.0, 2.0], &[0.0, INF]),
+        ("a third of max", |x| x.max()?.mul(5.0), &[3.0; 3], &[5.0 / 3.0; 3]),
+        ("a third of amax", |x| x.amax(&[0], false)?.mul(5.0), &[3.0; 3], &[5.0 / 3.0; 3]),
         ("max_dim", |x| Ok(x.max_dim(0, false)?.0), &[3.0, 3.0, 2.0], &[1.0, 0.0, 0.0]),
         ("norm", |x| x.norm(), &[0.0, 0.0], &[0.0, 0.0]),
         ("std", |x| x.std(&[], 1, false), &[0.0, 0.0], &[0.0, 0.0]),
@@ -1310,6 +1319,10 @@ fn gradients_at_corners_are_pytorchs() {
         operation(&x).unwrap().sum().unwrap().backward().unwrap();
         assert_eq!(grad(&x), expected, "{name}");
     }
+    // All of a row that has a NaN is without a slope.
+    let x = leaf(&[1.0, NAN]);
+    x.amax(&[0], false).unwrap().backward().unwrap();
+    assert!(grad(&x).into_iter().all(f32::is_nan));
 }
 
 #[test]

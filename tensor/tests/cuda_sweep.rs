@@ -100,6 +100,7 @@ fn elementwise() -> Vec<Case> {
         case("clamp whole min", edges(1), |x| one(x[0].clamp(1, None))),
         case("clamp_ whole", edges(1), |x| one(x[0].clamp_(None, 1))),
         case("clamp crossed", edges(1), |x| one(x[0].clamp(2.0, -2.0))),
+        case("clamp by nan", edges(1), |x| one(x[0].clamp(-1.0, f64::NAN))),
         case("clamp_", edges(1), |x| one(x[0].clamp_(-1.0, 1.5))),
         case("leaky_relu", edges(1), |x| one(x[0].leaky_relu(0.01))),
         case("leaky_relu downwards", edges(1), |x| one(x[0].leaky_relu(-1.7))),

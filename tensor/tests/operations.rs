@@ -575,6 +575,30 @@ fn random_whole_numbers_of_floats_are_drawn_between_floats() {
     assert_eq!(drawn(0, 1 << 31, DType::BF16), [570425344.0, 2088763392.0, 1442840576.0, 1937768448.0]);
 }
 
+/// PyTorch fills with NaN where there are two bounds. One alone that is NaN bounds nothing.
+#[test]
+fn a_bound_that_is_nan_is_pytorchs() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+                let x = Tensor::new([1.0f32, 3.0])?.to((device, dtype))?;
+                for (low, high) in [(f64::NAN, 2.0), (0.0, f64::NAN), (f64::NAN, f64::NAN)] {
+                    for filled in [x.clamp(low, high)?, x.copy()?.clamp_(low, high)?] {
+                        assert_eq!((filled.dtype(), filled.device()), (dtype, device));
+                        assert!(filled.isnan()?.all()?.is_nonzero()?, "{low} to {high} of {dtype}");
+                    }
+                }
+                assert!(x.clamp(f64::NAN, None)?.equal(&x)? && x.clamp(None, f64::NAN)?.equal(&x)?);
+            }
+            let whole = Tensor::new([1i64, 3])?.to(device)?.clamp(f64::NAN, 2)?;
+            assert_eq!(whole.dtype(), DType::F32);
+            assert!(whole.isnan()?.all()?.is_nonzero()?);
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn equal_and_allclose_compare_as_pytorch_does() {
     let x = Tensor::new([1.0f32, f32::INFINITY, -2.0]).unwrap();

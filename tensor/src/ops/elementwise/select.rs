@@ -5,7 +5,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
-use crate::ops::plain::number;
+use crate::ops::plain::{fill, number};
 use crate::ops::row::{row, rows};
 use crate::ops::shape::check_fits;
 use crate::ops::{self, Operation, lead, operations};
@@ -25,7 +25,7 @@ impl Tensor {
 
     /// Each element, but no less than `min` and no more than `max`. Either may be `None`.
     ///
-    /// The gradient passes where the element was within the bounds.
+    /// The gradient passes where the element was within the bounds. If there are two and one is NaN, the result is NaN.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -137,8 +137,14 @@ impl Clamp {
         Ok(Clamp { min, max, dtype })
     }
 
-    /// When the bounds cross, `max` wins, as in PyTorch.
+    /// When the bounds cross, `max` wins, as in PyTorch. When one of two is NaN, so is all of the result; one alone that is NaN
+    /// bounds nothing.
     fn run(&self, x: &Tensor, out: &Tensor) -> Result<()> {
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && (min.to_f64().is_nan() || max.to_f64().is_nan())
+        {
+            return fill(out, Scalar::Float(f64::NAN));
+        }
         let (lowest, highest) = match self.dtype {
             DType::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
             DType::U8 => (Scalar::Int(0), Scalar::Int(u8::MAX.into())),

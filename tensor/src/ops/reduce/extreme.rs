@@ -26,13 +26,13 @@ operations! {
 }
 
 impl Tensor {
-    /// The largest element; NaN if there is one.
+    /// The largest element; NaN if there is one. Equal ones share the gradient.
     #[track_caller]
     pub fn max(&self) -> Result<Tensor> {
         extreme(self, &MAX, Which::Largest, &[], false)
     }
 
-    /// The smallest element; NaN if there is one.
+    /// The smallest element; NaN if there is one. Equal ones share the gradient.
     #[track_caller]
     pub fn min(&self) -> Result<Tensor> {
         extreme(self, &MIN, Which::Smallest, &[], false)
@@ -114,7 +114,8 @@ fn extreme(
 ) -> Result<Tensor> {
     let reduced = reduced_dims(x, dims)?;
     check_not_empty(x, &reduced, operation, dims.is_empty())?;
-    ops::apply(Extreme { operation, which, reduced, keepdim }, [x])
+    let of_all = [&MAX, &MIN].into_iter().any(|of_all| std::ptr::eq(of_all, operation));
+    ops::apply(Extreme { operation, which, reduced, keepdim, of_all }, [x])
 }
 
 /// There is no largest of nothing.
@@ -132,6 +133,8 @@ struct Extreme {
     which: Which,
     reduced: Vec<bool>,
     keepdim: bool,
+    /// Whether it is `max()` or `min()`, in whose gradient PyTorch sees to NaN. In that of `amax` it does not.
+    of_all: bool,
 }
 
 impl Function<1> for Extreme {
@@ -150,10 +153,17 @@ impl Function<1> for Extreme {
     /// Equal extremes share the gradient evenly.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [x, y] = saved.tensors()?;
-        let mask = x.eq(&spread(&y, x.sizes(), &self.reduced)?)?.to(grad.dtype())?;
+        let is_extreme = x.eq(&spread(&y, x.sizes(), &self.reduced)?)?;
+        if self.of_all {
+            let is_extreme = is_extreme.maximum(&x.isnan()?)?; // If there is a NaN it was found, though it equals nothing.
+            let share = grad.div(&is_extreme.sum()?)?;
+            let zero = Tensor::full(&[], 0.0, grad.dtype())?;
+            return Ok([Some(is_extreme.where_cond(&share, &zero)?)]);
+        }
+        let mask = is_extreme.to(grad.dtype())?;
         let dims: Vec<i64> = (0..x.ndim()).filter(|dim| self.reduced[*dim]).map(|dim| dim as i64).collect();
         let count = mask.sum_dims(&dims, true)?;
-        Ok([Some(mask.div(&count)?.mul(&spread(grad, x.sizes(), &self.reduced)?)?)])
+        Ok([Some(mask.mul(&spread(grad, x.sizes(), &self.reduced)?)?.div(&count)?)])
     }
 }
 
