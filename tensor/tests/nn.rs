@@ -256,6 +256,23 @@ fn groups_have_their_own_options() -> Result<()> {
 }
 
 #[test]
+fn every_group_gets_a_learning_rate_or_none_does() -> Result<()> {
+    let rates = optim::LearningRates::new(vec![0.5, 2.0]);
+    for wrong in [&[][..], &[1.0], &[1.0, 2.0, 3.0]] {
+        let refused = rates.set_all(wrong).unwrap_err();
+        let words = format!(
+            "lr must have the same length as optimizer.param_groups. lr has {} values, param_groups has 2.",
+            wrong.len()
+        );
+        assert_eq!((refused.kind(), refused.to_string()), ("ValueError", words));
+        assert_eq!(rates.all(), [0.5, 2.0]);
+    }
+    rates.set_all(&[1.0, 3.0])?;
+    assert_eq!(rates.all(), [1.0, 3.0]);
+    Ok(())
+}
+
+#[test]
 fn wrong_options_are_refused_in_pytorchs_words() -> Result<()> {
     let parameters = || vec![Parameter::new(&Tensor::zeros(&[1]).unwrap()).unwrap()];
     let sgd = |options| optim::SGD::new(parameters(), options).unwrap_err().to_string();

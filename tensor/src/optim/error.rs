@@ -17,6 +17,10 @@ pub enum OptimError {
     Nesterov,
     #[error("{option} should be a positive integer value, but got {option}={value}")]
     NotPositive { option: &'static str, value: usize },
+    #[error(
+        "lr must have the same length as optimizer.param_groups. lr has {given} values, param_groups has {groups}."
+    )]
+    LearningRates { given: usize, groups: usize },
     #[error("loaded state dict has a different number of parameter groups")]
     GroupCount,
     #[error("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")]
@@ -38,7 +42,10 @@ pub enum OptimError {
 impl Refusal for OptimError {
     fn kind(&self) -> &'static str {
         match self {
-            OptimError::NotPositive { .. } | OptimError::GroupCount | OptimError::GroupSizes => "ValueError",
+            OptimError::NotPositive { .. }
+            | OptimError::LearningRates { .. }
+            | OptimError::GroupCount
+            | OptimError::GroupSizes => "ValueError",
             OptimError::NoOption { .. } => "KeyError",
             _ => "RuntimeError",
         }

@@ -185,11 +185,14 @@ impl LearningRates {
         self.lock().current.clone()
     }
 
-    /// Replaces the learning rates of all groups.
-    pub fn set_all(&self, rates: &[f64]) {
-        for (current, rate) in self.lock().current.iter_mut().zip(rates) {
-            *current = *rate;
+    /// Replaces the learning rates of all groups. Errors, with all as they were, unless there is one for each.
+    pub fn set_all(&self, rates: &[f64]) -> Result<()> {
+        let current = &mut self.lock().current;
+        if rates.len() != current.len() {
+            return Err(OptimError::LearningRates { given: rates.len(), groups: current.len() }.into());
         }
+        current.copy_from_slice(rates);
+        Ok(())
     }
 
     /// What the schedules of the groups start from (`initial_lr`): the learning rates as the first schedule found them, be it

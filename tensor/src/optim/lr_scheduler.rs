@@ -160,7 +160,7 @@ impl Schedule {
         self.last_epoch += 1;
         let lrs = self.rates.all().into_iter().zip(&self.base_lrs);
         self.last_lr = lrs.map(|(lr, base)| next(self.last_epoch, lr, *base)).collect();
-        self.rates.set_all(&self.last_lr);
+        self.rates.set_all(&self.last_lr).expect("an optimizer keeps as many groups as it was made with");
     }
 
     /// `_step_count` has the step that PyTorch's constructor makes; the two flags are false whenever no step is under way.
