@@ -191,6 +191,29 @@ fn moving_a_model_keeps_its_parameters_and_moves_their_gradients() -> Result<()>
 }
 
 #[test]
+fn a_boxed_model_is_a_model() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        let (boxed, shared): (Box<dyn Module>, Arc<dyn Module>) = (Box::new(model()?), Arc::new(model()?));
+        let (device, x) = (Device::cuda(0), Tensor::ones_with(&[2, 3], Device::cuda(0))?);
+        boxed.to(device)?.to(DType::F64)?;
+        shared.to(device)?;
+        assert_eq!(boxed.forward(&x.to(DType::F64)?)?.dtype(), DType::F64);
+        assert_eq!(shared.forward(&x)?.device(), device);
+
+        // All there is to a module is that of what it points at.
+        boxed.eval();
+        assert!(boxed.forward(&x.to(DType::F64)?)?.equal(&boxed.forward(&x.to(DType::F64)?)?)?);
+        assert_eq!(boxed.name(), "Sequential");
+        assert_eq!(boxed.to_string(), model()?.to_string());
+        assert_eq!(boxed.parameters().len(), 4);
+        let around = nn::Sequential::new(vec![boxed, Box::new(shared)]);
+        assert!(around.state_dict().get("1.3.weight").is_some());
+        Ok(())
+    })
+}
+
+#[test]
 fn a_model_is_not_converted_to_whole_numbers() -> Result<()> {
     let (layer, stateless) = (nn::Linear::new(2, 1)?, nn::ReLU);
     let before = layer.weight.tensor();

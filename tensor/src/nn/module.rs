@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::error::ModuleError;
 use super::parameter::{Buffer, Parameter, Replacement};
@@ -141,6 +142,77 @@ pub trait Module: Send + Sync {
         state_dict::load(self, state, strict)
     }
 }
+
+/// What points at a module is one: `Box<dyn Module>` can be moved, and be the child of another.
+macro_rules! module_as_what_it_points_at {
+    ($($Pointer:ident),*) => {$(
+        impl<M: Module + ?Sized> Module for $Pointer<M> {
+            fn name(&self) -> &'static str {
+                (**self).name()
+            }
+
+            #[track_caller]
+            fn forward(&self, input: &Tensor) -> Result<Tensor> {
+                (**self).forward(input)
+            }
+
+            fn children(&self) -> Vec<(String, &dyn Module)> {
+                (**self).children()
+            }
+
+            fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
+                (**self).own_parameters()
+            }
+
+            fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
+                (**self).own_buffers()
+            }
+
+            fn set_training(&self, training: bool) {
+                (**self).set_training(training);
+            }
+
+            fn extra_repr(&self) -> String {
+                (**self).extra_repr()
+            }
+
+            fn parameters(&self) -> Vec<Parameter> {
+                (**self).parameters()
+            }
+
+            fn named_parameters(&self) -> Vec<(String, Parameter)> {
+                (**self).named_parameters()
+            }
+
+            fn named_buffers(&self) -> Vec<(String, Buffer)> {
+                (**self).named_buffers()
+            }
+
+            fn train(&self) {
+                (**self).train();
+            }
+
+            fn eval(&self) {
+                (**self).eval();
+            }
+
+            fn zero_grad(&self) {
+                (**self).zero_grad();
+            }
+
+            #[track_caller]
+            fn state_dict(&self) -> StateDict {
+                (**self).state_dict()
+            }
+
+            #[track_caller]
+            fn load_state_dict(&self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
+                (**self).load_state_dict(state, strict)
+            }
+        }
+    )*};
+}
+module_as_what_it_points_at!(Box, Arc);
 
 // These take a module apart, which may be of any type, and so are compiled once.
 
