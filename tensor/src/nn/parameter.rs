@@ -45,7 +45,7 @@ impl Parameter {
 
     /// Forgets the gradient (`p.grad = None`).
     pub fn zero_grad(&self) {
-        // A frozen parameter has no gradient to forget.
+        // Of a leaf, frozen or not, a gradient can always be cleared. What stands for the tensor for a while may be no leaf.
         let _ = self.set_grad(None);
     }
 

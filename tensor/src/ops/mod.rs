@@ -3,7 +3,9 @@
 //! CUDA C++ they are in the file of the family's name in `kernels/`.
 //!
 //! An operation has three doors: [`call`], [`apply`] if it has a gradient, and [`update`] if it writes to a tensor. Behind
-//! each is [`enter`].
+//! each is [`enter`]. A function of the user's own has a fourth, [`Function::apply`], which enters as well, but on purpose
+//! without autocast: as in PyTorch, it gets its inputs in the types that they have, and autocast is for the operations that
+//! its forward pass calls.
 
 pub(crate) mod access;
 pub(crate) mod cast;

@@ -1,4 +1,4 @@
-//! The kernels of reductions, in the order of [`tree`](super::tree).
+//! The kernels of reductions, in the order of [`tree`](crate::cpu::tree).
 //!
 //! The tensor is seen as a matrix: `rows` results, each of `length` elements. Either the elements of one
 //! result lie close together (a row of memory), or those of neighbouring results do (columns); each way
