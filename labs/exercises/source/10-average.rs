@@ -50,13 +50,13 @@ pub static EXERCISE: Exercise = Exercise {
     title: "An average of averages",
     kind: Kind::Fix,
     task: "A network trains on four GPUs with `DistributedDataParallel`, and learns four times as slowly as on one, with the same batch \
-           and the same learning rate. Fix the step, so that it is the step of the whole batch on one GPU. No rank may send more than that needs.",
+           and the same learning rate. Fix the step, so that it is the step of the whole batch on one GPU. Each gradient may be averaged only once.",
     hints: [
         "Who divides by the number of ranks? Count.",
         "The gradients that `backward` leaves are averages already: `DistributedDataParallel` has divided.",
         "Take the loss as it is, the mean over the rank's own rows, and call `backward` on it.",
     ],
-    afterwards: "To print the loss of the whole batch you average it as well, but apart from what is learned from.",
+    afterwards: "To print the loss of the whole batch, average a detached copy of it, and call `backward` on your own.",
     source: include_str!("10-average.rs"),
     functions: &[(
         "train_step",

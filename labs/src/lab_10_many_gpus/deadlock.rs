@@ -1,4 +1,4 @@
-//! A rank that does not come, and what the others say.
+//! A rank that never arrives, and what the others say.
 
 use todevice::distributed::{
     self as dist, DistributedError, MeetingError, Ranks, ReduceOp,
@@ -9,7 +9,7 @@ use super::ranks::set_up;
 use crate::{Lab, Prediction, exact, text};
 
 pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
-    if !lab.section(8, "A rank that does not come") {
+    if !lab.section(8, "A rank that never arrives") {
         return Ok(());
     }
     let guess = lab.predict(
