@@ -6,13 +6,14 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use crate::device::MachineId;
 use crate::figure::Figure;
 use crate::flags::Backends;
 use crate::host_memory::HostMemory;
 use crate::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
+use crate::lock::lock;
 use crate::random::Generator;
 use crate::ranks::Member;
 use crate::scope::Place;
@@ -219,7 +220,7 @@ impl Ambient {
 
     /// Lets the program ask for so many more operations.
     pub fn limit_operations(&self, count: u64) {
-        *self.operations_left.lock().unwrap_or_else(PoisonError::into_inner) = Some(count);
+        *lock(&self.operations_left) = Some(count);
         self.is_limited.store(true, Ordering::Relaxed);
     }
 
@@ -231,7 +232,7 @@ impl Ambient {
 
     #[cold]
     fn one_less(&self) -> bool {
-        let mut left = self.operations_left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = lock(&self.operations_left);
         let Some(count) = left.as_mut() else { return true };
         *count = match count.checked_sub(1) {
             Some(fewer) => fewer,
@@ -251,7 +252,7 @@ impl Ambient {
 
     /// Reads or changes the flags of the current machine.
     pub fn backends<R>(access: impl FnOnce(&mut Backends) -> R) -> R {
-        of_current(|ambient| access(&mut ambient.backends.lock().unwrap_or_else(PoisonError::into_inner)))
+        of_current(|ambient| access(&mut lock(&ambient.backends)))
     }
 }
 
@@ -260,14 +261,14 @@ impl Ambient {
     /// Gives warnings to `handler`, beginning with those that nobody has heard yet.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         let handler = Arc::new(handler);
-        *self.on_warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(handler.clone());
-        let untold = std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner));
+        *lock(&self.on_warning) = Some(handler.clone());
+        let untold = std::mem::take(&mut *lock(&self.untold));
         untold.iter().for_each(|warning| handler(warning));
     }
 
     /// Keeps warnings for whoever asks for them first.
     pub fn warn_later(&self, warnings: Vec<String>) {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+        lock(&self.untold).extend(warnings);
     }
 
     /// Warns of `topic` if it has not been warned of on this machine.
@@ -278,9 +279,7 @@ impl Ambient {
     /// The same for each line of the program.
     pub fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
         let Some(handler) = Ambient::warning_handler() else { return };
-        let is_new = of_current(|ambient| {
-            ambient.warned.lock().unwrap_or_else(PoisonError::into_inner).insert((topic, place))
-        });
+        let is_new = of_current(|ambient| lock(&ambient.warned).insert((topic, place)));
         if is_new {
             handler(&message());
         }
@@ -295,7 +294,7 @@ impl Ambient {
 
     /// Out of its lock before it is called: a handler may warn, or set another handler.
     fn warning_handler() -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
-        of_current(|ambient| ambient.on_warning.lock().unwrap_or_else(PoisonError::into_inner).clone())
+        of_current(|ambient| lock(&ambient.on_warning).clone())
     }
 }
 

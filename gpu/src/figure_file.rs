@@ -6,9 +6,10 @@
 //! comes from; one that begins with "assumed" is a guess.
 
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use crate::figure::{Figure, Status};
+use crate::lock::lock;
 
 /// What a machine is modelled on: a card, a host.
 pub trait FigureSet: Clone + PartialEq + Send + Sync + 'static {
@@ -75,7 +76,7 @@ pub fn figures<S: FigureSet>(set: &S) -> impl Iterator<Item = (&'static str, &Fi
 
 /// One that is built in, or has been read before.
 pub fn find<S: FigureSet>(key: &str) -> Option<&'static S> {
-    let loaded = S::loaded().lock().unwrap_or_else(PoisonError::into_inner);
+    let loaded = lock(S::loaded());
     S::built_in().iter().chain(loaded.iter().rev()).find(|set| set.key() == key).copied()
 }
 
@@ -103,7 +104,7 @@ fn load<S: FigureSet>(path: &str) -> Result<&'static S, String> {
         return Ok(known);
     }
     let set: &'static S = Box::leak(Box::new(set));
-    S::loaded().lock().unwrap_or_else(PoisonError::into_inner).push(set);
+    lock(S::loaded()).push(set);
     Ok(set)
 }
 

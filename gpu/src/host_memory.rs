@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::error::gpu::{GpuError, Result};
+use crate::lock::lock;
 
 /// One cache line. Buffers are made of whole lines, so every buffer is aligned for any vector type.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -53,12 +54,12 @@ impl HostMemory {
 
     /// Bytes of freed buffers kept for reuse, beside [`allocated`](Self::allocated).
     pub fn cached(&self) -> usize {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).bytes
+        lock(&self.free).bytes
     }
 
     /// Gives the freed buffers back to the system.
     pub fn empty_cache(&self) {
-        *self.free.lock().unwrap_or_else(PoisonError::into_inner) = FreeBuffers::default();
+        *lock(&self.free) = FreeBuffers::default();
     }
 
     fn take(&self, lines: usize) -> Result<Vec<Line>> {
@@ -79,7 +80,7 @@ impl HostMemory {
     }
 
     fn take_cached(&self, lines: usize) -> Option<Vec<Line>> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         let buffer = free.by_lines.get_mut(&lines)?.pop()?;
         free.bytes -= lines * size_of::<Line>();
         Some(buffer)
@@ -91,7 +92,7 @@ impl HostMemory {
         if !(SMALLEST_CACHED..=MOST_CACHED).contains(&bytes) {
             return;
         }
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         if free.bytes + bytes > MOST_CACHED {
             *free = FreeBuffers::default();
         }

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::ambient::Ambient;
 use crate::error::Race;
+use crate::lock::lock;
 
 /// What is done about a data race (GPU0003), like the modes of PyTorch's `torch.cuda.set_sync_debug_mode`. Whatever
 /// it is, the work goes on as it does on hardware.
@@ -46,7 +47,7 @@ struct Inner {
 
 impl RaceLog {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner)
     }
 
     pub fn add(&self, race: Race) {

@@ -12,11 +12,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
 pub use crate::error::meeting::Ended;
 use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
+use crate::lock::lock;
 use crate::scope::Place;
 use crate::turn::Turn;
 
@@ -194,7 +195,7 @@ impl World {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub fn set_drain(&self, rank: usize, drain: Drain) {

@@ -45,7 +45,7 @@ use super::driver::{
     HostTarget, MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
 use crate::kernel::{KernelDef, Launch};
-use crate::lock::lock;
+use crate::lock::{lock, read, write};
 use crate::properties::DeviceProperties;
 use crate::scope::{self, Place};
 use crate::time::Clock;
@@ -159,7 +159,7 @@ impl Nvidia {
 
     fn enter_stream(&self, stream: StreamId) -> DriverResult<(&Card, CUstream)> {
         let gpu = self.enter(stream.device)?;
-        let streams = gpu.streams.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let streams = read(&gpu.streams);
         let raw = streams.get(stream.number as usize).copied();
         Ok((gpu, raw.ok_or_else(|| errors::invalid(400, "invalid resource handle"))?.0))
     }
@@ -211,7 +211,7 @@ impl Card {
     /// The `__global__` function of a kernel. The first time all kernels are compiled, or fetched from where they are
     /// kept. The context is current.
     fn function(&self, kernel: &'static KernelDef) -> DriverResult<CUfunction> {
-        let known = self.functions.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = read(&self.functions);
         if let Some(function) = known.get(&ptr::from_ref(kernel)) {
             return Ok(function.0);
         }
@@ -229,7 +229,7 @@ impl Card {
             (found == CUresult::CUDA_SUCCESS).then_some(Handle(function))
         });
         let function = function.ok_or_else(|| errors::library("CUDA", "there is no such kernel", symbol))?;
-        let mut functions = self.functions.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut functions = write(&self.functions);
         functions.insert(ptr::from_ref(kernel), function);
         Ok(function.0)
     }
@@ -488,7 +488,7 @@ impl Driver for Nvidia {
         let mut stream = ptr::null_mut();
         // SAFETY: there is room for the answer.
         gpu.told(check(unsafe { cuStreamCreate(&mut stream, flags as u32) }))?;
-        let mut streams = gpu.streams.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut streams = write(&gpu.streams);
         streams.push(Handle(stream));
         Ok(StreamId { device, number: streams.len() as u32 - 1 })
     }

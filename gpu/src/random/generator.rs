@@ -1,9 +1,10 @@
 //! `torch.Generator` for the CPU: one engine, shared by whoever holds the handle.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::mt19937::{Engine, N};
+use crate::lock::lock;
 
 /// The seed of a fresh `torch.Generator()` (`c10::default_rng_seed_val`).
 const DEFAULT_SEED: u64 = 67_280_421_310_721;
@@ -114,9 +115,7 @@ impl Generator {
     /// The engine, held until the guard is dropped. An operation locks once and draws everything it
     /// needs, so that another thread's draws cannot slip in between.
     pub fn lock(&self) -> MutexGuard<'_, Engine> {
-        // A panic elsewhere cannot leave the engine half written, so a poisoned lock is still a good
-        // engine.
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.engine)
     }
 }
 

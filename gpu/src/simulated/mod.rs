@@ -37,7 +37,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use self::card::Card;
 use self::engine::State;
@@ -54,6 +54,7 @@ use crate::error::RacingAccess;
 use crate::figure::Figure;
 use crate::host_profile::HostProfile;
 use crate::kernel::Launch;
+use crate::lock::lock;
 use crate::properties::DeviceProperties;
 use crate::races::RaceLog;
 use crate::ranks::Member;
@@ -107,7 +108,7 @@ impl Simulated {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// A call that concerns a device: it takes the host some time, and then the device is where it is.
@@ -434,7 +435,7 @@ impl Driver for Simulated {
             member.rank,
             Arc::new(move || {
                 if let Some(state) = state.upgrade() {
-                    state.lock().unwrap_or_else(PoisonError::into_inner).drain();
+                    lock(&state).drain();
                 }
             }),
         );

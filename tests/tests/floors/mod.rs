@@ -117,7 +117,7 @@ fn imports_only_go_down() {
 
 /// Methods of the standard library's types: who calls one of that name need not mean ours.
 const COMMON_METHODS: &str = "all any as_ref copy_within count elements expand file find flatten get get_mut index insert \
-    into_iter is_empty is_finite is_none iter join len line load lock max min name next push remove replace set shape split start sum to_vec";
+    into_iter is_empty is_finite is_none iter join len line load lock max min name next push read remove replace set shape split start sum to_vec write";
 
 #[test]
 fn methods_are_called_from_their_room_or_above() {
@@ -164,6 +164,17 @@ fn circles_are_small_and_within_a_room() {
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Whether a lock that a panic has poisoned may be used all the same is decided in `lock.rs`, for all locks alike.
+#[test]
+fn poisoned_locks_are_opened_in_one_file() {
+    let source = source("gpu");
+    let opens = |file: &&String| {
+        std::fs::read_to_string(source.join(file)).unwrap().contains("PoisonError::into_inner")
+    };
+    let arrows = arrows(&source);
+    assert_eq!(arrows.keys().filter(opens).collect::<Vec<_>>(), ["lock.rs"]);
 }
 
 /// Every way to name something leads to the file that defines it.
