@@ -6,6 +6,7 @@ use crate::error::gpu::Result;
 use crate::events::EventKind;
 use crate::kernel::Launch;
 use crate::lock::lock;
+use crate::scope;
 
 impl Cuda {
     /// Queues a kernel.
@@ -29,18 +30,67 @@ impl Cuda {
     /// The first product on a stream takes the memory that cuBLAS works in, through the caching allocator: it
     /// is part of what a program uses.
     fn workspace(&self, stream: StreamId) -> Result<(DevicePtr, usize)> {
-        let gpu = &self.devices[stream.device];
+        let (gpu, place) = (&self.devices[stream.device], scope::here());
         // cuBLAS's defaults: 32 MiB on compute capability 9.0, else two of 4 MiB and eight of 16 KiB.
         let bytes = if (gpu.properties.major, gpu.properties.minor) == (9, 0) { 32 << 20 } else { 8_519_680 };
-        let taken = lock(&gpu.workspaces).iter().find(|(taken, _)| *taken == stream).map(|(_, taken)| *taken);
-        let allocation = match taken {
-            Some(allocation) => allocation,
-            None => {
-                let allocation = self.malloc(stream, bytes)?;
-                lock(&gpu.workspaces).push((stream, allocation));
-                allocation
-            }
+        // Held until the memory is listed: of two threads with the first product, one takes it and one finds it.
+        let mut workspaces = lock(&gpu.workspaces);
+        let workspace = match workspaces.iter().find(|(taken, _)| *taken == stream) {
+            Some((_, taken)) => Ok(*taken),
+            None => self.try_malloc(stream, bytes, place).inspect(|taken| workspaces.push((stream, *taken))),
         };
-        Ok((allocation.pointer, bytes))
+        drop(workspaces); // The report of an error reads them.
+        let workspace = workspace.map_err(|error| self.no_memory(stream.device, bytes, place, error))?;
+        Ok((workspace.pointer, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+
+    use crate::ambient::Ambient;
+    use crate::driver::StreamId;
+    use crate::host_profile::LAPTOP_8_CORES;
+    use crate::runtime::Cuda;
+    use crate::simulated::profile::T4;
+    use crate::simulated::{Simulated, SimulatedOptions};
+    use crate::time::Clock;
+
+    /// So many, since the threads do not meet on every one.
+    const STREAMS: u32 = 400;
+
+    #[test]
+    fn two_threads_take_one_workspace_for_a_stream() {
+        // With a virtual clock only one thread may use a device.
+        let clock = Clock::real();
+        let ambient = Ambient::new(clock.clone());
+        let options = SimulatedOptions {
+            profile: &T4,
+            host: &LAPTOP_8_CORES,
+            count: 1,
+            memory: None,
+            others: 0,
+            seed: None,
+        };
+        let driver = Box::new(Simulated::new(options, clock.clone()));
+        let cuda = Arc::new(Cuda::new(driver, ambient.id(), clock, Arc::default()));
+        let begin = Barrier::new(2);
+        let take = || {
+            let workspace = |number| {
+                begin.wait();
+                cuda.workspace(StreamId { device: 0, number }).unwrap()
+            };
+            (0..STREAMS).map(workspace).collect::<Vec<_>>()
+        };
+        let (one, other) = thread::scope(|scope| {
+            let threads = [scope.spawn(take), scope.spawn(take)];
+            threads.map(|thread| thread.join().unwrap()).into()
+        });
+        assert_eq!(cuda.workspaces(0).len(), STREAMS as usize);
+        let bytes = u64::from(STREAMS) * one[0].1 as u64;
+        assert_eq!(cuda.memory_stats(0).requested_bytes.all.current, bytes);
+        assert!(one == other, "both work in the same memory");
     }
 }

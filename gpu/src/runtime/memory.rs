@@ -142,13 +142,25 @@ impl Cuda {
     /// Memory for work of a stream, which the line under way asks for.
     #[track_caller]
     pub(super) fn malloc(&self, stream: StreamId, bytes: usize) -> Result<Allocation> {
-        let (device, place) = (stream.device, scope::here());
+        let place = scope::here();
+        let allocated = self.try_malloc(stream, bytes, place);
+        allocated.map_err(|error| self.no_memory(stream.device, bytes, place, error))
+    }
+
+    /// The same, without the report of an error: that reads the list of workspaces, whose lock the caller may hold. It
+    /// calls [`no_memory`](Self::no_memory) for it once the lock is free.
+    pub(super) fn try_malloc(
+        &self,
+        stream: StreamId,
+        bytes: usize,
+        place: Place,
+    ) -> std::result::Result<Allocation, MallocError> {
+        let device = stream.device;
         let begin = self.clock.now();
         let mut allocator = lock(&self.devices[device].allocator);
-        let allocated = allocator.malloc(&OfDevice { cuda: self, device }, bytes, stream, place);
-        let block = allocated.as_ref().map_or(0, |allocation| allocator.size_of(*allocation));
+        let allocation = allocator.malloc(&OfDevice { cuda: self, device }, bytes, stream, place)?;
+        let block = allocator.size_of(allocation);
         drop(allocator);
-        let allocation = allocated.map_err(|error| self.no_memory(device, bytes, place, error))?;
         self.driver.reused(allocation.pointer, bytes);
         if bytes > 0 {
             let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64, block };
@@ -157,7 +169,13 @@ impl Cuda {
         Ok(allocation)
     }
 
-    fn no_memory(&self, device: usize, bytes: usize, place: Place, error: MallocError) -> GpuError {
+    pub(super) fn no_memory(
+        &self,
+        device: usize,
+        bytes: usize,
+        place: Place,
+        error: MallocError,
+    ) -> GpuError {
         let memory = match error {
             MallocError::OutOfMemory(memory) => memory,
             MallocError::MoreThanAnExabyte => return GpuError::MoreThanAnExabyte { bytes: bytes as u64 },
