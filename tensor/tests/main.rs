@@ -38,6 +38,8 @@ mod gradients;
 mod guards;
 mod half_done;
 mod halves;
+#[cfg(target_os = "linux")]
+mod handles;
 mod inplace;
 mod launch_blocking;
 mod layers;

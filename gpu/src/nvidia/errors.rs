@@ -14,6 +14,14 @@ pub(super) fn check(result: CUresult) -> DriverResult<()> {
     }
 }
 
+/// Whether something has run; any error but "not yet" is one.
+pub(super) fn has_run(result: CUresult) -> DriverResult<bool> {
+    match result {
+        CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+        result => check(result).map(|()| true),
+    }
+}
+
 fn driver_error(error: CUresult) -> DriverError {
     let code = error as u32;
     let (mut name, mut message) = (std::ptr::null(), std::ptr::null());
@@ -29,6 +37,14 @@ fn driver_error(error: CUresult) -> DriverError {
 /// An error that is not the driver's, but of a library that it serves. It has no number of CUDA's.
 pub(super) fn library(name: &'static str, message: &'static str, detail: String) -> DriverError {
     DriverError { code: 0, name, message, detail: Some(detail) }
+}
+
+pub(super) fn invalid_value() -> DriverError {
+    invalid(1, "invalid argument")
+}
+
+pub(super) fn invalid_handle() -> DriverError {
+    invalid(400, "invalid resource handle")
 }
 
 pub(super) fn invalid(code: u32, message: &'static str) -> DriverError {

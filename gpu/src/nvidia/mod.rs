@@ -8,10 +8,16 @@
 //! | how it is launched | `arguments.rs`, `Nvidia::launch` |
 //! | matrix products | `blas.rs` |
 //! | convolutions | `dnn.rs` |
+//! | which numbers from outside are known | `events.rs`, `pinned.rs`, `Nvidia::enter_stream` |
 //! | when work ran | `spans.rs` |
 //!
 //! Nothing here is clever: each method of the [`Driver`] is one call of libcuda, or two. What is clever, caching
 //! memory and keeping streams apart, stands above it and is the same for simulated GPUs.
+//!
+//! Pinned addresses, events and streams come in as plain numbers, which safe code can make up, and libcuda would use them
+//! unchecked. So each is looked up first. Device addresses are not: libcuda refuses a copy outside its allocations, and a
+//! kernel with a wrong address faults on the device, not in this process. (That does not hold for a GPU that can reach all
+//! memory of the host, as with heterogeneous memory management.)
 #![allow(unsafe_code)] // Every call of libcuda is.
 
 mod api;
@@ -21,8 +27,10 @@ mod cache;
 mod compile;
 mod dnn;
 mod errors;
+mod events;
 mod libraries;
 pub mod nvml;
+mod pinned;
 mod probe;
 pub mod reading;
 mod spans;
@@ -31,13 +39,13 @@ pub use probe::{Finding, INSTALL, Probe, probe};
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_int, c_void};
+use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 
 use cudarc::driver::sys::{
-    CUdevice_attribute as Attribute, CUevent, CUevent_flags, CUfunction, CUmodule, CUresult, CUstream,
-    CUstream_flags,
+    CUdevice_attribute as Attribute, CUfunction, CUmodule, CUresult, CUstream, CUstream_flags,
 };
 
 use super::driver::{
@@ -53,7 +61,9 @@ use api::driver::*;
 use arguments::Arguments;
 use blas::Blas;
 use dnn::Dnn;
-use errors::check;
+use errors::{check, has_run};
+use events::{Event, Events};
+use pinned::PinnedBlocks;
 use spans::Spans;
 
 /// A pointer of the driver's. What it points to may be used from any thread; the driver sees to that.
@@ -73,6 +83,8 @@ type Module = Handle<cudarc::driver::sys::CUmod_st>;
 /// The GPUs of this computer.
 pub struct Nvidia {
     devices: Vec<Card>,
+    pinned: PinnedBlocks,
+    events: Events,
     operations: AtomicU64,
     spans: Mutex<Spans>,
     clock: Clock,
@@ -136,7 +148,14 @@ impl Nvidia {
         };
         let devices: DriverResult<_> = probe.devices.iter().enumerate().map(gpu).collect();
         let devices = devices.map_err(|error| error.message)?;
-        Ok(Nvidia { devices, operations: AtomicU64::new(0), spans: Mutex::default(), clock })
+        Ok(Nvidia {
+            devices,
+            pinned: PinnedBlocks::default(),
+            events: Events::default(),
+            operations: AtomicU64::new(0),
+            spans: Mutex::default(),
+            clock,
+        })
     }
 
     fn gpu(&self, device: usize) -> DriverResult<&Card> {
@@ -159,9 +178,8 @@ impl Nvidia {
 
     fn enter_stream(&self, stream: StreamId) -> DriverResult<(&Card, CUstream)> {
         let gpu = self.enter(stream.device)?;
-        let streams = read(&gpu.streams);
-        let raw = streams.get(stream.number as usize).copied();
-        Ok((gpu, raw.ok_or_else(|| errors::invalid(400, "invalid resource handle"))?.0))
+        let raw = read(&gpu.streams).get(stream.number as usize).copied();
+        Ok((gpu, raw.ok_or_else(errors::invalid_handle)?.0))
     }
 
     /// Queues work, timed if something is recorded.
@@ -174,7 +192,8 @@ impl Nvidia {
         let op = self.operations.fetch_add(1, Ordering::Relaxed);
         let mut spans = lock(&self.spans);
         let queued = if spans.is_recording() {
-            spans.around((op, engine), (stream, raw), &self.clock, work)
+            // SAFETY: no stream is ever destroyed.
+            unsafe { spans.around((op, engine), (stream, raw), &self.clock, work) }
         } else {
             drop(spans);
             work()
@@ -323,22 +342,6 @@ fn properties(device: c_int) -> DriverResult<DeviceProperties> {
     })
 }
 
-fn raw_event(event: EventId) -> CUevent {
-    event.0 as CUevent
-}
-
-fn host(pointer: PinnedPtr) -> *mut c_void {
-    pointer.0 as *mut c_void
-}
-
-/// Whether something has run; any error but "not yet" is one.
-fn has_run(result: CUresult) -> DriverResult<bool> {
-    match result {
-        CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-        result => check(result).map(|()| true),
-    }
-}
-
 impl Driver for Nvidia {
     fn device_count(&self) -> usize {
         self.devices.len()
@@ -391,10 +394,13 @@ impl Driver for Nvidia {
         check(unsafe { cuMemHostAlloc(&mut pointer, bytes, PORTABLE) })?;
         // SAFETY: it is ours, as large as that, and nobody else has it. Rust may read no memory that was never written.
         unsafe { ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
-        Ok(PinnedPtr(pointer as u64))
+        let pointer = PinnedPtr(pointer as u64);
+        self.pinned.insert(pointer, bytes);
+        Ok(pointer)
     }
 
     fn free_host(&self, pointer: PinnedPtr) -> DriverResult<()> {
+        self.pinned.remove(pointer)?;
         for device in 0..self.devices.len() {
             if self.devices[device].is_used() {
                 // A device that has failed uses it no more.
@@ -402,21 +408,25 @@ impl Driver for Nvidia {
             }
         }
         self.enter(0)?;
-        // SAFETY: no copy is under way any more.
-        check(unsafe { cuMemFreeHost(host(pointer)) })
+        // SAFETY: it is a block of ours, which no call can name any more, and no copy is under way.
+        check(unsafe { cuMemFreeHost(pointer.0 as *mut c_void) })
     }
 
     fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
-        // SAFETY: the caller's block holds as many bytes. A device may be writing them: what is read is what
-        // is there now, and no reference to it ever exists.
-        unsafe { ptr::copy_nonoverlapping(host(from).cast::<u8>(), into.as_mut_ptr(), into.len()) };
-        Ok(())
+        self.pinned.access(from, into.len(), |from| {
+            // SAFETY: the block holds as many bytes. A device may be writing them: what is read is what is there now,
+            // and no reference to it ever exists.
+            unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), into.as_mut_ptr(), into.len()) };
+            Ok(())
+        })
     }
 
     fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()> {
-        // SAFETY: as above.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), host(into).cast::<u8>(), from.len()) };
-        Ok(())
+        self.pinned.access(into, from.len(), |into| {
+            // SAFETY: as above.
+            unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.cast::<u8>(), from.len()) };
+            Ok(())
+        })
     }
 
     fn copy_host_to_device(
@@ -427,16 +437,20 @@ impl Driver for Nvidia {
         bytes: usize,
     ) -> DriverResult<OpId> {
         let (gpu, raw) = self.enter_stream(stream)?;
-        let (source, is_borrowed) = match from {
-            HostSource::Pageable(from) => (from[..bytes].as_ptr().cast(), true),
-            HostSource::Pinned(from) => (host(from).cast_const(), false),
+        let copy = |source: *const c_void| {
+            self.queue(Engine::HostToDevice, (gpu, stream, raw), || {
+                // SAFETY: the source is as large as that. Pinned memory lives until the copy has run, borrowed memory
+                // until this returns, which is after the wait below. The driver checks the device's range.
+                check(unsafe { cuMemcpyHtoDAsync_v2(to.0, source, bytes, raw) })
+            })
         };
-        let op = self.queue(Engine::HostToDevice, (gpu, stream, raw), || {
-            // SAFETY: both ranges are as large as that. Pinned memory lives until the copy has run, borrowed
-            // memory until this returns, which is after the wait below.
-            check(unsafe { cuMemcpyHtoDAsync_v2(to.0, source, bytes, raw) })
-        });
-        if is_borrowed { self.wait_for_borrowed(stream, op) } else { op }
+        match from {
+            HostSource::Pageable(from) => {
+                let from = from.get(..bytes).ok_or_else(errors::invalid_value)?;
+                self.wait_for_borrowed(stream, copy(from.as_ptr().cast()))
+            }
+            HostSource::Pinned(from) => self.pinned.access(from, bytes, |from| copy(from.cast_const())),
+        }
     }
 
     fn copy_device_to_host(
@@ -447,15 +461,19 @@ impl Driver for Nvidia {
         bytes: usize,
     ) -> DriverResult<OpId> {
         let (gpu, raw) = self.enter_stream(stream)?;
-        let (target, is_borrowed) = match to {
-            HostTarget::Pageable(to) => (to[..bytes].as_mut_ptr().cast(), true),
-            HostTarget::Pinned(to) => (host(to), false),
+        let copy = |target: *mut c_void| {
+            self.queue(Engine::DeviceToHost, (gpu, stream, raw), || {
+                // SAFETY: as for copies the other way.
+                check(unsafe { cuMemcpyDtoHAsync_v2(target, from.0, bytes, raw) })
+            })
         };
-        let op = self.queue(Engine::DeviceToHost, (gpu, stream, raw), || {
-            // SAFETY: as for copies the other way.
-            check(unsafe { cuMemcpyDtoHAsync_v2(target, from.0, bytes, raw) })
-        });
-        if is_borrowed { self.wait_for_borrowed(stream, op) } else { op }
+        match to {
+            HostTarget::Pageable(to) => {
+                let to = to.get_mut(..bytes).ok_or_else(errors::invalid_value)?;
+                self.wait_for_borrowed(stream, copy(to.as_mut_ptr().cast()))
+            }
+            HostTarget::Pinned(to) => self.pinned.access(to, bytes, copy),
+        }
     }
 
     fn copy_peer(
@@ -508,52 +526,41 @@ impl Driver for Nvidia {
     }
 
     fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()> {
+        let event = self.events.get(event)?;
         let (gpu, raw) = self.enter_stream(stream)?;
-        // SAFETY: both live.
-        gpu.told(check(unsafe { cuStreamWaitEvent(raw, raw_event(event), 0) }))
+        // SAFETY: no stream is ever destroyed.
+        gpu.told(unsafe { event.hold_up(raw) })
     }
 
     fn event_create(&self, device: usize, timing: bool) -> DriverResult<EventId> {
-        let gpu = self.enter(device)?;
-        let flags =
-            if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
-        let mut event = ptr::null_mut();
-        // SAFETY: there is room for the answer.
-        gpu.told(check(unsafe { cuEventCreate(&mut event, flags as u32) }))?;
-        Ok(EventId(event as u64))
+        let event = self.enter(device)?.told(Event::new(timing))?;
+        Ok(self.events.insert(event))
     }
 
     fn event_destroy(&self, event: EventId) -> DriverResult<()> {
-        let gpu = self.enter_any()?;
-        // SAFETY: it was created, and its owner names it no more.
-        gpu.told(check(unsafe { cuEventDestroy_v2(raw_event(event)) }))
+        self.enter_any()?.told(self.events.destroy(event))
     }
 
     fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
+        let event = self.events.get(event)?;
         let (gpu, raw) = self.enter_stream(stream)?;
-        // SAFETY: both live.
-        gpu.told(check(unsafe { cuEventRecord(raw_event(event), raw) }))
+        // SAFETY: no stream is ever destroyed.
+        gpu.told(unsafe { event.record(raw) })
     }
 
     fn event_query(&self, event: EventId) -> DriverResult<bool> {
-        let gpu = self.enter_any()?;
-        // SAFETY: it lives.
-        gpu.told(has_run(unsafe { cuEventQuery(raw_event(event)) }))
+        let event = self.events.get(event)?;
+        self.enter_any()?.told(event.query())
     }
 
     fn event_synchronize(&self, event: EventId) -> DriverResult<()> {
-        let gpu = self.enter_any()?;
-        // SAFETY: it lives.
-        gpu.told(check(unsafe { cuEventSynchronize(raw_event(event)) }))
+        let event = self.events.get(event)?;
+        self.enter_any()?.told(event.synchronize())
     }
 
     fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32> {
-        let gpu = self.enter_any()?;
-        let mut milliseconds = 0.0;
-        // SAFETY: both live.
-        let result = unsafe { api::event_elapsed(&mut milliseconds, raw_event(start), raw_event(end)) };
-        gpu.told(check(result))?;
-        Ok(milliseconds)
+        let (start, end) = (self.events.get(start)?, self.events.get(end)?);
+        self.enter_any()?.told(end.since(&start))
     }
 
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
@@ -680,9 +687,12 @@ impl Nvidia {
 /// Gives everything back. Errors have nobody left to be told to.
 impl Drop for Nvidia {
     fn drop(&mut self) {
-        // An event is destroyed while its context lives.
-        if self.devices.iter().any(Card::is_used) && self.enter_any().is_ok() {
-            drop(std::mem::take(&mut *lock(&self.spans)));
+        // An event is destroyed while its context lives, or not at all.
+        let events = (mem::take(&mut *lock(&self.spans)), mem::take(&mut self.events));
+        if self.devices.iter().any(Card::is_used) && self.enter_any().is_err() {
+            mem::forget(events);
+        } else {
+            drop(events);
         }
         for (device, gpu) in self.devices.iter().enumerate() {
             if !gpu.is_used() {

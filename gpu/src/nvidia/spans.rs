@@ -5,11 +5,9 @@ use std::collections::hash_map::Entry;
 use std::mem;
 use std::ptr;
 
-use cudarc::driver::sys::{CUevent, CUevent_flags, CUresult, CUstream};
+use cudarc::driver::sys::CUstream;
 
-use super::api;
-use super::api::driver::*;
-use super::errors::check;
+use super::events::Event;
 use crate::driver::{DriverResult, Engine, OpId, Span, StreamId};
 use crate::time::Clock;
 
@@ -40,57 +38,34 @@ struct Pending {
     end: Event,
 }
 
-struct Event(CUevent);
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: it was created, and nothing names it any more. Its context lives: the driver drops these first.
-        unsafe { cuEventDestroy_v2(self.0) };
-    }
-}
-
-// SAFETY: an event may be used from any thread.
-unsafe impl Send for Event {}
-
-impl Event {
-    fn new() -> DriverResult<Event> {
-        let mut event = ptr::null_mut();
-        // SAFETY: there is room for the answer; the device's context is current.
-        check(unsafe { cuEventCreate(&mut event, CUevent_flags::CU_EVENT_DEFAULT as u32) })?;
-        Ok(Event(event))
-    }
-
-    fn record(self, stream: CUstream) -> DriverResult<Event> {
-        // SAFETY: both live, in the context that is current.
-        check(unsafe { cuEventRecord(self.0, stream) })?;
-        Ok(self)
-    }
-
-    fn has_happened(&self) -> bool {
-        // SAFETY: it lives. One that failed will never happen, and is not waited for.
-        unsafe { cuEventQuery(self.0) != CUresult::CUDA_ERROR_NOT_READY }
-    }
-
-    /// Nanoseconds from another one.
-    fn since(&self, base: &Event) -> Option<u64> {
-        let mut milliseconds = 0.0;
-        // SAFETY: both live and have happened.
-        let result = unsafe { api::event_elapsed(&mut milliseconds, base.0, self.0) };
-        check(result).is_ok().then(|| (f64::from(milliseconds).max(0.0) * 1e6) as u64)
-    }
-}
-
 impl Timing {
     /// The device's context is current.
     fn new(clock: &Clock) -> DriverResult<Timing> {
-        let base = Event::new()?.record(ptr::null_mut())?;
-        // SAFETY: it lives.
-        check(unsafe { cuEventSynchronize(base.0) })?;
+        let base = Event::new(true)?;
+        // SAFETY: the default stream of a context lives as long as that.
+        unsafe { base.record(ptr::null_mut()) }?;
+        base.synchronize()?;
         Ok(Timing { base, base_time: clock.now(), idle: Vec::new() })
     }
 
     fn event(&mut self) -> DriverResult<Event> {
-        self.idle.pop().map_or_else(Event::new, Ok)
+        self.idle.pop().map_or_else(|| Event::new(true), Ok)
+    }
+
+    /// An event recorded on a stream.
+    ///
+    /// # Safety
+    /// The stream lives.
+    unsafe fn recorded(&mut self, stream: CUstream) -> DriverResult<Event> {
+        let event = self.event()?;
+        // SAFETY: by the contract.
+        unsafe { event.record(stream) }?;
+        Ok(event)
+    }
+
+    /// Nanoseconds from the base to an event, if both have happened.
+    fn time_of(&self, event: &Event) -> Option<u64> {
+        event.since(&self.base).ok().map(|milliseconds| (f64::from(milliseconds).max(0.0) * 1e6) as u64)
     }
 }
 
@@ -112,7 +87,10 @@ impl Spans {
     }
 
     /// Queues work between two events. The device's context is current.
-    pub(super) fn around(
+    ///
+    /// # Safety
+    /// The stream lives.
+    pub(super) unsafe fn around(
         &mut self,
         (op, engine): (OpId, Engine),
         (stream, raw): (StreamId, CUstream),
@@ -123,10 +101,12 @@ impl Spans {
             Entry::Occupied(timing) => timing.into_mut(),
             Entry::Vacant(none) => none.insert(Timing::new(clock)?),
         };
-        let start = timing.event()?.record(raw)?;
+        // SAFETY: by the contract.
+        let start = unsafe { timing.recorded(raw) }?;
         let asked = clock.now();
         work()?;
-        let end = timing.event()?.record(raw)?;
+        // SAFETY: by the contract.
+        let end = unsafe { timing.recorded(raw) }?;
         self.pending.push(Pending { op, stream, engine, asked, start, end });
         Ok(())
     }
@@ -136,12 +116,13 @@ impl Spans {
         let mut spans = Vec::new();
         for work in mem::take(&mut self.pending) {
             let Some(timing) = self.devices.get_mut(&work.stream.device) else { continue };
-            if !work.end.has_happened() {
+            // An event that failed will never happen, and is not waited for.
+            if work.end.query() == Ok(false) {
                 self.pending.push(work);
                 continue;
             }
             let Pending { op, stream, engine, asked, start, end } = work;
-            if let (Some(from), Some(to)) = (start.since(&timing.base), end.since(&timing.base)) {
+            if let (Some(from), Some(to)) = (timing.time_of(&start), timing.time_of(&end)) {
                 // On an idle stream the first event happens before the work is asked for.
                 let end = timing.base_time + to;
                 let start = (timing.base_time + from).max(asked).min(end);

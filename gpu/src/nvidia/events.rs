@@ -1,0 +1,112 @@
+//! Events of libcuda, and the numbers by which the rest of the crate knows them.
+//!
+//! An `EventId` can be any number, since safe code may make one up, and libcuda does not check the address of an event.
+//! So an event is known by a number that is looked up here. No number is used twice: that of an event that has
+//! been destroyed stays invalid.
+
+use std::collections::HashMap;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream};
+
+use super::api;
+use super::api::driver::*;
+use super::errors::{check, has_run, invalid_handle};
+use crate::driver::{DriverResult, EventId};
+use crate::lock::{read, write};
+
+/// An event, which is destroyed when it is dropped. Some context is current then: the driver drops all events before it
+/// releases its contexts.
+pub(super) struct Event(CUevent);
+
+// SAFETY: an event may be used from any thread.
+unsafe impl Send for Event {}
+// SAFETY: and from several at once; the driver sees to that.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// An event of the device whose context is current.
+    pub(super) fn new(timing: bool) -> DriverResult<Event> {
+        let flags =
+            if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
+        let mut event = ptr::null_mut();
+        // SAFETY: there is room for the answer.
+        check(unsafe { cuEventCreate(&mut event, flags as u32) })?;
+        Ok(Event(event))
+    }
+
+    /// # Safety
+    /// The stream lives.
+    pub(super) unsafe fn record(&self, stream: CUstream) -> DriverResult<()> {
+        // SAFETY: both live. If they are of different devices, that is an error.
+        check(unsafe { cuEventRecord(self.0, stream) })
+    }
+
+    /// # Safety
+    /// The stream lives.
+    pub(super) unsafe fn hold_up(&self, stream: CUstream) -> DriverResult<()> {
+        // SAFETY: both live.
+        check(unsafe { cuStreamWaitEvent(stream, self.0, 0) })
+    }
+
+    pub(super) fn query(&self) -> DriverResult<bool> {
+        // SAFETY: it lives.
+        has_run(unsafe { cuEventQuery(self.0) })
+    }
+
+    pub(super) fn synchronize(&self) -> DriverResult<()> {
+        // SAFETY: it lives.
+        check(unsafe { cuEventSynchronize(self.0) })
+    }
+
+    /// Milliseconds from another event to this one.
+    pub(super) fn since(&self, start: &Event) -> DriverResult<f32> {
+        let mut milliseconds = 0.0;
+        // SAFETY: both live. If one keeps no time or was never recorded, that is an error.
+        check(unsafe { api::event_elapsed(&mut milliseconds, start.0, self.0) })?;
+        Ok(milliseconds)
+    }
+
+    /// Destroys it now, and returns the error that `drop` could not.
+    pub(super) fn destroy(self) -> DriverResult<()> {
+        let event = mem::ManuallyDrop::new(self);
+        // SAFETY: it was created, and nothing names it any more.
+        check(unsafe { cuEventDestroy_v2(event.0) })
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: it was created, and nothing names it any more.
+        unsafe { cuEventDestroy_v2(self.0) };
+    }
+}
+
+/// The events that have been created and not yet destroyed.
+#[derive(Default)]
+pub(super) struct Events {
+    created: AtomicU64,
+    /// A call shares the event that it uses, so that another thread may destroy it meanwhile.
+    live: RwLock<HashMap<u64, Arc<Event>>>,
+}
+
+impl Events {
+    pub(super) fn insert(&self, event: Event) -> EventId {
+        let number = self.created.fetch_add(1, Ordering::Relaxed);
+        write(&self.live).insert(number, Arc::new(event));
+        EventId(number)
+    }
+
+    pub(super) fn get(&self, event: EventId) -> DriverResult<Arc<Event>> {
+        read(&self.live).get(&event.0).cloned().ok_or_else(invalid_handle)
+    }
+
+    /// Destroys an event, or leaves that to the call which still uses it.
+    pub(super) fn destroy(&self, event: EventId) -> DriverResult<()> {
+        let event = write(&self.live).remove(&event.0).ok_or_else(invalid_handle)?;
+        Arc::into_inner(event).map_or(Ok(()), Event::destroy)
+    }
+}

@@ -1,0 +1,57 @@
+//! Page-locked memory that has been given out.
+//!
+//! A `PinnedPtr` can be any number, since safe code may make one up. So before the host or a copy engine reads or writes
+//! there, the block that the range is in is looked up here.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, RwLock};
+
+use super::errors::invalid_value;
+use crate::driver::{DriverResult, PinnedPtr};
+use crate::lock::{lock, read, write};
+
+/// The blocks by the addresses where they begin.
+#[derive(Default)]
+pub(super) struct PinnedBlocks(RwLock<BTreeMap<u64, Arc<Block>>>);
+
+struct Block {
+    bytes: usize,
+    /// Whether the block has not been given back yet. A call that uses the block holds this lock, so the memory stays
+    /// until the call returns, and no two threads read and write it at once. Other blocks are not held up by that.
+    is_live: Mutex<bool>,
+}
+
+impl PinnedBlocks {
+    pub(super) fn insert(&self, address: PinnedPtr, bytes: usize) {
+        write(&self.0).insert(address.0, Arc::new(Block { bytes, is_live: Mutex::new(true) }));
+    }
+
+    /// Removes the block that begins there, once no call uses it. From then on nobody can name its memory.
+    pub(super) fn remove(&self, address: PinnedPtr) -> DriverResult<()> {
+        let block = write(&self.0).remove(&address.0).ok_or_else(invalid_value)?;
+        *lock(&block.is_live) = false;
+        Ok(())
+    }
+
+    /// Calls `access` with a pointer to as many bytes of one block, which live and are nobody else's until it returns. No
+    /// bytes may be anywhere.
+    pub(super) fn access<R>(
+        &self,
+        pointer: PinnedPtr,
+        bytes: usize,
+        access: impl FnOnce(*mut c_void) -> DriverResult<R>,
+    ) -> DriverResult<R> {
+        let raw = pointer.0 as *mut c_void;
+        if bytes == 0 {
+            return access(raw);
+        }
+        let blocks = read(&self.0);
+        let (start, block) = blocks.range(..=pointer.0).next_back().ok_or_else(invalid_value)?;
+        let (offset, block) = ((pointer.0 - start) as usize, block.clone());
+        drop(blocks);
+        let is_live = lock(&block.is_live);
+        let is_inside = block.bytes.checked_sub(offset).is_some_and(|rest| bytes <= rest);
+        if *is_live && is_inside { access(raw) } else { Err(invalid_value()) }
+    }
+}
