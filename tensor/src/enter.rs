@@ -1,5 +1,6 @@
 //! The choke point: every operation enters through [`enter`], whichever door of `ops/mod.rs` it takes. Whatever must
-//! happen for all of them hangs there, and nowhere else.
+//! happen for all of them hangs there, and nowhere else. Calls that only make a tensor or read one enter through
+//! [`enter_uncharged`], which is the first half of it.
 
 use std::panic::Location;
 
@@ -14,15 +15,25 @@ use crate::tensor::Tensor;
 /// The choke point: what is true of every operation, whatever it computes. It lasts as long as the guard.
 #[track_caller]
 pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
-    let leave = scope::operation(operation.name, Location::caller());
-    if !Ambient::count_operation() {
-        return Err(TensorError::NoMoreOperations { operation: operation.name }.into());
-    }
+    let leave = enter_uncharged(operation.name)?;
     if !operation.is_composite {
         Ambient::spend(|host| &host.dispatch);
     }
     operation.check_devices(inputs)?;
     Ok(leave)
+}
+
+/// What [`enter`] does for calls that only make a tensor or read one (`empty`, `tensor`, `tolist`, `item`). They count toward
+/// the machine's limit, so that a loop of nothing else ends as any other does. They are not charged for a dispatch, as
+/// [`enter`] charges one: the host's modelled time for them is that of the values they copy. With a dispatch on top all
+/// times that labs and exercises show would change.
+#[track_caller]
+pub(crate) fn enter_uncharged(name: &'static str) -> Result<Leave> {
+    let leave = scope::operation(name, Location::caller());
+    match Ambient::count_operation() {
+        true => Ok(leave),
+        false => Err(TensorError::NoMoreOperations { operation: name }.into()),
+    }
 }
 
 impl Operation {

@@ -314,19 +314,35 @@ fn what_is_made_on_a_device_is_not_copied_there() {
 
 #[test]
 fn a_machine_stops_a_program_that_does_not_end() {
-    for spec in ["none", "sim:t4"] {
-        let machine: Machine = spec.parse().unwrap();
-        machine.limit_operations(100);
-        let mut done = 0;
-        let error = machine.enter(|| -> Result<()> {
-            let x = Tensor::zeros(&[2])?;
-            loop {
-                (&x + 1.0)?;
-                done += 1;
-            }
-        });
-        let error = error.unwrap_err();
-        assert!(matches!(error.refusal(), Some(TensorError::NoMoreOperations { .. })), "{error}");
-        assert_eq!(done, 99, "the first made `x`");
+    let steps: [(&str, fn(&Tensor) -> Result<()>); 7] = [
+        ("add", |x| (x + 1.0).map(drop)),
+        ("item", |x| x.item().map(drop)),
+        ("item", |x| x.is_nonzero().map(drop)),
+        ("tolist", |x| x.to_vec::<f32>().map(drop)),
+        ("empty", |x| Tensor::empty(&[2], x.device()).map(drop)),
+        ("tensor", |_| Tensor::from_slice(&[1.0f32], &[1]).map(drop)),
+        ("tensor", |_| Tensor::new([1.0f32, 2.0]).map(drop)),
+    ];
+    for (spec, device) in [("none", "cpu"), ("sim:t4", "cpu"), ("sim:t4", "cuda:0")] {
+        for (name, step) in steps {
+            let machine: Machine = spec.parse().unwrap();
+            machine.limit_operations(100);
+            let mut done = 0;
+            let ended = machine.enter(|| -> Result<()> {
+                let x = Tensor::zeros_with(&[], device.parse::<Device>()?)?;
+                while done < 1000 {
+                    step(&x)?;
+                    done += 1;
+                }
+                Ok(())
+            });
+            let error = ended.expect_err(name);
+            let refusal = error.refusal();
+            assert!(
+                matches!(refusal, Some(TensorError::NoMoreOperations { operation }) if *operation == name),
+                "{name}: {error}"
+            );
+            assert_eq!(done, 99, "{name} on {spec}: the first made `x`");
+        }
     }
 }

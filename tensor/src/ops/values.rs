@@ -1,13 +1,13 @@
 //! Values on their way in and out: tensors of numbers, numbers of tensors, and how they print.
 
 use std::fmt;
-use std::panic::Location;
 
 use half::{bf16, f16};
 
 use crate::ambient::Ambient;
 use crate::cpu::reserve::collect;
 use crate::dtype::{DType, Element, Memory, with_dtype};
+use crate::enter::enter_uncharged;
 use crate::error::Result;
 use crate::error::dtype::DTypeError;
 use crate::error::tensor::TensorError;
@@ -26,6 +26,7 @@ impl Tensor {
     /// The values of `data` in row-major order under the given sizes.
     #[track_caller]
     pub fn from_slice<T: Element>(data: &[T], sizes: &[usize]) -> Result<Tensor> {
+        let _scope = enter_uncharged("tensor")?;
         let expected: usize = Layout::contiguous(sizes)?.numel();
         if data.len() != expected {
             return Err(TensorError::DataLength { got: data.len(), expected, sizes: sizes.to_vec() }.into());
@@ -67,7 +68,7 @@ impl Tensor {
     /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let _scope = scope::operation("tolist", Location::caller());
+        let _scope = enter_uncharged("tolist")?;
         if T::DTYPE != self.dtype() {
             return Err(DTypeError::Read { held: self.dtype(), asked: T::DTYPE }.into());
         }
@@ -87,7 +88,7 @@ impl Tensor {
     /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
-        let _scope = scope::operation("item", Location::caller());
+        let _scope = enter_uncharged("item")?;
         if self.numel() != 1 {
             return Err(TensorError::NotAScalar { numel: self.numel() }.into());
         }

@@ -1,16 +1,14 @@
 //! Tensors from nothing but a shape or a range.
 
-use std::panic::Location;
-
 use super::copy::check_fits;
 use super::kernels;
 use crate::backends::are_deterministic_algorithms_enabled;
 use crate::dtype::{DType, Scalar};
+use crate::enter::enter_uncharged;
 use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::ops::plain::fill;
 use crate::ops::{self, Operation, operations};
-use crate::scope;
 use crate::tensor::{Tensor, TensorOptions};
 
 operations! {
@@ -25,7 +23,7 @@ impl Tensor {
     /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
     #[track_caller]
     pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
-        let _scope = scope::operation("empty", Location::caller());
+        let _scope = enter_uncharged("empty")?;
         let options = options.into();
         let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
         if are_deterministic_algorithms_enabled() {
