@@ -155,8 +155,8 @@ pub struct Conv {
     pub a: DevicePtr,
     pub b: DevicePtr,
     pub out: DevicePtr,
-    /// The same on the host, for a device that is simulated: from the bytes of the operands, in a way. The number decides in
-    /// which order parts are added, where nobody keeps it.
+    /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands. For
+    /// [`Way::Disorder`], which adds partial sums in no fixed order, the number is the seed of that order.
     pub twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> Ran,
 }
 

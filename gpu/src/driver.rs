@@ -212,16 +212,16 @@ pub trait Driver: Send + Sync {
     fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool>;
     fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()>;
 
-    /// Says that the program has been told of an error: one that need not stick is over by that.
+    /// Called when an error has been returned to the program. An error that is not sticky is cleared by this.
     fn told(&self, _error: &DriverError) {}
 
-    /// Whether it is to be kept when work runs. A driver that knows anyway need not be told.
+    /// Turns on or off the recording of when work runs. A driver that always knows this may ignore the call.
     fn record_spans(&self, _on: bool) {}
     /// When the work that has run since the last call ran.
     fn take_spans(&self) -> Vec<Span>;
 
-    /// Says that a range of a device's memory belongs to a new owner from now on, which a driver cannot see: its
-    /// block is only a part of what the driver gave. It is for reports of races alone.
+    /// Says that the caching allocator has handed out this range again. The driver cannot see that, because
+    /// the range is only part of a segment. It is used for race reports only.
     fn reused(&self, _pointer: DevicePtr, _bytes: usize) {}
     /// Where it puts the data races it finds, if it looks for them.
     fn race_log(&self) -> Option<&RaceLog> {

@@ -147,8 +147,8 @@ pub static LAPTOP_8_CORES: HostProfile = HostProfile {
 /// The same laptop with what PyTorch takes on it in place of this crate. Each figure is the shortest time of PyTorch 2.11
 /// on one thread of an EPYC, with tensors of one number, which are hardly any work (`tests/bench/host.py`).
 ///
-/// What a call of a module adds to its operation, 1.5 µs for a ReLU and 3 µs for a Linear, is charged to nobody. A step of
-/// lab 03's network is modelled to take 225 µs on the CPU, and took PyTorch 245.
+/// What calling a module adds to its operation, 1.5 µs for a ReLU and 3 µs for a Linear, is not modelled. A
+/// training step of lab 03's network is modelled to take 225 µs on the CPU, and took PyTorch 245.
 pub static PYTORCH: HostProfile = HostProfile {
     key: "pytorch",
     name: "the same laptop with PyTorch's cost of an operation",

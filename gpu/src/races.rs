@@ -29,7 +29,7 @@ pub const RACE: &str = "GPU0003";
 #[derive(Default)]
 pub struct RaceLog {
     inner: Mutex<Inner>,
-    /// Whether there is something in it that the call under way has not told yet.
+    /// Whether the current call of the driver has found a race that it has not reported yet.
     is_untold: AtomicBool,
 }
 
@@ -39,9 +39,9 @@ struct Inner {
     races: Vec<Race>,
     /// What makes two races the same: where the work stands in the program.
     seen: HashSet<[(&'static str, Option<&'static Location<'static>>); 2]>,
-    /// How many of the races have been told.
+    /// How many of the races have been reported.
     told: usize,
-    /// The first one of the call under way, also if it is an old one.
+    /// The first race that the current call has found, even if the same race was found before.
     latest: Option<Race>,
 }
 
@@ -60,8 +60,9 @@ impl RaceLog {
         }
     }
 
-    /// Ends a call of the driver. What it found is told, and true means that it is an error. The driver holds no
-    /// lock then: who is warned may use the machine.
+    /// Called at the end of each call of the driver. Reports the races that the call has found, and returns
+    /// whether the call is to fail because of them. The driver must hold no lock here, because the handler of
+    /// warnings may use the machine.
     pub fn tell(&self) -> bool {
         // Nearly always.
         if !self.is_untold.load(Ordering::Relaxed) {

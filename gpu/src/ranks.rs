@@ -1,11 +1,12 @@
 //! Ranks: several programs on one machine, of which one runs at a time.
 //!
-//! A rank has a thread, a clock and devices of its own, and shares nothing with the others but collectives. So it may run
-//! ahead of them. Where it needs the end of a collective that others have not come to, it hands on a *baton*: the next rank
-//! that can go on runs, in an order that no scheduler has a say in. What a collective takes follows from when each rank comes
-//! to it on its own clock, whoever ran first.
+//! Each rank has its own thread, clock and devices, and shares nothing with the others but collectives, so it
+//! may run ahead of them. When a rank needs the end of a collective that others have not reached, it hands on
+//! a *baton* to the next rank that can continue. This order is fixed; the operating system's scheduler has no
+//! influence on it. How long a collective takes depends only on when each rank reaches it on its own clock,
+//! not on which rank ran first.
 //!
-//! When no rank can go on, that is a deadlock, and every rank that waits is told so, at once.
+//! If no rank can continue, that is a deadlock. Every waiting rank then gets an error at once.
 //!
 //! Where there are no threads, ranks run one after the other, a phase of their program at a time.
 
@@ -53,15 +54,15 @@ struct State {
 
 struct Rank {
     doing: Doing,
-    /// It is told this when it goes on.
+    /// The error that the rank's current wait will return.
     verdict: Option<MeetingError>,
-    /// It may do what it would otherwise leave until a collective has ended.
+    /// Whether the rank may simulate work that it has held back because a collective might end before it.
     may_go_on: bool,
-    /// Lets its devices do what they have been given.
+    /// Runs the work that is queued on its devices.
     drain: Option<Drain>,
-    /// Its thread waits for the baton.
+    /// Whether its thread is blocked until it gets the baton.
     sleeps: bool,
-    /// What is to be told of it.
+    /// Why its devices were given up, for the error that the program gets.
     trouble: Option<MeetingError>,
 }
 
@@ -94,8 +95,9 @@ struct Meeting {
     taken: usize,
 }
 
-/// Memory that collectives have used. A sum is read for as long as memory of a device holds it; when nobody reads it any more,
-/// the next collective uses its memory. New memory takes the system longer to make than it takes to fill.
+/// The buffers that collectives have used. The result of a collective stays in use as long as the memory of a
+/// device refers to it; after that its buffer is reused for the next collective. Allocating a new buffer
+/// would take the operating system longer than filling it.
 #[derive(Default)]
 struct Buffers(Vec<Arc<Vec<u8>>>);
 
@@ -106,7 +108,8 @@ impl Buffers {
         bytes
     }
 
-    /// A copy, in memory of that size that nobody reads. If there is none, memory of sizes that nobody reads any more is given up.
+    /// Copies the input into an unused buffer of the same size. If there is none, the copy gets a new buffer,
+    /// and all buffers are freed whose size no buffer in use has any more.
     fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
         let is_read = |bytes: &Arc<Vec<u8>>| Arc::strong_count(bytes) > 1;
         let found = self.0.iter().position(|bytes| !is_read(bytes) && bytes.len() == input.len());
@@ -308,7 +311,8 @@ impl World {
                 state = self.hand_on(state, rank, next);
             } else {
                 state = self.nobody_runs(state, rank);
-                // Whoever has become able to go on by that comes first, in the same order.
+                // The devices' work may have made other ranks able to continue. The first of them runs before
+                // this one.
                 let first = state.running;
                 if self.threads && first != rank {
                     state = self.hand_on(state, rank, first);
@@ -323,9 +327,10 @@ impl World {
         }
     }
 
-    /// Those before a rank that can go on now run first.
+    /// If a rank with a lower number can continue now, hands the baton to it.
     fn give_way(&self, state: MutexGuard<'_, State>, rank: usize) {
-        // The devices of a rank whose program has ended work while another rank has the baton.
+        // A device may reach a collective after its rank's program has ended. Then another rank has the
+        // baton, and keeps it.
         let runs = state.running == rank && matches!(state.ranks[rank].doing, Doing::Ready);
         if self.threads
             && runs
@@ -335,13 +340,15 @@ impl World {
         }
     }
 
-    /// No program can go on. Devices may: first those of ranks whose program has ended, then those of ranks that wait.
+    /// Called when no program can continue. Devices may still have work that makes a rank able to: first the
+    /// devices of ranks whose program has ended are run, then a waiting rank may simulate the work it has
+    /// held back.
     fn nobody_runs<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
         loop {
             let before = state.arrivals;
             let idle = state.ranks.iter().filter(|rank| !matches!(rank.doing, Doing::Waiting { .. }));
             let drains: Vec<Drain> = idle.filter_map(|rank| rank.drain.clone()).collect();
-            drop(state); // What they come to, they say here.
+            drop(state); // A device that reaches a collective takes this lock to report it.
             drains.iter().for_each(|drain| drain());
             state = self.state();
             if let Some(next) = state.next_after(rank, self.size, self.threads) {
@@ -436,7 +443,8 @@ impl State {
 
 /// Collectives.
 impl World {
-    /// A rank calls a collective. Errors if another one has called something else in its place; they all are told then.
+    /// A rank calls a collective. If another rank has called a different one in its place, that is an error,
+    /// and every rank of the group gets it.
     pub fn call(&self, rank: usize, call: Call) -> Result<(), MeetingError> {
         let mut state = self.state();
         let count = call.members.len();
@@ -483,7 +491,8 @@ impl World {
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
         meeting.bring(place, arrival, input, buffers);
         meeting.conclude(key, buffers);
-        // If the last one went on first, it would come to the next collective first, and what it brings would be kept until its turn.
+        // If the last rank to arrive went on at once, it would also be the first at the next collective. Its
+        // input would have to be copied and kept until the ranks before it have brought theirs.
         if meeting.outcome.is_some() {
             self.give_way(state, rank);
         }
@@ -511,7 +520,8 @@ impl World {
 }
 
 impl Meeting {
-    /// Whoever comes in its turn need not be copied: what it brings is added to what those before it have brought.
+    /// Inputs are reduced in the order of the ranks. If all ranks before this one have arrived, its input is
+    /// added to their sum at once; otherwise a copy of it is kept.
     fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8], buffers: &mut Buffers) {
         let (is_next, reduce) = (place == self.reduced.1, arrival.reduce);
         let call = self.calls[place].as_ref().filter(|_| is_next);
@@ -527,7 +537,7 @@ impl Meeting {
             _ => reduce(op, dtype, reduced, &[input]),
         }
         *count += 1;
-        // Those that had come too early.
+        // Then the inputs that arrived early and come next in the order.
         while let Some(Some(next)) = self.arrivals.get_mut(*count) {
             let input = std::mem::take(&mut next.input);
             reduce(op, dtype, reduced, &[&input]);

@@ -4,9 +4,10 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 
 /// Where a thread waits for its turn.
 ///
-/// It is a pipe because Linux takes a thread that writes to one to be about to wait, and runs the reader on the same core in its
-/// place. A condition variable may wake its thread on another core, where a helper stays awake for the next product. The two then
-/// share that core for up to 4 ms, while the first one is idle.
+/// It is a pipe and not a condition variable because of how Linux places a woken thread. It expects the
+/// writer of a pipe to block soon, and so runs the reader on the same core. A condition variable may wake the
+/// thread on another core, where a helper thread of the last matrix product is still awake in case there is
+/// another one. The two would then share that core for up to 4 ms while the first core is idle.
 pub(crate) struct Turn {
     given: PipeReader,
     give: PipeWriter,
@@ -19,7 +20,7 @@ impl Turn {
         Ok(Turn { given, give })
     }
 
-    /// Lets the thread go on that waits, or is about to.
+    /// Wakes the thread that waits for its turn, or lets it pass if it has not begun to wait.
     pub(crate) fn give(&self) {
         (&self.give).write_all(&[0]).expect("both ends of the pipe are open, and it is empty");
     }

@@ -23,7 +23,9 @@ pub(super) struct StreamUses {
 }
 
 pub(super) struct Pending {
-    /// None if it could not be recorded, or was not to be by the thread that freed the block. Then it is recorded later, which is later than need be, but safe.
+    /// `None` if recording the event failed, or if the block was freed on a thread that may not call the
+    /// driver. Then it is recorded later. The block is reusable later than necessary in that case, but not
+    /// too early.
     pub(super) event: Option<EventId>,
     block: BlockId,
 }

@@ -118,9 +118,9 @@ struct Launched {
     place: Option<Place>,
 }
 
-/// So many launches are remembered.
+/// How many of the latest launches are remembered.
 const REMEMBERED: usize = 64;
-/// So many of them are told.
+/// How many of them an error message names.
 const TOLD: usize = 4;
 
 impl Nvidia {
@@ -289,8 +289,7 @@ impl Card {
         lock(&self.launched).retain(|launched| !ran(launched.stream));
     }
 
-    /// An error of work that was queued before surfaces in whatever is called next. It is told which launches may
-    /// have caused it.
+    /// An error of a kernel surfaces in some later call. This adds to it which launches may have caused it.
     fn told<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
         result.map_err(|error| match errors::sticks(&error) {
             true => DriverError { detail: self.suspects().or(error.detail), ..error },
@@ -684,7 +683,7 @@ impl Nvidia {
     }
 }
 
-/// Gives everything back. Errors have nobody left to be told to.
+/// Releases everything. Errors are ignored, since `drop` cannot return them.
 impl Drop for Nvidia {
     fn drop(&mut self) {
         // An event is destroyed while its context lives, or not at all.

@@ -111,7 +111,7 @@ impl Cuda {
         all: bool,
         deterministic: bool,
     ) -> Result<Vec<ConvAlgorithm>> {
-        // The memory of the hungriest that gets its memory serves all.
+        // One workspace serves all candidates: the largest of their workspaces that can be allocated.
         let mut sizes: Vec<usize> = candidates.iter().map(|algorithm| algorithm.workspace).collect();
         sort::by(&mut sizes, |a, b| b.cmp(a));
         let Some((bytes, workspace)) =

@@ -146,7 +146,7 @@ pub fn algorithms(profile: &Profile, conv: &Conv) -> Vec<ConvAlgorithm> {
     found.into_iter().map(|(_, algorithm)| algorithm).collect()
 }
 
-/// Computes a convolution. `order` decides in which order parts come, where nobody keeps it.
+/// Computes a convolution. `order` is the seed of the order in which [`Way::Disorder`] adds partial sums.
 pub(super) fn execute(memory: &mut AddressSpace, convolution: &Convolution, order: u64) -> DriverResult<()> {
     let Convolution { conv, way } = convolution;
     match &mut memory.borrow(&convolution.accesses())?[..] {

@@ -4,8 +4,9 @@
 //! and begins later than that, so every decision up to `now` is made with all there is to know: it is final,
 //! nothing is ever rolled back, and the same program happens the same way every time.
 //!
-//! One thing breaks the rule's neck, and is why there is `meetings.rs`: when a collective ends depends on other programs, which
-//! may not have got there yet. Until that is known nothing happens here that is later than its end could be.
+//! Collectives are the exception, and `meetings.rs` handles them. The end of a collective depends on other
+//! ranks, which may not have reached it yet. Until it is known, the simulation does not go past the earliest
+//! time at which the collective could end.
 //!
 //! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.

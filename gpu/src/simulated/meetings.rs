@@ -1,8 +1,11 @@
 //! Collectives: work that begins when other ranks have come to it, each in a simulation of its own.
 //!
-//! A stream that has come to one waits there ([`Head::Arrived`]). When the collective ends is known once all ranks are there. The host may run on meanwhile, and queue more; but nothing happens
-//! here that is not before the [horizon](State::horizon), the earliest that the collective could end. So what happens does
-//! not depend on which rank ran first. Two collectives at once, of two groups, do not slow each other down. A host that must know more hands on the baton (`ranks.rs`).
+//! A stream that has reached a collective waits there ([`Head::Arrived`]). The end of the collective is known
+//! once all ranks have reached it. Meanwhile the host may go on and queue more work, but the simulation does
+//! not go past the [horizon](State::horizon), the earliest time at which the collective could end. So the
+//! result does not depend on which rank ran first. A host that needs to know what happens after the horizon
+//! hands the baton to another rank (`ranks.rs`). Two collectives of different groups may run at the same time
+//! and do not slow each other down.
 
 use super::engine::State;
 use super::errors;
@@ -66,7 +69,7 @@ impl State {
         self.active.iter().filter_map(of).collect()
     }
 
-    /// Before that, none of the collectives ends that others may not have come to.
+    /// The earliest time at which a collective could end that some rank may not have reached yet.
     pub(super) fn horizon(&self) -> u64 {
         let end = |stream: &usize| match (self.streams[*stream].head, self.streams[*stream].queue.front()?) {
             (Head::Arrived(time), op) => Some(time + op.duration),
@@ -75,8 +78,8 @@ impl State {
         self.active.iter().filter_map(end).min().unwrap_or(u64::MAX)
     }
 
-    /// The host waits for other ranks, which run meanwhile. If something has happened here by that which had been put off,
-    /// when that was.
+    /// Makes the host wait for other ranks, which run meanwhile. If no other rank can run, the next event
+    /// that was held back at the horizon is simulated instead, and its time is returned.
     pub(super) fn wait_for_others(&mut self, device: usize) -> Option<u64> {
         let Member { rank, world } = self.member.clone()?;
         let keys: Vec<Key> = self.arrivals().into_iter().map(|(_, _, key)| key).collect();
@@ -93,7 +96,8 @@ impl State {
         None
     }
 
-    /// Lets happen all up to now, for whoever looks and does not wait.
+    /// Simulates everything up to the host's current time, for calls that ask about work without waiting for
+    /// it (`cudaEventQuery`).
     pub(super) fn settle(&mut self, device: usize) -> DriverResult<()> {
         let threads = self.member.as_ref().is_some_and(|member| member.world.has_threads());
         while threads && self.arrived > 0 && self.horizon() <= self.clock.now() {
@@ -103,7 +107,7 @@ impl State {
         self.check(device)
     }
 
-    /// Does what the device has been given until it has come to another collective, for ranks whose own host does nothing.
+    /// Simulates the queued work of a rank whose host is idle, until the rank reaches another collective.
     pub(super) fn drain(&mut self) {
         self.meet();
         let arrived = self.arrived;

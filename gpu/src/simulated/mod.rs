@@ -14,8 +14,9 @@
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
 //!
-//! One thread drives a simulated machine; of several ranks each has a simulation of its own. A lock keeps others out, but who comes first would be up to the
-//! scheduler, and then so were the modelled times.
+//! A simulated machine is driven by one thread. With several ranks, each rank has its own simulation. The
+//! lock would make calls from several threads safe, but their order, and with it the modelled times, would be
+//! up to the operating system's scheduler.
 
 pub mod activity;
 mod card;

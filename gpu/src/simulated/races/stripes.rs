@@ -43,8 +43,8 @@ impl Stripes {
         }
     }
 
-    /// How far behind its own runs another's begin, and the distance of both; none if that differs from run to
-    /// run.
+    /// By how many bytes the runs of `other` start after the runs of `self`, and the pitch that both have in
+    /// common. `None` if they have no common pitch, because then the offset changes from run to run.
     fn offset_to(&self, start: u64, other: &Stripes, other_start: u64) -> Option<(u64, u64)> {
         let pitch = self.pitch.max(other.pitch);
         let fits = |stripes: &Stripes| stripes.pitch == pitch || stripes.pitch == 0;
@@ -52,13 +52,14 @@ impl Stripes {
             .then(|| ((other_start % pitch + pitch - start % pitch) % pitch, pitch))
     }
 
-    /// Whether another's runs, which begin elsewhere, all lie between its own.
+    /// Whether all runs of `other` lie in the gaps between the runs of `self`, so that the two do not
+    /// overlap.
     pub(super) fn is_apart_from(&self, start: u64, other: &Stripes, other_start: u64) -> bool {
         let between = |(offset, pitch)| self.run <= offset && offset + other.run <= pitch;
         self.offset_to(start, other, other_start).is_some_and(between)
     }
 
-    /// Whether another's runs all lie within its own, as far as both reach.
+    /// Whether each run of `other` lies within a run of `self`, in the range that both span.
     pub(super) fn covers(&self, start: u64, other: &Stripes, other_start: u64) -> bool {
         let within = |(offset, _)| offset + other.run <= self.run;
         self.pitch == 0 || self.offset_to(start, other, other_start).is_some_and(within)
