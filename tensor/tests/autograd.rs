@@ -361,7 +361,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
 
 /// What editing the first input, the second input and the result afterwards does: `x` breaks backward,
 /// `.` does not.
-const SAVED: [(&str, OfTwo, &str); 49] = [
+const SAVED: [(&str, OfTwo, &str); 50] = [
     ("neg", |a, _| a.neg(), "..."),
     ("abs", |a, _| a.abs(), "x.."),
     ("sign", |a, _| a.sign(), "..."),
@@ -390,6 +390,7 @@ const SAVED: [(&str, OfTwo, &str); 49] = [
     ("maximum", |a, b| a.maximum(b), "xx."),
     ("minimum", |a, b| a.minimum(b), "xx."),
     ("where", |a, b| Tensor::new([true, false, true])?.where_cond(a, b), "..."),
+    ("masked_fill", |a, _| a.masked_fill(&Tensor::new([true, false, true])?, 2.0), "..."),
     ("clamp", |a, _| a.clamp(0.0, 1.0), "x.."),
     ("copy", |a, _| a.copy(), "..."),
     ("sum", |a, _| a.sum(), "..."),

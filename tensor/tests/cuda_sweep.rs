@@ -131,6 +131,13 @@ fn binary() -> Vec<Case> {
     cases.extend([
         case("where_cond", [edges(3), sizes(&three)].concat(), |x| one(x[0].gt(0)?.where_cond(&x[1], &x[2]))),
         case("where_cond given", edges(3), |x| one(x[0].where_cond(&x[1], &x[2]))),
+        case("where_cond number", pairs(), |x| one(x[0].gt(0)?.where_cond(&x[1], 1.5))),
+        case("where_cond numbers", edges(1), |x| one(x[0].gt(0)?.where_cond(-3, 1.5))),
+        case("masked_fill", pairs(), |x| one(x[0].masked_fill(&x[1].gt(0)?, 2))),
+        case("masked_fill tensor", pairs(), |x| one(x[0].masked_fill(&x[1].gt(0)?, &x[1].sum()?))),
+        case("masked_fill given", edges(2), |x| one(x[0].masked_fill(&x[1], 2))),
+        case("masked_fill_", pairs(), |x| one(x[0].masked_fill_(&x[1].gt(0)?, 2))),
+        case("masked_fill_ tensor", pairs(), |x| one(x[0].masked_fill_(&x[1].gt(0)?, &x[1].sum()?))),
         case("equal", pairs(), |x| answer(x[0].equal(&x[1]), &x[0])),
         case("equal itself", edges(1), |x| answer(x[0].equal(&x[0].copy()?), &x[0])),
         case("isclose", pairs(), |x| one(x[0].isclose(&x[1], 0.5, 0.25))),

@@ -41,13 +41,14 @@ type Operation = fn(&[Tensor]) -> Result<Tensor>;
 /// Operations on tensors of these sizes (the first of an index marks it), with what PyTorch calls the method
 /// and its arguments, if it names them.
 #[rustfmt::skip]
-const RULES: [(&str, Option<(&str, &[&str])>, &[&[usize]], Operation); 24] = [
+const RULES: [(&str, Option<(&str, &[&str])>, &[&[usize]], Operation); 25] = [
     ("add", None, &[&[2, 3], &[2, 3]], |x| x[0].add(&x[1])),
     ("add", None, &[&[2, 3], &[1]], |x| &x[0] + &x[1]),
     ("mul", None, &[&[2, 3], &[3]], |x| x[0].mul(&x[1])),
     ("maximum", None, &[&[2, 3], &[3]], |x| x[0].maximum(&x[1])),
     ("lt", None, &[&[2, 3], &[3]], |x| x[0].lt(&x[1])),
     ("where", None, &[&[3], &[3], &[3]], |x| x[0].gt(0.0)?.where_cond(&x[1], &x[2])),
+    ("masked_fill", None, &[&[3], &[3]], |x| x[0].masked_fill(&x[1].gt(0.0)?, 2.0)),
     ("mse_loss", None, &[&[2, 3], &[2, 3]], |x| x[0].mse_loss(&x[1], Reduction::Mean)),
     ("l1_loss", None, &[&[2, 3], &[2, 3]], |x| x[0].l1_loss(&x[1], Reduction::Mean)),
     ("add", None, &[&[2, 3], &[2, 3]], |x| x[0].add_(&x[1])),
@@ -192,7 +193,7 @@ fn the_report_tells_the_lines_and_the_fix() -> Result<()> {
 }
 
 /// The exceptions: numbers, and what is as good as one.
-const WITH_NUMBERS: [fn(&Tensor, &Tensor) -> Result<Tensor>; 13] = [
+const WITH_NUMBERS: [fn(&Tensor, &Tensor) -> Result<Tensor>; 14] = [
     |a, b| a.add(b),
     |a, b| a.sub(b),
     |a, b| a.mul(b),
@@ -203,6 +204,7 @@ const WITH_NUMBERS: [fn(&Tensor, &Tensor) -> Result<Tensor>; 13] = [
     |a, b| a.ge(b),
     |a, b| a.gt(0.0)?.where_cond(b, &b.detach()),
     |a, b| a.gt(0.0)?.where_cond(a, b),
+    |a, b| a.masked_fill(&a.gt(0.0)?, b),
     |a, b| a.mse_loss(b, Reduction::Mean),
     |a, b| a.l1_loss(b, Reduction::Sum),
     |a, b| a.mse_loss(b, Reduction::None),

@@ -157,6 +157,16 @@ fn selections() -> Vec<Case> {
         case("where broadcast condition", &[&[2, 3], &[2, 3]], move |x| row().where_cond(&x[0], &x[1])),
         case("where beyond the condition", &[&[4, 1], &[1]], move |x| row().where_cond(&x[0], &x[1])),
         case("where empty", &[&[0, 3], &[3]], move |x| row().where_cond(&x[0], &x[1])),
+        case("where number", &[&[2, 3]], move |x| row().where_cond(0.5, &x[0])),
+        case("where number beyond", &[&[]], move |x| mask().where_cond(&x[0], -2)),
+        case("masked_fill", &[&[2, 3]], move |x| x[0].masked_fill(&row(), 0.5)),
+        case("masked_fill beyond", &[&[3]], move |x| x[0].masked_fill(&mask(), 2)),
+        case("masked_fill tensor", &[&[2, 3], &[]], move |x| x[0].masked_fill(&mask(), &x[1])),
+        case("masked_fill_", &[&[2, 3]], move |x| x[0].mul(1.0)?.masked_fill_(&row(), 0.5)),
+        case("masked_fill_ tensor", &[&[2, 3], &[]], move |x| x[0].mul(1.0)?.masked_fill_(&mask(), &x[1])),
+        case("masked_fill_ of a constant", &[&[]], move |x| {
+            Tensor::zeros_with(&[2, 3], DType::F64)?.masked_fill_(&mask(), &x[0])
+        }),
         case("clamp both", &[&[2, 3]], |x| x[0].clamp(-0.8, 0.7)),
         case("clamp min", &[&[7]], |x| x[0].clamp(0.2, None)),
         case("clamp max", &[&[7]], |x| x[0].clamp(None, 0.2)),

@@ -359,6 +359,97 @@ fn types_are_promoted_as_pytorch_does() {
 }
 
 #[test]
+fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
+    let condition = Tensor::new([true, false])?;
+    let numbers = [Scalar::Bool(true), Scalar::Int(2), Scalar::Float(1.5)];
+    let types = [("b", DType::Bool), ("u", DType::U8), ("i", DType::I32), ("l", DType::I64)];
+    let halves = [("h", DType::F16), ("g", DType::BF16), ("f", DType::F32), ("d", DType::F64)];
+    let types: Vec<(&str, DType)> = types.into_iter().chain(halves).collect();
+    let letter = |dtype: DType| types.iter().find(|(_, known)| *known == dtype).unwrap().0;
+
+    // Of tensors with a dimension and of such without PyTorch says the same.
+    for sizes in [&[2][..], &[]] {
+        let mut found = String::new();
+        for (_, dtype) in &types {
+            let x = Tensor::full(sizes, 1, *dtype)?;
+            for number in numbers {
+                let [a, b] = [condition.where_cond(&x, number)?, condition.where_cond(number, &x)?];
+                assert_eq!(a.dtype(), b.dtype());
+                let [a, b] = [a, b].map(|x| x.to(DType::F64)?.to_vec::<f64>());
+                assert_eq!((a?, b?), (vec![1.0, number.to_f64()], vec![number.to_f64(), 1.0]));
+                found.push_str(letter(condition.where_cond(&x, number)?.dtype()));
+            }
+        }
+        assert_eq!(found, "blfuufiifllfhhhgggfffddd");
+    }
+    let mut found = String::new();
+    for a in numbers {
+        for b in numbers {
+            found.push_str(letter(condition.where_cond(a, b)?.dtype()));
+        }
+    }
+    assert_eq!(found, "blfllffff");
+
+    // In halves a number that is too large is infinite, in bytes −1 is 255: PyTorch's answers, both.
+    let half = Tensor::full(&[2], 1, DType::F16)?;
+    assert_eq!(condition.where_cond(&half, -1e9)?.to(DType::F32)?.to_vec::<f32>()?, [1.0, f32::NEG_INFINITY]);
+    let bytes = Tensor::full(&[2], 1, DType::U8)?;
+    assert_eq!(condition.where_cond(&bytes, -1)?.to_vec::<u8>()?, [1, 255]);
+    Ok(())
+}
+
+#[test]
+fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
+    let mask = Tensor::new([true, false])?;
+    let large = (1i64 << 62) + 1; // More than an f64 can tell from its neighbours.
+    for value in [Operand::from(2.5), (&Tensor::new(2.5f64)?).into(), (&Tensor::new(2.5f32)?).into()] {
+        for (dtype, expected) in
+            [(DType::I64, 2.0), (DType::Bool, 1.0), (DType::BF16, 2.5), (DType::F32, 2.5)]
+        {
+            let x = Tensor::zeros_with(&[2], dtype)?;
+            let filled = x.masked_fill(&mask, value)?;
+            assert_eq!(
+                (filled.dtype(), filled.to(DType::F64)?.to_vec::<f64>()?),
+                (dtype, vec![expected, 0.0])
+            );
+            x.masked_fill_(&mask, value)?;
+            assert!(x.equal(&filled)?, "{dtype}");
+        }
+    }
+    let whole = Tensor::new([1i64, 2])?;
+    assert_eq!(whole.masked_fill(&mask, large)?.to_vec::<i64>()?, [large, 2]);
+    assert_eq!(whole.masked_fill(&mask, &Tensor::new(large)?)?.to_vec::<i64>()?, [large, 2]);
+    let bytes = Tensor::zeros_with(&[2], DType::U8)?;
+    assert_eq!(bytes.masked_fill(&mask, &Tensor::new(-1i64)?)?.to_vec::<u8>()?, [255, 0]);
+    // A copy has the sizes of both, and what is filled in place keeps its own.
+    let column = Tensor::new([[true], [false]])?;
+    assert_eq!(whole.masked_fill(&column, 9)?.to_vec::<i64>()?, [9, 9, 1, 2]);
+    let grid = Tensor::zeros(&[2, 2])?.t()?;
+    grid.masked_fill_(&mask, &grid.get(0)?.get(1)?)?; // What is filled with may be part of it.
+    grid.masked_fill_(&Tensor::new(true)?, 3)?;
+    assert_eq!(grid.to_vec::<f32>()?, [3.0; 4]);
+    // A mask may be what it fills.
+    assert_eq!(mask.masked_fill_(&mask, false)?.to_vec::<bool>()?, [false; 2]);
+    Ok(())
+}
+
+#[test]
+fn masked_fill_is_recorded_as_in_pytorch() -> Result<()> {
+    let mask = Tensor::new([true, false])?;
+    let x = Tensor::zeros(&[2])?.requires_grad_(true)?;
+    let value = Tensor::new(3.0f32)?.requires_grad_(true)?;
+    assert_eq!(x.masked_fill(&mask, 3.0)?.grad_fn(), Some("MaskedFillBackward0"));
+    assert_eq!(x.mul(1)?.masked_fill_(&mask, 3.0)?.grad_fn(), Some("MaskedFillBackward0"));
+    let filled = Tensor::zeros(&[2])?;
+    filled.masked_fill_(&mask, &value)?;
+    assert_eq!(filled.grad_fn(), Some("MaskedFillBackward1"));
+    x.masked_fill(&mask, &value)?.sum()?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [0.0, 1.0]);
+    assert_eq!(value.grad().unwrap().item()?, 1.0);
+    Ok(())
+}
+
+#[test]
 fn in_place_operations_keep_the_type_of_their_target_or_refuse() {
     let category = |dtype: DType| match dtype {
         DType::Bool => 0,

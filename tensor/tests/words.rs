@@ -64,6 +64,14 @@ fn shapes(words: &mut Words) {
     );
     words.of("F.mse_loss(zeros(4, 5), zeros(2, 3))", a.mse_loss(&b, Reduction::Mean));
     words.of("F.l1_loss(zeros(4, 5), zeros(2, 3))", a.l1_loss(&b, Reduction::Mean));
+    let (two, three) = (zeros(&[2]), zeros(&[3]));
+    words.of("zeros(2).masked_fill(zeros(3), zeros(2))", two.masked_fill(&three, &two));
+    let mask = of(DType::Bool, &[2, 3]);
+    words.of("zeros(3).masked_fill_(of('bool', 2, 3), 1)", three.masked_fill_(&mask, 1));
+    words.of(
+        "(leaf(2) * 2).masked_fill_(of('bool', 3), 1e300)",
+        leaf(&[2]).mul(2).unwrap().masked_fill_(&of(DType::Bool, &[3]), 1e300),
+    );
     words.of("zeros(5, 2, 3, 4) @ zeros(6, 3, 4, 5)", zeros(&[5, 2, 3, 4]).matmul(&zeros(&[6, 3, 4, 5])));
 
     words.of("leaf(3).add_(zeros(4))", leaf(&[3]).add_(&zeros(&[4])));
@@ -243,6 +251,27 @@ fn types(words: &mut Words) {
         conv(&of(DType::F64, &[2, 1, 3, 3]), &of(DType::F64, &[1, 1, 2, 2]), 1),
     );
     words.of("torch.where(zeros(2), zeros(2), zeros(2))", bias.where_cond(&bias, &bias));
+    words.of("torch.where(zeros(2), zeros(2), 1e300)", bias.where_cond(&bias, 1e300));
+    words.of("torch.where(zeros(2), 1, 2)", bias.where_cond(1, 2));
+    let (mask, longs_two) = (of(DType::Bool, &[2]), longs(&[1, 0]));
+    let bytes = of(DType::U8, &[2]);
+    words.of("torch.where(of('bool', 2), of('uint8', 2), 300)", mask.where_cond(&bytes, 300));
+    let number = of(DType::I32, &[]);
+    words.of("torch.where(of('bool', 2), of('int32'), 2**40)", mask.where_cond(&number, 1i64 << 40));
+    words.of("torch.where(of('bool', 2), 1e300, 1)", mask.where_cond(1e300, 1));
+    words.of("zeros(2).masked_fill(longs(1, 0), zeros(2))", bias.masked_fill(&longs_two, &bias));
+    words.of("zeros(2).masked_fill(longs(1, 0), 2)", bias.masked_fill(&longs_two, 2));
+    words.of("zeros(2).masked_fill_(of('uint8', 2), 1e300)", bias.masked_fill_(&bytes, 1e300));
+    words.of(
+        "of('float16', 2).masked_fill(of('bool', 2), -1e9)",
+        of(DType::F16, &[2]).masked_fill(&mask, -1e9),
+    );
+    words.of(
+        "of('int32', 2).masked_fill_(of('bool', 2), longs(2**40)[0])",
+        of(DType::I32, &[2]).masked_fill_(&mask, &longs(&[1 << 40]).get(0).unwrap()),
+    );
+    words.of("longs(1, 0).masked_fill(of('bool', 2), float('nan'))", longs_two.masked_fill(&mask, f64::NAN));
+    words.of("leaf(2).masked_fill_(zeros(2), zeros(2))", leaf(&[2]).masked_fill_(&bias, &bias));
     words.of("longs(1).requires_grad_()", longs(&[1]).requires_grad_(true));
     words.of(
         "torch.zeros(2, dtype=torch.int64, requires_grad=True)",

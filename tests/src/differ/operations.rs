@@ -280,6 +280,8 @@ operations! {
     Jump eq_number(x: Any, n: Number) "x.eq(n)" => x.eq(n);
     Jump gt_number(x: Any, n: Number) "x.gt(n)" => x.gt(n);
     Exact where_cond(x: Any, y: Beside, c: Truths) "torch.where(c, x, y)" => c.where_cond(x, y);
+    Exact where_number(x: Any, n: Number, c: Truths) "torch.where(c, x, n)" => c.where_cond(x, n);
+    Exact masked_fill(x: Any, n: Number, c: Truths) "x.masked_fill(c, n)" => x.masked_fill(c, n);
 
     // Reductions.
     Close sum(x: Any) "x.sum()" => x.sum();
@@ -375,6 +377,7 @@ operations! {
     Steep exp_(x: Any) "x.exp_()" => x.exp_();
     Close tanh_(x: Any) "x.tanh_()" => x.tanh_();
     Exact clamp_(x: Floats, a: Bound, b: Bound) "x.clamp_(a, b)" => x.clamp_(a, b);
+    Exact masked_fill_(x: Any, n: Number, c: Truths) "x.masked_fill_(c, n)" => x.masked_fill_(c, n);
     Exact fill_(x: Any, n: Number) "x.fill_(n)" => x.fill_(n);
     Exact zero_(x: Any) "x.zero_()" => x.zero_();
     Exact copy_(x: Any, y: Beside) "x.copy_(y)" => x.copy_(y);

@@ -110,12 +110,11 @@ fn of_the_chosen(
     loses: fn([&Tensor; 2]) -> Result<[Tensor; 2]>,
 ) -> Result<[Option<Tensor>; 2]> {
     let [a, b] = saved.tensors()?;
-    let zero = Tensor::full(&[], 0.0, grad.dtype())?;
     let shared = a.eq(&b)?.where_cond(&grad.mul(0.5)?, grad)?;
     let [a_loses, b_loses] = loses([&a, &b])?;
     Ok([
-        saved.needs_input_grad(0).then(|| a_loses.where_cond(&zero, &shared)).transpose()?,
-        saved.needs_input_grad(1).then(|| b_loses.where_cond(&zero, &shared)).transpose()?,
+        saved.needs_input_grad(0).then(|| a_loses.where_cond(0, &shared)).transpose()?,
+        saved.needs_input_grad(1).then(|| b_loses.where_cond(0, &shared)).transpose()?,
     ])
 }
 

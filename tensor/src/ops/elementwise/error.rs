@@ -26,6 +26,12 @@ pub enum ElementwiseError {
     ReluBool,
     #[error("where expected condition to be a boolean tensor, but got a tensor with dtype {}", .got.scalar_type())]
     WhereCondition { got: DType },
+    #[error("masked_fill_ only supports boolean masks, but got mask with dtype {}", .got.cpp_name())]
+    MaskDType { got: DType },
+    #[error(
+        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {got} dimension(s)."
+    )]
+    MaskedFillValue { got: usize },
     #[error("{name} must be greater than or equal to zero, but got {}", if .got.is_nan() { "nan".to_owned() } else { .got.to_string() })]
     Tolerance { name: &'static str, got: f64 },
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`unary`]: `exp`, `relu`, …    - [`pow`]
 //! - [`binary`]: `add`, `mul`, …, and Rust's [`operators`]
-//! - [`compare`]: `eq`, `lt`, …      - [`select`]: `where_cond`, `clamp`
+//! - [`compare`]: `eq`, `lt`, …      - [`select`]: `where_cond`, `masked_fill`, `clamp`
 //! - [`activation`]: `softplus`, …   - [`convert`]: from type to type
 
 pub(in crate::ops) mod activation;

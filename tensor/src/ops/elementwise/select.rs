@@ -1,6 +1,7 @@
 //! Choosing between values: by a condition, or by bounds.
 
 use super::error::ElementwiseError;
+use super::{Operand, check_in_place};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
@@ -15,12 +16,54 @@ use crate::tensor::Tensor;
 impl Tensor {
     /// Elements of `on_true` where this bool tensor is true, of `on_false` elsewhere (`torch.where`,
     /// whose name is a keyword of Rust).
+    ///
+    /// Both are tensors or numbers, and all three are broadcast. A number takes the type of the tensor beside it, unless it
+    /// is of a higher kind: beside whole numbers 0.5 makes the result f32. Two numbers make it i64, or f32 if one of them is
+    /// no whole number.
+    ///
+    /// Errors if this tensor is not of bools, if the sizes do not fit, or if a number is too large for the type of the
+    /// result; in halves it is infinite.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([-1.5f32, 2.0])?;
+    /// assert_eq!(x.gt(0)?.where_cond(&x, 0)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// assert_eq!(x.gt(0)?.where_cond(1, -1)?.to_vec::<i64>()?, [-1, 1]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
-    pub fn where_cond(&self, on_true: &Tensor, on_false: &Tensor) -> Result<Tensor> {
-        if self.dtype() != DType::Bool {
-            return Err(ElementwiseError::WhereCondition { got: self.dtype() }.into());
-        }
-        ops::apply(Where, [self, on_true, on_false])
+    pub fn where_cond<'a>(
+        &self,
+        on_true: impl Into<Operand<'a>>,
+        on_false: impl Into<Operand<'a>>,
+    ) -> Result<Tensor> {
+        where_cond(self, on_true.into(), on_false.into())
+    }
+
+    /// A copy of this tensor with `value` wherever the bool tensor `mask` is true (`Tensor.masked_fill`).
+    ///
+    /// `value` is a number or a 0-dim tensor, and takes the type of this tensor: of 2.5, whole numbers become 2. The sizes of
+    /// this tensor and of the mask are broadcast.
+    ///
+    /// Errors if the mask is not of bools, if the sizes do not fit, or if the type cannot hold the value. To know that, the
+    /// host waits for a value that is on a device, as in PyTorch.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let scores = Tensor::new([0.5f32, 1.5, 2.5])?;
+    /// let later = Tensor::new([false, false, true])?;
+    /// assert_eq!(scores.masked_fill(&later, f32::NEG_INFINITY)?.softmax(0)?.to_vec::<f32>()?[2], 0.0);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn masked_fill<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        masked_fill(self, mask, value.into())
+    }
+
+    /// [`masked_fill`](Self::masked_fill) in place. The mask is broadcast to the sizes of this tensor.
+    #[track_caller]
+    pub fn masked_fill_<'a>(&self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        masked_fill_(self, mask, value.into())
     }
 
     /// Each element, but no less than `min` and no more than `max`. Either may be `None`.
@@ -81,6 +124,8 @@ bounds!(Scalar, u8, i32, i64, f32, f64);
 
 operations! {
     WHERE_COND: Operation::new("where").node("WhereBackward0");
+    MASKED_FILL_NUMBER: Operation::new("masked_fill").node("MaskedFillBackward0");
+    MASKED_FILL_TENSOR: Operation::new("masked_fill").node("MaskedFillBackward1");
     CLAMP_SCALAR: Operation::new("clamp").node("ClampBackward1");
 }
 
@@ -93,11 +138,95 @@ rows! {
     }});
 }
 
-struct Where;
+// These take operands of any kind, and so are compiled once.
+
+#[track_caller]
+fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -> Result<Tensor> {
+    let dtype = match (on_true, on_false) {
+        (Operand::Tensor(tensor), other) | (other, Operand::Tensor(tensor)) => other.result_type(tensor),
+        (Operand::Scalar(a), Operand::Scalar(b)) => result_type(&[], &[a, b]),
+    };
+    // A tensor keeps its type here: whatever converts it is part of the operation.
+    let tensor = |operand: Operand<'_>| match operand {
+        Operand::Tensor(tensor) => Ok(tensor.clone()),
+        Operand::Scalar(value) => {
+            // In halves PyTorch makes no error of a number that is too large.
+            if !dtype.is_half() {
+                check_fits(value, dtype)?;
+            }
+            number(value, dtype)
+        }
+    };
+    let (on_true, on_false) = (tensor(on_true)?, tensor(on_false)?);
+    if condition.dtype() != DType::Bool {
+        return Err(ElementwiseError::WhereCondition { got: condition.dtype() }.into());
+    }
+    ops::apply(Where { operation: &WHERE_COND }, [condition, &on_true, &on_false])
+}
+
+#[track_caller]
+fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
+    broadcast(mask.sizes(), x.sizes())?; // The first thing that PyTorch looks at.
+    check_mask(mask, value)?;
+    let fill = Where { operation: masked_fill_operation(value) };
+    ops::apply(fill, [mask, &filling(value, x.dtype())?, x])
+}
+
+#[track_caller]
+fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
+    let operation = masked_fill_operation(value);
+    // Not before it is known that the target may be written to: that is what PyTorch looks at first.
+    let checked = || {
+        check_mask(mask, value)?;
+        check_in_place(x, Operand::Tensor(mask), x.dtype())?;
+        filling(value, x.dtype())
+    };
+    let anew = |old: &Tensor| ops::apply(Where { operation }, [mask, &checked()?, old]);
+    let others: &[&Tensor] = match &value {
+        Operand::Tensor(value) => &[mask, value],
+        Operand::Scalar(_) => &[mask],
+    };
+    ops::update(operation, x, ops::NewValues::FromOld { others, anew: &anew }, || {
+        launch(WHERE.of(x.dtype())?, [mask, &checked()?, x], [x], &[], &[])
+    })
+}
+
+fn masked_fill_operation(value: Operand<'_>) -> &'static Operation {
+    match value {
+        Operand::Scalar(_) => &MASKED_FILL_NUMBER,
+        Operand::Tensor(_) => &MASKED_FILL_TENSOR,
+    }
+}
+
+fn check_mask(mask: &Tensor, value: Operand<'_>) -> Result<()> {
+    if !value.sizes().is_empty() {
+        return Err(ElementwiseError::MaskedFillValue { got: value.sizes().len() }.into());
+    }
+    if mask.dtype() != DType::Bool {
+        return Err(ElementwiseError::MaskDType { got: mask.dtype() }.into());
+    }
+    Ok(())
+}
+
+/// What is filled with, in the type of what is filled.
+fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
+    let number = match value {
+        Operand::Scalar(value) => value,
+        Operand::Tensor(value) if value.dtype().is_floating_point() => Scalar::Float(value.item()?),
+        Operand::Tensor(value) => Scalar::Int(value.item()? as i64),
+    };
+    check_fits(number, dtype)?;
+    value.to_tensor(dtype)
+}
+
+/// The first of two where a condition is true, the second elsewhere.
+struct Where {
+    operation: &'static Operation,
+}
 
 impl Function<3> for Where {
     fn operation(&self) -> &'static Operation {
-        &WHERE_COND
+        self.operation
     }
 
     fn forward(&self, ctx: &mut Context<3>, [condition, a, b]: [&Tensor; 3]) -> Result<Tensor> {
@@ -111,9 +240,8 @@ impl Function<3> for Where {
 
     fn backward(&self, saved: &Saved<3>, grad: &Tensor) -> Result<[Option<Tensor>; 3]> {
         let [condition] = saved.tensors()?;
-        let zero = Tensor::full(&[], 0.0, grad.dtype())?;
-        let grad_a = saved.needs_input_grad(1).then(|| condition.where_cond(grad, &zero)).transpose()?;
-        let grad_b = saved.needs_input_grad(2).then(|| condition.where_cond(&zero, grad)).transpose()?;
+        let grad_a = saved.needs_input_grad(1).then(|| condition.where_cond(grad, 0)).transpose()?;
+        let grad_b = saved.needs_input_grad(2).then(|| condition.where_cond(0, grad)).transpose()?;
         Ok([None, grad_a, grad_b])
     }
 }
@@ -175,12 +303,11 @@ impl Function<1> for Clamp {
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [x] = saved.tensors()?;
         let mut inside = grad.clone();
-        let zero = Tensor::full(&[], 0.0, grad.dtype())?;
         if let Some(min) = self.min {
-            inside = x.ge(min)?.where_cond(&inside, &zero)?;
+            inside = x.ge(min)?.where_cond(&inside, 0)?;
         }
         if let Some(max) = self.max {
-            inside = x.le(max)?.where_cond(&inside, &zero)?;
+            inside = x.le(max)?.where_cond(&inside, 0)?;
         }
         Ok([Some(inside)])
     }

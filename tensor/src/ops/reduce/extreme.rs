@@ -157,8 +157,7 @@ impl Function<1> for Extreme {
         if self.of_all {
             let is_extreme = is_extreme.maximum(&x.isnan()?)?; // If there is a NaN it was found, though it equals nothing.
             let share = grad.div(&is_extreme.sum()?)?;
-            let zero = Tensor::full(&[], 0.0, grad.dtype())?;
-            return Ok([Some(is_extreme.where_cond(&share, &zero)?)]);
+            return Ok([Some(is_extreme.where_cond(&share, 0)?)]);
         }
         let mask = is_extreme.to(grad.dtype())?;
         let dims: Vec<i64> = (0..x.ndim()).filter(|dim| self.reduced[*dim]).map(|dim| dim as i64).collect();

@@ -115,7 +115,7 @@ impl Function<1> for Root {
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let [y] = saved.tensors()?;
         let slope = grad.div(&y.mul(2.0)?)?;
-        Ok([Some(y.eq(0)?.where_cond(&Tensor::full(&[], 0, slope.dtype())?, &slope)?)])
+        Ok([Some(y.eq(0)?.where_cond(0, &slope)?)])
     }
 }
 
@@ -166,7 +166,7 @@ impl Function<1> for Variance {
         let (x, grad) = if self.root {
             let [x, root] = saved.tensors()?;
             let slope = grad.div(&root.mul(2.0)?)?;
-            (x, root.eq(0)?.where_cond(&Tensor::full(&[], 0, slope.dtype())?, &slope)?)
+            (x, root.eq(0)?.where_cond(0, &slope)?)
         } else {
             let [x] = saved.tensors()?;
             (x, grad.clone())
