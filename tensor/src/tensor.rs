@@ -262,6 +262,26 @@ impl Tensor {
         self.0.dtype
     }
 
+    /// How many bytes an element takes (`Tensor.element_size`).
+    pub fn element_size(&self) -> usize {
+        self.dtype().size()
+    }
+
+    /// How many bytes its elements take (`Tensor.nbytes`): `numel()` times [`element_size`](Self::element_size), whether or
+    /// not each has memory of its own.
+    ///
+    /// ```
+    /// # use todevice::{DType, Tensor};
+    /// let x = Tensor::zeros_with(&[2, 3], DType::F16)?;
+    /// assert_eq!((x.element_size(), x.nbytes()), (2, 12));
+    /// // Eight rows, but memory of one.
+    /// assert_eq!(x.get(0)?.expand(&[8, 3])?.nbytes(), 48);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    pub fn nbytes(&self) -> usize {
+        self.numel() * self.element_size()
+    }
+
     /// Where it lives.
     pub fn device(&self) -> Device {
         self.0.storage.device().map_or(Device::Cpu, DeviceMemory::device)

@@ -399,6 +399,33 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
 }
 
 #[test]
+fn tensors_are_made_like_others_on_every_device() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            for (dtype, size) in [(DType::Bool, 1), (DType::BF16, 2), (DType::I32, 4), (DType::F64, 8)] {
+                let x = Tensor::zeros_with(&[3, 2], (device, dtype))?.t()?;
+                assert_eq!((x.element_size(), x.nbytes()), (size, 6 * size));
+                let full = x.full_like(1)?;
+                assert!(full.equal(&x.ones_like()?)?);
+                for made in [&full, &x.empty_like()?, &x.new_full(&[2, 3], 1)?] {
+                    assert_eq!((made.sizes(), made.dtype(), made.device()), (x.sizes(), dtype, device));
+                    assert!(!made.requires_grad() && made.is_contiguous());
+                }
+            }
+        }
+        let bytes = Tensor::zeros_with(&[2], DType::U8)?;
+        assert_eq!(
+            bytes.full_like(300).unwrap_err().to_string(),
+            "value cannot be converted to type uint8_t without overflow"
+        );
+        assert_eq!((Tensor::zeros(&[0])?.nbytes(), Tensor::zeros(&[])?.nbytes()), (0, 4));
+        assert_eq!(Tensor::zeros(&[3])?.expand(&[4, 3])?.nbytes(), 48);
+        Ok(())
+    })
+}
+
+#[test]
 fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
     let mask = Tensor::new([true, false])?;
     let large = (1i64 << 62) + 1; // More than an f64 can tell from its neighbours.

@@ -66,7 +66,7 @@ impl Function<2> for Embedding {
     /// A row that several numbers name gets the sum of their gradients.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
-        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
+        let zeros = grad.new_full(saved.input_sizes(0), 0)?;
         let rows = [index.numel(), saved.input_sizes(0)[1]];
         let grad_weight = zeros.index_add(0, &index.reshape(&[-1])?, &grad.reshape(&signed(&rows))?)?;
         if let Some(row) = self.padding_idx {

@@ -244,7 +244,7 @@ impl Function<2> for Index {
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
-        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
+        let zeros = grad.new_full(saved.input_sizes(0), 0)?;
         let rows = [&[index.numel()], &saved.input_sizes(0)[1..]].concat();
         Ok([Some(zeros.index_add(0, &index.reshape(&[-1])?, &grad.reshape(&signed(&rows))?)?), None])
     }
@@ -273,7 +273,7 @@ impl Function<2> for IndexSelect {
     /// An entry chosen several times gets the sum of its gradients.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
-        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
+        let zeros = grad.new_full(saved.input_sizes(0), 0)?;
         Ok([Some(zeros.index_add(self.dim as i64, &index, grad)?), None])
     }
 }
@@ -329,7 +329,7 @@ impl Function<2> for Gather {
 
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
-        let zeros = grad.filled_like(saved.input_sizes(0), 0)?;
+        let zeros = grad.new_full(saved.input_sizes(0), 0)?;
         Ok([Some(zeros.scatter_add(self.dim as i64, &index, grad)?), None])
     }
 }

@@ -166,7 +166,7 @@ impl Function<2> for NllLoss {
         let [target, _] = saved.optional_tensors()?;
         let target = target.expect("it was saved");
         let grad_x = ops::call(&NLL_LOSS_BACKWARD, &[grad, &target], |_| {
-            let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
+            let grad_x = grad.new_full(saved.input_sizes(0), 0)?;
             kernels::nll_loss_backward(&self.0.by_row(grad)?, &target, &self.0.options, &grad_x)?;
             Ok(grad_x)
         })?;

@@ -232,7 +232,7 @@ impl Function<2> for AtPositions {
         let [positions] = saved.tensors()?;
         let Some(dim) = self.dim() else { return Ok([Some(grad.clone()), None]) };
         let sizes = saved.input_sizes(0);
-        let zeros = grad.filled_like(sizes, 0)?;
+        let zeros = grad.new_full(sizes, 0)?;
         let grad_x =
             zeros.scatter_add(dim as i64, &self.kept(&positions, sizes)?, &self.kept(grad, sizes)?)?;
         Ok([Some(grad_x), None])

@@ -89,18 +89,40 @@ impl Tensor {
     /// Zeros in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
-        self.filled_like(self.sizes(), 0)
+        self.full_like(0)
     }
 
     /// Ones in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
-        self.filled_like(self.sizes(), 1)
+        self.full_like(1)
     }
 
-    /// The same number everywhere, in the type and on the device of this tensor (`Tensor.new_full`).
+    /// The same number everywhere, in the shape and type of this tensor, where it is (`torch.full_like`). Errors on a number
+    /// that the type cannot hold.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// assert_eq!(x.full_like(7)?.to_vec::<i64>()?, [7; 4]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
-    pub(crate) fn filled_like(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
+    pub fn full_like(&self, value: impl Into<Scalar>) -> Result<Tensor> {
+        self.new_full(self.sizes(), value)
+    }
+
+    /// Unspecified contents in the shape and type of this tensor, where it is (`torch.empty_like`); see
+    /// [`empty`](Self::empty).
+    #[track_caller]
+    pub fn empty_like(&self) -> Result<Tensor> {
+        Tensor::empty(self.sizes(), self)
+    }
+
+    /// The same number everywhere, in the type and on the device of this tensor (`Tensor.new_full`). For `new_zeros` and
+    /// its like there is `Tensor::zeros_with(sizes, &x)`.
+    #[track_caller]
+    pub fn new_full(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full(sizes, value, self)
     }
 

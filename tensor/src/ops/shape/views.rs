@@ -334,7 +334,7 @@ impl Function<1> for Transpose {
 
 /// Zeros of the given sizes, but for the part that `view` shows: that is `grad`.
 fn zeros_but(sizes: &[usize], grad: &Tensor, view: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
-    let whole = grad.filled_like(sizes, 0)?;
+    let whole = grad.new_full(sizes, 0)?;
     write(&view(&whole), grad)?;
     Ok(whole)
 }
@@ -424,7 +424,7 @@ impl Function<1> for Unfold {
         if saved.input_sizes(0).is_empty() {
             return Ok([Some(grad.sum()?)]);
         }
-        let grad_x = grad.filled_like(saved.input_sizes(0), 0)?;
+        let grad_x = grad.new_full(saved.input_sizes(0), 0)?;
         for window in 0..grad.sizes()[self.dim] {
             let from = grad.select(self.dim as i64, window as i64)?;
             let to = grad_x.narrow(self.dim as i64, window * self.step, self.size)?;
