@@ -382,7 +382,7 @@ fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result
         assert!(weight.detach().allclose(&expected, 1e-6, 0.0)?, "{weight}");
         assert_eq!(layer.to_string(), "Embedding(10, 3, padding_idx=2)");
         assert_eq!(nn::Embedding::new(4, 3)?.to_string(), "Embedding(4, 3)");
-        let last = nn::EmbeddingOptions { padding_idx: Some(-1), dtype: DType::F64 };
+        let last = nn::EmbeddingOptions { padding_idx: Some(-1), dtype: DType::F64, ..Default::default() };
         let layer = nn::Embedding::with_options(4, 3, last)?;
         assert_eq!(layer.to_string(), "Embedding(4, 3, padding_idx=3)");
         assert_eq!(

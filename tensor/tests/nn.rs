@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use todevice::optim::ParamGroup;
 use todevice::prelude::*;
-use todevice::{Machine, nn::Parameter};
+use todevice::{Machine, get_rng_state, nn::Parameter};
 
 use crate::seeded;
 
@@ -61,6 +61,73 @@ fn a_shared_parameter_is_counted_once_and_collects_both_gradients() -> Result<()
     tied.1.forward(&inner)?.sum()?.backward()?;
     assert!(!together.equal(&tied.0.weight.grad().unwrap())?, "the inner use must count too");
     Ok(())
+}
+
+/// One layer of each sort that has options, made on a device.
+fn layers_on(device: Device) -> Vec<Result<Box<dyn Module>>> {
+    fn boxed<M: Module + 'static>(layer: Result<M>) -> Result<Box<dyn Module>> {
+        Ok(Box::new(layer?))
+    }
+    let convolution = nn::Conv2dOptions { device, dtype: DType::F64, ..Default::default() };
+    let batches = nn::BatchNormOptions { device, ..Default::default() };
+    let rows = nn::LayerNormOptions { device, ..Default::default() };
+    let table = nn::EmbeddingOptions { padding_idx: Some(1), device, ..Default::default() };
+    vec![
+        boxed(nn::Linear::with_options(3, 2, nn::LinearOptions { device, ..Default::default() })),
+        boxed(nn::Conv2d::with_options(1, 2, 3, convolution)),
+        boxed(nn::BatchNorm1d::with_options(3, batches)),
+        boxed(nn::BatchNorm2d::with_options(3, batches)),
+        boxed(nn::LayerNorm::with_options(&[3], rows)),
+        boxed(nn::Embedding::with_options(4, 3, table)),
+    ]
+}
+
+#[test]
+fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
+    let machine: Machine = "sim:t4x2".parse().unwrap();
+    machine.enter(|| {
+        let device = Device::cuda(1);
+        manual_seed(3);
+        let host = get_rng_state()?;
+        let (layers, trace) = machine.profile(|| layers_on(device).into_iter().collect::<Result<Vec<_>>>());
+        let layers = layers?;
+        let copies: Vec<String> = trace
+            .work
+            .iter()
+            .map(|work| work.call.kind.name())
+            .filter(|name| name.starts_with("Memcpy"))
+            .collect();
+        assert!(copies.is_empty() && !trace.work.is_empty(), "{copies:?}");
+        assert!(get_rng_state()?.equal(&host)?, "numbers were drawn on the host");
+        for layer in &layers {
+            let parameters = layer.parameters().into_iter().map(|parameter| parameter.tensor());
+            for tensor in
+                parameters.chain(layer.named_buffers().into_iter().map(|(_, buffer)| buffer.tensor()))
+            {
+                assert_eq!(tensor.device(), device, "{}", layer.name());
+            }
+            assert!(layer.parameters().iter().all(Parameter::requires_grad));
+        }
+        // They are drawn as any others on that device.
+        manual_seed(3);
+        let drawn = Tensor::empty(&[2, 3], device)?.uniform_(-1.0 / 3f64.sqrt(), 1.0 / 3f64.sqrt(), None)?;
+        assert!(layers[0].parameters()[0].tensor().allclose(&drawn, 1e-6, 0.0)?);
+        assert_eq!(layers[5].parameters()[0].tensor().get(1)?.to_vec::<f32>()?, [0.0; 3]);
+        let x = Tensor::ones_with(&[2, 3], device)?;
+        assert_eq!(layers[4].forward(&layers[2].forward(&x)?)?.device(), device);
+
+        // A device that is not there is an error.
+        for layer in layers_on(Device::cuda(2)) {
+            assert!(layer.err().unwrap().to_string().starts_with("CUDA error: invalid device ordinal"));
+        }
+        Ok::<(), todevice::Error>(())
+    })?;
+    Machine::new().enter(|| {
+        for layer in layers_on(Device::cuda(0)) {
+            assert!(layer.err().unwrap().to_string().starts_with("Found no NVIDIA driver on your system."));
+        }
+        Ok(())
+    })
 }
 
 #[test]

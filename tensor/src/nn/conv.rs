@@ -3,6 +3,7 @@
 use super::error::ModuleError;
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::conv::error::ConvError;
@@ -36,6 +37,8 @@ pub struct Conv2dOptions {
     pub groups: usize,
     /// Whether a bias is learned and added.
     pub bias: bool,
+    /// Where weight and bias are made; what is random in them is drawn there.
+    pub device: Device,
     /// The type of weight and bias.
     pub dtype: DType,
 }
@@ -43,7 +46,15 @@ pub struct Conv2dOptions {
 impl Default for Conv2dOptions {
     fn default() -> Conv2dOptions {
         let conv::Conv2dOptions { stride, padding, dilation, groups } = Default::default();
-        Conv2dOptions { stride, padding, dilation, groups, bias: true, dtype: DType::F32 }
+        Conv2dOptions {
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias: true,
+            device: Device::Cpu,
+            dtype: DType::F32,
+        }
     }
 }
 
@@ -56,6 +67,8 @@ impl Conv2d {
     }
 
     /// [`new`](Self::new) with keyword arguments.
+    ///
+    /// Errors if the sizes do not go together, and if the device is not there.
     #[track_caller]
     pub fn with_options(
         in_channels: usize,
@@ -63,7 +76,7 @@ impl Conv2d {
         kernel_size: impl Into<Pair>,
         options: Conv2dOptions,
     ) -> Result<Conv2d> {
-        let Conv2dOptions { stride, padding, dilation, groups, bias, dtype } = options;
+        let Conv2dOptions { stride, padding, dilation, groups, bias, device, dtype } = options;
         let kernel_size = kernel_size.into();
         let [rows, columns] = kernel_size.values();
         if groups == 0 {
@@ -79,7 +92,8 @@ impl Conv2d {
             return Err(ConvError::SameStride.into());
         }
         let channels = in_channels / groups;
-        let weight = Tensor::empty(&[out_channels, channels, rows, columns], TensorOptions::from(dtype))?;
+        let made = TensorOptions::from((device, dtype));
+        let weight = Tensor::empty(&[out_channels, channels, rows, columns], made)?;
         let fan_in = (channels * rows * columns) as f64;
         if fan_in > 0.0 {
             // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
@@ -89,7 +103,7 @@ impl Conv2d {
         }
         let bias = match bias {
             true => {
-                let bias = Tensor::full(&[out_channels], 0, dtype)?;
+                let bias = Tensor::full(&[out_channels], 0, made)?;
                 if fan_in > 0.0 {
                     let bound = 1.0 / fan_in.sqrt();
                     bias.uniform_(-bound, bound, None)?;

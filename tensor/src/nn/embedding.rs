@@ -2,10 +2,11 @@
 
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::index::embedding::padding_row;
-use crate::tensor::{Tensor, TensorOptions};
+use crate::tensor::Tensor;
 
 /// For each number a row of a table that is learned (`torch.nn.Embedding`). Input (…) of indices, output
 /// (…, embedding_dim).
@@ -31,13 +32,15 @@ pub struct Embedding {
 pub struct EmbeddingOptions {
     /// A row that is 0 at first, and is not learned; a negative one counts from the end.
     pub padding_idx: Option<i64>,
+    /// Where the table is made, and its numbers are drawn.
+    pub device: Device,
     /// The type of the table.
     pub dtype: DType,
 }
 
 impl Default for EmbeddingOptions {
     fn default() -> EmbeddingOptions {
-        EmbeddingOptions { padding_idx: None, dtype: DType::F32 }
+        EmbeddingOptions { padding_idx: None, device: Device::Cpu, dtype: DType::F32 }
     }
 }
 
@@ -48,7 +51,7 @@ impl Embedding {
         Embedding::with_options(num_embeddings, embedding_dim, EmbeddingOptions::default())
     }
 
-    /// [`new`](Self::new) with keyword arguments.
+    /// [`new`](Self::new) with keyword arguments. Errors if there is no such row, and if the device is not there.
     #[track_caller]
     pub fn with_options(
         num_embeddings: usize,
@@ -57,7 +60,7 @@ impl Embedding {
     ) -> Result<Embedding> {
         let padding_idx =
             options.padding_idx.map(|row| padding_row(row, Some(&num_embeddings))).transpose()?;
-        let weight = Tensor::empty(&[num_embeddings, embedding_dim], TensorOptions::from(options.dtype))?;
+        let weight = Tensor::empty(&[num_embeddings, embedding_dim], (options.device, options.dtype))?;
         weight.normal_(0.0, 1.0, None)?;
         if let Some(row) = padding_idx {
             weight.select(0, row as i64)?.zero_()?;

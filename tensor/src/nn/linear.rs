@@ -2,6 +2,7 @@
 
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::{Tensor, TensorOptions};
@@ -21,13 +22,15 @@ pub struct Linear {
 pub struct LinearOptions {
     /// Whether a bias is learned and added.
     pub bias: bool,
+    /// Where weight and bias are made; what is random in them is drawn there.
+    pub device: Device,
     /// The type of weight and bias.
     pub dtype: DType,
 }
 
 impl Default for LinearOptions {
     fn default() -> LinearOptions {
-        LinearOptions { bias: true, dtype: DType::F32 }
+        LinearOptions { bias: true, device: Device::Cpu, dtype: DType::F32 }
     }
 }
 
@@ -40,9 +43,24 @@ impl Linear {
     }
 
     /// [`new`](Self::new) with keyword arguments.
+    ///
+    /// Errors if the device is not there.
+    ///
+    /// ```
+    /// use todevice::{Device, Machine, nn};
+    ///
+    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// machine.enter(|| {
+    ///     let options = nn::LinearOptions { device: Device::cuda(0), ..Default::default() };
+    ///     let layer = nn::Linear::with_options(1024, 1024, options)?; // Nothing is copied from the host.
+    ///     assert!(layer.weight.is_cuda());
+    ///     Ok::<(), todevice::Error>(())
+    /// }).unwrap();
+    /// ```
     #[track_caller]
     pub fn with_options(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
-        let weight = Tensor::empty(&[out_features, in_features], TensorOptions::from(options.dtype))?;
+        let made = TensorOptions::from((options.device, options.dtype));
+        let weight = Tensor::empty(&[out_features, in_features], made)?;
         let fan_in = in_features as f64;
         if fan_in > 0.0 {
             // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
@@ -52,7 +70,7 @@ impl Linear {
         }
         let bias = match options.bias {
             true => {
-                let bias = Tensor::full(&[out_features], 0, options.dtype)?;
+                let bias = Tensor::full(&[out_features], 0, made)?;
                 if fan_in > 0.0 {
                     let bound = 1.0 / fan_in.sqrt();
                     bias.uniform_(-bound, bound, None)?;

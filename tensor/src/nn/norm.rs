@@ -6,6 +6,7 @@ use super::error::ModuleError;
 use super::module::{Module, display_as_module};
 use super::parameter::{Buffer, Parameter};
 use crate::autograd::no_grad;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::norm::BatchNormArguments;
@@ -23,6 +24,8 @@ pub struct BatchNormOptions {
     pub affine: bool,
     /// Whether there are a running mean and variance, which evaluation normalises with.
     pub track_running_stats: bool,
+    /// Where all of them are made.
+    pub device: Device,
     /// The type of all of them.
     pub dtype: DType,
 }
@@ -34,6 +37,7 @@ impl Default for BatchNormOptions {
             momentum: Some(0.1),
             affine: true,
             track_running_stats: true,
+            device: Device::Cpu,
             dtype: DType::F32,
         }
     }
@@ -59,8 +63,9 @@ impl BatchNorm {
     #[track_caller]
     fn new(num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
         // Not in a closure, which would not know its caller.
-        let zeros = Tensor::full(&[num_features], 0, options.dtype)?;
-        let ones = Tensor::full(&[num_features], 1, options.dtype)?;
+        let made = (options.device, options.dtype);
+        let zeros = Tensor::full(&[num_features], 0, made)?;
+        let ones = Tensor::full(&[num_features], 1, made)?;
         let affine = match options.affine {
             true => Some([Parameter::new(&ones)?, Parameter::new(&zeros)?]),
             false => None,
@@ -69,7 +74,7 @@ impl BatchNorm {
             true => Some(Running {
                 mean: Buffer::new(&zeros.copy()?),
                 var: Buffer::new(&ones.copy()?),
-                batches: Buffer::new(&Tensor::full(&[], 0, DType::I64)?),
+                batches: Buffer::new(&Tensor::full(&[], 0, (options.device, DType::I64))?),
             }),
             false => None,
         };
@@ -139,7 +144,7 @@ macro_rules! batch_norm {
                 $Layer::with_options(num_features, BatchNormOptions::default())
             }
 
-            /// [`new`](Self::new) with keyword arguments.
+            /// [`new`](Self::new) with keyword arguments. Errors if the device is not there.
             #[track_caller]
             pub fn with_options(num_features: usize, options: BatchNormOptions) -> Result<$Layer> {
                 BatchNorm::new(num_features, options).map($Layer)
@@ -202,13 +207,21 @@ pub struct LayerNormOptions {
     pub elementwise_affine: bool,
     /// Whether a bias is learned as well.
     pub bias: bool,
+    /// Where both are made.
+    pub device: Device,
     /// The type of both.
     pub dtype: DType,
 }
 
 impl Default for LayerNormOptions {
     fn default() -> LayerNormOptions {
-        LayerNormOptions { eps: 1e-5, elementwise_affine: true, bias: true, dtype: DType::F32 }
+        LayerNormOptions {
+            eps: 1e-5,
+            elementwise_affine: true,
+            bias: true,
+            device: Device::Cpu,
+            dtype: DType::F32,
+        }
     }
 }
 
@@ -229,16 +242,17 @@ impl LayerNorm {
         LayerNorm::with_options(normalized_shape, LayerNormOptions::default())
     }
 
-    /// [`new`](Self::new) with keyword arguments.
+    /// [`new`](Self::new) with keyword arguments. Errors if the device is not there.
     #[track_caller]
     pub fn with_options(normalized_shape: &[usize], options: LayerNormOptions) -> Result<LayerNorm> {
         let mut layer =
             LayerNorm { normalized_shape: normalized_shape.to_vec(), weight: None, bias: None, options };
         // Not in a closure, which would not know its caller.
+        let made = (options.device, options.dtype);
         if options.elementwise_affine {
-            layer.weight = Some(Parameter::new(&Tensor::full(normalized_shape, 1, options.dtype)?)?);
+            layer.weight = Some(Parameter::new(&Tensor::full(normalized_shape, 1, made)?)?);
             if options.bias {
-                layer.bias = Some(Parameter::new(&Tensor::full(normalized_shape, 0, options.dtype)?)?);
+                layer.bias = Some(Parameter::new(&Tensor::full(normalized_shape, 0, made)?)?);
             }
         }
         Ok(layer)
