@@ -1,4 +1,4 @@
-//! The states of the machine's generators as tensors of bytes, for checkpoints.
+//! The states of the machine's generators as tensors of bytes, for checkpoints; and the seeds of its GPUs' generators.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -73,6 +73,35 @@ pub fn get_rng_state_all() -> Result<Vec<Tensor>> {
 #[track_caller]
 pub fn set_rng_state_all(states: &[Tensor]) -> Result<()> {
     states.iter().enumerate().try_for_each(|(index, state)| set_cuda_rng_state(state, index))
+}
+
+/// Seeds the generator of the current device (`torch.cuda.manual_seed`). Where there is no device it does nothing.
+///
+/// ```
+/// use todevice::{Device, Machine, Tensor, cuda};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// machine.enter(|| {
+///     cuda::manual_seed(7);
+///     let x = Tensor::rand_with(&[3], Device::cuda(0), None)?;
+///     cuda::manual_seed(7);
+///     assert!(Tensor::rand_with(&[3], Device::cuda(0), None)?.equal(&x)?);
+///     Ok::<(), todevice::Error>(())
+/// }).unwrap();
+/// ```
+pub fn cuda_manual_seed(seed: u64) {
+    let index = gpu::current_index();
+    if let Some(cuda) = Machine::current().cuda().filter(|cuda| index < cuda.device_count()) {
+        *cuda.generator(index) = Philox::new(seed);
+    }
+}
+
+/// Seeds the generators of all devices (`torch.cuda.manual_seed_all`), and not that of the CPU, which
+/// [`manual_seed`](crate::manual_seed) seeds as well. Where there is no device it does nothing.
+pub fn cuda_manual_seed_all(seed: u64) {
+    if let Some(cuda) = Machine::current().cuda() {
+        cuda.manual_seed(seed);
+    }
 }
 
 fn bytes(state: &[u8]) -> Result<Tensor> {

@@ -621,6 +621,7 @@ fn a_machine_without_a_gpu_says_so_in_pytorchs_words() -> Result<()> {
             text(cuda::device(0, || ())),
             text(cuda::get_device_name(0)),
             text(cuda::get_device_properties(0)),
+            text(cuda::get_device_capability(0)),
             text(cuda::synchronize()),
             text(cuda::synchronize_device(0)),
             text(cuda::mem_get_info()),
@@ -633,7 +634,7 @@ fn a_machine_without_a_gpu_says_so_in_pytorchs_words() -> Result<()> {
             text(nn::Linear::new(2, 2)?.to(device).map(drop)),
             text(device.check_usable()),
         ];
-        assert_eq!(refused, [no_driver; 16]);
+        assert_eq!(refused, [no_driver; 17]);
         assert_eq!([cuda::memory_allocated(), cuda::max_memory_allocated()], [0; 2]);
         assert_eq!([cuda::memory_reserved(), cuda::max_memory_reserved()], [0; 2]);
         cuda::reset_peak_memory_stats();
@@ -661,6 +662,7 @@ fn ordinals_and_names_that_do_not_exist_are_refused_in_pytorchs_words() -> Resul
         }
         assert_eq!(text(cuda::get_device_name(2)), "Invalid device id");
         assert_eq!(text(cuda::get_device_properties(2)), "Invalid device id");
+        assert_eq!(text(cuda::get_device_capability(2)), "Invalid device id");
         assert_eq!(text("cuda:-2".parse::<Device>()), "Invalid device string: 'cuda:-2'");
         assert!(text("gpu".parse::<Device>()).ends_with("device type at start of device string: gpu"));
         assert_eq!(cuda::current_device()?, 0);
@@ -681,6 +683,7 @@ fn devices_are_named_and_described() -> Result<()> {
             assert_eq!(cuda::get_device_name(count - 1)?, name);
             let properties = cuda::get_device_properties(0)?;
             assert_eq!((properties.major, properties.minor), capability);
+            assert_eq!(cuda::get_device_capability(count - 1)?, capability);
             assert_eq!((properties.warp_size, properties.max_threads_per_block), (32, 1024));
             let (free, total) = cuda::mem_get_info()?;
             assert!(total == properties.total_memory && free <= total && total > 14 << 30);

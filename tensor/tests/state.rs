@@ -425,6 +425,38 @@ fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
 }
 
 #[test]
+fn seeds_of_the_gpus_leave_the_cpu_alone() -> Result<()> {
+    let machine: Machine = "sim:t4x2".parse().unwrap();
+    machine.enter(|| {
+        let seeds = || -> Result<Vec<u64>> {
+            let states = cuda::get_rng_state_all()?.into_iter();
+            states
+                .map(|state| Ok(u64::from_le_bytes(state.to_vec::<u8>()?[..8].try_into().unwrap())))
+                .collect()
+        };
+        manual_seed(5);
+        let cpu = get_rng_state()?;
+        cuda::manual_seed(6);
+        assert_eq!(seeds()?, [6, 5]);
+        cuda::device(1, || cuda::manual_seed(-1i64 as u64))?;
+        assert_eq!(seeds()?, [6, u64::MAX]);
+        Tensor::rand_with(&[3], Device::cuda(0), None)?;
+        cuda::manual_seed_all(8);
+        assert_eq!(seeds()?, [8, 8]);
+        let x = Tensor::rand_with(&[3], Device::cuda(0), None)?;
+        assert!(x.equal(&Tensor::rand_with(&[3], Device::cuda(1), None)?.to(x.device())?)?);
+        assert!(get_rng_state()?.equal(&cpu)?);
+        Ok::<(), Error>(())
+    })?;
+    // As in PyTorch it is no error that there is no GPU.
+    Machine::new().enter(|| {
+        cuda::manual_seed(1);
+        cuda::manual_seed_all(1);
+    });
+    Ok(())
+}
+
+#[test]
 fn generators_go_on_from_their_states() -> Result<()> {
     let machine: Machine = "sim:t4x2".parse().unwrap();
     machine.enter(|| {

@@ -74,6 +74,19 @@ pub fn get_device_name(index: usize) -> Result<String> {
     Ok(get_device_properties(index)?.name)
 }
 
+/// The compute capability of a device (`torch.cuda.get_device_capability`): (7, 5) is 7.5. Errors if there is no such GPU.
+///
+/// ```
+/// use todevice::{Machine, cuda};
+///
+/// let machine: Machine = "sim:t4".parse().unwrap();
+/// assert_eq!(machine.enter(|| cuda::get_device_capability(0)).unwrap(), (7, 5));
+/// ```
+pub fn get_device_capability(index: usize) -> Result<(u32, u32)> {
+    let properties = get_device_properties(index)?;
+    Ok((properties.major, properties.minor))
+}
+
 /// Whether `device` can reach the memory of `peer_device` itself (`torch.cuda.can_device_access_peer`). If not, a copy
 /// between them goes through the host's memory.
 ///
