@@ -598,6 +598,9 @@ fn inference_tensors_stay_out_of_recorded_computations() {
     assert_eq!(values(&made), [3.0, 5.0], "a refused write was done");
     assert!(refused!(x.mul(&made), AutogradError::InferenceSaved));
     assert!(refused!(made.requires_grad_(true), AutogradError::InferenceRequiresGrad));
+    let given = made.detach();
+    given.set_grad(Some(normal.detach())).unwrap();
+    assert!(refused!(given.requires_grad_(true), AutogradError::InferenceRequiresGrad));
     assert!(x.add(&made).unwrap().requires_grad(), "nothing is saved for a sum");
     let copy = made.copy().unwrap().requires_grad_(true).unwrap();
     copy.mul(&x).unwrap().sum().unwrap().backward().unwrap();
@@ -618,6 +621,12 @@ fn requires_grad_is_for_floating_point_leaves() {
     ] {
         let x = Tensor::full(&[2], 1, dtype).unwrap();
         assert_eq!(x.requires_grad_(true).is_ok(), allowed, "{dtype}");
+        // Nor does a gradient that it was given make it one.
+        let given = Tensor::full(&[2], 1, dtype).unwrap();
+        given.set_grad(Some(x.detach())).unwrap();
+        assert!(given.requires_grad_(false).is_ok());
+        assert_eq!(given.requires_grad_(true).is_ok(), allowed, "{dtype}");
+        assert_eq!(given.requires_grad(), allowed, "{dtype}");
         assert_eq!(x.requires_grad(), allowed);
         assert!(x.requires_grad_(false).is_ok());
     }

@@ -16,19 +16,18 @@ impl Tensor {
 
     /// Starts or stops recording operations on a leaf (`Tensor.requires_grad_`). Returns the same tensor.
     pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
+        // Also of one that was given a gradient first, and so is a leaf already.
+        if requires_grad && !self.dtype().is_floating_point() {
+            return Err(AutogradError::RequiresGradDType.into());
+        }
+        if requires_grad && self.is_inference() && !is_inference_mode_enabled() {
+            return Err(AutogradError::InferenceRequiresGrad.into());
+        }
         match self.history() {
             History::Node(_) if !requires_grad => {
                 return Err(AutogradError::RequiresGradNonLeaf { to: false }.into());
             }
-            History::None if requires_grad => {
-                if !self.dtype().is_floating_point() {
-                    return Err(AutogradError::RequiresGradDType.into());
-                }
-                if self.is_inference() && !is_inference_mode_enabled() {
-                    return Err(AutogradError::InferenceRequiresGrad.into());
-                }
-                self.set_history(History::Leaf(Default::default()));
-            }
+            History::None if requires_grad => self.set_history(History::Leaf(Default::default())),
             // Freezing keeps the gradient and the hooks, and thawing finds them again.
             History::Leaf(leaf) => leaf.set_frozen(!requires_grad),
             History::Node(_) | History::None => {}
