@@ -131,6 +131,25 @@ fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
 }
 
 #[test]
+fn a_module_is_frozen_and_thawed_as_a_whole() -> Result<()> {
+    let model = model()?;
+    model.forward(&Tensor::ones(&[1, 3])?)?.sum()?.backward()?;
+    let frozen =
+        |model: &dyn Module| model.parameters().iter().map(|p| !p.requires_grad()).collect::<Vec<_>>();
+    model.requires_grad_(false)?;
+    assert_eq!(frozen(&model), [true; 4]);
+    assert!(!model.forward(&Tensor::ones(&[1, 3])?)?.requires_grad());
+    assert!(model.parameters().iter().all(|parameter| parameter.grad().is_some()), "gradients stay");
+    // One part of it, by way of what points at it.
+    let model: Box<dyn Module> = Box::new(model);
+    model.children()[3].1.requires_grad_(true)?;
+    assert_eq!(frozen(&model), [true, true, false, false]);
+    model.requires_grad_(true)?;
+    assert_eq!(frozen(&model), [false; 4]);
+    Ok(())
+}
+
+#[test]
 fn models_print_as_in_pytorch() -> Result<()> {
     let model = nn::Sequential::new((
         nn::Flatten::default(),

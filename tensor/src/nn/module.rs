@@ -103,6 +103,11 @@ pub trait Module: Send + Sync {
         set_training(self, false);
     }
 
+    /// Freezes all parameters, those of children included, or thaws them (`Module.requires_grad_`). Their gradients stay.
+    fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
+        self.parameters().iter().try_for_each(|parameter| parameter.requires_grad_(requires_grad))
+    }
+
     /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters.
     /// Only floating point tensors change their type.
     ///
@@ -194,6 +199,10 @@ macro_rules! module_as_what_it_points_at {
 
             fn eval(&self) {
                 (**self).eval();
+            }
+
+            fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
+                (**self).requires_grad_(requires_grad)
             }
 
             fn zero_grad(&self) {
