@@ -479,7 +479,7 @@ fn one_move(lab: &mut Lab, device: Device) -> crate::Result<()> {
     let x = Tensor::ones(&[4 << 20])?;
     let there = x.to(device)?;
     let again = || ToOptions { copy: true, ..Default::default() };
-    let bytes = (x.numel() * x.dtype().size()) as u64;
+    let bytes = x.nbytes() as u64;
     let moved = Moved {
         name: "x".to_owned(),
         bytes,

@@ -1299,7 +1299,7 @@ fn a_graph_made_on_several_threads_is_walked_in_order() {
 fn gradients_at_corners_are_pytorchs() {
     const NAN: f32 = f32::NAN;
     const INF: f32 = f32::INFINITY;
-    let cases: [(&str, fn(&Tensor) -> Result<Tensor>, &[f32], &[f32]); 23] = [
+    let cases: [(&str, fn(&Tensor) -> Result<Tensor>, &[f32], &[f32]); 26] = [
         ("relu", |x| x.relu(), &[0.0, -0.0, NAN], &[0.0, 0.0, 1.0]),
         ("abs", |x| x.abs(), &[0.0, -1.0, 2.0], &[0.0, -1.0, 1.0]),
         ("pow 0", |x| x.pow(0.0), &[0.0, 1.0], &[0.0, 0.0]),
@@ -1322,6 +1322,9 @@ fn gradients_at_corners_are_pytorchs() {
         ("max_dim", |x| Ok(x.max_dim(0, false)?.0), &[3.0, 3.0, 2.0], &[1.0, 0.0, 0.0]),
         ("norm", |x| x.norm(), &[0.0, 0.0], &[0.0, 0.0]),
         ("std", |x| x.std(&[], 1, false), &[0.0, 0.0], &[0.0, 0.0]),
+        ("var of none too many", |x| x.var(&[0], 3, false), &[1.0, 2.0, -1.5], &[INF, INF, -INF]),
+        ("var of too few", |x| x.var(&[0], 5, false), &[1.0, 2.0, -1.5], &[-0.5, -1.5, 2.0]),
+        ("var of too few in all", |x| x.var(&[], 5, false), &[1.0, 2.0, -1.5], &[INF; 3]),
         ("maximum", |x| x.maximum(&Tensor::new([1.0f32, 1.0, 3.0])?), &[1.0, 2.0, 2.0], &[0.5, 1.0, 0.0]),
     ];
     for (name, operation, at, expected) in cases {
@@ -1333,6 +1336,16 @@ fn gradients_at_corners_are_pytorchs() {
     let x = leaf(&[1.0, NAN]);
     x.amax(&[0], false).unwrap().backward().unwrap();
     assert!(grad(&x).into_iter().all(f32::is_nan));
+}
+
+/// Code that collects batches begins with an empty tensor, which joins anything.
+#[test]
+fn an_empty_tensor_that_joins_others_is_an_input_like_them() {
+    let (empty, rows) = (leaf(&[]), Tensor::ones(&[2, 3]).unwrap());
+    let joined = Tensor::cat(&[&empty, &rows], 0).unwrap();
+    assert_eq!((joined.sizes(), joined.grad_fn()), (&[2, 3][..], Some("CatBackward0")));
+    joined.sum().unwrap().backward().unwrap();
+    assert_eq!(empty.grad().unwrap().sizes(), [0]);
 }
 
 #[test]

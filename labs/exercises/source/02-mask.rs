@@ -85,7 +85,15 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[
                 (PLACE, "        let place = Tensor::arange(0, rows as i64, 1, (scores.device(), DType::I64))?;\n"),
                 (LATER, "        let later = place.unsqueeze(0)?.gt(&place.unsqueeze(1)?)?;\n"),
-                ("        scores - (later * 1000.0)?", "        later.where_cond(&Tensor::full(&[], -60000.0, scores)?, scores)"),
+                ("        scores - (later * 1000.0)?", "        later.where_cond(-60000.0, scores)"),
+            ],
+        },
+        Style {
+            name: "filled",
+            edits: &[
+                (PLACE, "        let place = Tensor::arange(0, rows as i64, 1, (scores.device(), DType::I64))?;\n"),
+                (LATER, "        let later = place.unsqueeze(0)?.gt(&place.unsqueeze(1)?)?;\n"),
+                ("        scores - (later * 1000.0)?", "        scores.masked_fill(&later, f64::NEG_INFINITY)"),
             ],
         },
         Style {

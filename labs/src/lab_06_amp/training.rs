@@ -117,7 +117,7 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         ("weight of the last layer", &weight),
         ("gradient of that weight", &grad),
     ] {
-        let bytes = tensor.numel() * tensor.dtype().size();
+        let bytes = tensor.nbytes();
         table = table.row(row![
             name,
             exact("type", name_of(tensor.dtype())),

@@ -142,7 +142,7 @@ pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
             .row(row!["row.pt, the row itself", bytes("row_size", of_row)])
             .row(row!["copy.pt, a copy() of the row", bytes("copy_size", of_copy)]),
     );
-    let whole = table.numel() * table.dtype().size();
+    let whole = table.nbytes();
     lab.prose(if of_row > whole {
         "The file of the row holds the whole table: a row is a view of the memory of its table, and that memory is saved. The \
          copy() has memory of its own."

@@ -10,7 +10,8 @@ pub const CLAIMS: Claims = Claims {
         &["--gpu", "sim:t4", "--limit", "256"],
         &["--device", "cpu"],
     ],
-    machines: usize::MAX,
+    // What is said is of memory: a CPU, and the three cards that the course knows.
+    machines: 4,
     claims: &[
         Claim {
             says: "a block is a multiple of 512 bytes",

@@ -52,15 +52,13 @@ impl Tensor {
     /// and divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
     #[track_caller]
     pub fn var(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        let reduced = reduced_dims(self, dims)?;
-        ops::apply(Variance { reduced, correction, keepdim, root: false }, [self])
+        variance(self, dims, correction, keepdim, false)
     }
 
     /// The standard deviation: the root of [`var`](Self::var).
     #[track_caller]
     pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
-        let reduced = reduced_dims(self, dims)?;
-        ops::apply(Variance { reduced, correction, keepdim, root: true }, [self])
+        variance(self, dims, correction, keepdim, true)
     }
 
     /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
@@ -119,9 +117,18 @@ impl Function<1> for Root {
     }
 }
 
+#[track_caller]
+fn variance(x: &Tensor, dims: &[i64], correction: usize, keepdim: bool, root: bool) -> Result<Tensor> {
+    let names_none = dims.is_empty() || x.ndim() == 0;
+    ops::apply(Variance { reduced: reduced_dims(x, dims)?, names_none, correction, keepdim, root }, [x])
+}
+
 /// The variance, or its root.
 struct Variance {
     reduced: Vec<bool>,
+    /// Whether all dimensions are reduced because none was named: then PyTorch has another gradient where the correction leaves
+    /// nothing to divide by.
+    names_none: bool,
     correction: usize,
     keepdim: bool,
     root: bool,
@@ -133,10 +140,10 @@ impl Variance {
         (0..).zip(&self.reduced).filter(|(_, reduced)| **reduced).map(|(dim, _)| dim).collect()
     }
 
-    /// What the squares are divided by: never less than nothing.
+    /// What the squares are divided by, unless it is less than nothing.
     fn divisor(&self, sizes: &[usize]) -> f64 {
         let reduced = sizes.iter().zip(&self.reduced).filter(|(_, reduced)| **reduced);
-        (reduced.map(|(size, _)| *size as f64).product::<f64>() - self.correction as f64).max(0.0)
+        reduced.map(|(size, _)| *size as f64).product::<f64>() - self.correction as f64
     }
 }
 
@@ -156,7 +163,7 @@ impl Function<1> for Variance {
         }
         let (wide, dims) = (x.to(DType::F64)?, self.dims());
         let squares = wide.sub(&wide.mean_dims(&dims, true)?)?.square_()?;
-        let variance = squares.sum_dims(&dims, self.keepdim)?.div_(self.divisor(x.sizes()))?;
+        let variance = squares.sum_dims(&dims, self.keepdim)?.div_(self.divisor(x.sizes()).max(0.0))?;
         if self.root { variance.sqrt_()?.to(x.dtype()) } else { variance.to(x.dtype()) }
     }
 
@@ -174,7 +181,7 @@ impl Function<1> for Variance {
         let mean = x.mean_dims(&self.dims(), true)?;
         let grad = spread(&grad, x.sizes(), &self.reduced)?;
         let grad_x = match self.divisor(x.sizes()) {
-            0.0 => {
+            divisor if divisor <= 0.0 && self.names_none => {
                 let [nan, infinity] =
                     [f64::NAN, f64::INFINITY].map(|slope| Tensor::full(&[], slope, x.dtype()));
                 grad.mul(&x.eq(&mean)?.where_cond(&nan?, &infinity?)?)?

@@ -97,8 +97,8 @@ impl Tensor {
 fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<Tensor> {
     // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
     let joins = |tensor: &Tensor| tensor.sizes() != [0];
-    let real: Vec<&Tensor> = tensors.iter().copied().filter(|tensor| joins(tensor)).collect();
-    let Some(first) = real.first().or(tensors.first()).copied() else {
+    let Some(first) = tensors.iter().copied().find(|tensor| joins(tensor)).or(tensors.first().copied())
+    else {
         return Err(ShapeError::EmptyCat.into());
     };
     if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
@@ -124,26 +124,35 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
         let joined = sizes[dim].checked_add(tensor.sizes()[dim]);
         sizes[dim] = joined.ok_or_else(|| LayoutError::TooLarge { sizes: sizes.clone() })?;
     }
-    ops::call(&JOIN, &real, |real| {
+    ops::call(&JOIN, tensors, |tensors| {
         let out = first.uninit_beside(&sizes, dtype)?;
         let is_small = !out.is_cuda() && out.numel() < Cost::Cheap.smallest_parallel();
-        let at_once = is_small && real.iter().all(|tensor| tensor.is_contiguous() && tensor.dtype() == dtype);
-        let mut starts = Vec::new();
+        let in_order = |tensor: &&Tensor| tensor.is_contiguous() && tensor.dtype() == dtype;
+        let at_once = is_small && tensors.iter().all(in_order);
+        let mut places = Vec::new();
         let mut start = 0;
-        for tensor in real {
+        for tensor in tensors {
+            if !joins(tensor) {
+                places.push(None);
+                continue;
+            }
             let length = tensor.sizes()[dim];
             if !at_once {
                 let part = out.with_layout(out.layout().slice(dim, start, length, 1));
                 write(&part, &tensor.detach().to(dtype)?)?;
             }
-            starts.push((start, length));
+            places.push(Some((start, length)));
             start += length;
         }
         if at_once {
-            join(real, dim, &out)?;
+            join(tensors, dim, &out)?;
         }
-        record_list(operation, real, out, move |grad| {
-            starts.iter().map(|(start, length)| grad.narrow(dim as i64, *start, *length)).collect()
+        record_list(operation, tensors, out, move |grad| {
+            let part = |place: &Option<(usize, usize)>| match *place {
+                Some((start, length)) => grad.narrow(dim as i64, start, length),
+                None => grad.new_full(&[0], 0),
+            };
+            places.iter().map(part).collect()
         })
     })
 }
