@@ -4,8 +4,7 @@ use super::{Claim, Claims};
 pub const CLAIMS: Claims = Claims {
     lab: "lab-09",
     knobs: &[&["--gpu", "sim:t4", "--batch-size", "1"], &["--batch-size", "512"], &["--num-workers", "1"]],
-    // A run takes two seconds, and those with another seed, and with less memory, say nothing else.
-    machines: 9,
+    machines: usize::MAX,
     claims: &[
         // 1
         Claim {
