@@ -105,7 +105,7 @@ pub trait Module: Send + Sync {
 
     /// Freezes all parameters, those of children included, or thaws them (`Module.requires_grad_`). Their gradients stay.
     fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
-        self.parameters().iter().try_for_each(|parameter| parameter.requires_grad_(requires_grad))
+        require_grad(&self.parameters(), requires_grad)
     }
 
     /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters.
@@ -146,6 +146,11 @@ pub trait Module: Send + Sync {
         let _scope = scope::on_behalf_of(Location::caller());
         state_dict::load(self, state, strict)
     }
+}
+
+/// Apart from the method, which is compiled for each module.
+fn require_grad(parameters: &[Parameter], requires_grad: bool) -> Result<()> {
+    parameters.iter().try_for_each(|parameter| parameter.requires_grad_(requires_grad))
 }
 
 /// What points at a module is one: `Box<dyn Module>` can be moved, and be the child of another.

@@ -26,13 +26,7 @@ impl Tensor {
     /// The values of `data` in row-major order under the given sizes.
     #[track_caller]
     pub fn from_slice<T: Element>(data: &[T], sizes: &[usize]) -> Result<Tensor> {
-        let _scope = enter_uncharged("tensor")?;
-        let expected: usize = Layout::contiguous(sizes)?.numel();
-        if data.len() != expected {
-            return Err(TensorError::DataLength { got: data.len(), expected, sizes: sizes.to_vec() }.into());
-        }
-        let tensor = Tensor::uninit(sizes, T::DTYPE)?;
-        Ambient::charge(|host| host.kernel_time(&work_on(&tensor, Cost::Cheap)));
+        let tensor = room_for(data.len(), sizes, T::DTYPE)?;
         access([], [&tensor], |[], [out]| {
             for (out, value) in out.elements::<T::Stored>().iter_mut().zip(data) {
                 *out = value.store();
@@ -59,6 +53,20 @@ impl Tensor {
         data.flatten(&sizes, 0, &mut values)?;
         Tensor::from_slice(&values, &sizes)
     }
+}
+
+/// A tensor for so many values, which are about to be written. It is apart from [`Tensor::from_slice`], since that is compiled
+/// for each type.
+#[track_caller]
+fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
+    let _scope = enter_uncharged("tensor")?;
+    let expected: usize = Layout::contiguous(sizes)?.numel();
+    if got != expected {
+        return Err(TensorError::DataLength { got, expected, sizes: sizes.to_vec() }.into());
+    }
+    let tensor = Tensor::uninit(sizes, dtype)?;
+    Ambient::charge(|host| host.kernel_time(&work_on(&tensor, Cost::Cheap)));
+    Ok(tensor)
 }
 
 /// Reading values.
