@@ -28,7 +28,7 @@ pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result
 /// [`enter`] charges one: the host's modelled time for them is that of the values they copy. With a dispatch on top all
 /// times that labs and exercises show would change.
 #[track_caller]
-#[inline(never)] // It would stand in every program that reads or makes tensors of several types as often.
+#[inline(never)] // Inlined, it would be copied into `to_vec` for each type.
 pub(crate) fn enter_uncharged(name: &'static str) -> Result<Leave> {
     let leave = scope::operation(name, Location::caller());
     match Ambient::count_operation() {
