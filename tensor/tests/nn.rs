@@ -427,6 +427,29 @@ fn clipping_scales_all_gradients_by_one_factor() -> Result<()> {
 }
 
 #[test]
+fn gradients_are_clipped_by_a_norm_of_any_order() -> Result<()> {
+    // The norm and one clipped gradient, from PyTorch 2.11.
+    for (norm_type, norm, clipped) in [
+        (0.0, 2.0, 1.4999992847442627),
+        (1.0, 9.5, 0.31578943133354187),
+        (3.0, 4.628011226654053, 0.6482264995574951),
+        (-1.0, 0.0, 3.0),
+        (f64::INFINITY, 4.0, 0.7499998211860657),
+        (f64::NEG_INFINITY, 0.0, 3.0),
+    ] {
+        let (a, b) = (Parameter::new(&Tensor::zeros(&[3])?)?, Parameter::new(&Tensor::zeros(&[2])?)?);
+        a.set_grad(Some(Tensor::new([3.0f32, 0.0, -4.0])?))?;
+        b.set_grad(Some(Tensor::new([0.5f32, -2.0])?))?;
+        let options = nn::utils::ClipGradNormOptions { norm_type, ..Default::default() };
+        let total = nn::utils::clip_grad_norm_(&[a.clone(), b], 1.0, options)?.item()?;
+        let first = a.grad().unwrap().get(0)?.item()?;
+        // Of order 0, PyTorch takes the norm of two norms: how many of them are not 0.
+        assert!((total - norm).abs() < 1e-6 && (first - clipped).abs() < 1e-6, "{norm_type}: {total} {first}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_hook_runs_when_a_parameters_gradient_has_been_added_to() -> Result<()> {
     let layer = nn::Linear::new(2, 1)?;
     let seen = Arc::new(Mutex::new(Vec::new()));

@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 /// The keyword arguments of [`clip_grad_norm_`].
 #[derive(Clone, Copy, Debug)]
 pub struct ClipGradNormOptions {
-    /// 2 for the Euclidean norm, infinity for the largest absolute value.
+    /// 2 for the Euclidean norm, infinity for the largest absolute value, minus infinity for the smallest.
     pub norm_type: f64,
     /// Errors if the norm is infinite or NaN, instead of scaling by it.
     pub error_if_nonfinite: bool,
@@ -55,13 +55,13 @@ pub fn clip_grad_norm_(
     })
 }
 
-/// The p-norm of all elements.
+/// The p-norm of all elements (`torch.linalg.vector_norm`): 0 counts those that are not zero, minus infinity takes the smallest.
 fn norm(x: &Tensor, p: f64) -> Result<Tensor> {
-    if p == 2.0 {
-        x.norm()
-    } else if p == f64::INFINITY {
-        x.abs()?.max()
-    } else {
-        x.abs()?.pow(p)?.sum()?.pow(1.0 / p)
+    match p {
+        2.0 => x.norm(),
+        0.0 => x.ne(0.0)?.to(x.dtype())?.sum(),
+        f64::INFINITY => x.abs()?.max(),
+        f64::NEG_INFINITY => x.abs()?.min(),
+        p => x.abs()?.pow(p)?.sum()?.pow(1.0 / p),
     }
 }

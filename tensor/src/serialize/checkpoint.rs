@@ -7,7 +7,7 @@ use super::Source;
 use super::error::SerializeError;
 use super::map_location::MapLocation;
 use super::pickle::pickle;
-use super::rebuild::StorageId;
+use super::rebuild::{StorageId, normalize_bools};
 use super::unpickle::{MOST_TEXT, unpickle};
 use super::value::Value;
 use super::zip_reader::ZipReader;
@@ -97,6 +97,7 @@ fn storage(zip: &mut ZipReader, id: &StorageId, swap: bool) -> Result<Tensor> {
         if swap {
             bytes.chunks_exact_mut(id.dtype.size()).for_each(<[u8]>::reverse);
         }
+        normalize_bools(id.dtype, bytes);
         Ok(())
     })??;
     Ok(storage)

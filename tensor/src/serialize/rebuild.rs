@@ -48,3 +48,10 @@ pub(super) fn whole(tensor: &Tensor) -> Result<Tensor> {
     let layout = Layout::contiguous(&[tensor.storage().bytes() / tensor.dtype().size()])?;
     Ok(Tensor::made_of(tensor.storage().clone(), layout, tensor.dtype()))
 }
+
+/// Makes every byte of a bool tensor 0 or 1. A file may hold other bytes, which PyTorch reads as True; kernels count on 1.
+pub(super) fn normalize_bools(dtype: DType, bytes: &mut [u8]) {
+    if dtype == DType::Bool {
+        bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+    }
+}

@@ -30,6 +30,7 @@ use safetensors::tensor::{Dtype, Metadata as Header, TensorInfo};
 
 use super::atomic::replace;
 use super::error::SerializeError;
+use super::rebuild::normalize_bools;
 use super::{Source, opened};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -179,7 +180,12 @@ fn read(source: &mut dyn Source, device: Device) -> Result<(Vec<(String, Tensor)
             return Err(SerializeError::SafetensorsType { name, dtype }.into());
         };
         let tensor = Tensor::uninit(shape, held)?;
-        access([], [&tensor], |[], [out]| source.read_exact(out.dense_bytes(held)))??;
+        access([], [&tensor], |[], [out]| -> Result<()> {
+            let bytes = out.dense_bytes(held);
+            source.read_exact(bytes)?;
+            normalize_bools(held, bytes);
+            Ok(())
+        })??;
         tensors.push((name, tensor.to(device)?));
     }
     let metadata = header.metadata().iter().flatten();

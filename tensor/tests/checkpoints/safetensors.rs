@@ -1,5 +1,6 @@
 //! Safetensors files: Python's, ours, and what neither can keep.
 
+use todevice::serialize::from_bytes;
 use todevice::serialize::safetensors::{Metadata, load, load_file, save, save_file};
 use todevice::{DType, Device, Machine, Result, Tensor};
 
@@ -27,6 +28,32 @@ fn files_of_python_are_read() -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[test]
+fn every_byte_of_a_bool_but_0_is_true() -> Result<()> {
+    let header = br#"{"a":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}}"#;
+    let mut safetensors = (header.len() as u64).to_le_bytes().to_vec();
+    safetensors.extend_from_slice(header);
+    safetensors.extend_from_slice(&[2, 0, 255, 1]);
+    let machine: Machine = "sim:t4".parse().unwrap();
+    machine.enter(|| {
+        for device in [Device::Cpu, Device::cuda(0)] {
+            let of_pytorch = from_bytes(include_bytes!("files/bool-bytes.pt"), device)?;
+            for bools in [&load(&safetensors, device)?.0[0].1, of_pytorch.as_tensor()?] {
+                let truths = [true, false, true, true];
+                assert_eq!(bools.to_vec::<bool>()?, truths);
+                assert_eq!(bools.sum()?.item()?, 3.0);
+                assert_eq!(bools.cumsum(0)?.to_vec::<i64>()?, [1, 1, 2, 3]);
+                assert_eq!(bools.to(DType::F32)?.to_vec::<f32>()?, [1.0, 0.0, 1.0, 1.0]);
+                assert_eq!(bools.to(DType::U8)?.to_vec::<u8>()?, [1, 0, 1, 1]);
+                assert_eq!(bools.eq(1.0)?.to_vec::<bool>()?, truths);
+                assert_eq!(bools.mul(bools)?.to_vec::<bool>()?, truths);
+                assert!(bools.equal(&Tensor::new(truths)?.to(device)?)?);
+            }
+        }
+        Ok(())
+    })
 }
 
 #[test]

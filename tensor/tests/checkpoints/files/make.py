@@ -88,6 +88,7 @@ elif kind == "changed":
     torch.jit.save(torch.jit.script(nn.Linear(1, 1)), str(folder / "torchscript.pt"))
     torch.save(nn.Linear(1, 1), folder / "module.pt")
     torch.save({"half": torch.tensor([1], dtype=torch.int16)}, folder / "int16.pt")
+    torch.save(torch.tensor([2, 0, 255, 1], dtype=torch.uint8).view(torch.bool), folder / "bool-bytes.pt")
     from safetensors.torch import save_file
     tensors = {str(dtype): torch.tensor([[0, 1], [2, 3]]).to(dtype) for dtype in DTYPES}
     tensors |= {"number": torch.tensor(2.5), "empty": torch.zeros(0, 3)}
