@@ -44,6 +44,7 @@ mod inplace;
 mod launch_blocking;
 mod layers;
 mod machine;
+mod masks;
 mod memory;
 mod monitor;
 mod nn;

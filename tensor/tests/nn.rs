@@ -444,7 +444,10 @@ fn gradients_are_clipped_by_a_norm_of_any_order() -> Result<()> {
         let total = nn::utils::clip_grad_norm_(&[a.clone(), b], 1.0, options)?.item()?;
         let first = a.grad().unwrap().get(0)?.item()?;
         // Of order 0, PyTorch takes the norm of two norms: how many of them are not 0.
-        assert!((total - norm).abs() < 1e-6 && (first - clipped).abs() < 1e-6, "{norm_type}: {total} {first}");
+        assert!(
+            (total - norm).abs() < 1e-6 && (first - clipped).abs() < 1e-6,
+            "{norm_type}: {total} {first}"
+        );
     }
     Ok(())
 }

@@ -23,6 +23,10 @@ pub enum TensorError {
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation."
     )]
     WriteOverlap,
+    #[error(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation."
+    )]
+    SourceOverlap,
     #[error("cannot pin 'torch.cuda.{}Tensor' only dense CPU tensors can be pinned", .dtype.scalar_type())]
     PinOnDevice { dtype: DType },
     #[error(

@@ -17,6 +17,7 @@ pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod norm;
 pub(crate) mod optimizer;
+mod overlap;
 pub(crate) mod pair;
 pub(crate) mod plain;
 pub(crate) mod pool;
@@ -38,7 +39,6 @@ use crate::autograd::{Function, is_inference_mode_enabled, is_recording, record,
 use crate::enter::enter;
 pub(crate) use crate::enter::{lead, mismatch, same_device};
 use crate::error::Result;
-use crate::error::tensor::TensorError;
 pub(crate) use crate::operation::{Arguments, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
@@ -70,10 +70,28 @@ pub(crate) enum NewValues<'v> {
     FromOld { others: &'v [&'v Tensor], anew: &'v dyn Fn(&Tensor) -> Result<Tensor> },
     /// Not from the old ones, whose gradient is therefore 0, but from `source`, on whatever device that is, or from nowhere.
     Instead { source: Option<&'v Tensor> },
+    /// All are one number, so that it does no harm to write one place twice.
+    Constant,
 }
 
 impl NewValues<'_> {
     pub(crate) const FRESH: Self = NewValues::Instead { source: None };
+
+    /// Refuses to write where that would overwrite a new value, or a value that is still to be read.
+    fn check_overlap(&self, target: &Tensor) -> Result<()> {
+        match self {
+            NewValues::Constant => Ok(()),
+            NewValues::Instead { source: Some(source) } if overlap::is_itself(target, source) => Ok(()),
+            NewValues::Instead { source } => {
+                overlap::check_target(target)?;
+                source.map_or(Ok(()), |source| overlap::check_source(target, source))
+            }
+            NewValues::FromOld { others, .. } => {
+                overlap::check_target(target)?;
+                others.iter().try_for_each(|other| overlap::check_source(target, other))
+            }
+        }
+    }
 }
 
 /// An operation that writes to `target`, as `in_place` does it.
@@ -87,6 +105,7 @@ pub(crate) fn update(
     let (together, sources) = match &values {
         NewValues::FromOld { others, .. } => (*others, *others),
         NewValues::Instead { source } => (&[][..], source.as_slice()),
+        NewValues::Constant => (&[][..], &[][..]),
     };
     let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
     let _scope = enter(operation, &operands)?;
@@ -96,6 +115,7 @@ pub(crate) fn update(
         return Err(mismatch(operation.name, None, &operands, [0, i]));
     }
     let is_recorded = records_write(target, sources)?;
+    values.check_overlap(target)?;
     match values {
         NewValues::FromOld { anew, .. } if is_recorded => {
             let old = plain::copy_of(target)?;
@@ -104,8 +124,9 @@ pub(crate) fn update(
             plain::write(target, &new.detach().to(target.dtype())?)?;
             target.set_history(new.history());
         }
-        NewValues::Instead { source } if is_recorded => {
+        NewValues::Instead { .. } | NewValues::Constant if is_recorded => {
             in_place()?;
+            let source = sources.first().copied();
             let old = Some(target).filter(|target| target.requires_grad());
             let inputs: SmallVec<[&Tensor; 2]> = old.into_iter().chain(source).collect();
             let (has_old, source) = (old.is_some(), source.map(Tensor::device));
@@ -124,9 +145,6 @@ pub(crate) fn update(
 fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     if target.is_inference() && !is_inference_mode_enabled() {
         return Err(AutogradError::InferenceInPlace.into());
-    }
-    if target.layout().overlaps_itself() {
-        return Err(TensorError::WriteOverlap.into());
     }
     let flows = target.requires_grad()
         || target.base().is_some_and(Tensor::requires_grad)

@@ -69,5 +69,20 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
         whole if target.dtype().is_floating_point() => (0, whole.to_i64() as f64),
         other => (other.to_i64(), 0.0),
     };
-    launch(FILL.of(target.dtype())?, [], [target], &[int], &[float])
+    let kernel = FILL.of(target.dtype())?;
+    match target.layout().strides().contains(&0) {
+        true => launch(kernel, [], [&without_repeats(target)], &[int], &[float]),
+        false => launch(kernel, [], [target], &[int], &[float]),
+    }
+}
+
+/// The first of the elements that each expanded dimension repeats, so that a kernel writes each place once.
+fn without_repeats(target: &Tensor) -> Tensor {
+    let mut layout = *target.layout();
+    for dim in 0..layout.ndim() {
+        if layout.strides()[dim] == 0 && layout.sizes()[dim] > 1 {
+            layout = layout.slice(dim, 0, 1, 1);
+        }
+    }
+    target.with_layout(layout)
 }

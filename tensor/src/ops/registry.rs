@@ -23,6 +23,7 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (index::ROWS, index::OPERATIONS),
     (&[], index::along::OPERATIONS),
     (&[], index::embedding::OPERATIONS),
+    (&[], index::mask::OPERATIONS),
     (loss::ROWS, &[]),
     (&[], loss::classification::OPERATIONS),
     (&[], loss::regression::OPERATIONS),

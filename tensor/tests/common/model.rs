@@ -78,6 +78,11 @@ impl Model {
         places.windows(2).any(|pair| pair[0] == pair[1])
     }
 
+    /// Whether both have an element at one place.
+    pub fn shares_a_place(&self, other: &Model) -> bool {
+        self.elements.iter().any(|(_, place)| other.elements.iter().any(|(_, theirs)| theirs == place))
+    }
+
     /// What a copy is: the same values, in memory of its own.
     fn copy(&self) -> Model {
         let elements = self.elements.iter().enumerate().map(|(i, (value, _))| (*value, i)).collect();

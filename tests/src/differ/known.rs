@@ -30,16 +30,6 @@ const KNOWN: &[Known] = &[
         reason: "autograd does not follow writes to views",
     },
     Known {
-        operations: &["index"], what: "error",
-        ours: "tensors used as indices must be long or int tensors", theirs: "",
-        reason: "masks are left out",
-    },
-    Known {
-        operations: &["where_cond"], what: "error",
-        ours: "where expected condition to be a boolean tensor, but got a tensor with dtype Byte", theirs: "no error",
-        reason: "PyTorch takes a byte for a truth, and warns that it will not",
-    },
-    Known {
         operations: &["backward"], what: "error",
         ours: "no error", theirs: "has been modified by an inplace operation",
         reason: "fewer tensors are kept for the gradients, so more may be overwritten (`save_for_backward`)",

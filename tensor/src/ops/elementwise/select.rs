@@ -2,6 +2,7 @@
 
 use super::error::ElementwiseError;
 use super::{Operand, check_in_place};
+use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{Error, Result};
@@ -10,7 +11,7 @@ use crate::ops::plain::{fill, number};
 use crate::ops::row::{row, rows};
 use crate::ops::shape::check_fits;
 use crate::ops::{self, Operation, lead, operations};
-use crate::shape::broadcast;
+use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -21,7 +22,7 @@ impl Tensor {
     /// is of a higher kind: beside whole numbers 0.5 makes the result f32. Two numbers make it i64, or f32 if one of them is
     /// no whole number.
     ///
-    /// Errors if this tensor is not of bools, if the sizes do not fit, or if a number is too large for the type of the
+    /// Errors if this tensor is not of bools (of u8 PyTorch and this crate warn), if the sizes do not fit, or if a number is too large for the type of the
     /// result; in halves it is infinite.
     ///
     /// ```
@@ -158,9 +159,18 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
         }
     };
     let (on_true, on_false) = (tensor(on_true)?, tensor(on_false)?);
-    if condition.dtype() != DType::Bool {
-        return Err(ElementwiseError::WhereCondition { got: condition.dtype() }.into());
-    }
+    let condition = match condition.dtype() {
+        DType::Bool => condition,
+        DType::U8 => {
+            Ambient::warn_once("byte conditions", || {
+                "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future \
+                 version of PyTorch. Use a boolean condition instead."
+                    .to_owned()
+            });
+            &condition.to(DType::Bool)?
+        }
+        got => return Err(ElementwiseError::WhereCondition { got }.into()),
+    };
     ops::apply(Where { operation: &WHERE_COND }, [condition, &on_true, &on_false])
 }
 
@@ -181,6 +191,9 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
         check_in_place(x, Operand::Tensor(mask), x.dtype())?;
         filling(value, x.dtype())
     };
+    if x.layout().strides().contains(&0) && x.layout().overlaps_itself() {
+        return masked_fill_expanded(x, mask, value);
+    }
     let anew = |old: &Tensor| ops::apply(Where { operation }, [mask, &checked()?, old]);
     let others: &[&Tensor] = match &value {
         Operand::Tensor(value) => &[mask, value],
@@ -189,6 +202,25 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
     ops::update(operation, x, ops::NewValues::FromOld { others, anew: &anew }, || {
         launch(WHERE.of(x.dtype())?, [mask, &checked()?, x], [x], &[], &[])
     })
+}
+
+/// Fills an expanded tensor wherever one of the elements that share a place is masked. PyTorch warns, and does it.
+#[track_caller]
+fn masked_fill_expanded(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
+    Ambient::warn_once("masked_fill_ of expanded tensors", || {
+        "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
+         This also applies to advanced indexing e.g. tensor[mask] = scalar"
+            .to_owned()
+    });
+    check_mask(mask, value)?;
+    let (mut places, mut mask) = (x.clone(), mask.expand(&signed(x.sizes()))?.to(DType::U8)?);
+    for (dim, stride) in x.layout().strides().iter().enumerate() {
+        if *stride == 0 {
+            (places, mask) = (places.narrow(dim as i64, 0, 1)?, mask.amax(&[dim as i64], true)?);
+        }
+    }
+    masked_fill_(&places, &mask.to(DType::Bool)?, value)?;
+    Ok(x.clone())
 }
 
 fn masked_fill_operation(value: Operand<'_>) -> &'static Operation {

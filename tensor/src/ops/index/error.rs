@@ -20,8 +20,8 @@ pub enum IndexError {
     OfNothing,
     #[error("index_select(): self indexing axis dim should be positive")]
     SelectOfNothing,
-    #[error("too many indices for tensor of dimension 0")]
-    OfNumber,
+    #[error("too many indices for tensor of dimension {dims}")]
+    TooMany { dims: usize },
     #[error(
         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
     )]
@@ -30,8 +30,21 @@ pub enum IndexError {
     Device { device: Device },
     #[error("tensors used as indices must be long, int, byte or bool tensors")]
     DType,
-    #[error("tensors used as indices must be long or int tensors")]
-    Mask,
+    #[error(
+        "The shape of the mask {mask:?} at index {at} does not match the shape of the indexed tensor {indexed:?} at index {at}"
+    )]
+    MaskShape { mask: Vec<usize>, at: usize, indexed: Vec<usize> },
+    #[error("masked_select: expected BoolTensor for mask")]
+    SelectMask,
+    #[error(
+        "shape mismatch: value tensor of shape {values:?} cannot be broadcast to indexing result of shape {result:?}"
+    )]
+    PutShape { values: Vec<usize>, result: Vec<usize> },
+    #[error(
+        "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+        .target.scalar_type(), .source_type.scalar_type()
+    )]
+    PutTypes { target: DType, source_type: DType },
     #[error("index_select(): Expected dtype int32 or int64 for index")]
     SelectDType,
     #[error("{operation}(): Expected dtype int32/int64 for index")]
@@ -92,7 +105,9 @@ impl Refusal for IndexError {
             IndexError::OutOfBounds { .. }
             | IndexError::OutOfRange { .. }
             | IndexError::OfNothing
-            | IndexError::OfNumber
+            | IndexError::TooMany { .. }
+            | IndexError::MaskShape { .. }
+            | IndexError::DType
             | IndexError::GetOfNumber => "IndexError",
             IndexError::Padding => "AssertionError",
             _ => "RuntimeError",

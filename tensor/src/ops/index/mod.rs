@@ -4,6 +4,7 @@ pub(in crate::ops) mod along;
 pub(crate) mod embedding;
 pub(crate) mod error;
 mod kernels;
+pub(in crate::ops) mod mask;
 
 use error::IndexError;
 pub(in crate::ops) use kernels::ROWS;
@@ -63,6 +64,8 @@ impl Tensor {
     /// The entries of dimension 0 that an index tensor of any shape names (`x[index]`). Negative ones count from
     /// the end. The one that a number names is a view, as [`select`](Self::select) gives it.
     ///
+    /// A tensor of bools is a mask of the first dimensions, and chooses the entries at which it is true.
+    ///
     /// Alone among the operations on indices this one takes an index tensor of the host for a tensor on a
     /// device, as PyTorch does: it is copied there.
     ///
@@ -71,17 +74,17 @@ impl Tensor {
     /// let x = Tensor::new([10i64, 20, 30])?;
     /// let index = Tensor::new([[0i64, -1], [1, 1]])?;
     /// assert_eq!(x.index(&index)?.to_vec::<i64>()?, [10, 30, 20, 20]);
+    /// assert_eq!(x.index(&x.gt(15)?)?.to_vec::<i64>()?, [20, 30]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
     pub fn index(&self, index: &Tensor) -> Result<Tensor> {
         let _scope = scope::operation(INDEX.name, Location::caller());
-        check_index(index, || match index.dtype() {
-            // In PyTorch these are masks.
-            DType::U8 | DType::Bool => IndexError::Mask,
-            _ => IndexError::DType,
-        })?;
-        let size = *self.sizes().first().ok_or(IndexError::OfNumber)?;
+        if mask::is_mask(index) {
+            return mask::index_by_mask(self, index);
+        }
+        check_index(index, || IndexError::DType)?;
+        let size = *self.sizes().first().ok_or(IndexError::TooMany { dims: 0 })?;
         if size == 0 && index.numel() > 0 {
             return Err(IndexError::OfNothing.into());
         }
@@ -158,6 +161,15 @@ impl Tensor {
 /// Whether a tensor is of a type that indices have. The kernels read i64.
 fn check_index(index: &Tensor, error: impl FnOnce() -> IndexError) -> Result<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) { Ok(()) } else { Err(error().into()) }
+}
+
+/// An index of dimension 0, counted from the start.
+fn from_start_of(index: i64, size: usize) -> Result<i64> {
+    let from_start = if index < 0 { index + size as i64 } else { index };
+    match (0..size as i64).contains(&from_start) {
+        true => Ok(from_start),
+        false => Err(IndexError::OutOfBounds { index, dim: 0, size }.into()),
+    }
 }
 
 /// The dimensions of a tensor, where a number counts as a vector.

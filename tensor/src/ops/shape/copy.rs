@@ -86,13 +86,13 @@ impl Tensor {
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
         check_fits(value, self.dtype())?;
-        ops::update(&FILL, self, NewValues::FRESH, || fill(self, value))
+        ops::update(&FILL, self, NewValues::Constant, || fill(self, value))
     }
 
     /// Sets every element to zero.
     #[track_caller]
     pub fn zero_(&self) -> Result<Tensor> {
-        ops::update(&ZERO, self, NewValues::FRESH, || fill(self, Scalar::Int(0)))
+        ops::update(&ZERO, self, NewValues::Constant, || fill(self, Scalar::Int(0)))
     }
 }
 

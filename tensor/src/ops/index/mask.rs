@@ -1,0 +1,265 @@
+//! Choosing elements by a mask, and writing to chosen elements.
+//!
+//! How many elements a mask chooses is known only from its values. So the host reads the mask and makes a list of indices of
+//! it. On a GPU that waits for all work before it, as in PyTorch.
+
+use std::panic::Location;
+
+use super::error::IndexError;
+use super::{Index, check_index, from_start_of};
+use crate::ambient::Ambient;
+use crate::autograd::{Context, Function, Saved};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::elementwise::Operand;
+use crate::ops::plain::{self, number};
+use crate::ops::{self, NewValues, Operation, operations};
+use crate::scope;
+use crate::shape::{broadcast, signed};
+use crate::tensor::Tensor;
+
+operations! {
+    MASKED_SELECT: Operation::new("masked_select")
+        .node("MaskedSelectBackward0")
+        .arguments("wrapper_CUDA__masked_select", &["self", "mask"]);
+    NONZERO: Operation::new("nonzero");
+    INDEX_PUT: Operation::new("index_put_").node("IndexPutBackward0");
+}
+
+impl Tensor {
+    /// A vector of the elements at which `mask` is true (`torch.masked_select`). The mask and this tensor are broadcast to
+    /// each other.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([[1.0f32, -2.0], [-3.0, 4.0]])?;
+    /// assert_eq!(x.masked_select(&x.gt(0)?)?.to_vec::<f32>()?, [1.0, 4.0]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
+        if mask.dtype() != DType::Bool {
+            return Err(IndexError::SelectMask.into());
+        }
+        broadcast(self.sizes(), mask.sizes())?;
+        ops::apply(MaskedSelect, [self, mask])
+    }
+
+    /// The indices of the elements that are not zero, a row each (`torch.nonzero`): sizes `[count, dims]`, of type i64.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([[1.0f32, 0.0], [0.0, 4.0]])?;
+    /// assert_eq!(x.nonzero()?.to_vec::<i64>()?, [0, 0, 1, 1]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nonzero(&self) -> Result<Tensor> {
+        ops::call(&NONZERO, &[self], |_| {
+            let places = chosen(&self.detach().to(DType::Bool)?)?;
+            let mut indices = vec![0i64; places.len() * self.ndim()];
+            for (row, place) in places.iter().enumerate() {
+                let mut rest = *place as usize;
+                for (dim, size) in self.sizes().iter().enumerate().rev() {
+                    indices[row * self.ndim() + dim] = (rest % size) as i64;
+                    rest /= size;
+                }
+            }
+            Tensor::from_slice(&indices, &[places.len(), self.ndim()])?.to(self.device())
+        })
+    }
+
+    /// Writes `values` to the entries that `index` names, as [`index`](Self::index) reads them (`x[index] = values`,
+    /// `Tensor.index_put_`). `index` is a mask or a tensor of indices. `values` is a number, or a tensor of the same type
+    /// that can be broadcast to the entries. If an index comes twice, its last value stays.
+    ///
+    /// ```
+    /// # use todevice::Tensor;
+    /// let x = Tensor::new([1.0f32, -2.0, -3.0])?;
+    /// x.index_put_(&x.lt(0)?, 0.0)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
+    /// x.index_put_(&Tensor::new([0i64, -1])?, &Tensor::new([7.0f32, 8.0])?)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [7.0, 0.0, 8.0]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index_put_<'a>(&self, index: &Tensor, values: impl Into<Operand<'a>>) -> Result<Tensor> {
+        index_put_(self, index, values.into())
+    }
+}
+
+/// The entries that a mask chooses: `x[mask]`.
+#[track_caller]
+pub(super) fn index_by_mask(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let rows = Rows::of(x, mask)?;
+    let places = Tensor::from_slice(&rows.places, &[rows.places.len()])?.to(x.device())?;
+    ops::apply(Index, [&x.reshape(&signed(&rows.sizes))?, &places])
+}
+
+#[track_caller]
+fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor> {
+    let _scope = scope::operation(INDEX_PUT.name, Location::caller());
+    let rows = Rows::of(x, index)?;
+    let values = match values {
+        Operand::Tensor(values) => values.clone(),
+        Operand::Scalar(value) => number(value, x.dtype())?,
+    };
+    let result = [&rows.chosen[..], &rows.sizes[1..]].concat();
+    if broadcast(values.sizes(), &result).ok().as_ref() != Some(&result) {
+        return Err(IndexError::PutShape { values: values.sizes().to_vec(), result }.into());
+    }
+    let is_number = values.ndim() == 0 && is_mask(index);
+    if values.dtype() != x.dtype() && !is_number {
+        return Err(IndexError::PutTypes { target: x.dtype(), source_type: values.dtype() }.into());
+    }
+    let put = IndexPut::new(x, &rows)?;
+    let entries = [&[rows.places.len()], &rows.sizes[1..]].concat();
+    let source = || {
+        let values = values.to((x.device(), x.dtype()))?.expand(&signed(&result))?;
+        values.reshape(&signed(&entries))
+    };
+    let anew = |old: &Tensor| ops::apply(put.clone(), [old, &source()?]);
+    ops::update(&INDEX_PUT, x, NewValues::FromOld { others: &[&values], anew: &anew }, || {
+        plain::write(x, &put.run(&x.detach(), &source()?.detach())?)
+    })
+}
+
+/// Whether a tensor of indices is a mask.
+pub(super) fn is_mask(index: &Tensor) -> bool {
+    matches!(index.dtype(), DType::Bool | DType::U8)
+}
+
+/// A tensor seen as rows, and the rows that an index names.
+struct Rows {
+    /// How many rows there are, and the sizes of each.
+    sizes: Vec<usize>,
+    /// The rows that are named, in the order of the index.
+    places: Vec<i64>,
+    /// The sizes that these make: one, or for a tensor of indices its sizes.
+    chosen: Vec<usize>,
+}
+
+impl Rows {
+    fn of(x: &Tensor, index: &Tensor) -> Result<Rows> {
+        if index.is_cuda() && index.device() != x.device() {
+            return Err(IndexError::Device { device: x.device() }.into());
+        }
+        if !is_mask(index) {
+            check_index(index, || IndexError::DType)?;
+            let size = *x.sizes().first().ok_or(IndexError::TooMany { dims: 0 })?;
+            let indices = index.detach().to(DType::I64)?.to_vec::<i64>()?;
+            let places =
+                indices.into_iter().map(|index| from_start_of(index, size)).collect::<Result<_>>()?;
+            return Ok(Rows { sizes: x.sizes().to_vec(), places, chosen: index.sizes().to_vec() });
+        }
+        if index.ndim() > x.ndim() {
+            return Err(IndexError::TooMany { dims: x.ndim() }.into());
+        }
+        let (masked, rest) = x.sizes().split_at(index.ndim());
+        if let Some(at) = (0..masked.len()).find(|dim| masked[*dim] != index.sizes()[*dim]) {
+            let (mask, indexed) = (index.sizes().to_vec(), x.sizes().to_vec());
+            return Err(IndexError::MaskShape { mask, at, indexed }.into());
+        }
+        if index.dtype() == DType::U8 && index.ndim() > 0 {
+            Ambient::warn_once("byte masks", || {
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
+                    .to_owned()
+            });
+        }
+        let places = chosen(&index.detach().to(DType::Bool)?)?;
+        let sizes = [&[masked.iter().product()], rest].concat();
+        Ok(Rows { sizes, chosen: vec![places.len()], places })
+    }
+}
+
+/// The places, in logical order, at which a mask is true.
+fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
+    let truths = mask.to_vec::<bool>()?;
+    Ok((0..).zip(truths).filter(|(_, truth)| *truth).map(|(place, _)| place).collect())
+}
+
+struct MaskedSelect;
+
+impl MaskedSelect {
+    /// The places of the elements that are chosen, and the sizes of what they are chosen from.
+    fn places(x: &[usize], mask: &Tensor) -> Result<(Tensor, Vec<usize>)> {
+        let sizes = broadcast(x, mask.sizes())?;
+        let places = chosen(&mask.expand(&signed(&sizes))?)?;
+        Ok((Tensor::from_slice(&places, &[places.len()])?.to(mask.device())?, sizes))
+    }
+}
+
+impl Function<2> for MaskedSelect {
+    fn operation(&self) -> &'static Operation {
+        &MASKED_SELECT
+    }
+
+    fn forward(&self, ctx: &mut Context<2>, [x, mask]: [&Tensor; 2]) -> Result<Tensor> {
+        ctx.save_for_backward([mask]);
+        let (places, sizes) = MaskedSelect::places(x.sizes(), mask)?;
+        x.expand(&signed(&sizes))?.reshape(&[-1])?.index_select(0, &places)
+    }
+
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let [mask] = saved.tensors()?;
+        let (places, sizes) = MaskedSelect::places(saved.input_sizes(0), &mask)?;
+        let zeros = grad.new_full(&[sizes.iter().product()], 0)?;
+        Ok([Some(zeros.index_add(0, &places, grad)?.reshape(&signed(&sizes))?), None])
+    }
+}
+
+/// A tensor with other entries at some rows. Its second input has an entry for each index.
+#[derive(Clone)]
+struct IndexPut {
+    /// How many rows there are, and the sizes of each.
+    rows: Vec<usize>,
+    /// By row, whether it gets an entry, and which one.
+    is_written: Tensor,
+    entry: Tensor,
+    /// By entry, its row.
+    places: Tensor,
+}
+
+impl IndexPut {
+    fn new(x: &Tensor, rows: &Rows) -> Result<IndexPut> {
+        let count = rows.sizes[0];
+        let (mut is_written, mut entry) = (vec![false; count], vec![0i64; count]);
+        for (number, place) in (0..).zip(&rows.places) {
+            (is_written[*place as usize], entry[*place as usize]) = (true, number);
+        }
+        let mut column = vec![1; rows.sizes.len()];
+        column[0] = count;
+        let device = x.device();
+        Ok(IndexPut {
+            rows: rows.sizes.clone(),
+            is_written: Tensor::from_slice(&is_written, &column)?.to(device)?,
+            entry: Tensor::from_slice(&entry, &[count])?.to(device)?,
+            places: Tensor::from_slice(&rows.places, &[rows.places.len()])?.to(device)?,
+        })
+    }
+
+    fn run(&self, x: &Tensor, entries: &Tensor) -> Result<Tensor> {
+        if self.places.numel() == 0 {
+            return plain::copy_of(x);
+        }
+        let by_row = entries.index_select(0, &self.entry)?;
+        let put = self.is_written.where_cond(&by_row, &x.reshape(&signed(&self.rows))?)?;
+        put.reshape(&signed(x.sizes()))
+    }
+}
+
+impl Function<2> for IndexPut {
+    fn operation(&self) -> &'static Operation {
+        &INDEX_PUT
+    }
+
+    fn forward(&self, _: &mut Context<2>, [x, entries]: [&Tensor; 2]) -> Result<Tensor> {
+        self.run(x, entries)
+    }
+
+    fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
+        let rows = grad.reshape(&signed(&self.rows))?;
+        let kept = rows.masked_fill(&self.is_written, 0)?.reshape(&signed(saved.input_sizes(0)))?;
+        Ok([Some(kept), Some(rows.index_select(0, &self.places)?)])
+    }
+}

@@ -1,0 +1,44 @@
+//! Refuses writes whose result would depend on the order in which elements are written (PyTorch's `MemoryOverlap.cpp`).
+
+use crate::error::Result;
+use crate::error::tensor::TensorError;
+use crate::shape::Layout;
+use crate::tensor::Tensor;
+
+/// Refuses a target of which several elements are one place in memory.
+pub(super) fn check_target(target: &Tensor) -> Result<()> {
+    match target.layout().overlaps_itself() {
+        true => Err(TensorError::WriteOverlap.into()),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a source that lies partly where the target does. Like PyTorch, it looks only at tensors without gaps: the others
+/// may pass, and are read before the target is written to.
+pub(super) fn check_source(target: &Tensor, source: &Tensor) -> Result<()> {
+    let (to, from) = (target.layout(), source.layout());
+    if !target.shares_storage(source) || !is_dense(to) || !is_dense(from) {
+        return Ok(());
+    }
+    let [to_end, from_end] = [to, from].map(|layout| layout.offset + layout.numel());
+    let is_apart = to_end <= from.offset || from_end <= to.offset || to.numel() == 0 || from.numel() == 0;
+    let is_same = to.offset == from.offset && to_end == from_end && to.strides() == from.strides();
+    if is_apart || is_same { Ok(()) } else { Err(TensorError::SourceOverlap.into()) }
+}
+
+/// Whether both are one view of one memory.
+pub(super) fn is_itself(target: &Tensor, source: &Tensor) -> bool {
+    target.shares_storage(source) && target.layout() == source.layout() && target.dtype() == source.dtype()
+}
+
+/// Whether the elements, in some order, lie one after another, each once (`is_non_overlapping_and_dense`).
+fn is_dense(layout: &Layout) -> bool {
+    if layout.is_contiguous() {
+        return true;
+    }
+    let dims = layout.strides().iter().copied().zip(layout.sizes().iter().copied());
+    let mut dims: Vec<(usize, usize)> = dims.filter(|(_, size)| *size > 1).collect();
+    dims.sort_unstable();
+    let mut expected = 1;
+    dims.iter().all(|(stride, size)| std::mem::replace(&mut expected, stride * size) == *stride)
+}
