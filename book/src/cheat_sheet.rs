@@ -14,17 +14,16 @@ use crate::plan::Plan;
 pub fn markdown(course: &Course, up: &str) -> Result<String, Wrong> {
     let mut sheet = String::new();
     let mut shown = BTreeSet::new();
-    for chapter in Plan::read(course)?.chapters() {
-        let Some(page) = chapter.page() else { continue };
+    let plan = Plan::read(course)?;
+    let pages = plan.chapters().flat_map(|chapter| chapter.pages().map(move |page| (chapter.number(), page)));
+    for (number, (page, title)) in pages {
         let file = format!("book/chapters/{page}");
         let table = table(course, &file, &mut shown)
             .map_err(|(line, what)| Wrong::Elsewhere(vec![Mistake { file, line, what }]))?;
         let page = page.replace(".md", ".html");
         sheet += &format!(
-            "## {} {}\n\n<div class=\"table-wrapper cheat\">\n<table>\n<thead><tr><th>action</th><th>PyTorch</th><th>here</th></tr></thead>\n\
-             {table}</table>\n<p class=\"to-chapter\"><a href=\"{up}{page}#from-pytorch-to-rust\">In the chapter</a></p>\n</div>\n\n",
-            chapter.number(),
-            chapter.title
+            "## {number} {title}\n\n<div class=\"table-wrapper cheat\">\n<table>\n<thead><tr><th>action</th><th>PyTorch</th><th>here</th></tr></thead>\n\
+             {table}</table>\n<p class=\"to-chapter\"><a href=\"{up}{page}#from-pytorch-to-rust\">In the chapter</a></p>\n</div>\n\n"
         );
     }
     Ok(format!("<div class=\"cheat-sheet\">\n\n{sheet}</div>\n\n"))

@@ -10,6 +10,7 @@ use crate::document::Page;
 use crate::english;
 use crate::links::files;
 use crate::mistake::{Mistake, Wrong};
+use crate::opened;
 use crate::page::expand;
 use crate::seeds;
 use crate::shown_code;
@@ -43,10 +44,27 @@ pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mis
             );
             mistakes.push(Mistake { file: page.file.to_owned(), line: 1, what });
         }
+        mistakes.extend(expanded.and_then(|expanded| too_long_opened(course, page, expanded)));
         mistakes.extend(seeds::mistakes(course, page)?);
         Ok(mistakes)
     };
     checked().unwrap_or_else(|wrong| wrong.mistakes(page.file, 1))
+}
+
+/// Whether a page of a chapter has too many words for a reader who opens everything.
+fn too_long_opened(course: &Course, page: &Page, expanded: &str) -> Option<Mistake> {
+    let chapter = page.chapter()?;
+    let pages = questions::pages(course.root(), chapter).map_or(1, |pages| pages.len());
+    let most = if pages == 1 { opened::MOST_OF_ONE } else { opened::MOST_OF_SEVERAL };
+    let words = opened::words(expanded);
+    let what = || {
+        let kind = if pages == 1 { "a chapter on one page" } else { "a page of a chapter that has several" };
+        format!(
+            "{words} words when everything is open: {kind} has at most {most}. Move a part of it to a page of its own, \
+             `[[chapter.part]]` in book/plan.toml"
+        )
+    };
+    (words > most).then(|| Mistake { file: page.file.to_owned(), line: 1, what: what() })
 }
 
 /// What the lists of all pages let pass.
@@ -132,15 +150,18 @@ pub fn shrink(course: &Course) -> Result<Vec<String>, Vec<Mistake>> {
 /// How long each chapter is.
 pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
     let table = || -> Result<String, Wrong> {
-        let mut table =
-            format!("{:30} {:>7} {:>7} {:>7} {:>7}\n", "", "open", "folded", "counted", "at most");
+        let mut table = format!(
+            "{:30} {:>7} {:>7} {:>7} {:>7} {:>7}\n",
+            "", "open", "folded", "counted", "at most", "opened"
+        );
         for (path, text) in &pages(course)? {
             let page = Page { file: &format!("book/chapters/{path}"), path, text };
             if page.chapter().is_some() {
-                let words = Words::of(&expand(course, &page).map_err(Wrong::Elsewhere)?);
+                let expanded = expand(course, &page).map_err(Wrong::Elsewhere)?;
+                let (words, opened) = (Words::of(&expanded), opened::words(&expanded));
                 let (open, folded, counted) = (words.open, words.folded, words.counted());
                 let most = Today::read(course, path)?.0.words();
-                table += &format!("{path:30} {open:7} {folded:7} {counted:7} {most:7}\n");
+                table += &format!("{path:30} {open:7} {folded:7} {counted:7} {most:7} {opened:7}\n");
             }
         }
         Ok(table)

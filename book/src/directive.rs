@@ -60,10 +60,10 @@ pub fn markdown(
         ("profiles", []) => Ok(how_wrong::profiles()),
         ("turns", []) => Ok(how_wrong::turns(course)?),
         ("cheat-sheet", []) => cheat_sheet::markdown(course, &up(page.path)),
-        ("exercises", [chapter]) => Ok(exercises::markdown(course, chapter)?),
+        ("exercises", [chapter]) => exercises::markdown(course, page, chapter),
         ("questions", [chapter]) => {
             let least = if page.chapter().is_some() { 6 } else { 1 };
-            let html = questions::html(course, chapter, least)?;
+            let html = questions::html(course, page, chapter, least)?;
             Ok(format!("## Check yourself\n\n{html}\n"))
         }
         _ => Err(Wrong::Here(match LINES.iter().find(|line| line.0 == name) {

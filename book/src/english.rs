@@ -94,7 +94,8 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
         found(page.file, page.text, block.range.start, raw, &block.text, &mut findings);
     }
     let mut others: Vec<(String, &str)> = Vec::new();
-    if let Some(chapter) = page.chapter() {
+    // A chapter of several pages has them once.
+    if let Some(chapter) = page.chapter().filter(|_| page.begins_chapter()) {
         if let Ok(lab) = course.lab(chapter) {
             others.extend(lab.sources().into_iter().map(|file| (file, "//")));
         }

@@ -7,11 +7,19 @@ use exercises::{Choices, EXERCISES, Exercise, Kind, Piece};
 use serde_json::{Value as Json, json};
 
 use crate::course::Course;
+use crate::document::Page;
 use crate::html::{escape, fence, inline};
+use crate::mistake::Wrong;
+use crate::objectives;
 
-/// Whether there is an exercise for this chapter.
-pub fn are_there(chapter: &str) -> bool {
-    count(chapter) > 0
+/// The exercises of a page: those of its chapter, or if that has several pages, those that show an objective of this one.
+pub fn on_page(course: &Course, page: &Page, chapter: &str) -> Result<Vec<&'static Exercise>, Wrong> {
+    let of_chapter = EXERCISES.iter().copied().filter(|exercise| exercise.chapter() == chapter);
+    if page.chapter() != Some(chapter) || questions::pages(course.root(), chapter)?.len() == 1 {
+        return Ok(of_chapter.collect());
+    }
+    let here = objectives::exercises(course, page, chapter)?;
+    Ok(of_chapter.filter(|exercise| here.iter().any(|id| id == exercise.id)).collect())
 }
 
 /// How many there are.
@@ -20,16 +28,17 @@ pub fn count(chapter: &str) -> usize {
 }
 
 /// The exercises of a chapter as Markdown, under a heading.
-pub fn markdown(course: &Course, chapter: &str) -> Result<String, String> {
-    if !are_there(chapter) {
-        return Err(format!("chapter {chapter} has no exercises"));
+pub fn markdown(course: &Course, page: &Page, chapter: &str) -> Result<String, Wrong> {
+    let exercises = on_page(course, page, chapter)?;
+    if exercises.is_empty() {
+        return Err(Wrong::Here(format!("chapter {chapter} has no exercises for this page")));
     }
     course.is_built_in()?;
     let mut markdown = String::from(
         "## Exercises\n\nYour code runs on simulated GPUs, and the verdict tells you what they saw. `watch` writes your \
          file into the folder `exercises`, and checks it whenever you save.\n\n",
     );
-    for exercise in EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter) {
+    for exercise in exercises {
         markdown += &one(exercise)?;
     }
     Ok(markdown)

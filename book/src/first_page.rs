@@ -140,12 +140,16 @@ pub fn chapters(course: &Course) -> Result<String, String> {
         if !file.starts_with(&format!("{number}-")) || number == "00" {
             continue;
         }
-        let page = course.read(&format!("book/chapters/{file}"))?;
+        let pages = questions::pages(course.root(), number)?;
+        let pages: Vec<String> = pages
+            .iter()
+            .map(|page| course.read(&format!("book/chapters/{page}")))
+            .collect::<Result<_, _>>()?;
         let questions = course.read(&format!("labs/questions/{number}.toml"))?;
         items += &format!(
             "<li data-chapter=\"{number}\" data-predictions=\"{}\" data-questions=\"{}\" data-exercises=\"{}\"><a href=\"{}\">\
              <span class=\"chapter-number\">{number}</span> <span class=\"chapter-name\">{}</span></a> <span class=\"kept\"></span></li>\n",
-            predictions(course, number, &page),
+            predictions(course, number, &pages.concat()),
             questions.matches("[[question]]").count(),
             exercises::count(number),
             file.replace(".md", ".html"),

@@ -33,6 +33,8 @@ mod markdown;
 mod minutes;
 mod mistake;
 mod names;
+mod objectives;
+mod opened;
 mod origin;
 mod output;
 pub mod page;

@@ -126,7 +126,16 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
         mistakes.push(mistake(1, what));
     }
     if let Some(chapter) = page.chapter() {
-        for part in PARTS.into_iter().chain(exercises::are_there(chapter).then_some("exercises")) {
+        let has_exercises = match exercises::on_page(course, page, chapter) {
+            Ok(exercises) => !exercises.is_empty(),
+            Err(wrong) => {
+                mistakes.extend(wrong.mistakes(page.file, 1));
+                false
+            }
+        };
+        // The first page of a chapter says for all of them how to run the lab.
+        let parts = PARTS.into_iter().filter(|part| page.begins_chapter() || *part != "lab-run");
+        for part in parts.chain(has_exercises.then_some("exercises")) {
             match used.iter().filter(|used| **used == part).count() {
                 0 => mistakes.push(mistake(1, format!("the chapter has no `{{{{#{part} …}}}}`"))),
                 1 => {}

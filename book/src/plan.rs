@@ -37,9 +37,30 @@ pub struct Chapter {
     pub optional: bool,
     /// From the folder of the chapters, once it is written.
     page: Option<Spanned<String>>,
-    /// How long it takes, once that was counted.
+    /// The pages that go on with the chapter.
+    #[serde(default)]
+    pub part: Vec<Part>,
+    /// How long its first page takes, once that was counted.
     #[serde(skip)]
     pub minutes: u32,
+}
+
+/// A further page of a chapter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    pub title: String,
+    #[serde(default)]
+    pub optional: bool,
+    page: Spanned<String>,
+    #[serde(skip)]
+    pub minutes: u32,
+}
+
+impl Part {
+    pub fn page(&self) -> &str {
+        self.page.get_ref()
+    }
 }
 
 impl Chapter {
@@ -47,10 +68,24 @@ impl Chapter {
         self.number.get_ref()
     }
 
-    /// The page, once it is written.
+    /// The first page, once it is written.
     pub fn page(&self) -> Option<&str> {
         self.page.as_ref().map(|page| page.get_ref().as_str())
     }
+
+    /// All its pages, each with its title.
+    pub fn pages(&self) -> impl Iterator<Item = (&str, &str)> {
+        let first = self.page().map(|page| (page, self.title.as_str()));
+        first.into_iter().chain(self.part.iter().map(|part| (part.page(), part.title.as_str())))
+    }
+}
+
+/// How long a page takes.
+fn minutes(course: &Course, path: &str, expand: Expand) -> Result<u32, Wrong> {
+    let file = format!("book/chapters/{path}");
+    let text = course.read(&file)?;
+    let page = Page { file: &file, path, text: &text };
+    Ok(Work::of(&expand(course, &page).map_err(Wrong::Elsewhere)?).minutes())
 }
 
 /// A session of a class.
@@ -72,11 +107,12 @@ impl Plan {
     /// The plan with the minutes of each chapter, as its page says them too; one that is to come has none.
     pub fn with_minutes(mut self, course: &Course, expand: Expand) -> Result<Plan, Wrong> {
         for chapter in self.chapter.iter_mut().chain([&mut self.appendix]) {
-            let Some(path) = chapter.page().map(str::to_owned) else { continue };
-            let file = format!("book/chapters/{path}");
-            let text = course.read(&file)?;
-            let page = Page { file: &file, path: &path, text: &text };
-            chapter.minutes = Work::of(&expand(course, &page).map_err(Wrong::Elsewhere)?).minutes();
+            if let Some(path) = chapter.page() {
+                chapter.minutes = minutes(course, path, expand)?;
+            }
+            for part in &mut chapter.part {
+                part.minutes = minutes(course, part.page(), expand)?;
+            }
         }
         Ok(self)
     }
@@ -88,7 +124,7 @@ impl Plan {
 
     /// Refuses a page that is none of a chapter's.
     pub fn check_has(&self, page: &str) -> Result<(), String> {
-        match self.chapters().any(|chapter| chapter.page() == Some(page)) {
+        match self.chapters().flat_map(Chapter::pages).any(|(path, _)| path == page) {
             true => Ok(()),
             false => Err(format!("no chapter in {FILE} has `page = \"{page}\"`: add it there")),
         }
@@ -115,10 +151,13 @@ impl Plan {
                     format!("chapter `{number}` stands where `{right}` belongs: the number is the order");
                 wrong(chapter.number.span().start, what);
             }
-            if let Some(page) = &chapter.page {
+            let letters = ["".to_owned()].into_iter().chain(('a'..='z').map(String::from));
+            let pages = chapter.page.iter().chain(chapter.part.iter().map(|part| &part.page));
+            for (letter, page) in letters.zip(pages) {
                 let (place, page) = (page.span().start, page.get_ref());
-                if !page.starts_with(&format!("{number}-")) {
-                    wrong(place, format!("`{page}` is no page of chapter {number}: say `{number}-….md`"));
+                let start = format!("{number}{letter}-");
+                if !page.starts_with(&start) {
+                    wrong(place, format!("`{page}` is no page of chapter {number}: say `{start}….md`"));
                 } else if course.read(&format!("book/chapters/{page}")).is_err() {
                     wrong(place, format!("book/chapters/{page} is not there: leave `page` out until it is"));
                 }

@@ -39,20 +39,24 @@ pub fn sessions(plan: &Plan, up: &str) -> String {
 fn line(chapter: &Chapter, up: &str) -> String {
     let title = format!("{} {}", chapter.number(), chapter.title);
     let optional = if chapter.optional { ", optional" } else { "" };
-    match chapter.page() {
-        Some(page) => {
-            let minutes = plural(chapter.minutes, "minute");
-            format!("[{title}]({up}{page}), {minutes}{optional}")
-        }
-        None => format!("{title}{optional}, to come"),
+    let Some(page) = chapter.page() else { return format!("{title}{optional}, to come") };
+    let mut line = format!("[{title}]({up}{page}), {}{optional}", plural(chapter.minutes, "minute"));
+    for part in &chapter.part {
+        let (number, title, page) = (chapter.number(), &part.title, part.page());
+        let optional = if part.optional { ", optional" } else { "" };
+        line += &format!("; [{number} {title}]({up}{page}), {}{optional}", plural(part.minutes, "minute"));
     }
+    line
 }
 
 /// `2 hours 15 minutes, and 25 minutes more with what is optional, without what is to come`
 fn together<'a>(chapters: impl IntoIterator<Item = &'a Chapter>) -> String {
     let (mut needed, mut optional, mut to_come) = (0, 0, false);
     for chapter in chapters {
-        *if chapter.optional { &mut optional } else { &mut needed } += chapter.minutes;
+        let parts = chapter.part.iter().map(|part| (chapter.optional || part.optional, part.minutes));
+        for (is_optional, minutes) in [(chapter.optional, chapter.minutes)].into_iter().chain(parts) {
+            *if is_optional { &mut optional } else { &mut needed } += minutes;
+        }
         to_come |= chapter.page().is_none();
     }
     let more = match optional {

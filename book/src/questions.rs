@@ -6,13 +6,15 @@
 use questions::{Choice, Open, Question, Quiz};
 
 use crate::course::Course;
+use crate::document::Page;
 use crate::html::inline;
 use crate::markdown::says_something;
 use crate::mistake::{Mistake, Wrong, line_of};
+use crate::objectives;
 
 /// The questions of a chapter as HTML without empty lines, which would end it in Markdown.
-/// `least` is how many there must be.
-pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wrong> {
+/// `least` is how many the chapter must have.
+pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result<String, Wrong> {
     if !chapter.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(Wrong::Here(format!("`{chapter}` is no number of a chapter: say {{{{#questions 03}}}}")));
     }
@@ -24,10 +26,14 @@ pub fn html(course: &Course, chapter: &str, least: usize) -> Result<String, Wron
 
     let runs = |lab: &str, run: &str| Ok(course.events(course.lab(lab)?, run)?.into());
     let objectives = questions::objectives(course.root(), chapter)?;
-    let Quiz { questions, open } = questions::read(chapter, &text, &objectives, &runs).map_err(all)?;
+    let Quiz { mut questions, mut open } =
+        questions::read(chapter, &text, &objectives, &runs).map_err(all)?;
     let mut html = String::from("<div class=\"questions\">\n");
     let mut mistakes = Vec::new();
     let count = questions.len() + open.len();
+    let is_here = objectives::on_page(course, page, chapter, &objectives)?;
+    questions.retain(|question| is_here[question.objective]);
+    open.retain(|question| is_here[question.objective]);
     if count < least {
         mistakes.push((0, format!("too few questions, {count}: a chapter has at least {least}")));
     }

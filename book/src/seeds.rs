@@ -43,9 +43,9 @@ impl Item {
     }
 
     /// Those of its words that do not stand there, and where that is.
-    fn absent(&self, course: &Course, page: &Page) -> Result<(Vec<&str>, String), String> {
+    fn absent(&self, course: &Course, page: &Page, rest: &str) -> Result<(Vec<&str>, String), String> {
         let (text, place) = match &self.run {
-            None => (page.text.to_owned(), page.file.to_owned()),
+            None => (format!("{}\n{rest}", page.text), page.file.to_owned()),
             Some(name) => {
                 let lab = course.lab(self.chapter())?;
                 let run = lab.runs.iter().find(|run| run.name == name);
@@ -62,13 +62,18 @@ impl Item {
 
 /// The items of a chapter that its page says no more.
 pub fn mistakes(course: &Course, page: &Page) -> Result<Vec<Mistake>, Wrong> {
-    let Some(chapter) = page.chapter() else { return Ok(Vec::new()) };
+    // The first page of a chapter answers for all of them.
+    let Some(chapter) = page.chapter().filter(|_| page.begins_chapter()) else { return Ok(Vec::new()) };
+    let pages = questions::pages(course.root(), chapter)?;
+    let others = pages.iter().filter(|other| *other != page.path);
+    let rest: String =
+        others.map(|other| course.read(&format!("book/chapters/{other}"))).collect::<Result<_, _>>()?;
     let (file, places): (File, Places) = toml_file::read(course, FILE)?;
     let mut mistakes = Vec::new();
     for item in file.item.iter().filter(|item| item.get_ref().chapter() == chapter) {
         let (at, item) = (item.span().start, item.get_ref());
         let Item { id, what, .. } = item;
-        let told = match item.absent(course, page) {
+        let told = match item.absent(course, page, &rest) {
             Err(wrong) => format!("`{id}`: {wrong}"),
             Ok(_) if item.says.is_empty() => {
                 format!(

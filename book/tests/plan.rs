@@ -97,6 +97,33 @@ fn the_plan_is_a_list_of_chapters_with_the_minutes_that_they_say() {
 }
 
 #[test]
+fn a_chapter_of_several_pages_names_each_with_its_minutes() {
+    let parts = "\n[[chapter.part]]\ntitle = \"Full\"\npage = \"04a-when-memory-is-full.md\"\n\n[[chapter.part]]\ntitle = \"B: Inside\"\npage = \
+                 \"04b-allocator.md\"\noptional = true\n";
+    let first =
+        "[[chapter]]\nnumber = \"04\"\ntitle = \"Memory\"\nthen = \"You save.\"\npage = \"04-memory.md\"\n";
+    let (_, last) = PLAN.split_once("[appendix]").unwrap();
+    let (before, _) = PLAN.split_once("[appendix]").unwrap();
+    let plan = format!("{before}{first}{parts}\n[appendix]{last}");
+    let shown = |plan: &str| shown(plan, "x.md", "{{#plan}}");
+    let pages = ["04-memory.md", "04a-when-memory-is-full.md", "04b-allocator.md"];
+    let [memory, full, inside] = pages.map(minutes);
+    let line = format!(
+        "- [04 Memory](04-memory.md), {memory} minutes; [04 Full](04a-when-memory-is-full.md), {full} minutes; \
+         [04 B: Inside](04b-allocator.md), {inside} minutes, optional. You save.\n"
+    );
+    let told = shown(&plan).unwrap();
+    assert!(told.contains(&line), "{told}");
+    let needed = hours(minutes("01-devices.md") + memory + full);
+    let more = hours(minutes("02-golden-rule.md") + inside);
+    assert!(told.contains(&format!("All chapters: {needed}, and {more} more")), "{told}");
+
+    // The letters are the order.
+    let wrong = shown(&plan.replace("04a-when-memory-is-full.md", "04b-allocator.md")).unwrap_err();
+    assert!(wrong.contains(": `04b-allocator.md` is no page of chapter 04: say `04a-….md`"), "{wrong}");
+}
+
+#[test]
 fn a_session_adds_up_to_what_it_says() {
     let one = minutes("01-devices.md");
     let hours = hours(one);
@@ -214,9 +241,9 @@ fn sidebar_plan_index_and_next_agree() {
     assert!(walked.last().is_some_and(|last| is_chapter(&last)), "{walked:?}");
     assert!(!walked.iter().any(|page| page.starts_with("00-") || page.contains('/')), "{walked:?}");
     // In the order of their numbers, of which some are not written yet.
-    let number = |page: &&String| page.split('-').next().and_then(|number| number.parse::<u32>().ok());
-    let numbers: Vec<Option<u32>> = chapters.iter().map(number).collect();
-    assert!(numbers[0] == Some(1) && numbers.is_sorted_by(|one, next| one < next), "{walked:?}");
+    let number = |page: &&String| page.split('-').next().unwrap_or_default().to_owned();
+    let numbers: Vec<String> = chapters.iter().map(number).collect();
+    assert!(numbers[0] == "01" && numbers.is_sorted_by(|one, next| one < next), "{walked:?}");
 
     // The sidebar begins with the same, and has a part of its own for the sources of the labs, its last.
     let parts: Vec<&str> = pages["toc.html"].split("class=\"part-title\"").collect();

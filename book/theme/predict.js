@@ -187,7 +187,7 @@ function summary() {
   const ratios = made.map(entry => entry.ratio).filter(ratio => ratio > 0).sort((a, b) => a - b);
   const words = box.querySelector(".guesses-words");
   if (made.length === 0) {
-    words.textContent = `This chapter asks for ${forms.length} predictions. You have made none yet.`;
+    words.textContent = `This page asks for ${forms.length} predictions. You have made none yet.`;
     return;
   }
   let text = `You made ${made.length} of ${forms.length} predictions; ${right} ${right === 1 ? "was" : "were"} right.`;

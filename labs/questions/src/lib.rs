@@ -33,8 +33,18 @@
 //! rubric = ["Another program holds it.", "…", "…"]
 //! ```
 //!
+//! Predictions and exercises show objectives, too. Which of them shows which, stands at the end of the file:
+//!
+//! ```toml
+//! [[shows]]
+//! objective = "Say which lines move"
+//! predictions = ["03-steps"]
+//! exercises = ["03-loop"]
+//! ```
+//!
 //! A package of its own: labs are run without the library that reads TOML.
 
+mod evidence;
 mod figure;
 mod objectives;
 mod reckoning;
@@ -46,8 +56,9 @@ use labs::{Event, Listed};
 use serde::Deserialize;
 use toml::Spanned;
 
+pub use evidence::Evidence;
 pub use figure::{Shown, figure, find};
-pub use objectives::objectives;
+pub use objectives::{listed, objectives, pages};
 
 /// The folder of the files, from the root of the checkout.
 pub const FOLDER: &str = "labs/questions";
@@ -61,6 +72,8 @@ struct File {
     question: Vec<Spanned<Asked>>,
     #[serde(default)]
     open: Vec<Spanned<AskedOpenly>>,
+    #[serde(default)]
+    shows: Vec<Spanned<evidence::Shows>>,
 }
 
 #[derive(Deserialize)]
@@ -150,11 +163,9 @@ pub type Mistake = (usize, String);
 
 /// The questions of a chapter with these objectives, from the text of its file.
 pub fn read(chapter: &str, text: &str, objectives: &[String], runs: &Runs) -> Result<Quiz, Vec<Mistake>> {
-    let File { question: asked, open: asked_openly } = toml::from_str(text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start);
-        vec![(start, error.message().trim().replace('\n', "; "))]
-    })?;
+    let File { question: asked, open: asked_openly, shows } = parse(text)?;
     let mut mistakes = Vec::new();
+    evidence::read(shows, objectives, &mut mistakes);
     let mut ids = BTreeSet::new();
     // The place of the objective that a question with this id tests.
     let mut tested = |at: usize, id: &str, words: &str, mistakes: &mut Vec<Mistake>| {
@@ -240,6 +251,20 @@ pub fn read(chapter: &str, text: &str, objectives: &[String], runs: &Runs) -> Re
         mistakes.extend(untested.map(|(_, text)| (0, format!("no question tests the objective `{text}`"))));
     }
     if mistakes.is_empty() { Ok(Quiz { questions, open }) } else { Err(mistakes) }
+}
+
+/// The predictions and exercises that show each of these objectives of a chapter, from the text of its file.
+pub fn evidence(text: &str, objectives: &[String]) -> Result<Vec<Evidence>, Vec<Mistake>> {
+    let mut mistakes = Vec::new();
+    let evidence = evidence::read(parse(text)?.shows, objectives, &mut mistakes);
+    if mistakes.is_empty() { Ok(evidence) } else { Err(mistakes) }
+}
+
+fn parse(text: &str) -> Result<File, Vec<Mistake>> {
+    toml::from_str(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        vec![(start, error.message().trim().replace('\n', "; "))]
+    })
 }
 
 /// A text with the numbers that `{{#figure 03 t4 launches}}` in it stands for.

@@ -3,22 +3,38 @@
 use std::fs;
 use std::path::Path;
 
-/// The objectives of a chapter, as Markdown, from its page in a checkout.
+const CHAPTERS: &str = "book/chapters";
+
+/// The objectives of a chapter, as Markdown, from its pages in a checkout.
 pub fn objectives(root: &Path, chapter: &str) -> Result<Vec<String>, String> {
-    let folder = root.join("book/chapters");
-    let is_page = |name: &str| name.starts_with(&format!("{chapter}-")) && name.ends_with(".md");
-    let page = fs::read_dir(&folder)
-        .map_err(|error| format!("book/chapters cannot be read: {error}"))?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .find(|name| is_page(name))
-        .ok_or_else(|| format!("book/chapters has no page of chapter {chapter}"))?;
-    let text = fs::read_to_string(folder.join(&page))
-        .map_err(|error| format!("book/chapters/{page} cannot be read: {error}"))?;
-    Ok(listed(&text))
+    let mut objectives = Vec::new();
+    for page in pages(root, chapter)? {
+        let file = format!("{CHAPTERS}/{page}");
+        let text = fs::read_to_string(root.join(&file))
+            .map_err(|error| format!("{file} cannot be read: {error}"))?;
+        objectives.extend(listed(&text));
+    }
+    Ok(objectives)
 }
 
-/// The points of the list between `{{#objectives}}` and its end.
-fn listed(page: &str) -> Vec<String> {
+/// The pages of a chapter in their order: `04-memory.md`, then `04b-allocator.md`.
+pub fn pages(root: &Path, chapter: &str) -> Result<Vec<String>, String> {
+    let is_page = |name: &String| {
+        let rest = name.strip_suffix(".md").and_then(|name| name.strip_prefix(chapter));
+        rest.is_some_and(|rest| {
+            rest.trim_start_matches(|letter: char| letter.is_ascii_lowercase()).starts_with('-')
+        })
+    };
+    let entries =
+        fs::read_dir(root.join(CHAPTERS)).map_err(|error| format!("{CHAPTERS} cannot be read: {error}"))?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut pages: Vec<String> = names.filter(is_page).collect();
+    pages.sort(); // A hyphen comes before all letters.
+    if pages.is_empty() { Err(format!("{CHAPTERS} has no page of chapter {chapter}")) } else { Ok(pages) }
+}
+
+/// The objectives of one page: the points of the list between `{{#objectives}}` and its end.
+pub fn listed(page: &str) -> Vec<String> {
     let (_, after) = page.split_once("{{#objectives}}").unwrap_or_default();
     let (list, _) = after.split_once("{{/objectives}}").unwrap_or_default();
     let mut points: Vec<String> = Vec::new();

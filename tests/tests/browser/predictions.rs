@@ -243,7 +243,7 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
     let reader = Reader::new();
     let [zero, launches] = ["03-zero", "03-launches"].map(answer);
     let [right, _] = letters(&zero);
-    assert_eq!(reader.text(".guesses-words"), "This chapter asks for 6 predictions. You have made none yet.");
+    assert_eq!(reader.text(".guesses-words"), "This page asks for 6 predictions. You have made none yet.");
 
     reader.tab_to("#predict-03-lower .skip");
     reader.press(&[ENTER]);
