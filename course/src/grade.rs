@@ -5,10 +5,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use exercises::check::check;
-use exercises::{EXERCISES, Verdict, plain};
+use exercises::library::Library;
+use exercises::{EXERCISES, Exercise, OwnFolder, Verdict, can_confine, plain};
 use labs::Stop;
 use labs::stdio::{to_stderr, to_stdout};
 
@@ -25,36 +27,60 @@ pub fn grade(place: &Workplace, folder: &Path, seed: Option<u64>, format: Format
     let seeds =
         [0, 1, 2].map(|number| 1000 + questions::hash(format!("{seed} {number}").bytes()) % 1_000_000);
     to_stderr(&format!("graded with --seed {seed}\n"));
+    if !can_confine() {
+        to_stderr(
+            "warning: this system has no Landlock to keep a run in a folder of its own, so code that writes files is refused\n",
+        );
+    }
     let library = place.library()?;
     // Others may grade at the same time.
-    let own = place.scratch.join(format!("grade-{}", std::process::id()));
-    fs::create_dir_all(&own).map_err(|error| failed(format!("{}: {error}", own.display())))?;
+    let own = OwnFolder::new(&place.scratch).map_err(failed)?;
     let mut rows = Vec::new();
+    let mut unchecked = 0;
     for exercise in EXERCISES {
-        let given = folder.join(exercise.file());
-        let (passed, says) = match read(&given) {
+        let (passed, says) = match read(&folder.join(exercise.file())) {
             Err(says) => (false, says),
-            Ok(text) => {
-                // A copy: what it was compiled from cannot change meanwhile.
-                let file = own.join(exercise.file());
-                place.write(&file, &text)?;
-                let checked =
-                    check(&library, exercise, &file, &exercise.cases(&seeds), &own).map_err(failed)?;
-                match &checked.verdict {
-                    Verdict::Passed { .. } => (true, "passed".to_owned()),
-                    Verdict::Failed { diagnosis, .. } => {
-                        let says = diagnosis.says.lines().next().unwrap_or_default();
-                        let says: String = plain(says).chars().take(120).collect();
-                        (false, format!("{}: {says}", diagnosis.id))
-                    }
-                }
-            }
+            Ok(text) => graded(&library, exercise, &text, &seeds, own.path()).unwrap_or_else(|error| {
+                unchecked += 1;
+                (false, format!("not checked: {}", first_line(&error)))
+            }),
         };
         rows.push(Row { id: exercise.id, title: exercise.title, passed, says });
     }
-    let _ = fs::remove_dir_all(&own);
     to_stdout(&written(&rows, format)?);
-    Ok(())
+    match unchecked {
+        0 => Ok(()),
+        _ => Err(failed(format!("{unchecked} of {} exercises could not be checked", EXERCISES.len()))),
+    }
+}
+
+/// Whether a text passes, and what the check says. The error is not the student's, and is nobody else's either.
+fn graded(
+    library: &Library,
+    exercise: &Exercise,
+    text: &str,
+    seeds: &[u64],
+    own: &Path,
+) -> Result<(bool, String), String> {
+    // A copy: the code that was compiled cannot change meanwhile.
+    let file = own.join(exercise.file());
+    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    // In a thread, so that a check that panics spoils no other.
+    let checked = thread::scope(|scope| {
+        let thread = scope.spawn(|| check(library, exercise, &file, &exercise.cases(seeds), own));
+        thread.join().unwrap_or_else(|_| Err("the check panics".to_owned()))
+    })?;
+    Ok(match &checked.verdict {
+        Verdict::Passed { .. } => (true, "passed".to_owned()),
+        Verdict::Failed { diagnosis, .. } => {
+            (false, format!("{}: {}", diagnosis.id, first_line(&diagnosis.says)))
+        }
+    })
+}
+
+/// The beginning of a text, for one line of a table.
+fn first_line(text: &str) -> String {
+    plain(text.lines().next().unwrap_or_default()).chars().take(120).collect()
 }
 
 /// No exercise is larger.
@@ -70,5 +96,5 @@ fn read(file: &Path) -> Result<String, String> {
         return Err(format!("larger than {LARGEST} bytes"));
     }
     let text = fs::read(file).map_err(|error| error.to_string())?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    String::from_utf8(text).map_err(|_| "not text in UTF-8".to_owned())
 }

@@ -1,27 +1,24 @@
 //! From a student's file to a verdict: one call of the compiler, and one process.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::case::Case;
 use crate::child::Job;
+use crate::confined;
 use crate::exercise::Exercise;
-use crate::library::Library;
+use crate::library::{COMPILER, Library, NOT_FOUND};
+use crate::own_folder::OwnFolder;
+use crate::process::{Ended, Finished, Limits};
 use crate::rules;
 use crate::seen::{Form, Seen, with_axis};
 use crate::verdict::{Diagnosis, Verdict};
 
-/// A process that takes longer does not end. Runs take a few milliseconds each.
-const LIMIT: Duration = Duration::from_secs(10);
-/// The compiler may take longer on a busy computer. Without a limit a constant could keep it busy forever.
-const COMPILER_LIMIT: Duration = Duration::from_secs(60);
-/// So much of what the code prints is kept.
-const PRINTED: u64 = 1 << 18;
+/// Runs take a few milliseconds each. Of what the code prints the beginning is kept.
+const PROGRAM: Limits = Limits { cpu: 10, wall: 60, memory: 2048, disk: 256, printed: 1 << 18 };
 
 /// A verdict, with what the code did in each case that it came to, and what it printed.
 #[derive(Debug)]
@@ -31,14 +28,15 @@ pub struct Checked {
     pub printed: String,
 }
 
-/// What comes of compiling.
+/// How compiling ended.
 #[derive(Debug)]
 pub enum Compiled {
-    /// A program.
+    /// With a program.
     Well,
-    /// Its errors, in the compiler's order.
+    /// With errors, in the compiler's order.
     Wrong(Vec<CompileError>),
-    DidNotEnd,
+    /// With neither: the compiler or the linker was stopped, or gave up. The text goes on after "it".
+    Gave(String),
 }
 
 /// An error of the compiler.
@@ -52,7 +50,7 @@ pub struct CompileError {
     pub rendered: String,
 }
 
-/// Checks a student's file. `folder` is for what is made on the way. The error is not the student's.
+/// Checks a student's file. `folder` is for temporary files. The error is not the student's.
 pub fn check(
     library: &Library,
     exercise: &Exercise,
@@ -66,30 +64,29 @@ pub fn check(
         seen: Vec::new(),
         printed: String::new(),
     };
-    if let Err(diagnosis) = rules::check(exercise.id, &text) {
+    if let Err(diagnosis) = rules::check(exercise.id, &text, confined::is_available()) {
         return Ok(not_yet(diagnosis));
     }
     // Others may check the same exercise at the same time.
-    let program = folder.join(format!("{}-{}", exercise.module(), std::process::id()));
-    let checked = thread::scope(|scope| {
+    let own = OwnFolder::new(folder)?;
+    let program = own.path().join(exercise.module());
+    thread::scope(|scope| {
         // Meanwhile.
         let right = scope.spawn(|| exercise.right(cases));
         let compiled = compile(library, exercise, &[("student", file)], &program)?;
         let right = right.join().map_err(|_| format!("{}: the solution panics", exercise.id))?;
         match compiled {
-            Compiled::Well => run(&program, exercise, "student", cases, &right, folder),
+            Compiled::Well => run(&program, exercise, "student", cases, &right, own.path()),
             Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise, file, &errors))),
-            Compiled::DidNotEnd => Ok(not_yet(
-                Diagnosis::new("compile-did-not-end", "The compiler did not end.")
-                    .seen(format!("no end after {} seconds", COMPILER_LIMIT.as_secs()))
-                    .idea("Is there a constant, or a macro, that has no end?"),
-            )),
+            Compiled::Gave(why) => {
+                let says = format!("The compiler made no program of this file: it {why}.");
+                Ok(not_yet(Diagnosis::new("compiler", says).expected("a program after half a second").idea(
+                    "Look for a very large constant, for thousands of brackets or signs within each other, or for a \
+                     computation without end.",
+                )))
+            }
         }
-    });
-    for made in [program.with_extension("main.rs"), program] {
-        let _ = fs::remove_file(made);
-    }
-    checked
+    })
 }
 
 /// Compiles files, each of which solves the exercise in a way that has a name, into one program.
@@ -118,19 +115,40 @@ pub fn compile(
     }
     fs::write(&main, root).map_err(cannot)?;
     let mut rustc = library.rustc(&main, program);
-    let rustc = rustc.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let finished = rustc.and_then(|rustc| finish(rustc, b"", COMPILER_LIMIT));
+    let folder = program.parent().unwrap_or(Path::new("."));
+    // So nothing stays elsewhere if it is stopped.
+    for variable in ["TMPDIR", "TEMP", "TMP"] {
+        rustc.env(variable, folder);
+    }
+    let finished = COMPILER.run(&mut rustc, b"", folder);
     let Finished { printed: messages, ended } = finished.map_err(|error| format!("rustc: {error}"))?;
     match ended {
-        Some(true) => Ok(Compiled::Well),
-        None => Ok(Compiled::DidNotEnd),
-        Some(false) => match messages.lines().filter_map(CompileError::read).collect::<Vec<_>>() {
-            errors if errors.is_empty() => {
-                Err(format!("rustc does not compile {}:\n{messages}", main.display()))
-            }
-            errors => Ok(Compiled::Wrong(errors)),
-        },
+        Ended::Badly(NOT_FOUND) => Err(format!("rustc: {}", messages.trim())),
+        _ => Ok(Compiled::of(ended, &messages)),
     }
+}
+
+impl Compiled {
+    /// From how the compiler ended, and its messages.
+    fn of(ended: Ended, messages: &str) -> Compiled {
+        let errors: Vec<CompileError> = messages.lines().filter_map(CompileError::read).collect();
+        match ended.why(&COMPILER, messages) {
+            None if ended == Ended::Well => Compiled::Well,
+            _ if !errors.is_empty() => Compiled::Wrong(errors),
+            Some(why) => Compiled::Gave(why),
+            None => Compiled::Gave(format!("ended with {}", without_a_place(messages))),
+        }
+    }
+}
+
+/// The first error that is about no place in a file, such as the linker's, else whatever was printed first.
+fn without_a_place(messages: &str) -> String {
+    let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
+    let errors = messages.lines().filter_map(read).filter(|message| message["level"] == "error");
+    let first =
+        errors.filter_map(|message| message["message"].as_str()?.lines().next().map(str::to_owned)).next();
+    let first = first.or_else(|| messages.lines().next().map(str::to_owned)).unwrap_or_default();
+    format!("`{}`", first.chars().take(200).collect::<String>())
 }
 
 impl CompileError {
@@ -186,19 +204,20 @@ pub fn run(
 ) -> Result<Checked, String> {
     // A single run is there to be looked at.
     let axis = (cases.len() == 1).then_some(0);
-    let Observed { seen, printed, ended } = observed(program, exercise, variant, cases, axis, folder)?;
+    let Observed { seen, printed, ended } = observed(program, variant, cases, axis, folder)?;
     let stopped_at = cases.get(seen.len()).cloned();
     // What is wrong in a run that ended comes before one that did not.
     let mut verdict = match (exercise.judge(cases, &seen, right), stopped_at) {
         (failed @ Verdict::Failed { .. }, _) => failed,
         (passed, None) => passed,
         (_, stopped_at) => {
+            let why = ended.why(&PROGRAM, &printed);
             let diagnosis = match ended {
-                None => Diagnosis::new("did-not-end", "The code did not end.")
-                    .seen(format!("no end after {} seconds", LIMIT.as_secs()))
+                Ended::OutOfTime => Diagnosis::new("did-not-end", "The code did not end.")
+                    .seen(why.unwrap_or_default())
                     .expected("an end after a few milliseconds"),
-                Some(_) => Diagnosis::new("died", "The program ended before the check did.")
-                    .seen("no word of what it did")
+                _ => Diagnosis::new("died", "The program ended before the check did.")
+                    .seen(why.map_or("no word of what it did".to_owned(), |why| format!("it {why}")))
                     .idea("Neither an exit nor a print decides: what your code asked of the machine does."),
             };
             Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
@@ -210,7 +229,7 @@ pub fn run(
         && let Some(at) = cases.iter().position(|known| known == case)
     {
         let until = seen[at].time.max(right[at].time);
-        let again = observed(program, exercise, variant, &cases[at..=at], Some(until), folder)?;
+        let again = observed(program, variant, &cases[at..=at], Some(until), folder)?;
         let right = with_axis(Some((until, Form::Text)), || (exercise.observe)(case));
         if let [seen] = &again.seen[..] {
             diagnosis.timelines = Some([seen.timeline.clone(), right.timeline]);
@@ -219,89 +238,82 @@ pub fn run(
     Ok(Checked { verdict, seen, printed })
 }
 
-/// What came of a process that ran a student's code.
+/// A process that ran a student's code.
 struct Observed {
     /// What the code did in each case that it came to.
     seen: Vec<Seen>,
     printed: String,
-    /// Whether the process ended well; nothing if it did not end.
-    ended: Option<bool>,
+    ended: Ended,
 }
 
 fn observed(
     program: &Path,
-    exercise: &Exercise,
     variant: &str,
     cases: &[Case],
     axis: Option<u64>,
     folder: &Path,
 ) -> Result<Observed, String> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let cannot = |error: io::Error| format!("{}: {error}", program.display());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let token = now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32);
-    let report = folder.join(format!("{}-{}-{number}.seen", exercise.module(), std::process::id()));
-    let _ = fs::remove_file(&report);
-    let job = Job { variant: variant.to_owned(), cases: cases.to_vec(), report: report.clone(), token, axis };
+    // The report is beside the folder that the run can write into.
+    let own = OwnFolder::new(folder)?;
+    let report = own.path().join("report");
+    let run = own.path().join("run");
+    fs::create_dir(&run).map_err(cannot)?;
+    let is_confined = confined::is_available();
+    let job = Job {
+        variant: variant.to_owned(),
+        cases: cases.to_vec(),
+        report: report.clone(),
+        token,
+        is_confined,
+        axis,
+    };
     let job = serde_json::to_vec(&job).map_err(|error| error.to_string())?;
-    let child = Command::new(program)
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(cannot)?;
-    let Finished { printed, ended } = finish(child, &job, LIMIT).map_err(cannot)?;
+    let mut command = PROGRAM.command(program);
+    let Finished { printed, ended } = PROGRAM.run(command.current_dir(&run), &job, &run).map_err(cannot)?;
 
     let lines = fs::read_to_string(&report).unwrap_or_default();
-    let _ = fs::remove_file(&report);
     let token = format!("{token} ");
     let seen = lines.lines().filter_map(|line| line.strip_prefix(&token));
     let seen = seen.map_while(|line| serde_json::from_str(line).ok()).collect();
     Ok(Observed { seen, printed, ended })
 }
 
-struct Finished {
-    printed: String,
-    /// Whether it ended well; nothing if it did not end.
-    ended: Option<bool>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Gives a process its input, reads what it prints, and ends it after some time.
-fn finish(mut child: Child, input: &[u8], limit: Duration) -> io::Result<Finished> {
-    let start = Instant::now();
-    if let Some(mut stdin) = child.stdin.take() {
-        // It may be gone already.
-        let _ = stdin.write_all(input);
+    #[test]
+    fn however_the_compiler_ends_there_is_something_to_say() {
+        let error = r#"{"level":"error","message":"no such thing","spans":[{"is_primary":true,"file_name":"a.rs","line_start":3}]}"#;
+        let linker = r#"{"level":"error","message":"linking with `cc` failed: signal: 9","spans":[]}"#;
+        let gave = |ended, messages: &str| match Compiled::of(ended, messages) {
+            Compiled::Gave(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(Compiled::of(Ended::Well, ""), Compiled::Well));
+        // What was said before counts.
+        for ended in [Ended::Badly(1), Ended::Killed(6), Ended::OutOfTime] {
+            assert!(
+                matches!(Compiled::of(ended, &format!("warning\n{error}\n{{")), Compiled::Wrong(errors) if errors[0].line == 3)
+            );
+        }
+        assert_eq!(gave(Ended::Badly(1), linker), "ended with `linking with `cc` failed: signal: 9`");
+        assert_eq!(
+            gave(Ended::Badly(101), "thread 'rustc' panicked\nmore"),
+            "ended with `thread 'rustc' panicked`"
+        );
+        assert_eq!(gave(Ended::Badly(1), ""), "ended with ``");
+        assert_eq!(gave(Ended::Badly(1), &error[..50]), format!("ended with `{}`", &error[..50]));
+        assert_eq!(
+            gave(Ended::Killed(11), "error: rustc interrupted by SIGSEGV"),
+            "crashed with signal 11 (SIGSEGV)"
+        );
+        assert!(
+            gave(Ended::Killed(6), "LLVM ERROR: out of memory").contains("more memory than the 2048 MiB")
+        );
+        assert!(gave(Ended::OutOfTime, "").contains("20 seconds"));
     }
-    let outputs = [
-        child.stdout.take().map(|out| read(Box::new(out))),
-        child.stderr.take().map(|out| read(Box::new(out))),
-    ];
-    let mut pause = Duration::from_millis(1);
-    let ended = loop {
-        if let Some(status) = child.try_wait()? {
-            break Some(status.success());
-        }
-        if start.elapsed() > limit {
-            child.kill()?;
-            child.wait()?;
-            break None;
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(10));
-    };
-    let printed = outputs.into_iter().flatten().map(|reader| reader.join().unwrap_or_default());
-    Ok(Finished { printed: printed.collect(), ended })
-}
-
-/// Reads all of an output, so that the process is not held up, and keeps its beginning.
-fn read(mut output: Box<dyn Read + Send>) -> thread::JoinHandle<String> {
-    thread::spawn(move || {
-        let mut kept = Vec::new();
-        let _ = output.by_ref().take(PRINTED).read_to_end(&mut kept);
-        let _ = io::copy(&mut output, &mut io::sink());
-        String::from_utf8_lossy(&kept).into_owned()
-    })
 }

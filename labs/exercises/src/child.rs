@@ -1,13 +1,14 @@
 //! The process in which a student's code runs.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
+use crate::confined::confine;
 use crate::seen::{Ended, Form, Seen, with_axis};
 use crate::student;
 
@@ -23,6 +24,8 @@ pub struct Job {
     pub report: PathBuf,
     /// What each line begins with: code that does not know it cannot write one.
     pub token: u64,
+    /// Whether the process goes behind walls before it runs any of the student's code. It works in a folder of its own.
+    pub is_confined: bool,
     /// Whether timelines are drawn, and where their axis ends at the earliest.
     pub axis: Option<u64>,
 }
@@ -48,12 +51,29 @@ fn run(variants: &[Variant]) -> io::Result<()> {
     student::catch_panics();
     let axis = job.axis.map(|until| (until, Form::Text));
     let mut report = OpenOptions::new().append(true).create(true).open(&job.report)?;
+    let own = Path::new(".");
+    if job.is_confined {
+        confine(own).map_err(io::Error::other)?;
+    }
     for case in &job.cases {
         let seen = with_axis(axis, || observe(case));
         let line = serde_json::to_string(&seen)?;
         report.write_all(format!("{} {line}\n", job.token).as_bytes())?;
+        // No run finds what an earlier one left.
+        clear(own)?;
         if seen.ended == Ended::UsedUp {
             break; // It does not end in the other cases either, and all of them might take longer than the process has.
+        }
+    }
+    Ok(())
+}
+
+fn clear(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
         }
     }
     Ok(())

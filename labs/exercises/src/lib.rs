@@ -25,10 +25,17 @@ pub mod check;
 #[cfg(not(target_family = "wasm"))]
 mod child;
 mod choices;
+#[cfg(not(target_family = "wasm"))]
+mod confined;
 mod exercise;
 mod here;
 #[cfg(not(target_family = "wasm"))]
 pub mod library;
+#[cfg(not(target_family = "wasm"))]
+mod own_folder;
+#[cfg(not(target_family = "wasm"))]
+mod process;
+#[cfg(not(target_family = "wasm"))]
 pub mod rules;
 mod seen;
 mod student;
@@ -38,8 +45,12 @@ pub use case::Case;
 #[cfg(not(target_family = "wasm"))]
 pub use child::{Variant, child};
 pub use choices::{Choices, Piece, number};
+#[cfg(not(target_family = "wasm"))]
+pub use confined::is_available as can_confine;
 pub use exercise::{Edit, Exercise, Judge, Kind, Observe, Place, SEEDS, Style, Wrong};
 pub use here::{CheckedHere, check_here};
+#[cfg(not(target_family = "wasm"))]
+pub use own_folder::OwnFolder;
 pub use seen::{Call, CallKind, Ended, Form, IntoValue, Operand, Race, Seen, Value, observe};
 /// The crate that exercises are about, as this package was built with it.
 pub use todevice;

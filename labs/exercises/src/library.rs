@@ -7,6 +7,14 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::Limits;
+
+/// A student's file takes half a second and 200 MiB. It may take longer on a busy computer.
+pub(crate) const COMPILER: Limits = Limits { cpu: 20, wall: 150, memory: 2048, disk: 1024, printed: 1 << 23 };
+
+/// The exit code of a shell that does not find the program.
+pub(crate) const NOT_FOUND: i32 = 127;
+
 /// Where the compiled libraries are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Library {
@@ -66,9 +74,13 @@ impl Library {
                 let library =
                     Library { exercises: exercises.clone(), todevice, dependencies: dependencies.clone() };
                 let mut rustc = library.rustc(&probe, &folder.join("libprobe.rmeta"));
-                let output = rustc.args(["--crate-type", "lib", "--emit", "metadata"]).output();
+                let output =
+                    rustc.args(["--crate-type", "lib", "--emit", "metadata"]).stdin(Stdio::null()).output();
                 match output {
                     Ok(output) if output.status.success() => return Ok(library),
+                    Ok(output) if output.status.code() == Some(NOT_FOUND) => {
+                        return Err(format!("rustc: {}", String::from_utf8_lossy(&output.stderr).trim()));
+                    }
                     Ok(_) => {}
                     Err(error) => return Err(format!("rustc: {error}")),
                 }
@@ -89,7 +101,7 @@ impl Library {
         };
         let mut dependencies = std::ffi::OsString::from("dependency=");
         dependencies.push(&self.dependencies);
-        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        let mut rustc = COMPILER.command(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         rustc
             .arg(main)
             .args(["--edition", "2024", "--crate-name", "check", "--error-format", "json"])
@@ -101,8 +113,7 @@ impl Library {
             .arg("-L")
             .arg(dependencies)
             .arg("-o")
-            .arg(program)
-            .stdin(Stdio::null());
+            .arg(program);
         rustc
     }
 }

@@ -1,15 +1,22 @@
-//! What a student's code may not use: each is a way around the check, and none helps to solve an exercise.
+//! What a student's code may not use: each name is a way around the check, and none helps to solve an exercise.
 //!
-//! These rules, seeds that nobody has seen, and a verdict that is made in another process stop fifty cheats
-//! (`tests/trust.rs`). What they do not stop:
+//! These rules, the operating system's walls around a run (`confined.rs`), limits on time and memory (`process.rs`), seeds that
+//! nobody has seen, and a verdict that is made in another process stop the cheats in `tests/trust.rs`. They do not stop:
 //!
 //! - a solution that somebody else wrote, or that `cargo course solution` printed;
-//! - work for show: code that asks for the very copies, launches and results of the solution, call by call, and means nothing
+//! - work for show: code that asks for the very copies, launches, and results of the solution, call by call, and means nothing
 //!   by it;
-//! - holes in the compiler, through which code that is safe to look at does what is not;
-//! - using up the memory, the time or the disk of the computer that checks, within the ten seconds that a run has.
+//! - holes in the compiler, through which code that is safe to look at does what is not safe. On Linux the walls hold even then:
+//!   such a run writes only into its own folder. On a system without walls it can write wherever you can;
+//! - a run that reads: without walls it can read any file that you can read, though it has nobody to send it to;
+//! - the use of one core for ten seconds, of 2 GiB of memory, and of 256 MiB of disk for as long as the run lasts;
+//! - on systems other than Linux, a jump in memory that is over within a tenth of a second.
 //!
 //! So a grade is made on a computer where a student's code may run.
+
+use std::borrow::Cow;
+
+use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, tokenize};
 
 use crate::verdict::Diagnosis;
 
@@ -29,7 +36,10 @@ const NAMES: [(&[&str], &str); 11] = [
     ),
     (&["start_trace", "set_race_check", "RaceCheck"], "changing what the check sees"),
     (&["exercises", "todevice_gpu"], "reaching into the check"),
-    (&["File", "OpenOptions", "stdin", "include", "include_str", "include_bytes"], "files"),
+    (
+        &["File", "OpenOptions", "stdin", "include", "include_str", "include_bytes", "debugger_visualizer"],
+        "files",
+    ),
     (
         &[
             "TcpStream",
@@ -50,6 +60,9 @@ const NAMES: [(&[&str], &str); 11] = [
     (&["catch_unwind", "set_hook", "take_hook", "resume_unwind"], "catching panics"),
 ];
 
+/// What writes files, which is refused where the operating system does not keep a run in its own folder.
+const WRITERS: [&str; 2] = ["save", "save_file"];
+
 /// Modules of the standard library that are refused in paths, and macros of those names. As names of a student's own they are as
 /// good as any: `net`, `path`, `process`.
 const MODULES: [&str; 9] = ["process", "fs", "net", "env", "io", "os", "thread", "path", "alloc"];
@@ -57,35 +70,48 @@ const MODULES: [&str; 9] = ["process", "fs", "net", "env", "io", "os", "thread",
 /// What an exercise is about is allowed in it.
 const ALLOWED: [(&str, &str); 1] = [("05-reading", "reset_peak_memory_stats")];
 
-/// Refuses code of an exercise that uses one of these names, or other files.
-pub fn check(exercise: &str, text: &str) -> Result<(), Diagnosis> {
-    let words = words(text);
-    for (at, Word { text: word, line, before, after, in_use }) in words.iter().enumerate() {
+const IDEA: &str = "The check looks at what your code asks of the machine it is given, and at nothing else.";
+
+/// Refuses code of an exercise that uses one of these names, or other files. `is_confined` says that the operating system keeps
+/// the run in its own folder.
+pub fn check(exercise: &str, text: &str, is_confined: bool) -> Result<(), Diagnosis> {
+    let pieces = pieces(text)?;
+    let sign = |at: Option<usize>| at.and_then(|at| pieces.get(at)).map_or(' ', |piece| piece.sign);
+    let mut in_use = false;
+    for (at, Piece { sign: this, word, line }) in pieces.iter().enumerate() {
+        let (before, after) = (sign(at.checked_sub(1)), sign(Some(at + 1)));
+        let Some(word) = word.as_deref() else {
+            in_use &= *this != ';';
+            continue;
+        };
+        // `use<'a>` in a type imports nothing.
+        in_use |= word == "use" && after != '<';
         let refused = |what: &str| {
             Err(Diagnosis::new("refused", format!("`{word}` is not allowed in an exercise: {what}."))
                 .seen(format!("`{word}`"))
                 .expected("code that does without")
-                .idea(
-                    "The check looks at what your code asks of the machine it is given, and at nothing else.",
-                )
+                .idea(IDEA)
                 .at(Some(*line)))
         };
-        if let Some((_, what)) = NAMES.iter().find(|(names, _)| names.contains(&word.as_str()))
+        if let Some((_, what)) = NAMES.iter().find(|(names, _)| names.contains(&word))
             && !ALLOWED.contains(&(exercise, word))
         {
             return refused(what);
         }
-        let is_attribute = *before == '[' && *after == '=';
-        let in_path = *in_use || *before == PATH || [PATH, '!'].contains(after) || is_attribute;
-        if MODULES.contains(&word.as_str()) && in_path {
+        if !is_confined && WRITERS.contains(&word) {
+            return refused("files, which this system cannot keep in a folder of their own");
+        }
+        let is_attribute = before == '[' && after == '=';
+        let in_path = in_use || before == PATH || [PATH, '!'].contains(&after) || is_attribute;
+        if MODULES.contains(&word) && in_path {
             return refused("files, processes, threads, the network and the environment");
         }
         // A hidden module of the tensor crate.
-        let last = at.checked_sub(1).map(|last| words[last].text.as_str());
+        let last = pieces[..at].iter().rev().find_map(|piece| piece.word.as_deref());
         if word == "gpu" && last == Some("todevice") {
             return refused("the GPU without its tensors");
         }
-        if last == Some("mod") && *after == ';' {
+        if last == Some("mod") && after == ';' {
             return refused("a module in another file");
         }
     }
@@ -95,141 +121,78 @@ pub fn check(exercise: &str, text: &str) -> Result<(), Diagnosis> {
 /// Two colons.
 const PATH: char = '∷';
 
-/// An identifier or a keyword, with its line and the signs next to it, blanks aside.
-struct Word {
-    text: String,
+/// A token that is neither blank nor a comment.
+struct Piece {
+    /// Its character. Two colons are one sign, so is what stands before `=` in `!=`; a word is an `a`, a literal or a lifetime `"`.
+    sign: char,
+    /// Its text, if it is an identifier or a keyword.
+    word: Option<String>,
     line: u32,
-    before: char,
-    after: char,
-    /// Whether it is part of a `use …;`.
-    in_use: bool,
 }
 
-/// The identifiers and keywords of Rust code with their lines, without comments, strings, characters and lifetimes.
-fn words(text: &str) -> Vec<Word> {
-    let bytes: Vec<char> = text.chars().collect();
-    let mut words: Vec<Word> = Vec::new();
-    // The sign that stood last, but for blanks and comments.
-    let mut before = ' ';
-    let mut in_use = false;
+/// The tokens of Rust code as the compiler's own lexer tells them apart. What that calls an error, the compiler does too, in this
+/// edition, so such code never runs.
+fn pieces(text: &str) -> Result<Vec<Piece>, Diagnosis> {
+    let text = as_compiled(text);
+    let hidden = |what: &str| {
+        Err(Diagnosis::new(
+            "refused",
+            format!("The file begins with {what}, which an exercise does not need."),
+        )
+        .seen(text.lines().next().unwrap_or_default())
+        .expected("Rust from the first line on")
+        .idea("The compiler does not read such a beginning, so nobody could see what it hides.")
+        .at(Some(1)))
+    };
+    // An attribute of the file begins like that, too.
+    if text.starts_with("#!") && !text.starts_with("#![") {
+        return hidden("`#!`, as a script does");
+    }
+    let mut pieces: Vec<Piece> = Vec::new();
     let (mut at, mut line) = (0, 1);
-    let get = |at: usize| bytes.get(at).copied().unwrap_or('\0');
-    while at < bytes.len() {
-        match (get(at), get(at + 1)) {
-            ('\n', _) => {
-                line += 1;
-                at += 1;
+    // Where a sign ends that the next one may belong to.
+    let mut joint = 0;
+    for token in tokenize(&text, FrontmatterAllowed::Yes) {
+        let start = at;
+        at += token.len as usize;
+        let token_text = &text[start..at];
+        let (sign, word) = match token.kind {
+            TokenKind::Frontmatter { .. } => return hidden("`---`, a block for tools"),
+            TokenKind::Whitespace | TokenKind::LineComment { .. } | TokenKind::BlockComment { .. } => {
+                (' ', None)
             }
-            ('/', '/') => {
-                while at < bytes.len() && get(at) != '\n' {
-                    at += 1;
-                }
-            }
-            ('/', '*') => {
-                let mut depth = 0;
-                while at < bytes.len() {
-                    match (get(at), get(at + 1)) {
-                        ('/', '*') => (depth, at) = (depth + 1, at + 1),
-                        ('*', '/') => (depth, at) = (depth - 1, at + 1),
-                        ('\n', _) => line += 1,
-                        _ => {}
-                    }
-                    at += 1;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-            }
-            ('"', _) => at = after_string(&bytes, at, 0, &mut line),
-            // 'a' and '\n' are characters, 'a is a lifetime.
-            ('\'', '\\') => {
-                at += 3;
-                while at < bytes.len() && get(at) != '\'' {
-                    at += 1;
-                }
-                at += 1;
-            }
-            ('\'', _) if get(at + 2) == '\'' => at += 3,
-            ('\'', _) => {
-                at += 1;
-                while is_part(get(at)) {
-                    at += 1;
-                }
-            }
-            (start, _) if is_part(start) => {
-                let from = at;
-                while is_part(get(at)) {
-                    at += 1;
-                }
-                let word: String = bytes[from..at].iter().collect();
-                let hashes = (at..).take_while(|&k| get(k) == '#').count();
-                let is_raw_string = ["r", "br", "cr"].contains(&word.as_str()) && get(at + hashes) == '"';
-                if is_raw_string {
-                    at = after_string(
-                        &bytes,
-                        at + hashes,
-                        if hashes == 0 { usize::MAX } else { hashes },
-                        &mut line,
-                    );
-                } else if word == "r" && get(at) == '#' {
-                    at += 1; // r#name is the name
-                } else {
-                    note(&mut words, 'a');
-                    in_use |= word == "use";
-                    words.push(Word { text: word, line, before, after: ' ', in_use });
-                    before = 'a';
-                }
-            }
-            (sign, next) => {
-                let sign = match (sign, next) {
-                    (':', ':') => PATH,
-                    ('!', '=') => '≠',
-                    _ => sign,
-                };
-                at += if [PATH, '≠'].contains(&sign) { 2 } else { 1 };
-                in_use &= sign != ';';
-                if !sign.is_whitespace() {
-                    note(&mut words, sign);
-                    before = sign;
-                }
-            }
-        }
-    }
-    words
-}
-
-/// Notes the sign after the last word, if none is noted yet.
-fn note(words: &mut [Word], sign: char) {
-    if let Some(last) = words.last_mut().filter(|last| last.after == ' ') {
-        last.after = sign;
-    }
-}
-
-fn is_part(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_'
-}
-
-/// Where a string ends that begins at `at`. It is raw if it has hashes, or `usize::MAX` for none.
-fn after_string(text: &[char], mut at: usize, hashes: usize, line: &mut u32) -> usize {
-    at += 1;
-    let closing = if hashes == usize::MAX { 0 } else { hashes };
-    while at < text.len() {
-        match text[at] {
-            '\n' => *line += 1,
-            '\\' if hashes == 0 => {
-                if text.get(at + 1) == Some(&'\n') {
-                    *line += 1;
-                }
-                at += 1;
-            }
-            '"' if (1..=closing).all(|k| text.get(at + k) == Some(&'#')) => {
-                return at + 1 + closing;
+            TokenKind::Ident | TokenKind::InvalidIdent | TokenKind::UnknownPrefix => ('a', Some(token_text)),
+            // r#name is the name.
+            TokenKind::RawIdent | TokenKind::ForcedKeywordIdent => ('a', Some(&token_text[2..])),
+            TokenKind::Literal { .. }
+            | TokenKind::Lifetime { .. }
+            | TokenKind::RawLifetime
+            | TokenKind::UnknownPrefixLifetime => ('"', None),
+            _ => (token_text.chars().next().unwrap_or(' '), None),
+        };
+        match pieces.last_mut() {
+            Some(last) if joint == start && last.sign == ':' && sign == ':' => last.sign = PATH,
+            Some(last) if joint == start && last.sign == '!' && sign == '=' => last.sign = '≠',
+            _ if sign != ' ' => {
+                pieces.push(Piece { sign, word: word.map(normalized), line });
+                joint = at;
             }
             _ => {}
         }
-        at += 1;
+        line += token_text.matches('\n').count() as u32;
     }
-    at
+    Ok(pieces)
+}
+
+/// The text that the compiler reads: without a byte order mark, and with the line ends of Unix.
+fn as_compiled(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { text.into() }
+}
+
+/// A name as the compiler compares it (NFC). Of all letters only the sign of the kelvin then becomes one of ASCII.
+fn normalized(word: &str) -> String {
+    word.replace('\u{212a}', "K")
 }
 
 #[cfg(test)]
@@ -256,7 +219,7 @@ mod tests {
             "use std::net::*;",
             "\"a:80\".to_socket_addrs()",
         ] {
-            assert!(check("02-batch", text).is_err(), "{text}");
+            assert!(check("02-batch", text, true).is_err(), "{text}");
         }
         for text in [
             "// unsafe",
@@ -264,15 +227,27 @@ mod tests {
             "println!(\"unsafe \\\" process\");",
             "let x = r#\"unsafe \" env\"#;",
             "fn f(x: &'static str) {}",
+            "fn f<'a>(x: &'a str) -> impl Sized + use<'a> { let path = 1; path; x }",
             "let c = 'e'; let unsafely = 1; let gpu = 2; let net = 3; net.forward(x)",
             "use todevice::prelude::*; let path: u8 = 1; for process in list { if path != 2 { process.name(path) } }",
             "#[cfg(test)] mod tests { use super::*; }",
             "fn enter() {} enter(); std::mem::take(&mut x);",
+            "\u{feff}#![allow(dead_code)]\r\nfn f() {}",
         ] {
-            assert_eq!(check("02-batch", text), Ok(()), "{text}");
+            assert_eq!(check("02-batch", text, true), Ok(()), "{text}");
         }
-        assert_eq!(check("02-batch", "\"\n\n\"; /*\n*/ unsafe").unwrap_err().line, Some(4));
+        assert_eq!(check("02-batch", "\"\n\n\"; /*\n*/ unsafe", true).unwrap_err().line, Some(4));
         let peak = "cuda::reset_peak_memory_stats();";
-        assert!(check("05-reading", peak).is_ok() && check("04-graph", peak).is_err());
+        assert!(check("05-reading", peak, true).is_ok() && check("04-graph", peak, true).is_err());
+    }
+
+    #[test]
+    fn what_writes_files_is_refused_where_a_run_has_no_walls() {
+        for text in ["todevice::serialize::save(v, \"/tmp/x\")", "use safetensors::save_file as f;"] {
+            assert!(
+                check("02-batch", text, true).is_ok() && check("02-batch", text, false).is_err(),
+                "{text}"
+            );
+        }
     }
 }

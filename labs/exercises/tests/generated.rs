@@ -186,7 +186,7 @@ fn mutants(exercise: &Exercise) -> Vec<Mutant> {
             }
         }
     }
-    all.retain(|mutant| mutant.text != solution && rules::check(exercise.id, &mutant.text).is_ok());
+    all.retain(|mutant| mutant.text != solution && rules::check(exercise.id, &mutant.text, false).is_ok());
     all
 }
 
@@ -215,7 +215,7 @@ fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts, name: &
             files.iter().map(|(name, file, _)| (name.as_str(), file.as_path())).collect();
         match compile(library(), exercise, &named, &program).unwrap() {
             Compiled::Well => break,
-            Compiled::DidNotEnd => panic!("{}: the compiler does not end", exercise.id),
+            Compiled::Gave(why) => panic!("{}: the compiler {why}", exercise.id),
             Compiled::Wrong(errors) => {
                 let before = files.len();
                 files.retain(|(name, file, _)| {

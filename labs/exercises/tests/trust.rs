@@ -1,16 +1,19 @@
-//! What a student's code may try instead of a solution: fifty cheats, against seeds that no student has seen.
+//! What a student's code may try instead of a solution: some sixty cheats, against seeds that no student has seen.
 
 use std::fs;
 
 use exercises::check::check;
-use exercises::{Exercise, Verdict};
+use exercises::{Exercise, Verdict, can_confine};
 
 use crate::matrix::{folder, library};
 
 const HELD_OUT: [u64; 2] = [52_711, 908_093];
 
+/// The diagnosis of code that does nothing but write files, where the system keeps a run in its own folder.
+const WRITES: &str = "nothing-moved";
+
 /// A cheat, in a body of `train`, with the diagnosis it gets.
-const CHEATS: [(&str, &str, &str); 50] = [
+const CHEATS: [(&str, &str, &str); 58] = [
     // Around the check: refused by name, and never compiled.
     ("exit", "std::process::exit(0)", "refused"),
     ("exit_by_another_name", "use std::process as other; other::exit(0)", "refused"),
@@ -60,6 +63,22 @@ const CHEATS: [(&str, &str, &str); 50] = [
         "refused",
     ),
     ("remembering_in_a_thread", "std::thread_local! { } Ok(vec![])", "refused"),
+    (
+        "behind_a_suffix_that_begins_a_string",
+        "let _ = stringify!(\"\"r\"\\\" \"); exercises::x02_batch::solution::train(model, batches, device) } // \"\nfn rest() {",
+        "refused",
+    ),
+    ("between_marks_for_directions", "std::\u{200e}process\u{200f}::exit(0)", "refused"),
+    (
+        "an_attribute_with_marks",
+        "#[\u{200e}path\u{2028}= \"/etc/passwd\"] mod other {} Ok(vec![])",
+        "refused",
+    ),
+    (
+        "a_file_for_debuggers",
+        "#[debugger_visualizer(gdb_script_file = \"x\")] mod other {} Ok(vec![])",
+        "refused",
+    ),
     ("catching_panics", "let _ = std::panic::catch_unwind(|| ()); Ok(vec![])", "refused"),
     ("its_own_hook", "std::panic::set_hook(Box::new(|_| ())); Ok(vec![])", "refused"),
     // Not what was asked for: told by what the machine saw.
@@ -105,6 +124,25 @@ const CHEATS: [(&str, &str, &str); 50] = [
         "for _ in 0..100_000 { println!(\"passed passed passed passed passed passed\"); } Ok(vec![])",
         "nothing-moved",
     ),
+    // Too much for the compiler, or for the computer.
+    ("four_billion_numbers", "Ok((0..1u64 << 32).map(|k| k as f64).collect())", "died"),
+    (
+        "a_constant_of_two_gigabytes",
+        "const X: [u8; 1 << 31] = [0; 1 << 31]; Ok(vec![X[1] as f64])",
+        "compile",
+    ),
+    // Its own folder is emptied after each run.
+    (
+        "remembering_in_a_file",
+        "let remembers = todevice::serialize::load(\"done\", todevice::serialize::MapLocation::None).is_ok(); \
+         todevice::serialize::save(vec![\"x\"], \"done\")?; assert!(!remembers); Ok(vec![])",
+        WRITES,
+    ),
+    (
+        "writing_into_what_is_open",
+        "for n in 0..20 { let _ = todevice::serialize::save(vec![\"x\"], format!(\"/proc/self/fd/{n}\")); } Ok(vec![])",
+        WRITES,
+    ),
     ("no_function", "Ok(vec![]) } pub fn trains() -> Result<Vec<f64>> { Ok(vec![])", "nothing-moved"),
 ];
 
@@ -129,16 +167,55 @@ fn diagnosis(verdict: &Verdict) -> &str {
 fn no_cheat_passes() {
     let mut wrong = Vec::new();
     for (name, body, expected) in CHEATS {
-        let text = format!(
-            "use todevice::prelude::*;\n\npub fn train(\n    model: &nn::Sequential,\n    batches: &[(Tensor, Tensor)],\n    \
-             device: Device,\n) -> Result<Vec<f64>> {{\n    {body}\n}}\n"
-        );
-        let verdict = checked(name, &text);
+        let verdict = checked(name, &file(body));
+        // Elsewhere the rules refuse the functions that write.
+        let expected = if body.contains("::save(") && !can_confine() { "refused" } else { expected };
         if diagnosis(&verdict) != expected {
             wrong.push(format!("{name}: expected {expected}\n{verdict}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A student's file with such a body.
+fn file(body: &str) -> String {
+    format!(
+        "use todevice::prelude::*;\n\npub fn train(\n    model: &nn::Sequential,\n    batches: &[(Tensor, Tensor)],\n    \
+         device: Device,\n) -> Result<Vec<f64>> {{\n    {body}\n}}\n"
+    )
+}
+
+#[test]
+fn a_beginning_that_the_compiler_skips_hides_nothing() {
+    let cheat = file("exercises::x02_batch::solution::train(model, batches, device)");
+    for (name, text) in [
+        ("shebang", format!("#!/bin/x \"\n{cheat}// \"\n")),
+        ("shebang_after_a_mark", format!("\u{feff}#! \"\r\n{cheat}// \"\n")),
+        ("for_tools", format!("---\n\"\n---\n{cheat}// \"\n")),
+        ("for_tools_after_a_blank", format!("\n--- x\n\"\n---\n{cheat}// \"\n")),
+    ] {
+        assert_eq!(diagnosis(&checked(name, &text)), "refused", "{name}");
+    }
+}
+
+#[test]
+fn a_run_writes_nowhere_but_in_its_own_folder() {
+    let elsewhere = folder("cheats").join("elsewhere");
+    let _ = fs::remove_file(&elsewhere);
+    let body = format!("todevice::serialize::save(vec![\"x\"], {elsewhere:?})?; Ok(vec![])");
+    let verdict = checked("saving_elsewhere", &file(&body));
+    assert!(!elsewhere.exists());
+    let [says, denied] = if can_confine() { ["error", "Permission denied"] } else { ["refused", "`save`"] };
+    assert_eq!(diagnosis(&verdict), says, "{verdict}");
+    assert!(verdict.to_string().contains(denied), "{verdict}");
+}
+
+#[test]
+fn what_the_compiler_cannot_take_gets_a_verdict_and_leaves_nothing_behind() {
+    let nested = file(&format!("Ok(vec![f64::from({}true)])", "!".repeat(200_000)));
+    assert_eq!(diagnosis(&checked("nested", &nested)), "compiler");
+    let left: Vec<_> = fs::read_dir(folder("cheats").join("nested")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

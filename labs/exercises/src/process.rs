@@ -1,0 +1,278 @@
+//! Processes that may take only so much: the compiler, and what runs a student's code.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
+
+/// What a process, and each one that it starts, may take.
+#[derive(Clone, Copy)]
+pub struct Limits {
+    /// Seconds of computing, whatever else the computer has to do.
+    pub cpu: u64,
+    /// Seconds until it has to have ended.
+    pub wall: u64,
+    /// MiB of memory.
+    pub memory: u64,
+    /// MiB of a file that it writes, and of all files in its folder.
+    pub disk: u64,
+    /// Bytes of what it prints that are kept.
+    pub printed: u64,
+}
+
+/// A process that has ended.
+pub struct Finished {
+    pub printed: String,
+    pub ended: Ended,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ended {
+    Well,
+    /// With an exit code.
+    Badly(i32),
+    /// By a signal.
+    Killed(i32),
+    OutOfTime,
+    OutOfMemory,
+    OutOfDisk,
+}
+
+// The same numbers in Linux, macOS and the BSDs.
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
+const SIGXFSZ: i32 = 25;
+
+impl Limits {
+    /// A command for a program under these limits, which takes arguments as every command does. In Unix a shell sets the limits
+    /// that the system then keeps; what a system does not know it does without.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        if !cfg!(unix) {
+            return Command::new(program);
+        }
+        // At the first limit of time there is a signal that says so. Files are counted in blocks of 512 bytes, memory in KiB.
+        let limits = format!(
+            "ulimit -c 0; ulimit -St {}; ulimit -Ht {}; ulimit -d {}; ulimit -f {}",
+            self.cpu,
+            self.cpu + 5,
+            self.memory * 1024,
+            self.disk * 2048
+        );
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("{{ {limits}; }} 2>/dev/null; exec \"$@\"")).arg("sh").arg(program);
+        command
+    }
+
+    /// Starts such a command, gives it its input, and waits for its end, which it brings about where it has to.
+    pub fn run(&self, command: &mut Command, input: &[u8], folder: &Path) -> io::Result<Finished> {
+        let start = Instant::now();
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = Guard(child);
+        if let Some(mut stdin) = child.0.stdin.take() {
+            // It may be gone already.
+            let _ = stdin.write_all(input);
+        }
+        let outputs = [
+            child.0.stdout.take().map(|out| read(Box::new(out), self.printed)),
+            child.0.stderr.take().map(|out| read(Box::new(out), self.printed)),
+        ];
+        let mut pause = Duration::from_millis(1);
+        let mut look = Instant::now();
+        let ended = loop {
+            if let Some(status) = child.0.try_wait()? {
+                break Ended::of(status);
+            }
+            if start.elapsed() > Duration::from_secs(self.wall) {
+                break Ended::OutOfTime;
+            }
+            if look.elapsed() > Duration::from_millis(100) {
+                if bytes_in(folder) > self.disk << 20 {
+                    break Ended::OutOfDisk;
+                }
+                // Linux keeps this limit itself.
+                if !cfg!(target_os = "linux") && memory(child.0.id()) > self.memory << 20 {
+                    break Ended::OutOfMemory;
+                }
+                look = Instant::now();
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(10));
+        };
+        drop(child);
+        // An output that somebody else holds open does not end.
+        let read = |output: Receiver<String>| output.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
+        let printed = outputs.into_iter().flatten().map(read).collect();
+        Ok(Finished { printed, ended })
+    }
+}
+
+impl Ended {
+    fn of(status: ExitStatus) -> Ended {
+        #[cfg(unix)]
+        if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+            return match signal {
+                SIGXCPU => Ended::OutOfTime,
+                SIGXFSZ => Ended::OutOfDisk,
+                _ => Ended::Killed(signal),
+            };
+        }
+        if status.success() { Ended::Well } else { Ended::Badly(status.code().unwrap_or(1)) }
+    }
+
+    /// Why a process did not do its work, as a sentence goes on after "it": nothing if its exit code is all there is to say.
+    pub fn why(&self, limits: &Limits, printed: &str) -> Option<String> {
+        let memory = ["memory allocation of ", "out of memory", "bad_alloc", "Cannot allocate memory"];
+        Some(match self {
+            Ended::OutOfTime => {
+                format!("did not end after {} seconds of computing, or {} in all", limits.cpu, limits.wall)
+            }
+            Ended::OutOfDisk => format!("wrote more than {} MiB into files", limits.disk),
+            Ended::OutOfMemory => format!("took more than {} MiB of memory", limits.memory),
+            Ended::Killed(_) | Ended::Badly(_) if memory.iter().any(|words| printed.contains(words)) => {
+                format!("asked for more memory than the {} MiB that it may have", limits.memory)
+            }
+            Ended::Killed(_) if printed.contains("overflowed its stack") => "overflowed its stack".to_owned(),
+            Ended::Killed(SIGKILL) => "was killed, as a system does that runs out of memory".to_owned(),
+            Ended::Killed(signal) => format!("crashed with signal {signal}{}", name(*signal)),
+            Ended::Badly(_) | Ended::Well => return None,
+        })
+    }
+}
+
+fn name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        8 => " (SIGFPE)",
+        11 => " (SIGSEGV)",
+        _ => "",
+    }
+}
+
+/// A process that does not outlive this, and neither does one that it started.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            if let Ok(mut system) = System::new() {
+                let family = family(&mut system, self.0.id());
+                for process in family.iter().filter_map(|pid| system.process(*pid)) {
+                    process.kill();
+                }
+            }
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+/// A process, those that it started, and those that they started.
+fn family(system: &mut System, root: u32) -> Vec<Pid> {
+    let what = ProcessRefreshKind::nothing().with_memory().without_tasks();
+    system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
+    let mut family = vec![Pid::from_u32(root)];
+    let mut at = 0;
+    while let Some(parent) = family.get(at).copied() {
+        let children = system.processes().values().filter(|process| process.parent() == Some(parent));
+        family.extend(children.map(|child| child.pid()));
+        at += 1;
+    }
+    family
+}
+
+/// Bytes of memory that a process and those that it started take.
+fn memory(root: u32) -> u64 {
+    let Ok(mut system) = System::new() else { return 0 };
+    let family = family(&mut system, root);
+    family.iter().filter_map(|pid| system.process(*pid)).map(|process| process.memory()).sum()
+}
+
+/// Bytes of the files in a folder.
+fn bytes_in(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// Reads all of an output, so that the process is not held up, and keeps its beginning.
+fn read(mut output: Box<dyn Read + Send>, limit: u64) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        let _ = output.by_ref().take(limit).read_to_end(&mut kept);
+        let _ = io::copy(&mut output, &mut io::sink());
+        let _ = sender.send(String::from_utf8_lossy(&kept).into_owned());
+    });
+    receiver
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_ends_at_its_limits_and_the_end_says_at_which() {
+        let limits = Limits { cpu: 1, wall: 60, memory: 64, disk: 1, printed: 100 };
+        let folder = std::env::temp_dir().join(format!("to-device-limits-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let run = |limits: &Limits, script: &str| {
+            let mut command = limits.command("sh");
+            limits.run(command.args(["-c", script]).current_dir(&folder), b"input", &folder).unwrap()
+        };
+        for (script, ended, printed) in [
+            ("cat", Ended::Well, "input"),
+            ("echo out; echo err >&2; exit 3", Ended::Badly(3), "out\nerr\n"),
+            ("kill -SEGV $$", Ended::Killed(11), ""),
+            ("while :; do :; done", Ended::OutOfTime, ""),
+            ("exec head -c 3000000 /dev/zero > large", Ended::OutOfDisk, ""),
+            (
+                "rm large; for k in 1 2 3; do head -c 900000 /dev/zero > many-$k; done; exec sleep 50",
+                Ended::OutOfDisk,
+                "",
+            ),
+            ("rm many-*; exec no-such-program 2>/dev/null", Ended::Badly(127), ""),
+        ] {
+            let finished = run(&limits, script);
+            assert_eq!((finished.ended, finished.printed.as_str()), (ended, printed), "{script}");
+        }
+        assert_eq!(run(&limits, "head -c 1000000 /dev/zero").printed.len(), 100);
+        // What a process started ends with it, or its output would still be open.
+        let start = Instant::now();
+        assert_eq!(run(&Limits { wall: 1, ..limits }, "sleep 50; :").ended, Ended::OutOfTime);
+        assert!(start.elapsed() < Duration::from_secs(25));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_process_gets_no_more_memory_than_its_limit() {
+        let run = |memory| {
+            let limits = Limits { cpu: 10, wall: 60, memory, disk: 1, printed: 100 };
+            // `tail` keeps a line without an end.
+            let mut command = limits.command("sh");
+            command.args(["-c", "head -c 100000000 /dev/zero | tail -n 1 | wc -c"]);
+            limits.run(&mut command, b"", Path::new("/nowhere")).unwrap().printed
+        };
+        assert_eq!(run(1000).trim(), "100000000");
+        assert!(run(20).contains("memory"), "{}", run(20));
+    }
+
+    #[test]
+    fn the_memory_of_all_that_a_process_started_is_counted() {
+        let child = Command::new("sh").args(["-c", "sleep 50; :"]).spawn().unwrap();
+        let alone = || memory(child.id());
+        let start = Instant::now();
+        while alone() == 0 && start.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(alone() > 0 && memory(std::process::id()) > alone());
+        drop(Guard(child));
+    }
+}
