@@ -265,6 +265,8 @@ pub struct Recorder {
     pub counters: Counters,
     logs: Vec<Log>,
     recordings: u64,
+    /// How many ranks have noted their work here.
+    ranks: u64,
     /// Calls since spans were fetched last.
     unfetched: usize,
 }
@@ -296,6 +298,12 @@ impl Recorder {
     /// Ends a recording.
     pub fn stop(&mut self, number: u64) {
         self.logs.retain(|log| log.number != number);
+    }
+
+    /// Where the numbers of another rank's work begin: no other rank has any of the 2^40 from there on.
+    pub fn numbers_of_a_rank(&mut self) -> OpId {
+        self.ranks += 1;
+        self.ranks << 40
     }
 
     pub fn is_recording(&self) -> bool {

@@ -26,5 +26,5 @@ impl StreamId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventId(pub u64);
 
-/// The number of a piece of work, counted from 0 in the order it was queued. Spans name it.
+/// The number of a piece of work, in the order it was queued: counted from 0, or from the first number of a rank. Spans name it.
 pub type OpId = u64;

@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
+use crate::driver::OpId;
 pub use crate::error::meeting::Ended;
 use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
 use crate::lock::lock;
@@ -39,6 +40,8 @@ pub struct World {
 #[derive(Clone)]
 pub struct Member {
     pub rank: usize,
+    /// Where the numbers of its devices' work begin. A recording has the work of all ranks of all worlds, and tells it apart by them.
+    pub first_op: OpId,
     pub world: Arc<World>,
 }
 

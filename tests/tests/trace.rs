@@ -1,10 +1,11 @@
 //! The file that `--trace` writes, read as Perfetto reads the trace event format: rows of nested slices, arrows
 //! that begin and end in slices, counters.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use labs::lab_03_training_loop::LAB;
-use labs::run_captured;
+use labs::{Listed, run_captured};
 use serde_json::Value as Json;
 
 /// A row of the timeline: a process and one of its threads.
@@ -60,13 +61,10 @@ fn read(file: &str) -> Timeline {
                 timeline.slices.entry(row).or_default().push(slice);
             }
             "i" => timeline.marks.push((text(event, "name"), event["args"].clone())),
-            "s" => {
-                timeline.arrows.entry(event["id"].as_u64().unwrap()).or_default()[0] =
-                    Some((row, time(event, "ts")))
-            }
-            "f" => {
-                timeline.arrows.entry(event["id"].as_u64().unwrap()).or_default()[1] =
-                    Some((row, time(event, "ts")))
+            end @ ("s" | "f") => {
+                let ends = timeline.arrows.entry(event["id"].as_u64().unwrap()).or_default();
+                let earlier = ends[usize::from(end == "f")].replace((row, time(event, "ts")));
+                assert_eq!(earlier, None, "two arrows have one number: {event}");
             }
             "C" => {
                 let bytes = event["args"]["bytes"].as_u64().expect("never below 0");
@@ -80,9 +78,11 @@ fn read(file: &str) -> Timeline {
 
 /// The innermost slice of a row at a time.
 fn slice_at(timeline: &Timeline, (row, time): (Row, u64)) -> &Slice {
-    let mut inner_first = timeline.slices[&row].iter().rev();
+    let slices = &timeline.slices[&row];
+    let begun = slices.partition_point(|slice| slice.start <= time);
+    let mut inner_first = slices[..begun].iter().rev();
     inner_first
-        .find(|slice| (slice.start..=slice.end).contains(&time))
+        .find(|slice| time <= slice.end)
         .unwrap_or_else(|| panic!("nothing happens on {row:?} at {time}"))
 }
 
@@ -93,11 +93,52 @@ fn traced() -> Timeline {
     read(&captured.trace.expect("--trace was given"))
 }
 
+/// A lab's recording, with its slices in order of time.
+fn recorded(lab: &Listed, gpu: &str) -> Timeline {
+    let captured = (lab.run)(&["--gpu", gpu, "--trace", "kept-in-memory.json"]);
+    assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{} {gpu}", lab.name);
+    let mut timeline = read(&captured.trace.expect("--trace was given"));
+    for slices in timeline.slices.values_mut() {
+        slices.sort_by_key(|slice| (slice.start, Reverse(slice.end)));
+    }
+    timeline
+}
+
+/// The labs with several GPUs, streams or ranks. Lab 10 runs several worlds of ranks, whose work must not be mistaken for that of
+/// each other.
+#[test]
+fn arrows_of_many_gpus_and_ranks_lead_from_each_call_to_its_own_work() {
+    for (name, gpu) in [
+        ("lab-01", "sim:t4x2"),
+        ("lab-02", "sim:t4x2"),
+        ("lab-08", "sim:t4x2"),
+        ("lab-10", "sim:t4x2"),
+        ("lab-10", "sim:t4x4"),
+        ("lab-11", "sim:t4x2"),
+    ] {
+        let lab = Listed::named(name).unwrap();
+        let timeline = recorded(lab, gpu);
+        slices_nest(&timeline);
+        for arrow in timeline.arrows.values() {
+            let [Some(from), Some(to)] = *arrow else { panic!("half an arrow: {arrow:?}") };
+            let (call, work) = (slice_at(&timeline, from), slice_at(&timeline, to));
+            assert!(from.1 <= to.1, "{} {gpu}: {work:?} ran before {call:?} queued it", lab.name);
+            assert_eq!(call.args["place"], work.args["place"], "{} {gpu}", lab.name);
+            assert_eq!(call.args["bytes"], work.args["bytes"], "{} {gpu}", lab.name);
+        }
+    }
+}
+
 #[test]
 fn rows_have_names_and_slices_nest() {
     let timeline = traced();
     assert_eq!(timeline.processes[&0], "host");
     assert_eq!(timeline.processes[&1], "cuda:0 Tesla T4 (simulated)");
+    slices_nest(&timeline);
+}
+
+#[track_caller]
+fn slices_nest(timeline: &Timeline) {
     for (row, slices) in &timeline.slices {
         assert!(row.0 == 0 || timeline.rows.contains_key(row), "{row:?} has no name");
         let mut open: Vec<u64> = Vec::new();

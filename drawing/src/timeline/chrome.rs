@@ -35,9 +35,9 @@ impl Timeline<'_> {
             }
         }
         rows.extend(self.host_rows());
-        for Work { span, call } in &self.trace.work {
+        for (number, Work { span, call }) in self.trace.work.iter().enumerate() {
             rows.push(self.device_row(span, call));
-            rows.push(arrow(span, call));
+            rows.push(arrow(number, span, call));
         }
         rows.extend(self.memory_rows());
         format!(
@@ -171,12 +171,11 @@ fn bytes_of(call: &Call) -> Option<String> {
     call.kind.bytes().map(|bytes| format!(r#""bytes":{bytes}"#))
 }
 
-/// From the call of the host to the work it queued.
-fn arrow(span: &Span, call: &Call) -> String {
+/// From the call of the host to the work it queued. Each has a number of its own, also where one call queued two pieces of work.
+fn arrow(number: usize, span: &Span, call: &Call) -> String {
     format!(
-        "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{HOST},\"tid\":{thread},\"ts\":{begin}}},\n\
-         {{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{op},\"pid\":{pid},\"tid\":{tid},\"ts\":{start}}}",
-        op = span.op,
+        "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{number},\"pid\":{HOST},\"tid\":{thread},\"ts\":{begin}}},\n\
+         {{\"ph\":\"f\",\"bp\":\"e\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{number},\"pid\":{pid},\"tid\":{tid},\"ts\":{start}}}",
         thread = thread_of(call.rank),
         begin = Microseconds(call.begin),
         pid = span.stream.device + 1,

@@ -38,25 +38,28 @@ pub fn before(trace: &Trace) -> Vec<Vec<(usize, Why)>> {
         trace.work.iter().enumerate().map(|(index, work)| (work.span.op, calls + index)).collect();
     let end_of = |number: &usize| trace.work[number - calls].span.end;
     let mut before = vec![Vec::new(); calls + trace.work.len()];
-    // The last work of each stream; what was the last when an event was recorded; what a stream was told to wait for.
-    let mut last: HashMap<StreamId, usize> = HashMap::new();
+    // The last work of each stream; what was the last when an event was recorded; what a stream was told to wait for. Ranks
+    // number their streams and events alike.
+    let mut last: HashMap<(Option<usize>, StreamId), usize> = HashMap::new();
     let mut recorded = HashMap::new();
-    let mut awaited: HashMap<StreamId, Vec<usize>> = HashMap::new();
+    let mut awaited: HashMap<(Option<usize>, StreamId), Vec<usize>> = HashMap::new();
     for (index, call) in trace.calls.iter().enumerate() {
-        let Call { kind, stream, op, end, .. } = call;
+        let Call { kind, op, end, rank, .. } = call;
+        let stream = &(*rank, call.stream);
         match kind {
             EventKind::EventRecord { event } => {
-                recorded.insert(*event, last.get(stream).copied());
+                recorded.insert((*rank, *event), last.get(stream).copied());
             }
             EventKind::StreamWaitEvent { on } => {
                 let work = match on {
-                    Awaited::Event(event) => recorded.get(event).copied().flatten(),
-                    Awaited::Stream(stream) => last.get(stream).copied(),
+                    Awaited::Event(event) => recorded.get(&(*rank, *event)).copied().flatten(),
+                    Awaited::Stream(stream) => last.get(&(*rank, *stream)).copied(),
                 };
                 awaited.entry(*stream).or_default().extend(work);
             }
             EventKind::Synchronize => {
-                let of_device = last.iter().filter(|(of, _)| of.device == stream.device);
+                let of_device =
+                    last.iter().filter(|((of, on), _)| of == rank && on.device == call.stream.device);
                 let work = of_device.map(|(_, work)| *work).max_by_key(|work| (end_of(work), *work));
                 before[index].extend(work.map(|work| (work, Why::Waited)));
             }
@@ -64,7 +67,7 @@ pub fn before(trace: &Trace) -> Vec<Vec<(usize, Why)>> {
                 before[index].extend(last.get(stream).map(|work| (*work, Why::Waited)));
             }
             EventKind::EventSynchronize { event } => {
-                let work = recorded.get(event).copied().flatten();
+                let work = recorded.get(&(*rank, *event)).copied().flatten();
                 before[index].extend(work.map(|work| (work, Why::Waited)));
             }
             _ => {}

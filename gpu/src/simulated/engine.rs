@@ -101,8 +101,7 @@ impl State {
             races: Races::new(races.clone()),
             active: Vec::new(),
             engines,
-            // Numbers of work are not the same on two ranks: a recording has that of all of them.
-            next_op: member.as_ref().map_or(0, |member| (member.rank as OpId + 1) << 40),
+            next_op: member.as_ref().map_or(0, |member| member.first_op),
             spans: VecDeque::new(),
             first_halves: BTreeSet::new(),
             member,

@@ -81,7 +81,7 @@ impl State {
     /// Makes the host wait for other ranks, which run meanwhile. If no other rank can run, the next event
     /// that was held back at the horizon is simulated instead, and its time is returned.
     pub(super) fn wait_for_others(&mut self, device: usize) -> Option<u64> {
-        let Member { rank, world } = self.member.clone()?;
+        let Member { rank, world, .. } = self.member.clone()?;
         let keys: Vec<Key> = self.arrivals().into_iter().map(|(_, _, key)| key).collect();
         let next = self.next();
         match world.wait(rank, &keys, scope::current_place(), next.is_some()) {
@@ -127,7 +127,7 @@ impl State {
 
     /// Ranks did not come together. As in PyTorch, nothing of the device can be used any more.
     fn give_up(&mut self, device: usize, error: MeetingError) {
-        let Some(Member { rank, world }) = self.member.clone() else { return };
+        let Some(Member { rank, world, .. }) = self.member.clone() else { return };
         if let MeetingError::Timeout(late) = &error {
             let first = self.arrivals().into_iter().map(|(_, time, _)| time).min().unwrap_or(0);
             self.clock.advance_to(first + late.timeout * 1_000_000);
@@ -143,7 +143,7 @@ pub(super) fn take(
     part: &Collective,
     memory: &mut AddressSpace,
 ) -> DriverResult<()> {
-    let Some(Member { rank, world }) = member else { return Ok(()) };
+    let Some(Member { rank, world, .. }) = member else { return Ok(()) };
     let mut written = Ok(());
     world.take(*rank, part.key, |result, its_part| {
         if part.writes() > 0 {
@@ -186,7 +186,7 @@ mod tests {
             let output = DevicePtr(memory.insert(BYTES));
             let fingerprint = Arc::new(fingerprint.clone());
             let part = Collective { key, fingerprint, place: rank, of: 2, input: output, output, reduce };
-            take(Some(&Member { rank, world: world.clone() }), &part, &mut memory).unwrap();
+            take(Some(&Member { rank, first_op: 0, world: world.clone() }), &part, &mut memory).unwrap();
             let bytes = memory.bytes(output.0, BYTES).unwrap();
             assert_eq!(bytes, [3; BYTES]);
             (bytes.as_ptr(), memory)

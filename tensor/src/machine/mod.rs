@@ -138,7 +138,8 @@ impl Machine {
 
     /// The same as one of several ranks has it, which begin now: a process of its own. None with real GPUs.
     pub(crate) fn fork(&self, rank: usize, world: &Arc<World>) -> Option<Machine> {
-        let member = Member { rank, world: world.clone() };
+        let first_op = lock(&self.0.recorder).numbers_of_a_rank();
+        let member = Member { rank, first_op, world: world.clone() };
         let clock = if self.time_is_modelled() { Clock::default() } else { self.clock().clone() };
         clock.advance_to(Ambient::now());
         let ambient = self.0.ambient.fork(member.clone(), clock.clone());
@@ -244,6 +245,12 @@ impl Machine {
             }
             gpus => gpus.visible(list).bare_machine(),
         }
+    }
+
+    /// The numbers of those of `count` GPUs that a program with `CUDA_VISIBLE_DEVICES=list` sees, in its order.
+    #[doc(hidden)]
+    pub fn visible_devices(list: &str, count: usize) -> Vec<usize> {
+        environment::visible(list, count)
     }
 
     /// Which GPUs it was made with, as `--gpu` names them.
