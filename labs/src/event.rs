@@ -97,6 +97,13 @@ pub struct Header {
     pub seed: u64,
 }
 
+impl Header {
+    /// `machine: Tesla T4 (simulated), seed: 42`: what a run was made with, beside its flags.
+    pub fn machine_and_seed(&self) -> String {
+        format!("machine: {}, seed: {}", self.machine, self.seed)
+    }
+}
+
 /// A header and rows of cells.
 ///
 /// ```

@@ -114,10 +114,7 @@ impl Renderer {
             Event::Header(header) => {
                 let chapter =
                     palette.title(&format!("{}: {}", header.lab, header.title));
-                let machine = palette.faint(&format!(
-                    "machine: {}, seed: {}",
-                    header.machine, header.seed
-                ));
+                let machine = palette.faint(&header.machine_and_seed());
                 format!("{chapter}\n{machine}")
             }
             Event::Section { number, title, .. } => {

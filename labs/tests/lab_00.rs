@@ -306,6 +306,136 @@ fn a_driver_that_fails_is_told_apart_by_its_number_and_its_surroundings() {
     }
 }
 
+const NO_CARD: (&str, &str) = ("/sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
+const CARD: [(&str, &str); 2] = [
+    ("/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n"),
+    ("/sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n"),
+];
+
+/// Docker, Slurm and Colab set the variable whether there is a GPU or not. It is wrong only where it hides one.
+#[test]
+fn the_variable_of_visible_devices_is_wrong_only_where_it_hides_a_gpu() {
+    let module =
+        ("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  x");
+    let with_card = [&CARD[..], &[module]].concat();
+    let no_card = [NO_CARD, module];
+    let hides = "Let programs see the GPUs again";
+    for (files, nvidia, devices, hidden, step) in [
+        // No driver and no GPU: nothing is wrong, and there is nothing to do.
+        (&[NO_CARD][..], Nvidia::none(), "0", false, "nothing"),
+        (&[NO_CARD], Nvidia::none(), "", false, "nothing"),
+        (&[NO_CARD], Nvidia::none(), "-1", false, "nothing"),
+        (&[NO_CARD], Nvidia::none(), "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", false, "nothing"),
+        (&[NO_CARD], Nvidia::none(), "NoDevFiles", false, "nothing"),
+        // A driver without a GPU.
+        (&no_card, fails(100), "0", false, "Find out whether this computer has an NVIDIA GPU"),
+        (&no_card, fails(100), "-1", false, "Find out whether this computer has an NVIDIA GPU"),
+        // A GPU without a driver.
+        (&CARD, Nvidia::none(), "-1", false, "Install NVIDIA's driver"),
+        // A GPU that is hidden: by an empty list, a number that it has not, a name that is not its own, or twice.
+        (&with_card, fails(100), "", true, hides),
+        (&with_card, fails(100), "-1", true, hides),
+        (&with_card, fails(100), "1", true, hides),
+        (&with_card, fails(100), "0,0", true, hides),
+        (&with_card, fails(100), "void", true, hides),
+        (&with_card, fails(100), "NoDevFiles", true, hides),
+        (&with_card, fails(100), "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", true, hides),
+        // One that is not hidden, and cannot be used all the same.
+        (&with_card, fails(100), "0", false, "Ask nvidia-smi, and restart"),
+        (&with_card, fails(803), "-1", false, "Restart the computer"),
+        // One that works.
+        (&with_card, driver_for("12.4", (7, 5)), "0", false, "nothing"),
+    ] {
+        let computer = bare(files, &[("CUDA_VISIBLE_DEVICES", devices)], nvidia);
+        let findings = findings(&computer);
+        let of = |name| findings.iter().find(|finding| finding.name == name).unwrap();
+        let state = if hidden { State::Wrong } else { State::Found };
+        assert_eq!(of("visible_devices").state, state, "'{devices}': {findings:?}");
+        assert_eq!(of("visible_devices").says, format!("'{devices}'"));
+        assert_eq!(first_step(&computer), step, "'{devices}': {findings:?}");
+    }
+}
+
+/// Whatever a computer has: something is wrong or missing if and only if there is something to do, and no two lines say the
+/// opposite of each other.
+#[test]
+fn what_is_found_and_what_is_to_do_agree_on_every_computer() {
+    let trouble = |trouble, reason: &str| {
+        let driver = Unusable { trouble, reason: reason.to_owned() };
+        Nvidia { driver: Err(driver), ..Nvidia::none() }
+    };
+    let broken = || Err("libx.so: it has no function".to_owned());
+    let drivers = [
+        Nvidia::none(),
+        driver_for("12.4", (7, 5)),
+        driver_for("12.4", (6, 1)),
+        driver_for("13.0", (7, 0)),
+        Nvidia { nvrtc: Err("it was not found".to_owned()), ..driver_for("12.4", (6, 1)) },
+        Nvidia { cudnn: broken(), ..driver_for("12.4", (7, 5)) },
+        Nvidia { nccl: broken(), ..driver_for("12.4", (7, 5)) },
+        Nvidia { nvrtc: broken(), cudnn: broken(), ..Nvidia::none() },
+        Nvidia { nvrtc: broken(), ..fails(100) },
+        fails(100),
+        fails(802),
+        fails(803),
+        trouble(DriverTrouble::NoGpu, "the NVIDIA driver shows no GPU"),
+        trouble(DriverTrouble::TooOld, "the NVIDIA driver is too old: it runs CUDA 11.4, and 12.0 is needed"),
+        trouble(DriverTrouble::CannotBeLoaded, "the NVIDIA driver cannot be loaded: libcuda.so.1: no"),
+    ];
+    let files: [&[(&str, &str)]; 6] = [
+        &[NO_CARD],
+        &CARD,
+        &[NO_CARD, ("/.dockerenv", "")],
+        &[("/.dockerenv", "")],
+        &[NO_CARD, ("/proc/version", "Linux 5.15 Microsoft")],
+        &[NO_CARD, ("/etc/nv_tegra_release", "# R36 (release), REVISION: 4.0, GCID: 1")],
+    ];
+    let variables: [&[(&str, &str)]; 6] = [
+        &[],
+        &[("CUDA_VISIBLE_DEVICES", "0")],
+        &[("CUDA_VISIBLE_DEVICES", "-1")],
+        &[("NVIDIA_VISIBLE_DEVICES", "void")],
+        &[("NVIDIA_VISIBLE_DEVICES", "all"), ("CUDA_VISIBLE_DEVICES", "")],
+        &[("NVIDIA_VISIBLE_DEVICES", "none"), ("CUDA_VISIBLE_DEVICES", "GPU-1")],
+    ];
+    for system in ["linux", "windows", "macos"] {
+        for nvidia in &drivers {
+            for files in files {
+                for variables in variables {
+                    let made = bare(files, variables, nvidia.clone());
+                    let computer = Computer { system: system.to_owned(), ..made };
+                    let (found, steps) = (findings(&computer), steps(&computer));
+                    let case = format!("{system} {files:?} {variables:?} {found:#?} {steps:#?}");
+                    let in_state = |state| found.iter().filter(|finding| finding.state == state).count();
+                    let is = |name: &str, state: State| {
+                        found.iter().any(|finding| finding.name == name && finding.state == state)
+                    };
+                    let to_do = |what: &str| steps.iter().any(|step| step.what.starts_with(what));
+                    if in_state(State::Wrong) + in_state(State::Missing) > 0 {
+                        assert!(!steps.is_empty(), "nothing to do about what is wrong or missing: {case}");
+                    }
+                    assert!(!(is("gpu", State::Found) && is("plugged_in", State::Absent)), "{case}");
+                    assert_eq!(
+                        is("visible_devices", State::Wrong) && system != "windows",
+                        to_do("Let programs see") && system != "windows",
+                        "{case}"
+                    );
+                    if is("plugged_in", State::Absent) && nvidia.driver.is_err() {
+                        assert!(!to_do("Let programs see") && !to_do("Start the container"), "{case}");
+                    }
+                    if to_do("Run the labs on a simulated GPU here") {
+                        assert!(!to_do("Install NVRTC"), "{case}");
+                    }
+                    let said = labs::lab_00_setup::readiness(&computer, &steps);
+                    let usable = said.contains("tensors can go") || said.contains("can already go");
+                    assert!(!usable || !is("gpu", State::Wrong), "{said} {case}");
+                    assert!(!usable || !to_do("Run the labs on a simulated GPU here"), "{said} {case}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn jetsons_are_told_apart_by_their_release() {
     for (release, expected) in [

@@ -282,8 +282,12 @@ impl Computer {
         self.disk.exists("/.dockerenv") || self.disk.exists("/run/.containerenv")
     }
 
-    /// How many NVIDIA GPUs are plugged in, if the system tells.
+    /// How many NVIDIA GPUs are plugged in, if the system tells. That of a Jetson is no card, and WSL does not show the cards of
+    /// its Windows.
     pub fn plugged_in(&self) -> Option<usize> {
+        if self.is_wsl() || self.jetson().is_some() {
+            return None;
+        }
         const DEVICES: &str = "/sys/bus/pci/devices";
         let devices = self.disk.names(DEVICES);
         let says = |device: &str, file: &str, value: &str| {

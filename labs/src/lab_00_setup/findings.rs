@@ -2,7 +2,8 @@
 
 use todevice::cuda::DriverTrouble;
 
-use super::computer::{Computer, Found, INSTALL, major};
+use super::computer::{Computer, Found, INSTALL, InstalledGpu, major};
+use super::hidden::{self, hides_all, is_without_gpu};
 
 /// How things stand with something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,7 @@ fn jetpack(release: u32) -> String {
 /// Whether somebody may want to use a real GPU here: there is one, or something of NVIDIA's.
 pub fn wants_gpu(computer: &Computer) -> bool {
     let installed = !matches!(&computer.nvidia.driver, Err(driver) if driver.trouble == DriverTrouble::NotInstalled);
-    installed
+    installed && !is_without_gpu(computer)
         || computer.plugged_in().is_some_and(|gpus| gpus > 0)
         || computer.jetson().is_some()
 }
@@ -118,6 +119,8 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
         add("memory", "memory", State::Found, says, None);
     }
     match computer.plugged_in() {
+        // A driver that shows one knows better.
+        Some(0) if !computer.nvidia.gpus.is_empty() => {}
         Some(0) => add(
             "plugged_in",
             "NVIDIA GPU",
@@ -183,11 +186,7 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
             gpu.name,
             gib(gpu.memory)
         );
-        let state = if gpu_too_old(computer).is_some_and(|old| old == index) {
-            State::Wrong
-        } else {
-            State::Found
-        };
+        let state = if is_too_old(computer, gpu) { State::Wrong } else { State::Found };
         add("gpu", &format!("cuda:{index}"), state, says, None);
     }
     // Where some can be used, the others are kept for somebody else.
@@ -200,15 +199,11 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
             Some(path),
         );
     }
-    if let Some(devices) = computer.environment.get("CUDA_VISIBLE_DEVICES") {
-        let state = if nvidia.gpus.is_empty() { State::Wrong } else { State::Found };
-        add(
-            "visible_devices",
-            "CUDA_VISIBLE_DEVICES",
-            state,
-            format!("'{devices}'"),
-            None,
-        );
+    for variable in hidden::variables(computer) {
+        let state = if variable.hides { State::Wrong } else { State::Found };
+        let says = format!("'{}'", variable.value);
+        let more = variable.means.map(str::to_owned);
+        add(variable.finding, variable.name, state, says, more);
     }
     match computer.on_path("nvidia-smi") {
         Some(path) => add(
@@ -239,7 +234,9 @@ pub fn findings(computer: &Computer) -> Vec<Finding> {
             }
             Err(reason) if is_broken(reason) => {
                 let (says, more) = in_two(reason);
-                add(name, label, State::Wrong, says, more);
+                let state =
+                    if needed == State::Missing { State::Wrong } else { needed };
+                add(name, label, state, says, more);
             }
             Err(reason) => {
                 // How to have it is told once, for all of them.
@@ -318,11 +315,14 @@ fn is_broken(reason: &str) -> bool {
     !reason.contains("was not found")
 }
 
-/// The first GPU that the NVRTC that is there makes no code for, or none of these kernels: they take 7.0.
-fn gpu_too_old(computer: &Computer) -> Option<usize> {
-    let nvrtc = computer.nvidia.nvrtc.as_ref().ok()?;
-    let least = if major(&nvrtc.version)? >= 13 { (7, 5) } else { (7, 0) };
-    computer.nvidia.gpus.iter().position(|gpu| gpu.capability < least)
+/// The kernels of this course take no older GPU.
+const LEAST: (u32, u32) = (7, 0);
+
+/// Whether the kernels cannot run on a GPU, or the NVRTC that is there compiles none for it.
+pub fn is_too_old(computer: &Computer, gpu: &InstalledGpu) -> bool {
+    let nvrtc = computer.nvidia.nvrtc.as_ref().ok();
+    let is_13 = nvrtc.and_then(|nvrtc| major(&nvrtc.version)) >= Some(13);
+    gpu.capability < if is_13 { (7, 5) } else { LEAST }
 }
 
 /// What to do, what helps most first.
@@ -350,9 +350,7 @@ fn about_driver(computer: &Computer) -> Option<Step> {
         ));
     }
     let driver = computer.nvidia.driver.as_ref().err()?;
-    if let (Some(devices), DriverTrouble::NoGpu | DriverTrouble::Fails(100)) =
-        (computer.environment.get("CUDA_VISIBLE_DEVICES"), driver.trouble)
-    {
+    if let Some(devices) = hides_all(computer) {
         return Some(step(
             "Let programs see the GPUs again",
             format!(
@@ -394,7 +392,12 @@ fn about_driver(computer: &Computer) -> Option<Step> {
             step(
                 "Start the container with its GPUs",
                 "A container uses the driver of its host, if it is told to. The host needs NVIDIA's Container Toolkit.",
-                ["docker run --gpus all …"],
+                [match hidden::container_gets_none(computer) {
+                    Some(_) => {
+                        "docker run --gpus all --env NVIDIA_VISIBLE_DEVICES=all …"
+                    }
+                    None => "docker run --gpus all …",
+                }],
             )
         }
         DriverTrouble::NotInstalled => {
@@ -432,6 +435,14 @@ fn about_driver(computer: &Computer) -> Option<Step> {
             "GPUs that are connected by NVSwitch wait for it. Its version has to match the driver's.",
             ["sudo systemctl start nvidia-fabricmanager"],
         ),
+        DriverTrouble::Fails(_) | DriverTrouble::NoGpu if is_without_gpu(computer) => {
+            step(
+                "Find out whether this computer has an NVIDIA GPU",
+                "The driver is installed, but the system shows no NVIDIA GPU to it. If the command prints nothing, there is \
+                 none, and nothing to do. A virtual machine has only the GPUs that it is given.",
+                ["lspci | grep -i nvidia"],
+            )
+        }
         DriverTrouble::Fails(_) | DriverTrouble::NoGpu
             if computer.kernel_module().is_none() =>
         {
@@ -495,12 +506,26 @@ fn on_jetson(computer: &Computer, trouble: DriverTrouble) -> Step {
 
 fn about_libraries(computer: &Computer) -> Option<Step> {
     let nvidia = &computer.nvidia;
-    let libraries = [("NVRTC", &nvidia.nvrtc), ("cuBLAS", &nvidia.cublas)];
+    let no_use = |gpu: &InstalledGpu| gpu.capability < LEAST;
+    let of_no_use = !nvidia.gpus.is_empty() && nvidia.gpus.iter().all(no_use);
+    if !wants_gpu(computer) || of_no_use {
+        return None;
+    }
+    let libraries = [
+        ("NVRTC", &nvidia.nvrtc, true),
+        ("cuBLAS", &nvidia.cublas, true),
+        ("cuDNN", &nvidia.cudnn, false),
+        ("NCCL", &nvidia.nccl, false),
+    ];
+    // Labs run without the last two. If one is there, however, it has to work.
     let lacking: Vec<(&str, &String)> = libraries
         .into_iter()
-        .filter_map(|(name, library)| Some((name, library.as_ref().err()?)))
+        .filter_map(|(name, library, is_needed)| {
+            let reason = library.as_ref().err()?;
+            (is_needed || is_broken(reason)).then_some((name, reason))
+        })
         .collect();
-    if lacking.is_empty() || !wants_gpu(computer) {
+    if lacking.is_empty() {
         return None;
     }
     let names: Vec<&str> = lacking.iter().map(|(name, _)| *name).collect();
@@ -513,10 +538,14 @@ fn about_libraries(computer: &Computer) -> Option<Step> {
         ));
     }
     if lacking.iter().any(|(_, reason)| is_broken(reason)) {
+        let mut line = INSTALL.replace("install", "install --force-reinstall");
+        if names.contains("NCCL") {
+            line += " nvidia-nccl-cu12";
+        }
         return Some(step(
             format!("Install {names} again"),
             "A file is there, but it is damaged, or lacks what this crate calls.",
-            [&INSTALL.replace("install", "install --force-reinstall")],
+            [&line],
         ));
     }
     let why = "They do not come with the driver. pip brings them, more than a gigabyte with cuDNN, and you need neither \
@@ -538,9 +567,9 @@ fn about_libraries(computer: &Computer) -> Option<Step> {
 }
 
 fn about_gpu(computer: &Computer) -> Option<Step> {
-    let gpu = &computer.nvidia.gpus[gpu_too_old(computer)?];
+    let gpu = computer.nvidia.gpus.iter().find(|gpu| is_too_old(computer, gpu))?;
     let (major, minor) = gpu.capability;
-    if gpu.capability < (7, 0) {
+    if gpu.capability < LEAST {
         return Some(step(
             "Run the labs on a simulated GPU here",
             format!(

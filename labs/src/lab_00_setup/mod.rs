@@ -4,6 +4,7 @@
 
 pub mod computer;
 pub mod findings;
+pub mod hidden;
 pub mod made_up;
 
 use todevice::cuda;
@@ -11,7 +12,7 @@ use todevice::prelude::*;
 
 use crate::{Entry, Guess, Lab, Prediction, Run, Table, exact, hardware, row, text};
 use computer::{Computer, major};
-use findings::{Step, findings, steps, wants_gpu};
+use findings::{Step, findings, is_too_old, steps, wants_gpu};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-00", title: "Setup", run };
 
@@ -333,22 +334,33 @@ fn first_step(
     None
 }
 
-fn what_to_do(lab: &mut Lab, computer: &Computer) {
-    let steps = steps(computer);
-    let first = first_step(lab, computer, &steps);
-    let ready = computer.nvidia.driver.is_ok()
-        && computer.nvidia.nvrtc.is_ok()
-        && computer.nvidia.cublas.is_ok();
-    lab.prose(match (ready, steps.is_empty()) {
-        (true, true) => "Nothing: tensors can go to the GPU of this computer. With --gpu real any lab uses it.",
+/// How things stand, in a sentence or two.
+pub fn readiness(computer: &Computer, steps: &[Step]) -> &'static str {
+    let nvidia = &computer.nvidia;
+    let ready = nvidia.driver.is_ok()
+        && nvidia.nvrtc.is_ok()
+        && nvidia.cublas.is_ok()
+        && !nvidia.gpus.iter().any(|gpu| is_too_old(computer, gpu));
+    match (ready, steps.is_empty()) {
+        (true, true) => {
+            "Nothing: tensors can go to the GPU of this computer. With --gpu real any lab uses it."
+        }
         (true, false) => {
             "Tensors can already go to the GPU of this computer: with --gpu real any lab uses it. What is left to do:"
         }
         (false, true) => {
             "Nothing. There is no NVIDIA GPU to set up here, and every lab runs on a simulated one."
         }
-        (false, false) => "Here is what to do, the most useful first. Until it is done, every lab runs on a simulated GPU.",
-    });
+        (false, false) => {
+            "Here is what to do, the most useful first. Until it is done, every lab runs on a simulated GPU."
+        }
+    }
+}
+
+fn what_to_do(lab: &mut Lab, computer: &Computer) {
+    let steps = steps(computer);
+    let first = first_step(lab, computer, &steps);
+    lab.prose(readiness(computer, &steps));
     for (index, step) in steps.iter().enumerate() {
         lab.print(text!(
             "{}. {}",
