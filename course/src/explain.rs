@@ -1,120 +1,145 @@
-//! The story of an error: by its code, or by its words.
+//! The story of an error: by its code, its name, or by any text that its message is in. The stories are in the package `errors`.
 
+use std::io::{IsTerminal, Read};
+
+use colored::Colorize;
+use errors::page::Paragraph;
+use errors::{Explained, KINDS, Kind, explain as explained, named, near};
+use exercises::wrapped;
 use labs::Stop;
-use labs::stdio::to_stdout;
+use labs::render_text::without_ticks;
+use labs::stdio::{to_stderr, to_stdout};
 
+use crate::provoke::provoke;
 use crate::show::text;
-use crate::workplace::wrong;
+use crate::workplace::{failed, wrong};
 
-/// The codes, with the page of each, and with words that its message has.
-const CODES: [(&str, &str, &[&str]); 3] = [
-    (
-        "GPU0001",
-        include_str!("../../book/chapters/errors/gpu0001.md"),
-        &["on the same device", "Input type (torch.FloatTensor) and weight type"],
-    ),
-    (
-        "GPU0002",
-        include_str!("../../book/chapters/errors/gpu0002.md"),
-        &["out of memory", "CUBLAS_STATUS_ALLOC_FAILED"],
-    ),
-    ("GPU0003", include_str!("../../book/chapters/errors/gpu0003.md"), &["data race"]),
+/// The most of a text that is kept: its end, where the error is.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The pages of the errors that have a code, which tell more than the table.
+const PAGES: [(&str, &str); 3] = [
+    ("GPU0001", include_str!("../../book/chapters/errors/gpu0001.md")),
+    ("GPU0002", include_str!("../../book/chapters/errors/gpu0002.md")),
+    ("GPU0003", include_str!("../../book/chapters/errors/gpu0003.md")),
 ];
 
-/// Messages without a code: words of each, what is wrong, and where to read on.
-const OTHERS: [(&str, &str, &str); 12] = [
-    (
-        "shapes cannot be multiplied",
-        "A layer gets rows of another length than it was made for. Print the sizes of its input: often a batch was not \
-         flattened, or a layer before it puts out another number of features.",
-        "03",
-    ),
-    (
-        "expected scalar type",
-        "Two tensors of one operation have different types. Numbers from files and from NumPy are often float64, a half \
-         precision model needs half precision input, and classes are int64.",
-        "06",
-    ),
-    (
-        "modified by an inplace operation",
-        "The backward pass needs a value as it was, and it has been overwritten since. Use the operation without the underscore \
-         at its end, or do it under `no_grad` after `backward()`.",
-        "03",
-    ),
-    (
-        "Found no NVIDIA driver",
-        "The program asked for a GPU, and there is no driver. Ask `torch.cuda.is_available()` first, and let one variable \
-         hold the device.",
-        "00, 01",
-    ),
-    (
-        "Torch not compiled with CUDA enabled",
-        "This PyTorch was built for the CPU alone. Install the build for CUDA, or say `device = \"cpu\"`.",
-        "00",
-    ),
-    (
-        "does not require grad and does not have a grad_fn",
-        "`backward()` was called on something that no graph leads to: it was computed under `no_grad`, or detached, or read \
-         with `item()` and made a tensor again.",
-        "04",
-    ),
-    (
-        "Trying to backward through the graph a second time",
-        "The first `backward()` freed the graph. Often a loss, or a state, of an earlier step is part of this one: \
-         `detach()` it.",
-        "04",
-    ),
-    (
-        "unscale_() has already been called",
-        "`scaler.unscale_(optimizer)` comes once between two calls of `scaler.update()`.",
-        "06",
-    ),
-    (
-        "No inf checks were recorded",
-        "`scaler.step(optimizer)` found no gradient of this optimizer: `scaler.scale(loss).backward()` comes first.",
-        "06",
-    ),
-    (
-        "device-side assert triggered",
-        "A kernel found bad data, most often an index that is out of range. The line that is named comes later: run it again \
-         with CUDA_LAUNCH_BLOCKING=1, or on the CPU.",
-        "08",
-    ),
-    ("cannot pin", "Only memory of the host can be pinned. This tensor is on a GPU already.", "09"),
-    (
-        "invalid device ordinal",
-        "The program names a GPU that this computer does not have, or that CUDA_VISIBLE_DEVICES hides.",
-        "01",
-    ),
-];
-
-/// Tells the story of a code, or of a message that was pasted.
-pub fn explain(said: &str) -> Result<(), Stop> {
-    let lower = said.to_lowercase();
-    let has = |words: &str| lower.contains(&words.to_lowercase());
-    if let Some((_, page, _)) =
-        CODES.iter().find(|(code, _, words)| has(code) || words.iter().any(|words| has(words)))
-    {
+/// Tells the story of a code, or of a message that was pasted: as words, or, if there are none, to standard input.
+pub fn explain(words: &[String]) -> Result<(), Stop> {
+    let said = match words {
+        [] => pasted()?,
+        [dash] if dash == "-" => pasted()?,
+        words => words.join(" "),
+    };
+    if let Some((_, page)) = PAGES.iter().find(|(code, _)| code.eq_ignore_ascii_case(said.trim())) {
         to_stdout(&page_text(page));
         return Ok(());
     }
-    match OTHERS.iter().find(|(words, _, _)| has(words)) {
-        Some((_, story, chapters)) => {
-            to_stdout(&format!("{}\nChapter {chapters} tells more.\n", text(story, "")));
+    match explained(&said) {
+        Some(story) => {
+            to_stdout(&told(&story));
             Ok(())
         }
-        None => {
-            let codes: Vec<&str> = CODES.iter().map(|(code, _, _)| *code).collect();
-            Err(wrong(format!(
-                "this message is not known here; known are {} and {} messages of PyTorch, such as `{}`",
-                codes.join(", "),
-                OTHERS.len(),
-                OTHERS[0].0
-            )))
-        }
+        None => Err(wrong(unknown(&said))),
     }
 }
 
+/// Names all kinds of error.
+pub fn list() {
+    let width = KINDS.iter().map(|kind| kind.id.len()).max().unwrap_or(0);
+    let line = |kind: &Kind| format!("{:width$}  {}\n", kind.id, kind.message);
+    to_stdout(&KINDS.iter().map(line).collect::<String>());
+}
+
+/// Makes an error, and shows the code that does.
+pub fn run(kind: &str) -> Result<(), Stop> {
+    let Some(kind) = named(kind) else {
+        return Err(wrong(format!("there is no such kind of error: {LIST}")));
+    };
+    let Some((code, error)) = provoke(kind.id) else {
+        return Err(wrong(match kind.command() {
+            Some(command) => format!("this error is printed by `{command}`"),
+            None => "nothing here can make this error".to_owned(),
+        }));
+    };
+    let mut shown = format!("{}\n\n", "This code".bold());
+    code.lines().for_each(|line| shown += &format!("{line}\n"));
+    shown += &format!("\n{}\n\n{}: {}\n\n", "ends with".bold(), error.kind(), error.report().trim_end());
+    shown += &format!("`cargo course explain {}` says what it means.\n", kind.id);
+    to_stdout(&shown);
+    Ok(())
+}
+
+const LIST: &str = "`cargo course explain --list` names all";
+
+/// What is on standard input, in UTF-8 or, from PowerShell, in UTF-16.
+fn pasted() -> Result<String, Stop> {
+    let mut input = std::io::stdin().lock();
+    if input.is_terminal() {
+        let end = if cfg!(windows) { "Ctrl-Z and Enter" } else { "Ctrl-D" };
+        to_stderr(&format!("Paste the message, all of what was printed if you like, and end with {end}:\n"));
+    }
+    let mut bytes = Vec::new();
+    let mut part = vec![0; MOST_BYTES];
+    loop {
+        match input.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => bytes.extend_from_slice(&part[..read]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(format!("standard input cannot be read: {error}"))),
+        }
+        if bytes.len() > 2 * MOST_BYTES {
+            bytes.drain(..bytes.len() - MOST_BYTES);
+        }
+    }
+    let text = match bytes.as_slice() {
+        [0xff, 0xfe, text @ ..] => {
+            let units = text.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+            String::from_utf16_lossy(&units.collect::<Vec<u16>>())
+        }
+        bytes => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    match text.trim().is_empty() {
+        true => Err(wrong("there is nothing to explain: say a code, such as GPU0001, or paste a message")),
+        false => Ok(text),
+    }
+}
+
+/// What to say of a message that the table does not have. None of the message itself: it may be long, and hold anything.
+fn unknown(said: &str) -> String {
+    let code = said.trim();
+    if code.len() == 7 && code.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("GPU")) {
+        let codes: Vec<&str> = KINDS.iter().filter_map(|kind| kind.code).collect();
+        return format!("there is no error with this code: there are {}", errors::and(&codes));
+    }
+    let near: Vec<String> =
+        near(said).iter().map(|kind| format!("`{}` ({})", kind.message.replace('`', "'"), kind.id)).collect();
+    match near.is_empty() {
+        true => format!("this message is not known here: {LIST} that are"),
+        false => format!("this message is not known here; near to it: {}", errors::and(&near)),
+    }
+}
+
+/// An explanation as a terminal shows it.
+fn told(story: &Explained) -> String {
+    let mut told = String::new();
+    for paragraph in story.paragraphs() {
+        match paragraph {
+            Paragraph::Heading(heading) => {
+                told += if told.is_empty() { "" } else { "\n" };
+                // A long one is a message, and wraps.
+                wrapped("", &heading).lines().for_each(|line| told += &format!("{}\n", line.bold()));
+            }
+            Paragraph::Text(words) => told += &text(&words, ""),
+            Paragraph::Item(number, words) => told += &wrapped(&format!("{number}. "), &words),
+            Paragraph::Code(command) => told += &format!("    {command}\n"),
+        }
+    }
+    if let Some(code) = story.kind.code {
+        told += &format!("`cargo course explain {code}` tells the whole story.\n");
+    }
+    told
+}
 /// A page of the book as a terminal shows it: without the lines that only its builder reads.
 fn page_text(page: &str) -> String {
     let mut told = String::new();
@@ -122,7 +147,7 @@ fn page_text(page: &str) -> String {
     let mut is_code = false;
     let flush = |paragraph: &mut String, told: &mut String| {
         if !paragraph.is_empty() {
-            *told += &text(&labs::render_text::without_ticks(&without_links(paragraph)).replace('*', ""), "");
+            *told += &text(&without_ticks(&without_links(paragraph)).replace('*', ""), "");
             paragraph.clear();
         }
     };

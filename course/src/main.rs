@@ -2,6 +2,7 @@
 
 mod explain;
 mod grade;
+mod provoke;
 mod quiz;
 mod report;
 mod show;
@@ -95,10 +96,17 @@ enum Do {
     },
     /// Ask the questions of a chapter
     Quiz { chapter: String },
-    /// Explain an error: its code, such as GPU0001, or a message of PyTorch
+    /// Explain an error: its code, such as GPU0001, or a message of PyTorch, also from standard input
     Explain {
-        #[arg(required = true)]
+        /// A code, a message in quotes, or nothing to paste one
+        #[arg(allow_hyphen_values = true)]
         error: Vec<String>,
+        /// Make an error of this kind, and show the code that does
+        #[arg(long, value_name = "KIND", conflicts_with = "error")]
+        run: Option<String>,
+        /// Name all kinds of error
+        #[arg(long, conflicts_with_all = ["error", "run"])]
+        list: bool,
     },
     /// Say what this computer has for CUDA
     Doctor,
@@ -134,7 +142,12 @@ fn main() -> ExitCode {
 fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
     // These touch none of the student's files.
     match &command {
-        Some(Do::Explain { error }) => return explain::explain(&error.join(" ")),
+        Some(Do::Explain { list: true, .. }) => {
+            explain::list();
+            return Ok(());
+        }
+        Some(Do::Explain { run: Some(kind), .. }) => return explain::run(kind),
+        Some(Do::Explain { error, .. }) => return explain::explain(error),
         Some(Do::Doctor) => return cargo("doctor", &[]),
         Some(Do::Verify { flags }) => return cargo("verify", flags),
         Some(Do::Book) => return cargo("book", &["serve".to_owned()]),

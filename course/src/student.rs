@@ -176,6 +176,12 @@ pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
             if let Some(line) = diagnosis.line {
                 told += &format!("\n{}:{line}\n", file.display());
             }
+            if diagnosis.id == "error"
+                && let Some(story) = errors::explain(&diagnosis.seen)
+            {
+                let id = story.kind.id;
+                told += &format!("\n`cargo course explain {id}` says what this error means.\n");
+            }
         }
     }
     told

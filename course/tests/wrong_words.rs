@@ -60,7 +60,7 @@ fn a_folder_that_cannot_be_written_to_is_told() {
 fn errors_are_explained_by_code_and_by_words() {
     let folder = Folder::new("errors");
     for (words, what) in [
-        (&["explain", "gpu0001"][..], "GPU0001: tensors on two devices"),
+        (&["explain", "gpu0001"][..], "GPU0001: Expected all tensors to be on the same device"),
         (&["explain", "RuntimeError: Expected all tensors to be on the same device, but found"], "GPU0001"),
         (&["explain", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate"], "GPU0002"),
         (&["explain", "AssertionError: Torch not compiled with CUDA enabled"], "Install the build for CUDA"),

@@ -1,0 +1,27 @@
+use crate::{Kind, Pasted, Run};
+
+pub const KIND: Kind = Kind {
+    id: "matmul-shapes",
+    message: "mat1 and mat2 shapes cannot be multiplied",
+    known_by: &["mat1 and mat2 shapes cannot be multiplied", "mat1 dim 1 must match mat2 dim 0", "size mismatch, m1: * m2:", "Expected size for first two dimensions of batch2 tensor to be", "inconsistent tensor size, expected tensor * and src * to have the same number of elements", "size mismatch, got input (*), mat (*), vec (", "self must be a matrix", "mat2 must be a matrix", "batch1 must be a 3D tensor", "batch2 must be a 3D tensor", "to matmul need to be at least 1D"],
+    meaning: "A layer, or a matrix product, gets rows of another length than it was made for.",
+    place: "Print the shape of the input before the layer that the traceback ends in. Often a batch was not flattened, the pictures have another size than before, or the layer in front puts out another number of features.",
+    fix: &["Flatten all but the batch: `x.flatten(1)`.", "Set `in_features` to the length that you printed, or let `nn.LazyLinear` find it.", "For a matrix that lies the wrong way, transpose it; do not reshape it."],
+    chapters: &["03-training-loop.md"],
+    run: Some(Run::Here),
+    read: Some(shapes),
+    ..Kind::NEW
+};
+
+fn shapes(pasted: &Pasted) -> Vec<String> {
+    let sizes = |text: &str| text.split_once('x').and_then(|(a, b)| Some((a.trim().parse::<u64>().ok()?, b.trim().parse::<u64>().ok()?)));
+    let Some(both) = pasted.between("cannot be multiplied (", ")") else { return Vec::new() };
+    let Some(((rows, length), (wanted, columns))) = both.split_once(" and ").and_then(|(a, b)| Some((sizes(a)?, sizes(b)?))) else {
+        return Vec::new();
+    };
+    let mut said = vec![format!("The input has {rows} rows of {length} numbers. The layer takes rows of {wanted} and makes rows of {columns}.")];
+    if length > 0 && rows * length % wanted.max(1) == 0 && rows * length / wanted.max(1) < rows && wanted > length {
+        said.push(format!("All its numbers would make {} rows of {wanted}: it looks like a batch that was not flattened.", rows * length / wanted));
+    }
+    said
+}

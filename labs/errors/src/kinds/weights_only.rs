@@ -1,0 +1,25 @@
+use crate::{Kind, Pasted, Run};
+
+pub const KIND: Kind = Kind {
+    id: "weights-only",
+    message: "Weights only load failed",
+    known_by: &["Weights only load failed", "WeightsUnpickler error"],
+    meaning: "Since PyTorch 2.6, `torch.load` reads tensors and plain values only, because a pickle can run any code. The file has something else in it: a whole model, a configuration object, or it is damaged or no checkpoint at all.",
+    place: "The end of the message names the class, after `GLOBAL`. `Unsupported operand` means that the file is not what it seems: look at its size, and at its first bytes. A web page or a Git LFS pointer is a common one.",
+    fix: &["If you trust the file and the class is yours, allow it: `torch.serialization.add_safe_globals([TheClass])`.", "Save `model.state_dict()` from now on, not the model.", "`weights_only=False` runs whatever is in the file: only for files that you made or trust.", "Download a damaged file again."],
+    chapters: &["11-checkpoints.md"],
+    run: Some(Run::Lab { number: "11", section: "3", run: "none", flags: "--gpu none" }),
+    read: Some(global),
+    ..Kind::NEW
+};
+
+fn global(pasted: &Pasted) -> Vec<String> {
+    let name = pasted.between("GLOBAL ", " was not an allowed global").or_else(|| pasted.between("Unsupported class ", ""));
+    match name {
+        Some(name) => vec![format!("The file has an object of the class `{name}`.")],
+        None if pasted.says("Unsupported operand") => {
+            vec!["The file is no pickle of tensors at all: it is probably damaged, or something else under that name.".to_owned()]
+        }
+        None => Vec::new(),
+    }
+}

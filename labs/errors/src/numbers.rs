@@ -1,0 +1,67 @@
+//! Names and numbers out of messages.
+
+use crate::Pasted;
+
+impl Pasted {
+    /// What stands between two texts, if it is short and plain: it is shown again, so it may have no letter that means something to a
+    /// terminal or a page.
+    pub fn between(&self, before: &str, after: &str) -> Option<&str> {
+        let rest = self.after(before)?;
+        let found =
+            if after.is_empty() { rest.split(' ').next()? } else { &rest[..spread(rest, after, 0)?.0] };
+        let found = found.trim().trim_end_matches(['.', ',', ';', '!']);
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " _.,:;[]()-+/=".contains(letter);
+        (!found.is_empty() && found.len() <= 80 && found.chars().all(is_plain)).then_some(found)
+    }
+
+    /// A whole number after a text.
+    pub fn number(&self, before: &str) -> Option<u64> {
+        let rest = self.after(before)?;
+        let digits = rest.len() - rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+        rest[..digits].parse().ok()
+    }
+
+    /// What follows the last place of a text: what ended the program comes last.
+    fn after(&self, text: &str) -> Option<&str> {
+        let mut found = None;
+        let mut from = 0;
+        while let Some((_, end)) = spread(&self.words, text, from) {
+            found = Some(self.words[end..].trim_start());
+            from = end;
+        }
+        found
+    }
+
+    /// Whether the text says this, whatever its blanks and capitals.
+    pub fn says(&self, words: &str) -> bool {
+        self.squeezed.contains(&crate::text::squeezed(words))
+    }
+}
+
+/// Where a text begins and ends in another, from a byte on, whatever blanks there are: a line may have been broken within a word.
+fn spread(text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
+    let wanted: Vec<char> = wanted.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let first = wanted.first()?;
+    let ends = |start: usize| {
+        let mut letters = text[start..].char_indices().filter(|(_, letter)| !letter.is_whitespace());
+        let mut end = start;
+        for wanted in &wanted {
+            let (at, letter) = letters.next().filter(|(_, letter)| letter == wanted)?;
+            end = start + at + letter.len_utf8();
+        }
+        Some((start, end))
+    };
+    text[from..].match_indices(*first).find_map(|(at, _)| ends(from + at))
+}
+
+/// `1 byte`, `1.50 GiB`
+pub fn size(bytes: f64) -> String {
+    const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];
+    let mut unit = 0;
+    let mut value = bytes;
+    while value >= 1024.0 && unit < 3 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{value:.0} bytes") } else { format!("{value:.2} {}", UNITS[unit]) }
+}
