@@ -15,7 +15,7 @@ use book::watch::Files;
 use book::{Course, Mistake, checks, lines, preprocessor, publish};
 use clap::{Parser, Subcommand};
 use labs::stdio::{to_stderr, to_stdout};
-use labs::{Stop, program};
+use labs::{Stop, program, wrong};
 
 /// Makes the book of To Device
 #[derive(Parser)]
@@ -192,5 +192,5 @@ fn failed(what: impl ToString) -> Stop {
 
 /// What was asked for cannot be.
 fn refused(what: String) -> Stop {
-    Stop { message: format!("error: {what}\n"), exit_code: 2 }
+    wrong(what)
 }

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use exercises::check::check;
 use exercises::library::Library;
-use exercises::{EXERCISES, Exercise, OwnFolder, Verdict, can_confine, plain};
+use exercises::{EXERCISES, Exercise, OwnFolder, Verdict, can_confine, plain, printable};
 use labs::Stop;
 use labs::stdio::{to_stderr, to_stdout};
 
@@ -96,5 +96,5 @@ fn read(file: &Path) -> Result<String, String> {
         return Err(format!("larger than {LARGEST} bytes"));
     }
     let text = fs::read(file).map_err(|error| error.to_string())?;
-    String::from_utf8(text).map_err(|_| "not text in UTF-8".to_owned())
+    printable::decoded(&text).map(str::to_owned).map_err(|what| format!("it is {what}"))
 }

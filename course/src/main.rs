@@ -10,6 +10,7 @@ mod student;
 mod watch;
 mod workplace;
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
@@ -70,12 +71,7 @@ enum Do {
         size: Option<usize>,
     },
     /// Check an exercise whenever you save its file
-    Watch {
-        exercise: Option<String>,
-        /// Look at the file every 0.3 seconds, where the system tells nothing of changes
-        #[arg(long)]
-        poll: bool,
-    },
+    Watch { exercise: Option<String> },
     /// Give the next hint, of three
     Hint {
         exercise: Option<String>,
@@ -148,9 +144,9 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         }
         Some(Do::Explain { run: Some(kind), .. }) => return explain::run(kind),
         Some(Do::Explain { error, .. }) => return explain::explain(error),
-        Some(Do::Doctor) => return cargo("doctor", &[]),
+        Some(Do::Doctor) => return cargo("doctor", &[""; 0]),
         Some(Do::Verify { flags }) => return cargo("verify", flags),
-        Some(Do::Book) => return cargo("book", &["serve".to_owned()]),
+        Some(Do::Book) => return cargo("book", &["serve"]),
         Some(Do::Completions { shell }) => {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut Flags::command(), "course", &mut text);
@@ -161,7 +157,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
     }
     let mut place = Workplace::open(work)?;
     match command {
-        None => student::start(&place),
+        None => student::start(&place)?,
         Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
         Some(Do::Show { exercise }) => student::task(&place, place.named(exercise.as_deref())?)?,
         Some(Do::Check { exercises, all }) => student::check_all(&mut place, &exercises, all)?,
@@ -169,9 +165,9 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
             let exercise = place.named(exercise.as_deref())?;
             student::run(&place, exercise, gpu, seed, size)?;
         }
-        Some(Do::Watch { exercise, poll }) => {
+        Some(Do::Watch { exercise }) => {
             let exercise = place.named(exercise.as_deref())?;
-            watch::watch(&mut place, exercise, poll)?;
+            watch::watch(&mut place, exercise)?;
         }
         Some(Do::Hint { exercise, number }) => {
             let exercise = place.named(exercise.as_deref())?;
@@ -193,13 +189,13 @@ fn read(place: &Workplace, chapter: &str, flags: Vec<String>) -> Result<(), Stop
     let lab = chapter.parse::<u32>().ok().map(|number| format!("lab-{number:02}"));
     let lab = lab.filter(|name| labs::Listed::named(name).is_some());
     let lab = lab.ok_or_else(|| wrong(format!("`{chapter}` is no chapter: say 03")))?;
-    let progress = place.folder.join("progress.json").display().to_string();
-    let asked = ["--ask".to_owned(), "--progress".to_owned(), progress];
-    cargo(&lab, &[&asked[..], &flags].concat())
+    let asked = ["--ask".into(), "--progress".into(), place.progress().into_os_string()];
+    let flags = flags.into_iter().map(OsString::from);
+    cargo(&lab, &asked.into_iter().chain(flags).collect::<Vec<_>>())
 }
 
 /// Runs another program of the checkout.
-fn cargo(program: &str, flags: &[String]) -> Result<(), Stop> {
+fn cargo(program: &str, flags: &[impl AsRef<OsStr>]) -> Result<(), Stop> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["run", "--quiet", "--bin", program, "--"])

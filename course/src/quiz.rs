@@ -1,9 +1,9 @@
 //! The questions of a chapter, in the terminal.
 
-use std::fs;
-use std::io::{self, BufRead};
+use std::{fs, iter};
 
-use labs::stdio::to_stdout;
+use exercises::printable;
+use labs::stdio::{line, to_stdout};
 use labs::{Stop, render_text::without_ticks};
 use questions::{Open, Question, Quiz, run};
 
@@ -27,7 +27,7 @@ pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     let count = questions.len() + open.len();
     to_stdout(&format!("{count} questions on chapter {chapter}. Enter skips one.\n"));
     let mut scores = vec![Score::default(); objectives.len()];
-    let mut lines = io::stdin().lock().lines();
+    let mut lines = iter::from_fn(line);
     for (number, question) in (1..).zip(&questions) {
         to_stdout(&asked(number, question));
         let Some(chosen) = choice(&mut lines, question.choices.len()) else { continue };
@@ -95,31 +95,34 @@ fn asked(number: usize, question: &Question) -> String {
 }
 
 /// What was chosen. Nothing is chosen by an empty line, or at the end of the input.
-fn choice(lines: &mut impl Iterator<Item = io::Result<String>>, count: usize) -> Option<usize> {
+fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usize> {
     loop {
         to_stdout(&format!("Your answer (a to {}; Enter to skip): ", letter(count - 1)));
-        let said = lines.next()?.ok()?;
+        let said = lines.next()?;
         let said = said.trim().trim_end_matches(')').to_lowercase();
         if said.is_empty() {
             return None;
         }
         match (0..count).find(|&place| said == letter(place).to_string()) {
             Some(place) => return Some(place),
-            None => to_stdout(&format!("`{said}` is none of them.\n")),
+            None => to_stdout(&format!("`{}` is none of them.\n", printable::line(&said))),
         }
     }
 }
 
+/// Nobody writes more, and all that is written must fit into the student's progress.
+const MOST_LINES: usize = 100;
+
 /// What a student writes, up to an empty line; nothing if that is the first.
-fn own_words(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<String> {
+fn own_words(lines: &mut impl Iterator<Item = String>) -> Option<String> {
     to_stdout("Your answer, in your own words (an empty line ends it):\n");
-    let written = lines.map_while(Result::ok).take_while(|line| !line.trim().is_empty());
+    let written = lines.take_while(|line| !line.trim().is_empty()).take(MOST_LINES);
     let said = written.collect::<Vec<_>>().join("\n");
     (!said.is_empty()).then_some(said)
 }
 
 /// How many of the points a student's answer made, as the student says. Nothing at the end of the input.
-fn points(lines: &mut impl Iterator<Item = io::Result<String>>, rubric: &[String]) -> Option<usize> {
+fn points(lines: &mut impl Iterator<Item = String>, rubric: &[String]) -> Option<usize> {
     let mut made = 0;
     for point in rubric {
         to_stdout(&format!("\n{}", text(&format!("- {}", without_ticks(point)), "   ")));
@@ -128,10 +131,10 @@ fn points(lines: &mut impl Iterator<Item = io::Result<String>>, rubric: &[String
     Some(made)
 }
 
-fn yes(lines: &mut impl Iterator<Item = io::Result<String>>) -> Option<bool> {
+fn yes(lines: &mut impl Iterator<Item = String>) -> Option<bool> {
     loop {
         to_stdout("Did your answer say this? (y or n): ");
-        match lines.next()?.ok()?.trim().to_lowercase().as_str() {
+        match lines.next()?.trim().to_lowercase().as_str() {
             "y" | "yes" => return Some(true),
             "n" | "no" => return Some(false),
             _ => {}

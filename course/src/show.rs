@@ -1,6 +1,8 @@
 //! How text looks in a terminal.
 
-use exercises::wrapped;
+use std::path::Path;
+
+use exercises::{printable, wrapped};
 
 /// The width of text.
 pub const WIDTH: usize = 80;
@@ -19,6 +21,11 @@ pub fn shortened(line: &str, width: usize) -> String {
     let kept: String = line.chars().take(width).collect();
     let words = kept.rsplit_once(' ').map_or("", |(words, _)| words);
     format!("{}…", words.trim_end_matches([',', ' ']))
+}
+
+/// The name of a file.
+pub fn name(file: &Path) -> String {
+    printable::line(&file.display().to_string())
 }
 
 /// A number of things.

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use colored::Colorize;
 use exercises::check::{Checked, check};
-use exercises::{CallKind, Case, EXERCISES, Ended, Exercise, Kind, SEEDS, Seen, Verdict};
+use exercises::{CallKind, Case, EXERCISES, Ended, Exercise, Kind, SEEDS, Seen, Verdict, printable};
 use labs::Stop;
 use labs::stdio::to_stdout;
 use todevice::GpuSpec;
 
-use crate::show::{count, text};
+use crate::show::{count, name, text};
 use crate::workplace::{Workplace, all_named, failed, wrong};
 
 /// Where one is, and what to do next.
-pub fn start(place: &Workplace) {
+pub fn start(place: &Workplace) -> Result<(), Stop> {
     let passed = EXERCISES.iter().filter(|exercise| place.record.passed(exercise.id)).count();
     let mut told = format!("{}\n\n", "To Device: GPU computing for deep learning, hands on".bold());
     if passed == 0 {
@@ -32,7 +32,8 @@ pub fn start(place: &Workplace) {
         Some(next) => {
             told += &format!("\nNext: {}\n\n", titled(next));
             told += &text(next.task, "  ");
-            told += &format!("\n  {}\n", place.file(next).display());
+            let (file, _) = place.begun(next)?;
+            told += &format!("\n  {}\n", name(&file));
         }
         None => {
             told += "\nAll exercises have passed. `cargo course quiz 01` asks the questions of a chapter.\n"
@@ -40,6 +41,7 @@ pub fn start(place: &Workplace) {
     }
     told += "\n`cargo course list` names all exercises, `cargo course help` all commands.\n";
     to_stdout(&told);
+    Ok(())
 }
 
 pub fn titled(exercise: &Exercise) -> String {
@@ -85,7 +87,7 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
 pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
     let (file, is_new) = place.begun(exercise)?;
     let mut told = format!("{}\n\n{}\n", titled(exercise), text(exercise.task, ""));
-    told += &format!("{} {}\n", if is_new { "Written:" } else { "Your file:" }, file.display());
+    told += &format!("{} {}\n", if is_new { "Written:" } else { "Your file:" }, name(&file));
     to_stdout(&told);
     Ok(())
 }
@@ -104,10 +106,10 @@ pub fn run(
     }
     let (file, is_new) = place.begun(exercise)?;
     if is_new {
-        to_stdout(&format!("Written, as it is to begin with: {}\n\n", file.display()));
+        to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
     }
-    let case = Case { gpu, seed, size: size.unwrap_or(exercise.sizes[0]) };
-    let checked = check(&place.library()?, exercise, &file, &[case], &place.scratch).map_err(failed)?;
+    let cases = [Case { gpu, seed, size: size.unwrap_or(exercise.sizes[0]) }];
+    let checked = check(&place.library()?, exercise, &file, &cases, &place.scratch).map_err(failed)?;
     // What did not run has no more to show than its verdict.
     let Some(seen) = checked.seen.first() else {
         to_stdout(&told(exercise, &checked, &file));
@@ -117,7 +119,7 @@ pub fn run(
     to_stdout(&format!(
         "{}{}\nNothing is judged here: cargo course check {id}\n",
         printed(&checked.printed),
-        ran(seen)
+        ran(&cases[0], seen)
     ));
     match seen.ended {
         Ended::Returned(_) => Ok(()),
@@ -126,29 +128,37 @@ pub fn run(
 }
 
 /// What the machine saw of a run.
-fn ran(seen: &Seen) -> String {
+fn ran(case: &Case, seen: &Seen) -> String {
     let mut told = match &seen.ended {
         Ended::Returned(_) => String::new(),
-        Ended::Failed { report, .. } => format!("{report}\n\n"),
-        Ended::Panicked { message, .. } => format!("It panicked: {message}\n\n"),
+        Ended::Failed { report, .. } => format!("{}\n\n", printable::lines(report)),
+        Ended::Panicked { message, .. } => format!("It panicked: {}\n\n", printable::lines(message)),
         Ended::UsedUp => "It does not end: all operations that a run may ask for are used up.\n\n".to_owned(),
     };
     for (label, kind) in [
         ("copies to the GPU", CallKind::ToDevice),
         ("copies to the host", CallKind::ToHost),
+        ("sent between GPUs", CallKind::BetweenDevices),
         ("kernels", CallKind::Launch),
-        ("calls that wait", CallKind::Wait),
     ] {
         let (number, bytes) = (seen.count(kind), seen.bytes(kind));
         let bytes =
             if bytes > 0 { format!(", {}", count(bytes as usize, "byte", "bytes")) } else { String::new() };
-        told += &format!("{label:18}  {number}{bytes}\n");
+        // Most machines have one GPU.
+        if number > 0 || kind != CallKind::BetweenDevices {
+            told += &format!("{label:18}  {number}{bytes}\n");
+        }
     }
-    told += &format!("{:18}  {} bytes at most, {} at the end\n", "memory", seen.peak, seen.kept);
+    let waits = seen.calls.iter().filter(|call| call.waits).count();
+    told += &format!("{:18}  {waits}\n", "calls that wait");
+    if !seen.ranks {
+        let memory = if case.gpu == "none" { "memory of the host" } else { "memory of cuda:0" };
+        told += &format!("{memory:18}  {} bytes at most, {} at the end\n", seen.peak, seen.kept);
+    }
     for race in &seen.races {
-        told += &format!("\n{}\n", race.report.trim_end());
+        told += &format!("\n{}\n", printable::lines(race.report.trim_end()));
     }
-    told + &format!("\n{}\n", seen.timeline.trim_end())
+    told + &format!("\n{}\n", printable::lines(seen.timeline.trim_end()))
 }
 
 /// Checks one exercise and keeps the result.
@@ -174,7 +184,7 @@ pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
         Verdict::Failed { diagnosis, .. } => {
             told += &text_of.replacen("not yet:", &"not yet:".red().to_string(), 1);
             if let Some(line) = diagnosis.line {
-                told += &format!("\n{}:{line}\n", file.display());
+                told += &format!("\n{}:{line}\n", name(&file));
             }
             if diagnosis.id == "error"
                 && let Some(story) = errors::explain(&diagnosis.seen)
@@ -192,6 +202,7 @@ fn printed(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
+    let text = printable::lines(text);
     let lines: Vec<&str> = text.lines().collect();
     let shown = lines.len().min(20);
     let mut told = format!("{}\n", "Your code prints:".bold());
@@ -224,7 +235,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
         }
         let (file, is_new) = place.begun(exercise)?;
         if is_new {
-            to_stdout(&format!("Written, as it is to begin with: {}\n\n", file.display()));
+            to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
         }
         let checked = verdict(place, exercise)?;
         passed += usize::from(checked.verdict.passed());
@@ -248,6 +259,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
 
 /// The next hint, or the one asked for.
 pub fn hint(place: &mut Workplace, exercise: &Exercise, number: Option<u64>, is_watched: bool) {
+    place.refresh();
     let number = number.unwrap_or(place.record.count(exercise.id, "hints") + 1).clamp(1, 3);
     let hint = exercise.hints[number as usize - 1];
     place.keep(|record| record.hinted(exercise.id, number));
@@ -265,18 +277,12 @@ pub fn solution(exercise: &Exercise) {
 
 /// Writes the file as it is at first, and keeps the student's.
 pub fn reset(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
-    let file = place.file(exercise);
-    if !file.exists() {
-        place.write(&file, &exercise.skeleton())?;
-        to_stdout(&format!("Written: {}\n", file.display()));
+    let (file, is_new) = place.begun(exercise)?;
+    if is_new {
+        to_stdout(&format!("Written: {}\n", name(&file)));
         return Ok(());
     }
-    let kept = (1..)
-        .map(|number| place.folder.join(format!("{}.yours-{number}", exercise.file())))
-        .find(|kept| !kept.exists())
-        .unwrap_or_default();
-    std::fs::rename(&file, &kept).map_err(|error| failed(format!("{}: {error}", file.display())))?;
-    place.write(&file, &exercise.skeleton())?;
-    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", file.display(), kept.display()));
+    let kept = place.begin_again(exercise)?;
+    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
     Ok(())
 }

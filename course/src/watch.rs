@@ -1,84 +1,112 @@
 //! Checks an exercise whenever its file is saved.
+//!
+//! The file itself is looked at, several times a second. So it may be a link to a file elsewhere, or lie on a file system that
+//! tells nothing of changes, and an editor may write it in place or move another file there.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::Duration;
-use std::{fs, thread};
 
-use exercises::Exercise;
+use exercises::{Exercise, file, printable};
 use labs::Stop;
-use labs::stdio::to_stdout;
-use notify::{Config, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
+use labs::stdio::{line, to_stdout, to_stdout_as_it_is};
 
-use crate::show::text;
+use crate::show::{name, text};
 use crate::student::{hint, list, titled, told, verdict};
-use crate::workplace::{Workplace, failed};
+use crate::workplace::Workplace;
 
-/// Editors write a file in several steps: what follows within this time is one save.
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Editors write a file in several steps: it is saved when it has stayed the same for so long.
 const SETTLED: Duration = Duration::from_millis(40);
-/// How often files are looked at where the system tells nothing of changes.
-const POLL: Duration = Duration::from_millis(300);
-
-enum Happened {
-    Saved,
-    Said(String),
-    /// Nobody is there to say anything.
-    Silence,
-}
+/// An editor that moves the old file away has written the new one after so many looks.
+const GONE: u32 = 10;
 
 /// Watches until the student leaves. It goes on to the next exercise only when told to.
-pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise, poll: bool) -> Result<(), Stop> {
-    let (send, happened) = mpsc::channel();
-    // Dropped at the end, it would stop watching.
-    let _watcher = watcher(&place.folder, poll, send.clone())?;
+pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(), Stop> {
+    let (send, said) = mpsc::channel();
     thread::spawn(move || listen(send));
-    let is_terminal = io::stdout().is_terminal();
-    let mut last = None;
-    loop {
-        let (file, _) = place.begun(exercise)?;
-        let now = fs::read(&file).ok();
-        // What changes a file's time alone is no change.
-        if now.is_some() && now != last {
-            let clear = if is_terminal { "\x1b[2J\x1b[3J\x1b[H" } else { "" };
-            if is_terminal {
-                to_stdout("checking …\n");
+    'exercise: loop {
+        // Only here: while the student works, a file that is not there is about to be saved.
+        place.begun(exercise)?;
+        let mut last = None;
+        let mut misses = 0;
+        loop {
+            match settled(&place.file(exercise)) {
+                Some(now) => {
+                    misses = 0;
+                    // What changes a file's time alone is no change.
+                    if last.as_ref() != Some(&now) {
+                        last = checked(place, exercise)?.then_some(now);
+                    }
+                }
+                None => {
+                    misses += 1;
+                    if misses == GONE {
+                        let file = place.file(exercise);
+                        to_stdout(&format!(
+                            "{} is gone. Save it again; or press Enter, and it is written as it was at first.\n",
+                            name(&file)
+                        ));
+                    }
+                }
             }
-            let checked = verdict(place, exercise)?;
-            to_stdout(&format!(
-                "{clear}{}\n{}\n\n{}\n{}\n{}",
-                titled(exercise),
-                file.display(),
-                text(exercise.task, ""),
-                told(exercise, &checked, &file),
-                prompt(checked.verdict.passed()),
-            ));
-            last = now;
-        }
-        match wait(&happened) {
-            Some(Happened::Saved) => {}
-            Some(Happened::Said(said)) => match said.as_str() {
-                "" | "c" => last = None,
-                "n" => {
-                    let next = place.after(exercise);
-                    match next {
-                        Some(next) => (exercise, last) = (next, None),
+            match next(&said).as_deref() {
+                None => {}
+                Some("" | "c") => continue 'exercise,
+                Some("n") => {
+                    place.refresh();
+                    match place.after(exercise) {
+                        Some(next) => {
+                            exercise = next;
+                            continue 'exercise;
+                        }
                         None => to_stdout("That was the last one.\n"),
                     }
                 }
-                "h" => {
+                Some("h") => {
                     hint(place, exercise, None, true);
                     to_stdout(&prompt(false));
                 }
-                "s" => to_stdout(&exercise.solution()),
-                "l" => list(place, None, false, false)?,
-                "q" => return Ok(()),
-                other => to_stdout(&format!("`{other}` is none of them. {}", prompt(false))),
-            },
-            Some(Happened::Silence) => {}
-            None => return Ok(()),
+                Some("s") => to_stdout(&exercise.solution()),
+                Some("l") => {
+                    place.refresh();
+                    list(place, None, false, false)?;
+                }
+                Some("q") => return Ok(()),
+                Some(other) => {
+                    to_stdout(&format!("`{}` is none of them. {}", printable::line(other), prompt(false)))
+                }
+            }
         }
     }
+}
+
+/// Checks the file and tells the verdict, unless the file has just gone.
+fn checked(place: &mut Workplace, exercise: &Exercise) -> Result<bool, Stop> {
+    let file = place.file(exercise);
+    let is_terminal = io::stdout().is_terminal();
+    if is_terminal {
+        to_stdout("checking …\n");
+    }
+    let checked = match verdict(place, exercise) {
+        Err(_) if !file.exists() => return Ok(false),
+        checked => checked?,
+    };
+    if is_terminal {
+        to_stdout_as_it_is("\x1b[2J\x1b[3J\x1b[H");
+    }
+    to_stdout(&format!(
+        "{}\n{}\n\n{}\n{}\n{}",
+        titled(exercise),
+        name(&file),
+        text(exercise.task, ""),
+        told(exercise, &checked, &file),
+        prompt(checked.verdict.passed()),
+    ));
+    Ok(true)
 }
 
 fn prompt(passed: bool) -> String {
@@ -86,51 +114,35 @@ fn prompt(passed: bool) -> String {
     format!("{next}Enter to check again, s solution, l list, q to leave (a letter, then Enter)\n")
 }
 
-fn watcher(folder: &Path, poll: bool, send: Sender<Happened>) -> Result<Box<dyn Watcher>, Stop> {
-    let cannot = |error: notify::Error| failed(format!("{}: {error}", folder.display()));
-    let tell = move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| !event.kind.is_access()) {
-            let _ = send.send(Happened::Saved);
-        }
+/// What is in the file, or why it cannot be read, once it stays so. Nothing while it is not there, or is being written.
+fn settled(file: &Path) -> Option<Result<Vec<u8>, String>> {
+    let look = || match file::bytes(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        other => Some(other.map_err(|error| error.to_string())),
     };
-    let polled =
-        |tell| PollWatcher::new(tell, Config::default().with_poll_interval(POLL).with_compare_contents(true));
-    if !poll {
-        let told = RecommendedWatcher::new(tell.clone(), Config::default());
-        // Some file systems tell of no changes, some containers have no watches left.
-        if let Ok(mut watcher) = told
-            && watcher.watch(folder, RecursiveMode::NonRecursive).is_ok()
-        {
-            return Ok(Box::new(watcher));
-        }
-    }
-    let mut watcher = polled(tell).map_err(cannot)?;
-    watcher.watch(folder, RecursiveMode::NonRecursive).map_err(cannot)?;
-    Ok(Box::new(watcher))
+    let before = look()?;
+    thread::sleep(SETTLED);
+    look().filter(|now| *now == before)
 }
 
 /// The student's words, a line each.
-fn listen(send: Sender<Happened>) {
-    for line in io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        if send.send(Happened::Said(line.trim().to_lowercase())).is_err() {
+fn listen(send: Sender<String>) {
+    while let Some(said) = line() {
+        if send.send(said.trim().to_lowercase()).is_err() {
             return;
         }
     }
-    let _ = send.send(Happened::Silence);
 }
 
-/// The next thing that happens. Several saves in a row are one.
-fn wait(happened: &Receiver<Happened>) -> Option<Happened> {
-    let first = happened.recv().ok()?;
-    if let Happened::Saved = first {
-        loop {
-            match happened.recv_timeout(SETTLED) {
-                Ok(Happened::Saved) => {}
-                Ok(other) => return Some(other),
-                Err(_) => break,
-            }
+/// What the student says until the next look.
+fn next(said: &Receiver<String>) -> Option<String> {
+    match said.recv_timeout(LOOK) {
+        Ok(said) => Some(said),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => {
+            // Nobody is there to say anything, and the file is watched all the same.
+            thread::sleep(LOOK);
+            None
         }
     }
-    Some(first)
 }

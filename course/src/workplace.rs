@@ -1,12 +1,15 @@
 //! Where a student's files are, and what they have done.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use exercises::library::Library;
-use exercises::{EXERCISES, Exercise};
+use exercises::{EXERCISES, Exercise, printable};
 use labs::progress::Record;
-use labs::{Stop, stdio::to_stderr};
+use labs::{Stop, files, stdio::to_stderr};
+
+use crate::show::name;
 
 /// A folder with a student's files.
 pub struct Workplace {
@@ -23,55 +26,76 @@ pub fn root() -> &'static Path {
 
 /// One line on what is wrong, and how the program ends.
 pub fn wrong(message: impl std::fmt::Display) -> Stop {
-    Stop { message: format!("error: {message}\n"), exit_code: 2 }
+    labs::wrong(message.to_string())
 }
 
-/// The same for what is nobody's mistake.
+/// The same for what is nobody's mistake. The compiler's own failure may have several lines.
 pub fn failed(message: impl std::fmt::Display) -> Stop {
-    Stop { exit_code: 1, ..wrong(message) }
+    Stop { message: format!("error: {}\n", printable::lines(&message.to_string())), exit_code: 1 }
 }
 
 impl Workplace {
     /// The folder that `--work` names, else that of the checkout.
     pub fn open(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         let folder = folder.unwrap_or_else(|| root().join("exercises"));
-        fs::create_dir_all(&folder)
-            .map_err(|error| wrong(format!("--work {}: {error}", folder.display())))?;
+        fs::create_dir_all(&folder).map_err(|error| wrong(format!("--work {}: {error}", name(&folder))))?;
         let folder = fs::canonicalize(&folder).unwrap_or(folder);
         let progress = folder.join("progress.json");
         let record =
-            Record::read(&progress).map_err(|error| wrong(format!("{}: {error}", progress.display())))?;
-        Ok(Workplace { scratch: scratch(&folder), folder, record })
+            Record::read(&progress).map_err(|error| wrong(format!("{}: {error}", name(&progress))))?;
+        let scratch = scratch(&folder);
+        tidy(&scratch);
+        Ok(Workplace { scratch, folder, record })
+    }
+
+    /// The file that keeps what was done.
+    pub fn progress(&self) -> PathBuf {
+        self.folder.join("progress.json")
     }
 
     pub fn file(&self, exercise: &Exercise) -> PathBuf {
         self.folder.join(exercise.file())
     }
 
-    /// The student's file. If there is none yet, it is written as it is at first.
+    /// The student's file, and whether it is new: if there is none yet, it is written as it is at first. A file that an editor
+    /// writes at the same moment stays.
     pub fn begun(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
         let file = self.file(exercise);
-        match file.exists() {
-            true => Ok((file, false)),
-            false => self.write(&file, &exercise.skeleton()).map(|()| (file, true)),
+        match files::create(&file, exercise.skeleton().as_bytes()) {
+            Ok(is_new) => Ok((file, is_new)),
+            Err(error) => Err(cannot_be_written(&file, &error, "")),
         }
     }
 
-    pub fn write(&self, file: &Path, text: &str) -> Result<(), Stop> {
-        fs::write(file, text)
-            .map_err(|error| failed(format!("{}: {error}; --work DIR takes another folder", file.display())))
+    /// Writes a student's file as it is at first, and returns the name under which the student's is kept.
+    pub fn begin_again(&self, exercise: &Exercise) -> Result<PathBuf, Stop> {
+        let file = self.file(exercise);
+        let unchanged = |error| cannot_be_written(&file, &error, "; your work is unchanged, in that file");
+        let names = (1..).map(|number| self.folder.join(format!("{}.yours-{number}", exercise.file())));
+        let kept = files::keep(&file, names).map_err(unchanged)?;
+        if let Err(error) = files::replace(&file, exercise.skeleton().as_bytes()) {
+            let _ = fs::remove_file(&kept); // It is the same file under another name, or a copy.
+            return Err(unchanged(error));
+        }
+        Ok(kept)
     }
 
     /// Keeps what was done. If it cannot be kept, that is said, and nothing else is lost.
-    pub fn keep(&mut self, change: impl FnOnce(&mut Record)) {
-        let file = self.folder.join("progress.json");
-        // Another `course` may have written meanwhile.
-        if let Ok(record) = Record::read(&file) {
-            self.record = record;
+    pub fn keep(&mut self, change: impl Fn(&mut Record)) {
+        let file = self.progress();
+        match Record::change(&file, &change) {
+            Ok(record) => self.record = record,
+            Err(error) => {
+                change(&mut self.record);
+                to_stderr(&format!("warning: your progress is not kept: {}: {error}\n", name(&file)));
+            }
         }
-        change(&mut self.record);
-        if let Err(error) = self.record.write(&file) {
-            to_stderr(&format!("warning: your progress is not kept: {}: {error}\n", file.display()));
+    }
+
+    /// Learns what another `course` has kept meanwhile.
+    pub fn refresh(&mut self) {
+        if let Ok(record) = Record::read(&self.progress()) {
+            self.record = record;
         }
     }
 
@@ -100,6 +124,10 @@ impl Workplace {
         let all = all_named(name)?;
         Ok(all.iter().copied().find(|exercise| !self.record.passed(exercise.id)).unwrap_or(all[0]))
     }
+}
+
+fn cannot_be_written(file: &Path, error: &io::Error, but: &str) -> Stop {
+    failed(format!("{}: {error}{but}; --work DIR takes another folder", name(&file)))
 }
 
 /// All exercises that a name may mean: one, or those of a chapter.
@@ -140,4 +168,23 @@ fn scratch(folder: &Path) -> PathBuf {
 fn is_writable(folder: &Path) -> bool {
     let file = folder.join(format!("{}.new", std::process::id()));
     fs::write(&file, "").and_then(|()| fs::remove_file(&file)).is_ok()
+}
+
+/// Removes programs, reports and folders of checks that were ended before they had removed them. None takes as long as this.
+fn tidy(scratch: &Path) {
+    const LONG_AGO: Duration = Duration::from_secs(3600);
+    for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
+        let Ok(metadata) = entry.metadata() else { continue };
+        let is_old =
+            metadata.modified().is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed > LONG_AGO));
+        // Notes of where the libraries are stay.
+        let stays =
+            ["library.json", "probe.rs", "libprobe.rmeta"].iter().any(|name| entry.file_name() == *name);
+        if is_old && !stays {
+            let _ = match metadata.is_dir() {
+                true => fs::remove_dir_all(entry.path()),
+                false => fs::remove_file(entry.path()),
+            };
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! `course` as a student, a teacher and a script use it: as a program, in folders of their own.
 
 mod errors;
+mod files;
 mod grading;
 mod newcomer;
 mod pages;
 mod program;
+mod terminal;
 mod watching;
 mod wrong_words;

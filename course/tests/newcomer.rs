@@ -139,6 +139,18 @@ fn a_run_shows_what_the_machine_saw_and_judges_nothing() {
         assert!(done.out.contains(what), "{what}: {}", done.out);
     }
     assert!(!folder.0.join("progress.json").exists());
+    // Each `item()` waits for its copy, as the timeline shows.
+    let done = folder.run(&["run", "03-item"]);
+    for what in
+        ["copies to the host  12, ", "calls that wait     12\n", "memory of cuda:0    ", "░ the host waits"]
+    {
+        assert!(done.out.contains(what), "{what}: {}", done.out);
+    }
+    // Ranks are programs of their own: their memory is not this one's, and their clocks may be behind.
+    folder.write("10-average.rs", &folder.run(&["solution", "10-average"]).out);
+    let done = folder.run(&["run", "10-average"]);
+    assert!(done.out.contains("sent between GPUs   6, 336 bytes\n"), "{}", done.out);
+    assert!(!done.out.contains("memory of") && done.out.contains("µs, modelled"), "{}", done.out);
     let done = folder.run(&["run", "02-batch", "--gpu", "real"]);
     assert!(done.code == 2 && done.err.lines().count() == 1, "{done:?}");
 }
@@ -158,6 +170,8 @@ fn progress_survives_being_killed() {
         assert_eq!((done.code, done.err.as_str()), (0, ""), "{microseconds} µs");
     }
     assert!(folder.read("progress.json").contains("\"hints\""));
+    assert_eq!(folder.run(&["hint", "02-batch"]).code, 0);
+    assert_eq!(folder.names(), ["progress.json"], "what the killed left is gone");
 }
 
 /// A disk without room is told, and what was kept stays.

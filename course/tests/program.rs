@@ -49,6 +49,14 @@ impl Folder {
         fs::write(self.0.join(file), text).unwrap();
     }
 
+    /// The names of what is there, hidden files too.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap().map(Result::unwrap);
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     /// What was printed, without the name of the folder.
     pub fn plain(&self, text: &str) -> String {
         text.replace(&*self.0.display().to_string(), "FOLDER")

@@ -29,6 +29,7 @@ pub mod link;
 mod memory_map;
 pub mod orders;
 pub mod placement;
+pub mod printable;
 pub mod quadrants;
 mod role;
 pub mod smi;

@@ -5,7 +5,8 @@
 //! units of the built-in sets: times in microseconds, rates in billions a second. What follows a `#` says where the figure
 //! comes from; one that begins with "assumed" is a guess.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::sync::Mutex;
 
 use crate::figure::{Figure, Status};
@@ -98,7 +99,7 @@ fn keys<S: FigureSet>() -> String {
 
 /// Reads a file. An error is one line that names it.
 fn load<S: FigureSet>(path: &str) -> Result<&'static S, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    let text = read(path).map_err(|error| format!("{path}: {error}"))?;
     let set = parse::<S>(path, &text).map_err(|error| format!("{path}: {error}"))?;
     if let Some(known) = find::<S>(path).filter(|known| **known == set) {
         return Ok(known);
@@ -106,6 +107,22 @@ fn load<S: FigureSet>(path: &str) -> Result<&'static S, String> {
     let set: &'static S = Box::leak(Box::new(set));
     lock(S::loaded()).push(set);
     Ok(set)
+}
+
+/// No file of figures is larger.
+const LARGEST: u64 = 1 << 20;
+
+/// The text of a file. Other things that a path may name, such as `/dev/zero`, may have no end.
+fn read(path: &str) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!("larger than {LARGEST} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text"))
 }
 
 fn parse<S: FigureSet>(path: &str, text: &str) -> Result<S, String> {
@@ -209,6 +226,22 @@ pub(crate) mod tests {
         }
         let unknown = parse::<HostProfile>("a.host", "like = laptop\nwarp = 9").unwrap_err();
         assert!(unknown.starts_with("line 2: 'warp' is no figure; they are launch, "), "{unknown}");
+    }
+
+    #[test]
+    fn only_a_file_of_bounded_size_is_read() {
+        let refused = |path: &str| find_or_load::<HostProfile>(path).unwrap_err();
+        let folder = std::env::temp_dir().join(format!("figures-{}", std::process::id()));
+        let file = |name: &str| folder.join(name).display().to_string();
+        // A folder stands for all that is no file; a device without an end would be read forever.
+        fs::create_dir_all(file("folder.host")).unwrap();
+        fs::write(file("large.host"), vec![b'#'; LARGEST as usize + 1]).unwrap();
+        fs::write(file("utf-16.host"), b"\xff\xfel\0i\0k\0e\0").unwrap();
+        let refusals = ["folder.host", "large.host", "utf-16.host"].map(|name| refused(&file(name)));
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(refusals[0].ends_with("folder.host: not a regular file"), "{refusals:?}");
+        assert!(refusals[1].ends_with("large.host: larger than 1048576 bytes"), "{refusals:?}");
+        assert!(refusals[2].ends_with("utf-16.host: not UTF-8 text"), "{refusals:?}");
     }
 
     #[test]

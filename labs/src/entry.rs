@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use drawing::Timeline;
+use drawing::{Timeline, printable};
 use todevice::{Error, Machine, cuda};
 
 use crate::cli::{Common, Format};
@@ -356,10 +356,7 @@ fn captured(
             .map(|event| render_text::render(std::slice::from_ref(event)))
             .chain([message])
             .collect(),
-        json: events
-            .iter()
-            .map(|event| format!("{}\n", render_json::render(event)))
-            .collect(),
+        json: events.iter().map(render_json::line).collect(),
         events,
         format: common.format,
         trace,
@@ -437,18 +434,11 @@ pub(crate) fn stop(error: clap::Error) -> Stop {
 /// The first line of what went wrong in a program that had begun.
 pub fn failed(error: impl ToString) -> Stop {
     let error = error.to_string();
-    Stop {
-        message: format!("error: {}\n", error.lines().next().unwrap_or_default()),
-        exit_code: 1,
-    }
+    let first = error.lines().next().unwrap_or_default();
+    Stop { exit_code: 1, ..wrong(first.to_owned()) }
 }
 
 /// One line whatever the flag, or the variable of the environment, contained.
 pub fn wrong(message: String) -> Stop {
-    let visible = |letter: char| match letter.is_control() {
-        true => letter.escape_default().to_string(),
-        false => letter.to_string(),
-    };
-    let message: String = message.chars().map(visible).collect();
-    Stop { message: format!("error: {message}\n"), exit_code: 2 }
+    Stop { message: format!("error: {}\n", printable::line(&message)), exit_code: 2 }
 }

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::{fs, io};
+use std::io;
+use std::path::Path;
+
+use crate::files;
 
 thread_local! {
     static GIVEN: RefCell<BTreeMap<String, Vec<u8>>> = const { RefCell::new(BTreeMap::new()) };
@@ -13,6 +16,9 @@ pub fn give(name: &str, bytes: Vec<u8>) {
     GIVEN.with_borrow_mut(|given| given.insert(name.to_owned(), bytes));
 }
 
+/// No checkpoint that a lab takes is larger.
+const LARGEST: u64 = 1 << 30;
+
 /// A file that was given, or one of the disk.
 pub(crate) fn read(name: &str) -> io::Result<Vec<u8>> {
     match GIVEN.with_borrow(|given| given.get(name).cloned()) {
@@ -20,7 +26,7 @@ pub(crate) fn read(name: &str) -> io::Result<Vec<u8>> {
         None if cfg!(target_family = "wasm") => {
             Err(io::Error::other("a page has no such file: give it one"))
         }
-        None => fs::read(name),
+        None => files::bytes(Path::new(name), LARGEST),
     }
 }
 
@@ -31,6 +37,7 @@ mod tests {
     #[test]
     fn what_was_given_is_read_before_the_disk() {
         assert!(read("no/such/file").is_err());
+        assert!(read(".").unwrap_err().to_string().contains("not a regular file"));
         give("no/such/file", vec![1, 2]);
         assert_eq!(read("no/such/file").unwrap(), [1, 2]);
     }

@@ -45,6 +45,7 @@ mod entry;
 mod event;
 pub mod experiments;
 mod figure;
+pub mod files;
 mod float;
 pub mod given;
 pub mod knobs;

@@ -16,6 +16,8 @@
 
 use std::fmt;
 
+use drawing::printable;
+
 use crate::figure::{Figure, Value, exact};
 
 /// A question to commit to.
@@ -255,8 +257,13 @@ impl Prediction {
 
     /// Reads what a reader types. The error says what would be right.
     pub fn parse(&self, typed: &str) -> Result<Said, String> {
-        let wrong =
-            || format!("`{}` is no answer here: say {}", typed.trim(), self.wanted());
+        let wrong = || {
+            format!(
+                "`{}` is no answer here: say {}",
+                printable::line(typed.trim()),
+                self.wanted()
+            )
+        };
         let typed = typed.trim().to_lowercase();
         let of_letter =
             |letter: char| self.letters().iter().position(|known| *known == letter);

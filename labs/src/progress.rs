@@ -17,17 +17,20 @@
 //! wrote, with the `points` that it made, `of` those that a good answer makes: it is right with all of them. A page keeps
 //! what was chosen in an exercise too, as `choice`. What this version does not know stays as it is.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::files::{self, Lock};
 use crate::prediction::{Answer, Verdict};
 
 /// The version of the text, under its name.
 const NAME: &str = "to-device-progress";
 const VERSION: u64 = 1;
+
+/// No record is larger: all that a reader can answer fits into a tenth of it.
+const LARGEST: u64 = 4 << 20;
 
 /// Predictions, questions and exercises that were done.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,27 +81,35 @@ impl Record {
 
     /// Reads a file; one that is not there is an empty record.
     pub fn read(file: &Path) -> Result<Record, String> {
-        match fs::read_to_string(file) {
+        match files::text(file, LARGEST) {
             Ok(text) => Record::parse(&text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(Record::default())
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Record::default()),
             Err(error) => Err(error.to_string()),
         }
     }
 
+    /// Changes what a file holds, and returns it. Programs that do so at the same time wait for each other, so that no change is
+    /// lost. A file that cannot be read stays as it is.
+    pub fn change(
+        file: &Path,
+        change: impl FnOnce(&mut Record),
+    ) -> Result<Record, String> {
+        let _lock = Lock::of(file).map_err(|error| error.to_string())?;
+        let mut record = Record::read(file)?;
+        change(&mut record);
+        record.write(file).map_err(|error| error.to_string())?;
+        Ok(record)
+    }
+
     /// Writes a file in one step: whatever happens, it holds the old text or the new one.
     pub fn write(&self, file: &Path) -> io::Result<()> {
-        let mut name = file.as_os_str().to_owned();
-        name.push(format!(".{}.new", std::process::id()));
-        let new = Path::new(&name);
-        let written = fs::File::create(new).and_then(|mut out| {
-            out.write_all(self.to_text().as_bytes())?;
-            out.sync_all()
-        });
-        written.and_then(|()| fs::rename(new, file)).inspect_err(|_| {
-            let _ = fs::remove_file(new);
-        })
+        let text = self.to_text();
+        match text.len() as u64 > LARGEST {
+            true => Err(io::Error::other(format!(
+                "it would be larger than {LARGEST} bytes"
+            ))),
+            false => files::replace(file, text.as_bytes()),
+        }
     }
 
     /// Keeps what was said to a prediction.

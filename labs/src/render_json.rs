@@ -1,11 +1,27 @@
 //! Events as JSON Lines: one object an event, one event a line, so that a reader can follow a running lab.
 
+use drawing::printable::is_printable;
 use serde_json::{Value as Json, json};
 
 use crate::event::{Cell, Drawing, Event};
 use crate::figure::{Figure, Value};
 use crate::prediction::{Answer, Key, Prediction};
 use crate::text::Text;
+
+/// The event as a line. Where a string holds what a terminal would obey, there is an escape, which means the same.
+pub fn line(event: &Event) -> String {
+    let mut line = String::new();
+    for letter in render(event).to_string().chars() {
+        match is_printable(letter) {
+            true => line.push(letter),
+            false => {
+                let units = letter.encode_utf16(&mut [0; 2]).to_owned();
+                line.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+            }
+        }
+    }
+    line + "\n"
+}
 
 /// The event as a JSON object. Its key `event` says which one it is.
 ///

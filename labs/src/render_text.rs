@@ -1,6 +1,7 @@
 //! Events as text, for a terminal, a snapshot, or the book.
 
 use colored::{ColoredString, Colorize, control};
+use drawing::printable;
 
 use crate::event::{Cell, Event, Table};
 use crate::figure::{Figure, Value};
@@ -35,7 +36,8 @@ impl Palette {
         })
     }
 
-    fn painted(self, text: ColoredString) -> String {
+    fn painted(self, mut text: ColoredString) -> String {
+        text.input = printable::lines(&text.input);
         match self {
             Palette::Plain => text.input,
             Palette::Coloured => {
@@ -120,7 +122,7 @@ impl Renderer {
             Event::Section { number, title, .. } => {
                 palette.title(&format!("{number}. {title}"))
             }
-            Event::Prose(text) => wrap(&text.printed()),
+            Event::Prose(text) => wrap(&printable::lines(&text.printed())),
             Event::Prediction(prediction) => {
                 let word = if prediction.gates() { "Predict" } else { "Think" };
                 palette.question(&wrap(&format!(
@@ -136,10 +138,12 @@ impl Renderer {
                     .unwrap_or_default();
                 palette.question(&wrap(&without_ticks(&compared)))
             }
-            Event::Line(text) => text.printed(),
-            Event::Figure(figure) => format!("{}: {}", figure.label, figure.printed()),
+            Event::Line(text) => printable::lines(&text.printed()),
+            Event::Figure(figure) => {
+                printable::lines(&format!("{}: {}", figure.label, figure.printed()))
+            }
             Event::Table(table) => self.table(table),
-            Event::Report(report) => report.trim_end_matches('\n').to_owned(),
+            Event::Report(report) => printable::lines(report.trim_end_matches('\n')),
             Event::Picture { drawing, caption } => match &drawing.text {
                 Some(text) => {
                     format!(
@@ -159,9 +163,11 @@ impl Renderer {
                     )))
                 }
             },
-            Event::Warning(message) => format!("warning: {message}"),
+            Event::Warning(message) => {
+                format!("warning: {}", printable::lines(message))
+            }
             Event::Failure { lab, message } => {
-                format!("error: {lab} failed: {message}")
+                format!("error: {lab} failed: {}", printable::lines(message))
             }
         }
     }
@@ -296,7 +302,7 @@ fn is_number(cell: &Cell) -> bool {
 
 /// Cells side by side, without the blanks that padding leaves at the end.
 fn line(cells: impl Iterator<Item = String>) -> String {
-    cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    printable::line(cells.collect::<Vec<_>>().join("  ").trim_end())
 }
 
 /// A terminal shows code as it is; only pages mark it.

@@ -5,6 +5,7 @@
 //! out, but for exact ones, and an answer counts as another one if the reader who gave the first would be told it is wrong.
 
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +89,8 @@ impl Change {
         let number = FILES.fetch_add(1, Ordering::Relaxed);
         let name = format!("sensitivity-{}-{number}{ending}", std::process::id());
         let file = env::temp_dir().join(name);
-        fs::write(&file, format!("like = {like}\n{figure} = {}\n", self.value()))?;
+        let text = format!("like = {like}\n{figure} = {}\n", self.value());
+        fs::File::create_new(&file)?.write_all(text.as_bytes())?;
         let path = file.display();
         let said = said(
             lab,

@@ -14,11 +14,11 @@ use crate::cli::{Color, Common, Format};
 use crate::entry::{Entry, Stop, ended, stop, wrong};
 use crate::event::Event;
 use crate::lab::{Bar, Progress, Sink};
-use crate::prediction::{Prediction, Said};
+use crate::prediction::{Answer, Prediction, Said};
 use crate::progress::Record;
 use crate::render_text::{Palette, Renderer, without_ticks};
-use crate::stdio::{to_stderr, to_stdout};
-use crate::{render_json, render_text};
+use crate::stdio::{line, shown, to_stderr, to_stdout, to_stdout_as_it_is};
+use crate::{files, render_json, render_text};
 
 /// Runs the lab of this binary. Exits with 0, with 1 if the lab failed, with 2 if a flag was wrong.
 pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
@@ -72,8 +72,8 @@ struct Terminal {
     watched: bool,
     /// Whether the reader is asked, until there is nobody to answer.
     asks: bool,
-    /// What was answered, and the file that keeps it.
-    kept: Option<(Record, PathBuf)>,
+    /// The file that keeps what was answered.
+    kept: Option<PathBuf>,
     bar: Option<ProgressBar>,
     /// How many lines the frame has that is the last thing on the terminal.
     frame: usize,
@@ -89,9 +89,9 @@ impl Terminal {
             Some(file) => {
                 let refused =
                     |what| wrong(format!("--progress {}: {what}", file.display()));
-                let record = Record::read(file).map_err(refused)?;
+                Record::read(file).map_err(refused)?;
                 can_be_written("--progress", file)?;
-                Some((record, file.clone()))
+                Some(file.clone())
             }
             None => None,
         };
@@ -108,12 +108,12 @@ impl Terminal {
 
     /// Keeps what was answered at once: the reader may leave at the next question.
     fn keep(&mut self, event: &Event) {
-        let (Event::Answer(answer), Some((record, file))) = (event, &mut self.kept)
+        let (Event::Answer(answer @ Answer { said: Some(_), .. }), Some(file)) =
+            (event, &self.kept)
         else {
             return;
         };
-        record.predicted(answer);
-        if let Err(error) = record.write(file) {
+        if let Err(error) = Record::change(file, |record| record.predicted(answer)) {
             to_stderr(&format!("warning: --progress {}: {error}\n", file.display()));
             self.kept = None;
         }
@@ -121,7 +121,7 @@ impl Terminal {
 
     fn write(&mut self, event: &Event) {
         if self.format == Format::Json {
-            to_stdout(&format!("{}\n", render_json::render(event)));
+            to_stdout(&render_json::line(event));
         }
         if event.is_trouble() {
             to_stderr(&render_text::render(std::slice::from_ref(event)));
@@ -161,14 +161,12 @@ impl Sink for Terminal {
         tell(&without_ticks(&prediction.listed()));
         loop {
             tell(&format!("Your answer ({}; Enter to skip): ", prediction.expects()));
-            let mut line = String::new();
-            // Whoever has nothing more to say is not asked again.
-            let is_there =
-                io::stdin().read_line(&mut line).is_ok_and(|length| length > 0);
-            if !is_there {
+            let Some(line) = line() else {
+                // Whoever has nothing more to say is not asked again.
                 self.asks = false;
                 tell("\n");
-            }
+                return None;
+            };
             if line.trim().is_empty() {
                 return None;
             }
@@ -180,7 +178,7 @@ impl Sink for Terminal {
     }
 
     fn trace(&mut self, file: &Path, timeline: String) -> Result<()> {
-        fs::write(file, timeline)
+        files::write(file, timeline.as_bytes())
             .map_err(|error| format!("--trace {}: {error}", file.display()).into())
     }
 
@@ -190,7 +188,7 @@ impl Sink for Terminal {
         if self.format == Format::Json || !self.watched || !movable {
             return false;
         }
-        to_stdout(&redrawn(self.frame, frame));
+        to_stdout_as_it_is(&redrawn(self.frame, &shown(frame)));
         self.frame = frame.lines().count();
         std::thread::sleep(FRAME);
         true

@@ -23,6 +23,8 @@ fn main() -> ExitCode {
     a_closed_pipe_ends_the_lab_quietly();
     a_closed_pipe_ends_every_program_quietly();
     a_file_that_cannot_be_written_is_refused_before_the_work();
+    no_argument_reaches_a_terminal_as_it_is();
+    no_name_in_a_file_reaches_a_terminal_as_it_is();
     a_reader_who_asks_for_it_is_asked_and_told();
     what_is_no_answer_is_asked_for_again_and_nothing_skips();
     nobody_is_asked_after_the_end_of_the_input();
@@ -170,6 +172,37 @@ fn a_file_that_cannot_be_written_is_refused_before_the_work() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Whatever program is given it, an argument comes back as text.
+fn no_argument_reaches_a_terminal_as_it_is() {
+    let others = ["calibrate", "doctor", "sensitivity", "verify"].map(str::to_owned).into_iter();
+    let labs = labs::LABS.iter().map(|lab| lab.name.to_owned());
+    let folder = PathBuf::from(env!("CARGO_BIN_EXE_doctor")).parent().unwrap().to_owned();
+    for program in others.chain(labs) {
+        for flag in ["\u{1b}[2J\u{202e}", "--gpu=sim:\u{1b}[31m\u{9b}2J", "--\u{1b}]0;title\u{7}"] {
+            let program = folder.join(format!("{program}{}", std::env::consts::EXE_SUFFIX));
+            let (stdout, stderr, code) = output(Command::new(&program).arg(flag));
+            assert!(code == 2 && stderr.starts_with("error: ") && stdout.is_empty(), "{program:?}: {stderr}");
+            let obeyed = |letter: char| letter != '\n' && !drawing::printable::is_printable(letter);
+            assert!(!stderr.contains(obeyed), "{program:?}: {stderr:?}");
+        }
+    }
+}
+
+/// A profile may have any name.
+fn no_name_in_a_file_reaches_a_terminal_as_it_is() {
+    let folder = Folder::new("names");
+    let file = folder.0.join("a.profile");
+    std::fs::write(&file, "like = t4\nname = \u{1b}[31mred\u{1b}[2J\u{202e}\n").unwrap();
+    let gpu = format!("sim:{}", file.display());
+    for (format, name) in
+        [("text", r"\u{1b}[31mred\u{1b}[2J\u{202e}"), ("json", r"\u001b[31mred\u001b[2J\u202e")]
+    {
+        let (stdout, stderr, code) = output(&mut lab(&["--gpu", &gpu, "--format", format]));
+        assert!(code == 0 && stderr.is_empty() && stdout.contains(name), "{stdout}{stderr}");
+        assert!(!stdout.contains(['\u{1b}', '\u{202e}']), "{stdout:?}");
+    }
+}
+
 /// The lab with `--ask` and more flags, and somebody who types this.
 fn asked(flags: &[&str], typed: &str) -> (String, String, i32) {
     let mut command = lab(&[&["--ask"], flags].concat());
@@ -217,7 +250,7 @@ fn what_is_no_answer_is_asked_for_again_and_nothing_skips() {
     let (stdout, stderr, code) = asked(&[], "much\n1.2.3\n-3\n\u{1b}[31m\n0.25\n");
     assert_eq!((stderr.as_str(), code), ("", 0));
     assert_eq!(stdout.matches(PROMPT).count(), 5, "{stdout}");
-    for wrong in ["much", "1.2.3", "-3"] {
+    for wrong in ["much", "1.2.3", "-3", r"\u{1b}[31m"] {
         let line = format!("{PROMPT}`{wrong}` is no answer here: say a number, 0 or more\n");
         assert!(stdout.contains(&line), "{stdout}");
     }
@@ -236,6 +269,14 @@ fn nobody_is_asked_after_the_end_of_the_input() {
     }
     let (stdout, _, _) = asked(&[], "");
     assert_nothing_else_changes(&stdout, &[&format!("{PROMPT}\n")]);
+    // A device without an end is no answer either.
+    #[cfg(unix)]
+    {
+        let zero = std::fs::File::open("/dev/zero").unwrap();
+        let (stdout, stderr, code) = output(lab(&["--ask"]).stdin(zero));
+        assert_eq!((stderr.as_str(), code), ("", 0));
+        assert!(!stdout.contains("You said") && stdout.contains("Epoch [3/3]"), "{stdout}");
+    }
     // A last line need not end.
     assert!(asked(&[], "0.25").0.contains("You said 0.25; it was 0.2520. Right.\n"));
 
@@ -332,7 +373,8 @@ fn a_file_that_is_no_progress_is_refused_and_stays_as_it_was() {
         (b"{\"to-device-progress\": 1", "this is no progress of the course"),
         (b"{\"to-device-progress\": 2}", "newer"),
         (b"{\"to-device-progress\": 1, \"predictions\": [1]}", "`predictions` is not a list"),
-        (b"\xff\xfe", "UTF-8"),
+        (b"\xff\xfe", "saved as UTF-16"),
+        (b"{\xff}", "UTF-8"),
     ] {
         std::fs::write(&file, text).unwrap();
         let (stdout, stderr, code) = asked(&["--progress", file.to_str().unwrap()], "0.25\n");
@@ -341,7 +383,8 @@ fn a_file_that_is_no_progress_is_refused_and_stays_as_it_was() {
         assert_eq!((stdout.as_str(), stderr.lines().count(), code), ("", 1, 2), "{stderr}");
         assert_eq!(std::fs::read(&file).unwrap(), text);
     }
-    for nowhere in ["nowhere/mine.json", ""] {
+    // `/dev/zero` has no end.
+    for nowhere in ["nowhere/mine.json", "", "/dev/zero"] {
         let nowhere = folder.0.join(nowhere);
         let (stdout, stderr, code) = asked(&["--progress", nowhere.to_str().unwrap()], "0.25\n");
         assert!(stderr.starts_with("error: --progress ") && stdout.is_empty() && code == 2, "{stderr}");

@@ -6,6 +6,7 @@ use std::fmt;
 use super::Timeline;
 use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
 use crate::colour::{COPY, DEVICE, HOST, WAIT};
+use crate::printable::is_printable;
 
 /// How wide [`Display`](fmt::Display) draws.
 const WIDTH: usize = 80;
@@ -320,7 +321,7 @@ fn is_plain(letter: char) -> bool {
 /// A name on one line, not too long.
 fn printable(name: &str) -> String {
     const MOST: usize = 36;
-    let visible = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
+    let visible = |letter: char| if is_printable(letter) { letter } else { '\u{fffd}' };
     let letters: String = name.chars().take(MOST).map(visible).collect();
     if name.chars().count() > MOST { letters + "…" } else { letters }
 }

@@ -358,7 +358,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let waits = seen.count(CallKind::Wait);
     if waits > 1 {
         return Err(Diagnosis::new("host-waits", "There is no race, but the host waits.")
-            .seen(format!("the host waits {waits} times for {count} chunks"))
+            .seen(format!("the host synchronizes {waits} times for {count} chunks"))
             .expected("it never waits")
             .idea(
                 "A host that waits asks for nothing meanwhile, and what it has not asked for cannot run beside anything. \

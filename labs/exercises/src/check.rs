@@ -10,6 +10,7 @@ use crate::case::Case;
 use crate::child::Job;
 use crate::confined;
 use crate::exercise::Exercise;
+use crate::file;
 use crate::library::{COMPILER, Library, NOT_FOUND};
 use crate::own_folder::OwnFolder;
 use crate::process::{Ended, Finished, Limits};
@@ -58,13 +59,14 @@ pub fn check(
     cases: &[Case],
     folder: &Path,
 ) -> Result<Checked, String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = file::text(file)?;
     let not_yet = |diagnosis: Diagnosis| Checked {
         verdict: Verdict::Failed { diagnosis: Box::new(diagnosis), case: None },
         seen: Vec::new(),
         printed: String::new(),
     };
-    if let Err(diagnosis) = rules::check(exercise.id, &text, confined::is_available()) {
+    let ruled = text.and_then(|text| rules::check(exercise.id, &text, confined::is_available()));
+    if let Err(diagnosis) = ruled {
         return Ok(not_yet(diagnosis));
     }
     // Others may check the same exercise at the same time.

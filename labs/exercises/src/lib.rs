@@ -28,6 +28,8 @@ mod choices;
 #[cfg(not(target_family = "wasm"))]
 mod confined;
 mod exercise;
+#[cfg(not(target_family = "wasm"))]
+pub mod file;
 mod here;
 #[cfg(not(target_family = "wasm"))]
 pub mod library;
@@ -47,6 +49,7 @@ pub use child::{Variant, child};
 pub use choices::{Choices, Piece, number};
 #[cfg(not(target_family = "wasm"))]
 pub use confined::is_available as can_confine;
+pub use drawing::printable::{self, lines as plain};
 pub use exercise::{Edit, Exercise, Judge, Kind, Observe, Place, SEEDS, Style, Wrong};
 pub use here::{CheckedHere, check_here};
 #[cfg(not(target_family = "wasm"))]
@@ -54,7 +57,7 @@ pub use own_folder::OwnFolder;
 pub use seen::{Call, CallKind, Ended, Form, IntoValue, Operand, Race, Seen, Value, observe};
 /// The crate that exercises are about, as this package was built with it.
 pub use todevice;
-pub use verdict::{Diagnosis, Verdict, plain, wrapped};
+pub use verdict::{Diagnosis, Verdict, wrapped};
 
 /// Declares the modules of the exercises, and their list in the order of the book.
 macro_rules! exercises {

@@ -2,7 +2,7 @@
 //! judges it.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
 
 use drawing::Timeline;
@@ -20,7 +20,9 @@ pub struct Seen {
     pub ended: Ended,
     /// What was asked of the GPUs, in order.
     pub calls: Vec<Call>,
-    /// Bytes of memory, of the GPU if there is one, that were held at most, beyond those held before.
+    /// Whether ranks ran it: programs of their own, whose memory is not part of the next two.
+    pub ranks: bool,
+    /// Bytes of memory, of the first GPU if there is one, that were held at most, beyond those held before.
     pub peak: u64,
     /// The same at the end.
     pub kept: u64,
@@ -127,6 +129,8 @@ pub struct Call {
     /// When the host called and when it went on, in nanoseconds since the student's code began.
     pub begin: u64,
     pub end: u64,
+    /// Whether the host went on only when a device was done: in a synchronization, or in a copy to the host that has to arrive.
+    pub waits: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,7 +207,10 @@ pub fn observe<T: IntoValue>(
     let held = held(device);
     machine.start_trace();
     let result = panic::catch_unwind(AssertUnwindSafe(code));
-    let trace = machine.trace();
+    let mut trace = machine.trace();
+    // The clock of a rank may be behind that of the program that started it.
+    let of_ranks = trace.calls.iter().filter(|call| call.rank.is_some());
+    trace.began = of_ranks.map(|call| call.begin).chain([trace.began]).min().unwrap_or(trace.began);
     let (peak, kept) = (peak(device), self::held(device));
     let races = machine.races();
 
@@ -223,11 +230,12 @@ pub fn observe<T: IntoValue>(
     let end = end.chain(trace.calls.iter().map(|call| call.end)).max();
     Seen {
         ended,
-        calls: trace.calls.iter().filter_map(|call| Call::of(call, trace.began)).collect(),
+        calls: calls(&trace),
+        ranks: trace.calls.iter().any(|call| call.rank.is_some()),
         peak: peak.saturating_sub(held),
         kept: kept.saturating_sub(held),
         races: races.iter().map(Race::of).collect(),
-        time: end.unwrap_or(trace.began).saturating_sub(trace.began), // A rank's clock may be behind.
+        time: end.unwrap_or(trace.began).saturating_sub(trace.began),
         computed: computed(&trace),
         facts,
         timeline: AXIS.get().map(|axis| drawn(&trace, axis)).unwrap_or_default(),
@@ -283,8 +291,18 @@ fn failed(error: &Error) -> Ended {
     }
 }
 
+fn calls(trace: &Trace) -> Vec<Call> {
+    let done: HashMap<_, _> = trace.work.iter().map(|work| (work.span.op, work.span.end)).collect();
+    let of = |call: &todevice::trace::Call| {
+        let is_done = call.op.is_some_and(|op| done.get(&op).is_some_and(|end| *end <= call.end));
+        Call::of(call, trace.began, is_done)
+    };
+    trace.calls.iter().filter_map(of).collect()
+}
+
 impl Call {
-    fn of(call: &todevice::trace::Call, began: u64) -> Option<Call> {
+    /// `is_done` says whether the work that it asked for was done when it returned.
+    fn of(call: &todevice::trace::Call, began: u64, is_done: bool) -> Option<Call> {
         use CallKind::*;
         let (kind, types) = match call.kind {
             EventKind::Launch { kernel } => (Launch, kernel.types.to_vec()),
@@ -316,6 +334,7 @@ impl Call {
             types: types.iter().map(|dtype| dtype.to_string()).collect(),
             begin: call.begin.saturating_sub(began),
             end: call.end.saturating_sub(began),
+            waits: kind == Wait || kind == ToHost && is_done,
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use drawing::printable;
+
 use crate::case::{Case, OPERATIONS};
 use crate::seen::{CallKind, Ended, Race, Seen, Value};
 
@@ -112,18 +114,14 @@ impl fmt::Display for Verdict {
             }
         }
         if let Some(report) = &diagnosis.report {
-            write!(f, "\n{}\n", plain(report).trim_end())?;
+            write!(f, "\n{}\n", printable::lines(report).trim_end())?;
         }
         if let Some([seen, right]) = &diagnosis.timelines {
-            write!(f, "\nYour code:\n{}\n\nThe solution:\n{}\n", seen.trim_end(), right.trim_end())?;
+            let [seen, right] = [seen, right].map(|timeline| printable::lines(timeline.trim_end()));
+            write!(f, "\nYour code:\n{seen}\n\nThe solution:\n{right}\n")?;
         }
         Ok(())
     }
-}
-
-/// Text without what would move a terminal's cursor or change its colours. A student's code may say anything.
-pub fn plain(text: &str) -> String {
-    text.chars().filter(|letter| *letter == '\n' || *letter == '\t' || !letter.is_control()).collect()
 }
 
 /// Text after a label, wrapped for 80 columns, its further lines below the first.
@@ -131,7 +129,7 @@ pub fn wrapped(label: &str, text: &str) -> String {
     const WIDTH: usize = 80;
     let mut all = String::new();
     let mut line = label.to_owned();
-    for word in plain(text).split_whitespace() {
+    for word in printable::lines(text).split_whitespace() {
         let is_first = line.chars().count() == label.len();
         if !is_first && line.chars().count() + 1 + word.chars().count() > WIDTH {
             let _ = writeln!(all, "{}", line.trim_end());

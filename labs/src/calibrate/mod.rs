@@ -13,7 +13,8 @@ use todevice::{GpuSpec, Machine};
 
 use crate::Stop;
 use crate::entry::{failed, wrong};
-use crate::stdio::to_stdout;
+use crate::files;
+use crate::stdio::{to_stderr, to_stdout};
 use crate::terminal::{can_be_written, program};
 
 pub use timing::{busy, on_device};
@@ -59,7 +60,7 @@ pub fn main() -> ExitCode {
             }
         }
         let machine = flags.gpu.machine().map_err(wrong)?;
-        machine.on_warning(|warning| eprintln!("warning: {warning}"));
+        machine.on_warning(|warning| to_stderr(&format!("warning: {warning}\n")));
         let made =
             |flag| format!("# A profile for {flag}, made by calibrate of {machine}.\n");
         let mut use_them = String::new();
@@ -87,7 +88,7 @@ pub fn main() -> ExitCode {
 }
 
 fn write(flag: &str, file: &Path, text: String) -> Result<(), Stop> {
-    std::fs::write(file, text)
+    files::write(file, text.as_bytes())
         .map_err(|error| failed(format!("{flag} {}: {error}", file.display())))
 }
 

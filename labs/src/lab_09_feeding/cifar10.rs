@@ -1,15 +1,17 @@
 //! Part A, where samples come from: CIFAR-10, as its files hold it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use todevice::prelude::*;
 
-use crate::{Lab, Table, exact, row};
+use crate::{Lab, Table, exact, files, row};
 
 /// Where the files come from.
 const UNPACKED: &str = "a file of cifar-10-binary.tar.gz, unpacked";
+
+/// A file of CIFAR-10 has 10,000 pictures.
+const LARGEST: u64 = 10_000 * RECORD as u64;
 
 // ANCHOR: cifar10
 /// A class, and 32 × 32 pixels: first all reds, then all greens, then all blues.
@@ -44,7 +46,7 @@ impl Cifar10 {
             let file = folder.join(format!("data_batch_{number}.bin"));
             let of_file = |what| Error::custom(format!("{}: {what}", file.display()));
             let missing = |error| of_file(format!("{error}, expected {UNPACKED}"));
-            let bytes = fs::read(&file).map_err(missing)?;
+            let bytes = files::bytes(&file, LARGEST).map_err(missing)?;
             check(&bytes).map_err(of_file)?;
             records.extend(bytes);
         }

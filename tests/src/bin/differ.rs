@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use course_tests::differ::compare::{Against, Difference, difference};
 use course_tests::differ::pytorch::{PyTorch, read};
 use course_tests::differ::{Argument, Dialect, Program, generate, known, run};
+use labs::stdio::{to_stderr, to_stdout};
+use labs::{files, wrong};
 use serde_json::{Value as Json, json};
 
 const USAGE: &str = "usage: differ --python PATH [--programs N] [--seed N] [--record FILE]";
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(message) => {
-            eprintln!("error: {message}");
+            to_stderr(&wrong(message).message);
             ExitCode::from(2)
         }
     }
@@ -39,7 +41,8 @@ fn main() -> ExitCode {
 
 fn parse() -> Result<Options, String> {
     let mut options = Options { python: String::new(), programs: 200, seed: 1, record: None };
-    let mut arguments = std::env::args().skip(1);
+    let arguments = std::env::args_os().skip(1);
+    let mut arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
     while let Some(flag) = arguments.next() {
         let value = arguments.next().ok_or_else(|| USAGE.to_string())?;
         let number = || value.parse().map_err(|_| format!("{flag} takes a number, not '{value}'"));
@@ -75,21 +78,25 @@ fn compare(options: &Options) -> Result<usize, String> {
                 let seen = kinds.entry(kind.clone()).or_default();
                 *seen += 1;
                 if *seen == 1 {
-                    print!("{}", shortest(program, &kind, &mut pytorch)?);
+                    to_stdout(&shortest(program, &kind, &mut pytorch)?);
                 }
             }
         }
     }
-    println!("{} programs of {steps} steps, against PyTorch {}.", options.programs, pytorch.version);
+    to_stdout(&format!(
+        "{} programs of {steps} steps, against PyTorch {}.\n",
+        options.programs, pytorch.version
+    ));
     for (reason, count) in &meant {
-        println!("{count:>6} differ, as they are meant to: {reason}");
+        to_stdout(&format!("{count:>6} differ, as they are meant to: {reason}\n"));
     }
     for (kind, count) in &kinds {
-        println!("{count:>6} differ: {kind}");
+        to_stdout(&format!("{count:>6} differ: {kind}\n"));
     }
     if let Some(file) = &options.record {
-        std::fs::write(file, record.text(&pytorch.version)).map_err(|error| format!("{file}: {error}"))?;
-        println!("{} programs are kept in {file}.", record.lines.len());
+        files::write(file.as_ref(), record.text(&pytorch.version).as_bytes())
+            .map_err(|error| format!("{file}: {error}"))?;
+        to_stdout(&format!("{} programs are kept in {file}.\n", record.lines.len()));
     }
     Ok(kinds.len())
 }

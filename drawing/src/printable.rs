@@ -1,0 +1,101 @@
+//! Text that somebody else wrote: a file, an argument, what a student's code prints.
+//!
+//! A terminal obeys control characters: text may clear the screen, move the cursor, or set the title of the window. Other
+//! characters hide text or turn its direction. Here all of them are shown as escapes, such as `\u{1b}`.
+//!
+//! ```
+//! use drawing::printable::{line, lines};
+//! assert_eq!(line("a\u{1b}[2J\nb"), r"a\u{1b}[2J\nb");
+//! assert_eq!(lines("a\u{202e}b\n\tc"), "a\\u{202e}b\n\tc");
+//! ```
+
+/// Whether a terminal shows a letter as it is. It obeys control characters, and shows nothing for the other ones, which turn the
+/// direction of text, join or divide words, or carry hidden text.
+pub fn is_printable(letter: char) -> bool {
+    let is_hidden = matches!(
+        letter,
+        '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'
+            | '\u{200e}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    );
+    !letter.is_control() && !is_hidden
+}
+
+/// Text for one line.
+pub fn line(text: &str) -> String {
+    escaped(text, is_printable)
+}
+
+/// Text whose line breaks and tabs stay.
+pub fn lines(text: &str) -> String {
+    escaped(&text.replace("\r\n", "\n"), |letter| is_printable(letter) || matches!(letter, '\n' | '\t'))
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match stays(letter) {
+            true => shown.push(letter),
+            false => shown.extend(letter.escape_default()),
+        }
+    }
+    shown
+}
+
+/// The text of a file. The error completes "it is": "saved as UTF-16, not as UTF-8".
+pub fn decoded(bytes: &[u8]) -> Result<&str, String> {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+    // Of UTF-16 that holds Rust or JSON, the first letter has a byte that is 0, and there may be a mark before it.
+    if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] = bytes {
+        return Err("saved as UTF-16, not as UTF-8".to_owned());
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        format!("not saved as UTF-8: line {line} has other bytes")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_or_hide_is_shown() {
+        for (raw, shown) in [
+            ("\u{1b}[2J", r"\u{1b}[2J"),
+            ("\u{9b}31m", r"\u{9b}31m"),
+            ("\u{1b}]0;title\u{7}", r"\u{1b}]0;title\u{7}"),
+            ("a\rb\u{8}", r"a\rb\u{8}"),
+            ("\u{7f}", r"\u{7f}"),
+            ("\u{202e}txt.exe\u{2069}", r"\u{202e}txt.exe\u{2069}"),
+            ("\u{200e}\u{61c}\u{feff}", r"\u{200e}\u{61c}\u{feff}"),
+            ("\u{e0041}", r"\u{e0041}"),
+        ] {
+            assert_eq!((line(raw).as_str(), lines(raw).as_str()), (shown, shown));
+        }
+        let harmless = "übung 练习 \u{2192} ░▒ 1\u{a0}µs";
+        assert_eq!((line(harmless).as_str(), lines(harmless).as_str()), (harmless, harmless));
+        assert_eq!(lines("a\r\nb\n"), "a\nb\n");
+    }
+
+    #[test]
+    fn what_is_no_utf_8_says_what_it_is() {
+        let utf_16 = |text: &str, to_bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            text.encode_utf16().flat_map(to_bytes).collect()
+        };
+        for text in ["use todevice;", "\u{feff}use todevice;"] {
+            for to_bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+                assert_eq!(decoded(&utf_16(text, to_bytes)).unwrap_err(), "saved as UTF-16, not as UTF-8");
+            }
+        }
+        assert_eq!(decoded(b"a\nb\xe9").unwrap_err(), "not saved as UTF-8: line 2 has other bytes");
+        assert_eq!(decoded("\u{feff}é".as_bytes()), Ok("é"));
+        assert_eq!(decoded(b""), Ok(""));
+    }
+}

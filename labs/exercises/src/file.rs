@@ -1,0 +1,44 @@
+//! A student's file.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use drawing::printable::decoded;
+
+use crate::verdict::Diagnosis;
+
+/// No exercise is larger.
+pub const LARGEST: u64 = 1 << 20;
+
+/// The bytes of a file, which is a file and no other thing of that name: a device may have no end, a pipe no beginning.
+pub fn bytes(file: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(file)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(file)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > LARGEST {
+        true => Err(io::Error::other(format!("it is larger than {LARGEST} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+/// The text of a file, or what is wrong with it. That no file is there is an error.
+pub fn text(file: &Path) -> Result<Result<String, Diagnosis>, String> {
+    let wrong = |what: &str| {
+        Diagnosis::new("file", "Your file cannot be read.")
+            .seen(what)
+            .expected("a file of Rust code, saved as UTF-8")
+    };
+    match bytes(file) {
+        Ok(bytes) => Ok(decoded(&bytes).map(str::to_owned).map_err(|what| {
+            wrong(&format!("it is {what}")).idea(
+                "Save it with the encoding UTF-8. PowerShell writes UTF-16 where `>` makes a file; editors ask for the encoding when \
+                 they save a file under another name.",
+            )
+        })),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(format!("{}: {error}", file.display())),
+        Err(error) => Ok(Err(wrong(&error.to_string()))),
+    }
+}
