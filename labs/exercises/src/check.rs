@@ -19,7 +19,7 @@ use crate::seen::{Form, Seen, with_axis};
 use crate::verdict::{Diagnosis, Verdict};
 
 /// Runs take a few milliseconds each. Of what the code prints the beginning is kept.
-const PROGRAM: Limits = Limits { cpu: 10, wall: 60, memory: 2048, disk: 256, printed: 1 << 18 };
+const PROGRAM: Limits = Limits { cpu: 10, wall: 60, memory: 2048, disk: 64, printed: 1 << 18 };
 
 /// A verdict, with what the code did in each case that it came to, and what it printed.
 #[derive(Debug)]
@@ -218,9 +218,15 @@ pub fn run(
                 Ended::OutOfTime => Diagnosis::new("did-not-end", "The code did not end.")
                     .seen(why.unwrap_or_default())
                     .expected("an end after a few milliseconds"),
-                _ => Diagnosis::new("died", "The program ended before the check did.")
-                    .seen(why.map_or("no word of what it did".to_owned(), |why| format!("it {why}")))
-                    .idea("Neither an exit nor a print decides: what your code asked of the machine does."),
+                _ => Diagnosis::new(
+                    "died",
+                    format!(
+                        "The program ended before the check did{}.",
+                        why.map_or_else(String::new, |why| format!(": it {why}"))
+                    ),
+                )
+                .seen("no word of what it did")
+                .idea("Neither an exit nor a print decides: what your code asked of the machine does."),
             };
             Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
         }

@@ -42,3 +42,38 @@ pub fn confine(folder: &Path) -> Result<(), String> {
 pub fn confine(_: &Path) -> Result<(), String> {
     Err("this system has no Landlock".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn behind_walls_one_folder_is_left() {
+        let parent = std::env::temp_dir().join(format!("to-device-walls-{}", std::process::id()));
+        let own = parent.join("own");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(parent.join("secret"), "").unwrap();
+        // Only this thread goes behind them.
+        let behind = |walls: bool| {
+            let is_denied = |done: std::io::Result<()>| done.is_err() == walls;
+            assert!(fs::write(own.join("mine"), "x").is_ok() && fs::read(own.join("mine")).is_ok());
+            assert!(is_denied(fs::write(parent.join("secret"), "x")));
+            assert!(is_denied(fs::read(parent.join("secret")).map(drop)));
+            assert!(is_denied(fs::write(parent.join("new"), "x")));
+            assert!(is_denied(fs::create_dir(parent.join("folder"))));
+            assert!(is_denied(fs::rename(own.join("mine"), parent.join("moved"))));
+            assert!(is_denied(std::process::Command::new("true").output().map(drop)));
+            assert!(!cfg!(target_os = "linux") || fs::read("/proc/meminfo").is_ok());
+        };
+        let walls = is_available();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(confine(&own).is_ok(), walls);
+                behind(walls);
+            });
+        });
+        behind(false);
+        fs::remove_dir_all(parent).unwrap();
+    }
+}

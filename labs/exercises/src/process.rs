@@ -45,9 +45,11 @@ pub enum Ended {
     OutOfDisk,
 }
 
-// The same numbers in Linux, macOS and the BSDs.
+// The same numbers in Linux, macOS, and the BSDs.
 const SIGKILL: i32 = 9;
+#[cfg(unix)]
 const SIGXCPU: i32 = 24;
+#[cfg(unix)]
 const SIGXFSZ: i32 = 25;
 
 impl Limits {
@@ -107,7 +109,8 @@ impl Limits {
         };
         drop(child);
         // An output that somebody else holds open does not end.
-        let read = |output: Receiver<String>| output.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
+        let read =
+            |output: Receiver<String>| output.recv_timeout(Duration::from_secs(10)).unwrap_or_default();
         let printed = outputs.into_iter().flatten().map(read).collect();
         Ok(Finished { printed, ended })
     }

@@ -8,9 +8,9 @@
 //!   by it;
 //! - holes in the compiler, through which code that is safe to look at does what is not safe. On Linux the walls hold even then:
 //!   such a run writes only into its own folder. On a system without walls it can write wherever you can;
-//! - a run that reads: without walls it can read any file that you can read, though it has nobody to send it to;
-//! - the use of one core for ten seconds, of 2 GiB of memory, and of 256 MiB of disk for as long as the run lasts;
-//! - on systems other than Linux, a jump in memory that is over within a tenth of a second.
+//! - reading: without walls a run can read any file that you can read, though it has nobody to send it to;
+//! - ten seconds of computing, 2 GiB of memory, and 64 MiB of disk, for as long as the run lasts;
+//! - on systems other than Linux, a jump in memory that is over within a tenth of a second, and on Windows, a minute of computing.
 //!
 //! So a grade is made on a computer where a student's code may run.
 
@@ -29,6 +29,7 @@ const NAMES: [(&[&str], &str); 11] = [
             "reset_peak_memory_stats",
             "reset_peak_memory_stats_device",
             "reset_accumulated_memory_stats",
+            "reset_accumulated_memory_stats_device",
             "reset_max_memory_allocated",
             "reset_max_memory_cached",
         ],
