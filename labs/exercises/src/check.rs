@@ -37,7 +37,7 @@ pub enum Compiled {
     /// With errors, in the compiler's order.
     Wrong(Vec<CompileError>),
     /// With neither: the compiler or the linker was stopped, or gave up. The text goes on after "it".
-    Gave(String),
+    GaveUp(String),
 }
 
 /// An error of the compiler.
@@ -80,7 +80,7 @@ pub fn check(
         match compiled {
             Compiled::Well => run(&program, exercise, "student", cases, &right, own.path()),
             Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise, file, &errors))),
-            Compiled::Gave(why) => {
+            Compiled::GaveUp(why) => {
                 let says = format!("The compiler made no program of this file: it {why}.");
                 Ok(not_yet(Diagnosis::new("compiler", says).expected("a program after half a second").idea(
                     "Look for a very large constant, for thousands of brackets or signs within each other, or for a \
@@ -137,8 +137,8 @@ impl Compiled {
         match ended.why(&COMPILER, messages) {
             None if ended == Ended::Well => Compiled::Well,
             _ if !errors.is_empty() => Compiled::Wrong(errors),
-            Some(why) => Compiled::Gave(why),
-            None => Compiled::Gave(format!("ended with {}", without_a_place(messages))),
+            Some(why) => Compiled::GaveUp(why),
+            None => Compiled::GaveUp(format!("ended with {}", without_a_place(messages))),
         }
     }
 }
@@ -298,7 +298,7 @@ mod tests {
         let error = r#"{"level":"error","message":"no such thing","spans":[{"is_primary":true,"file_name":"a.rs","line_start":3}]}"#;
         let linker = r#"{"level":"error","message":"linking with `cc` failed: signal: 9","spans":[]}"#;
         let gave = |ended, messages: &str| match Compiled::of(ended, messages) {
-            Compiled::Gave(why) => why,
+            Compiled::GaveUp(why) => why,
             other => panic!("{other:?}"),
         };
         assert!(matches!(Compiled::of(Ended::Well, ""), Compiled::Well));

@@ -31,8 +31,8 @@ pub fn confine(folder: &Path) -> Result<(), String> {
             .handle_access(AccessNet::from_all(ABI::V6))?
             .scope(Scope::from_all(ABI::V6))?
             .create()?
-            .add_rules(path_beneath_rules([folder], all))?
-            .add_rules(path_beneath_rules(READABLE, AccessFs::from_read(ABI::V6)))?
+            .add_rules(path_beneath_rules([folder], all & !AccessFs::Execute))?
+            .add_rules(path_beneath_rules(READABLE, AccessFs::ReadFile | AccessFs::ReadDir))?
             .restrict_self()
     };
     rules().map(|_| ()).map_err(|error| format!("Landlock: {error}"))

@@ -219,6 +219,16 @@ mod tests {
             "mod other ;",
             "use std::net::*;",
             "\"a:80\".to_socket_addrs()",
+            "use std as s; s::fs::write(a, b)",
+            "use ::std::{self as s, r#fs as f};",
+            "#[doc = include_str!(\"a\")] fn f() {}",
+            "#[cfg_attr(all(), path = \"a\")] mod r#other /* */ ;",
+            "mod inner { pub(in super) mod deeper; }",
+            "let x = ::std::fs\u{2028}::\u{200f}read(\"a\")",
+            "k#unsafe {}",
+            "\u{feff}#!/bin/x \"\nfn f() {} // \"",
+            "#! [allow(dead_code)]",
+            "--- \"\n---\nfn f() {} // \"",
         ] {
             assert!(check("02-batch", text, true).is_err(), "{text}");
         }
@@ -237,6 +247,8 @@ mod tests {
         ] {
             assert_eq!(check("02-batch", text, true), Ok(()), "{text}");
         }
+        // No name in the lists has the letter, but one may get it.
+        assert_eq!(normalized("\u{212a}ey"), "Key");
         assert_eq!(check("02-batch", "\"\n\n\"; /*\n*/ unsafe", true).unwrap_err().line, Some(4));
         let peak = "cuda::reset_peak_memory_stats();";
         assert!(check("05-reading", peak, true).is_ok() && check("04-graph", peak, true).is_err());

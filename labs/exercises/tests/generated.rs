@@ -215,7 +215,7 @@ fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts, name: &
             files.iter().map(|(name, file, _)| (name.as_str(), file.as_path())).collect();
         match compile(library(), exercise, &named, &program).unwrap() {
             Compiled::Well => break,
-            Compiled::Gave(why) => panic!("{}: the compiler {why}", exercise.id),
+            Compiled::GaveUp(why) => panic!("{}: the compiler {why}", exercise.id),
             Compiled::Wrong(errors) => {
                 let before = files.len();
                 files.retain(|(name, file, _)| {

@@ -64,7 +64,7 @@ fn verdicts(exercise: &Exercise, attempts: &[(&str, &str)]) -> Vec<Checked> {
     match compile(library(), exercise, &files, &program).unwrap() {
         Compiled::Well => {}
         Compiled::Wrong(errors) => panic!("{}: {}", exercise.id, errors[0].rendered),
-        Compiled::Gave(why) => panic!("{}: the compiler {why}", exercise.id),
+        Compiled::GaveUp(why) => panic!("{}: the compiler {why}", exercise.id),
     }
     // Most mistakes show in the first runs. What passes there has to pass in all, but for a style: what is the same for the
     // solution is for it, and one seed is enough.
