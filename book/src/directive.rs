@@ -8,8 +8,8 @@ use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
-    anchor, cheat_sheet, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page, prediction,
-    questions, what_if,
+    anchor, cheat_sheet, error_pages, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page,
+    prediction, questions, what_if,
 };
 
 /// A directive as Markdown.
@@ -53,6 +53,8 @@ pub fn markdown(
         ("race", []) => Ok(first_page::race()?),
         ("timelines", []) => Ok(what_if::DROPPED.to_owned()),
         // `run.js` puts the button in, where a browser can keep pages.
+        ("paste-error", []) => Ok(error_pages::paste_box(&up(page.path))),
+        ("errors", []) => Ok(error_pages::list()),
         ("offline", []) => Ok("<p class=\"save-offline\"></p>\n\n".to_owned()),
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),

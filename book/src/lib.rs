@@ -16,6 +16,7 @@ mod directive;
 mod doctests;
 mod document;
 mod english;
+mod error_pages;
 mod exercises;
 pub mod fences;
 mod first_page;

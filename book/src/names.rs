@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 19] = [
+pub const LINES: [(&str, &str); 21] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -32,6 +32,8 @@ pub const LINES: [(&str, &str); 19] = [
     ("what-if", "{{#what-if step}}"),
     ("timelines", "{{#timelines}}"),
     ("offline", "{{#offline}}"),
+    ("paste-error", "{{#paste-error}}"),
+    ("errors", "{{#errors}}"),
 ];
 
 /// What to say of a name that is none.

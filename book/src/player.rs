@@ -13,8 +13,8 @@ use crate::course::Course;
 const FOLDER: &str = "play";
 
 /// Scripts that run beside a page. They lie beside the modules.
-const WORKERS: [&str; 4] =
-    ["run-worker.js", "experiments-worker.js", "exercise-worker.js", "start-module.js"];
+const WORKERS: [&str; 5] =
+    ["run-worker.js", "experiments-worker.js", "exercise-worker.js", "errors-worker.js", "start-module.js"];
 
 /// The files, and which of them pages name.
 #[derive(Clone)]
@@ -24,6 +24,8 @@ pub struct Player {
     pub labs: String,
     /// The module of the exercises.
     pub exercises: String,
+    /// The module of the errors.
+    pub errors: String,
 }
 
 /// Compiles the modules. The error says in one line why that cannot be.
@@ -36,11 +38,13 @@ pub fn build(course: &Course) -> Result<Player, String> {
     let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
     let exercises = modules::compile(&modules::EXERCISES, &names, course.root(), &target)?;
     let exercises = put(exercises, "exercises", &mut files);
+    let errors = modules::compile_whole(modules::ERRORS, course.root(), &target)?;
+    let errors = put(Split { base: errors, pieces: BTreeMap::new() }, "errors", &mut files);
     for worker in WORKERS {
         let file = format!("book/theme/{worker}");
         files.insert(format!("{FOLDER}/{worker}"), course.read(&file)?.into_bytes());
     }
-    Ok(Player { files, labs, exercises })
+    Ok(Player { files, labs, exercises, errors })
 }
 
 /// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: that of their names.

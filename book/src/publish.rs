@@ -24,9 +24,9 @@ pub fn finished(
     keeper: &str,
 ) -> BTreeMap<String, Vec<u8>> {
     let mut modules = Vec::new();
-    if let Some(Player { files, labs, exercises }) = player {
+    if let Some(Player { files, labs, exercises, errors }) = player {
         pages.extend(files);
-        modules = vec![("labs-module", labs), ("exercises-module", exercises)];
+        modules = vec![("labs-module", labs), ("exercises-module", exercises), ("errors-module", errors)];
     }
     for (path, bytes) in pages.iter_mut().filter(|(path, _)| path.ends_with(".html")) {
         let up = "../".repeat(path.matches('/').count());
@@ -101,8 +101,10 @@ mod tests {
     #[test]
     fn a_page_names_its_modules_from_where_it_is() {
         let (labs, exercises) = ("play/labs-1.wasm".to_owned(), "play/exercises-2.wasm".to_owned());
-        let page = page(Some(Player { files: BTreeMap::new(), labs, exercises }));
+        let errors = "play/errors-3.wasm".to_owned();
+        let page = page(Some(Player { files: BTreeMap::new(), labs, exercises, errors }));
         assert!(page.contains("<meta name=\"labs-module\" content=\"../play/labs-1.wasm\">"), "{page}");
+        assert!(page.contains("<meta name=\"errors-module\" content=\"../play/errors-3.wasm\">"), "{page}");
         assert!(
             page.contains("<meta name=\"exercises-module\" content=\"../play/exercises-2.wasm\">"),
             "{page}"

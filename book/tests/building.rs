@@ -82,6 +82,7 @@ fn the_book_builds_and_nothing_of_the_machinery_is_left_in_its_pages() {
     let pages = pages();
     assert!(pages["03-training-loop.html"].contains("<p class=\"minutes\">About "));
     assert!(pages["labs/lab-03.html"].contains("pub fn run(lab: &amp;mut Lab"), "the source is missing");
+    crate::error_pages::check(|path| pages[path].clone());
     for (path, text) in pages.iter().filter(|(path, _)| path.ends_with(".html")) {
         for left in ["{{#", "{{/", "ANCHOR"] {
             assert!(!text.contains(left), "{path} has {left}");

@@ -29,6 +29,8 @@ static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| {
 const PLAYER_KB: (usize, usize) = (576, 75);
 const EXERCISES_KB: (usize, usize) = (360, 95);
 
+const ERRORS_KB: usize = 95;
+
 /// The base in a folder of modules.
 const BASE: &str = "base.wasm";
 
@@ -319,4 +321,53 @@ fn the_same_verdicts_in_wasm() {
         let here = serde_json::json!([u32::from(!checked.verdict.passed()), exercise.told(&checked)]);
         assert_eq!(read(there), here, "{id} {chosen:?}");
     }
+}
+
+/// The box for error messages says of each kind in a page what it says here, and weighs little.
+#[test]
+fn the_same_explanations_in_wasm() {
+    const SCRIPT: &str = "
+        const { readFileSync } = require('node:fs');
+        const { brotliCompressSync } = require('node:zlib');
+        const bytes = readFileSync(process.argv[1]);
+        const { exports: wasm } = new WebAssembly.Instance(new WebAssembly.Module(bytes), {});
+        const told = JSON.parse(readFileSync(0)).map(text => {
+            const input = new TextEncoder().encode(`errors/\\0${text}`);
+            const start = wasm.input(input.length);
+            new Uint8Array(wasm.memory.buffer, start, input.length).set(input);
+            const code = wasm.explain();
+            return [code, new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, wasm.output(), wasm.output_length()))];
+        });
+        console.log(JSON.stringify([brotliCompressSync(bytes).length, told]));
+    ";
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = scratch.parent().expect("the target folder");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
+    let module = scratch.join("errors.wasm");
+    fs::write(&module, modules::compile_whole(modules::ERRORS, root, target).unwrap()).unwrap();
+
+    let known = errors::KINDS.iter().flat_map(|kind| kind.known_by).map(|text| text.replace('*', " 12 "));
+    let others = [
+        "",
+        "no such message",
+        "\u{1b}[",
+        "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.43 GiB total capacity;",
+    ];
+    let texts: Vec<String> = known.chain(others.map(str::to_owned)).collect();
+    let mut node = Command::new("node");
+    let node = node.args(["--eval", SCRIPT]).arg(&module).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut node = node.spawn().expect("the test takes Node.js (https://nodejs.org)");
+    node.stdin.take().expect("it is piped").write_all(&serde_json::to_vec(&texts).unwrap()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let told = read(&String::from_utf8(output.stdout).unwrap());
+    for (text, there) in texts.iter().zip(told[1].as_array().unwrap()) {
+        let here = match errors::explain(text) {
+            Some(explained) => serde_json::json!([0, errors::page::html(&explained, "errors/")]),
+            None => serde_json::json!([2, errors::page::unknown(text, "errors/")]),
+        };
+        assert_eq!(*there, here, "{text}");
+    }
+    let bytes = told[0].as_u64().unwrap() as usize;
+    assert!(bytes < ERRORS_KB * 1000, "{bytes} bytes, at most {ERRORS_KB} kB");
 }

@@ -5,6 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
+use wasm_encoder::{RawSection, SectionId};
+use wasmparser::Parser;
+
 use crate::{Module, Split, split};
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -17,7 +20,19 @@ pub fn compile(
     root: &Path,
     target: &Path,
 ) -> Result<Split, String> {
-    let package = module.package;
+    let (made, linked) = linked(module.package, root, target)?;
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    split(&linked, module.table, &names).map_err(|error| format!("{made}: {error}"))
+}
+
+/// Compiles a package that no part is split off from, likewise.
+pub fn compile_whole(package: &str, root: &Path, target: &Path) -> Result<Vec<u8>, String> {
+    let (made, linked) = linked(package, root, target)?;
+    stripped(&linked).map_err(|error| format!("{made}: {error}"))
+}
+
+/// The module of a package as it was linked, and its file.
+fn linked(package: &str, root: &Path, target: &Path) -> Result<(String, Vec<u8>), String> {
     fetch_target()?;
     let output = Command::new(cargo())
         .args(["rustc", "--quiet", "--locked", "--package", package, "--profile", package])
@@ -35,9 +50,23 @@ pub fn compile(
         return Err(format!("`{package}` cannot be compiled for the page: {error}"));
     }
     let made = target.join(TARGET).join(package).join(format!("{}.wasm", package.replace('-', "_")));
-    let linked = fs::read(&made).map_err(|error| format!("{}: {error}", made.display()))?;
-    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    split(&linked, module.table, &names).map_err(|error| format!("{}: {error}", made.display()))
+    let made_at = made.display().to_string();
+    let linked = fs::read(&made).map_err(|error| format!("{made_at}: {error}"))?;
+    Ok((made_at, linked))
+}
+
+/// A module without names and relocations, which nobody needs once it is linked.
+fn stripped(linked: &[u8]) -> Result<Vec<u8>, String> {
+    let mut kept = wasm_encoder::Module::new();
+    for payload in Parser::new(0).parse_all(linked) {
+        let payload = payload.map_err(|error| error.to_string())?;
+        if let Some((id, range)) = payload.as_section()
+            && id != SectionId::Custom as u8
+        {
+            kept.section(&RawSection { id, data: &linked[range.start as usize..range.end as usize] });
+        }
+    }
+    Ok(kept.finish())
 }
 
 /// Fetches Rust's own libraries for WebAssembly where they are missing: not every rustup does for a `rust-toolchain.toml` that

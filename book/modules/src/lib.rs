@@ -1,4 +1,4 @@
-//! The WebAssembly modules of the book's pages: the labs, and the check of the exercises.
+//! The WebAssembly modules of the book's pages: the labs, the check of the exercises, and the table of errors.
 //!
 //! A package is [compiled](compile()) into one module, and [split](split::split()) into a base and a piece for each chapter, so that a
 //! page loads the code of its own chapter and not that of all others.
@@ -8,7 +8,7 @@ mod graph;
 mod linked;
 pub mod split;
 
-pub use compile::compile;
+pub use compile::{compile, compile_whole};
 pub use split::{Split, split};
 
 /// A module for the pages: a package, and the table in it of what is split off.
@@ -23,6 +23,9 @@ pub const LABS: Module = Module { package: "player", table: "LABS" };
 
 /// The check of the exercises: those of a chapter share a piece.
 pub const EXERCISES: Module = Module { package: "exercises-page", table: "EXERCISES" };
+
+/// The package of the box for error messages, which is loaded whole.
+pub const ERRORS: &str = "errors";
 
 /// The piece of an exercise, by its id. `exercise-worker.js` says the same.
 pub fn piece_of_exercise(id: &str) -> String {

@@ -33,13 +33,13 @@ pub fn story(kind: &Kind) -> String {
     let links = crate::and(&links);
     let _ = writeln!(
         page,
-        "\n## Read on\n\nIn this course, {links} {verb} more. The terminal explains a message with the numbers in it:\n`cargo course explain {}`, or the message itself in quotes.",
+        "\n## Read on\n\nIn this course, {links} {verb} more. In a terminal, `cargo course explain {}` says the same, and with your message in quotes\nit also reads the numbers in it.",
         kind.id
     );
     if kind.known_by.len() > 1 {
         page += "\n## Messages of this kind\n\n";
         for form in kind.known_by {
-            let form = form.trim_matches('*').replace('*', " … ").replace('`', "'");
+            let form = form.trim_matches('*').replace('*', " … ").replace("  ", " ").replace('`', "'");
             let _ = writeln!(page, "- `` {} ``", form.trim());
         }
     }

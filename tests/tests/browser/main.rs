@@ -6,6 +6,7 @@
 mod axe;
 mod both;
 mod driver;
+mod errors;
 mod exercises;
 mod pictures;
 mod predictions;

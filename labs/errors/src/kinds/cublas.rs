@@ -6,7 +6,7 @@ pub const KIND: Kind = Kind {
     known_by: &["CUBLAS_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_EXECUTION_FAILED", "CUBLAS_STATUS_INTERNAL_ERROR", "CUBLAS_STATUS_INVALID_VALUE"],
     meaning: "cuBLAS, which multiplies matrices, could not do its work. With `ALLOC_FAILED` or `NOT_INITIALIZED` the GPU's memory is usually full. With `EXECUTION_FAILED` or `INTERNAL_ERROR`, an earlier kernel usually went wrong, such as an index out of range, and this is the first call that notices.",
     place: "Run it once on the CPU, where a bad index is reported at its own line, or with `CUDA_LAUNCH_BLOCKING=1`. Check that labels are below the number of classes and token numbers below the size of the embedding.",
-    fix: &["Use a smaller batch: if that helps, it was the memory.", "Correct the index that the run on the CPU names.", "If every matrix product fails, the driver and PyTorch's CUDA do not fit: update the driver."],
+    fix: &["Use a smaller batch: if that helps, it was the memory.", "Correct the index that the run on the CPU names.", "If every matrix product fails, take other CUDA folders out of `LD_LIBRARY_PATH`, and update the driver."],
     chapters: &["04-memory.md", "08-asynchronous-execution.md"],
     ..Kind::NEW
 };

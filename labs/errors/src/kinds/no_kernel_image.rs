@@ -5,7 +5,7 @@ pub const KIND: Kind = Kind {
     message: "CUDA error: no kernel image is available for execution on the device",
     known_by: &["no kernel image is available for execution on the device", "is not compatible with the current PyTorch installation", "cudaErrorNoKernelImageForDevice"],
     meaning: "This PyTorch, or an extension such as flash-attn, has no code for your GPU's architecture. `is_available()` is True all the same, and the first kernel fails. Usually the card is newer than the build: an RTX 50 is `sm_120`, which builds for CUDA 12.8 and later know. It can also be older than all that the build supports.",
-    place: "Compare `torch.cuda.get_device_capability()` with `torch.cuda.get_arch_list()`: (12, 0) needs `sm_120`, or `sm_90` of the same major version for (9, 0). If they agree, an extension is to blame; the traceback ends in it.",
+    place: "Compare `torch.cuda.get_device_capability()` with `torch.cuda.get_arch_list()`: (12, 0) needs `sm_120`. Code for a lower minor number runs too: a card with (8, 9) runs `sm_86`. If they agree, an extension is to blame; the traceback ends in it.",
     fix: &["For a newer card: install a PyTorch built with a newer CUDA, such as `cu128`. The toolkit on your computer does not matter.", "For an older card: newer builds drop old architectures, so take one built with an older CUDA, or an earlier PyTorch.", "Build extensions again on this computer, with `TORCH_CUDA_ARCH_LIST` naming your card."],
     chapters: &["00-setup.md"],
     read: Some(architecture),

@@ -3,7 +3,7 @@ use crate::{Kind, Pasted, Run};
 pub const KIND: Kind = Kind {
     id: "watchdog",
     message: "Watchdog caught collective operation timeout",
-    known_by: &["Watchdog caught collective operation timeout", "has ended without calling a collective that others wait in", "Timed out * waiting for * collective"],
+    known_by: &["Watchdog caught collective operation timeout", "has ended without calling a collective that others wait in", "Timed out waiting *ms for recv operation to complete", "Timed out waiting *ms for send operation to complete"],
     follows: true,
     meaning: "A rank waited for the others in a collective operation until the time was up: they never called it. One has crashed, has left the loop because it has fewer batches, or does something alone, such as evaluating or saving on rank 0.",
     place: "Compare the ranks' last lines. The one that is not waiting, or waits in another operation or with another number, is where to look.",
