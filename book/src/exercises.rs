@@ -87,7 +87,7 @@ fn form(exercise: &Exercise) -> Result<String, String> {
     let first =
         choices.chosen(first.ok_or_else(|| format!("{id}: its choices do not begin with the skeleton"))?);
     let mut html = format!(
-        "<form class=\"choose\" data-id=\"{id}\" data-code=\"{}\">\n<p>Choose what stands in the marked \
+        "<form class=\"choose\" data-id=\"{id}\" data-code=\"{}\">\n<p>Choose the code for the marked \
          places. The check is the one that a terminal runs.</p>\n",
         escape(&Json::from_iter(choices.pieces.iter().map(json)).to_string())
     );

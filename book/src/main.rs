@@ -80,7 +80,7 @@ fn run(cli: Cli) -> Result<(), Stop> {
         && !root.join("book/book.toml").is_file()
     {
         let why = format!(
-            "--course {}: this is no checkout of the course, it has no book/book.toml",
+            "--course {}: this is not a checkout of the course: it has no book/book.toml",
             root.display()
         );
         return Err(refused(why));

@@ -29,8 +29,8 @@ pub fn check(snapshot: &str, now: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The events of a section, by its number; of it only the part that follows a prediction, up to the next, if it is named: by
-/// the words of the prediction's id. The error says what there is.
+/// The events of a section, by its number. With the name of a part, only those of that part: a prediction begins a part with the
+/// words of its id, and a lab can begin one with [`labs::Lab::part`]. The error says what there is.
 pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Result<&'a [Event], String> {
     let number_of = |event: &'a Event| match event {
         Event::Section { number, .. } => Some(number.as_str()),
@@ -45,12 +45,8 @@ pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Res
     let section = &events[start..=start + length];
     let Some(part) = part else { return Ok(section) };
 
-    let part_of = |event: &Event| match event {
-        Event::Prediction(prediction) => Some(prediction.part()),
-        _ => None,
-    };
-    let parts = section.chunk_by(|_, next| part_of(next).is_none());
-    let named = parts.filter_map(|events| Some((part_of(events.first()?)?, events)));
+    let parts = section.chunk_by(|_, next| next.part().is_none());
+    let named = parts.filter_map(|events| Some((events.first()?.part()?, events)));
     let named: Vec<(&str, &[Event])> = named.collect();
     let found = named.iter().find(|(name, _)| *name == part).map(|(_, events)| *events);
     found.ok_or_else(|| match named.is_empty() {

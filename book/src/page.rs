@@ -8,7 +8,7 @@
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
 //! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end; beside it PyTorch's, if `labs/python/lab_03.py` has `# ANCHOR: train` |
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `part=steps` shows what follows the prediction `03-steps` |
-//! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer of this run; what follows is folded up to the next heading |
+//! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer of this run; what follows is folded up to the next heading, or, of a question to think about, up to the next question |
 //! | `{{#lab-source 03}}` | the whole source of the lab, and the programs in PyTorch that belong to it |
 //! | `{{#what-if step}}` | an experiment under sliders, as it is at first: see `what_if.rs` |
 //! | `{{#timelines}}` | a box for files of timelines |
@@ -36,8 +36,6 @@
 //! mdBook's own directives, `{{#include …}}` and its like, are no part of this book: book.toml leaves them out,
 //! because nobody would check what they bring. `\{{` shows braces.
 
-use std::mem;
-
 use crate::block::Block;
 use crate::course::Course;
 pub use crate::document::Page;
@@ -45,14 +43,16 @@ use crate::inline::with_figures;
 use crate::minutes::told;
 use crate::mistake::Mistake;
 use crate::names::BLOCKS;
-use crate::prediction::{END, folds as folds_what_follows};
+use crate::prediction::{END, Fold};
 use crate::{directive, exercises, fences};
 
 /// What every chapter with a number has, once.
 const PARTS: [&str; 7] = ["objectives", "minutes", "lab-run", "questions", "takeaways", "map", "sources"];
 
-/// How many predictions of a page may wait for an answer: with more of them, it is read no further.
-const MOST_PREDICTIONS: usize = 6;
+/// How many predictions of a page may wait for an answer, and how many questions may be there to think about: with more of them, it
+/// is read no further.
+const MOST_PREDICTIONS: usize = 8;
+const MOST_THOUGHTS: usize = 4;
 
 /// Carries out the directives of a page. The error lists every mistake in it.
 pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
@@ -61,9 +61,9 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     let code = fences::blocks(page.text);
     let mut used = Vec::new();
     let mut block: Option<Block> = None;
-    // How many predictions fold what stands here: up to the next heading, or the next part of the chapter.
-    let mut folds = 0;
-    let mut predictions = 0;
+    // What folds what stands here, up to the next heading or the next part of the chapter; a thought only up to the next question.
+    let mut folds: Vec<Fold> = Vec::new();
+    let mut asked: Vec<Fold> = Vec::new();
     let mistake = |line, what| Mistake { file: page.file.to_owned(), line, what };
 
     for (index, line) in page.text.lines().enumerate() {
@@ -92,7 +92,11 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
         } else if let Some((name, args)) = alone(line) {
             used.push(name);
             if PARTS.contains(&name) || name == "exercises" {
-                expanded += &END.repeat(mem::take(&mut folds));
+                expanded += &END.repeat(folds.drain(..).count());
+            }
+            if name == "predict" && folds.last() == Some(&Fold::Thought) {
+                folds.pop();
+                expanded += END;
             }
             if let Some((name, heading)) = BLOCKS.iter().find(|block| block.0 == name && args.is_empty()) {
                 block = Some(Block { name, heading, line: number, lines: Vec::new() });
@@ -100,15 +104,17 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             }
             match directive::markdown(course, page, name, &args, expand) {
                 Ok(markdown) => {
-                    let asks = usize::from(folds_what_follows(&markdown));
-                    (folds, predictions) = (folds + asks, predictions + asks);
+                    if let Some(fold) = Fold::of(&markdown) {
+                        folds.push(fold);
+                        asked.push(fold);
+                    }
                     expanded += &markdown;
                 }
                 Err(wrong) => mistakes.extend(wrong.mistakes(page.file, number)),
             }
         } else {
             if line.starts_with('#') {
-                expanded += &END.repeat(mem::take(&mut folds));
+                expanded += &END.repeat(folds.drain(..).count());
             }
             match with_figures(course, line) {
                 Ok(line) => expanded += &format!("{line}\n"),
@@ -120,10 +126,19 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
         mistakes
             .push(mistake(line, format!("`{{{{#{name}}}}}` is never closed: end it with `{{{{/{name}}}}}`")));
     }
-    expanded += &END.repeat(folds);
+    expanded += &END.repeat(folds.len());
+    let count = |fold| asked.iter().filter(|asked| **asked == fold).count();
+    let (predictions, thoughts) = (count(Fold::Answer), count(Fold::Thought));
     if predictions > MOST_PREDICTIONS {
         let what =
             format!("{predictions} predictions wait for an answer: a chapter has at most {MOST_PREDICTIONS}");
+        mistakes.push(mistake(1, what));
+    }
+    if thoughts > MOST_THOUGHTS {
+        let what = format!(
+            "{thoughts} questions are there to think about: a chapter has at most {MOST_THOUGHTS}; delete some, or turn them \
+             into predictions"
+        );
         mistakes.push(mistake(1, what));
     }
     if let Some(chapter) = page.chapter() {

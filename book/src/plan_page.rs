@@ -9,7 +9,7 @@ pub fn plan(plan: &Plan, up: &str) -> String {
         markdown += &format!("- {}. {}\n", line(chapter, up), chapter.then);
     }
     let appendix = &plan.appendix;
-    markdown += &format!("\nAt the end of the book stands {}. {}\n", line(appendix, up), appendix.then);
+    markdown += &format!("\nThe last chapter of the book is {}. {}\n", line(appendix, up), appendix.then);
     let together = together(&plan.chapter);
     markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n")
 }
@@ -49,7 +49,7 @@ fn line(chapter: &Chapter, up: &str) -> String {
     line
 }
 
-/// `2 hours 15 minutes, and 25 minutes more with what is optional, without what is to come`
+/// `2 hours 15 minutes, and 25 minutes more for the optional chapters, without the chapters to come`
 fn together<'a>(chapters: impl IntoIterator<Item = &'a Chapter>) -> String {
     let (mut needed, mut optional, mut to_come) = (0, 0, false);
     for chapter in chapters {
@@ -61,9 +61,9 @@ fn together<'a>(chapters: impl IntoIterator<Item = &'a Chapter>) -> String {
     }
     let more = match optional {
         0 => String::new(),
-        optional => format!(", and {} more with what is optional", hours(optional)),
+        optional => format!(", and {} more for the optional chapters", hours(optional)),
     };
-    let without = if to_come { ", without what is to come" } else { "" };
+    let without = if to_come { ", without the chapters to come" } else { "" };
     format!("{}{more}{without}", hours(needed))
 }
 

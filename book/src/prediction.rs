@@ -1,4 +1,5 @@
-//! A prediction on a page: a form that takes an answer, and what follows it, folded until there is one.
+//! A prediction on a page: a form that takes an answer, and what follows it, folded until there is one. A question to think about
+//! has no form: it is the summary of the fold, and the reader opens it.
 //!
 //! The answer is that of the run which the page shows. Without JavaScript nothing can be said in the form, and the fold is
 //! opened by hand.
@@ -9,7 +10,7 @@ use labs::{Event, Key};
 use crate::html::{escape, inline};
 use crate::mistake::choices;
 
-/// The prediction with this id, answered as these events answer it; what follows it [is folded](folds) up
+/// The prediction with this id, answered as these events answer it; what follows it [is folded](Fold) up
 /// to [`END`]. The error says what there is, or what is wrong with it.
 pub fn html(events: &[Event], id: &str) -> Result<String, String> {
     let asked = events.iter().filter_map(|event| match event {
@@ -22,7 +23,7 @@ pub fn html(events: &[Event], id: &str) -> Result<String, String> {
     if !prediction.gates() {
         let question = inline(&prediction.question.replace('\n', " "))?;
         return Ok(format!(
-            "<div class=\"predict\">\n<p><span class=\"predict-label\">Think</span> {question}</p>\n</div>\n\n"
+            "<details class=\"think\" id=\"think-{id}\">\n<summary><span class=\"predict-label\">Think</span> {question}</summary>\n\n"
         ));
     }
     let answer = events.iter().find_map(|event| match event {
@@ -37,14 +38,21 @@ fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<Str
     let Prediction { id, question, kind, .. } = prediction;
     let key = prediction.typed(expected);
     let mut more = String::new();
-    if let (Kind::Number { unit, tolerance }, Key::Number(figure)) = (kind, &answer.key) {
+    if let (Kind::Number { unit, tolerance, possible }, Key::Number(figure)) = (kind, &answer.key) {
         if figure.kind == labs::Kind::Measured {
             return Err(format!("`{id}` is answered by a measured figure, which differs from run to run"));
         }
         let printed = escape(&figure.printed());
         let bare = if answer.is_bare() { " data-bare" } else { "" };
+        let most = if possible.most.is_finite() {
+            format!(" data-most=\"{}\"", possible.most)
+        } else {
+            String::new()
+        };
+        let whole = if possible.whole { " data-whole" } else { "" };
         more = format!(
-            "{bare} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-wanted=\"{}\" data-printed=\"{printed}\"",
+            "{bare}{whole} data-least=\"{:e}\"{most} data-tolerance=\"{tolerance}\" data-unit=\"{}\" data-wanted=\"{}\" data-printed=\"{printed}\"",
+            possible.least,
             escape(unit),
             escape(&prediction.wanted())
         );
@@ -101,10 +109,25 @@ fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<Str
     Ok(html)
 }
 
-/// Whether the Markdown of a directive leaves a fold open.
-pub fn folds(markdown: &str) -> bool {
-    markdown.contains("<details class=\"after\"")
+/// What the Markdown of a directive leaves folded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fold {
+    /// What follows a prediction.
+    Answer,
+    /// What follows a question to think about.
+    Thought,
 }
 
-/// The end of what follows a prediction.
+impl Fold {
+    pub fn of(markdown: &str) -> Option<Fold> {
+        let opens = |class| markdown.contains(&format!("<details class=\"{class}\""));
+        match (opens("after"), opens("think")) {
+            (true, _) => Some(Fold::Answer),
+            (_, true) => Some(Fold::Thought),
+            _ => None,
+        }
+    }
+}
+
+/// The end of what is folded.
 pub const END: &str = "\n</details>\n\n";

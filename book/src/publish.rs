@@ -30,7 +30,7 @@ pub fn finished(
     }
     for (path, bytes) in pages.iter_mut().filter(|(path, _)| path.ends_with(".html")) {
         let up = "../".repeat(path.matches('/').count());
-        let page = String::from_utf8_lossy(bytes);
+        let page = untranslated(&String::from_utf8_lossy(bytes));
         let mut metas =
             format!("\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">", policy(&page));
         for (name, module) in &modules {
@@ -50,6 +50,28 @@ pub fn finished(
     let files: Vec<&String> = pages.keys().filter(|path| !path.ends_with("404.html")).collect();
     pages.insert(LIST.to_owned(), serde_json::to_vec(&files).unwrap_or_default());
     pages
+}
+
+/// The page with its code and its output marked, so that a browser that translates it leaves them as they are. `course.js` marks
+/// what scripts write later.
+fn untranslated(page: &str) -> String {
+    const KEPT: [&str; 5] = ["<pre", "<code", "<kbd", "<samp", "<figure class=\"lab-output\""];
+    let mut marked = String::new();
+    let mut rest = page;
+    while let Some(at) = rest.find('<') {
+        let (before, tag) = rest.split_at(at);
+        let kept = KEPT
+            .iter()
+            .find(|kept| tag.strip_prefix(**kept).is_some_and(|after| after.starts_with([' ', '>', '\n'])));
+        let length = kept.map_or(1, |kept| kept.len());
+        marked += before;
+        marked += &tag[..length];
+        if kept.is_some() {
+            marked += " translate=\"no\"";
+        }
+        rest = &tag[length..];
+    }
+    marked + rest
 }
 
 /// What a page may do. Modules are compiled in workers, which have no page's policy.
@@ -96,6 +118,22 @@ mod tests {
         );
         assert!(page.contains("style-src-attr 'unsafe-hashes' 'sha256-"), "{page}");
         assert!(!page.contains("labs-module"), "{page}");
+    }
+
+    #[test]
+    fn code_and_output_are_not_translated() {
+        assert_eq!(
+            untranslated(
+                "<p>Run <code>cargo</code>:</p><pre class=\"a\"><code>x < y</code></pre><precise> <"
+            ),
+            "<p>Run <code translate=\"no\">cargo</code>:</p><pre translate=\"no\" class=\"a\"><code translate=\"no\">x < \
+             y</code></pre><precise> <"
+        );
+        let output = "<figure class=\"lab-output\" data-lab=\"lab-03\"><table>";
+        assert_eq!(
+            untranslated(output),
+            "<figure class=\"lab-output\" translate=\"no\" data-lab=\"lab-03\"><table>"
+        );
     }
 
     #[test]

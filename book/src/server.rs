@@ -225,7 +225,10 @@ fn no_pages_yet(mistakes: &str) -> Response<Full<Bytes>> {
     let says = match mistakes {
         "" => "<h1>The book is being built</h1>".to_owned(),
         _ => {
-            format!("<h1>The book cannot be built</h1><pre id=\"mistakes\">{}</pre>", html::escape(mistakes))
+            format!(
+                "<h1>The book cannot be built</h1><pre id=\"mistakes\" translate=\"no\">{}</pre>",
+                html::escape(mistakes)
+            )
         }
     };
     let page = format!("<!doctype html><html lang=\"en\"><title>To Device</title><body>{says}{RELOAD}");

@@ -69,7 +69,10 @@ mod tests {
         let html = html("memory").unwrap();
         assert!(html.contains("data-values=\"64 128 256 512 1024\"> <output>256</output>"), "{html}");
         assert!(html.contains("name=\"memory-type\" value=\"float32\" checked> float32</label>"), "{html}");
-        assert!(html.contains("<div class=\"picture\">\n<svg ") && html.contains("byte for byte the same"));
+        assert!(
+            html.contains("<div class=\"picture\">\n<svg ")
+                && html.contains("This is the same, to the byte, with 64 samples")
+        );
         assert!(!html.trim_end().contains("\n\n"), "an empty line ends HTML in Markdown");
     }
 

@@ -88,8 +88,8 @@ fn the_plan_is_a_list_of_chapters_with_the_minutes_that_they_say() {
              - [01 Devices](../01-devices.md), {one} minutes. You move.\n\
              - [02 More](../02-golden-rule.md), {two} minutes, optional. You *know*.\n\
              - 03 Memory, to come. You save.\n\n\
-             At the end of the book stands 00 Setup, to come. You start.\n\n\
-             <p class=\"minutes\">All chapters: {hours_one}, and {hours_two} more with what is optional, without \
+             The last chapter of the book is 00 Setup, to come. You start.\n\n\
+             <p class=\"minutes\">All chapters: {hours_one}, and {hours_two} more for the optional chapters, without \
              what is to come</p>\n\n\
              </div>\n\n"
         )
@@ -131,7 +131,7 @@ fn a_session_adds_up_to_what_it_says() {
         shown(PLAN, "index.md", "{{#sessions}}").unwrap(),
         format!(
             "<div class=\"sessions\">\n\n\
-             1. **First**: {hours}, without what is to come\n   - [01 Devices](01-devices.md), {one} minutes\n   \
+             1. **First**: {hours}, without the chapters to come\n   - [01 Devices](01-devices.md), {one} minutes\n   \
              - 03 Memory, to come\n\n\
              Not in class: 02 More.\n\n</div>\n\n"
         )

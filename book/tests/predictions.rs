@@ -72,11 +72,17 @@ fn each_kind_has_the_key_that_its_form_compares_with() {
     assert_has(
         &number,
         &[
-            "data-kind=\"number\" data-key=\"96\" data-tolerance=\"0.2\" data-unit=\"MiB\" \
+            "data-kind=\"number\" data-key=\"96\" data-least=\"0e0\" data-tolerance=\"0.2\" data-unit=\"MiB\" \
              data-wanted=\"a number of MiB, 0 or more\" data-printed=\"96.0 MiB (modelled)\"",
             "inputmode=\"decimal\"",
             "<template data-because>",
         ],
+    );
+
+    let count = shown(Prediction::number("99-count", "How many?").out_of(8), 3).unwrap();
+    assert_has(
+        &count,
+        &["data-whole data-least=\"0e0\" data-most=\"8\"", "data-wanted=\"a whole number from 0 to 8\""],
     );
 
     let order = Prediction::order("99-order", "Who is first?", ["`copy`", "launch", "wait"]);
@@ -104,7 +110,9 @@ fn what_is_only_thought_about_waits_for_nothing() {
     let events = [Event::Prediction(Prediction::think("99-think", "What of\n`x`?"))];
     assert_eq!(
         html(&events, "99-think").unwrap(),
-        "<div class=\"predict\">\n<p><span class=\"predict-label\">Think</span> What of <code>x</code>?</p>\n</div>\n\n"
+        // The fold is closed, and opened by hand: with a mouse or the keyboard, with JavaScript or without.
+        "<details class=\"think\" id=\"think-99-think\">\n<summary><span class=\"predict-label\">Think</span> What of \
+         <code>x</code>?</summary>\n\n"
     );
 }
 
@@ -137,7 +145,7 @@ fn a_prediction_that_cannot_be_compared_is_refused() {
 #[test]
 fn a_directive_that_names_no_prediction_gets_one_line() {
     for (text, expected) in [
-        ("{{#predict 02-gone run=t4}}", "no prediction `02-gone`: say 02-made | 02-sum | "),
+        ("{{#predict 02-gone run=t4}}", "no prediction `02-gone`: say 02-sum | 02-loss | "),
         ("{{#predict 77-gone run=t4}}", "no lab `77`: say 00 | 01 | 02 | "),
         ("{{#predict 02-sum run=h200}}", "lab-02 has no such run: say run=none | t4 | t4x2"),
         ("{{#predict 02-two-gpus run=t4}}", "no prediction `02-two-gpus`: say "),
@@ -161,12 +169,12 @@ fn a_prediction_shows_the_answer_of_its_run() {
 /// Where the folds of a page open and close, by the words around them.
 #[test]
 fn a_fold_ends_at_the_next_heading_or_part_of_the_chapter() {
-    const OPEN: &str = "<details class=\"after\"";
+    const OPEN: [&str; 2] = ["<details class=\"after\"", "<details class=\"think\""];
     let outline = |text: &str| -> Vec<String> {
         let page = here(text).unwrap();
         let mut outline = Vec::new();
         for line in page.lines() {
-            if line.starts_with(OPEN) {
+            if OPEN.iter().any(|open| line.starts_with(open)) {
                 outline.push("(".to_owned());
             } else if line == "</details>" {
                 outline.push(")".to_owned());
@@ -186,21 +194,30 @@ fn a_fold_ends_at_the_next_heading_or_part_of_the_chapter() {
         outline(&format!("{sum}\n\nOne.\n\n{{{{#takeaways}}}}\n- Two.\n{{{{/takeaways}}}}\n")),
         ["(", "One.", ")", "## Takeaways"]
     );
-    // A comment in code is no heading, and neither is one to think about.
+    // A comment in code is not a heading.
     assert_eq!(outline(&format!("{sum}\n\n```sh\n# One\n```\n\nTwo.\n")), ["(", "Two.", ")"]);
-    assert_eq!(outline("{{#predict 02-forward run=t4}}\n\nOne.\n\n## A heading\n"), ["One.", "## A heading"]);
+    // What follows a question to think about is folded only up to the next question.
+    let think = "{{#predict 02-two-gpus run=t4x2}}";
+    assert_eq!(outline(&format!("{think}\n\nOne.\n\n## A heading\n")), ["(", "One.", ")", "## A heading"]);
+    assert_eq!(outline(&format!("{think}\n\nOne.\n\n{sum}\n\nTwo.\n")), ["(", "One.", ")", "(", "Two.", ")"]);
+    assert_eq!(outline(&format!("{sum}\n\nOne.\n\n{think}\n\nTwo.\n")), ["(", "One.", "(", "Two.", ")", ")"]);
 }
 
 #[test]
-fn a_page_has_at_most_six_predictions_that_wait() {
-    let ids = ["02-sum", "02-loss", "02-placements", "02-exceptions", "02-kept", "02-optimizer"];
-    let directives = |ids: &[&str]| -> String {
-        ids.iter().map(|id| format!("{{{{#predict {id} run=t4}}}}\n\n")).collect()
+fn a_page_has_at_most_eight_predictions_that_wait_and_four_questions_to_think_about() {
+    let asked = |predictions: usize, thoughts: usize| {
+        here(
+            &("{{#predict 02-sum run=t4}}\n\n".repeat(predictions)
+                + &"{{#predict 02-two-gpus run=t4x2}}\n\n".repeat(thoughts)),
+        )
     };
-    // What is only thought about is not counted.
-    here(&directives(&[&ids[..], &["02-made", "02-forward"]].concat())).unwrap();
+    asked(8, 4).unwrap();
     assert_eq!(
-        here(&directives(&[&ids[..], &["02-sum"]].concat())).unwrap_err(),
-        "book/chapters/x.md:1: 7 predictions wait for an answer: a chapter has at most 6"
+        asked(9, 4).unwrap_err(),
+        "book/chapters/x.md:1: 9 predictions wait for an answer: a chapter has at most 8"
+    );
+    assert_eq!(
+        asked(8, 5).unwrap_err(),
+        "book/chapters/x.md:1: 5 questions are there to think about: a chapter has at most 4; delete some, or turn them into predictions"
     );
 }

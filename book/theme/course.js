@@ -62,6 +62,50 @@ document.querySelector(".menu-title").role = "none";
   tell();
 })();
 
+// A browser that translates the page leaves code and output as they are. Those that stand in the page are marked when the book is
+// built; these are the ones that scripts write.
+(() => {
+  const kept = "pre, code, kbd, samp, .run-live, .picture svg";
+  const mark = element => element.setAttribute("translate", "no");
+  const markAll = root => {
+    if (root.matches(kept)) mark(root);
+    root.querySelectorAll(kept).forEach(mark);
+  };
+  markAll(document.documentElement);
+  new MutationObserver(changes => {
+    for (const { addedNodes } of changes) {
+      for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE) markAll(node);
+    }
+  }).observe(document.body, { childList: true, subtree: true });
+})();
+
+// A browser breaks a line after any hyphen: in the middle of `--gpu`, too. A flag of a command, and a name such as lab-03, stays whole.
+// A page also changes its commands: see run.js.
+(() => {
+  const keepWhole = text => {
+    const parts = text.data.split(/(\S*-\S*)/);
+    const isWhole = part => part.includes("-") && part.length <= 30;
+    if (!parts.some(isWhole)) return;
+    text.replaceWith(...parts.filter(Boolean).map(part => {
+      if (!isWhole(part)) return part;
+      const whole = document.createElement("span");
+      whole.className = "whole";
+      whole.textContent = part;
+      return whole;
+    }));
+  };
+  const commands = ":not(pre) > code, pre > code.language-sh";
+  const keepAll = code => {
+    const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), texts = [];
+    while (walker.nextNode()) texts.push(walker.currentNode);
+    texts.filter(text => !text.parentElement.classList.contains("whole")).forEach(keepWhole);
+  };
+  document.querySelectorAll(commands).forEach(keepAll);
+  for (const caption of document.querySelectorAll("figcaption > code")) {
+    new MutationObserver(() => keepAll(caption)).observe(caption, { childList: true });
+  }
+})();
+
 // What scrolls sideways can be scrolled with the keyboard.
 (() => {
   const blocks = [...document.querySelectorAll("pre > code, .table-wrapper, .picture")];

@@ -7,12 +7,16 @@ const settings = {
   set showsEverything(yes) { try { localStorage.setItem("to-device-show-everything", yes ? "yes" : "no"); } catch { /* for this page only */ } },
 };
 
-// A number with its unit or without, as people write them (1,024, 3.5 ms, 40 %) and labs/src/prediction.rs reads them.
-function number(typed, unit) {
+// A number with its unit or without, as people write them (1,024, 3.5 ms, 40 %) and labs/src/prediction.rs reads them: one that
+// could be the answer of this form.
+function number(typed, { unit, least, most, whole }) {
   let text = typed.trim().toLowerCase();
   if (unit && text.endsWith(unit.toLowerCase())) text = text.slice(0, -unit.length);
   text = text.replace(/[,_ ]/g, "");
-  return /^\+?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/.test(text) && Number.isFinite(Number(text)) ? Number(text) : null;
+  if (!/^\+?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/.test(text)) return null;
+  const said = Number(text);
+  const isPossible = Number.isFinite(said) && said >= Number(least) && said <= Number(most ?? Infinity);
+  return isPossible && (whole === undefined || Number.isInteger(said)) ? said : null;
 }
 
 // The answer beside a guess that was `ratio` times as large, as labs/src/prediction.rs says it.
@@ -34,7 +38,7 @@ const compare = {
   },
   number(form, typed) {
     const { key, unit, printed, tolerance } = form.dataset;
-    const said = number(typed, unit), was = Number(key);
+    const said = number(typed, form.dataset), was = Number(key);
     if (said === null) return null;
     // One batch, one call, as in labs/src/prediction.rs.
     const one = said === 1 && /^[a-z]{4,}$/.test(unit) ? unit.replace(/(ch)es$|s$/, "$1") : unit;
@@ -128,8 +132,8 @@ function answered(form) {
   const result = compare[kindOf(form)](form, typed(form));
   if (!result) {
     const what = escaped(typed(form).trim()), wanted = escaped(form.dataset.wanted ?? "");
-    const words = what ? `<code>${what}</code> is no answer here: say ${wanted}.`
-      : wanted ? `Say ${wanted}, or skip the question.` : "Choose one of them first, or skip the question.";
+    const words = what ? `<code>${what}</code> is not a possible answer: type ${wanted}.`
+      : wanted ? `Type ${wanted}, or skip the question.` : "Choose one of them first, or skip the question.";
     form.querySelector(".verdict").innerHTML = `<p>${words}</p>`;
     return;
   }
@@ -163,6 +167,11 @@ function movable(list) {
 }
 
 const forms = [...document.querySelectorAll("form.predict")];
+
+// What follows a question to think about is folded until the reader opens it, or wants to see everything.
+function foldThoughts() {
+  for (const thought of document.querySelectorAll("details.think")) thought.open = settings.showsEverything;
+}
 
 function restore() {
   const kept = progress.read().predictions ?? {};
@@ -256,6 +265,7 @@ function control(tag, text, act) {
     everything.addEventListener("change", () => {
       settings.showsEverything = everything.checked;
       restore();
+      foldThoughts();
     });
     const label = control("label", "");
     label.className = "show-everything";
@@ -291,6 +301,7 @@ function control(tag, text, act) {
   };
   document.addEventListener("progress-replaced", () => { forms.forEach(clear); restoreAll(); });
   restoreAll();
+  if (settings.showsEverything) foldThoughts();
   for (const input of options) {
     const { name, value, dataset: { place } } = input;
     input.addEventListener("change", () => progress.set("questions", name, { said: place, right: value === "right" }));
@@ -299,7 +310,7 @@ function control(tag, text, act) {
   // On paper everything is open.
   const closed = [];
   addEventListener("beforeprint", () => {
-    for (const fold of document.querySelectorAll("details.after:not([open])")) { closed.push(fold); fold.open = true; }
+    for (const fold of document.querySelectorAll("details:is(.after, .think):not([open])")) { closed.push(fold); fold.open = true; }
   });
   addEventListener("afterprint", () => {
     for (const fold of closed.splice(0)) fold.open = false;

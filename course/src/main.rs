@@ -188,7 +188,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
 fn read(place: &Workplace, chapter: &str, flags: Vec<String>) -> Result<(), Stop> {
     let lab = chapter.parse::<u32>().ok().map(|number| format!("lab-{number:02}"));
     let lab = lab.filter(|name| labs::Listed::named(name).is_some());
-    let lab = lab.ok_or_else(|| wrong(format!("`{chapter}` is no chapter: say 03")))?;
+    let lab = lab.ok_or_else(|| wrong(format!("`{chapter}` is not a chapter: type a number such as 03")))?;
     let asked = ["--ask".into(), "--progress".into(), place.progress().into_os_string()];
     let flags = flags.into_iter().map(OsString::from);
     cargo(&lab, &asked.into_iter().chain(flags).collect::<Vec<_>>())

@@ -1,19 +1,22 @@
 //! The questions of a chapter, in the terminal.
 
+use std::io::{self, IsTerminal};
 use std::{fs, iter};
 
 use exercises::printable;
+use labs::Stop;
 use labs::stdio::{line, to_stdout};
-use labs::{Stop, render_text::without_ticks};
 use questions::{Open, Question, Quiz, run};
 
-use crate::show::{WIDTH, shortened, text};
+use crate::show::{WIDTH, plain, plain_text, shortened};
 use crate::workplace::{Workplace, failed, root, wrong};
 
 /// Asks all questions of a chapter, each with the reason for what was chosen, and says by objective how many answers were
 /// right.
 pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
-    let number = chapter.parse::<u32>().map_err(|_| wrong(format!("`{chapter}` is no chapter: say 03")))?;
+    let number = chapter
+        .parse::<u32>()
+        .map_err(|_| wrong(format!("`{chapter}` is not a chapter: type a number such as 03")))?;
     let chapter = format!("{number:02}");
     let file = root().join(questions::FOLDER).join(format!("{chapter}.toml"));
     let source = fs::read_to_string(&file)
@@ -37,9 +40,9 @@ pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
         to_stdout(&told(question, chosen));
     }
     for (number, Open { id, ask, objective, answer, rubric, .. }) in (questions.len() + 1..).zip(&open) {
-        to_stdout(&format!("\n{}", text(&format!("{number}. {}", without_ticks(ask)), "")));
+        to_stdout(&format!("\n{}", plain_text(&format!("{number}. {ask}"), "")));
         let Some(said) = own_words(&mut lines) else { continue };
-        to_stdout(&format!("\nA good answer:\n\n{}", text(&without_ticks(answer), "   ")));
+        to_stdout(&format!("\nA good answer:\n\n{}", plain_text(answer, "   ")));
         let Some(points) = points(&mut lines, rubric) else { continue };
         scores[*objective].add(points == rubric.len());
         place.keep(|record| record.explained(id, &said, points, rubric.len()));
@@ -69,11 +72,11 @@ fn summary(objectives: &[String], scores: &[Score]) -> String {
     let mut told = format!("\n{} of {} right\n\n", sum(|score| score.right), sum(|score| score.answered));
     let mut missed = String::new();
     for (objective, Score { right, answered }) in objectives.iter().zip(scores) {
-        let objective = without_ticks(objective);
+        let objective = plain(objective);
         let score = if *answered == 0 { "skipped".to_owned() } else { format!("{right} of {answered}") };
         told += &format!("{}\n", shortened(&format!("{score:<9}{objective}"), WIDTH));
         if right < answered {
-            missed += &text(&objective, "   ");
+            missed += &plain_text(&objective, "   ");
         }
     }
     if !missed.is_empty() {
@@ -87,16 +90,18 @@ fn letter(place: usize) -> char {
 }
 
 fn asked(number: usize, question: &Question) -> String {
-    let mut told = format!("\n{}", text(&format!("{number}. {}", without_ticks(&question.ask)), ""));
+    let mut told = format!("\n{}", plain_text(&format!("{number}. {}", question.ask), ""));
     for (place, choice) in question.choices.iter().enumerate() {
-        told += &text(&format!("{}) {}", letter(place), without_ticks(&choice.text)), "   ");
+        told += &plain_text(&format!("{}) {}", letter(place), choice.text), "   ");
     }
     told
 }
 
-/// What was chosen. Nothing is chosen by an empty line, or at the end of the input.
+/// What was chosen. Nothing is chosen by an empty line, or at the end of the input. A program that answers for the student, such as
+/// `yes`, is asked three times at most.
 fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usize> {
-    loop {
+    let tries = if io::stdin().is_terminal() { usize::MAX } else { 3 };
+    for _ in 0..tries {
         to_stdout(&format!("Your answer (a to {}; Enter to skip): ", letter(count - 1)));
         let said = lines.next()?;
         let said = said.trim().trim_end_matches(')').to_lowercase();
@@ -105,9 +110,14 @@ fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usiz
         }
         match (0..count).find(|&place| said == letter(place).to_string()) {
             Some(place) => return Some(place),
-            None => to_stdout(&format!("`{}` is none of them.\n", printable::line(&said))),
+            None => to_stdout(&format!(
+                "`{}` is not a possible answer: type a letter from a to {}\n",
+                printable::line(&said),
+                letter(count - 1)
+            )),
         }
     }
+    None
 }
 
 /// Nobody writes more, and all that is written must fit into the student's progress.
@@ -125,14 +135,15 @@ fn own_words(lines: &mut impl Iterator<Item = String>) -> Option<String> {
 fn points(lines: &mut impl Iterator<Item = String>, rubric: &[String]) -> Option<usize> {
     let mut made = 0;
     for point in rubric {
-        to_stdout(&format!("\n{}", text(&format!("- {}", without_ticks(point)), "   ")));
+        to_stdout(&format!("\n{}", plain_text(&format!("- {point}"), "   ")));
         made += usize::from(yes(lines)?);
     }
     Some(made)
 }
 
 fn yes(lines: &mut impl Iterator<Item = String>) -> Option<bool> {
-    loop {
+    let tries = if io::stdin().is_terminal() { usize::MAX } else { 3 };
+    for _ in 0..tries {
         to_stdout("Did your answer say this? (y or n): ");
         match lines.next()?.trim().to_lowercase().as_str() {
             "y" | "yes" => return Some(true),
@@ -140,15 +151,16 @@ fn yes(lines: &mut impl Iterator<Item = String>) -> Option<bool> {
             _ => {}
         }
     }
+    None
 }
 
 fn told(question: &Question, chosen: usize) -> String {
     let choice = &question.choices[chosen];
-    let because = without_ticks(&choice.because);
+    let because = &choice.because;
     if choice.right {
-        return text(&format!("Right. {because}"), "");
+        return plain_text(&format!("Right. {because}"), "");
     }
     let right = question.choices.iter().position(|choice| choice.right).unwrap_or(0);
-    let reason = without_ticks(&question.choices[right].because);
-    text(&format!("No. {because}\n\nIt is {}. {reason}", letter(right)), "")
+    let reason = &question.choices[right].because;
+    plain_text(&format!("No. {because}\n\nIt is {}. {reason}", letter(right)), "")
 }

@@ -3,14 +3,44 @@
 use std::path::Path;
 
 use exercises::{printable, wrapped};
+use labs::render_text::without_ticks;
 
 /// The width of text.
 pub const WIDTH: usize = 80;
 
 /// Markdown as a terminal shows it: paragraphs wrapped, each line indented by as much as the first.
 pub fn text(markdown: &str, indent: &str) -> String {
-    let paragraphs = markdown.split("\n\n").map(|paragraph| wrapped(indent, &paragraph.replace("**", "")));
-    paragraphs.collect::<Vec<_>>().join("\n")
+    paragraphs(&without_emphasis(markdown), indent)
+}
+
+/// The same without the backticks around code.
+pub fn plain_text(markdown: &str, indent: &str) -> String {
+    paragraphs(&plain(markdown), indent)
+}
+
+/// One line of Markdown without its signs.
+pub fn plain(markdown: &str) -> String {
+    without_ticks(&without_emphasis(markdown))
+}
+
+fn paragraphs(text: &str, indent: &str) -> String {
+    text.split("\n\n").map(|paragraph| wrapped(indent, paragraph)).collect::<Vec<_>>().join("\n")
+}
+
+/// Without the stars around *words*. Stars in code stay, and so does one between blanks.
+fn without_emphasis(markdown: &str) -> String {
+    let parts = markdown.split('`').enumerate();
+    let without = |prose: &str| {
+        let letters: Vec<char> = prose.chars().collect();
+        let is_blank =
+            |at: Option<usize>| at.and_then(|at| letters.get(at)).is_some_and(|letter| *letter == ' ');
+        let kept = letters.iter().enumerate().filter(|(at, letter)| {
+            **letter != '*' || (is_blank(at.checked_sub(1)) && is_blank(Some(at + 1)))
+        });
+        kept.map(|(_, letter)| *letter).collect::<String>()
+    };
+    let parts = parts.map(|(index, part)| if index % 2 == 0 { without(part) } else { part.to_owned() });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// A line that is no longer than this: where something is left out, it ends in `…`.
@@ -31,4 +61,16 @@ pub fn name(file: &Path) -> String {
 /// A number of things.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_is_shown_without_its_signs_and_code_keeps_its_stars() {
+        let markdown = "It *does not* run: **never** `*x` by 2 * 3.";
+        assert_eq!(plain_text(markdown, ""), "It does not run: never *x by 2 * 3.\n");
+        assert_eq!(text(markdown, "  "), "  It does not run: never `*x` by 2 * 3.\n");
+    }
 }

@@ -77,7 +77,8 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
                 }
                 Some("q") => return Ok(()),
                 Some(other) => {
-                    to_stdout(&format!("`{}` is none of them. {}", printable::line(other), prompt(false)))
+                    let other = printable::line(other);
+                    to_stdout(&format!("`{other}` is not a command here. {}", prompt(false)))
                 }
             }
         }

@@ -64,7 +64,7 @@ fn the_questions_of_a_chapter_are_asked_and_answered() {
     let folder = Folder::new("quizzes");
     let done = folder.tell(&["quiz", "2"], "x\na\n\nb\n");
     assert_eq!((done.code, done.err.as_str()), (0, ""));
-    assert!(done.out.contains("`x` is none of them."), "{}", done.out);
+    assert!(done.out.contains("`x` is not a possible answer: type a letter from a to "), "{}", done.out);
     assert!(done.out.contains(" of 2 right\n"), "{}", done.out);
     assert_eq!(folder.read("progress.json").matches("\"right\"").count(), 2);
     // Two of the five objectives were asked for.

@@ -62,7 +62,7 @@ fn a_save_is_followed_by_a_verdict() {
     watch.say("h");
     watch.until("Hint 1 of 3");
     watch.say("what\u{1b}[31m?");
-    watch.until(r"`what\u{1b}[31m?` is none of them");
+    watch.until(r"`what\u{1b}[31m?` is not a command here");
     folder.write("02-batch.rs", &solution);
     watch.until("passed: right in all of");
     watch.until("n next");

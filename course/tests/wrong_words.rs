@@ -10,9 +10,9 @@ fn one_line_says_what_would_be_right() {
         (&["check", "bat"], "there is `02-batch`"),
         (&["check", "99"], "`cargo course list` names all"),
         (&["hint", "02-batch", "4"], "4"),
-        (&["quiz", "two"], "`two` is no chapter: say 03"),
+        (&["quiz", "two"], "`two` is not a chapter: type a number such as 03"),
         (&["quiz", "77"], "no chapter 77 with questions"),
-        (&["read", "77"], "`77` is no chapter: say 03"),
+        (&["read", "77"], "`77` is not a chapter: type a number such as 03"),
         (&["explain", "segmentation", "fault"], "this message is not known here"),
         (&["grade", "nowhere"], "nowhere: there is no such folder"),
         (&["report", "--format", "xml"], "junit"),
@@ -32,7 +32,7 @@ fn progress_that_cannot_be_read_is_refused_and_stays() {
     folder.write("progress.json", "{ half of it");
     let done = folder.run(&["list"]);
     assert!(
-        done.code == 2 && done.err.contains("progress.json: this is no progress of the course"),
+        done.code == 2 && done.err.contains("progress.json: this is not a progress file of the course"),
         "{done:?}"
     );
     assert_eq!(folder.read("progress.json"), "{ half of it");

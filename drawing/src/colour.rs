@@ -18,6 +18,8 @@ pub const GRADIENT: &str = "#0c8599";
 pub const OPTIMIZER: &str = "#d6336c";
 /// What has a row for each sample: data, and what a network makes of it.
 pub const SAMPLES: &str = "#868e96";
+/// What an operation needs for a moment.
+pub const TEMPORARY: &str = "#7048e8";
 
 pub const WHITE: &str = "#fff";
 /// That of the text of the page around the picture.
@@ -46,7 +48,7 @@ mod tests {
 
     #[test]
     fn all_stand_out_on_white_and_on_black_and_none_is_another() {
-        let all = [HOST, DEVICE, COPY, WAIT, PARAMETER, GRADIENT, OPTIMIZER, SAMPLES];
+        let all = [HOST, DEVICE, COPY, WAIT, PARAMETER, GRADIENT, OPTIMIZER, SAMPLES, TEMPORARY];
         for (index, colour) in all.iter().enumerate() {
             let light = luminance(colour);
             let (on_white, on_black) = (1.05 / (light + 0.05), (light + 0.05) / 0.05);

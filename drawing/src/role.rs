@@ -1,6 +1,6 @@
 //! What memory is for, and how it looks in every picture of memory.
 
-use crate::colour::{CURRENT, GRADIENT, OPTIMIZER, PARAMETER, SAMPLES};
+use crate::colour::{CURRENT, GRADIENT, OPTIMIZER, PARAMETER, SAMPLES, TEMPORARY};
 use crate::svg::Element;
 
 /// What memory is for.
@@ -11,13 +11,22 @@ pub enum Role {
     Gradient,
     Optimizer,
     Activation,
+    /// What is gone again before the part of the step that made it is over.
+    Temporary,
     /// What a library works in.
     Workspace,
 }
 
 impl Role {
-    pub const ALL: [Role; 6] =
-        [Role::Data, Role::Parameter, Role::Gradient, Role::Optimizer, Role::Activation, Role::Workspace];
+    pub const ALL: [Role; 7] = [
+        Role::Data,
+        Role::Parameter,
+        Role::Gradient,
+        Role::Optimizer,
+        Role::Activation,
+        Role::Temporary,
+        Role::Workspace,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -26,6 +35,7 @@ impl Role {
             Role::Gradient => "gradients",
             Role::Optimizer => "optimizer state",
             Role::Activation => "activations",
+            Role::Temporary => "temporary tensors",
             Role::Workspace => "workspace",
         }
     }
@@ -39,6 +49,7 @@ impl Role {
             Role::Gradient => (GRADIENT, 0.3, "2 2"),
             Role::Optimizer => (OPTIMIZER, 0.45, "8 3"),
             Role::Activation => (SAMPLES, 0.2, "4 4"),
+            Role::Temporary => (TEMPORARY, 0.35, "1 2"),
             Role::Workspace => (CURRENT, 0.05, "1 3"),
         };
         let full = if second { 0.1 } else { full };

@@ -215,13 +215,13 @@ impl<'a> Sections<'a> {
                 self.seen.push(now.clone());
                 self.is_there = now == number && part.is_none();
             }
-            Event::Prediction(prediction)
-                if self.seen.last().is_some_and(|now| now == number) =>
-            {
-                self.parts.push(prediction.part());
-                self.is_there = part.is_none_or(|part| {
-                    part == prediction.part() || part.parse() == Ok(self.parts.len())
-                });
+            event if self.seen.last().is_some_and(|now| now == number) => {
+                if let Some(name) = event.part() {
+                    self.parts.push(name);
+                    self.is_there = part.is_none_or(|part| {
+                        part == name || part.parse() == Ok(self.parts.len())
+                    });
+                }
             }
             _ => {}
         }

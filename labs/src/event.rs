@@ -21,8 +21,10 @@ pub enum Event {
     },
     /// A paragraph of explanation.
     Prose(Text),
-    /// A question to answer before reading on.
+    /// A question to answer before reading on. A part of the section begins with it.
     Prediction(Prediction),
+    /// A part of the section begins, which the chapter shows by this name. Nothing is printed.
+    Part(&'static str),
     /// Its answer, as soon as the lab has it.
     Answer(Answer),
     /// A line of output, printed exactly as it is.
@@ -50,6 +52,15 @@ impl Event {
     /// Whether it belongs on standard error.
     pub fn is_trouble(&self) -> bool {
         matches!(self, Event::Warning(_) | Event::Failure { .. })
+    }
+
+    /// The part of a section that begins with it.
+    pub fn part(&self) -> Option<&'static str> {
+        match self {
+            Event::Prediction(prediction) => Some(prediction.part()),
+            Event::Part(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// Every figure the event shows, wherever it stands.

@@ -132,6 +132,11 @@ impl<'a> Lab<'a> {
         self.tell(Event::Prediction(Prediction::think(id, question)));
     }
 
+    /// Begins a part of the section that the chapter shows by this name, and asks nothing.
+    pub fn part(&mut self, name: &'static str) {
+        self.tell(Event::Part(name));
+    }
+
     /// Answers a prediction: with the name of a choice, a truth, a figure, an order, or a part of a line. A thought is left
     /// unanswered.
     pub fn answer(&mut self, guess: Guess, key: impl Into<Key>) {

@@ -345,8 +345,6 @@ fn list_gpus() -> Result<Vec<(String, DeviceProperties)>> {
 // ANCHOR_END: list
 
 fn portable_line(lab: &mut Lab) -> crate::Result<()> {
-    lab.think("01-line", "One line picks the device, on a laptop as on a server. What does it pick here?");
-
     // ANCHOR: device
     let device = Device::cuda_if_available();
     // ANCHOR_END: device
@@ -415,6 +413,7 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
              `on_device.to(device)`, `on_device.to(DType::F64)`,\n\
              `on_device.to(copy: true)`, `on_cpu.to((device, DType::F64))`",
         )
+        .out_of(6)
         .because(
             "If the device and the type are already right, `.to` returns the tensor that it was called on, unless you ask for a copy.",
         ),
@@ -521,11 +520,6 @@ fn call(x: &Tensor, options: impl Into<ToOptions>) -> Result<(Tensor, Counters)>
 
 fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.think(
-        "01-back",
-        "Two numbers go to the device and come back. Are they still the same, to the last bit?",
-    );
-
     // ANCHOR: there_and_back
     let start = Machine::current().counters();
     let x = Tensor::new([0.1f32, 0.2])?;
@@ -586,6 +580,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
              make them where you need them. About how many times as long does the first way take?",
         )
         .unit("times")
+        .positive()
         .tolerance(0.25)
         .because("The first way makes them with the few cores of the CPU, and then copies 4 MB. The second copies nothing.")
         .raced()
@@ -775,7 +770,16 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     lab.prose("The first parameter speaks only for itself. To know where a model is, ask all of them. Lab 02 is about \
          the error that a forgotten one leads to.");
 
-    lab.think("01-model-copies", "How many copies does it take to move this model?");
+    let guess = lab.predict(
+        Prediction::number(
+            "01-model-copies",
+            "The actor has four layers, each with a weight and a bias. How many copies does it take to move all of it to the device?",
+        )
+        .unit("copies")
+        .whole()
+        .because("Each of the parameters is a tensor of its own, and is copied by itself.")
+        .only_if(device.is_cuda()),
+    );
     // ANCHOR: copies
     let actor = Actor::new(10, -2.0, 2.0, [100, 50, 25])?;
     let before = Machine::current().counters();
@@ -795,6 +799,10 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
         Table::new(["call", "copies", "bytes"])
             .row(copies("actor.to(device)", once - before))
             .row(copies("actor.to(device) again", twice - once)),
+    );
+    lab.answer(
+        guess,
+        exact("model_copies", (once - before).copies_to_device).unit("copies"),
     );
     let numbers: usize =
         actor.parameters().iter().map(|parameter| parameter.numel()).sum();
@@ -839,9 +847,22 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.think(
-        "01-current",
-        "`x` is on cuda:0, and cuda:1 is made the current device. Where is `x + 1`?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "01-current",
+            "`x` is on `cuda:0`, and `cuda:1` is made the current device. Where is `x + 1`?",
+        )
+        .or("cuda:0", "On `cuda:0`, where `x` is.", "The result is elsewhere.")
+        .or(
+            "cuda:1",
+            "On `cuda:1`, the current device.",
+            "The current device decides only where new tensors go if you give no number.",
+        )
+        .or(
+            "nowhere",
+            "Nowhere: it is an error.",
+            "The operation has only one tensor, so all its tensors are on one device.",
+        ),
     );
 
     // ANCHOR: scope
@@ -859,6 +880,7 @@ fn current_device(lab: &mut Lab) -> crate::Result<()> {
             .row(row!["y.cuda()", moved.device().to_string()])
             .row(row!["x + 1", sum.device().to_string()]),
     );
+    lab.answer(guess, sum.device().to_string().as_str());
     let of_the_model = model.parameters()[0].tensor().device();
     lab.print(text!("Outside of it, after model.to(Device::cuda(1)): {of_the_model}"));
     lab.prose(

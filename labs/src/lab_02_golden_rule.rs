@@ -41,10 +41,6 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
 fn devices(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The devices");
-    lab.think(
-        "02-made",
-        "Tensor::zeros(&[3]) names no device. Where is the tensor made?",
-    );
     // ANCHOR: devices
     let device = lab.device();
     let x = Tensor::zeros(&[3])?;
@@ -116,10 +112,6 @@ fn model_and_data(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.section(3, "Model and data");
     let device = lab.device();
-    lab.think(
-        "02-forward",
-        format!("The model moves to {device}, but its input does not. What does model.forward(&x) do?"),
-    );
     // ANCHOR: model
     let model = network()?;
     model.to(device)?;
@@ -196,6 +188,7 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             "The model can be moved to the GPU or forgotten, and so can the data. In how many of the four placements \
              does the model train?",
         )
+        .out_of(4)
         .because("The rule asks that all tensors be on the same device; it does not say which.")
         .only_if(device.is_cuda()),
     );
@@ -347,6 +340,7 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     );
     let guess = lab.predict(
         Prediction::number("02-exceptions", question)
+            .out_of(8)
             .because(
                 "A number has no device, a 0-dim tensor on the CPU counts as a number, `copy_` reads from anywhere, \
                  and `index` moves its index for you.",
@@ -569,12 +563,16 @@ impl Module for CenterWithBuffer {
 fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "A module of your own");
     let device = lab.device();
-    lab.think(
-        "02-own",
-        format!(
-            "The module Center subtracts a mean, a tensor in one of its fields. x is on {device}. After \
-         center.to(device)?; does center.forward(&x) run?"
-        ),
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "02-own",
+            format!(
+                "The module `Center` subtracts a mean, a tensor in one of its fields. `x` is on {device}. Does \
+                 `center.forward(&x)` run after `center.to(device)?;`?"
+            ),
+        )
+        .because("A module moves its parameters and its buffers, and a plain tensor in a field is neither.")
+        .only_if(device.is_cuda()),
     );
     // ANCHOR: own_module
     let x = Tensor::randn(&[64, 784])?.to(device)?;
@@ -584,7 +582,8 @@ fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
     center.to(device)?;
     let centred = center.forward(&x);
     // ANCHOR_END: own_module
-    show(lab, "center.forward(&x)", centred)?;
+    let runs = show(lab, "center.forward(&x)", centred)?;
+    lab.answer(guess, runs);
     if device.is_cuda() {
         lab.prose(
             "self is x, and other is the mean. The mean did not move, because a module moves its parameters and its buffers, and a \

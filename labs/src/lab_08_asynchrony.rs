@@ -43,11 +43,7 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn calls_return(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(1, "A call returns before the work");
-    lab.think(
-        "08-call",
-        "A product of two matrices of 1024 × 1024 is 512 times the work of one of 128 × 128. How many times as long \
-         does the call to `matmul` take?",
-    );
+    lab.part("call");
     let mut times = Table::new(["product of", "the call returns", "the work is done"]);
     for size in [128, 256, 512, 1024] {
         let (call, work) = call_and_work(size, device)?;
@@ -240,6 +236,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
                     prints the loss. How many of these three lines wait for the GPU?";
     let guess = lab.predict(
         Prediction::number("08-waits", question)
+            .out_of(3)
             .because(
                 "Whatever needs a number on the host waits for it, and a copy from ordinary memory waits until it is \
                  done.",
@@ -616,16 +613,23 @@ fn chain(x: &Tensor) -> Result<Tensor> {
 fn a_race(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(5, "A race, named");
-    lab.think(
-        "08-sum",
-        "One stream fills a tensor of 1000 zeros with ones. Another adds them up, and does not wait. What is the sum?",
-    );
     if !device.is_cuda() {
+        lab.part("sum");
         lab.prose(
             "The CPU has no streams, so nothing can race. With --gpu sim:t4 there is a race to see, and its report.",
         );
         return Ok(());
     }
+    let guess = lab.predict(
+        Prediction::number(
+            "08-sum",
+            "A stream that is busy fills a tensor of 1000 zeros with ones when it gets there. Another stream adds the numbers up, and does not wait. What \
+             is the sum?",
+        )
+        .out_of(1000)
+        .because("Between two streams there is no order but the one that you ask for, so the sum is that of the numbers that are there already.")
+        .raced(),
+    );
     let machine = Machine::current();
     let check = machine.race_check();
     machine.set_race_check(RaceCheck::Ignore); // else the report is a warning, and the program goes on as here
@@ -683,6 +687,7 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
             .digits(0)
             .label("Sum of 1000 ones, without waiting"),
     );
+    lab.answer(guess, crate::raced("first_sum", raced).digits(0));
     for race in &races {
         lab.report(race.report());
     }
@@ -754,11 +759,7 @@ fn races_found(name: &'static str, count: usize) -> Figure {
 fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(6, "Why the default stream is special");
-    lab.think(
-        "08-orders",
-        "`x` is made on the default stream, doubled on a side stream, and added up on the default stream again. Which \
-         of the two streams, if either, waits by itself?",
-    );
+    lab.part("orders");
     if !device.is_cuda() {
         lab.prose("The CPU has no streams. With --gpu sim:t4 this section shows who does not wait for whom.");
         return Ok(());
@@ -890,6 +891,13 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
+/// The lines of which one fails.
+const LOOKED_UP: &str = "\
+let rows = table.index_select(0, &ids)?;
+let hidden = rows.tanh()?;
+let mean = hidden.mean()?;
+mean.item()";
+
 fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let device = lab.device();
     lab.section_apart(7, "Whodunit", "a real GPU does nothing more after its error");
@@ -898,7 +906,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             "08-which-line",
             "A table has 10 rows. `index_select` looks up three of them by their ids, and one id is 12. Three more \
              lines follow: `tanh`, `mean` and `item`. Which line fails?",
-            "let rows = table.index_select(0, &ids)?;\nlet hidden = rows.tanh()?;\nlet mean = hidden.mean()?;\nmean.item()",
+            LOOKED_UP,
         )
         .because(match device.is_cuda() {
             true => "Only the GPU can see the ids. It finds the bad one when the kernel runs, and the host is told \
@@ -942,11 +950,15 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         return Ok(());
     }
 
-    lab.think(
-        "08-now",
-        "The same lines run again, but now every launch waits until its work is done. Which line fails?",
+    let guess = lab.predict(
+        Prediction::line(
+            "08-now",
+            "The same lines run again, but now every launch waits until its work is done. Which line fails?",
+            LOOKED_UP,
+        )
+        .because("The host waits for the kernel that finds the bad id, so it learns of the error at the line that launched it."),
     );
-    let (_, error) = machine()?.enter(|| {
+    let (failed, error) = machine()?.enter(|| {
         // ANCHOR: blocking
         // For a whole program: CUDA_LAUNCH_BLOCKING=1 in its environment.
         cuda::set_launch_blocking(true)?;
@@ -954,6 +966,7 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         fails(lab, bad_index)
     })?;
     lab.report(error);
+    lab.answer(guess, format!(".{failed}(").as_str());
     let [ahead, blocking] = times_of_the_loop(lab, options)?;
     lab.table(
         Table::new(["the loop of section 3, one wait at the end", "time"])

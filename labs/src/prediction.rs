@@ -44,13 +44,42 @@ pub enum Kind {
     Number {
         unit: &'static str,
         tolerance: f64,
+        possible: Possible,
     },
     /// These, in another order.
     Order(Vec<String>),
     /// One of these lines of code.
     Line(Vec<String>),
-    /// Nothing: it is for thinking about, and nobody is kept from reading on.
+    /// Nothing: it is for thinking about, and a page folds the answer until the reader opens it.
     Think,
+}
+
+/// The numbers that could be the answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Possible {
+    pub least: f64,
+    pub most: f64,
+    pub whole: bool,
+}
+
+impl Possible {
+    /// Nothing that a lab asks for is less than 0.
+    const ANY: Possible = Possible { least: 0.0, most: f64::INFINITY, whole: false };
+
+    fn has(self, number: f64) -> bool {
+        let Possible { least, most, whole } = self;
+        (least..=most).contains(&number) && !(whole && number.fract() != 0.0)
+    }
+
+    /// How a sentence goes on that begins with "a number": ` from 0 to 8`.
+    fn in_words(self) -> String {
+        let Possible { least, most, .. } = self;
+        match (least > 0.0 && least < 1.0, most.is_finite()) {
+            (true, _) => ", more than 0".to_owned(),
+            (false, true) => format!(" from {least} to {most}"),
+            (false, false) => format!(", {least} or more"),
+        }
+    }
 }
 
 impl Kind {
@@ -112,13 +141,53 @@ impl Prediction {
 
     /// A question for a number, which must be met exactly unless [`tolerance`](Self::tolerance) says otherwise.
     pub fn number(id: &'static str, question: impl Into<String>) -> Prediction {
-        Prediction::new(id, question, Kind::Number { unit: "", tolerance: 0.0 })
+        let possible = Possible::ANY;
+        Prediction::new(
+            id,
+            question,
+            Kind::Number { unit: "", tolerance: 0.0, possible },
+        )
     }
 
-    /// The unit of the number; the answer comes in the same.
+    /// The unit of the number; the answer comes in the same. A percentage is one of a whole: 100 at most.
     pub fn unit(mut self, of_number: &'static str) -> Prediction {
-        if let Kind::Number { unit, .. } = &mut self.kind {
+        if let Kind::Number { unit, possible, .. } = &mut self.kind {
             *unit = of_number;
+            if of_number == "%" {
+                possible.most = 100.0;
+            }
+        }
+        self
+    }
+
+    /// Only whole numbers are possible: the answer is a count.
+    pub fn whole(self) -> Prediction {
+        self.possible(|possible| Possible { whole: true, ..possible })
+    }
+
+    /// Counts some of so many things.
+    pub fn out_of(self, all: usize) -> Prediction {
+        self.whole().at_most(all as f64)
+    }
+
+    /// No more than this is possible.
+    pub fn at_most(self, most: f64) -> Prediction {
+        self.possible(|possible| Possible { most, ..possible })
+    }
+
+    /// No less than this is possible.
+    pub fn at_least(self, least: f64) -> Prediction {
+        self.possible(|possible| Possible { least, ..possible })
+    }
+
+    /// 0 is not possible: the answer is a ratio.
+    pub fn positive(self) -> Prediction {
+        self.at_least(f64::MIN_POSITIVE)
+    }
+
+    fn possible(mut self, change: impl FnOnce(Possible) -> Possible) -> Prediction {
+        if let Kind::Number { possible, .. } = &mut self.kind {
+            *possible = change(*possible);
         }
         self
     }
@@ -225,7 +294,7 @@ impl Prediction {
         }
     }
 
-    /// What a reader may type, in words.
+    /// What a reader may type, in words: for the line on which it is typed.
     pub fn expects(&self) -> String {
         let letters = self.letters();
         let range = || match letters[..] {
@@ -235,9 +304,14 @@ impl Prediction {
         match &self.kind {
             Kind::Choice(_) | Kind::Line(_) => range(),
             Kind::YesNo => "yes or no".to_owned(),
-            Kind::Number { unit: "", .. } => "a number".to_owned(),
-            Kind::Number { unit: "%", .. } => "a percentage".to_owned(),
-            Kind::Number { unit, .. } => format!("a number of {unit}"),
+            Kind::Number { unit, possible, .. } => {
+                let number = if possible.whole { "a whole number" } else { "a number" };
+                match *unit {
+                    "" => number.to_owned(),
+                    "%" => "a percentage".to_owned(),
+                    unit => format!("{number} of {unit}"),
+                }
+            }
             Kind::Order(_) => {
                 let example: Vec<String> =
                     letters.iter().rev().map(char::to_string).collect();
@@ -247,22 +321,21 @@ impl Prediction {
         }
     }
 
-    /// The same for whoever has typed something else.
+    /// The same with what is possible, for a reader who has typed something else.
     pub fn wanted(&self) -> String {
+        let expects = self.expects();
         match self.kind {
-            Kind::Number { .. } => format!("{}, 0 or more", self.expects()),
-            _ => self.expects(),
+            Kind::Number { possible, .. } => expects + &possible.in_words(),
+            Kind::Choice(_) | Kind::Line(_) => format!("a letter from {expects}"),
+            _ => expects,
         }
     }
 
-    /// Reads what a reader types. The error says what would be right.
+    /// Reads a guess. The error says in one line what would be possible.
     pub fn parse(&self, typed: &str) -> Result<Said, String> {
         let wrong = || {
-            format!(
-                "`{}` is no answer here: say {}",
-                printable::line(typed.trim()),
-                self.wanted()
-            )
+            let typed = printable::line(typed.trim());
+            format!("`{typed}` is not a possible answer: type {}", self.wanted())
         };
         let typed = typed.trim().to_lowercase();
         let of_letter =
@@ -280,7 +353,9 @@ impl Prediction {
                 "n" | "no" => Some(Said::Option(1)),
                 _ => None,
             },
-            Kind::Number { unit, .. } => number(&typed, unit).map(Said::Number),
+            Kind::Number { unit, possible, .. } => number(&typed, unit)
+                .filter(|number| possible.has(*number))
+                .map(Said::Number),
             Kind::Order(things) => {
                 let letters = typed
                     .chars()
@@ -348,8 +423,7 @@ fn singular(unit: &str) -> &str {
     if one.ends_with("che") { &one[..one.len() - 1] } else { one }
 }
 
-/// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`. Nothing that a lab asks for is less
-/// than 0.
+/// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`.
 fn number(typed: &str, unit: &str) -> Option<f64> {
     let typed = typed.strip_suffix(&unit.to_lowercase()).unwrap_or(typed);
     let plain: String =

@@ -45,10 +45,11 @@ impl Default for Record {
 impl Record {
     /// Reads a text. The error says in one line why it is none.
     pub fn parse(text: &str) -> Result<Record, String> {
-        let json: Json = serde_json::from_str(text)
-            .map_err(|error| format!("this is no progress of the course: {error}"))?;
+        let json: Json = serde_json::from_str(text).map_err(|error| {
+            format!("this is not a progress file of the course: {error}")
+        })?;
         let Json::Object(object) = json else {
-            return Err("this is no progress of the course".to_owned());
+            return Err("this is not a progress file of the course".to_owned());
         };
         match object.get(NAME).map(Json::as_u64) {
             Some(Some(VERSION)) => {}
@@ -59,7 +60,7 @@ impl Record {
             }
             _ => {
                 return Err(format!(
-                    "this is no progress of the course: `\"{NAME}\": {VERSION}` is missing"
+                    "this is not a progress file of the course: `\"{NAME}\": {VERSION}` is missing"
                 ));
             }
         }
@@ -237,8 +238,8 @@ mod tests {
     #[test]
     fn what_is_no_record_is_refused_in_a_line() {
         for (text, what) in [
-            ("", "no progress of the course"),
-            ("[]", "no progress of the course"),
+            ("", "not a progress file of the course"),
+            ("[]", "not a progress file of the course"),
             ("{}", "is missing"),
             (r#"{ "to-device-progress": 2 }"#, "newer"),
             (

@@ -210,7 +210,8 @@ impl Shows {
                 | Event::Prediction(_)
                 | Event::Answer(_)
         );
-        self == Shows::All || !words
+        let is_said = !matches!(event, Event::Part(_));
+        is_said && (self == Shows::All || !words)
     }
 }
 

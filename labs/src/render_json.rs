@@ -56,6 +56,7 @@ pub fn render(event: &Event) -> Json {
             // Where times decide the answer, the question may name the device.
             marked(asked, "raced", prediction.raced.then(|| true.into()))
         }
+        Event::Part(name) => json!({ "event": "part", "name": name }),
         Event::Answer(answer) => {
             let Answer { prediction, key, said } = answer;
             let figures: Vec<Json> = match key {

@@ -93,6 +93,12 @@ impl Renderer {
         if matches!(event, Event::Answer(Answer { said: None, .. })) {
             return String::new(); // Nobody is there to be told.
         }
+        if matches!(event, Event::Part(_)) {
+            if self.previous == Block::Output {
+                self.previous = Block::Other; // What follows stands apart.
+            }
+            return String::new();
+        }
         if let Event::Header(header) = event {
             self.chapter = header.lab.strip_prefix("lab-").map(str::to_owned);
         }
@@ -138,6 +144,7 @@ impl Renderer {
                     .unwrap_or_default();
                 palette.question(&wrap(&without_ticks(&compared)))
             }
+            Event::Part(_) => String::new(),
             Event::Line(text) => printable::lines(&text.printed()),
             Event::Figure(figure) => {
                 printable::lines(&format!("{}: {}", figure.label, figure.printed()))

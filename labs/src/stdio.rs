@@ -33,19 +33,28 @@ pub fn to_stderr(text: &str) {
     let _ = io::stderr().write_all(shown(text).as_bytes());
 }
 
-/// The longest line that is read. Nobody types a longer one, and `/dev/zero` has no shorter.
-const LONGEST: u64 = 1 << 14;
+/// The longest line that is kept. Nobody types a longer one.
+const LONGEST: u64 = 4096;
+/// So much more of a line is skipped. `/dev/zero` never ends its first one.
+const SKIPPED: u64 = 1 << 20;
 
-/// The next line of stdin, without its end. Nothing at the end, and nothing of a line that is too long.
+/// The next line of stdin, without its end, or the beginning of a long one. Nothing at the end of the input, and nothing of a line
+/// that does not end.
 pub fn line() -> Option<String> {
     next_line(&mut io::stdin().lock())
 }
 
 fn next_line(input: &mut impl BufRead) -> Option<String> {
     let mut line = Vec::new();
-    let length = input.take(LONGEST).read_until(b'\n', &mut line).ok()? as u64;
-    if length == 0 || length == LONGEST && line.last() != Some(&b'\n') {
+    let length = input.by_ref().take(LONGEST).read_until(b'\n', &mut line).ok()? as u64;
+    if length == 0 {
         return None;
+    }
+    if length == LONGEST && line.last() != Some(&b'\n') {
+        let skipped = input.by_ref().take(SKIPPED).skip_until(b'\n').ok()?;
+        if skipped as u64 == SKIPPED {
+            return None;
+        }
     }
     let line = String::from_utf8_lossy(&line);
     Some(line.trim_end_matches(['\n', '\r']).to_owned())
@@ -121,5 +130,12 @@ mod tests {
         assert_eq!(lines, ["one", "", "é"]);
         assert_eq!(next_line(&mut &b"\xff\n"[..]).as_deref(), Some("\u{fffd}"));
         assert_eq!(next_line(&mut io::BufReader::new(io::repeat(0))), None);
+        let long = format!("{}\nnext\n", "x".repeat(100_000));
+        let mut input = long.as_bytes();
+        assert_eq!(
+            next_line(&mut input).map(|line| line.len()),
+            Some(LONGEST as usize)
+        );
+        assert_eq!(next_line(&mut input).as_deref(), Some("next"));
     }
 }

@@ -17,6 +17,7 @@ use crate::lab::{Bar, Progress, Sink};
 use crate::prediction::{Answer, Prediction, Said};
 use crate::progress::Record;
 use crate::render_text::{Palette, Renderer, without_ticks};
+use crate::score::Score;
 use crate::stdio::{line, shown, to_stderr, to_stdout, to_stdout_as_it_is};
 use crate::{files, render_json, render_text};
 
@@ -52,7 +53,18 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
             "note: this computer's GPU is not used, but a simulated one. {reason}\n"
         ));
     }
-    ended(lab.start(&common, &options, &machine, &mut Terminal::new(&common)?))
+    let mut terminal = Terminal::new(&common)?;
+    let result = ended(lab.start(&common, &options, &machine, &mut terminal));
+    if common.ask {
+        let score = terminal.score.told(lab.name);
+        // On standard output JSON stays alone.
+        if common.format == Format::Json {
+            to_stderr(&score)
+        } else {
+            to_stdout(&score)
+        }
+    }
+    result
 }
 
 /// Refuses a file that cannot be written, so that it does not cost the reader a run. What is in it stays.
@@ -72,6 +84,8 @@ struct Terminal {
     watched: bool,
     /// Whether the reader is asked, until there is nobody to answer.
     asks: bool,
+    /// How good the answers were.
+    score: Score,
     /// The file that keeps what was answered.
     kept: Option<PathBuf>,
     bar: Option<ProgressBar>,
@@ -100,6 +114,7 @@ impl Terminal {
             renderer: Renderer::new(palette),
             watched,
             asks: common.ask,
+            score: Score::default(),
             kept,
             bar: None,
             frame: 0,
@@ -116,6 +131,14 @@ impl Terminal {
         if let Err(error) = Record::change(file, |record| record.predicted(answer)) {
             to_stderr(&format!("warning: --progress {}: {error}\n", file.display()));
             self.kept = None;
+        }
+    }
+
+    /// Gives a reader who wants to be asked the time to think: the answer follows at once.
+    fn pause(&mut self) {
+        if self.asks && self.format == Format::Text && io::stdin().is_terminal() {
+            to_stdout("Enter to read on: ");
+            self.asks = line().is_some();
         }
     }
 
@@ -140,6 +163,7 @@ impl Sink for Terminal {
             None => self.write(&event),
         }
         self.keep(&event);
+        self.score.note(&event);
         if matches!(event, Event::Header(_))
             && self.watched
             && self.format == Format::Text
@@ -147,9 +171,13 @@ impl Sink for Terminal {
         {
             to_stdout("To make your own predictions first, add --ask.\n");
         }
+        if matches!(&event, Event::Prediction(prediction) if !prediction.gates()) {
+            self.pause();
+        }
     }
 
-    /// Asks until there is an answer, or none is wanted. Questions go to standard error where standard output is JSON.
+    /// Asks until there is an answer, or none is wanted. Questions go to standard error where standard output is JSON. A program
+    /// that answers for the reader, such as `yes`, is asked three times at most.
     fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
         if !self.asks {
             return None;
@@ -159,11 +187,11 @@ impl Sink for Terminal {
             to_stderr(&format!("{}\n", without_ticks(&prediction.question)));
         }
         tell(&without_ticks(&prediction.listed()));
-        loop {
+        let tries = if io::stdin().is_terminal() { usize::MAX } else { 3 };
+        for _ in 0..tries {
             tell(&format!("Your answer ({}; Enter to skip): ", prediction.expects()));
             let Some(line) = line() else {
-                // Whoever has nothing more to say is not asked again.
-                self.asks = false;
+                self.asks = false; // Nothing more will come.
                 tell("\n");
                 return None;
             };
@@ -175,6 +203,8 @@ impl Sink for Terminal {
                 Err(what) => tell(&format!("{what}\n")),
             }
         }
+        tell(&format!("Skipped after {tries} impossible answers.\n"));
+        None
     }
 
     fn trace(&mut self, file: &Path, timeline: String) -> Result<()> {

@@ -319,6 +319,8 @@ fn predictions_are_answered_with_what_was_found() {
         key("04-three-steps", "It is lower"),
         key("04-list", "1543.5 KiB"),
         key("04-left", "2048 KiB"),
+        key("04-room", "no"),
+        key("04-peak-twice", "The bytes of one tensor"),
     ];
     assert_eq!(said::keys(&on(&["--gpu", "sim:t4"]).events), expected);
     // A large batch turns the order over.

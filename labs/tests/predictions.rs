@@ -140,6 +140,10 @@ struct Thinker {
 
 impl Sink for Thinker {
     fn event(&mut self, event: Event) {
+        // A terminal waits here as well, until the reader has thought.
+        if matches!(&event, Event::Prediction(prediction) if !prediction.gates()) {
+            sleep(Duration::from_secs(3600));
+        }
         self.events.push(event);
     }
 
@@ -305,19 +309,19 @@ fn what_is_typed_is_read_for_each_kind() {
 fn what_is_no_answer_is_refused_in_one_line_for_each_kind() {
     let [choice, yes_no, number, order, line] = of_each_kind();
     for (prediction, right, wrong) in [
-        (&choice, "say a to b", &["c", "ab", "1", "yes", "?", "\u{1b}", "ä"][..]),
-        (&yes_no, "say yes or no", &["a", "yess", "ja", "0", "yes no"]),
+        (&choice, "type a letter from a to b", &["c", "ab", "1", "yes", "?", "\u{1b}", "ä"][..]),
+        (&yes_no, "type yes or no", &["a", "yess", "ja", "0", "yes no"]),
         (
             &number,
-            "say a number of MiB, 0 or more",
+            "type a number of MiB, 0 or more",
             &["many", "1.2.3", "NaN", "inf", "1e999", "12 GiB", "MiB", "0x10", "-3", "−3", "-0"],
         ),
         (
             &order,
-            "say all letters in their order, such as c b a",
+            "type all letters in their order, such as c b a",
             &["a b", "a a b", "a b c d", "a b d", "1 2 3"],
         ),
-        (&line, "say a to c", &["d", "let x = 1;", "3"]),
+        (&line, "type a letter from a to c", &["d", "let x = 1;", "3"]),
     ] {
         for typed in wrong {
             let error = prediction.parse(typed).unwrap_err();
@@ -327,6 +331,49 @@ fn what_is_no_answer_is_refused_in_one_line_for_each_kind() {
     }
     let think = Prediction::think("99-think", "What now?");
     assert!(think.parse("anything").is_err());
+}
+
+#[test]
+fn a_guess_that_cannot_be_the_answer_is_refused() {
+    let number = || Prediction::number("99-number", "How many?");
+    for (prediction, wanted, right, wrong) in [
+        (
+            number().unit("%"),
+            "a percentage from 0 to 100",
+            &["0", "100 %", "99.9"][..],
+            &["256", "256 %", "-1", "100.1"][..],
+        ),
+        (number().out_of(8), "a whole number from 0 to 8", &["0", "8", "3.0"], &["9", "2.5", "1e9"]),
+        (
+            number().unit("copies").whole(),
+            "a whole number of copies, 0 or more",
+            &["0", "1,000,000"],
+            &["0.5", "-2"],
+        ),
+        (number().unit("KiB").at_most(2048.0), "a number of KiB from 0 to 2048", &["0.5", "2048"], &["2049"]),
+        (number().unit("times").positive(), "a number of times, more than 0", &["0.01", "7"], &["0", "-7"]),
+        (number().out_of(3).at_least(1.0), "a whole number from 1 to 3", &["1", "3"], &["0", "4"]),
+    ] {
+        for typed in right {
+            assert!(prediction.parse(typed).is_ok(), "{wanted}: {typed}");
+        }
+        for typed in wrong {
+            let error = format!("`{typed}` is not a possible answer: type {wanted}");
+            assert_eq!(prediction.parse(typed), Err(error));
+        }
+    }
+}
+
+/// With more of them a chapter is read no further.
+#[test]
+fn no_lab_asks_more_than_eight_predictions_or_four_questions_to_think_about() {
+    for (lab, run) in runs().into_iter().filter(|(_, run)| is_simulated(run)) {
+        let (asked, thought): (Vec<_>, Vec<_>) = predictions(events(lab, run))
+            .map(|prediction| (prediction.gates(), prediction.id))
+            .partition(|(gates, _)| *gates);
+        assert!(asked.len() <= 8, "{}, {}: {asked:?}", lab.name, run.name);
+        assert!(thought.len() <= 4, "{}, {}: {thought:?}", lab.name, run.name);
+    }
 }
 
 /// The lab that makes the answers below.

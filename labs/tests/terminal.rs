@@ -213,6 +213,7 @@ fn asked(flags: &[&str], typed: &str) -> (String, String, i32) {
     (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code().unwrap())
 }
 
+const SKIPPED: &str = "\nYour score: none yet. You skipped the only prediction.\n";
 const PROMPT: &str = "Your answer (a number; Enter to skip): ";
 
 /// The same without prompts and verdicts is what the lab prints by itself.
@@ -230,15 +231,20 @@ fn assert_nothing_else_changes(asked: &str, added: &[&str]) {
 }
 
 fn a_reader_who_asks_for_it_is_asked_and_told() {
-    for (typed, verdict) in [
-        ("0.25\n", "\nYou said 0.25; it was 0.2520. Right.\n"),
-        ("0.025\n", "\nYou said 0.025; it was 0.2520, 10 times your guess.\n"),
-        ("1\n", "\nYou said 1; it was 0.2520, so your guess was 4 times too high.\n"),
-        ("0\n", "\nYou said 0; it was 0.2520.\n"),
+    const RIGHT: &str = "\nYour score: 1 of 1 prediction right.\n";
+    const NEAR: &str = "\nYour score: 0 of 1 prediction right, 1 near (within a factor of two).\n";
+    const OFF: &str = "\nYour score: 0 of 1 prediction right, 1 off.\nRead these sections of lab 99 again:\n  A2. Training\n";
+    for (typed, verdict, score) in [
+        ("0.25\n", "\nYou said 0.25; it was 0.2520. Right.\n", RIGHT),
+        ("0.4\n", "\nYou said 0.4; it was 0.2520, so your guess was 59 % too high.\n", NEAR),
+        ("0.025\n", "\nYou said 0.025; it was 0.2520, 10 times your guess.\n", OFF),
+        ("1\n", "\nYou said 1; it was 0.2520, so your guess was 4 times too high.\n", OFF),
+        ("0\n", "\nYou said 0; it was 0.2520.\n", OFF),
     ] {
         let (stdout, stderr, code) = asked(&[], typed);
         assert_eq!((stderr.as_str(), code), ("", 0));
-        assert_nothing_else_changes(&stdout, &[PROMPT, verdict]);
+        assert_nothing_else_changes(&stdout, &[PROMPT, verdict, score]);
+        assert!(stdout.ends_with(score), "{stdout}");
         // The question stands before what it asks for, the verdict after.
         let place = |text: &str| stdout.find(text).unwrap_or_else(|| panic!("no {text} in {stdout}"));
         assert!(place("What will the loss be") < place(PROMPT), "{stdout}");
@@ -247,18 +253,35 @@ fn a_reader_who_asks_for_it_is_asked_and_told() {
 }
 
 fn what_is_no_answer_is_asked_for_again_and_nothing_skips() {
-    let (stdout, stderr, code) = asked(&[], "much\n1.2.3\n-3\n\u{1b}[31m\n0.25\n");
+    let (stdout, stderr, code) = asked(&[], "much\n1.2.3\n0.25\n");
     assert_eq!((stderr.as_str(), code), ("", 0));
-    assert_eq!(stdout.matches(PROMPT).count(), 5, "{stdout}");
-    for wrong in ["much", "1.2.3", "-3", r"\u{1b}[31m"] {
-        let line = format!("{PROMPT}`{wrong}` is no answer here: say a number, 0 or more\n");
+    assert_eq!(stdout.matches(PROMPT).count(), 3, "{stdout}");
+    for wrong in ["much", "1.2.3"] {
+        let line = format!("{PROMPT}`{wrong}` is not a possible answer: type a number, 0 or more\n");
         assert!(stdout.contains(&line), "{stdout}");
     }
     assert!(stdout.contains("You said 0.25; it was 0.2520. Right.\n"), "{stdout}");
 
+    // Nothing that was typed reaches the terminal raw, and nobody is asked forever: `yes | lab-99 --ask` ends.
+    let endless = "\u{1b}[31m\n".repeat(1000);
+    let (stdout, stderr, code) = asked(&[], &endless);
+    assert_eq!((stderr.as_str(), code), ("", 0));
+    assert_eq!(stdout.matches(PROMPT).count(), 3, "{stdout}");
+    assert!(
+        stdout.contains("`\\u{1b}[31m` is not a possible answer") && !stdout.contains('\u{1b}'),
+        "{stdout}"
+    );
+    assert!(
+        stdout.contains("Skipped after 3 impossible answers.\n") && stdout.contains("Epoch [3/3]"),
+        "{stdout}"
+    );
+    // A line without an end is not kept either.
+    let (stdout, _, code) = asked(&[], &format!("{}\n0.25\n", "x".repeat(100_000)));
+    assert!(code == 0 && stdout.len() < 10_000 && stdout.contains("You said 0.25"), "{}", stdout.len());
+
     let (stdout, stderr, code) = asked(&[], "\n0.25\n");
     assert_eq!((stderr.as_str(), code), ("", 0));
-    assert_nothing_else_changes(&stdout, &[PROMPT]);
+    assert_nothing_else_changes(&stdout, &[PROMPT, SKIPPED]);
 }
 
 fn nobody_is_asked_after_the_end_of_the_input() {
@@ -268,7 +291,7 @@ fn nobody_is_asked_after_the_end_of_the_input() {
         assert!(!stdout.contains("You said") && stdout.contains("Epoch [3/3]"), "{stdout}");
     }
     let (stdout, _, _) = asked(&[], "");
-    assert_nothing_else_changes(&stdout, &[&format!("{PROMPT}\n")]);
+    assert_nothing_else_changes(&stdout, &[&format!("{PROMPT}\n"), SKIPPED]);
     // A device without an end is no answer either.
     #[cfg(unix)]
     {
@@ -295,7 +318,9 @@ fn questions_stay_out_of_json() {
     }
     assert!(stdout.contains("\"said\":\"0.25\""), "{stdout}");
     assert!(
-        stderr.contains("What will the loss be after three epochs?\n") && stderr.contains(PROMPT),
+        stderr.contains("What will the loss be after three epochs?\n")
+            && stderr.contains(PROMPT)
+            && stderr.contains("Your score: 1 of 1 prediction right.\n"),
         "{stderr}"
     );
 }
@@ -368,9 +393,9 @@ fn a_file_that_is_no_progress_is_refused_and_stays_as_it_was() {
     let folder = Folder::new("no-progress");
     let file = folder.0.join("thesis.json");
     for (text, what) in [
-        (&b"years of work"[..], "this is no progress of the course"),
-        (b"", "this is no progress of the course"),
-        (b"{\"to-device-progress\": 1", "this is no progress of the course"),
+        (&b"years of work"[..], "this is not a progress file of the course"),
+        (b"", "this is not a progress file of the course"),
+        (b"{\"to-device-progress\": 1", "this is not a progress file of the course"),
         (b"{\"to-device-progress\": 2}", "newer"),
         (b"{\"to-device-progress\": 1, \"predictions\": [1]}", "`predictions` is not a list"),
         (b"\xff\xfe", "saved as UTF-16"),

@@ -115,9 +115,7 @@ impl<'a> MemoryHistory<'a> {
             let line = block.place.map(line_of);
             let (owner, taken) = match block.workspace {
                 true => (self.owners.iter().position(|(name, _)| *name == WORKSPACE), WORKSPACE.to_owned()),
-                false => {
-                    (None, format!("taken before, {}", line.as_deref().unwrap_or("by nobody knows whom")))
-                }
+                false => (None, format!("taken before, {}", line.as_deref().unwrap_or("by an unknown line"))),
             };
             self.blocks.push(Block {
                 segment: number,
@@ -287,7 +285,7 @@ fn who(trace: &Trace, call: &Call) -> String {
     let line = call.place.map(line_of);
     let part = innermost(trace, call.begin).map(|part| format!("in {}", part.name));
     let known: Vec<String> = [operation, line, part].into_iter().flatten().collect();
-    if known.is_empty() { "by nobody knows whom".to_owned() } else { known.join(", ") }
+    if known.is_empty() { "by an unknown line".to_owned() } else { known.join(", ") }
 }
 
 /// Who gave a block back: an operation, or the end of a name's life, which has no line of its own. Then it is told between which

@@ -39,7 +39,7 @@ impl Recorded {
 
     /// What a file has in it. The error is one line.
     pub fn read(file: &str) -> Result<Recorded, String> {
-        let none = |what: &str| format!("this is no timeline that a lab wrote with --trace: {what}");
+        let none = |what: &str| format!("this is not a timeline that a lab wrote with --trace: {what}");
         if file.len() > MOST_BYTES {
             return Err(format!("the file is larger than {} MiB", MOST_BYTES >> 20));
         }

@@ -329,7 +329,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     let calls = lengths(case).len();
     let fetched = seen.count(CallKind::ToHost);
     if fetched > 0 {
-        return Err(Diagnosis::new("scores-fetched", "What the GPU has computed is fetched to the CPU in each call.")
+        return Err(Diagnosis::new("scores-fetched", "Each call fetches the GPU's results to the CPU.")
             .seen(format!(
                 "{fetched} copies to the CPU in {calls} calls, {} bytes, and the host waits for each",
                 seen.bytes(CallKind::ToHost)

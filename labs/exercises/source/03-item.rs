@@ -394,7 +394,7 @@ fn judge_waits(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
             Diagnosis::new("synchronized-each-step", "Each step waits for the GPU, and reads nothing.")
                 .idea("Operations on a GPU come in order without it. Synchronize to stop a clock, not to train.")
         } else if by(CallKind::ToHost, "print") >= each_step {
-            Diagnosis::new("printed-each-step", "Each step prints a tensor, and waits for what is printed.")
+            Diagnosis::new("printed-each-step", "Each step prints a tensor, and waits for its numbers.")
                 .idea("To print a number, the host must have it. `println!` of a tensor is an `item()` in disguise.")
         } else if by(CallKind::ToHost, "_to_copy") >= each_step {
             Diagnosis::new("copied-each-step", "Each step copies its loss to the CPU, and waits for it.")

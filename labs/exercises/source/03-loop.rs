@@ -484,7 +484,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .expected(format!("{:.5}, the mean of {batches} losses", last(right.value())))
     };
     if is(each(|losses| losses[losses.len() - 1])) {
-        return Err(told(Diagnosis::new("last-loss", "What is returned is the loss of each epoch's last batch."))
+        return Err(told(Diagnosis::new("last-loss", "Your code returns the loss of each epoch's last batch."))
             .idea("A few samples picked by chance decide it. The mean over the epoch is steadier."));
     }
     if is(sums.clone()) {
@@ -615,7 +615,7 @@ fn judge_steps(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> 
         .count();
     let optimizers = fills / (2 * PARAMETERS);
     if optimizers > 1 {
-        return Err(Diagnosis::new("new-optimizer", "The optimizer is made anew, and what it knew is lost.")
+        return Err(Diagnosis::new("new-optimizer", "A new optimizer is made, and the state of the old one is lost.")
             .seen(format!("Adam begins with averages of zero {optimizers} times"))
             .expected("once")
             .idea("Adam keeps two averages for each parameter, and they take many steps to be of use. Make it once, before the loops.")

@@ -216,7 +216,7 @@ pub static EXERCISE: Exercise = Exercise {
     ],
     places: &[
         (
-            "What is frozen",
+            "The frozen parameters",
             &[
                 &[],
                 &[(FREEZE, "")],
@@ -388,7 +388,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("backbone-changed", "The backbone is trained, too.")
             .seen("its parameters are not what they were")
             .expected("the same numbers as before")
-            .idea("What is frozen has no gradient: an optimizer passes over it. Or leave it out of the optimizer's list."));
+            .idea("A frozen parameter has no gradient, and an optimizer passes over it. Or leave it out of the optimizer's list."));
     }
     let from_to = first_and_last(losses_seen);
     if head_changed == 0 && holds("head has gradients") {
@@ -401,7 +401,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("another-head", "The head that was given takes no part in the training.")
             .seen("it has no gradient, and it has not changed")
             .expected("the head of the caller, trained")
-            .idea("A new layer has parameters of its own. What is learned in them is gone with them."));
+            .idea("A new layer has parameters of its own. Whatever they have learned is lost with them."));
     }
     if head_changed == 1 {
         return Err(Diagnosis::new("a-part-of-the-head", "One parameter of the head is trained, but the other is not.")

@@ -240,7 +240,7 @@ pub static EXERCISE: Exercise = Exercise {
             ],
         ),
         (
-            "What is kept of it",
+            "The value kept from it",
             &[
                 &[],
                 &[(PUSH, "losses.push(loss);")],
@@ -249,7 +249,7 @@ pub static EXERCISE: Exercise = Exercise {
             ],
         ),
         (
-            "What is kept of the epoch",
+            "The value kept from the epoch",
             &[&[], &[(CURVE, "curve.push(Tensor::stack(&losses, 0)?.mean()?.detach());")]],
         ),
     ],

@@ -321,7 +321,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .at(line_of(seen, DROPOUT)));
     }
     if drops >= all_drops {
-        return Err(Diagnosis::new("dropout-on", "Dropout still drops half of what the layers put out.")
+        return Err(Diagnosis::new("dropout-on", "Dropout still drops half of the layers' outputs.")
             .seen(format!("dropout {drops} times"))
             .expected("none")
             .idea("`no_grad` decides what is recorded, and nothing else. Dropout drops as long as the model is in training mode.")
@@ -383,10 +383,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("left-in-eval", "The training goes on without dropout.")
             .seen("the same output twice, after the evaluation")
             .expected("a model in training mode, as it was before")
-            .idea("No brace ends `eval()`. It changes the model, for whoever uses it next."));
+            .idea("No brace ends `eval()`. It changes the model for all code that uses it later."));
     }
     if *seen.fact("gradients kept") != Value::Flag(true) {
-        return Err(Diagnosis::new("gradients-cleared", "The gradients of the training are not what they were.")
+        return Err(Diagnosis::new("gradients-cleared", "The gradients of the training have changed.")
             .seen(match seen.fact("gradients kept") {
                 Value::None => "no gradients",
                 _ => "other gradients",

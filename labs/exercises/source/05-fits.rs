@@ -176,7 +176,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "driver_alone",
-            what: "Only what the driver has free is counted.",
+            what: "Only the driver's free memory is counted.",
             edits: &[PLAIN, (ROOM, "    let (room, _) = cuda::mem_get_info_device(index)?;\n"), (LOOP, "")],
             diagnosis: "driver-alone",
         },
@@ -207,7 +207,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "cache_alone",
-            what: "Only what the allocator has free is counted.",
+            what: "Only the allocator's free memory is counted.",
             edits: &[
                 PLAIN,
                 (ROOM, "    let reserved = cuda::memory_reserved_device(index)?;\n"),
@@ -230,7 +230,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "gap_and_room",
-            what: "The largest gap is added to what the driver would have.",
+            what: "The largest gap is added to the driver's free memory.",
             edits: &[
                 (ROOM, "    let (mut room, _) = cuda::mem_get_info_device(index)?;\n    let mut largest = 0;\n"),
                 (
@@ -300,7 +300,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "other_gpu",
-            what: "The current GPU is asked what it has free, whichever GPU is meant.",
+            what: "The free memory is that of the current GPU, whichever GPU is meant.",
             edits: &[(ROOM, "    let (mut room, _) = cuda::mem_get_info()?;\n")],
             diagnosis: "other-gpu",
         },
@@ -558,7 +558,7 @@ fn wrong_ways([here, current]: [Memory; 2]) -> Vec<Way> {
         ),
         way(
             "driver-alone",
-            "It counts only what the driver has free.",
+            "It counts only the driver's free memory.",
             "That is what another program could have. Yours has more: the allocator keeps what dropped tensors held, for \
              the next tensor of this program.",
             vec![Form::up_to(free)],
@@ -589,7 +589,7 @@ fn wrong_ways([here, current]: [Memory; 2]) -> Vec<Way> {
         ),
         way(
             "cache-alone",
-            "It counts only what the allocator has free.",
+            "It counts only the allocator's free memory.",
             "A tensor need not lie in the cache: the allocator can ask the driver for a new segment. And what it has free \
              is in pieces, of which a tensor needs one.",
             vec![Form::up_to(reserved - allocated)],
@@ -616,7 +616,7 @@ fn wrong_ways([here, current]: [Memory; 2]) -> Vec<Way> {
         ),
         way(
             "gap-added",
-            "It adds a gap to what the driver has.",
+            "It adds a gap to the driver's free memory.",
             "A gap and the driver's memory do not become one piece. A tensor lies in the one or in the other.",
             vec![Form::in_either(gap, room + gap), Form::in_either(gap, free + gap)],
         ),
@@ -641,7 +641,7 @@ fn wrong_ways([here, current]: [Memory; 2]) -> Vec<Way> {
         way(
             "not-rounded",
             "It forgets that a segment is a multiple of 2 MiB.",
-            "What the driver has left is no multiple of 2 MiB here, and the last bit of it is of no use for a segment.",
+            "The driver's free memory is not a multiple of 2 MiB here, and a segment cannot use the rest.",
             vec![Form::new(room, move |bytes| bytes <= gap || bytes <= room)],
         ),
         way(

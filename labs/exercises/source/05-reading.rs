@@ -137,7 +137,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "most_reserved",
-            what: "The second number is the most that was ever reserved, not what is reserved now.",
+            what: "The second number is the most that was ever reserved, not the memory reserved now.",
             edits: &[(RESERVED, "    let reserved = cuda::max_memory_reserved();\n")],
             diagnosis: "most-reserved",
         },
@@ -149,19 +149,19 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "added_up",
-            what: "What is reserved and what tensors hold are added up for Memory-Usage.",
+            what: "Reserved memory and the memory of tensors are added up for Memory-Usage.",
             edits: &[(IN_USE, "    let in_use = reserved + cuda::memory_allocated();\n")],
             diagnosis: "in-use",
         },
         Wrong {
             name: "reserved_twice",
-            what: "What is reserved is taken for what `nvidia-smi` shows.",
+            what: "Reserved memory is taken for the number that `nvidia-smi` shows.",
             edits: &[(IN_USE, "    let in_use = reserved;\n")],
             diagnosis: "without-the-context",
         },
         Wrong {
             name: "free",
-            what: "The first number of `mem_get_info` is taken for what is used.",
+            what: "The first number of `mem_get_info` is taken for the memory in use.",
             edits: &[(IN_USE, "    let in_use = cuda::mem_get_info()?.0;\n")],
             diagnosis: "free",
         },
@@ -184,19 +184,19 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "all_that_is_free",
-            what: "Everything that no tensor holds is taken for what can be given back.",
+            what: "All memory that no tensor holds is counted as memory to give back.",
             edits: &[(EMPTY, ""), (GIVEN_BACK, "    let given_back = reserved - cuda::memory_allocated();\n")],
             diagnosis: "free-is-not-given-back",
         },
         Wrong {
             name: "less_the_peak",
-            what: "What is reserved, less the peak, is taken for what can be given back.",
+            what: "Reserved memory less the peak is counted as memory to give back.",
             edits: &[(EMPTY, ""), (GIVEN_BACK, "    let given_back = reserved - at_most;\n")],
             diagnosis: "less-the-peak",
         },
         Wrong {
             name: "counted_in_tensors",
-            what: "What is given back is looked for among the bytes of tensors.",
+            what: "The memory given back is looked for among the bytes of tensors.",
             edits: &[
                 (EMPTY, "    let before = cuda::memory_allocated();\n    cuda::empty_cache()?;\n"),
                 (GIVEN_BACK, "    let given_back = before - cuda::memory_allocated();\n"),
@@ -205,7 +205,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "what_stays",
-            what: "The fourth number is what is still reserved.",
+            what: "The fourth number is the memory still reserved.",
             edits: &[(GIVEN_BACK, "    let given_back = cuda::memory_reserved();\n")],
             diagnosis: "what-stays",
         },
@@ -322,7 +322,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         return Err(Diagnosis::new("order", "The four numbers are right, but in another order.")
             .seen(format!("{at_most}, {reserved}, {in_use} and {back}"))
             .expected(format!("{right_most}, {right_reserved}, {right_in_use} and {right_back}"))
-            .idea("What tensors held at most, what is reserved, what is in use, and what is given back."));
+            .idea("In this order: the peak of the tensors, the reserved memory, the memory in use, and the memory given back."));
     }
     let of = |diagnosis: Diagnosis, seen: u64, expected: u64| {
         diagnosis.seen(format!("{seen} bytes")).expected(format!("{expected} bytes"))
@@ -345,21 +345,21 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .idea("`empty_cache` changes what it would show. Read first."));
     }
     if reserved > right_reserved && reserved == fact(seen, "most reserved") {
-        return Err(of(Diagnosis::new("most-reserved", "The second number is what the allocator had reserved at most."), reserved, right_reserved)
+        return Err(of(Diagnosis::new("most-reserved", "The second number is the most that the allocator had reserved."), reserved, right_reserved)
             .idea("This step gives some memory back. The task asks for what is reserved after it."));
     }
     if reserved != right_reserved {
-        return Err(of(Diagnosis::new("reserved", "The second number is not what the allocator has reserved."), reserved, right_reserved)
+        return Err(of(Diagnosis::new("reserved", "The second number is not the memory that the allocator has reserved."), reserved, right_reserved)
             .idea("Reserved is all that the allocator has from the driver, whether tensors hold it or not."));
     }
     if in_use != right_in_use {
         let total = fact(right, "all there is");
         let diagnosis = if in_use == right_reserved {
-            Diagnosis::new("without-the-context", "The third number is what the allocator has, and `nvidia-smi` shows more.")
+            Diagnosis::new("without-the-context", "The third number is the allocator's memory, and `nvidia-smi` shows more.")
                 .idea("CUDA itself takes memory as soon as a program uses the GPU, its context. No counter of the allocator knows of it.")
         } else if in_use == total - right_in_use {
-            Diagnosis::new("free", "The third number is what is free, not what is in use.")
-                .idea("`mem_get_info()` returns two numbers: what is free, and all there is.")
+            Diagnosis::new("free", "The third number is the free memory, not the memory in use.")
+                .idea("`mem_get_info()` returns two numbers: the free memory and the total.")
         } else if in_use <= 100 {
             Diagnosis::new("percent-of-time", "The third number is a percentage.")
                 .idea("`memory_usage()` is the share of time in which memory was read or written. It does not say how full it is.")
@@ -382,10 +382,10 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
         Diagnosis::new("free-is-not-given-back", "The fourth number is all that no tensor holds. Not all of it can be given back.")
             .idea("Only whole segments go back to the driver. One small tensor keeps its segment, with all that is free in it.")
     } else if back == right_reserved - right_most {
-        Diagnosis::new("less-the-peak", "The fourth number is what is reserved, less the peak.")
+        Diagnosis::new("less-the-peak", "The fourth number is the reserved memory less the peak.")
             .idea("The peak is over. What can be given back now depends on which segments are empty now.")
     } else if back == stays {
-        Diagnosis::new("what-stays", "The fourth number is what is still reserved afterwards.")
+        Diagnosis::new("what-stays", "The fourth number is the memory still reserved afterwards.")
             .idea("What was given back is the difference: before, less after.")
     } else if back == 0 {
         Diagnosis::new("counted-in-tensors", "The fourth number is 0, but something was given back.")

@@ -411,7 +411,7 @@ fn types_and_memory(seen: &Seen, right: &Seen, batches: usize) -> Result<(), Dia
     let all_casts = |seen: &Seen| seen.of(CallKind::Launch).filter(|call| call.name.starts_with("cast_")).count();
     // Three results of hidden layers, there and back again, are twelve conversions a batch. One of a style's own is two.
     if all_casts(seen) > all_casts(right) + 4 * batches {
-        return Err(Diagnosis::new("layer-by-layer", "What the layers put out is converted to float32 and back.")
+        return Err(Diagnosis::new("layer-by-layer", "The outputs of the layers are converted to float32 and back.")
             .seen(format!("{} conversions, and {} KiB of memory at most", all_casts(seen), seen.peak / 1024))
             .expected(format!("{} conversions, and about {} KiB", all_casts(right), right.peak / 1024))
             .idea(

@@ -378,7 +378,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     };
     let is_finite = share.is_finite();
     if steps(seen) > batches || !is_finite && has_asked_before_each_step(seen) {
-        return Err(of_steps("stepped-twice", "The optimizer takes again what the scaler has taken or skipped.").idea(
+        return Err(of_steps("stepped-twice", "The optimizer takes a second step after the one that the scaler has taken or skipped.").idea(
             "`scaler.step` takes the optimizer's step, or skips it if a gradient is infinite. If the optimizer is called, too, \
              each step is taken twice, and one that was skipped makes the weights NaN.",
         ));

@@ -168,7 +168,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "defaults_put_back",
-            what: "Afterwards the flags are what they are by default, not what the caller had set.",
+            what: "Afterwards the flags have their defaults, not the values that the caller had set.",
             edits: &[
                 USE,
                 (
@@ -359,7 +359,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             ).at(filter.and_then(|call| call.line)),
             (true, false) => Diagnosis::new("seed-too-late", "The two training runs do not start with the same weights.")
                 .idea("A seed fixes what is drawn after it. The weights of the network are drawn when the network is made."),
-            (false, _) => Diagnosis::new("no-seed", "Nothing fixes what is drawn.")
+            (false, _) => Diagnosis::new("no-seed", "Nothing fixes the random numbers.")
                 .idea("The initial weights and the noise come from generators, which go on from wherever they are. Seed them."),
         }));
     }
@@ -404,7 +404,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if fact("benchmark") != &Value::Flag(was_on(case)) {
         let named = |on: bool| if on { "on" } else { "off" };
-        return Err(Diagnosis::new("benchmark-changed", "Afterwards benchmark mode is not what the caller had set.")
+        return Err(Diagnosis::new("benchmark-changed", "Afterwards benchmark mode is not as the caller had set it.")
             .seen(format!("benchmark mode is {} afterwards", named(!was_on(case))))
             .expected(format!("{}, as before", named(was_on(case))))
             .idea("The default is not always what the caller had set. Keep what was there, and put that back."));

@@ -493,7 +493,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     }
     if seen.fact("restored") != &Value::Flag(true) {
         let named = |on: bool| if on { "on" } else { "off" };
-        return Err(Diagnosis::new("flags-left", "Afterwards the flags are not what the caller had set.")
+        return Err(Diagnosis::new("flags-left", "Afterwards the flags are not as the caller had set them.")
             .seen(format!(
                 "benchmark mode is {} afterwards",
                 named(seen.fact("benchmark") == &Value::Flag(true))

@@ -95,7 +95,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (diagnosis, case) = match self {
             Verdict::Passed { runs } => {
-                return writeln!(f, "passed: right in all of {runs} runs");
+                return writeln!(f, "passed: right in all {runs} runs");
             }
             Verdict::Failed { diagnosis, case } => (diagnosis, case),
         };

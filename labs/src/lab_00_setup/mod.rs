@@ -243,7 +243,7 @@ fn two_lines(lab: &mut Lab, computer: &Computer) -> Option<(Guess, &'static str)
                 "Only the second.",
                 "The shell never gets to it: it is looking for a second backtick.",
             )
-            .or("neither", "Neither of them.", "What stands above a broken line has been read by then.")
+            .or("neither", "Neither of them.", "The shell has run the lines above a broken one by then.")
             .because(
                 "The shell reads on to the end of the file in search of the closing backtick, and then gives up.",
             ),
@@ -330,7 +330,6 @@ fn first_step(
         };
         return Some((guess, key));
     }
-    lab.think("00-first", "What is the first thing to do on this computer?");
     None
 }
 
@@ -376,11 +375,6 @@ fn what_to_do(lab: &mut Lab, computer: &Computer) {
 }
 
 fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
-    lab.think(
-        "00-available",
-        "What does `cuda::is_available()` answer with the GPU that `--gpu` names, or with none?",
-    );
-
     // ANCHOR: check
     let is_available = cuda::is_available();
     let device = Device::cuda_if_available();

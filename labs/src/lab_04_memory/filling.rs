@@ -18,7 +18,7 @@ pub(crate) const OWNERS: [Owner; 7] = [
     ("gradients", Role::Gradient),
     ("batch", Role::Data),
     ("activations", Role::Activation),
-    ("what soon goes again", Role::Activation),
+    ("temporary tensors", Role::Temporary),
 ];
 
 /// Whose a block is that was taken in this part of a step, and was or was not there when it ended.
@@ -29,7 +29,7 @@ pub(crate) fn owner_of(part: &str, stays: bool) -> usize {
         "forward" => "activations",
         "backward" if stays => "gradients",
         "step" if stays => "Adam's moments",
-        _ => "what soon goes again",
+        _ => "temporary tensors",
     };
     OWNERS.iter().position(|(owner, _)| *owner == name).unwrap_or(OWNERS.len() - 1)
 }

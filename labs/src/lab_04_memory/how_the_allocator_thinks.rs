@@ -98,6 +98,7 @@ fn one_tensor_is_left(lab: &mut Lab) -> crate::Result<()> {
              many of the 2048 KiB does your program still hold?",
         )
         .unit("KiB")
+        .at_most(2048.0)
         .because("The driver takes back only whole segments. All 2048 KiB are in one segment, and a tensor still lives in it."),
     );
     let before = cuda::memory_reserved();
@@ -138,10 +139,7 @@ fn one_tensor_is_left(lab: &mut Lab) -> crate::Result<()> {
 
 fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "Blocks and segments");
-    lab.think(
-        "04-driver-asked",
-        "Your program makes eight tensors. How many times is the driver asked for memory?",
-    );
+    lab.part("driver-asked");
     if !on_gpu(lab, "a map of the memory.") {
         return Ok(());
     }
@@ -189,10 +187,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
         "Each bar is a segment, and the boxes in it are the blocks of the eight tensors.",
     );
 
-    lab.think(
-        "04-pieces",
-        "You drop A, B and D. Then you make I, of 3 MiB. Where does it go?",
-    );
+    lab.part("pieces");
     // ANCHOR: merge
     tensors.remove(3); // D
     tensors.remove(1); // B
@@ -216,13 +211,16 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
 
 fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     lab.section(10, "Fragmentation");
-    lab.think(
-        "04-room",
-        "You make tensors of 2 MiB until no more fit, and drop every second one. Is there room for 12 MiB?",
-    );
     if !on_gpu(lab, "an allocation that fails although enough is free.") {
         return Ok(());
     }
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "04-room",
+            "Your program may take 80 MiB. You make tensors of 2 MiB until no more fit, and drop every second one. Is there room for a tensor of 12 MiB?",
+        )
+        .because("An allocation needs its bytes in one piece, and no free piece is larger than 2 MiB."),
+    );
     let device = lab.device();
     cuda::empty_cache()?;
     let (_, total) = cuda::mem_get_info()?;
@@ -249,6 +247,7 @@ fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
         Ok(_) => lab.print(text!("12 MiB: there was room")),
         Err(error) => lab.report(first_line(error)),
     }
+    lab.answer(guess, twelve.is_ok());
     drop(twelve);
     let map = MemoryMap::now().name("2 MiB", &left);
     lab.picture(
@@ -333,14 +332,18 @@ fn after_a_cut(device: Device) -> Result<u64> {
 
 fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     lab.section(11, "The notebook");
-    lab.think(
-        "04-peak-twice",
-        "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak and prints the peak. You run the cell twice. What does it \
-         print the second time: the bytes of one tensor, or of two?",
-    );
-    if !on_gpu(lab, "the numbers of a notebook, byte for byte.") {
+    if !on_gpu(lab, "every byte that a notebook shows.") {
         return Ok(());
     }
+    let guess = lab.predict(
+        Prediction::choice(
+            "04-peak-twice",
+            "A cell makes a tensor `x` of 300 × 300 × 300 floats, resets the peak, and prints the peak. You run the cell twice. What does it \
+             print the second time?",
+        )
+        .or("one", "The bytes of one tensor.", "Two of them were alive when the peak was reset.")
+        .or("two", "The bytes of two tensors.", "Two were alive for an instant, but the reset comes after it, when the first one is gone."),
+    );
     let device = lab.device();
     cuda::empty_cache()?;
     // What earlier sections left, which a new notebook would not have: cuBLAS's workspace.
@@ -361,10 +364,8 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     x = Tensor::empty(&[300, 300, 300], device)?; // the cell runs again
     let true_peak = cuda::max_memory_allocated() - allocated;
     cuda::reset_peak_memory_stats();
-    shows(
-        "In [16] reset, max_memory_allocated()",
-        cuda::max_memory_allocated() - allocated,
-    );
+    let shown_peak = cuda::max_memory_allocated() - allocated;
+    shows("In [16] reset, max_memory_allocated()", shown_peak);
 
     shows(
         "In [17] reset, max_memory_reserved()",
@@ -405,6 +406,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
                 exact("true_peak", true_peak)
             ]),
     );
+    lab.answer(guess, if shown_peak < 2 * block as u64 { "one" } else { "two" });
     lab.prose(
         "A reset sets the peak to what is there at that moment, and forgets the instant at which both tensors were alive. The \
          cells ran in the order of their numbers, not of the page. Nothing shows what was in the small segment; it was gone \

@@ -8,10 +8,7 @@ use crate::{Lab, Prediction, Table, bytes, exact, row};
 
 pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(6, "Out of memory");
-    lab.think(
-        "04-runs-out",
-        "The batch is doubled until the memory runs out. What does the program do then?",
-    );
+    lab.part("runs-out");
     if on_gpu(lab, "error GPU0002, and the largest batch that fits.") {
         out_of_memory(lab, options)?;
     }

@@ -45,11 +45,7 @@ fn three_calls(
 // ANCHOR_END: driver
 
 fn what_it_saves(lab: &mut Lab) -> crate::Result<()> {
-    lab.think(
-        "04-driver",
-        "The GPU is busy with a matrix product. Which of these waits until the product is done: taking 64 MiB from the cache, \
-         taking them from the driver, or giving them back to the driver?",
-    );
+    lab.part("driver");
     let device = lab.device();
     let x = Tensor::ones_with(&[1024, 1024], device)?;
     x.matmul(&x)?; // not timed: the first takes memory

@@ -29,6 +29,7 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
             "A float has 4 bytes. By how many bytes does `memory_allocated()` rise for a tensor of one float?",
         )
         .unit("bytes")
+        .whole()
         .because("The smallest block that the allocator gives out is 512 bytes.")
         .only_if(device.is_cuda()),
     );
@@ -350,6 +351,7 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
             "A program makes three batches, one after the other, and assigns each to the same `mut` variable, declared outside the \
              loop. How many batches are alive at once, at most?",
         )
+        .out_of(3)
         .unit("batches")
         .because("An assignment makes the new batch first, and only then drops the old one."),
     );

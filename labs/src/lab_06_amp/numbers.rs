@@ -103,10 +103,7 @@ fn short<T: Copy + Into<f64> + Display + LowerExp>(x: T) -> String {
 }
 
 pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
-    lab.think(
-        "06-nearer",
-        "float16 and bfloat16 both have 16 bits. Which of the two comes closer to 0.1?",
-    );
+    lab.part("nearer");
     let mut table = Table::new(["0.1 in", "sign, exponent, fraction", "which is"]);
     for format in &FORMATS {
         let value = (format.nearest)(0.1);
@@ -129,13 +126,13 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     );
     lab.picture(bits::picture(&drawn), &caption);
     lab.prose(
-        "float16 does. Both types spend one bit on the sign. bfloat16 has the 8 bits of exponent that float32 has, which \
+        "float16 comes closer to 0.1 than bfloat16. Both types spend one bit on the sign. bfloat16 has the 8 bits of exponent that float32 has, which \
          leaves 7 for the fraction; float16 has 5 for the exponent and 10 for the fraction. The exponent says how large or small \
          a number can be, and the fraction how many digits it has. TF32 combines the exponent of float32 with the fraction of \
          float16. Tensor cores round the two factors to it; in memory they stay float32.",
     );
 
-    lab.think("06-range", "Which of these types can hold 70000, at least nearly?");
+    lab.part("range");
     let mut table = Table::new([
         "type",
         "smallest",
@@ -170,7 +167,7 @@ pub(super) fn a_number(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.prose(
-        "All but float16 can. Beyond 65504 float16 has only infinity, and close to 0 it has only 0. In bfloat16 these \
+        "float16 cannot hold 70000, and the others can, at least nearly. Beyond 65504 float16 has only infinity, and close to 0 it has only 0. In bfloat16 these \
          numbers keep their size, with two or three digits. None of the three shorter types can count to 2049, because \
          the gap between two numbers doubles with each power of two.",
     );

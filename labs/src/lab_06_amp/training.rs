@@ -140,10 +140,7 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
          product saw a rounded copy. The gradient of that copy has 16 bits, and is converted on its way to the weight.",
     );
     if device.is_cuda() {
-        lab.think(
-            "06-conversions",
-            "Each conversion is a kernel of its own. How many of the kernels of this step are conversions?",
-        );
+        lab.part("conversions");
         let kernels = trace.kernels(device.index());
         let mut table = Table::new(["operation", "its kernels, by their types"]);
         for operation in kernels.chunk_by(|one, next| one.operation == next.operation) {
@@ -169,11 +166,17 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_cache(lab: &mut Lab, layer: &nn::Linear, x: &Tensor) -> crate::Result<()> {
     let device = lab.device();
-    lab.think(
-        "06-cached",
-        "A layer is used twice in one region. Are its weight and its bias converted once or twice?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "06-cached",
+            "A layer is used twice in one region. Are its weight and its bias converted once or twice?",
+        )
+        .or("once", "Once.", "Count the kernels of the two rows: both are the same.")
+        .or("twice", "Twice, at each use.", "Without the cache there are more kernels: the second conversion of the weight and of the bias.")
+        .because("Autocast keeps the converted weights until the region ends."),
     );
     let mut table = Table::new(["a layer used twice", "kernels"]);
+    let mut kernels = Vec::new();
     for (name, cache_enabled) in [("with the cache", true), ("without", false)] {
         // ANCHOR: cache
         let options = AutocastOptions {
@@ -188,9 +191,11 @@ fn the_cache(lab: &mut Lab, layer: &nn::Linear, x: &Tensor) -> crate::Result<()>
         })?;
         let launches = (Machine::current().counters() - before).launches;
         // ANCHOR_END: cache
+        kernels.push(launches);
         table = table.row(row![name, exact("launches", launches)]);
     }
     lab.table(table);
+    lab.answer(guess, if kernels[0] < kernels[1] { "once" } else { "twice" });
     lab.prose(
         "They are converted once, because autocast keeps the copies of weights until the region ends. If a weight changes \
          within the region, its old copy stays in use. So the optimizer's step belongs outside.",
@@ -442,10 +447,25 @@ const ANOTHER_IS_FASTER: &str = "Another of the four takes less time here.";
 
 pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (device, seed) = (lab.device(), lab.seed());
-    lab.think(
-        "06-learn",
-        "The same network is trained from the same seed in float32, in float16, in float16 with a scaler, and in \
-         bfloat16. Which of the four fail to learn the rings?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "06-learn",
+            "The same network is trained from the same seed in float32, in float16, in float16 with a scaler, and in \
+             bfloat16. Which of the four fail to learn the rings?",
+        )
+        .or("", "None of them.", "At least one gets fewer than 90 % of the points right.")
+        .or("float16", "Only float16 without a scaler.", "Others fail as well, or float16 does not.")
+        .or(
+            "float16; bfloat16",
+            "float16 without a scaler, and bfloat16.",
+            "bfloat16 has the range of float32, so its gradients do not vanish.",
+        )
+        .or(
+            "float16; float16, scaler; bfloat16",
+            "All three that use 16 bits.",
+            "A scaler keeps the gradients of float16 from vanishing, and bfloat16 has the range of float32.",
+        )
+        .or("others", "Others than these.", "It is one of the sets above."),
     );
     let ways = [
         ("float32", None, false),
@@ -485,6 +505,13 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
         "Fewer than 90 % right: {}",
         if failed.is_empty() { "none".to_owned() } else { failed.join("; ") }
     ));
+    let all = failed.join("; ");
+    let sets =
+        ["", "float16", "float16; bfloat16", "float16; float16, scaler; bfloat16"];
+    lab.answer(
+        guess,
+        if sets.contains(&all.as_str()) { all.as_str() } else { "others" },
+    );
     lab.prose(match failed[..] {
         ["float16"] => {
             "In float16 alone the gradients of the first layers are 0 until the last layer has learned what it can without \

@@ -15,9 +15,12 @@ use crate::{Lab, Prediction, Table, Text, exact, row};
 
 pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     lab.section_apart(6, "The same bits", OWN_ALGORITHMS);
-    lab.think(
-        "07-order",
-        "`a` is 100000000, `b` is -100000000 and `c` is 1, all in f32. Is `a + (b + c)` the same as `(a + b) + c`?",
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "07-order",
+            "`a` is 100000000, `b` is -100000000 and `c` is 1, all in f32. Is `a + (b + c)` the same as `(a + b) + c`?",
+        )
+        .because("Next to 100000000 an f32 has no room for the 1, so `b + c` is rounded back to `b`."),
     );
     // ANCHOR: order
     let (a, b, c) = (100000000f32, -100000000f32, 1f32);
@@ -29,6 +32,7 @@ pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
             .row(row!["(a + b) + c", exact("sum", from_the_left).digits(1)])
             .row(row!["a + (b + c)", exact("sum", from_the_right).digits(1)]),
     );
+    lab.answer(guess, from_the_left == from_the_right);
     lab.prose(
         "Next to 100000000 an f32 has no room for the 1: its neighbours are 8 apart. Each addition rounds, so a sum \
          depends on the order. Blocks of a GPU that add to the same memory with atomicAdd do so in whatever order they \
@@ -104,6 +108,7 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
              the four later runs give the convolution's weight a gradient whose bits differ from the first run's?",
         )
         .unit("runs")
+        .out_of(4)
         .because(match has_cudnn(device) {
             true => "The parts of the sum are added in whatever order they come, and each addition rounds.",
             false => "Here sums are added in an order that is fixed.",
@@ -244,7 +249,7 @@ fn what_order_costs(lab: &mut Lab) -> crate::Result<()> {
     if !has_cudnn(device) {
         return Ok(());
     }
-    lab.think("07-cost", "What does it cost to add in a fixed order?");
+    lab.part("cost");
     let mut table = Table::new([
         "gradient of",
         "deterministic",

@@ -75,10 +75,7 @@ fn four_questions(lab: &mut Lab) -> crate::Result<()> {
          true even without a GPU, and then it has no effect.",
     );
 
-    lab.think(
-        "07-flags",
-        "Four more flags say how convolutions and products are computed. Which of them are on before anybody sets them?",
-    );
+    lab.part("flags");
     lab.table(
         Table::new(["flag", "at first"])
             .row(row!["cudnn::benchmark()", flag(cudnn::benchmark())])

@@ -83,10 +83,14 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
          numbers there, and Winograd keeps its transforms there.",
     );
 
-    lab.think(
-        "07-same",
-        "The same images go through the same convolution three times, and each time the algorithm is chosen in a different way. \
-         Are the results the same, to the bit?",
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "07-same",
+            "The same images go through the same convolution three times, and each time the algorithm is chosen in a different way. \
+             Are the results the same, to the bit?",
+        )
+        .because("Another algorithm may add the same products in another order, or compute other products, and so it rounds elsewhere.")
+        .raced(),
     );
     let by_default = Flags::default();
     let exact_y = in_f64(&conv, &x)?;
@@ -103,9 +107,12 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
     }
     // ANCHOR_END: three_ways
     let first = bits(&results[0].1)?;
+    let mut are_same = true;
     let mut table =
         Table::new(["", "computed by", "error in millionths", "same as first"]);
     for (name, y, kernels) in &results {
+        let is_same = bits(y)? == first;
+        are_same &= is_same;
         // Only the search goes by times.
         let found = |figure, value: Value| match *name {
             "benchmark" => raced(figure, value),
@@ -115,10 +122,11 @@ pub(super) fn one_convolution(lab: &mut Lab) -> crate::Result<()> {
             *name,
             found("computed_by", kernels.last().map_or("none", algorithm).into()),
             found("rounding", millionths(error(y, &exact_y)?).into()),
-            found("same_bits", yes_or_no(bits(y)? == first).into())
+            found("same_bits", yes_or_no(is_same).into())
         ]);
     }
     lab.table(table);
+    lab.answer(guess, are_same);
     lab.prose(
         "The errors are against the same convolution in f64. An algorithm may add the same products in another order, or \
          compute other products, so it rounds elsewhere. No result is wrong, but you cannot count on two being the same.",
@@ -279,6 +287,7 @@ pub(super) fn rule_or_search(lab: &mut Lab) -> crate::Result<()> {
             ),
         )
         .unit("calls")
+        .whole()
         .tolerance(0.25)
         .because(
             "The search runs every algorithm, the slow ones too, and takes memory for them first. Each later call \
@@ -337,6 +346,7 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
              benchmark mode?",
         )
         .unit("searches")
+        .out_of(32)
         .because("There are two batch sizes. Each is searched once, in the first epoch, and the result is kept."),
     );
     // ANCHOR: loops
@@ -421,10 +431,7 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.think(
-        "07-peak",
-        "The result of a convolution takes 147456 bytes. How much memory does the call take at its peak while it searches?",
-    );
+    lab.part("peak");
     // ANCHOR: peaks
     let (conv, x) = convolution(device, 8, [32, 8], 24, 3)?;
     let peak = || -> Result<u64> {

@@ -30,10 +30,7 @@ fn rounded(x: &Tensor) -> Result<Tensor> {
 pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     let device = lab.device();
     lab.section(7, "TF32");
-    lab.think(
-        "07-tf32",
-        "f32 has 23 bits for the fraction of a number, TF32 has 10. What becomes of 1, 0.1, π and 2049?",
-    );
+    lab.part("tf32");
     let mut table =
         Table::new(["f32", "exponent", "bits that stay", "bits that go", "TF32"]);
     for x in [1.0, 0.1, std::f32::consts::PI, 2049.0] {
@@ -53,15 +50,7 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
          decimal digits are left. TF32 is not a type of tensor: a card rounds what it multiplies, adds the products in \
          f32, and gives back f32.",
     );
-    lab.think(
-        "07-cores",
-        match device.is_cuda() {
-            true => {
-                "Which of f16, bf16 and TF32 do the tensor cores of this card take?"
-            }
-            false => "Which of f16, bf16 and TF32 do the tensor cores of an H200 take?",
-        },
-    );
+    lab.part("cores");
     let h200: Machine = "sim:h200".parse()?;
     let mut table =
         Table::new(["tensor cores of", "compute capability", "f16", "bf16", "TF32"]);

@@ -88,11 +88,7 @@ pub(super) fn from_files(
     lab: &mut Lab,
     files: Option<&Arc<Cifar10>>,
 ) -> crate::Result<()> {
-    lab.think(
-        "09-record",
-        "A picture of CIFAR-10 has 32 × 32 pixels in three colours, a byte for each, and one more byte says which of \
-         ten classes it belongs to. How many bytes of the file does a picture take?",
-    );
+    lab.part("record");
     let dataset = files.cloned().unwrap_or_else(|| Arc::new(Cifar10::made_up(16)));
     let bytes = dataset.records.len();
     let count = dataset.len();

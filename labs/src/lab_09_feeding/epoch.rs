@@ -13,7 +13,7 @@ use todevice::trace::{CopyKind, EventKind, Trace};
 use super::feeding::blocking;
 use super::time_of;
 use crate::lab_05_monitoring::{found, wait_for};
-use crate::{Figure, Lab, Table, Text, Value, row, timed};
+use crate::{Figure, Lab, Prediction, Table, Text, Value, row, timed};
 
 /// In each of the data sets of small pictures.
 pub(super) const SAMPLES: usize = 512;
@@ -231,10 +231,18 @@ where
 pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     let device = lab.device();
     manual_seed(lab.seed());
-    lab.think(
-        "09-shorter",
-        "The samples of a data set take the CPU some time to prepare, and the network is small. What shortens an epoch \
-         most: pinned memory, copies that nobody waits for, or workers?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "09-shorter",
+            "The samples of a data set take the CPU some time to prepare, and the network is small. What shortens an epoch \
+             most?",
+        )
+        .or("pinned", "Pinned memory.", "The copies take too small a part of the epoch for that.")
+        .or("ahead", "Copies that nobody waits for.", "The copies take too small a part of the epoch for that.")
+        .or("workers", "Workers.", "Here the samples are not what the epoch waits for.")
+        .because("What saves most is a help for the slowest part of the epoch.")
+        .raced()
+        .only_if(device.is_cuda()),
     );
     // ANCHOR: loader
     let loader = |num_workers, pin_memory| {
@@ -301,6 +309,14 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     let [pageable, _, _, prefetched, _, workers, ..] = &training.epochs[..] else {
         return Err("eight ways".into());
     };
+    let pinned = &training.epochs[1];
+    let saved = |before: &Epoch, after: &Epoch| before.time.saturating_sub(after.time);
+    let savings = [
+        (saved(pageable, pinned), "pinned"),
+        (saved(pinned, prefetched), "ahead"),
+        (saved(prefetched, workers), "workers"),
+    ];
+    lab.answer(guess, savings.into_iter().max().map_or("workers", |(_, what)| what));
     let cheaper_copies = match prefetched.saves(0.9, pageable) {
         true => "What makes the copies cheaper saves something.",
         false => "What makes the copies cheaper changes little.",
@@ -324,11 +340,7 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
 
 fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    lab.think(
-        "09-pictures",
-        "The pictures are larger now, and prepared beforehand: a batch is 4 MiB, and the CPU only has to copy it. Which helps least \
-         now: pinned memory, `non_blocking`, or another stream?",
-    );
+    lab.part("pictures");
     // ANCHOR: copies
     let pictures = Tensor::rand(&[LARGE, 128 * 128])?;
     let loader = |pin_memory| {

@@ -39,10 +39,7 @@ pub(super) fn microseconds(name: &'static str, time: Duration) -> Figure {
 fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     if !device.is_cuda() {
-        lab.think(
-            "09-copies-what",
-            "The batch is on the CPU, and so is the model. What does `x.to(device)` copy?",
-        );
+        lab.part("copies-what");
         let x = Tensor::ones(&[64, 1024])?;
         lab.print(text!(
             "x.to(cpu) is x itself: {}",
@@ -176,7 +173,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
                        `non_blocking` or without, on the stream of the work or on another. In how many of these eight \
                        cases does the call return at once?";
     if !device.is_cuda() {
-        lab.think("09-eight", in_how_many);
+        lab.part("eight");
         lab.prose(
             "With --gpu sim:t4 you see which of the eight keep the host waiting, and which overlap with the GPU's work. \
              On the CPU there is nobody else to do the work: every call returns when it is done.",
@@ -186,6 +183,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     let blocking = blocking(device)?;
     let at_once = lab.predict(
         Prediction::number("09-eight", in_how_many)
+            .out_of(8)
             .because("The GPU fetches a batch by itself only from pinned memory, and only `non_blocking` lets the host go on.")
             .raced()
             .only_if(!blocking),
@@ -398,7 +396,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
                         the CPU with `non_blocking`. The host waits for the first copy, but reads the second without \
                         waiting. What does it read?";
     if !device.is_cuda() {
-        lab.think("09-loss-reads", what_is_read);
+        lab.part("loss-reads");
         lab.prose(
             "With --gpu sim:t4 you see a result that is read before it has come, and a batch that is overwritten while \
              it is copied. On the CPU no call returns before it is done, so neither can happen.",
@@ -476,9 +474,17 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     };
     lab.prose(Text::from(verdict).raced());
 
-    lab.think(
-        "09-twos",
-        "A pinned batch of ones is sent to the GPU with `non_blocking`, and the next line fills it with twos. What arrives?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "09-twos",
+            "A pinned batch of ones is sent to the GPU with `non_blocking`, and the next line fills it with twos. What arrives?",
+        )
+        .or("ones", "Ones.", "Only if the copy had run before the host wrote, and here it had not.")
+        .or("twos", "Twos.", "Only if the host was done before the copy had begun, and here it was not.")
+        .or("both", "Some of each.", "Here one of the two had finished before the other began.")
+        .because("Nothing makes the host wait for the copy, which reads the memory while it runs.")
+        .raced()
+        .only_if(!blocking),
     );
     let (at_once, after_the_event) = (twos(device, false)?, twos(device, true)?);
     let ones = |twos: i64| (1 << 20) - twos;
@@ -490,6 +496,14 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
                 exact("ones", ones(after_the_event)),
                 exact("twos", after_the_event)
             ]),
+    );
+    lab.answer(
+        guess,
+        match at_once {
+            0 => "ones",
+            twos if ones(twos) == 0 => "twos",
+            _ => "both",
+        },
     );
     tell(lab, known + 1);
     let verdict = match at_once {

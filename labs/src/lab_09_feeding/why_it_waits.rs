@@ -27,11 +27,7 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 }
 
 fn why(lab: &mut Lab) -> crate::Result<()> {
-    lab.think(
-        "05-how-busy",
-        "A network of two layers trains on 1024 pictures in each step. They are on the GPU already, and nobody reads a \
-         number. How busy is the GPU?",
-    );
+    lab.part("how-busy");
     if !on_gpu(
         lab,
         "four training loops that keep a GPU waiting, each in another way, and how a monitor tells them apart.",
@@ -46,19 +42,15 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
         "CUDA_LAUNCH_BLOCKING=1 is set, so the host launches each kernel only when the one before is done. Between the two \
          the GPU has nothing to do."
     } else if fed.0.utilization.is_some_and(|percent| percent >= 85) {
-        "Nearly all the time. What is left are the short pauses between kernels. The host is at 100 % too: it launches, \
+        "The GPU is busy nearly all the time. What is left are the short pauses between kernels. The host is at 100 % too: it launches, \
          and waits where the queue is full."
     } else {
-        "Not nearly all the time, although nobody makes it wait. The kernels are so short that the pauses between them, \
-         or the host that launches them, take a good part of it. The host is at 100 %."
+        "The GPU is idle for a good part of the time, although nobody makes it wait. The kernels are so short that the pauses between them, \
+         or the host that launches them, take that time. The host is at 100 %."
     };
     lab.prose(Text::from(verdict).raced());
 
-    lab.think(
-        "05-four-loops",
-        "Four loops train the same network, and each has a different flaw: a loader that is too slow, numbers read \
-         in every step, a tiny batch, copies from pageable memory. Which reading gives each of them away?",
-    );
+    lab.part("four-loops");
     let loops = [
         (TINY, tiny_batches(seed, device, seen)?),
         (PAGEABLE, pageable(seed, device, BATCH, seen)?),
@@ -306,13 +298,14 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
                          multiprocessor can work on several blocks at once. With 80 rows in a launch, how many times \
                          as many rows get done in a second as with one row?";
     if !lab.device().is_cuda() {
-        lab.think("05-argmax", times_as_many);
+        lab.part("argmax");
     }
     if !on_gpu(lab, "a busy GPU on which all multiprocessors but one are idle.") {
         return Ok(());
     }
     let guess = lab.predict(
         Prediction::number("05-argmax", times_as_many)
+            .positive()
             .tolerance(0.25)
             .because(
                 "A single row keeps one multiprocessor at work, and the others stand idle. More rows find room beside it, \

@@ -152,7 +152,7 @@ fn time_to_load(batches: usize, num_workers: usize) -> Result<Duration> {
 fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     if !device.is_cuda() {
-        lab.think("09-to-cpu", "A tensor of 1024 × 1024 numbers is made on the CPU and moved to the CPU. How many bytes are taken?");
+        lab.part("to-cpu");
         let before = Machine::current().host_memory().allocated();
         let x = Tensor::rand(&[1024, 1024])?;
         let moved = x.to(device)?;
@@ -170,10 +170,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
         );
         return Ok(());
     }
-    lab.think(
-        "09-way",
-        "A tensor of 4 MiB is made on the CPU and moved to the GPU. How much memory does that take, host and GPU together?",
-    );
+    lab.part("way");
     // Not timed: the first takes memory.
     drop(Tensor::zeros_with(&[1024, 1024], device)?);
     cuda::synchronize()?;
@@ -236,7 +233,8 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     lab.prose(
         "Made on the CPU and moved, a tensor takes memory in both places for a while, and costs a copy. Made on the \
          GPU it takes memory there only, and no copy. A worker may not use the GPU: in PyTorch it is a fork, and CUDA does not \
-         survive that. Only host memory can be pinned. So a collate_fn that uses the GPU needs num_workers 0 and no \
+         survive that. Only host memory can be pinned: torch.cuda.FloatTensor is PyTorch's old name for a tensor of float32 on a \
+         GPU. So a collate_fn that uses the GPU needs num_workers 0 and no \
          pin_memory.",
     );
     Ok(())

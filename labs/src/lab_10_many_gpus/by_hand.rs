@@ -105,10 +105,17 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     }
     let gpus: Vec<usize> = (0..cuda::device_count()).collect();
     let count = gpus.len();
-    lab.think(
-        "10-ten-rows",
-        format!("`DataParallel` cuts a batch into parts as `chunk` does, one for each GPU. The batch has 10 rows, and there are {count} \
-         GPUs. How many of them get a part?"),
+    let guess = lab.predict(
+        Prediction::number(
+            "10-ten-rows",
+            format!(
+                "`DataParallel` cuts a batch into parts as `chunk` does, one for each GPU. The batch has 10 rows, and there are {count} \
+                 GPUs. How many of them get a part?"
+            ),
+        )
+        .unit("GPUs")
+        .out_of(count)
+        .because("All parts but the last have the same size, so that size is rounded up."),
     );
     let mut table = Table::new(["rows", "rows of each part"]);
     let mut busy = 0;
@@ -125,6 +132,7 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         table = table.row(row![rows, exact("parts", sizes.join(", "))]);
     }
     lab.table(table);
+    lab.answer(guess, exact("busy_gpus", busy).unit("GPUs"));
     lab.prose(if busy < count {
         "All parts but the last have the same size. So the size is rounded up, and ten rows run out before the GPUs do."
     } else {

@@ -124,10 +124,7 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
     };
     lab.prose(Text::from(verdict).raced());
 
-    lab.think(
-        "10-at-once",
-        "The host asks for two products of 512 × 512: both on `cuda:0`, or one on each of two GPUs. Is it done sooner with two?",
-    );
+    lab.part("at-once");
     // ANCHOR: at_once
     let a = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
     let b = Tensor::ones_with(&[512, 512], Device::cuda(1))?;
@@ -151,10 +148,7 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
         lab.prose(Text::from(verdict).raced());
     }
 
-    lab.think(
-        "10-ordered",
-        "A product on `cuda:0` is still under way when its result is copied to `cuda:1`, and nobody synchronizes. What arrives?",
-    );
+    lab.part("ordered");
     // ANCHOR: ordered
     let product = a.matmul(&a)?; // each number is 512
     let copied = product.to(Device::cuda(1))?;

@@ -37,12 +37,7 @@ pub(super) fn set_up(rank: usize) -> Result<Device> {
 
 fn all_reduced(lab: &mut Lab) -> crate::Result<()> {
     let world_size = cuda::device_count();
-    let last = world_size - 1;
-    lab.think(
-        "10-sum",
-        format!("There are {world_size} ranks, numbered from 0 to {last}. Each has a tensor that holds its own number, and calls \
-         `all_reduce` with `Sum`. What does the tensor of rank 1 hold then?"),
-    );
+    lab.part("sum");
     // ANCHOR: all_reduce
     let ranks = Ranks::new(world_size)?;
     let mut tensors = ranks.run(|rank| {
@@ -74,10 +69,16 @@ fn first_number(net: &dyn Module) -> Result<f64> {
 }
 
 fn trained(lab: &mut Lab) -> crate::Result<()> {
-    lab.think(
-        "10-alike",
-        "Two ranks make a network each, from different seeds, and train it with `DistributedDataParallel` on different rows. Are the two \
-         networks the same afterwards?",
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "10-alike",
+            "Two ranks make a network each, from different seeds, and train it with `DistributedDataParallel` on different rows. Are the \
+             two networks the same afterwards?",
+        )
+        .because(
+            "`DistributedDataParallel` gives every rank the parameters of rank 0 when it wraps the network, and averages the gradients \
+             in every step.",
+        ),
     );
     manual_seed(lab.seed());
     let rows = Tensor::randn(&[64, 32])?;
@@ -136,6 +137,7 @@ fn trained(lab: &mut Lab) -> crate::Result<()> {
         ]);
     }
     lab.table(table);
+    lab.answer(guess, is_same);
     lab.prose(if is_same {
         "All parameters of the two are the same, to the bit. The losses are not: each rank's is that of its own rows."
     } else {
@@ -160,6 +162,8 @@ fn sampled(lab: &mut Lab) -> crate::Result<()> {
             "A `DistributedSampler` shuffles the samples for each rank. A program trains for three epochs, and never calls `set_epoch`. In \
              how many different orders does rank 0 see its samples?",
         )
+        .out_of(3)
+        .at_least(1.0)
         .because(
             "The order comes from the seed and the number of the epoch, so that all ranks find it without asking each other. The \
              sampler cannot know the number unless you tell it.",

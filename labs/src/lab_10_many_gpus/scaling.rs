@@ -43,6 +43,7 @@ pub(super) fn section(lab: &mut Lab, options: &Options) -> crate::Result<()> {
             ),
         )
         .unit("times")
+        .positive()
         .tolerance(0.2)
         .because("The work of each GPU shrinks, but there are as many gradients to average, and as many kernels to launch, however few the rows.")
         .raced(),
@@ -188,13 +189,7 @@ fn trained(seed: u64, count: usize, rows: usize) -> Result<Taken> {
 // ANCHOR_END: measured
 
 fn latency(lab: &mut Lab, ranks: usize) -> crate::Result<()> {
-    lab.think(
-        "10-thousandth",
-        format!(
-            "The gradients of a network are 64 MiB, and {ranks} GPUs average them. Another network has a thousandth of that, 64 KiB. How many \
-             times as long does the first average take?"
-        ),
-    );
+    lab.part("thousandth");
     let mut table =
         Table::new(["gradients", "all_reduce", "of that, latency", "ruled by"]);
     for kibibytes in [4, 64, 1 << 10, 64 << 10] {

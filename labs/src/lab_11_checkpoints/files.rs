@@ -75,10 +75,7 @@ pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
          their numbers into the parameters of load_net."
     });
 
-    lab.think(
-        "11-there-and-back",
-        "A state is saved on one device, loaded on another, saved there, and loaded on the first again. Are its numbers the same?",
-    );
+    lab.part("there-and-back");
     // ANCHOR: there_and_back
     let on_cpu = disk.load("model.pt", Device::Cpu)?;
     disk.save(&on_cpu, "on-cpu.pt")?;
@@ -125,10 +122,14 @@ const WHOLE_MODEL: &[u8] = include_bytes!("../../files/whole-model.pt");
 
 pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     lab.section(3, "What is in a file");
-    lab.think(
-        "11-row",
-        "`table` has 100 rows of 100 numbers, and `row` is the first of them, `table.select(0, 0)?`. How large is the file that \
-         `row` is saved to?",
+    let guess = lab.predict(
+        Prediction::choice(
+            "11-row",
+            "`table` has 100 rows of 100 floats, and `row` is the first of them, `table.select(0, 0)?`. How large is the file that \
+             `row` is saved to?",
+        )
+        .or("row", "A little more than the 400 bytes of the row.", "A row is a view of the memory of its table, and that memory is saved.")
+        .or("table", "A little more than the 40,000 bytes of the table.", "The file holds the numbers of the row, and nothing else."),
     );
     // ANCHOR: row
     let table = Tensor::randn(&[100, 100])?;
@@ -143,6 +144,7 @@ pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
             .row(row!["copy.pt, a copy() of the row", bytes("copy_size", of_copy)]),
     );
     let whole = table.nbytes();
+    lab.answer(guess, if of_row > whole { "table" } else { "row" });
     lab.prose(if of_row > whole {
         "The file of the row holds the whole table: a row is a view of the memory of its table, and that memory is saved. The \
          copy() has memory of its own."
@@ -168,7 +170,7 @@ pub(super) fn inside(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
             "In the file `out.weight` is called `output.weight`. The state is loaded with `strict` set to `false`. What \
              becomes of the layer's weight?",
         )
-        .or("renamed", "It has the numbers of `output.weight`.", "Names decide where numbers go, and nobody guesses.")
+        .or("renamed", "It has the numbers of `output.weight`.", "Each number goes to the parameter of the same name, and `load_state_dict` does not guess.")
         .or("stays", "It keeps its random numbers.", "It has the numbers of the file.")
         .or("error", "That is an error.", "With `strict` set to `false` a name that nobody knows is no error.")
         .because("What has no counterpart is left alone on both sides, and only the returned keys tell you."),

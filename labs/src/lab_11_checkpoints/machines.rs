@@ -38,6 +38,7 @@ pub(super) fn map_location(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
             "A tensor was saved from `cuda:1` of a machine with two GPUs. Three machines load the file without `map_location`: one \
              with two GPUs, one with a single GPU, and one with none. On how many of them does that work?",
         )
+        .out_of(3)
         .because("Without `map_location` each tensor goes to the device that it was saved from, and that must be there."),
     );
     // ANCHOR: second

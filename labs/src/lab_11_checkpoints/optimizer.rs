@@ -109,6 +109,7 @@ fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
             "A program creates an optimizer, loads its state, and moves the model. It can do so in three orders: create, load, \
              move; create, move, load; move, create, load. In how many of them does the next training step fail?",
         )
+        .out_of(3)
         .because("Loading puts the state where the parameters are at that moment. Moving the model later leaves the state behind.")
         .only_if(device.is_cuda()),
     );
@@ -184,7 +185,7 @@ fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
          load_state_dict puts the state where the parameters are at that moment, all but step, which stays where it was.",
     );
 
-    lab.think("11-cure", "The model has moved, and the optimizer's state has not. What can still be done?");
+    lab.part("cure");
     let (net, mut optimizer) = create_load_move(disk, device)?;
     // ANCHOR: cure
     optimizer_to(&mut optimizer, device)?;
@@ -229,6 +230,7 @@ fn what_step_costs(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number("11-hidden", question)
             .unit("copies")
+            .whole()
             .because(
                 "The host needs the number of the step for the correction of the moments, so it reads it back: once for each \
                  parameter in each step, and it waits each time.",

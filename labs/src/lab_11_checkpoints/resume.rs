@@ -215,10 +215,16 @@ pub(super) fn resumed(
         },
     );
 
-    lab.think(
-        "11-dropout",
-        "Now the network has dropout, which draws random numbers where its input is. The checkpoint has the state of that \
-         generator, too. The run is resumed on the CPU. Are its losses the same?",
+    let guess = lab.predict(
+        Prediction::yes_no(
+            "11-dropout",
+            "Now the network has dropout, which draws random numbers where its input is. The checkpoint has the state of that \
+             generator, too. The run is resumed on the CPU. Are its losses the same?",
+        )
+        .because(match device.is_cuda() {
+            true => "The CPU draws other numbers than a GPU, whatever state it is given.",
+            false => "The CPU draws the same numbers from the same state.",
+        }),
     );
     let mut training = Training::new(seed, device, 0.2)?;
     training.train(half)?;
@@ -235,13 +241,15 @@ pub(super) fn resumed(
     if device.is_cuda() {
         rows.push(("resumed on cpu".to_owned(), &on_cpu));
     }
+    let is_same = on_cpu == straight;
     let mut table = Table::new(["with dropout", "last loss", "the same bits"]);
     for (name, losses) in rows {
         let same = same_bits(device, *losses == straight);
         table = table.row(row![name, last_loss(losses), same]);
     }
     lab.table(table);
-    lab.prose(if on_cpu == straight {
+    lab.answer(guess, is_same);
+    lab.prose(if is_same {
         "The CPU draws the numbers that the first run drew."
     } else {
         "The CPU draws other numbers than a GPU, whatever state it is given."

@@ -88,7 +88,7 @@ mod tests {
         let error = timelines(&["photo.png", "\u{fffd}PNG"]).unwrap_err();
         assert_eq!(
             error,
-            "photo.png: this is no timeline that a lab wrote with --trace: it is not JSON"
+            "photo.png: this is not a timeline that a lab wrote with --trace: it is not JSON"
         );
         assert!(timelines(&[]).is_err() && timelines(&["a", ""].repeat(5)).is_err());
     }

@@ -47,7 +47,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
     let batch = setting.number("batch_size");
     let words = format!(
         "Two training steps with {batch} samples, from the first block to the last, the forward pass in {}. At most {} are allocated at once. \
-         Activations, with what soon goes again, reach {}.",
+         Activations reach {}.",
         setting.of("type"),
         words::bytes(taken.peak),
         words::bytes(taken.activations),
@@ -67,7 +67,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
             format!("with {few} samples"),
             format!("with {few} samples in {dtype}"),
         ],
-        exactly: "byte for byte",
+        exactly: "to the byte",
         holds: others.iter().all(|other| other.stays == taken.stays),
     };
     Ok(Shown { drawing: taken.drawing, words, same: vec![stays] })

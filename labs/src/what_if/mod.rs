@@ -86,8 +86,10 @@ impl Compared {
             [first @ .., last] => format!("{} and {last}", first.join(", ")),
         };
         match self.holds {
-            true => format!("{}, {} the same {with}.", self.what, self.exactly),
-            false => format!("{}, and not the same {with}.", self.what),
+            true => {
+                format!("{}. This is the same, {}, {with}.", self.what, self.exactly)
+            }
+            false => format!("{}. This is not the same {with}.", self.what),
         }
     }
 }
@@ -126,12 +128,13 @@ pub fn answer(words: &[&str]) -> Result<Json, String> {
             Ok(known.run(&setting).map_err(|error| error.to_string())?.to_json())
         }
         ["race", card, batch, pinned] => {
-            let batch = batch.parse().map_err(|_| format!("'{batch}' is no batch"))?;
+            let batch =
+                batch.parse().map_err(|_| format!("'{batch}' is not a batch size"))?;
             let raced = Raced::run(card, batch, *pinned == "true");
             Ok(raced.map_err(|error| error.to_string())?.to_json())
         }
         ["timelines", titles_and_files @ ..] => timelines(titles_and_files),
-        [question, ..] => Err(format!("'{question}' has no answer here")),
+        [question, ..] => Err(format!("'{question}' is not known here")),
         [] => Err("nothing was asked".to_owned()),
     }
 }
@@ -335,14 +338,14 @@ mod tests {
         assert!(answer(&["timelines", "lab 03", ""]).unwrap()["svg"].is_string());
         for (words, error) in [
             (&[][..], "nothing was asked"),
-            (&["weather"], "'weather' has no answer here"),
-            (&["what_if"], "'what_if' has no answer here"),
+            (&["weather"], "'weather' is not known here"),
+            (&["what_if"], "'what_if' is not known here"),
             (&["what_if", "speed"], "there is no experiment 'speed'"),
             (
                 &["what_if", "step", "gpu=a100"],
                 "gpu=a100 is not among t4, rtx4090, h200",
             ),
-            (&["race", "t4", "many", "true"], "'many' is no batch"),
+            (&["race", "t4", "many", "true"], "'many' is not a batch size"),
             (&["race", "t4", "65", "true"], "there is no batch of 65 here"),
             (&["timelines", "x"], "there is room for one to 4 timelines"),
         ] {
@@ -371,12 +374,15 @@ mod tests {
             exactly: "bit for bit",
             holds: true,
         };
-        assert_eq!(same.words(), "The loss is 1, bit for bit the same on the CPU.");
+        assert_eq!(
+            same.words(),
+            "The loss is 1. This is the same, bit for bit, on the CPU."
+        );
         same.holds = false;
         same.with.push("from pinned memory".to_owned());
         assert_eq!(
             same.words(),
-            "The loss is 1, and not the same on the CPU and from pinned memory."
+            "The loss is 1. This is not the same on the CPU and from pinned memory."
         );
     }
 }

@@ -180,8 +180,14 @@ pub const CLAIMS: Claims = Claims {
             says: "so the host launches each kernel only when",
             holds: |seen| seen.number("fed_utilization") < 85.0,
         },
-        Claim { says: "Nearly all the time.", holds: |seen| seen.number("fed_utilization") >= 85.0 },
-        Claim { says: "Not nearly all the time", holds: |seen| seen.number("fed_utilization") < 85.0 },
+        Claim {
+            says: "The GPU is busy nearly all the time.",
+            holds: |seen| seen.number("fed_utilization") >= 85.0,
+        },
+        Claim {
+            says: "The GPU is idle for a good part of the time",
+            holds: |seen| seen.number("fed_utilization") < 85.0,
+        },
         Claim {
             says: "What is left are the short pauses",
             holds: |seen| seen.number("fed_utilization") >= 85.0,

@@ -274,7 +274,7 @@ fn a_slider_runs_the_experiment_again_and_what_must_not_change_has_not() {
     let there = shown("step", &["batch_size=1024", "copy=pinned", "gpu=h200"]);
     wait_until(&browser, &format!("{caption} === {}", json!(there.words)));
     assert!(
-        there.compared().contains(", bit for bit the same on the CPU and from pageable memory."),
+        there.compared().contains(". This is the same, bit for bit, on the CPU and from pageable memory."),
         "{}",
         there.compared()
     );
@@ -352,7 +352,7 @@ fn a_timeline_from_a_file_is_laid_beside_that_of_the_lab() {
     wait_until(
         &browser,
         &format!(
-            "{said} === 'photo.json: this is no timeline that a lab wrote with --trace: it is not JSON'"
+            "{said} === 'photo.json: this is not a timeline that a lab wrote with --trace: it is not JSON'"
         ),
     );
     drop_in("mine.json", &file);

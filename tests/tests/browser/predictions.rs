@@ -216,6 +216,28 @@ fn a_number_is_answered_wrongly_and_rightly() {
     assert!(reader.verdict("03-launches").starts_with("You said 1000 kernels; it was "));
 }
 
+/// Such as more than all of it.
+#[test]
+fn a_number_that_cannot_be_the_answer_is_refused() {
+    let reader = Reader::new();
+    let answer = answer("03-clock");
+    let field = "#predict-03-clock input";
+    reader.tab_to(field);
+    for typed in ["256", "256 %", "100.5", "-1"] {
+        reader.browser.value("document.activeElement.select()");
+        reader.type_in(typed);
+        reader.press(&[ENTER]);
+        let refused = on_page(&answer.prediction.parse(typed).unwrap_err());
+        assert_eq!(reader.verdict("03-clock"), format!("{refused}."));
+        assert!(reader.has_focus(field) && !reader.is_open("03-clock"));
+    }
+    assert_eq!(reader.kept(), Json::Null);
+    reader.browser.value("document.activeElement.select()");
+    reader.type_in("100 %");
+    reader.press(&[ENTER]);
+    assert_eq!(reader.verdict("03-clock"), told(&answer, "100"));
+}
+
 #[test]
 fn things_are_put_in_order() {
     let reader = Reader::new();

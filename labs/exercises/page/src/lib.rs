@@ -54,7 +54,7 @@ impl InPage {
     pub fn told(&self, checked: &CheckedHere) -> String {
         let parts = match &checked.verdict {
             Verdict::Passed { runs } => {
-                vec![format!("right in all of {runs} runs"), self.afterwards.to_owned()]
+                vec![format!("right in all {runs} runs"), self.afterwards.to_owned()]
             }
             Verdict::Failed { diagnosis, case } => {
                 let time = if diagnosis.timelines.is_some() { "time" } else { "" };

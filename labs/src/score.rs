@@ -1,0 +1,165 @@
+//! How good a reader's predictions were, at the end of a run with `--ask`.
+
+use crate::event::Event;
+use crate::prediction::{Said, Verdict};
+
+/// The predictions of a run until now.
+#[derive(Debug, Default)]
+pub(crate) struct Score {
+    right: usize,
+    near: usize,
+    skipped: usize,
+    /// The sections of those that missed, each once, in the order of the lab.
+    missed: Vec<String>,
+    /// How many missed: a section may ask more than once.
+    off: usize,
+    /// The number and the title of the section that runs.
+    section: String,
+}
+
+impl Score {
+    pub(crate) fn note(&mut self, event: &Event) {
+        match event {
+            Event::Section { number, title, .. } => {
+                self.section = format!("{number}. {title}");
+            }
+            Event::Answer(answer) => match &answer.said {
+                Some(said) => self.count(said, &answer.verdict(said)),
+                None => self.skipped += 1,
+            },
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, said: &Said, verdict: &Verdict) {
+        match verdict {
+            Verdict::Right => self.right += 1,
+            // A factor of two is near for somebody who has not measured.
+            Verdict::Off(ratio)
+                if matches!(said, Said::Number(_)) && (0.5..=2.0).contains(ratio) =>
+            {
+                self.near += 1;
+            }
+            _ => {
+                self.off += 1;
+                if self.missed.last() != Some(&self.section) {
+                    self.missed.push(self.section.clone());
+                }
+            }
+        }
+    }
+
+    /// The score in plain words, and where to read again. Nothing if nothing was asked.
+    pub(crate) fn told(&self, lab: &str) -> String {
+        let Score { right, near, off, skipped, missed, .. } = self;
+        let made = right + near + off;
+        let predictions = |count: usize| match count {
+            1 => "1 prediction".to_owned(),
+            count => format!("{count} predictions"),
+        };
+        if made == 0 {
+            return match skipped {
+                0 => String::new(),
+                skipped => format!(
+                    "\nYour score: none yet. You skipped {}.\n",
+                    match skipped {
+                        1 => "the only prediction".to_owned(),
+                        skipped => format!("all {}", predictions(*skipped)),
+                    }
+                ),
+            };
+        }
+        let mut told = format!("\nYour score: {right} of {} right", predictions(made));
+        if *near > 0 {
+            told += &format!(", {near} near (within a factor of two)");
+        }
+        if *off > 0 {
+            told += &format!(", {off} off");
+        }
+        told += ".";
+        if *skipped > 0 {
+            told += &format!(" You skipped {skipped}.");
+        }
+        told += "\n";
+        if !missed.is_empty() {
+            let chapter = lab.trim_start_matches("lab-");
+            told += &format!("Read these sections of lab {chapter} again:\n");
+            for section in missed {
+                told += &format!("  {section}\n");
+            }
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::exact;
+    use crate::prediction::{Answer, Key, Prediction};
+
+    fn section(number: &str, title: &str) -> Event {
+        Event::Section {
+            number: number.to_owned(),
+            title: title.to_owned(),
+            apart: None,
+        }
+    }
+
+    fn steps(said: Option<f64>) -> Event {
+        Event::Answer(Answer {
+            prediction: Prediction::number("99-steps", "How many?").unit("steps"),
+            key: exact("steps", 100).unit("steps").into(),
+            said: said.map(Said::Number),
+        })
+    }
+
+    fn truth(said: usize) -> Event {
+        Event::Answer(Answer {
+            prediction: Prediction::yes_no("99-yes", "Is it?"),
+            key: Key::Truth(true),
+            said: Some(Said::Option(said)),
+        })
+    }
+
+    fn told(events: &[Event]) -> String {
+        let mut score = Score::default();
+        events.iter().for_each(|event| score.note(event));
+        score.told("lab-99")
+    }
+
+    #[test]
+    fn a_score_counts_and_names_each_section_that_missed_once() {
+        let (one, two) = (section("1", "Devices"), section("2", "The clock"));
+        let three = section("3", "A race");
+        assert_eq!(
+            told(&[
+                one,
+                steps(Some(100.0)),
+                steps(Some(60.0)),
+                two,
+                steps(Some(3.0)),
+                truth(1),
+                three,
+                truth(0),
+                steps(None)
+            ]),
+            "\nYour score: 2 of 5 predictions right, 1 near (within a factor of two), 2 off. You skipped 1.\n\
+             Read these sections of lab 99 again:\n  2. The clock\n"
+        );
+    }
+
+    #[test]
+    fn a_score_of_nothing_is_told_as_such() {
+        assert_eq!(told(&[]), "");
+        assert_eq!(
+            told(&[steps(None)]),
+            "\nYour score: none yet. You skipped the only prediction.\n"
+        );
+        assert_eq!(
+            told(&[steps(None), steps(None)]),
+            "\nYour score: none yet. You skipped all 2 predictions.\n"
+        );
+        assert_eq!(told(&[truth(0)]), "\nYour score: 1 of 1 prediction right.\n");
+    }
+}
