@@ -57,6 +57,10 @@ pub const CLAIMS: Claims = Claims {
             holds: |seen| seen.number("times_the_model") == 4.0,
         },
         Claim { says: "The targets are random numbers", holds: |seen| !seen.answered("03-zero", "network") },
+        Claim {
+            says: "The same one is faster with both.",
+            holds: |seen| !seen.answered("03-crossover", "cpu, gpu"),
+        },
         Claim { says: "so there is something to learn", holds: |seen| seen.answered("03-zero", "network") },
     ],
     by_definition: &[
@@ -65,6 +69,8 @@ pub const CLAIMS: Claims = Claims {
         "The GPU waits for its batch, and then it is busy",
         "The backward pass launches more than the forward pass",
         "A network soon learns to answer about 0",
+        "A step with few samples is bound by its launches, and the CPU has none.",
+        "the GPU has no more launches than before, while the CPU has 16 times as much work",
         "what would a model get that always answers 0?",
         "With 16 times as many samples a step takes", // the figures themselves
     ],

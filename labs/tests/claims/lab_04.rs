@@ -218,6 +218,7 @@ pub const CLAIMS: Claims = Claims {
         },
     ],
     by_definition: &[
+        "An allocation needs its bytes in one piece", // the answer is the allocator's
         "The smallest block that the allocator gives out",
         "it makes the new batch while the old one is still there",
         "The last row is what memory_allocated() shows",

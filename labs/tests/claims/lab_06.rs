@@ -229,6 +229,7 @@ pub const CLAIMS: Claims = Claims {
         },
     ],
     by_definition: &[
+        "At least one gets fewer than 90 % of the points right", // where the answer is not that none fails
         // Of arithmetic.
         "The exponent says how large or small a number can be",
         "the gap between two numbers doubles with each power of two",
