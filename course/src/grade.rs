@@ -1,7 +1,7 @@
 //! Grades a folder: what a teacher trusts.
 //!
-//! Only the files that are named as exercises are taken, and they are compiled against this checkout. The seeds are others than
-//! those of a student's checks, and other at every grading unless they are given.
+//! Only the files that are named as exercises are taken, and they are compiled against this checkout. The seeds differ from those
+//! of a student's checks, and from grading to grading unless they are given. No file spoils the grade of another.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub fn grade(place: &Workplace, folder: &Path, seed: Option<u64>, format: Format
     }
 }
 
-/// Whether a text passes, and what the check says. The error is not the student's, and is nobody else's either.
+/// Whether a text passes, and what the check says. An error means that the check itself did not work.
 fn graded(
     library: &Library,
     exercise: &Exercise,

@@ -1,4 +1,4 @@
-//! Processes that may take only so much: the compiler, and what runs a student's code.
+//! Processes with limits: the compiler, and the program that runs a student's code.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -53,8 +53,8 @@ const SIGXCPU: i32 = 24;
 const SIGXFSZ: i32 = 25;
 
 impl Limits {
-    /// A command for a program under these limits, which takes arguments as every command does. In Unix a shell sets the limits
-    /// that the system then keeps; what a system does not know it does without.
+    /// A command that runs a program under these limits. Add its arguments as to every command. On Unix a shell sets the limits
+    /// and becomes the program; a limit that the system does not know is left out.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         if !cfg!(unix) {
             return Command::new(program);
@@ -72,7 +72,7 @@ impl Limits {
         command
     }
 
-    /// Starts such a command, gives it its input, and waits for its end, which it brings about where it has to.
+    /// Starts such a command, gives it its input, and waits for its end. It kills what exceeds a limit.
     pub fn run(&self, command: &mut Command, input: &[u8], folder: &Path) -> io::Result<Finished> {
         let start = Instant::now();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
