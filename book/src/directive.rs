@@ -122,7 +122,7 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
     let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);
     let place = part.map_or(number.to_owned(), |part| format!("{number}.{part}"));
     let machine = events.iter().find_map(|event| match event {
-        labs::Event::Header(header) => Some(format!("machine: {}, seed: {}", header.machine, header.seed)),
+        labs::Event::Header(header) => Some(header.machine_and_seed()),
         _ => None,
     });
     let caption = format!(

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use book::builder::{Site, default_folder, pages};
 use book::folder::Folder;
-use book::player::{self, Player};
+use book::packed::{pack, pages_of_another_process};
+use book::player;
+use book::publish::Modules;
 use book::server::{BookServer, Limits};
+use book::told::Compiling;
 use book::watch::Files;
 use book::{Course, Mistake, checks, lines, preprocessor, publish};
 use clap::{Parser, Subcommand};
@@ -53,6 +57,9 @@ enum Command {
     Words,
     /// Take out of `book/today` what is mended
     Today,
+    /// The pages for `serve`, on stdout; not for people
+    #[command(hide = true)]
+    Pages,
     /// What mdBook calls while it builds; not for people
     #[command(hide = true)]
     Preprocess {
@@ -89,7 +96,11 @@ fn run(cli: Cli) -> Result<(), Stop> {
         Command::Build { dest_dir, no_player } => {
             build(&course, &dest_dir.unwrap_or_else(|| default_folder(&course())), !no_player)
         }
-        Command::Serve { port, no_player } => serve(course, port, !no_player),
+        Command::Serve { port, no_player } => serve(course, cli.course.as_deref(), port, !no_player),
+        Command::Pages => {
+            let pages = pages(course(), Site::Local).map_err(failed)?;
+            io::stdout().write_all(&pack(&pages)).map_err(failed)
+        }
         Command::Words => words(&course()),
         Command::Today => today(&course()),
         Command::Preprocess { asked: Some(Asked::Supports { renderer }) } => match renderer.as_str() {
@@ -106,48 +117,99 @@ fn run(cli: Cli) -> Result<(), Stop> {
 fn build(course: &impl Fn() -> Course, folder: &Path, with_player: bool) -> Result<(), Stop> {
     let filled = Folder::open(folder).map_err(refused)?;
     let pages = pages(course(), Site::Configured).map_err(failed)?;
-    let pages = finished(&course(), pages, with_player.then(|| player(&course())).flatten())?;
+    let modules = match with_player {
+        true => compiled(&course(), &mut |_| ()),
+        false => Modules::none(LEFT_OUT),
+    };
+    let pages = finished(&course(), pages, modules)?;
     filled.check(&pages).map_err(refused)?;
     filled.fill(&pages).map_err(failed)?;
     to_stdout(&format!("{}\n", folder.join("index.html").display()));
     Ok(())
 }
 
-/// What pages run, if it can be compiled; if not, they are whole without it.
-fn player(course: &Course) -> Option<Player> {
-    player::build(course)
-        .inspect_err(|why| to_stderr(&format!("note: the pages will not run the labs. {why}\n")))
-        .ok()
+/// Why pages run nothing.
+const LEFT_OUT: &str = "This book was built without what runs in its pages (--no-player).";
+
+/// What pages run. A module that cannot be compiled is left out, and the pages say why. `changed` is called with what there is, and with
+/// why the rest is not there yet.
+fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
+    let mut modules = Modules {
+        labs: Err("The labs are being compiled. Run will be here.".to_owned()),
+        exercises: Err("The check of the exercises is compiled after the labs.".to_owned()),
+        errors: Err("What explains errors is being compiled.".to_owned()),
+    };
+    changed(&modules);
+    // First what takes a few seconds.
+    let mut telling = Compiling::new("what explains errors");
+    let errors = player::errors(course, &mut |step| drop(telling.tell(step)));
+    telling.end();
+    modules.errors = errors.map_err(|why| left_out("the pages will not explain errors", &why));
+    changed(&modules);
+    let mut telling = Compiling::new("the labs");
+    let labs = player::labs(course, &mut |step| {
+        let how_far = telling.tell(step);
+        modules.labs = Err(format!("The labs are being compiled: {how_far}. Run will be here."));
+        changed(&modules);
+    });
+    telling.end();
+    if let Err(why) = labs {
+        // Nor can the exercises be compiled then.
+        let why = left_out("the pages will not run the labs", &why);
+        let modules = Modules { errors: modules.errors, ..Modules::none(&why) };
+        changed(&modules);
+        return modules;
+    }
+    modules.labs = labs;
+    modules.exercises = Err("The check of the exercises is being compiled.".to_owned());
+    changed(&modules);
+    let mut telling = Compiling::new("the check of the exercises");
+    let exercises = player::exercises(course, &mut |step| {
+        let how_far = telling.tell(step);
+        modules.exercises = Err(format!("The check of the exercises is being compiled: {how_far}."));
+        changed(&modules);
+    });
+    telling.end();
+    modules.exercises = exercises.map_err(|why| left_out("the pages will not check the exercises", &why));
+    changed(&modules);
+    modules
+}
+
+/// Says why a module is missing, and returns that for the pages.
+fn left_out(what: &str, why: &str) -> String {
+    to_stderr(&format!("note: {what}. {why}\n"));
+    format!("{what}. {why}").replacen("the", "The", 1)
 }
 
 fn finished(
     course: &Course,
     pages: BTreeMap<String, Vec<u8>>,
-    player: Option<Player>,
+    modules: Modules,
 ) -> Result<BTreeMap<String, Vec<u8>>, Stop> {
     let keeper = fs::read_to_string(course.book().join("theme/offline.js"));
     let keeper = keeper.map_err(|error| failed(format!("book/theme/offline.js: {error}")))?;
-    Ok(publish::finished(pages, player, &keeper))
+    Ok(publish::finished(pages, modules, &keeper))
 }
 
-fn serve(course: impl Fn() -> Course, port: u16, with_player: bool) -> Result<(), Stop> {
+fn serve(course: impl Fn() -> Course, root: Option<&Path>, port: u16, with_player: bool) -> Result<(), Stop> {
     let server = BookServer::start(port, Limits::default()).map_err(refused)?;
     to_stdout(&format!("The book is at http://{}; Ctrl-C ends this.\n", server.address()));
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
-        let mut compiled: Option<Option<Player>> = (!with_player).then_some(None);
+        let mut modules = (!with_player).then(|| Modules::none(LEFT_OUT));
         loop {
             // Taken before the build, so that a change during it is not missed.
             let files = Files::of(&course());
-            match pages(course(), Site::Local) {
+            let began = Instant::now();
+            to_stderr("Building the pages.\n");
+            match pages_of_another_process(root) {
                 Ok(pages) => {
-                    // Compiling takes minutes the first time, and the pages can be read meanwhile.
-                    if compiled.is_none() {
-                        server.show(finished(&course(), pages.clone(), None)?);
-                        to_stdout("Built. What the pages run is being compiled.\n");
+                    to_stderr(&format!("They took {} s.\n", began.elapsed().as_secs()));
+                    match &modules {
+                        Some(modules) => show(&server, &course(), pages, modules.clone())?,
+                        // Compiling takes minutes the first time, and the pages can be read meanwhile.
+                        None => modules = Some(show_and_compile(&server, &course(), pages)?),
                     }
-                    let player = compiled.get_or_insert_with(|| player(&course())).clone();
-                    server.show(finished(&course(), pages, player)?);
                     to_stdout("Built.\n");
                 }
                 Err(mistakes) => {
@@ -160,6 +222,49 @@ fn serve(course: impl Fn() -> Course, port: u16, with_player: bool) -> Result<()
             }
         }
     })
+}
+
+fn show(
+    server: &BookServer,
+    course: &Course,
+    pages: BTreeMap<String, Vec<u8>>,
+    modules: Modules,
+) -> Result<(), Stop> {
+    server.show_missing(modules.missing());
+    server.show(finished(course, pages, modules)?);
+    Ok(())
+}
+
+/// Shows the pages, compiles what they run, and shows that as soon as it is there.
+fn show_and_compile(
+    server: &BookServer,
+    course: &Course,
+    pages: BTreeMap<String, Vec<u8>>,
+) -> Result<Modules, Stop> {
+    let mut result = Ok(());
+    let mut shown = None;
+    let modules = compiled(course, &mut |modules| {
+        let there = [&modules.labs, &modules.exercises, &modules.errors].map(Result::is_ok);
+        let before = shown.replace(there);
+        let finish = || finished(course, pages.clone(), modules.clone());
+        match before {
+            None => match finish() {
+                Ok(pages) => {
+                    server.show(pages);
+                    to_stdout("The pages can be read. What they run is being compiled.\n");
+                }
+                Err(stop) => result = Err(stop),
+            },
+            // First the pages: what is not missing any more is in them.
+            Some(before) if before != there => match finish() {
+                Ok(pages) => server.show_with_module(pages),
+                Err(stop) => result = Err(stop),
+            },
+            Some(_) => {}
+        }
+        server.show_missing(modules.missing());
+    });
+    result.map(|()| modules)
 }
 
 fn words(course: &Course) -> Result<(), Stop> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use exercises::Exercise;
 use labs::LABS;
-use modules::Split;
+use modules::{Split, Step};
 use questions::hash;
 
 use crate::course::Course;
@@ -12,39 +12,36 @@ use crate::course::Course;
 /// The folder of the pages that all of it is in.
 const FOLDER: &str = "play";
 
-/// Scripts that run beside a page. They lie beside the modules.
-const WORKERS: [&str; 5] =
-    ["run-worker.js", "experiments-worker.js", "exercise-worker.js", "errors-worker.js", "start-module.js"];
-
-/// The files, and which of them pages name.
+/// A module for the pages.
 #[derive(Clone)]
-pub struct Player {
+pub struct Module {
+    /// Its files, and those of its workers.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The module of the labs, by its path.
-    pub labs: String,
-    /// The module of the exercises.
-    pub exercises: String,
-    /// The module of the errors.
-    pub errors: String,
+    /// The one that pages name.
+    pub path: String,
 }
 
-/// Compiles the modules. The error says in one line why that cannot be.
-pub fn build(course: &Course) -> Result<Player, String> {
-    let target = course.root().join("target");
-    let mut files = BTreeMap::new();
+/// Compiles the labs, and tells how far that is. The error says in one line why that cannot be.
+pub fn labs(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
-    let labs = modules::compile(&modules::LABS, &names, course.root(), &target)?;
-    let labs = put(labs, "labs", &mut files);
+    let labs = modules::compile(&modules::LABS, &names, course.root(), &course.root().join("target"), told)?;
+    module(course, labs, "labs", &["run-worker.js", "experiments-worker.js", "start-module.js"])
+}
+
+/// The same with the check of the exercises.
+pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
-    let exercises = modules::compile(&modules::EXERCISES, &names, course.root(), &target)?;
-    let exercises = put(exercises, "exercises", &mut files);
-    let errors = modules::compile_whole(modules::ERRORS, course.root(), &target)?;
-    let errors = put(Split { base: errors, pieces: BTreeMap::new() }, "errors", &mut files);
-    for worker in WORKERS {
-        let file = format!("book/theme/{worker}");
-        files.insert(format!("{FOLDER}/{worker}"), course.read(&file)?.into_bytes());
-    }
-    Ok(Player { files, labs, exercises, errors })
+    let target = course.root().join("target");
+    let exercises = modules::compile(&modules::EXERCISES, &names, course.root(), &target, told)?;
+    module(course, exercises, "exercises", &["exercise-worker.js", "start-module.js"])
+}
+
+/// The same with the table of errors.
+pub fn errors(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
+    let target = course.root().join("target");
+    let base = modules::compile_whole(modules::ERRORS, course.root(), &target, told)?;
+    let errors = Split { base, pieces: BTreeMap::new() };
+    module(course, errors, "errors", &["errors-worker.js", "start-module.js"])
 }
 
 /// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: that of their names.
@@ -55,9 +52,15 @@ fn in_pages() -> Vec<&'static str> {
     ids
 }
 
-/// Puts a module among the files, under a name that changes with it and its pieces, so that a browser may keep it for good. The
-/// pieces lie beside it: that of lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`. `start-module.js` knows that.
-fn put(Split { base, pieces }: Split, name: &str, files: &mut BTreeMap<String, Vec<u8>>) -> String {
+/// A module under a name that changes with it and its pieces, so that a browser may keep it for good. The pieces lie beside it: that
+/// of lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`. `start-module.js` knows that. So do the scripts of its workers.
+fn module(
+    course: &Course,
+    Split { base, pieces }: Split,
+    name: &str,
+    workers: &[&str],
+) -> Result<Module, String> {
+    let mut files = BTreeMap::new();
     let all = base.iter().chain(pieces.values().flatten());
     let hash = hash(all.copied()) as u32;
     let path = |name: &str| format!("{FOLDER}/{name}-{hash:08x}.wasm");
@@ -65,5 +68,9 @@ fn put(Split { base, pieces }: Split, name: &str, files: &mut BTreeMap<String, V
         files.insert(path(&piece), bytes);
     }
     files.insert(path(name), base);
-    path(name)
+    for worker in workers {
+        let script = course.read(&format!("book/theme/{worker}"))?;
+        files.insert(format!("{FOLDER}/{worker}"), script.into_bytes());
+    }
+    Ok(Module { files, path: path(name) })
 }

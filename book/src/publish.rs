@@ -10,31 +10,81 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::player::Player;
+use crate::html;
+use crate::player::Module;
 
 /// All files of the book, for whoever wants to read it without a network.
 const LIST: &str = "offline.json";
 /// What keeps them: see there.
 const KEEPER: &str = "offline.js";
 
-/// Adds the player, if there is one, and seals every page.
+/// What pages run: the modules, or why one is not there.
+#[derive(Clone)]
+pub struct Modules {
+    pub labs: Result<Module, String>,
+    pub exercises: Result<Module, String>,
+    pub errors: Result<Module, String>,
+}
+
+impl Modules {
+    /// None, and why.
+    pub fn none(why: &str) -> Modules {
+        let none = || Err(why.to_owned());
+        Modules { labs: none(), exercises: none(), errors: none() }
+    }
+
+    /// Which are not there.
+    pub fn missing(&self) -> Missing {
+        let why = |module: &Result<Module, String>| module.as_ref().err().cloned();
+        Missing { labs: why(&self.labs), exercises: why(&self.exercises), errors: why(&self.errors) }
+    }
+}
+
+/// Why a module is not there, in a sentence or two that the pages show where it would run.
+#[derive(Clone, Debug, Default)]
+pub struct Missing {
+    pub labs: Option<String>,
+    pub exercises: Option<String>,
+    pub errors: Option<String>,
+}
+
+impl Missing {
+    /// `{"labs": "They are being compiled."}`
+    pub fn to_json(&self) -> String {
+        let all = [("labs", &self.labs), ("exercises", &self.exercises), ("errors", &self.errors)];
+        let missing = all.into_iter().filter_map(|(name, why)| Some((name, why.as_ref()?)));
+        serde_json::to_string(&missing.collect::<BTreeMap<_, _>>()).unwrap_or_default()
+    }
+}
+
+/// Adds the modules that are there, and seals every page.
 pub fn finished(
     mut pages: BTreeMap<String, Vec<u8>>,
-    player: Option<Player>,
+    modules: Modules,
     keeper: &str,
 ) -> BTreeMap<String, Vec<u8>> {
-    let mut modules = Vec::new();
-    if let Some(Player { files, labs, exercises, errors }) = player {
-        pages.extend(files);
-        modules = vec![("labs-module", labs), ("exercises-module", exercises), ("errors-module", errors)];
+    let mut named = Vec::new();
+    for (name, module) in
+        [("labs", modules.labs), ("exercises", modules.exercises), ("errors", modules.errors)]
+    {
+        match module {
+            Ok(Module { files, path }) => {
+                pages.extend(files);
+                named.push((format!("{name}-module"), Ok(path)));
+            }
+            Err(why) => named.push((format!("{name}-missing"), Err(html::escape(&why)))),
+        }
     }
     for (path, bytes) in pages.iter_mut().filter(|(path, _)| path.ends_with(".html")) {
         let up = "../".repeat(path.matches('/').count());
         let page = untranslated(&String::from_utf8_lossy(bytes));
         let mut metas =
             format!("\n<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">", policy(&page));
-        for (name, module) in &modules {
-            metas += &format!("\n<meta name=\"{name}\" content=\"{up}{module}\">");
+        for (name, module) in &named {
+            metas += &match module {
+                Ok(path) => format!("\n<meta name=\"{name}\" content=\"{up}{path}\">"),
+                Err(why) => format!("\n<meta name=\"{name}\" content=\"{why}\">"),
+            };
         }
         metas += &format!("\n<meta name=\"offline\" content=\"{up}{KEEPER}\">");
         *bytes = page.replacen("<head>", &format!("<head>{metas}"), 1).into_bytes();
@@ -99,10 +149,10 @@ fn hashes<'a>(texts: impl Iterator<Item = &'a str>) -> String {
 mod tests {
     use super::*;
 
-    fn page(player: Option<Player>) -> String {
+    fn page(modules: Modules) -> String {
         let html = "<html><head>\n<title>A</title></head><body><p style=\"clear: both\"></p><script>1;</script></body></html>";
         let pages = BTreeMap::from([("labs/a.html".to_owned(), html.as_bytes().to_vec())]);
-        let mut pages = finished(pages, player, "const version = \"VERSION\";");
+        let mut pages = finished(pages, modules, "const version = \"VERSION\";");
         assert_eq!(pages["offline.json"], br#"["labs/a.html","offline.js"]"#);
         assert!(!String::from_utf8_lossy(&pages["offline.js"]).contains("VERSION"));
         String::from_utf8(pages.remove("labs/a.html").unwrap()).unwrap()
@@ -110,14 +160,14 @@ mod tests {
 
     #[test]
     fn a_page_runs_no_scripts_but_its_own() {
-        let page = page(None);
+        let page = page(Modules::none("because"));
         // echo -n '1;' | openssl dgst -sha256 -binary | base64
         assert!(
             page.contains("script-src 'self' 'sha256-CImjRDTlhukYQ2AnxOi0wzgPhGQ3Mb3rVwJK24dFz1M=';"),
             "{page}"
         );
         assert!(page.contains("style-src-attr 'unsafe-hashes' 'sha256-"), "{page}");
-        assert!(!page.contains("labs-module"), "{page}");
+        assert!(!page.contains("-module\""), "{page}");
     }
 
     #[test]
@@ -137,15 +187,16 @@ mod tests {
     }
 
     #[test]
-    fn a_page_names_its_modules_from_where_it_is() {
-        let (labs, exercises) = ("play/labs-1.wasm".to_owned(), "play/exercises-2.wasm".to_owned());
-        let errors = "play/errors-3.wasm".to_owned();
-        let page = page(Some(Player { files: BTreeMap::new(), labs, exercises, errors }));
+    fn a_page_names_its_modules_from_where_it_is_or_says_why_it_has_none() {
+        let module = |path: &str| Ok(Module { files: BTreeMap::new(), path: path.to_owned() });
+        let exercises = Err("They are \"being\" compiled.".to_owned());
+        let (labs, errors) = (module("play/labs-1.wasm"), module("play/errors-3.wasm"));
+        let modules = Modules { labs, exercises, errors };
+        assert_eq!(modules.missing().to_json(), r#"{"exercises":"They are \"being\" compiled."}"#);
+        let page = page(modules);
         assert!(page.contains("<meta name=\"labs-module\" content=\"../play/labs-1.wasm\">"), "{page}");
         assert!(page.contains("<meta name=\"errors-module\" content=\"../play/errors-3.wasm\">"), "{page}");
-        assert!(
-            page.contains("<meta name=\"exercises-module\" content=\"../play/exercises-2.wasm\">"),
-            "{page}"
-        );
+        let missing = "<meta name=\"exercises-missing\" content=\"They are &quot;being&quot; compiled.\">";
+        assert!(page.contains(missing) && !page.contains("exercises-module"), "{page}");
     }
 }

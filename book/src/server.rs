@@ -1,39 +1,43 @@
 //! The local server: the pages of the book, from memory, to this computer alone.
 //!
 //! What can be asked for is what was built: a request is looked up among the pages and never becomes a path on
-//! the disk. A client that is slow, or that means harm, gets a bounded share of memory and time.
+//! the disk. A client that is slow, or that means harm, gets a bounded share of memory and time, and no other waits for it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::ready;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
+use crate::clients::{Clients, Moved, Watched};
 use crate::html;
+use crate::publish::Missing;
 
 /// What clients may take at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How many are served at once; others wait.
+    /// How many are served at once. For one more, the one goes on whose connection nothing has moved for longest.
     pub connections: usize,
     /// How long the head of a request may be, in bytes: 8192 or more.
     pub head_bytes: usize,
     /// How long it may take to arrive.
     pub head_time: Duration,
-    /// How long a connection lasts: whoever has not read the answer by then does not want it.
+    /// How long a connection lasts: a client that has not read the answer by then does not want it.
     pub connection_time: Duration,
 }
 
@@ -48,8 +52,17 @@ impl Default for Limits {
     }
 }
 
+/// How much of an answer the system keeps for a client that does not read.
+const SEND_BUFFER: u32 = 256 << 10;
+
+/// How many clients the system keeps waiting until they are accepted.
+const BACKLOG: u32 = 1024;
+
 /// Asked by every page, each second: which version of the book is served, and why there is no newer one.
 const VERSION: &str = "/__version";
+
+/// Asked by pages that cannot run something yet, each second: why not, as JSON, for each module that is missing.
+const MISSING: &str = "/__missing";
 
 /// Loads the page again when the book has been built again.
 const RELOAD: &str = "<script src=\"/__reload.js\"></script>";
@@ -59,16 +72,31 @@ const RELOAD_PATH: &str = "/__reload.js";
 const RELOAD_SCRIPT: &str = r#"(() => {
   const note = document.getElementById("mistakes") ?? document.createElement("pre");
   note.style = "position:fixed;inset:auto 0 0 0;margin:0;padding:1em;background:#b00020;color:#fff;white-space:pre-wrap";
+  const ask = address => fetch(address).then(answer => answer.text()).catch(() => null);
   let first;
   setInterval(async () => {
-    const answer = await fetch("/__version").then(answer => answer.text()).catch(() => null);
+    const answer = await ask("/__version");
     if (answer === null) return;
     const [version, mistakes] = answer.split(/\n(.*)/s);
     if (first !== undefined && first !== version) location.reload();
     first = version;
     note.textContent = mistakes;
     if (mistakes) document.body.append(note); else note.remove();
+    await tellWhatIsMissing();
   }, 1000);
+
+  // Why something does not run yet, where it will run. Once it does the page is loaded again, unless something has been run in it.
+  async function tellWhatIsMissing() {
+    const places = document.querySelectorAll(".run-missing[data-module]");
+    const answer = places.length > 0 ? await ask("/__missing") : null;
+    if (answer === null) return;
+    const missing = JSON.parse(answer), ready = [...places].filter(place => missing[place.dataset.module] === undefined);
+    if (ready.length > 0 && !document.querySelector(".run-live:not([hidden]), [aria-busy=true]")) location.reload();
+    for (const place of places) {
+      const words = missing[place.dataset.module] ?? "It is compiled now: load this page again.";
+      if (place.textContent !== words) place.textContent = words;
+    }
+  }
 })();
 "#;
 
@@ -88,6 +116,7 @@ struct Shown {
     pages: BTreeMap<String, Bytes>,
     version: u128,
     mistakes: String,
+    missing: Missing,
 }
 
 impl BookServer {
@@ -96,11 +125,12 @@ impl BookServer {
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let cannot = |error| format!("port {port} cannot be used: {error}; try --port");
         let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(cannot)?;
-        let listener = runtime.block_on(TcpListener::bind(wanted)).map_err(cannot)?;
+        let listener = runtime.block_on(async { listen(wanted) }).map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
         // No version of a server that ran before, whose pages are still open in browsers.
         let version = UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_millis());
-        let shown = Arc::new(Mutex::new(Shown { pages: BTreeMap::new(), version, mistakes: String::new() }));
+        let (pages, mistakes, missing) = (BTreeMap::new(), String::new(), Missing::default());
+        let shown = Arc::new(Mutex::new(Shown { pages, version, mistakes, missing }));
         let (listener, stopped) = (Arc::new(listener), Notify::new());
         Ok(BookServer { runtime, listener, address, limits, shown, stopped })
     }
@@ -112,27 +142,34 @@ impl BookServer {
 
     /// Shows these pages from now on; browsers load them by themselves.
     pub fn show(&self, pages: BTreeMap<String, Vec<u8>>) {
-        let reloading = |(path, mut bytes): (String, Vec<u8>)| {
-            if path.ends_with(".html") {
-                bytes.extend_from_slice(RELOAD.as_bytes());
-            }
-            (path, Bytes::from(bytes))
-        };
-        let pages = pages.into_iter().map(reloading).collect();
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        *shown = Shown { pages, version: shown.version + 1, mistakes: String::new() };
+        let mut shown = self.shown();
+        (shown.pages, shown.mistakes) = (reloading(pages), String::new());
+        shown.version += 1;
+    }
+
+    /// The same pages with another module. Only those that wait for it are loaded again.
+    pub fn show_with_module(&self, pages: BTreeMap<String, Vec<u8>>) {
+        self.shown().pages = reloading(pages);
     }
 
     /// Goes on showing the pages it has, and says in them why there are no newer ones.
     pub fn show_mistakes(&self, mistakes: &str) {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).mistakes = mistakes.to_owned();
+        self.shown().mistakes = mistakes.to_owned();
+    }
+
+    /// Says in the pages, where something will run, why it does not yet.
+    pub fn show_missing(&self, missing: Missing) {
+        self.shown().missing = missing;
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers requests, until [`stop`](BookServer::stop).
     pub fn serve(&self) {
-        let names = [format!("localhost:{}", self.address.port()), self.address.to_string()];
-        let accepting = accept(self.listener.clone(), self.limits, self.shown.clone(), Arc::new(names));
-        let accepting = self.runtime.spawn(accepting);
+        let (listener, shown) = (self.listener.clone(), self.shown.clone());
+        let accepting = self.runtime.spawn(accept(listener, self.address.port(), self.limits, shown));
         self.runtime.block_on(self.stopped.notified());
         accepting.abort();
     }
@@ -143,35 +180,55 @@ impl BookServer {
     }
 }
 
-/// The names under which a browser means this server.
-type Names = [String; 2];
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    // On Windows it would let others listen at the same address.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?; // Those of its clients have the same.
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
-async fn accept(listener: Arc<TcpListener>, limits: Limits, shown: Arc<Mutex<Shown>>, names: Arc<Names>) {
-    let places = Arc::new(Semaphore::new(limits.connections));
-    while let Ok(place) = places.clone().acquire_owned().await {
-        let Ok((client, _)) = listener.accept().await else {
+/// With the script that loads a page again.
+fn reloading(pages: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Bytes> {
+    let with_script = |(path, mut bytes): (String, Vec<u8>)| {
+        if path.ends_with(".html") {
+            bytes.extend_from_slice(RELOAD.as_bytes());
+        }
+        (path, Bytes::from(bytes))
+    };
+    pages.into_iter().map(with_script).collect()
+}
+
+async fn accept(listener: Arc<TcpListener>, port: u16, limits: Limits, shown: Arc<Mutex<Shown>>) {
+    let mut clients = Clients::default();
+    loop {
+        let accepted = listener.accept().await;
+        clients.make_room(limits.connections).await;
+        let Ok((stream, _)) = accepted else {
             sleep(Duration::from_millis(100)).await; // Too many files are open, perhaps.
             continue;
         };
-        let (shown, names) = (shown.clone(), names.clone());
-        tokio::spawn(async move {
-            // A browser that goes away is no trouble, and neither is one that is sent away.
-            let _ = timeout(limits.connection_time, serve_client(client, limits, shown, names)).await;
-            drop(place);
-        });
+        let moved = Moved::now();
+        let client = Watched { stream, moved: moved.clone() };
+        // A browser that goes away is no trouble, and neither is one that is sent away.
+        let served = timeout(limits.connection_time, serve_client(client, port, limits, shown.clone()));
+        clients.add(tokio::spawn(served).abort_handle(), moved);
+        yield_now().await; // It may answer at once.
     }
 }
 
 /// Answers the one request of a connection.
 async fn serve_client(
-    client: TcpStream,
+    client: Watched,
+    port: u16,
     limits: Limits,
     shown: Arc<Mutex<Shown>>,
-    names: Arc<Names>,
 ) -> Result<(), hyper::Error> {
     let answered = service_fn(|request| {
         let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        ready(Ok::<_, Infallible>(answer(&request, &shown, &names)))
+        ready(Ok::<_, Infallible>(answer(&request, &shown, port)))
     });
     http1::Builder::new()
         .keep_alive(false)
@@ -182,16 +239,19 @@ async fn serve_client(
         .await
 }
 
-fn answer(request: &Request<Incoming>, shown: &Shown, names: &Names) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, shown: &Shown, port: u16) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     }
-    if !is_for_us(request, names) {
+    if !is_for_us(request, port) {
         return plain(StatusCode::FORBIDDEN, "only this computer");
     }
     let path = request.uri().path();
     if path == VERSION {
         return plain(StatusCode::OK, &format!("{}\n{}", shown.version, shown.mistakes));
+    }
+    if path == MISSING {
+        return of_type("application/json", StatusCode::OK, shown.missing.to_json().into());
     }
     if path == RELOAD_PATH {
         return of_type(content_type(RELOAD_PATH), StatusCode::OK, RELOAD_SCRIPT.into());
@@ -213,17 +273,31 @@ fn answer(request: &Request<Incoming>, shown: &Shown, names: &Names) -> Response
 }
 
 /// Whether the browser means this server. A page of others whose name leads to this computer does not.
-fn is_for_us(request: &Request<Incoming>, names: &Names) -> bool {
-    let ours = |host: &[u8]| names.iter().any(|name| name.as_bytes() == host);
+fn is_for_us(request: &Request<Incoming>, port: u16) -> bool {
+    let ours = |host: &[u8]| Authority::try_from(host).is_ok_and(|host| is_here(&host, port));
     let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
     let named = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     hosts.next().is_some_and(ours) && hosts.chain(named).all(ours)
 }
 
+/// Whether that is a name of this computer, as no other has it, with the port of this server or with none. A name may be written in
+/// capitals, and end in a full stop.
+fn is_here(host: &Authority, port: u16) -> bool {
+    let name = host.host().to_ascii_lowercase();
+    let is_here = match name.strip_suffix('.').unwrap_or(&name) {
+        "localhost" => true,
+        _ => ["127.0.0.1", "[::1]"].contains(&name.as_str()),
+    };
+    let with_port = format!("{}:{port}", host.host());
+    is_here && [host.host(), with_port.as_str()].contains(&host.as_str())
+}
+
 /// Before the first build has ended, and after it has failed: a page, so that it can load itself again.
 fn no_pages_yet(mistakes: &str) -> Response<Full<Bytes>> {
     let says = match mistakes {
-        "" => "<h1>The book is being built</h1>".to_owned(),
+        "" => "<h1>The book is being built</h1><p>This page shows it when it is ready: within a minute, if the computer has \
+               nothing else to do.</p>"
+            .to_owned(),
         _ => {
             format!(
                 "<h1>The book cannot be built</h1><pre id=\"mistakes\" translate=\"no\">{}</pre>",

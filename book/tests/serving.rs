@@ -6,10 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::Checkout;
 use book::builder::{self, Site};
+use book::publish::Missing;
 use book::server::{BookServer, Limits};
 use book::watch::Files;
 
@@ -120,6 +121,64 @@ fn it_answers_neither_other_methods_nor_other_names() {
     });
 }
 
+/// A page of others leads its own name to this computer, and asks as that: such names are refused, however much they look like ours.
+#[test]
+fn a_name_is_ours_however_it_is_written_and_no_other_is() {
+    with_server(|server| {
+        let port = server.address().port();
+        let status = |host: &str| ask(server.address(), "GET /", host)[9..12].to_owned();
+        for name in ["localhost", "LOCALHOST", "LocalHost", "localhost.", "127.0.0.1", "[::1]"] {
+            assert_eq!(status(name), "200", "{name}");
+            assert_eq!(status(&format!("{name}:{port}")), "200", "{name}:{port}");
+        }
+        for name in [
+            "evil.example",
+            "localhost.evil.example",
+            "evil-localhost",
+            "127.0.0.1.evil.example",
+            "localhost..",
+            ".localhost",
+            "127.0.0.2",
+            "0.0.0.0",
+            "127.0.0.1.",
+            "[::2]",
+            "::1",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "localhost, evil.example",
+            "lоcalhost", // with a Cyrillic о
+        ] {
+            assert!(["400", "403"].contains(&status(name).as_str()), "{name}: {}", status(name));
+            let with_port = format!("{name}:{port}");
+            assert!(["400", "403"].contains(&status(&with_port).as_str()), "{with_port}");
+        }
+        for wrong in ["", "localhost:1", "localhost:99999", "localhost:x"] {
+            assert!(["400", "403"].contains(&status(wrong).as_str()), "'{wrong}'");
+        }
+        // As a proxy is asked.
+        let whole = |target: &str| ask(server.address(), &format!("GET http://{target}/"), "localhost");
+        assert!(whole("LOCALHOST").starts_with("HTTP/1.1 200 "));
+        assert!(whole("evil.example").starts_with("HTTP/1.1 403 "));
+        assert!(whole("evil.example@localhost").starts_with("HTTP/1.1 403 "));
+    });
+}
+
+#[test]
+fn pages_can_ask_what_does_not_run_yet_and_why() {
+    with_server(|server| {
+        let missing = || get(server, "/__missing").split("\r\n\r\n").nth(1).unwrap().to_owned();
+        assert_eq!(missing(), "{}");
+        let labs = Some("The labs are being compiled: 3 of 9 crates. Run will be here.".to_owned());
+        server.show_missing(Missing { labs, ..Default::default() });
+        assert_eq!(missing(), r#"{"labs":"The labs are being compiled: 3 of 9 crates. Run will be here."}"#);
+        // A module that has come loads only those pages again that wait for it.
+        let before = version(server);
+        server.show_with_module(pages(&[("index.html", "<h1>With Run")]));
+        assert_eq!(version(server), before);
+        assert!(get(server, "/").contains("<h1>With Run") && get(server, "/").contains("__reload.js"));
+    });
+}
+
 /// The version that open pages are told, and the mistakes.
 fn version(server: &BookServer) -> (String, String) {
     let answer = get(server, "/__version");
@@ -206,6 +265,32 @@ fn clients_that_do_not_read_hold_nobody_up() {
         let _unread: Vec<TcpStream> = (0..20).map(|_| client(server, &pipelined)).collect();
         assert!(get(server, "/").contains("<h1>Home"));
     });
+}
+
+/// Three hundred of each sort, with the limits that readers have.
+#[test]
+fn another_client_is_answered_at_once_while_hundreds_are_stuck() {
+    let slow_head = "GET / HTTP/1.1\r\nHost: ";
+    let body = "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n";
+    for (what, sent) in
+        [("never read", ""), ("say nothing", "-"), ("stop halfway", slow_head), ("owe a body", body)]
+    {
+        with_limits(Limits::default(), |server| {
+            let unread = request(server, "/print.html");
+            let sent = match sent {
+                "" => unread.as_str(),
+                "-" => "",
+                sent => sent,
+            };
+            let _stuck: Vec<TcpStream> = (0..300).map(|_| client(server, sent)).collect();
+            let began = Instant::now();
+            assert!(get(server, "/").contains("<h1>Home"));
+            // They are sent away after 50 ms each time that there is no room. The rest is for a computer that is busy; if a
+            // connection was kept for its whole time, this would take longer.
+            assert!(began.elapsed() < Duration::from_secs(10), "{what}: {:?}", began.elapsed());
+            assert!(get(server, "/print.html").len() > 8 << 20, "a large page arrives whole");
+        });
+    }
 }
 
 #[test]
@@ -313,6 +398,11 @@ fn the_binary_says_where_it_serves_and_serves_the_book_there() {
     assert!(page().starts_with("HTTP/1.1 200 ") && page().contains("<title>To Device"), "{}", page());
 
     if cfg!(target_os = "linux") {
+        // Building takes hundreds of megabytes, and they do not stay.
+        let status = fs::read_to_string(format!("/proc/{}/status", started.0.id())).unwrap();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let kilobytes: u64 = resident.split_whitespace().next().unwrap().parse().unwrap();
+        assert!(kilobytes < 120_000, "the server holds {kilobytes} kB after a build");
         let threads = || fs::read_dir(format!("/proc/{}/task", started.0.id())).unwrap().count();
         let before = threads();
         let half_open: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();

@@ -41,7 +41,8 @@
 
   const forms = [...document.querySelectorAll("form.choose")];
   const address = document.querySelector("meta[name=exercises-module]")?.content;
-  if (!address || typeof WebAssembly !== "object" || typeof Worker !== "function") {
+  if (missing("exercises")) {
+    for (const form of forms) form.before(missing("exercises"));
     for (const element of document.querySelectorAll("form.choose, .in-page")) element.hidden = true;
     return;
   }
@@ -118,7 +119,7 @@
 
   const inline = text => escaped(text).replace(/`([^`]+)`/g, "<code>$1</code>");
 
-  function showVerdict(form, passed, parts) {
+  function showVerdict(form, choice, passed, parts) {
     const verdict = form.querySelector(".exercise-verdict");
     verdict.className = `exercise-verdict ${passed ? "is-passed" : "is-not-yet"}`;
     if (passed) {
@@ -138,7 +139,19 @@
       svg.setAttribute("aria-label", `${name}: what the GPU did, and when`);
     }
     timelines.touchAll(verdict);
+    if (choice.join(" ") !== chosen(form).join(" ")) return; // The code is another by now.
     form.previousElementSibling.querySelectorAll(".line")[Number(line) - 1]?.classList.add("is-told");
+  }
+
+  // A verdict stands below the code that it is of. If another choice is made, it says so.
+  function tellAge(form) {
+    const verdict = form.querySelector(".exercise-verdict"), { checked } = verdict.dataset;
+    verdict.querySelector(".verdict-age")?.remove();
+    if (checked === undefined || checked === chosen(form).join(" ")) return;
+    const age = document.createElement("p");
+    age.className = "verdict-age";
+    age.textContent = "This is the verdict on your earlier choice. The code above has not been checked.";
+    verdict.prepend(age);
   }
 
   async function submitted(form) {
@@ -148,10 +161,13 @@
     button.disabled = true;
     verdict.className = "exercise-verdict";
     verdict.innerHTML = "<p>Checking…</p>";
+    delete verdict.dataset.checked;
     try {
       const { passed, parts } = await check(id, choice, matchMedia("(max-width: 600px)").matches ? "narrow" : "wide");
       checked(id, passed, choice);
-      showVerdict(form, passed, parts);
+      verdict.dataset.checked = choice.join(" ");
+      showVerdict(form, choice, passed, parts);
+      tellAge(form);
     } catch (error) {
       verdict.innerHTML = `<p tabindex="-1">The check does not work here. In a terminal, <code>cargo course watch ${escaped(id)}</code> `
         + `has it.</p><p>${escaped(error.message)}</p>`;
@@ -163,7 +179,9 @@
   // Shows the choice that was checked last; if none was, the code as it was at first.
   function restore(form) {
     form.reset();
-    form.querySelector(".exercise-verdict").replaceChildren();
+    const verdict = form.querySelector(".exercise-verdict");
+    verdict.replaceChildren();
+    delete verdict.dataset.checked;
     const { choice } = kept(form.dataset.id);
     for (const [place, field] of form.querySelectorAll("fieldset").entries()) {
       const option = field.querySelector(`input[value="${Number(choice?.[place])}"]`);
@@ -176,7 +194,7 @@
   document.addEventListener("progress-replaced", restoreAll);
   restoreAll();
   for (const form of forms) {
-    form.addEventListener("change", () => { start(); draw(form); });
+    form.addEventListener("change", () => { start(); draw(form); tellAge(form); });
     form.addEventListener("submit", event => { event.preventDefault(); submitted(form); });
   }
 })();

@@ -1,5 +1,5 @@
 // The experiments of the page, and timelines from files: both are run by the labs' module, in a worker of their own, which starts
-// when it is first asked for something. A book that was built without the module (`<meta name="labs-module">`) stays as it is.
+// when it is first asked for something. A book that was built without the module (`<meta name="labs-module">`) says so: see missing.js.
 
 "use strict";
 
@@ -53,15 +53,17 @@ const experiments = (() => {
     return element;
   }
 
-  return { areHere: url !== undefined, ask, picture };
+  return { areHere: missing("labs") === null, ask, picture };
 })();
+
+for (const place of experiments.areHere ? [] : document.querySelectorAll(".what-if .knobs, .dropped")) place.before(missing("labs"));
 
 // What if? An experiment runs again when a knob moves.
 for (const block of experiments.areHere ? document.querySelectorAll(".what-if") : []) {
   const WAIT = 120; // milliseconds without another move
   const knobs = block.querySelector(".knobs");
   const status = block.querySelector(".what-if-same");
-  let wanted = 0, timer = 0;
+  let wanted = 0, timer = 0, shownOf = "";
 
   const value = slider => slider.dataset.values.split(" ")[slider.value];
   const chosen = () => [...knobs.querySelectorAll("input[type=range]")].map(slider => `${slider.name}=${value(slider)}`)
@@ -69,14 +71,16 @@ for (const block of experiments.areHere ? document.querySelectorAll(".what-if") 
       .map(field => `${field.dataset.knob}=${field.querySelector("input:checked").value}`));
 
   async function show() {
-    const mine = ++wanted;
+    const mine = ++wanted, settings = chosen();
     block.ariaBusy = "true";
+    status.textContent = `Running … Until then the picture is of ${shownOf}.`;
     let shown, trouble;
-    try { shown = await experiments.ask("what_if", block.dataset.experiment, ...chosen()); }
+    try { shown = await experiments.ask("what_if", block.dataset.experiment, ...settings); }
     catch (error) { trouble = error.message; }
     if (mine !== wanted) return; // another move has come since
     block.ariaBusy = "false";
-    if (trouble !== undefined) { status.textContent = trouble; return; }
+    if (trouble !== undefined) { status.textContent = `${trouble} The picture is still of ${shownOf}.`; return; }
+    shownOf = settings.join(", ");
     const old = block.querySelector(".picture");
     const moment = old.querySelector(".moments input");
     old.replaceWith(experiments.picture(shown, moment ? moment.value / moment.max : undefined));
@@ -88,6 +92,7 @@ for (const block of experiments.areHere ? document.querySelectorAll(".what-if") 
     slider.parentElement.querySelector("output").textContent = value(slider);
     slider.setAttribute("aria-valuetext", value(slider));
   };
+  shownOf = chosen().join(", ");
   knobs.addEventListener("input", ({ target }) => {
     if (target.type === "range") tell(target);
     clearTimeout(timer);
@@ -117,6 +122,7 @@ for (const block of experiments.areHere ? document.querySelectorAll(".dropped") 
       place.replaceChildren(experiments.picture(await experiments.ask("timelines", ...words)));
       status.textContent = "";
     } catch (error) {
+      place.replaceChildren(); // A picture of other files would stand under their names.
       status.textContent = error.message.replace(/^error: /, "");
     }
   }

@@ -42,8 +42,9 @@
   }
 
   // Runs what the switches stand for, which the book has not, and shows its pictures.
-  async function live() {
+  async function live(mine) {
     const raced = await experiments.ask("race", chosen("card"), batch(), chosen("copy"));
+    if (mine !== plays) return null; // The switches stand for another race by now.
     scale(raced.end);
     for (const lane of lanes) {
       const { done, strips } = raced[lane.dataset.lane];
@@ -83,12 +84,14 @@
     const mine = ++plays;
     cancelAnimationFrame(frame);
     let raced;
-    try { raced = run(key()) ? set() : await live(); }
-    catch (error) { verdict.textContent = error.message; }
+    verdict.textContent = "Running …";
+    try { raced = run(key()) ? set() : await live(mine); }
+    catch (error) { if (mine === plays) verdict.textContent = `${error.message} Above is still the race before.`; }
     if (!raced || mine !== plays) return;
     const { winner, verdict: words } = raced;
     const last = Math.max(...lanes.map(lane => Number(lane.dataset.done)));
-    const told = said === winner ? `You said ${said.toUpperCase()}, and so it is. ` : `You said ${said.toUpperCase()}. `;
+    const bet = said && `You said ${said.toUpperCase()}`;
+    const told = bet && (said === winner ? `${bet}, and so it is. ` : `${bet}. `);
     const finish = () => { show(last); verdict.textContent = told + words; race.classList.remove("is-running"); };
     race.classList.remove("is-asking");
     if (still.matches) { finish(); return; }

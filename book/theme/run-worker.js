@@ -6,7 +6,7 @@
 importScripts("start-module.js");
 
 const text = new TextDecoder();
-const KINDS = ["text", "begin", "block", "trouble", "name", "file", "over"];
+const KINDS = ["text", "begin", "block", "trouble", "name", "file", "over", "machine"];
 
 onmessage = async ({ data: { compiled, url, lab, call, words, files } }) => {
   let wasm, name;

@@ -1,12 +1,12 @@
 // Runs the labs in the page. Below each output of a lab stands a bar: Run shows the same section as it comes from the lab, with the
 // settings of the bar, in place of what is printed. The labs are modules of WebAssembly in a worker of their own, loaded when they are
-// first used. A book that was built without it (`<meta name="labs-module">`) shows commands for a terminal, and nothing else.
+// first used. A book that was built without it (`<meta name="labs-module">`) says so where the bar would be: see missing.js.
 
 "use strict";
 
 const runs = (() => {
   const address = document.querySelector("meta[name=labs-module]")?.content;
-  const isHere = address !== undefined && typeof WebAssembly === "object" && typeof Worker === "function";
+  const isHere = missing("labs") === null;
   const url = isHere && new URL(address, document.baseURI).href;
   let compiled = {};
 
@@ -42,6 +42,8 @@ const runs = (() => {
 
   return { isHere, start, knobs };
 })();
+
+for (const caption of runs.isHere ? [] : document.querySelectorAll("figure.lab-output[data-lab] > figcaption")) caption.after(missing("labs"));
 
 for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figure.lab-output[data-lab]")].entries() : []) {
   const { lab, flags, section, shows } = figure.dataset;
@@ -105,7 +107,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
       const value = file ? input.files[0] : isSwitch ? input.checked : input.value;
       if (value === "" || value === undefined || value === (ofPrinted.get(flag) ?? (isSwitch ? false : first))) set.delete(flag);
       else set.set(flag, value);
-      told();
+      tell();
     });
     return make("label", {}, name, input);
   }
@@ -134,19 +136,36 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   const shown = caption.querySelector("code");
   let stop = null, block = null, urls = [];
 
-  // Behind the printed command stand the machine and the seed of that run. They are not those of another command.
-  const ofThat = shown?.nextSibling, [printedCommand, printedOf] = [shown?.textContent, ofThat?.textContent];
-  const told = (isPrinted = set.size === 0) => {
-    if (!shown) return;
-    shown.textContent = isPrinted ? printedCommand : command();
-    if (ofThat) ofThat.textContent = isPrinted ? printedOf : "";
-  };
+  // The caption says what made the output above it: the command, the machine and the seed. Settings that have not been run stand
+  // below, with their command.
+  const behind = shown?.nextSibling;
+  const printedRun = { command: shown?.textContent, of: behind?.textContent, settings: new Map() };
+  let ran = null; // the run that stands in place of what is printed, if one does
+  const next = make("p", { className: "run-next", hidden: true }, "With these settings, Run gives: ", make("code", {}));
 
-  function show(isLive) {
-    told(!isLive || set.size === 0);
-    live.hidden = !isLive;
-    for (const element of printed) element.hidden = isLive;
-    back.hidden = !isLive;
+  function tell() {
+    const { command: made, of, machine, end, settings } = ran ?? printedRun;
+    if (shown) {
+      shown.textContent = made;
+      const known = [machine, end].filter(Boolean).join("; ");
+      if (behind) behind.textContent = of ?? (known && ` (${known})`);
+    }
+    const isSame = settings.size === set.size && [...set].every(([flag, value]) => settings.get(flag) === value);
+    next.hidden = isSame;
+    next.lastElementChild.textContent = command();
+  }
+
+  // What is known of a run that has begun: its machine, how it ended.
+  const note = known => keepPlace(bar, () => { Object.assign(ran, known); tell(); });
+
+  // Shows a run, or what is printed.
+  function show(run) {
+    ran = run;
+    tell();
+    live.hidden = !run;
+    for (const element of printed) element.hidden = Boolean(run);
+    back.hidden = !run;
+    files.hidden = !run || files.childNodes.length === 0;
   }
 
   // A run begins as high as what stood in its place, so that the bar stays under the pointer. When it ends it keeps only the height
@@ -155,7 +174,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     const { top } = bar.getBoundingClientRect();
     live.style.minHeight = "";
     live.replaceChildren();
-    show(true);
+    show({ command: command(), machine: "", end: "", settings: new Map(set) });
     live.style.minHeight = `${live.offsetHeight + top - bar.getBoundingClientRect().top}px`;
   }
 
@@ -176,7 +195,8 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     if (typeof memories === "object") memories.touch(live.lastElementChild);
   }
 
-  function ended(words) {
+  function ended(words, how = "") {
+    note({ end: how });
     stop = null;
     block = null;
     run.textContent = "Run again";
@@ -190,12 +210,13 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   }
 
   async function begin() {
-    if (stop) { stop(); ended("Stopped."); return; }
+    if (stop) { stop(); ended("Stopped.", "stopped before its end"); return; }
     for (const url of urls.splice(0)) URL.revokeObjectURL(url);
     files.replaceChildren();
     files.hidden = true;
     block = null;
     empty();
+    const mine = ran, asked = [shows, lab, ...words()];
     live.ariaBusy = "true";
     run.textContent = "Stop";
     state.textContent = "Running …";
@@ -203,18 +224,20 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     const brought = [...set.values()].filter(value => value instanceof File);
     stop = () => {}; // until the files have been read
     const bytes = await Promise.all(brought.map(async file => ({ name: file.name, bytes: await file.arrayBuffer() })));
-    if (!stop) return;
+    if (!stop || ran !== mine) return;
     stop = runs.start({
       lab,
       call: "stream",
-      words: [shows, lab, ...words()],
+      words: asked,
       files: bytes,
       told(data) {
-        if (data.kind === "trouble") trouble(data.html.trim());
+        if (data.kind === "machine") note({ machine: data.html });
+        else if (data.kind === "trouble") trouble(data.html.trim());
         else if (data.kind) append(data);
         else if (data.file) offer(data.file);
-        else if (data.crash) { trouble(data.crash); ended("It failed."); }
-        else ended(data.code === 0 ? `Done in ${((performance.now() - started) / 1000).toFixed(1)} s, in this page.` : "It failed.");
+        else if (data.crash) { trouble(data.crash); ended("It failed.", "it failed"); }
+        else if (data.code !== 0) ended("It failed.", "it failed");
+        else ended(`Done in ${((performance.now() - started) / 1000).toFixed(1)} s, in this page.`);
       },
     });
   }
@@ -245,7 +268,7 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
     try { await navigator.clipboard.writeText(text); state.textContent = `${words} copied.`; }
     catch { state.textContent = text; }
   };
-  const back = button("Show what is printed", () => { if (stop) { stop(); ended("Stopped."); } keepPlace(bar, () => show(false)); state.textContent = ""; });
+  const back = button("Show what is printed", () => { if (stop) { stop(); ended("Stopped."); } keepPlace(bar, () => show(null)); state.textContent = ""; });
   back.hidden = true;
   const bar = make("div", { className: "run-bar" }, run, knob,
     button("Copy the command", () => copied(command(), "The command is")),
@@ -253,13 +276,13 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   bar.role = "group";
   bar.ariaLabel = `Run ${lab}${section ? `, section ${section}` : ""}`;
   caption.before(live, files);
-  caption.after(bar, settings);
+  caption.after(bar, settings, next);
 
   // A link to a setting: `?run=run-03-4-2&batch-size=128#run-03-4-2`.
   const asked = new URLSearchParams(location.search);
   if (asked.get("run") === id) {
     for (const [name, value] of asked) if (name !== "run") set.set(`--${name}`, value || true);
-    told();
+    tell();
     for (let fold = figure.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     state.textContent = "These are the settings of the link: press Run.";
     // After the browser has gone to the top of the figure, which may be taller than the window.

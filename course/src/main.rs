@@ -198,7 +198,8 @@ fn read(place: &Workplace, chapter: &str, flags: Vec<String>) -> Result<(), Stop
 fn cargo(program: &str, flags: &[impl AsRef<OsStr>]) -> Result<(), Stop> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["run", "--quiet", "--bin", program, "--"])
+        // Not --quiet: it may have to be compiled, and Cargo says how far that is.
+        .args(["run", "--bin", program, "--"])
         .args(flags)
         .current_dir(root())
         .status()

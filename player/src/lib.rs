@@ -83,6 +83,8 @@ enum Told {
     File = 5,
     /// Nothing of the section that was asked for follows, so the page may end the run.
     Over = 6,
+    /// The machine that the lab runs on, and the seed: `machine: Tesla T4 (simulated), seed: 42`.
+    Machine = 7,
 }
 
 fn tell(kind: Told, bytes: &[u8]) {
@@ -94,6 +96,9 @@ struct Page(Stream);
 
 impl Sink for Page {
     fn event(&mut self, event: Event) {
+        if let Event::Header(header) = &event {
+            tell(Told::Machine, header.machine_and_seed().as_bytes());
+        }
         match self.0.render(&event) {
             Some(Piece::Text { html, begins }) => {
                 tell(if begins { Told::Begin } else { Told::Text }, html.as_bytes());

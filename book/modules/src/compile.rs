@@ -2,50 +2,71 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use wasm_encoder::{RawSection, SectionId};
 use wasmparser::Parser;
 
+use crate::progress::{self, Step};
 use crate::{Module, Split, split};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Compiles a package of the checkout at `root` with the profile of its name, and splits the module: for each entry of its table
-/// `names` has the name of its piece. What Cargo makes goes to `target`. The error says in one line why that cannot be.
+/// `names` has the name of its piece. What Cargo makes goes to `target`; how far it is, `told` is told. The error says in one line why
+/// that cannot be.
 pub fn compile(
     module: &Module,
     names: &[impl AsRef<str>],
     root: &Path,
     target: &Path,
+    told: &mut dyn FnMut(Step),
 ) -> Result<Split, String> {
-    let (made, linked) = linked(module.package, root, target)?;
+    let (made, linked) = linked(module.package, root, target, told)?;
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     split(&linked, module.table, &names).map_err(|error| format!("{made}: {error}"))
 }
 
 /// Compiles a package that no part is split off from, likewise.
-pub fn compile_whole(package: &str, root: &Path, target: &Path) -> Result<Vec<u8>, String> {
-    let (made, linked) = linked(package, root, target)?;
+pub fn compile_whole(
+    package: &str,
+    root: &Path,
+    target: &Path,
+    told: &mut dyn FnMut(Step),
+) -> Result<Vec<u8>, String> {
+    let (made, linked) = linked(package, root, target, told)?;
     stripped(&linked).map_err(|error| format!("{made}: {error}"))
 }
 
 /// The module of a package as it was linked, and its file.
-fn linked(package: &str, root: &Path, target: &Path) -> Result<(String, Vec<u8>), String> {
-    fetch_target()?;
-    let output = Command::new(cargo())
-        .args(["rustc", "--quiet", "--locked", "--package", package, "--profile", package])
+fn linked(
+    package: &str,
+    root: &Path,
+    target: &Path,
+    told: &mut dyn FnMut(Step),
+) -> Result<(String, Vec<u8>), String> {
+    fetch_target(told)?;
+    let failed = |error| format!("cargo: {error}");
+    let mut cargo = Command::new(cargo())
+        .args(["rustc", "--locked", "--package", package, "--profile", package])
         // Where a library for Rust is asked for besides, as the tests do, Cargo leaves out `lto`.
         .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
         .arg(target)
         // Who refers to whom is written down, for whoever splits the module. It goes no further.
         .args(["--", "-C", "link-arg=--emit-relocs"])
         .current_dir(root)
-        .output()
-        .map_err(|error| format!("cargo: {error}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
+        .envs(progress::ENVIRONMENT)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let said = match cargo.stderr.take() {
+        Some(says) => progress::follow(says, told),
+        None => String::new(),
+    };
+    if !cargo.wait().map_err(failed)?.success() {
         let error = said.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
         return Err(format!("`{package}` cannot be compiled for the page: {error}"));
     }
@@ -71,12 +92,13 @@ fn stripped(linked: &[u8]) -> Result<Vec<u8>, String> {
 
 /// Fetches Rust's own libraries for WebAssembly where they are missing: not every rustup does for a `rust-toolchain.toml` that
 /// names them.
-fn fetch_target() -> Result<(), String> {
+fn fetch_target(told: &mut dyn FnMut(Step)) -> Result<(), String> {
     let rustc = Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();
     let libraries = rustc.map_err(|error| format!("rustc: {error}"))?.stdout;
     if Path::new(String::from_utf8_lossy(&libraries).trim()).is_dir() {
         return Ok(());
     }
+    told(Step::Fetching);
     match Command::new("rustup").args(["target", "add", TARGET]).output() {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => {

@@ -6,9 +6,11 @@
 mod compile;
 mod graph;
 mod linked;
+mod progress;
 pub mod split;
 
 pub use compile::{compile, compile_whole};
+pub use progress::Step;
 pub use split::{Split, split};
 
 /// A module for the pages: a package, and the table in it of what is split off.

@@ -75,6 +75,8 @@ fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     browser.press(&[TAB]);
     browser.value(&format!("document.querySelector('#exercise-{ID} .choose input').focus()"));
     choose(&browser, 2, 0);
+    // The verdict stands below another code now, and says so.
+    assert!(text(&browser, &verdict).starts_with("This is the verdict on your earlier choice."));
     checked(&browser);
     assert!(text(&browser, &verdict).starts_with("passed: right in all "), "{}", text(&browser, &verdict));
 

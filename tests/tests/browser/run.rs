@@ -166,8 +166,7 @@ fn a_run_is_stopped_and_another_begins() {
     let id = id.as_str().expect("a name");
     // A thousand epochs take many seconds.
     browser.open(&BOOK.url(&format!("03-training-loop.html?run={id}&epochs=1000#{id}")));
-    let command =
-        format!("{TRAINING}.querySelector('figcaption code').textContent.includes('--epochs 1000')");
+    let command = format!("{TRAINING}.querySelector('.run-next code').textContent.includes('--epochs 1000')");
     assert_eq!(browser.value(&command), json!(true));
     press_run(&browser, TRAINING);
     wait_until(&browser, &format!("{TRAINING}.querySelector('.run-button').textContent === 'Stop'"));
@@ -177,11 +176,23 @@ fn a_run_is_stopped_and_another_begins() {
     assert_eq!(state(&browser, TRAINING), "Running …");
     press_run(&browser, TRAINING);
     assert_eq!(state(&browser, TRAINING), "Stopped.");
+    let caption = format!("{TRAINING}.querySelector('figcaption').textContent");
+    let stopped = "/--epochs 1000 --section 4 \\(machine: .*, seed: 42; stopped before its end\\)$/";
+    assert_eq!(
+        browser.value(&format!("{stopped}.test({caption})")),
+        json!(true),
+        "{}",
+        browser.value(&caption)
+    );
 
     browser.open(&BOOK.url(&format!("03-training-loop.html?run={id}&epochs=0#{id}")));
     assert_eq!(run(&browser, TRAINING), "It failed.");
     let [_, live] = words(&browser, TRAINING);
     assert!(live.contains("expected a whole number from 1 to 1000"), "{live}");
+    assert_eq!(
+        browser.value(&format!("{caption}.endsWith('--epochs 0 --section 4 (it failed)')")),
+        json!(true)
+    );
     none(&browser.complaints());
 }
 
@@ -208,13 +219,23 @@ fn settings_are_the_flags_of_the_lab() {
     browser.value(&format!(
         "(() => {{ const card = {FIRST}.querySelector('.run-knobs select'); card.value = 'none'; card.dispatchEvent(new Event('change')); }})()"
     ));
-    let command = browser.value(&format!("{FIRST}.querySelector('figcaption code').textContent"));
-    assert_eq!(command, json!("cargo run --bin lab-02 -- --gpu none --section 2"));
+    // What is printed is still of the printed run. What Run would show stands below.
+    assert_eq!(caption(), of_printed);
+    let command = "cargo run --bin lab-02 -- --gpu none --section 2";
+    let next = || {
+        browser.value(&format!("{FIRST}.querySelector('.run-next:not([hidden]) code')?.textContent ?? null"))
+    };
+    assert_eq!(next(), json!(command));
     assert!(run(&browser, FIRST).starts_with("Done in "), "{}", state(&browser, FIRST));
     let [printed, live] = words(&browser, FIRST);
     assert_ne!(printed, live);
-    // The printed run's machine is not that of this one.
-    assert_eq!(caption().as_str().map(str::trim), command.as_str());
+    let of_run = json!(format!("{command} (machine: no GPU, seed: 42)"));
+    assert_eq!((caption(), next()), (of_run.clone(), json!(null)));
+    // Nor does another setting change what is said of that run.
+    browser.value(&format!(
+        "(() => {{ const card = {FIRST}.querySelector('.run-knobs select'); card.value = 'sim:h200'; card.dispatchEvent(new Event('change')); }})()"
+    ));
+    assert_eq!((caption(), next()), (of_run, json!("cargo run --bin lab-02 -- --gpu sim:h200 --section 2")));
     browser.value(&format!(
         "[...{FIRST}.querySelectorAll('.run-bar button')].find(button => button.textContent === 'Show what is printed').click()"
     ));
@@ -264,6 +285,36 @@ fn a_page_that_was_read_is_there_without_a_network() {
     none(&browser.complaints());
 }
 
+/// Where Run will be, where an exercise is checked and where an experiment has its knobs.
+#[test]
+fn a_page_whose_modules_are_being_compiled_says_so_in_their_places() {
+    let browser = Browser::start();
+    show_as(&browser, &MODES[0]);
+    let source = "new MutationObserver(() => {
+        for (const module of ['labs', 'exercises']) {
+            const meta = document.querySelector(`meta[name=${module}-module]`);
+            if (meta) { meta.name = `${module}-missing`; meta.content = `${module}: 3 of 9 crates.`; }
+        }
+    }).observe(document, { childList: true, subtree: true });";
+    browser.cdp("Page.addScriptToEvaluateOnNewDocument", json!({ "source": source }));
+    browser.open(&BOOK.url("03-training-loop.html"));
+    unfold(&browser);
+    let said = |places: &str| {
+        let script =
+            format!("return [...document.querySelectorAll('{places}')].map(note => note.textContent)");
+        browser.lines(&script)
+    };
+    let outputs = said("figure.lab-output > .run-missing");
+    let count = browser.value("document.querySelectorAll('figure.lab-output').length");
+    assert_eq!(json!(outputs.len()), count);
+    assert!(outputs.iter().all(|words| words == "labs: 3 of 9 crates."), "{outputs:?}");
+    assert_eq!(said(".what-if > .run-missing"), ["labs: 3 of 9 crates."]);
+    let exercises = said(".exercise .run-missing");
+    assert!(!exercises.is_empty() && exercises.iter().all(|words| words == "exercises: 3 of 9 crates."));
+    none(&faults(&browser, json!({})));
+    none(&browser.complaints());
+}
+
 #[test]
 fn without_webassembly_and_without_javascript_the_page_is_whole() {
     let is_whole = |browser: &Browser| {
@@ -277,6 +328,8 @@ fn without_webassembly_and_without_javascript_the_page_is_whole() {
     let source = "delete window.WebAssembly;";
     browser.cdp("Page.addScriptToEvaluateOnNewDocument", json!({ "source": source }));
     is_whole(&browser);
+    let why = browser.value(&format!("{FIRST}.querySelector('.run-missing').textContent"));
+    assert!(why.as_str().is_some_and(|why| why.contains("no WebAssembly")), "{why}");
     is_whole(&Browser::without_javascript());
 }
 
