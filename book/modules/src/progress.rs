@@ -105,7 +105,19 @@ mod tests {
     #[test]
     fn steps_are_read_from_what_cargo_says() {
         // As cargo 1.95 writes it.
-        let says = "    Blocking waiting for file lock on build directory\n             Downloading crates ...\n  Downloaded serde v1.0.229\n   Compiling serde v1.0.229\n                Building [                             ] 0/2: serde                                     \r               Compiling player v0.1.0\n    Building [                             ] 0/2: player\r                Building [=============>               ] 1/2: player(bin)                               \r            error[E0425]: cannot find value `x`\nerror: could not compile `player`";
+        let says = [
+            "    Blocking waiting for file lock on build directory\n",
+            " Downloading crates ...\n",
+            "  Downloaded serde v1.0.229\n",
+            "   Compiling serde v1.0.229\n",
+            "    Building [                             ] 0/2: serde                                     \r",
+            "   Compiling player v0.1.0\n",
+            "    Building [                             ] 0/2: player                                    \r",
+            "    Building [=============>               ] 1/2: player(bin)                               \r",
+            "error[E0425]: cannot find value `x`\n",
+            "error: could not compile `player`",
+        ]
+        .concat();
         let mut steps = Vec::new();
         let said = follow(says.as_bytes(), &mut |step| steps.push(step));
         let compiling = |done| Step::Compiling { done, all: 2 };
