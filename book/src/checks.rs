@@ -12,6 +12,7 @@ use crate::links::files;
 use crate::mistake::{Mistake, Wrong};
 use crate::opened;
 use crate::page::expand;
+use crate::score_page;
 use crate::seeds;
 use crate::shown_code;
 use crate::today::{Finding, Today};
@@ -65,6 +66,11 @@ fn too_long_opened(course: &Course, page: &Page, expanded: &str) -> Option<Mista
         )
     };
     (words > most).then(|| Mistake { file: page.file.to_owned(), line: 1, what: what() })
+}
+
+/// Whether all that a reader can do shows an objective, and everything that is said to show one is there.
+pub fn evidence(course: &Course) -> Vec<Mistake> {
+    score_page::mistakes(course)
 }
 
 /// What the lists of all pages let pass.

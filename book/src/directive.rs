@@ -9,7 +9,7 @@ use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
     anchor, cheat_sheet, error_pages, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page,
-    prediction, questions, what_if,
+    prediction, questions, score_page, what_if,
 };
 
 /// A directive as Markdown.
@@ -59,6 +59,7 @@ pub fn markdown(
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),
+        ("score", []) => score_page::html(course),
         ("profiles", []) => Ok(how_wrong::profiles()),
         ("turns", []) => Ok(how_wrong::turns(course)?),
         ("cheat-sheet", []) => cheat_sheet::markdown(course, &up(page.path)),
@@ -77,8 +78,10 @@ pub fn markdown(
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    let mut commands = vec![(lab.command(&[]), by_default(lab))];
-    commands.extend(lab.runs.iter().map(|run| (lab.command(run.flags), run.what)));
+    // The first command is all that one needs. The others are for those who ask.
+    let first = html::fence("sh", &lab.command(&[]));
+    let others = lab.runs.iter().filter(|run| run.what != by_default(lab));
+    let mut commands: Vec<(String, &str)> = others.map(|run| (lab.command(run.flags), run.what)).collect();
     commands.push((lab.command(&["--ask"]), "your predictions first"));
     commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));
@@ -90,7 +93,8 @@ fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lines: Vec<String> =
         commands.iter().map(|command| if fits { beside(command) } else { above(command) }).collect();
     Ok(format!(
-        "## Run it\n\nThe lab of this chapter is [`{}`]({}).\n\n{}\n",
+        "## Run it\n\nThe lab of this chapter is [`{}`]({}):\n\n{first}\n\
+         <details>\n<summary>Other ways to run it</summary>\n\n{}\n</details>\n\n",
         lab.name,
         up(page.path) + &source_page(lab),
         html::fence("sh", &lines.join("\n"))

@@ -50,6 +50,7 @@ mod prose;
 pub mod publish;
 mod python;
 mod questions;
+mod score_page;
 mod seeds;
 pub mod server;
 mod shown_code;

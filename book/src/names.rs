@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 21] = [
+pub const LINES: [(&str, &str); 22] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -26,6 +26,7 @@ pub const LINES: [(&str, &str); 21] = [
     ("race", "{{#race}}"),
     ("clone", "{{#clone 03}}"),
     ("chapters", "{{#chapters}}"),
+    ("score", "{{#score}}"),
     ("profiles", "{{#profiles}}"),
     ("turns", "{{#turns}}"),
     ("cheat-sheet", "{{#cheat-sheet}}"),

@@ -16,6 +16,7 @@
 //! | `{{#exercises 03}}` | the exercises of the chapter, from `labs/exercises/source` |
 //! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
 //! | `{{#cheat-sheet}}` | the maps of all chapters: see `cheat_sheet.rs` |
+//! | `{{#score}}` | how the reader did in all chapters: see `score_page.rs` |
 //! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | what only the first page has: see `first_page.rs` |
 //! | `{{#paste-error}}`, `{{#errors}}` | the box for an error message, and the list of all: see `error_pages.rs` |
 //! | `{{#profiles}}`, `{{#turns}}` | the figures of the model, and what turns with them: see `how_wrong.rs` |

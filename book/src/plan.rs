@@ -24,6 +24,10 @@ pub struct Plan {
     /// What stands beside the order.
     pub appendix: Chapter,
     pub session: Vec<Spanned<Session>>,
+    /// What to read after the last chapter: see `score_page.rs`.
+    #[serde(default)]
+    #[allow(dead_code)]
+    reading: Vec<questions::score::Reading>,
 }
 
 #[derive(Deserialize)]

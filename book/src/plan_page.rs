@@ -39,7 +39,7 @@ pub fn sessions(plan: &Plan, up: &str) -> String {
 fn line(chapter: &Chapter, up: &str) -> String {
     let title = format!("{} {}", chapter.number(), chapter.title);
     let optional = if chapter.optional { ", optional" } else { "" };
-    let Some(page) = chapter.page() else { return format!("{title}{optional}, to come") };
+    let Some(page) = chapter.page() else { return format!("{title}{optional}, not written yet") };
     let mut line = format!("[{title}]({up}{page}), {}{optional}", plural(chapter.minutes, "minute"));
     for part in &chapter.part {
         let (number, title, page) = (chapter.number(), &part.title, part.page());

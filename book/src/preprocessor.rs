@@ -82,6 +82,9 @@ impl Preprocessor for ToDevice {
             }
         }
         mistakes.extend(python::mistakes(&self.course, &all));
+        if all.contains("{{#score}}") {
+            mistakes.extend(checks::evidence(&self.course));
+        }
         if mistakes.is_empty() {
             return Ok(book);
         }

@@ -13,4 +13,5 @@ mod folder;
 mod lint;
 mod plan;
 mod predictions;
+mod score;
 mod serving;

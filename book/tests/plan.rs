@@ -87,8 +87,8 @@ fn the_plan_is_a_list_of_chapters_with_the_minutes_that_they_say() {
             "<div class=\"plan\">\n\n\
              - [01 Devices](../01-devices.md), {one} minutes. You move.\n\
              - [02 More](../02-golden-rule.md), {two} minutes, optional. You *know*.\n\
-             - 03 Memory, to come. You save.\n\n\
-             The last chapter of the book is 00 Setup, to come. You start.\n\n\
+             - 03 Memory, not written yet. You save.\n\n\
+             The last chapter of the book is 00 Setup, not written yet. You start.\n\n\
              <p class=\"minutes\">All chapters: {hours_one}, and {hours_two} more for the optional chapters, without \
              what is to come</p>\n\n\
              </div>\n\n"
@@ -132,7 +132,7 @@ fn a_session_adds_up_to_what_it_says() {
         format!(
             "<div class=\"sessions\">\n\n\
              1. **First**: {hours}, without the chapters to come\n   - [01 Devices](01-devices.md), {one} minutes\n   \
-             - 03 Memory, to come\n\n\
+             - 03 Memory, not written yet\n\n\
              Not in class: 02 More.\n\n</div>\n\n"
         )
     );
@@ -238,7 +238,10 @@ fn sidebar_plan_index_and_next_agree() {
     }
     let is_chapter = |page: &&String| page.as_bytes()[0].is_ascii_digit();
     let chapters: Vec<&String> = walked.iter().filter(is_chapter).collect();
-    assert!(walked.last().is_some_and(|last| is_chapter(&last)), "{walked:?}");
+    // The first chapter is one step away, and the last leads to the page that says how the reader did.
+    assert_eq!(walked[1].split('-').next(), Some("01"), "{walked:?}");
+    assert!(walked.last().is_some_and(|last| last == "how-you-did.html"), "{walked:?}");
+    assert_eq!(walked.get(walked.len() - 2), chapters.last().copied(), "{walked:?}");
     assert!(!walked.iter().any(|page| page.starts_with("00-") || page.contains('/')), "{walked:?}");
     // In the order of their numbers, of which some are not written yet.
     let number = |page: &&String| page.split('-').next().unwrap_or_default().to_owned();

@@ -195,6 +195,7 @@ function summary() {
   const right = made.filter(entry => entry.verdict === "right").length;
   const ratios = made.map(entry => entry.ratio).filter(ratio => ratio > 0).sort((a, b) => a - b);
   const words = box.querySelector(".guesses-words");
+  if (forms.length === 0) return; // The page of the score has no predictions of its own.
   if (made.length === 0) {
     words.textContent = `This page asks for ${forms.length} predictions. You have made none yet.`;
     return;
@@ -288,7 +289,7 @@ function control(tag, text, act) {
         told.textContent = "Erased.";
       }),
     );
-    if (!label.isConnected) box.append(label);
+    if (!label.isConnected && forms.length > 0) box.append(label);
     box.append(words, buttons, file, told);
   }
 

@@ -5,6 +5,7 @@ mod grade;
 mod provoke;
 mod quiz;
 mod report;
+mod score;
 mod show;
 mod student;
 mod watch;
@@ -113,6 +114,8 @@ enum Do {
     },
     /// Build the book and serve it at http://127.0.0.1:3000
     Book,
+    /// Show how you did in the whole course, which bets you lost, and what to read next
+    Score,
     /// Report what you have passed
     Report {
         #[arg(long, value_enum, default_value = "text")]
@@ -177,6 +180,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
         Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
+        Some(Do::Score) => score::score(&place)?,
         Some(Do::Report { format }) => report::report(&place, format)?,
         Some(Do::Grade { folder, seed, format }) => grade::grade(&place, &folder, seed, format)?,
         Some(Do::Explain { .. } | Do::Doctor | Do::Verify { .. } | Do::Book | Do::Completions { .. }) => {}

@@ -6,6 +6,7 @@ mod grading;
 mod newcomer;
 mod pages;
 mod program;
+mod score;
 mod terminal;
 mod watching;
 mod wrong_words;

@@ -129,6 +129,17 @@ impl Record {
         self.0.get("predictions")?.get(id)?.get("said")?.as_str()
     }
 
+    /// What came of a prediction: `right`, `off`, `wrong` or `skipped`.
+    pub fn verdict(&self, id: &str) -> Option<&str> {
+        self.0.get("predictions")?.get(id)?.get("verdict")?.as_str()
+    }
+
+    /// The ids of what was done: `predictions`, `questions` or `exercises`.
+    pub fn ids(&self, part: &str) -> Vec<&str> {
+        let of_part = self.0.get(part).and_then(Json::as_object);
+        of_part.into_iter().flatten().map(|(id, _)| id.as_str()).collect()
+    }
+
     /// Keeps an answer to a question: the place of the choice in its file, from 1.
     pub fn answered(&mut self, id: &str, place: usize, right: bool) {
         let entry = json!({ "said": place.to_string(), "right": right });

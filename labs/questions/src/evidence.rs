@@ -19,9 +19,13 @@ pub(crate) struct Shows {
     exercises: Vec<String>,
 }
 
-/// The predictions and exercises that show an objective.
+/// All that shows an objective, by its ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
+    /// Those with choices.
+    pub questions: Vec<String>,
+    /// Those to answer in one's own words. Only a terminal keeps the answers, so they decide nothing.
+    pub open: Vec<String>,
     pub predictions: Vec<String>,
     pub exercises: Vec<String>,
 }
@@ -41,7 +45,9 @@ pub(crate) fn read(shows: Vec<Spanned<Shows>>, all: &[String], mistakes: &mut Ve
             }
         }
         match objectives::place(&objective, all) {
-            Ok(place) if objectives.insert(place) => evidence[place] = Evidence { predictions, exercises },
+            Ok(place) if objectives.insert(place) => {
+                evidence[place] = Evidence { predictions, exercises, ..Evidence::default() }
+            }
             Ok(_) => {
                 mistakes.push((at, format!("`{objective}` comes twice: name all that shows it at once")))
             }

@@ -48,6 +48,7 @@ mod evidence;
 mod figure;
 mod objectives;
 mod reckoning;
+pub mod score;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -253,10 +254,26 @@ pub fn read(chapter: &str, text: &str, objectives: &[String], runs: &Runs) -> Re
     if mistakes.is_empty() { Ok(Quiz { questions, open }) } else { Err(mistakes) }
 }
 
-/// The predictions and exercises that show each of these objectives of a chapter, from the text of its file.
+/// What shows each of these objectives of a chapter, from the text of its file.
 pub fn evidence(text: &str, objectives: &[String]) -> Result<Vec<Evidence>, Vec<Mistake>> {
     let mut mistakes = Vec::new();
-    let evidence = evidence::read(parse(text)?.shows, objectives, &mut mistakes);
+    let File { question, open, shows } = parse(text)?;
+    let mut evidence = evidence::read(shows, objectives, &mut mistakes);
+    let mut place = |at: usize, words: &str| {
+        objectives::place(words, objectives).map_err(|what| mistakes.push((at, what))).ok()
+    };
+    for asked in &question {
+        let Asked { id, objective, .. } = asked.get_ref();
+        if let Some(place) = place(asked.span().start, objective) {
+            evidence[place].questions.push(id.clone());
+        }
+    }
+    for asked in &open {
+        let AskedOpenly { id, objective, .. } = asked.get_ref();
+        if let Some(place) = place(asked.span().start, objective) {
+            evidence[place].open.push(id.clone());
+        }
+    }
     if mistakes.is_empty() { Ok(evidence) } else { Err(mistakes) }
 }
 

@@ -11,6 +11,7 @@ mod exercises;
 mod pictures;
 mod predictions;
 mod run;
+mod score;
 mod site;
 
 use std::path::{Path, PathBuf};
