@@ -17,7 +17,7 @@ const PAGE: &str = "how-you-did.html";
 fn open(browser: &Browser, record: &Json) {
     browser.value(&format!("localStorage.setItem('to-device-progress', {})", json!(record.to_string())));
     browser.open(&BOOK.url(PAGE));
-    wait_until(browser, "document.querySelector('.score-objectives li').dataset.state");
+    wait_until(browser, "document.querySelector('.score-objectives li')?.dataset.state !== undefined");
 }
 
 /// The texts of some elements.
