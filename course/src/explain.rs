@@ -132,6 +132,7 @@ fn told(story: &Explained) -> String {
             }
             Paragraph::Text(words) => told += &text(&words, ""),
             Paragraph::Item(number, words) => told += &wrapped(&format!("{number}. "), &words),
+            Paragraph::Chapters(kind) => told += &format!("{}\n", errors::chapters(kind)),
             Paragraph::Code(command) => told += &format!("    {command}\n"),
         }
     }

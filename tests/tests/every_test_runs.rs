@@ -12,6 +12,7 @@ fn every_file_of_tests_is_part_of_a_binary() {
         ("tensor/tests", &[][..]),
         ("labs/tests", &["terminal"]),
         ("labs/exercises/tests", &[]),
+        ("labs/errors/tests", &[]),
         ("course/tests", &[]),
         ("book/tests", &[]),
         ("tests/tests", &["browser", "wasm"]),

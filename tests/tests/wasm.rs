@@ -24,12 +24,11 @@ static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| {
     made(&modules::EXERCISES, &ids.map(modules::piece_of_exercise).collect::<Vec<_>>())
 });
 
-/// The most that they may weigh, with brotli: what every lab or exercise takes, and the heaviest piece. What they weigh is beside the
+/// The most that they may weigh, with brotli: what every lab or exercise takes, and the heaviest piece, and the box for errors. What they weigh is beside the
 /// profiles in `Cargo.toml`.
 const PLAYER_KB: (usize, usize) = (576, 75);
 const EXERCISES_KB: (usize, usize) = (360, 95);
-
-const ERRORS_KB: usize = 95;
+const ERRORS_KB: usize = 72;
 
 /// The base in a folder of modules.
 const BASE: &str = "base.wasm";

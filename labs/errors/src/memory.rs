@@ -9,21 +9,21 @@ use crate::numbers::size;
 /// Bytes, as far as the message has them.
 #[derive(Default, Debug)]
 struct Memory {
-    asked: Option<f64>,
+    asked: Option<u64>,
     gpu: Option<u64>,
-    total: Option<f64>,
-    free: Option<f64>,
+    total: Option<u64>,
+    free: Option<u64>,
     /// What each other process holds, by its number.
-    others: Vec<(u64, f64)>,
+    others: Vec<(u64, u64)>,
     /// What this process holds, with what is not PyTorch's.
-    mine: Option<f64>,
+    mine: Option<u64>,
     /// The most that the program allows itself.
-    limit: Option<f64>,
-    allocated: Option<f64>,
+    limit: Option<u64>,
+    allocated: Option<u64>,
     /// In pools of CUDA graphs. They are not part of `allocated`.
-    pools: Option<f64>,
+    pools: Option<u64>,
     /// Kept by PyTorch's allocator for tensors to come.
-    cached: Option<f64>,
+    cached: Option<u64>,
 }
 
 /// Sentences on the numbers of an out-of-memory message.
@@ -68,7 +68,7 @@ impl Memory {
         ) {
             // Until PyTorch 1.3 it was what is cached, and not all that is reserved.
             let is_all = message.contains("reservedintotalbypytorch");
-            memory.cached = Some(if is_all { (reserved - allocated).max(0.0) } else { reserved });
+            memory.cached = Some(if is_all { reserved.saturating_sub(allocated) } else { reserved });
         }
         // `Process 2112 has 1.00 GiB memory in use.`
         for part in message.split("process").skip(1) {
@@ -87,7 +87,7 @@ impl Memory {
     }
 
     /// Who holds the memory.
-    fn who(&self, asked: f64) -> Option<String> {
+    fn who(&self, asked: u64) -> Option<String> {
         let gpu = self.gpu.map_or("the GPU".to_owned(), |gpu| format!("GPU {gpu}"));
         let mut parts = Vec::new();
         if let Some(allocated) = self.allocated {
@@ -99,7 +99,11 @@ impl Memory {
         if let Some(cached) = self.cached {
             parts.push(format!("{} are kept by PyTorch for its next tensors", size(cached)));
         }
-        let pytorchs = self.allocated.unwrap_or(0.0) + self.pools.unwrap_or(0.0) + self.cached.unwrap_or(0.0);
+        let pytorchs = self
+            .allocated
+            .unwrap_or(0)
+            .saturating_add(self.pools.unwrap_or(0))
+            .saturating_add(self.cached.unwrap_or(0));
         match (self.mine, self.total, self.free) {
             (Some(mine), ..) if mine > pytorchs && self.allocated.is_some() => {
                 parts.push(format!(
@@ -111,7 +115,9 @@ impl Memory {
                 parts.push(format!("{} are your program's", size(mine)))
             }
             // The old messages do not name others. What is left over is theirs and CUDA's.
-            (None, Some(total), Some(free)) if self.others.is_empty() && total - free > pytorchs => {
+            (None, Some(total), Some(free))
+                if self.others.is_empty() && total > free.saturating_add(pytorchs) =>
+            {
                 parts.push(format!(
                     "{} belong to CUDA itself or to other programs",
                     size(total - free - pytorchs)
@@ -149,17 +155,20 @@ impl Memory {
 
     /// Whether the one process that is named must be the program itself: it holds all that PyTorch does.
     fn is_its_own(&self) -> bool {
-        let pytorchs = self.allocated.unwrap_or(0.0) + self.pools.unwrap_or(0.0) + self.cached.unwrap_or(0.0);
-        self.mine.is_none() && pytorchs > 0.0 && matches!(self.others[..], [(_, held)] if held >= pytorchs)
+        let pytorchs = self
+            .allocated
+            .unwrap_or(0)
+            .saturating_add(self.pools.unwrap_or(0))
+            .saturating_add(self.cached.unwrap_or(0));
+        self.mine.is_none() && pytorchs > 0 && matches!(self.others[..], [(_, held)] if held >= pytorchs)
     }
 
     /// Why there was not enough, and what to try first.
-    fn why(&self, asked: f64) -> Option<String> {
-        let cached = self.cached.unwrap_or(0.0);
-        let free = self.free.unwrap_or(0.0);
-        let allocated = self.allocated.unwrap_or(0.0) + self.pools.unwrap_or(0.0);
-        let others: f64 =
-            if self.is_its_own() { 0.0 } else { self.others.iter().map(|(_, held)| held).sum() };
+    fn why(&self, asked: u64) -> Option<String> {
+        let cached = self.cached.unwrap_or(0);
+        let free = self.free.unwrap_or(0);
+        let allocated = self.allocated.unwrap_or(0) + self.pools.unwrap_or(0);
+        let others: u64 = if self.is_its_own() { 0 } else { self.others.iter().map(|(_, held)| *held).sum() };
         if self.total.is_some_and(|total| asked > total) {
             return Some(
                 "Fragmentation is not the cause: this one request is larger than the whole GPU. Try first: look at the shapes on \
@@ -168,7 +177,7 @@ impl Memory {
                     .to_owned(),
             );
         }
-        if cached >= asked && cached >= allocated / 10.0 {
+        if cached >= asked && cached >= allocated / 10 {
             return Some(format!(
                 "Fragmentation is the cause: {} are reserved and unused, more than you asked for, but no piece of it is large enough. \
                  Try first: set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` before the program starts (on Linux), and keep \
@@ -202,7 +211,7 @@ impl Memory {
                 size(free)
             ));
         }
-        if others + free >= asked && others > 0.0 && others >= (allocated + cached) / 4.0 {
+        if others + free >= asked && others > 0 && others >= (allocated + cached) / 4 {
             return Some(format!(
                 "Fragmentation is not the cause: other programs hold {}, and without them your request would fit. Try first: find \
                  them with `nvidia-smi`, and end those that you no longer need, or use another GPU.",
@@ -211,7 +220,7 @@ impl Memory {
         }
         if let Some(mine) = self.mine
             && self.allocated.is_some()
-            && mine - allocated - cached > allocated + cached
+            && mine.saturating_sub(allocated + cached) > allocated + cached
         {
             return Some(
                 "Fragmentation is not the cause: most of what your program holds is not PyTorch's. Try first: find the other library \
@@ -221,8 +230,8 @@ impl Memory {
         }
         // The older messages name no other program.
         if let (None, Some(total), Some(_), Some(_)) = (self.mine, self.total, self.free, self.allocated) {
-            let rest = total - free - allocated - cached - others;
-            if rest > total / 4.0 && rest + free >= asked && self.others.is_empty() {
+            let rest = total.saturating_sub(free.saturating_add(allocated + cached + others));
+            if rest > total / 4 && rest + free >= asked && self.others.is_empty() {
                 return Some(format!(
                     "Fragmentation is not the cause: {} of the memory are neither free nor PyTorch's. Try first: see with `nvidia-smi` \
                      which other program holds them, and end it if you no longer need it.",
@@ -230,7 +239,7 @@ impl Memory {
                 ));
             }
         }
-        if cached + free >= asked && cached > 0.0 {
+        if cached + free >= asked && cached > 0 {
             return Some(format!(
                 "Fragmentation is part of the cause: {} reserved and {} free would be enough together, but not in one piece. Try \
                  first: set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` before the program starts (on Linux); if that is not \
@@ -249,37 +258,45 @@ impl Memory {
 }
 
 /// A size at the start of a text, in bytes, and what follows it.
-fn bytes(text: &str) -> Option<(f64, &str)> {
+fn bytes(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let value: f64 = text[..end].parse().ok()?;
     let rest = &text[end..];
     let (unit, factor) = UNITS.iter().find(|(unit, _)| rest.starts_with(unit))?;
-    Some((value * factor, &rest[unit.len()..]))
+    Some((product(&text[..end], *factor)?, &rest[unit.len()..]))
 }
 
 /// A size at the end of a text.
-fn bytes_before(text: &str) -> Option<f64> {
+fn bytes_before(text: &str) -> Option<u64> {
     let text = text.strip_suffix("is").unwrap_or(text);
     let (unit, factor) = UNITS.iter().find(|(unit, _)| text.ends_with(unit))?;
     let text = &text[..text.len() - unit.len()];
     let number = text
         .rfind(|letter: char| !letter.is_ascii_digit() && letter != '.')
         .map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
-    let value: f64 = text[number..].trim_start_matches('.').parse().ok()?;
-    Some(value * factor)
+    product(text[number..].trim_start_matches('.'), *factor)
+}
+
+/// A decimal number times a unit.
+fn product(number: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let parts = 10_u64.checked_pow(fraction.len() as u32).filter(|parts| *parts <= 10_000)?;
+    let fraction: u64 = fraction.parse().ok()?;
+    let bytes = whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(factor * fraction / parts)?;
+    // More than any computer has would only overflow sums.
+    (bytes < 1 << 56).then_some(bytes)
 }
 
 /// As they are squeezed. A longer name comes before one that it ends in.
-const UNITS: [(&str, f64); 9] = [
-    ("bytes", 1.0),
-    ("byte", 1.0),
-    ("kib", 1024.0),
-    ("mib", 1_048_576.0),
-    ("gib", 1_073_741_824.0),
-    ("tib", 1_099_511_627_776.0),
-    ("kb", 1024.0),
-    ("mb", 1_048_576.0),
-    ("gb", 1_073_741_824.0),
+const UNITS: [(&str, u64); 9] = [
+    ("bytes", 1),
+    ("byte", 1),
+    ("kib", 1024),
+    ("mib", 1_048_576),
+    ("gib", 1_073_741_824),
+    ("tib", 1_099_511_627_776),
+    ("kb", 1024),
+    ("mb", 1_048_576),
+    ("gb", 1_073_741_824),
 ];
 
 fn digits(text: &str) -> Option<u64> {

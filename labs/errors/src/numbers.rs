@@ -54,14 +54,14 @@ fn spread(text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
     text[from..].match_indices(*first).find_map(|(at, _)| ends(from + at))
 }
 
-/// `1 byte`, `1.50 GiB`
-pub fn size(bytes: f64) -> String {
-    const UNITS: [&str; 4] = ["bytes", "KiB", "MiB", "GiB"];
-    let mut unit = 0;
-    let mut value = bytes;
-    while value >= 1024.0 && unit < 3 {
-        value /= 1024.0;
-        unit += 1;
+/// `512 bytes`, `1.50 GiB`
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
     }
-    if unit == 0 { format!("{value:.0} bytes") } else { format!("{value:.2} {}", UNITS[unit]) }
+    let power = (bytes.ilog2() / 10).min(UNITS.len() as u32);
+    // Whole numbers: a module for a page does without the code that writes others.
+    let hundredths = ((u128::from(bytes) * 100 + (1 << (10 * power - 1))) >> (10 * power)) as u64;
+    format!("{}.{:02} {}", hundredths / 100, hundredths % 100, UNITS[power as usize - 1])
 }

@@ -27,13 +27,10 @@ pub fn story(kind: &Kind) -> String {
             }
         }
     }
-    let links: Vec<String> =
-        kind.chapters.iter().map(|page| format!("[chapter {}](../{page})", &page[..2])).collect();
-    let verb = if links.len() == 1 { "tells" } else { "tell" };
-    let links = crate::and(&links);
     let _ = writeln!(
         page,
-        "\n## Read on\n\nIn this course, {links} {verb} more. In a terminal, `cargo course explain {}` says the same, and with your message in quotes\nit also reads the numbers in it.",
+        "\n## Read on\n\n{} In a terminal, `cargo course explain {}` says the same, and with your message in quotes\nit also reads the numbers in it.",
+        chapters(kind, |page| format!("[Chapter {}](../{page})", &page[..2])),
         kind.id
     );
     if kind.known_by.len() > 1 {
@@ -44,6 +41,12 @@ pub fn story(kind: &Kind) -> String {
         }
     }
     page
+}
+
+/// `[Chapter 03](…) and [Chapter 04](…) tell more.`
+fn chapters(kind: &Kind, link: impl Fn(&str) -> String) -> String {
+    let links: Vec<String> = kind.chapters.iter().map(|page| link(page)).collect();
+    format!("{} {} more.", crate::and(&links), if links.len() == 1 { "tells" } else { "tell" })
 }
 
 /// The list of all kinds, as Markdown, from the folder `errors`.
@@ -88,16 +91,20 @@ pub fn html(explained: &Explained, pages: &str) -> String {
                 is_list = true;
                 let _ = write!(html, "<li>{}</li>", inline(&text));
             }
+            Paragraph::Chapters(kind) => {
+                let link = |page: &str| {
+                    let html = page.replace(".md", ".html");
+                    format!("<a href=\"{pages}../{html}\">Chapter {}</a>", &page[..2])
+                };
+                let chapters = chapters(kind, link);
+                let page = format!("<a href=\"{pages}{}.html\">the page of this error</a>", kind.id);
+                let _ = write!(html, "<p>{chapters} There is also {page}.</p>");
+            }
             Paragraph::Code(text) => {
                 let _ = write!(html, "<pre translate=\"no\"><code>{}</code></pre>", inline(&text));
             }
         }
     }
-    let _ = write!(
-        html,
-        "<p><a href=\"{pages}{}.html\">The page of this error</a> has links to the chapters.</p>",
-        explained.kind.id
-    );
     html
 }
 

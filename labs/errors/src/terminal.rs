@@ -24,7 +24,7 @@ impl Explained {
             all.push(Paragraph::Code(command));
         }
         all.push(Paragraph::Heading("Read on".to_owned()));
-        all.push(Paragraph::Text(chapters(kind)));
+        all.push(Paragraph::Chapters(kind));
         if !also.is_empty() {
             let names: Vec<String> = also.iter().map(|kind| format!("`{}`", kind.id)).collect();
             all.push(Paragraph::Text(format!("The text also has errors of the kind {}.", and(&names))));
@@ -39,6 +39,8 @@ pub enum Paragraph {
     Text(String),
     Item(usize, String),
     Code(String),
+    /// The chapters that tell more.
+    Chapters(&'static Kind),
 }
 
 impl Kind {

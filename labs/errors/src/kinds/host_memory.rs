@@ -14,5 +14,5 @@ pub const KIND: Kind = Kind {
 
 fn host(pasted: &Pasted) -> Vec<String> {
     let asked = pasted.number("tried to allocate ");
-    asked.map_or(Vec::new(), |bytes| vec![format!("One tensor needed {} of the host's memory.", crate::numbers::size(bytes as f64))])
+    asked.map_or(Vec::new(), |bytes| vec![format!("One tensor needed {} of the host's memory.", crate::numbers::size(bytes))])
 }
