@@ -1,6 +1,6 @@
 //! The pages of the errors: one for each kind in the table, below the page that lists them. They are no files: the table has it all.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use errors::{KINDS, Kind, page};
 use mdbook_preprocessor::book::{Book, BookItem, Chapter, SectionNumber};
@@ -14,7 +14,7 @@ const LIST: &str = "errors/index.md";
 pub fn add(book: &mut Book) {
     book.for_each_mut(|item| {
         if let BookItem::Chapter(list) = item
-            && list.source_path.as_ref().is_some_and(|path| *path == PathBuf::from(LIST))
+            && list.source_path.as_ref().is_some_and(|path| path.as_path() == Path::new(LIST))
         {
             let written: Vec<PathBuf> = list.sub_items.iter().filter_map(path).collect();
             for kind in KINDS.iter().filter(|kind| !written.contains(&file(kind))) {

@@ -268,7 +268,7 @@ fn non_finite_norm() -> Result<()> {
 fn optimizer_state() -> Result<()> {
     let model = nn::Linear::new(3, 1)?;
     let options = SGDOptions { lr: 0.1, ..Default::default() };
-    let saved = optim::SGD::new(model.parameters()[..1].to_vec(), options.clone())?.state_dict();
+    let saved = optim::SGD::new(model.parameters()[..1].to_vec(), options)?.state_dict();
     optim::SGD::new(model.parameters(), options)?.load_state_dict(&saved)?;
     Ok(())
 }
@@ -294,7 +294,7 @@ fn contiguous() -> Result<()> {
 }
 
 fn events() -> Result<()> {
-    let timing = EventOptions { enable_timing: true, ..Default::default() };
+    let timing = EventOptions { enable_timing: true };
     let (start, end) = (Event::new(timing), Event::new(timing));
     start.record()?;
     start.elapsed_time(&end)?;

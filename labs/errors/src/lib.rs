@@ -99,8 +99,16 @@ pub fn explain(text: &str) -> Option<Explained> {
         return Some(Explained { kind, numbers: Vec::new(), also: Vec::new() });
     }
     let pasted = Pasted::new(text);
-    let (kind, also) = search(&pasted)?;
+    let (kind, also) = search(&pasted).or_else(|| Some((headed(&pasted)?, Vec::new())))?;
     Some(Explained { kind, numbers: kind.read.map_or(Vec::new(), |read| read(&pasted)), also })
+}
+
+/// The kind whose heading is all that a text says.
+fn headed(pasted: &Pasted) -> Option<&'static Kind> {
+    let said = pasted.squeezed.trim_end_matches(['.', '…']);
+    let without_class = said.split_once("error:").map_or(said, |(_, message)| message);
+    let is = |text: &str| [said, without_class].contains(&text::squeezed(text).as_str());
+    KINDS.iter().find(|kind| is(kind.message) || is(&kind.title()))
 }
 
 /// A kind by its name or its code.

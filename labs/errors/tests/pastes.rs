@@ -37,6 +37,14 @@ fn what_people_paste_is_recognised() {
     assert!(forms.len() >= 35 && forms.values().all(|count| *count == 3), "{forms:?}");
 }
 
+/// Single lines from questions on the web, of PyTorch's versions since 2017.
+#[test]
+fn single_lines_from_the_web_are_recognised() {
+    for message in include_str!("messages.txt").lines() {
+        assert!(kind(message).is_some(), "{message}");
+    }
+}
+
 /// What a terminal of any width, or another operating system, makes of a message.
 #[test]
 fn a_message_is_recognised_however_it_is_broken_and_quoted() {

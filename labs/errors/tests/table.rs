@@ -37,6 +37,9 @@ fn every_kind_has_all_its_parts() {
 #[test]
 fn every_heading_and_every_text_that_a_kind_is_known_by_is_recognised_as_it() {
     for kind in KINDS {
+        for heading in [kind.message.to_owned(), kind.title(), format!("RuntimeError: {}.", kind.message)] {
+            assert_eq!(explain(&heading).map(|found| found.kind.id), Some(kind.id), "{heading}");
+        }
         for text in kind.known_by {
             let message = text.replace('*', " 12 ");
             let found = explain(&message).unwrap_or_else(|| panic!("{message}")).kind;
