@@ -55,11 +55,11 @@ pub fn list() -> String {
     KINDS.iter().map(line).collect()
 }
 
-/// A text that means itself in Markdown.
+/// A text that means itself in Markdown, with straight quotes.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {
-        if "\\`*_[]<>".contains(letter) {
+        if "\\`*_[]<>'\"".contains(letter) {
             escaped.push('\\');
         }
         escaped.push(letter);
