@@ -9,6 +9,7 @@ use mdbook_driver::errors::Error;
 
 use crate::chain;
 use crate::course::Course;
+use crate::error_pages;
 use crate::links;
 use crate::origin;
 use crate::preprocessor::ToDevice;
@@ -41,7 +42,10 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
         // It takes the place of the command in book.toml, which has the same name.
         book.with_preprocessor(ToDevice::new(course));
         book.build()?;
-        Ok(chain::cut(&book.book, folder.path())?)
+        // Of the pages that the preprocessor adds, this book knows nothing.
+        let mut whole = book.book.clone();
+        error_pages::add(&mut whole);
+        Ok(chain::cut(&whole, folder.path())?)
     });
     built.map_err(|error| format!("{error:#}"))?;
     let mut wrong = warnings;
