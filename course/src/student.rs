@@ -184,7 +184,7 @@ pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
         Verdict::Failed { diagnosis, .. } => {
             told += &text_of.replacen("not yet:", &"not yet:".red().to_string(), 1);
             if let Some(line) = diagnosis.line {
-                told += &format!("\n{}:{line}\n", name(&file));
+                told += &format!("\n{}:{line}\n", name(file));
             }
             if diagnosis.id == "error"
                 && let Some(story) = errors::explain(&diagnosis.seen)

@@ -127,7 +127,7 @@ impl Workplace {
 }
 
 fn cannot_be_written(file: &Path, error: &io::Error, but: &str) -> Stop {
-    failed(format!("{}: {error}{but}; --work DIR takes another folder", name(&file)))
+    failed(format!("{}: {error}{but}; --work DIR takes another folder", name(file)))
 }
 
 /// All exercises that a name may mean: one, or those of a chapter.

@@ -2,7 +2,7 @@
 //! judges it.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 
 use drawing::Timeline;
@@ -292,17 +292,24 @@ fn failed(error: &Error) -> Ended {
 }
 
 fn calls(trace: &Trace) -> Vec<Call> {
-    let done: HashMap<_, _> = trace.work.iter().map(|work| (work.span.op, work.span.end)).collect();
-    let of = |call: &todevice::trace::Call| {
-        let is_done = call.op.is_some_and(|op| done.get(&op).is_some_and(|end| *end <= call.end));
-        Call::of(call, trace.began, is_done)
+    // Both lists are in the order of time, so a copy is found soon after the last one. A map would weigh much in a page.
+    let mut last = 0;
+    let mut has_arrived = |call: &todevice::trace::Call| {
+        let found =
+            (last..trace.work.len()).chain(0..last).find(|&at| Some(trace.work[at].span.op) == call.op);
+        last = found.unwrap_or(last);
+        found.is_some_and(|at| trace.work[at].span.end <= call.end)
     };
-    trace.calls.iter().filter_map(of).collect()
+    let mut of = |call: &todevice::trace::Call| {
+        let is_to_host = matches!(call.kind, EventKind::Copy { kind: CopyKind::DeviceToHost, .. });
+        Call::of(call, trace.began, is_to_host && has_arrived(call))
+    };
+    trace.calls.iter().filter_map(&mut of).collect()
 }
 
 impl Call {
-    /// `is_done` says whether the work that it asked for was done when it returned.
-    fn of(call: &todevice::trace::Call, began: u64, is_done: bool) -> Option<Call> {
+    /// `has_arrived` says whether it is a copy to the host that was there when the call returned.
+    fn of(call: &todevice::trace::Call, began: u64, has_arrived: bool) -> Option<Call> {
         use CallKind::*;
         let (kind, types) = match call.kind {
             EventKind::Launch { kernel } => (Launch, kernel.types.to_vec()),
@@ -334,7 +341,7 @@ impl Call {
             types: types.iter().map(|dtype| dtype.to_string()).collect(),
             begin: call.begin.saturating_sub(began),
             end: call.end.saturating_sub(began),
-            waits: kind == Wait || kind == ToHost && is_done,
+            waits: kind == Wait || has_arrived,
         })
     }
 }
