@@ -150,7 +150,7 @@ fn a_run_shows_what_the_machine_saw_and_judges_nothing() {
     folder.write("10-average.rs", &folder.run(&["solution", "10-average"]).out);
     let done = folder.run(&["run", "10-average"]);
     assert!(done.out.contains("sent between GPUs   6, 336 bytes\n"), "{}", done.out);
-    assert!(!done.out.contains("memory of") && done.out.contains("µs, modelled"), "{}", done.out);
+    assert!(!done.out.contains("memory of cuda") && done.out.contains("µs, modelled"), "{}", done.out);
     let done = folder.run(&["run", "02-batch", "--gpu", "real"]);
     assert!(done.code == 2 && done.err.lines().count() == 1, "{done:?}");
 }

@@ -208,9 +208,7 @@ pub fn observe<T: IntoValue>(
     machine.start_trace();
     let result = panic::catch_unwind(AssertUnwindSafe(code));
     let mut trace = machine.trace();
-    // The clock of a rank may be behind that of the program that started it.
-    let of_ranks = trace.calls.iter().filter(|call| call.rank.is_some());
-    trace.began = of_ranks.map(|call| call.begin).chain([trace.began]).min().unwrap_or(trace.began);
+    let ranks = begin_with_ranks(&mut trace);
     let (peak, kept) = (peak(device), self::held(device));
     let races = machine.races();
 
@@ -231,7 +229,7 @@ pub fn observe<T: IntoValue>(
     Seen {
         ended,
         calls: calls(&trace),
-        ranks: trace.calls.iter().any(|call| call.rank.is_some()),
+        ranks,
         peak: peak.saturating_sub(held),
         kept: kept.saturating_sub(held),
         races: races.iter().map(Race::of).collect(),
@@ -240,6 +238,15 @@ pub fn observe<T: IntoValue>(
         facts,
         timeline: AXIS.get().map(|axis| drawn(&trace, axis)).unwrap_or_default(),
     }
+}
+
+/// Whether ranks ran the code. If so, the recording begins with the first of them: the clock of a rank may be behind that of the
+/// program that started it. A function of its own, because `observe` is compiled for each exercise.
+#[inline(never)]
+fn begin_with_ranks(trace: &mut Trace) -> bool {
+    let first = trace.calls.iter().filter(|call| call.rank.is_some()).map(|call| call.begin).min();
+    trace.began = first.map_or(trace.began, |first| first.min(trace.began));
+    first.is_some()
 }
 
 fn drawn(trace: &Trace, (until, form): (u64, Form)) -> String {
@@ -291,6 +298,7 @@ fn failed(error: &Error) -> Ended {
     }
 }
 
+#[inline(never)]
 fn calls(trace: &Trace) -> Vec<Call> {
     // Both lists are in the order of time, so a copy is found soon after the last one. A map would weigh much in a page.
     let mut last = 0;
