@@ -101,7 +101,7 @@ fn process(gpu: &Gpu, process: &GpuProcess) -> String {
 }
 
 /// As `nvidia-smi` writes it, but in UTC: `Mon Nov 23 09:30:00 2026`.
-fn date(time: SystemTime) -> String {
+pub fn date(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
     // Years that begin in March have their leap day at the end; 400 of them have 146,097 days.

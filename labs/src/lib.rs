@@ -71,6 +71,8 @@ pub mod render_html;
 pub mod render_json;
 pub mod render_text;
 #[cfg(not(target_family = "wasm"))]
+mod report;
+#[cfg(not(target_family = "wasm"))]
 mod score;
 #[cfg(not(target_family = "wasm"))]
 pub mod sensitivity;

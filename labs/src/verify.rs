@@ -2,14 +2,17 @@
 //! of, and what it says is compared event by event. What cannot be compared says so itself: times, facts of the hardware,
 //! whatever times decided, and sections that go their own way on a real GPU.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::Parser;
 use serde_json::Value as Json;
 use todevice::{GpuSpec, Machine, cuda};
 
-use crate::entry::{Stop, wrong};
+use crate::entry::{Stop, failed, wrong};
+use crate::report::Report;
 use crate::stdio::to_stdout;
+use crate::terminal::can_be_written;
 use crate::{LABS, Listed, program};
 
 /// Runs every lab on a machine, and says what differs from the book
@@ -27,6 +30,10 @@ pub struct Flags {
     /// Flags for the labs, after `--`
     #[arg(value_name = "FLAG", last = true, allow_hyphen_values = true)]
     pub flags: Vec<String>,
+
+    /// File to write a report to that you can send: results, card, driver, differences, and neither paths nor names
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 
     /// Runs one lab, as JSON: what each child process does
     #[arg(long, hide = true)]
@@ -356,19 +363,29 @@ pub fn main() -> ExitCode {
             });
             return Ok(());
         }
+        if let Some(file) = &flags.report {
+            can_be_written("--report", file)?;
+        }
         let machine = flags.gpu.machine().map_err(wrong)?;
         let (real, reference) = (!is_simulated(&machine.to_string()), alike(&machine));
         to_stdout(&format!("{machine} against --gpu {reference}, times aside\n"));
+        let report = flags.report.as_ref();
+        let mut report = report
+            .map(|file| Report::new(file, &machine, reference))
+            .transpose()
+            .map_err(failed)?;
         drop(machine);
         let (mut all_agree, mut left_out) = (true, Vec::new());
         for lab in labs {
-            let Comparison { differences, left_out: sections } =
-                verify(lab, &flags.gpu, reference, &flags.flags).unwrap_or_else(
-                    |error| Comparison {
-                        differences: vec![error],
-                        ..Comparison::default()
-                    },
-                );
+            let comparison = verify(lab, &flags.gpu, reference, &flags.flags)
+                .unwrap_or_else(|error| Comparison {
+                    differences: vec![error],
+                    ..Comparison::default()
+                });
+            if let Some(report) = &mut report {
+                report.add(lab, &comparison)?;
+            }
+            let Comparison { differences, left_out: sections } = comparison;
             all_agree &= differences.is_empty();
             let verdict = if differences.is_empty() { "the same" } else { "differs" };
             to_stdout(&format!("{lab}: {verdict}\n"));

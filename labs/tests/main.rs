@@ -25,5 +25,6 @@ mod questions;
 #[cfg(target_os = "linux")]
 mod real_gpu;
 mod rendering;
+mod report;
 mod runs;
 mod sensitivity;
