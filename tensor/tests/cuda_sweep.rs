@@ -672,6 +672,19 @@ fn what_is_added_up_in_another_order_differs_by_little() {
     assert!(!output.status.success() && said.contains("0 passed; 5 failed"), "{said}");
 }
 
+/// The families that are swept, the most common first.
+pub const FAMILIES: [(&str, fn() -> Vec<Case>); 9] = [
+    ("elementwise", elementwise),
+    ("binary", binary),
+    ("products", products),
+    ("shapes", shapes),
+    ("reductions", reductions),
+    ("losses", losses),
+    ("indexing", indexing),
+    ("norms", norms),
+    ("pools", pools),
+];
+
 #[test]
 fn operations_on_one_tensor_are_those_of_the_cpu() {
     on_gpu(|| sweep(&elementwise()));

@@ -58,6 +58,7 @@ mod resume;
 mod several_gpus;
 mod state;
 mod streams;
+mod sweep_in_time;
 mod sync_debug;
 mod tf32;
 mod trace;

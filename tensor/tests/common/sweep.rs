@@ -328,10 +328,14 @@ fn difference<T: Debug>(cpu: &T, cuda: &T) -> String {
 
 /// How often a case was refused and how often not, so that no test passes because nothing ran.
 #[derive(Default)]
-struct Tally {
-    ran: usize,
-    refused: usize,
-    differences: String,
+pub struct Tally {
+    pub ran: usize,
+    pub refused: usize,
+    /// How often the devices were not of one opinion, and the first of these times.
+    pub differing: usize,
+    pub differences: String,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
 }
 
 fn compare(case: &Case, inputs: &Inputs, gradients: bool, tally: &mut Tally) {
@@ -345,6 +349,7 @@ fn compare(case: &Case, inputs: &Inputs, gradients: bool, tally: &mut Tally) {
         (Ok(cpu), Ok(cuda)) if case.by_library => cpu.is_same_product(cuda),
         (cpu, cuda) => cpu == cuda,
     };
+    tally.differing += usize::from(!same);
     if !same && tally.differences.len() < 4000 {
         let types: Vec<DType> = inputs.bases.iter().map(Tensor::dtype).collect();
         let (sizes, lays) = (inputs.sizes, inputs.lays);
@@ -362,25 +367,33 @@ fn compare(case: &Case, inputs: &Inputs, gradients: bool, tally: &mut Tally) {
 pub fn sweep(cases: &[Case]) {
     let mut differences = String::new();
     for case in cases {
-        let mut tally = Tally::default();
-        let mut largest_first: Vec<_> = case.sizes.iter().collect();
-        largest_first.sort_by_key(|sizes| {
-            Reverse(sizes.iter().map(|sizes| sizes.iter().product::<usize>()).sum::<usize>())
-        });
-        for sizes in largest_first {
-            if once() && tally.ran > 0 {
-                break;
-            }
-            for (way, lays) in ways_to_lie(sizes).into_iter().enumerate() {
-                for_types(sizes, &lays, way, |inputs, gradients| {
-                    compare(case, inputs, gradients, &mut tally)
-                });
-            }
-        }
+        let tally = tally(case, &|| false);
         assert!(tally.ran > 0, "{} was refused all {} times", case.name, tally.refused);
         differences += &tally.differences;
     }
     assert!(differences.is_empty(), "cuda:0 is not what the CPU is:{differences}");
+}
+
+/// Runs a case, until it is at its end or `stop` says so.
+pub fn tally(case: &Case, stop: &dyn Fn() -> bool) -> Tally {
+    let mut tally = Tally::default();
+    let mut largest_first: Vec<_> = case.sizes.iter().collect();
+    largest_first.sort_by_key(|sizes| {
+        Reverse(sizes.iter().map(|sizes| sizes.iter().product::<usize>()).sum::<usize>())
+    });
+    for sizes in largest_first {
+        if once() && tally.ran > 0 {
+            break;
+        }
+        for (way, lays) in ways_to_lie(sizes).into_iter().enumerate() {
+            if stop() {
+                tally.stopped = true;
+                return tally;
+            }
+            for_types(sizes, &lays, way, |inputs, gradients| compare(case, inputs, gradients, &mut tally));
+        }
+    }
+    tally
 }
 
 /// How the inputs lie in memory: small ones in every way, all in the same and each in another. Large ones are read by the
