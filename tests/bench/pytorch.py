@@ -1,5 +1,5 @@
 # The same work as the Rust side of `cargo run --release --bin bench`, in PyTorch: on the CPU with
-# `pytorch.py THREADS`, on a GPU with `pytorch.py THREADS cuda SIDE ELEMENTS`. Prints one JSON object: work -> median seconds.
+# `pytorch.py THREADS`, on a GPU with `pytorch.py THREADS cuda SIDE ELEMENTS [WORK...]`. Prints one JSON object: work -> median seconds.
 import contextlib
 import json
 import statistics
@@ -72,10 +72,10 @@ def tiny_mlp_step():
     return training_step(model, randn(64, 16), nn.MSELoss(), randn(64, 1), optimizer)
 
 
-def mnist_mlp_step():
+def mnist_mlp_step(dtype=None):
     model = mlp(784, 512, 512, 10)
     optimizer = torch.optim.Adam(model.parameters())
-    return training_step(model, randn(128, 784), nn.CrossEntropyLoss(), classes(128), optimizer)
+    return training_step(model, randn(128, 784), nn.CrossEntropyLoss(), classes(128), optimizer, dtype)
 
 
 def cnn_step(dtype=None):
@@ -95,6 +95,11 @@ def product(side, dtype=torch.float32):
 def add(elements):
     a, b = randn(elements), randn(elements)
     return lambda: a + b
+
+
+def relu(elements):
+    x = randn(elements)
+    return lambda: torch.relu(x)
 
 
 def copy(elements):
@@ -123,21 +128,30 @@ if device == "cpu":
         "cnn_step": one_by_one(cnn_step(), 60),
     }
 else:
-    side, elements = int(sys.argv[3]), int(sys.argv[4])
-    times = {
-        "tiny_mlp_step": again_and_again(tiny_mlp_step()),
-        "mnist_mlp_step": again_and_again(mnist_mlp_step()),
-        "cnn_step": again_and_again(cnn_step()),
-        "matmul": again_and_again(product(side)),
-        "add": again_and_again(add(elements)),
-        "copy": again_and_again(copy(elements)),
-        "launch": again_and_again(launch()),
-        "allocation": again_and_again(lambda: torch.empty(1 << 18, device=device)),
+    side, elements, only = int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:]
+    works = {
+        "tiny_mlp_step": tiny_mlp_step,
+        "mnist_mlp_step": mnist_mlp_step,
+        "cnn_step": cnn_step,
+        "matmul": lambda: product(side),
+        "add": lambda: add(elements),
+        "relu": lambda: relu(elements),
+        "copy": lambda: copy(elements),
+        "launch": launch,
+        "allocation": lambda: lambda: torch.empty(1 << 18, device=device),
     }
     if torch.cuda.get_device_capability()[0] >= 8:
-        times["cnn_step_bf16"] = again_and_again(cnn_step(torch.bfloat16))
-        times["matmul_bf16"] = again_and_again(product(side, torch.bfloat16))
-        allow_tf32(True)
-        times["cnn_step_tf32"] = again_and_again(cnn_step())
-        times["matmul_tf32"] = again_and_again(product(side))
+        works |= {
+            "mnist_mlp_step_bf16": lambda: mnist_mlp_step(torch.bfloat16),
+            "cnn_step_bf16": lambda: cnn_step(torch.bfloat16),
+            "matmul_bf16": lambda: product(side, torch.bfloat16),
+            "mnist_mlp_step_tf32": mnist_mlp_step,
+            "cnn_step_tf32": cnn_step,
+            "matmul_tf32": lambda: product(side),
+        }
+    times = {}
+    for name, prepare in works.items():
+        if not only or name in only:
+            allow_tf32(name.endswith("_tf32"))
+            times[name] = again_and_again(prepare())
 print(json.dumps(times))

@@ -60,11 +60,13 @@ pub fn tiny_mlp_step(device: Device) -> Result<Doing> {
 }
 
 /// A step of a network that tells digits apart.
-pub fn mnist_mlp_step(device: Device) -> Result<Doing> {
+pub fn mnist_mlp_step(device: Device, precision: Precision) -> Result<Doing> {
     let (model, x, y) =
         (mlp(&[784, 512, 512, 10], device)?, randn(&[128, 784], device)?, classes(128, device)?);
     let adam = optim::Adam::new(model.parameters(), AdamOptions::default())?;
-    Ok(training_step(adam, move || nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &y)))
+    let loss = move || nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &y);
+    let mut step = training_step(adam, move || precision.casting(device, &loss));
+    Ok(Box::new(move || precision.rounding(&mut step)))
 }
 
 /// A step of a small network for pictures of 32 by 32 in three colours.
@@ -88,6 +90,12 @@ pub fn product(device: Device, side: usize, precision: Precision) -> Result<Doin
 pub fn add(device: Device, elements: usize) -> Result<Doing> {
     let [a, b] = [randn(&[elements], device)?, randn(&[elements], device)?];
     Ok(Box::new(move || a.add(&b).map(drop)))
+}
+
+/// An operation on one tensor, which moves as many bytes as a copy of it.
+pub fn relu(device: Device, elements: usize) -> Result<Doing> {
+    let x = randn(&[elements], device)?;
+    Ok(Box::new(move || x.relu().map(drop)))
 }
 
 /// A copy of a tensor.

@@ -172,26 +172,26 @@ fn the_compiler_of_faults_is_a_compiler() {
 
 #[test]
 #[cfg(unix)]
-fn every_step_is_a_program_and_in_the_readme() {
+fn every_visit_is_a_program_and_in_the_readme() {
     let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
-    let mut steps = 0;
+    let mut programs = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() {
-            continue; // What a step has written.
+            continue; // What a visit has written.
         }
         let is_script = std::fs::read_to_string(&path).unwrap().starts_with("#!/usr/bin/env bash\n");
         if is_script {
             assert!(readme.contains(&format!("`./{name}")), "{name}");
             let mode = std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions());
             assert!(mode & 0o111 == 0o111, "{name} cannot be run");
-            steps += 1;
+            programs += 1;
         }
         if is_script || name == "common.sh" {
             let checked = Command::new("bash").arg("-n").arg(&path).output().unwrap();
             assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
         }
     }
-    assert_eq!(steps, 8);
+    assert_eq!(programs, 6);
 }

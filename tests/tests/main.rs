@@ -7,6 +7,8 @@ mod stand_ins;
 
 mod bench;
 mod card;
+#[cfg(target_os = "linux")]
+mod card_visits;
 mod crates_a_lab_brings;
 mod cuda_kernels;
 mod determinism;

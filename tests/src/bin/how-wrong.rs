@@ -31,6 +31,10 @@ struct Options {
     /// Divides the sizes, for GPUs that are slow
     #[arg(long, value_name = "N", default_value = "1", value_parser = count(1..=64))]
     smaller: usize,
+
+    /// Compares only this kind of work; may be given several times
+    #[arg(long, value_name = "KIND", value_parser = ["operations", "copies", "trainings"])]
+    only: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -45,7 +49,10 @@ fn main() -> ExitCode {
         let model = options.model.machine().map_err(wrong)?;
         // A GPU that is simulated itself is only good for a rehearsal, and its times are no measurements.
         let how = if card.time_is_modelled() { "modelled on the GPU" } else { "measured" };
-        for kind in KINDS {
+        let is_asked = |kind: &Kind| {
+            options.only.is_empty() || options.only.iter().any(|only| kind.name.ends_with(only))
+        };
+        for kind in KINDS.into_iter().filter(is_asked) {
             let times = |machine: &Machine| machine.enter(|| (kind.times)(options.smaller)).map_err(failed);
             show(&kind, how, &times(&card)?, &times(&model)?);
         }
@@ -211,7 +218,7 @@ fn trainings(_: usize) -> Result<Times> {
     let device = Device::cuda(0);
     let mut times = vec![
         ("a tiny MLP".to_owned(), 1e6 * again_and_again(works::tiny_mlp_step(device)?)?),
-        ("an MLP for digits".to_owned(), 1e6 * again_and_again(works::mnist_mlp_step(device)?)?),
+        ("an MLP for digits".to_owned(), 1e6 * again_and_again(works::mnist_mlp_step(device, F32)?)?),
         ("a CNN".to_owned(), 1e6 * again_and_again(works::cnn_step(device, F32)?)?),
     ];
     if Bf16.is_supported() {

@@ -52,6 +52,10 @@ struct Options {
     #[arg(long, value_name = "N", requires = "gpu", value_parser = count(1..=1 << 32))]
     elements: Option<usize>,
 
+    /// Times only this on a GPU; may be given several times
+    #[arg(long, value_name = "WORK", requires = "gpu", value_parser = work_on_gpu)]
+    only: Vec<String>,
+
     /// Threads of both sides
     #[arg(long, value_name = "N", default_value = "2", value_parser = count(1..=1024))]
     threads: usize,
@@ -59,6 +63,14 @@ struct Options {
     /// Rounds, of which the median is taken
     #[arg(long, value_name = "N", default_value = "5", value_parser = count(1..=1000))]
     rounds: usize,
+}
+
+fn work_on_gpu(name: &str) -> std::result::Result<String, String> {
+    let known: Vec<&str> = on_gpu::names().collect();
+    match known.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("expected one of {}", known.join(", "))),
+    }
 }
 
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -89,7 +101,7 @@ fn run(options: &Options) -> Outcome<()> {
         "Median time of one step, measured, {} threads, {} rounds.\n",
         options.threads, options.rounds
     ));
-    to_stdout(&format!("{:<16} {:>12} {:>12} {:>7} {:>6}\n", "", "todevice", "PyTorch", "ratio", "aim"));
+    to_stdout(&format!("{:<19} {:>12} {:>12} {:>7} {:>6}\n", "", "todevice", "PyTorch", "ratio", "aim"));
     // One after the other within a round, so that both sides meet the same weather.
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
@@ -159,7 +171,7 @@ fn pytorch(options: &Options, on_gpu: &[String]) -> Outcome<Option<BTreeMap<Stri
 /// A line of the table: our time and PyTorch's, if there are any, of each round.
 fn row(name: &str, rounds: Vec<(f64, Option<&BTreeMap<String, f64>>)>, aim: f64) -> String {
     let ours = median(rounds.iter().map(|(ours, _)| *ours).collect());
-    let mut line = format!("{name:<16} {:>9.2} µs", ours * 1e6);
+    let mut line = format!("{name:<19} {:>9.2} µs", ours * 1e6);
     let pairs: Vec<(f64, f64)> =
         rounds.iter().filter_map(|(ours, theirs)| Some((*ours, *theirs.as_ref()?.get(name)?))).collect();
     if !pairs.is_empty() {
@@ -176,7 +188,7 @@ fn todevice(device: Device) -> Result<[f64; 5]> {
     manual_seed(0);
     Ok([
         one_by_one(device, 5000, works::tiny_mlp_step(device)?)?,
-        one_by_one(device, 100, works::mnist_mlp_step(device)?)?,
+        one_by_one(device, 100, works::mnist_mlp_step(device, F32)?)?,
         one_by_one(device, 30, works::product(device, 1024, F32)?)?,
         one_by_one(device, 15, works::add(device, 1 << 24)?)?,
         one_by_one(device, 60, works::cnn_step(device, F32)?)?,
