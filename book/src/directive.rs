@@ -62,6 +62,7 @@ pub fn markdown(
         ("score", []) => score_page::html(course),
         ("profiles", []) => Ok(how_wrong::profiles()),
         ("turns", []) => Ok(how_wrong::turns(course)?),
+        ("cards", []) => cards::cards(course),
         ("cheat-sheet", []) => cheat_sheet::markdown(course, &up(page.path)),
         ("exercises", [chapter]) => exercises::markdown(course, page, chapter),
         ("questions", [chapter]) => {

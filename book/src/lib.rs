@@ -7,6 +7,7 @@
 mod anchor;
 mod block;
 pub mod builder;
+mod cards;
 mod chain;
 mod cheat_sheet;
 pub mod checks;

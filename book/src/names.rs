@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 22] = [
+pub const LINES: [(&str, &str); 23] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -29,6 +29,7 @@ pub const LINES: [(&str, &str); 22] = [
     ("score", "{{#score}}"),
     ("profiles", "{{#profiles}}"),
     ("turns", "{{#turns}}"),
+    ("cards", "{{#cards}}"),
     ("cheat-sheet", "{{#cheat-sheet}}"),
     ("what-if", "{{#what-if step}}"),
     ("timelines", "{{#timelines}}"),

@@ -20,6 +20,7 @@
 //! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | what only the first page has: see `first_page.rs` |
 //! | `{{#paste-error}}`, `{{#errors}}` | the box for an error message, and the list of all: see `error_pages.rs` |
 //! | `{{#profiles}}`, `{{#turns}}` | the figures of the model, and what turns with them: see `how_wrong.rs` |
+//! | `{{#cards}}` | the cards that the course has run on, from `book/cards.toml` |
 //!
 //! Within a line, `{{#figure 03 t4 launches}}` becomes a number that the lab prints, by the name of its figure
 //! (`cargo run --bin lab-03 -- --gpu sim:t4 --format json` lists them); `{{#figure 03 none loss 2}}` is the second
