@@ -21,6 +21,7 @@ limit=${LIMIT:-$limit}
 OUT=$(realpath -m "${OUT:-$here/out/$visit-$part}")
 gpu=${GPU:-real}
 python=${PYTHON:-python3}
+# PATIENCE multiplies the limits of the steps, for computers that have much else to do.
 # With REHEARSE each step is as short as it can be, to see on any computer that the scripts work. RUNNER is put before each program.
 rehearse=${REHEARSE:-}
 # Whose times are measured to make and judge a model. In a rehearsal a simulated card's: stand-ins would take minutes.
@@ -103,7 +104,7 @@ keep_log() {
 # attempt NAME SECONDS COMMAND… runs a command for at most so long, and never longer than the visit has left. It returns the command's
 # exit code, and 125 if no time was left for it.
 attempt() {
-    local name=$1 most=$2 status
+    local name=$1 most=$(($2 * ${PATIENCE:-1})) status
     shift 2
     took=0 begin=$SECONDS
     [ "$most" -le $(($(left) - 4)) ] || most=$(($(left) - 4))
