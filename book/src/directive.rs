@@ -8,7 +8,7 @@ use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
-    anchor, cheat_sheet, error_pages, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page,
+    anchor, cards, cheat_sheet, error_pages, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page,
     prediction, questions, score_page, what_if,
 };
 
