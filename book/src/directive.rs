@@ -8,8 +8,8 @@ use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
-    anchor, cards, cheat_sheet, error_pages, exercises, first_page, how_wrong, html, lab_code, minutes, plan_page,
-    prediction, questions, score_page, what_if,
+    anchor, cards, cheat_sheet, error_pages, exercises, first_page, how_wrong, html, lab_code, minutes,
+    plan_page, prediction, questions, score_page, what_if,
 };
 
 /// A directive as Markdown.

@@ -2,6 +2,7 @@
 
 mod errors;
 mod files;
+mod from_python;
 mod grading;
 mod newcomer;
 mod pages;

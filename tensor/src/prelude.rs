@@ -4,5 +4,6 @@ pub use crate::data::{DataLoader, DataLoaderOptions, Dataset, TensorDataset};
 pub use crate::nn::{self, Module};
 pub use crate::optim::{self, AdamOptions, AdamWOptions, Optimizer, SGDOptions};
 pub use crate::{
-    CrossEntropyOptions, DType, Device, Error, Generator, Reduction, Result, Tensor, manual_seed, no_grad,
+    CrossEntropyOptions, DType, Device, Error, Generator, Reduction, Result, Tensor, inference_mode,
+    manual_seed, no_grad, use_deterministic_algorithms,
 };

@@ -67,7 +67,7 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "inference_mode",
             edits: &[
-                ("no_grad(|| loss_fn", "todevice::inference_mode(|| loss_fn"),
+                ("no_grad(|| loss_fn", "inference_mode(|| loss_fn"),
             ],
         },
         Style {

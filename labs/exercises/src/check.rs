@@ -8,9 +8,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::case::Case;
 use crate::child::Job;
+use crate::compile_error::CompileError;
 use crate::confined;
 use crate::exercise::Exercise;
 use crate::file;
+use crate::from_python::explain;
 use crate::library::{COMPILER, Library, NOT_FOUND};
 use crate::own_folder::OwnFolder;
 use crate::process::{Ended, Finished, Limits};
@@ -40,17 +42,6 @@ pub enum Compiled {
     GaveUp(String),
 }
 
-/// An error of the compiler.
-#[derive(Debug)]
-pub struct CompileError {
-    /// The file as the compiler was given it.
-    pub file: String,
-    pub line: u32,
-    pub message: String,
-    /// As a terminal shows it.
-    pub rendered: String,
-}
-
 /// Checks a student's file. `folder` is for temporary files. The error is not the student's.
 pub fn check(
     library: &Library,
@@ -59,14 +50,16 @@ pub fn check(
     cases: &[Case],
     folder: &Path,
 ) -> Result<Checked, String> {
-    let text = file::text(file)?;
     let not_yet = |diagnosis: Diagnosis| Checked {
         verdict: Verdict::Failed { diagnosis: Box::new(diagnosis), case: None },
         seen: Vec::new(),
         printed: String::new(),
     };
-    let ruled = text.and_then(|text| rules::check(exercise.id, &text, confined::is_available()));
-    if let Err(diagnosis) = ruled {
+    let text = match file::text(file)? {
+        Ok(text) => text,
+        Err(diagnosis) => return Ok(not_yet(diagnosis)),
+    };
+    if let Err(diagnosis) = rules::check(exercise.id, &text, confined::is_available()) {
         return Ok(not_yet(diagnosis));
     }
     // Others may check the same exercise at the same time.
@@ -79,7 +72,7 @@ pub fn check(
         let right = right.join().map_err(|_| format!("{}: the solution panics", exercise.id))?;
         match compiled {
             Compiled::Well => run(&program, exercise, "student", cases, &right, own.path()),
-            Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise, file, &errors))),
+            Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise, file, &text, &errors))),
             Compiled::GaveUp(why) => {
                 let says = format!("The compiler made no program of this file: it {why}.");
                 Ok(not_yet(Diagnosis::new("compiler", says).expected("a program after half a second").idea(
@@ -153,35 +146,23 @@ fn without_a_place(messages: &str) -> String {
     format!("`{}`", first.chars().take(200).collect::<String>())
 }
 
-impl CompileError {
-    /// Reads a line of the compiler's JSON, if it tells of an error in a file.
-    fn read(line: &str) -> Option<CompileError> {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let span = message["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        (message["level"] == "error").then(|| CompileError {
-            file: text(&span["file_name"]),
-            line: span["line_start"].as_u64().unwrap_or(0) as u32,
-            message: text(&message["message"]),
-            rendered: text(&message["rendered"]),
-        })
-    }
-}
-
 /// What the compiler says first, in the words of the exercise.
-fn compile_error(exercise: &Exercise, file: &Path, errors: &[CompileError]) -> Diagnosis {
+fn compile_error(exercise: &Exercise, file: &Path, text: &str, errors: &[CompileError]) -> Diagnosis {
+    let in_file: Vec<_> = errors.iter().filter(|error| Path::new(error.file()) == file).collect();
     // What is forgotten at the end of a line is often told of the next one first.
-    let in_file = errors.iter().filter(|error| Path::new(&error.file) == file);
-    let first = in_file.min_by_key(|error| error.line).unwrap_or(&errors[0]);
-    if Path::new(&first.file) != file {
+    let Some(first) = in_file.iter().min_by_key(|error| error.line()) else {
         // The check cannot call the code.
         let signatures = exercise.functions.iter().map(|(_, signature)| format!("`{signature}`"));
         return Diagnosis::new("signature", "The check cannot call your code.")
-            .seen(&first.message)
+            .seen(&errors[0].message)
             .expected(signatures.collect::<Vec<_>>().join(", "))
             .idea(
                 "Change what is in a function as you like, but keep its name, its arguments, what it returns, and `pub`.",
             );
+    };
+    let report = Some(first.rendered().to_owned());
+    if let Some(explained) = explain(text, &in_file) {
+        return Diagnosis { report, ..explained.diagnosis() };
     }
     let more = match errors.len() - 1 {
         0 => String::new(),
@@ -189,10 +170,8 @@ fn compile_error(exercise: &Exercise, file: &Path, errors: &[CompileError]) -> D
         more => format!(" (and {more} more errors)"),
     };
     let message = first.message.lines().next().unwrap_or_default();
-    let mut diagnosis = Diagnosis::new("compile", format!("It does not compile: {message}{more}."));
-    diagnosis.line = Some(first.line);
-    diagnosis.report = Some(first.rendered.clone());
-    diagnosis
+    let diagnosis = Diagnosis::new("compile", format!("It does not compile: {message}{more}."));
+    Diagnosis { line: Some(first.line()), report, ..diagnosis }
 }
 
 /// Runs one of the solutions in a compiled program, and judges it.
@@ -305,7 +284,7 @@ mod tests {
         // What was said before counts.
         for ended in [Ended::Badly(1), Ended::Killed(6), Ended::OutOfTime] {
             assert!(
-                matches!(Compiled::of(ended, &format!("warning\n{error}\n{{")), Compiled::Wrong(errors) if errors[0].line == 3)
+                matches!(Compiled::of(ended, &format!("warning\n{error}\n{{")), Compiled::Wrong(errors) if errors[0].line() == 3)
             );
         }
         assert_eq!(gave(Ended::Badly(1), linker), "ended with `linking with `cc` failed: signal: 9`");

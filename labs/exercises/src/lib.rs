@@ -26,10 +26,14 @@ pub mod check;
 mod child;
 mod choices;
 #[cfg(not(target_family = "wasm"))]
+pub mod compile_error;
+#[cfg(not(target_family = "wasm"))]
 mod confined;
 mod exercise;
 #[cfg(not(target_family = "wasm"))]
 pub mod file;
+#[cfg(not(target_family = "wasm"))]
+pub mod from_python;
 mod here;
 #[cfg(not(target_family = "wasm"))]
 pub mod library;

@@ -223,10 +223,10 @@ fn try_all(exercise: &Exercise, mutants: &[Mutant], counts: &mut Counts, name: &
                     // The check cannot call it: that is told of the file that does.
                     !errors
                         .iter()
-                        .any(|error| is_it(&error.file) || error.rendered.contains(&format!("{name}::")))
+                        .any(|error| is_it(error.file()) || error.rendered().contains(&format!("{name}::")))
                 });
                 counts.broken += before - files.len();
-                assert!(files.len() < before, "{}: {}", exercise.id, errors[0].rendered);
+                assert!(files.len() < before, "{}: {}", exercise.id, errors[0].rendered());
             }
         }
     }

@@ -63,7 +63,7 @@ fn verdicts(exercise: &Exercise, attempts: &[(&str, &str)]) -> Vec<Checked> {
     let program = folder.join("program");
     match compile(library(), exercise, &files, &program).unwrap() {
         Compiled::Well => {}
-        Compiled::Wrong(errors) => panic!("{}: {}", exercise.id, errors[0].rendered),
+        Compiled::Wrong(errors) => panic!("{}: {}", exercise.id, errors[0].rendered()),
         Compiled::GaveUp(why) => panic!("{}: the compiler {why}", exercise.id),
     }
     // Most mistakes show in the first runs. What passes there has to pass in all, but for a style: what is the same for the

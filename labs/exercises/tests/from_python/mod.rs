@@ -1,0 +1,188 @@
+//! Compile errors of people who come from Python: each is recognised, and what is said of it is true.
+
+mod cases;
+mod other;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use exercises::compile_error::CompileError;
+use exercises::from_python::imports::{NAMES, PRELUDE};
+use exercises::from_python::{Explained, KINDS, explain};
+use exercises::{EXERCISES, Exercise, Verdict};
+
+use crate::matrix::{folder, library};
+use cases::CASES;
+use other::OTHERS;
+
+/// The solution of an exercise with one piece replaced.
+fn wrong(id: &str, from: &str, to: &str) -> String {
+    let solution = Exercise::find(id).unwrap().solution();
+    let text = solution.replacen(from, to, 1);
+    assert_ne!(text, solution, "{id}: {from}");
+    text
+}
+
+/// The errors of a file. Nothing is linked, so that takes a twentieth of a second.
+fn errors(name: &str, text: &str) -> Vec<CompileError> {
+    let file = folder("from Python").join(format!("{name}.rs"));
+    fs::write(&file, text).unwrap();
+    let made = file.with_extension("rmeta");
+    let mut rustc: Command = library().rustc(&file, &made);
+    let output = rustc.args(["--crate-type", "lib", "--emit", "metadata"]).output().unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    let errors: Vec<_> = messages.lines().filter_map(CompileError::read).collect();
+    assert_eq!(errors.is_empty(), output.status.success(), "{name}: {messages}");
+    errors
+}
+
+fn explained(name: &str, text: &str) -> Option<Explained> {
+    let errors = errors(name, text);
+    assert!(!errors.is_empty(), "{name} compiles:\n{text}");
+    explain(text, &errors.iter().collect::<Vec<_>>())
+}
+
+/// On both cores.
+fn each<T: Sync, R: Send>(all: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+    let half = |half: usize| {
+        let some = all.iter().enumerate().skip(half).step_by(2);
+        some.map(|(at, one)| work(at, one)).collect::<Vec<R>>()
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(|| half(1));
+        let mut done = half(0);
+        done.extend(other.join().unwrap());
+        done
+    })
+}
+
+#[test]
+fn wrong_files_get_their_kind_their_line_and_lines_that_compile() {
+    assert!(KINDS.len() >= 15);
+    for kind in &KINDS {
+        assert!(CASES.iter().filter(|case| case.0 == kind.id).count() >= 4, "{}", kind.id);
+    }
+    let told = each(CASES, |at, (kind, id, from, to, line, right)| {
+        let text = wrong(id, from, to);
+        let Some(explained) = explained(&format!("wrong_{at}"), &text) else {
+            return Err(format!("{kind} {id} {to:?}: not recognised"));
+        };
+        let said = (explained.kind.id, explained.line, explained.right);
+        let right: Vec<String> = right.iter().map(|line| line.to_string()).collect();
+        match said == (*kind, *line, right) {
+            true => Ok((at, explained.mended)),
+            false => Err(format!("{kind} {id} {to:?}: {said:?}")),
+        }
+    });
+    let failed: Vec<String> = told.iter().filter_map(|told| told.clone().err()).collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    // With the right lines the files compile. One call is enough for all of them.
+    let mended = told.into_iter().flatten().map(|(at, text)| (format!("mended_{at}"), text));
+    all_compile("mended", mended.collect());
+}
+
+#[test]
+fn nothing_is_explained_in_solutions_and_skeletons() {
+    let module = |what: &str, exercise: &Exercise| format!("{}_{what}", exercise.module());
+    let texts = EXERCISES.iter().flat_map(|exercise| {
+        [
+            (module("solution", exercise), exercise.solution()),
+            (module("skeleton", exercise), exercise.skeleton()),
+        ]
+    });
+    all_compile("right", texts.collect());
+}
+
+/// Compiles texts as the modules of one program: it has no error, so there is nothing to explain.
+fn all_compile(name: &str, texts: Vec<(String, String)>) {
+    let folder = folder("from Python");
+    let mut root = String::new();
+    for (module, text) in &texts {
+        let file: PathBuf = folder.join(format!("{module}.rs"));
+        fs::write(&file, text).unwrap();
+        root += &format!("#[path = {file:?}]\nmod {module};\n");
+    }
+    for error in errors(name, &root) {
+        let text = fs::read_to_string(Path::new(error.file())).unwrap();
+        let explained = explain(&text, &[&error]).map_or("nothing", |explained| explained.kind.id);
+        panic!("{}, explained as {explained}", error.rendered());
+    }
+}
+
+#[test]
+fn other_errors_keep_the_compilers_words() {
+    let explained = each(OTHERS, |at, (id, from, to)| {
+        let explained = explained(&format!("other_{at}"), &wrong(id, from, to))?;
+        Some(format!("{id} {to:?}: {}", explained.kind.id))
+    });
+    let explained: Vec<String> = explained.into_iter().flatten().collect();
+    assert!(explained.is_empty(), "{}", explained.join("\n"));
+}
+
+#[test]
+fn every_name_is_where_its_use_says() {
+    let uses: String = NAMES.iter().map(|(_, path)| format!("    use {path};\n")).collect();
+    let names: String = PRELUDE.iter().map(|name| format!("    use todevice::prelude::{name};\n")).collect();
+    let text = format!("pub mod names {{\n{uses}}}\npub mod prelude {{\n{names}}}\n");
+    assert!(errors("names", &text).is_empty(), "{:?}", errors("names", &text)[0].rendered());
+}
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    fs::read_to_string(root.join(path)).unwrap()
+}
+
+#[test]
+fn the_rust_page_has_every_kind() {
+    let page = read("book/chapters/rust.md");
+    let page = page.replace("\\|", "|");
+    let (_, id, from, to, ..) = CASES[0];
+    let diagnosis = Box::new(explained("page", &wrong(id, from, to)).unwrap().diagnosis());
+    let verdict = Verdict::Failed { diagnosis, case: None }.to_string();
+    assert!(page.contains(&verdict), "{verdict}");
+    for kind in &KINDS {
+        let says = kind.says;
+        let row = page
+            .lines()
+            .any(|line| line.starts_with("| ") && line.to_lowercase().contains(&says.to_lowercase()));
+        assert!(row, "{}: {says}", kind.id);
+    }
+}
+
+/// A reader types what a chapter names. The prelude has it, or the terminal says where it is.
+#[test]
+fn what_chapters_name_is_in_the_prelude_or_explained() {
+    let crate_root = read("tensor/src/lib.rs");
+    // `pub mod cuda`, and the last names of `pub use autograd::{inference_mode, no_grad}`.
+    let public = crate_root.split(';').filter_map(|item| {
+        let (_, item) = item.rsplit_once("\npub mod ").or_else(|| item.rsplit_once("\npub use "))?;
+        Some(item.rsplit_once("::{").or_else(|| item.rsplit_once("::")).map_or(item, |(_, last)| last))
+    });
+    let names: Vec<&str> = public
+        .flat_map(|names| names.split(|letter: char| !letter.is_alphanumeric() && letter != '_'))
+        .collect();
+    let chapters = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/chapters")).unwrap();
+    let mut checked = 0;
+    for chapter in chapters {
+        let path = chapter.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for code in text.split('`').skip(1).step_by(2) {
+            let name = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap();
+            let rest = &code[name.len()..];
+            // `loss.item()` begins with a variable.
+            let is_name = rest.is_empty() || rest.starts_with("::") || rest.starts_with('(');
+            if name.is_empty() || !names.contains(&name) || !is_name {
+                continue;
+            }
+            checked += 1;
+            let is_known = PRELUDE.contains(&name) || NAMES.iter().any(|(known, _)| *known == name);
+            assert!(is_known, "{}: `{code}`", path.display());
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
