@@ -86,7 +86,7 @@ fn braced(source: &Source, keyword: usize, line: Range<usize>) -> Mistake {
         keyword => format!("{keyword} {} {{", condition()),
     };
     let indent = indentation(source, at);
-    let is_open = source.word(end + 1) != "" && lacks_end(source, line.end, indent.len());
+    let is_open = !source.word(end + 1).is_empty() && lacks_end(source, line.end, indent.len());
     // `else` belongs behind the brace that the block before it lacks, which is added there.
     let is_else = text.starts_with("else") && source.word(keyword.saturating_sub(1)) != "}";
     let mistake = Mistake::at(at).replace(line.clone(), text);

@@ -104,9 +104,9 @@ fn all_compile(name: &str, texts: Vec<(String, String)>) {
         fs::write(&file, text).unwrap();
         root += &format!("#[path = {file:?}]\nmod {module};\n");
     }
-    for error in errors(name, &root) {
+    if let Some(error) = errors(name, &root).first() {
         let text = fs::read_to_string(Path::new(error.file())).unwrap();
-        let explained = explain(&text, &[&error]).map_or("nothing", |explained| explained.kind.id);
+        let explained = explain(&text, &[error]).map_or("nothing", |explained| explained.kind.id);
         panic!("{}, explained as {explained}", error.rendered());
     }
 }
