@@ -90,7 +90,7 @@ fn the_plan_is_a_list_of_chapters_with_the_minutes_that_they_say() {
              - 03 Memory, not written yet. You save.\n\n\
              The last chapter of the book is 00 Setup, not written yet. You start.\n\n\
              <p class=\"minutes\">All chapters: {hours_one}, and {hours_two} more for the optional chapters, without \
-             what is to come</p>\n\n\
+             the chapters to come</p>\n\n\
              </div>\n\n"
         )
     );
