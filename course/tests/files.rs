@@ -103,7 +103,7 @@ fn a_file_in_another_encoding_is_named() {
     assert!(done.code == 1 && done.out.contains("not saved as UTF-8: line 1 has other bytes"), "{done:?}");
     let teacher = Folder::new("their teacher");
     let graded = teacher.run(&["grade", &folder.0.display().to_string(), "--format", "csv"]).out;
-    assert!(graded.contains("false,file: it is not saved as UTF-8: line 1 has other bytes"), "{graded}");
+    assert!(graded.contains("false,it is not saved as UTF-8: line 1 has other bytes"), "{graded}");
 }
 
 #[test]

@@ -121,7 +121,7 @@ macro_rules! labs {
 
 // A lab that is a folder names its modules, in the order in which they are read. With it goes what it shares.
 labs![
-    lab_00_setup { findings, computer, made_up },
+    lab_00_setup { findings, hidden, computer, made_up },
     lab_01_devices,
     lab_02_golden_rule,
     lab_03_training_loop with experiments,

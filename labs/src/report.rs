@@ -9,7 +9,7 @@ use todevice::monitor::nvml_versions;
 use todevice::{Machine, Result};
 
 use crate::entry::{Stop, failed};
-use crate::verify::Comparison;
+use crate::files;
 
 /// A report in the making. It is in its file after each lab, so a run that is stopped has one too.
 pub struct Report {
@@ -38,8 +38,12 @@ impl Report {
     }
 
     /// Adds a lab, and writes the file.
-    pub fn add(&mut self, lab: &str, comparison: &Comparison) -> Result<(), Stop> {
-        let Comparison { differences, left_out } = comparison;
+    pub fn add(
+        &mut self,
+        lab: &str,
+        differences: &[String],
+        left_out: &[(String, String)],
+    ) -> Result<(), Stop> {
         self.same[0] += usize::from(differences.is_empty());
         self.same[1] += 1;
         self.text += &format!(
@@ -59,7 +63,7 @@ impl Report {
         }
         let [same, all] = self.same;
         let text = format!("{}result: {same} of {all} labs are the same\n", self.text);
-        std::fs::write(&self.file, text).map_err(|error| {
+        files::write(&self.file, text.as_bytes()).map_err(|error| {
             failed(format!("--report {}: {error}", self.file.display()))
         })
     }

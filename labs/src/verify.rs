@@ -48,7 +48,7 @@ pub(crate) fn lab_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// What came of comparing two runs of a lab.
+/// The differences between two runs of a lab.
 #[derive(Debug, Default, PartialEq)]
 pub struct Comparison {
     /// What differs, each with the section it is in.
@@ -382,10 +382,10 @@ pub fn main() -> ExitCode {
                     differences: vec![error],
                     ..Comparison::default()
                 });
-            if let Some(report) = &mut report {
-                report.add(lab, &comparison)?;
-            }
             let Comparison { differences, left_out: sections } = comparison;
+            if let Some(report) = &mut report {
+                report.add(lab, &differences, &sections)?;
+            }
             all_agree &= differences.is_empty();
             let verdict = if differences.is_empty() { "the same" } else { "differs" };
             to_stdout(&format!("{lab}: {verdict}\n"));

@@ -501,6 +501,13 @@ fn indexing() -> Vec<Case> {
             one(x[0].index_select(-1, &index.to(DType::I32)?))
         }),
         case("index", boxes(), |x| one(x[0].index(&indices(6, x[0].size(0)?, &x[0])?.reshape(&[2, 3])?))),
+        case("index by a mask", boxes(), |x| one(x[0].index(&x[0].gt(0)?))),
+        case("masked_select", boxes(), |x| one(x[0].masked_select(&x[0].gt(0)?))),
+        case("nonzero", boxes(), |x| one(x[0].nonzero())),
+        case("index_put_", boxes(), |x| {
+            let x = x[0].copy()?;
+            one(x.index_put_(&x.detach().gt(0)?, &x.detach().gt(0)?.to(x.dtype())?.max()?))
+        }),
         case("index from the end", sizes(&[&[&[5]], &[&[3, 2]]]), |x| {
             one(x[0].index(&Tensor::new([[-1i64, 0], [1, -3]])?)) // An index of the host will do.
         }),

@@ -159,6 +159,15 @@ fn selections() -> Vec<Case> {
         case("where empty", &[&[0, 3], &[3]], move |x| row().where_cond(&x[0], &x[1])),
         case("where number", &[&[2, 3]], move |x| row().where_cond(0.5, &x[0])),
         case("where number beyond", &[&[]], move |x| mask().where_cond(&x[0], -2)),
+        case("index by a mask", &[&[2, 3]], move |x| x[0].index(&mask())),
+        case("index by a mask of rows", &[&[3, 2]], move |x| x[0].index(&row())),
+        case("masked_select", &[&[2, 3]], move |x| x[0].masked_select(&row())),
+        case("masked_select beyond", &[&[3]], move |x| x[0].masked_select(&mask())),
+        case("index_put_ of a mask", &[&[2, 3], &[3]], move |x| x[0].mul(1.0)?.index_put_(&mask(), &x[1])),
+        case("index_put_ of rows", &[&[3, 2], &[1, 2]], move |x| {
+            x[0].mul(1.0)?.index_put_(&Tensor::new([2i64, 0])?, &x[1])
+        }),
+        case("index_put_ of a number", &[&[2, 3], &[]], move |x| x[0].mul(1.0)?.index_put_(&mask(), &x[1])),
         case("masked_fill", &[&[2, 3]], move |x| x[0].masked_fill(&row(), 0.5)),
         case("masked_fill beyond", &[&[3]], move |x| x[0].masked_fill(&mask(), 2)),
         case("masked_fill tensor", &[&[2, 3], &[]], move |x| x[0].masked_fill(&mask(), &x[1])),

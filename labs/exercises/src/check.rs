@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn however_the_compiler_ends_there_is_something_to_say() {
-        let error = r#"{"level":"error","message":"no such thing","spans":[{"is_primary":true,"file_name":"a.rs","line_start":3}]}"#;
+        let error = r#"{"level":"error","message":"no such thing","spans":[{"is_primary":true,"file_name":"a.rs","byte_start":9,"byte_end":12,"line_start":3}]}"#;
         let linker = r#"{"level":"error","message":"linking with `cc` failed: signal: 9","spans":[]}"#;
         let gave = |ended, messages: &str| match Compiled::of(ended, messages) {
             Compiled::GaveUp(why) => why,

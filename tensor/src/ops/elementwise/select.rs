@@ -185,6 +185,15 @@ fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> 
 #[track_caller]
 fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     let operation = masked_fill_operation(value);
+    // A number is read before anything is written, so it may be part of the target.
+    let own;
+    let value = match value {
+        Operand::Tensor(number) if number.shares_storage(x) => {
+            own = number.copy()?;
+            Operand::Tensor(&own)
+        }
+        other => other,
+    };
     // Not before it is known that the target may be written to: that is what PyTorch looks at first.
     let checked = || {
         check_mask(mask, value)?;
@@ -213,6 +222,7 @@ fn masked_fill_expanded(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result
             .to_owned()
     });
     check_mask(mask, value)?;
+    check_in_place(x, Operand::Tensor(mask), x.dtype())?;
     let (mut places, mut mask) = (x.clone(), mask.expand(&signed(x.sizes()))?.to(DType::U8)?);
     for (dim, stride) in x.layout().strides().iter().enumerate() {
         if *stride == 0 {

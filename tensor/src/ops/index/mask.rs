@@ -109,6 +109,8 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
         return Err(IndexError::PutShape { values: values.sizes().to_vec(), result }.into());
     }
     let is_number = values.ndim() == 0 && is_mask(index);
+    // A number is read before anything is written, so it may be part of the target.
+    let values = if is_number && values.shares_storage(x) { values.copy()? } else { values };
     if values.dtype() != x.dtype() && !is_number {
         return Err(IndexError::PutTypes { target: x.dtype(), source_type: values.dtype() }.into());
     }
