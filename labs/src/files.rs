@@ -55,7 +55,6 @@ fn create_in_place(file: &Path, bytes: &[u8]) -> io::Result<bool> {
     match new.write_all(bytes).and_then(|()| new.sync_all()) {
         Ok(()) => Ok(true),
         Err(error) => {
-            drop(new);
             fs::remove_file(file)?;
             Err(error)
         }

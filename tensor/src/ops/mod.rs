@@ -102,6 +102,18 @@ pub(crate) fn update(
     values: NewValues,
     in_place: impl FnOnce() -> Result<()>,
 ) -> Result<Tensor> {
+    let mut in_place = Some(in_place);
+    update_by(operation, target, values, &mut || in_place.take().map_or(Ok(()), |in_place| in_place()))
+}
+
+/// The same, compiled once. It calls `in_place` once at most.
+#[track_caller]
+fn update_by(
+    operation: &'static Operation,
+    target: &Tensor,
+    values: NewValues,
+    in_place: &mut dyn FnMut() -> Result<()>,
+) -> Result<Tensor> {
     let (together, sources) = match &values {
         NewValues::FromOld { others, .. } => (*others, *others),
         NewValues::Instead { source } => (&[][..], source.as_slice()),

@@ -33,12 +33,5 @@ pub(super) fn is_itself(target: &Tensor, source: &Tensor) -> bool {
 
 /// Whether the elements, in some order, lie one after another, each once (`is_non_overlapping_and_dense`).
 fn is_dense(layout: &Layout) -> bool {
-    if layout.is_contiguous() {
-        return true;
-    }
-    let dims = layout.strides().iter().copied().zip(layout.sizes().iter().copied());
-    let mut dims: Vec<(usize, usize)> = dims.filter(|(_, size)| *size > 1).collect();
-    dims.sort_unstable();
-    let mut expected = 1;
-    dims.iter().all(|(stride, size)| std::mem::replace(&mut expected, stride * size) == *stride)
+    layout.reach() == layout.numel() && !layout.overlaps_itself()
 }

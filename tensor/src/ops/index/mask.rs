@@ -6,7 +6,7 @@
 use std::panic::Location;
 
 use super::error::IndexError;
-use super::{Index, check_index, from_start_of};
+use super::{check_index, check_index_device, from_start_of};
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
@@ -88,18 +88,17 @@ impl Tensor {
     }
 }
 
-/// The entries that a mask chooses: `x[mask]`.
-#[track_caller]
-pub(super) fn index_by_mask(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    let rows = Rows::of(x, mask)?;
+/// `x[mask]` as an index of rows: the rows of a tensor, and which of them a mask chooses.
+pub(super) fn rows(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
+    let rows = Rows::masked(x, mask)?;
     let places = Tensor::from_slice(&rows.places, &[rows.places.len()])?.to(x.device())?;
-    ops::apply(Index, [&x.reshape(&signed(&rows.sizes))?, &places])
+    Ok((x.reshape(&signed(&rows.sizes))?, places))
 }
 
 #[track_caller]
 fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor> {
     let _scope = scope::operation(INDEX_PUT.name, Location::caller());
-    let rows = Rows::of(x, index)?;
+    let rows = if is_mask(index) { Rows::masked(x, index)? } else { Rows::indexed(x, index)? };
     let values = match values {
         Operand::Tensor(values) => values.clone(),
         Operand::Scalar(value) => number(value, x.dtype())?,
@@ -142,33 +141,32 @@ struct Rows {
 }
 
 impl Rows {
-    fn of(x: &Tensor, index: &Tensor) -> Result<Rows> {
-        if index.is_cuda() && index.device() != x.device() {
-            return Err(IndexError::Device { device: x.device() }.into());
-        }
-        if !is_mask(index) {
-            check_index(index, || IndexError::DType)?;
-            let size = *x.sizes().first().ok_or(IndexError::TooMany { dims: 0 })?;
-            let indices = index.detach().to(DType::I64)?.to_vec::<i64>()?;
-            let places =
-                indices.into_iter().map(|index| from_start_of(index, size)).collect::<Result<_>>()?;
-            return Ok(Rows { sizes: x.sizes().to_vec(), places, chosen: index.sizes().to_vec() });
-        }
-        if index.ndim() > x.ndim() {
+    fn indexed(x: &Tensor, index: &Tensor) -> Result<Rows> {
+        check_index_device(x, index)?;
+        check_index(index, || IndexError::DType)?;
+        let size = *x.sizes().first().ok_or(IndexError::TooMany { dims: 0 })?;
+        let indices = index.detach().to(DType::I64)?.to_vec::<i64>()?;
+        let places = indices.into_iter().map(|index| from_start_of(index, size)).collect::<Result<_>>()?;
+        Ok(Rows { sizes: x.sizes().to_vec(), places, chosen: index.sizes().to_vec() })
+    }
+
+    fn masked(x: &Tensor, mask: &Tensor) -> Result<Rows> {
+        check_index_device(x, mask)?;
+        if mask.ndim() > x.ndim() {
             return Err(IndexError::TooMany { dims: x.ndim() }.into());
         }
-        let (masked, rest) = x.sizes().split_at(index.ndim());
-        if let Some(at) = (0..masked.len()).find(|dim| masked[*dim] != index.sizes()[*dim]) {
-            let (mask, indexed) = (index.sizes().to_vec(), x.sizes().to_vec());
+        let (masked, rest) = x.sizes().split_at(mask.ndim());
+        if let Some(at) = (0..masked.len()).find(|dim| masked[*dim] != mask.sizes()[*dim]) {
+            let (mask, indexed) = (mask.sizes().to_vec(), x.sizes().to_vec());
             return Err(IndexError::MaskShape { mask, at, indexed }.into());
         }
-        if index.dtype() == DType::U8 && index.ndim() > 0 {
+        if mask.dtype() == DType::U8 && mask.ndim() > 0 {
             Ambient::warn_once("byte masks", || {
                 "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
                     .to_owned()
             });
         }
-        let places = chosen(&index.detach().to(DType::Bool)?)?;
+        let places = chosen(&mask.detach().to(DType::Bool)?)?;
         let sizes = [&[masked.iter().product()], rest].concat();
         Ok(Rows { sizes, chosen: vec![places.len()], places })
     }

@@ -81,28 +81,20 @@ impl Tensor {
     pub fn index(&self, index: &Tensor) -> Result<Tensor> {
         let _scope = scope::operation(INDEX.name, Location::caller());
         if mask::is_mask(index) {
-            return mask::index_by_mask(self, index);
+            let (rows, places) = mask::rows(self, index)?;
+            return index_of(&rows, &places);
         }
         check_index(index, || IndexError::DType)?;
         let size = *self.sizes().first().ok_or(IndexError::TooMany { dims: 0 })?;
         if size == 0 && index.numel() > 0 {
             return Err(IndexError::OfNothing.into());
         }
-        if index.is_cuda() && index.device() != self.device() {
-            return Err(IndexError::Device { device: self.device() }.into());
-        }
+        check_index_device(self, index)?;
         if index.ndim() == 0 {
             return self.get(index.item()? as i64);
         }
         let index = index.detach().to((self.device(), DType::I64))?;
-        let wrapped = index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?;
-        ops::apply(Index, [self, &wrapped]).map_err(|error| match error.refusal() {
-            Some(&(IndexError::OutOfRange { index, size } | IndexError::OutOfData { index, size })) => {
-                let index = if index < 0 { index - size as i64 } else { index }; // As it was before it was wrapped.
-                IndexError::OutOfBounds { index, dim: 0, size }.into()
-            }
-            _ => error,
-        })
+        index_of(self, &index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?)
     }
 
     /// `out[i][j] = self[index[i][j]][j]` along dimension 0, and likewise along others (`torch.gather`).
@@ -161,6 +153,26 @@ impl Tensor {
 /// Whether a tensor is of a type that indices have. The kernels read i64.
 fn check_index(index: &Tensor, error: impl FnOnce() -> IndexError) -> Result<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) { Ok(()) } else { Err(error().into()) }
+}
+
+/// The entries of dimension 0 that indices counted from the start name.
+#[track_caller]
+fn index_of(x: &Tensor, indices: &Tensor) -> Result<Tensor> {
+    ops::apply(Index, [x, indices]).map_err(|error| match error.refusal() {
+        Some(&(IndexError::OutOfRange { index, size } | IndexError::OutOfData { index, size })) => {
+            let index = if index < 0 { index - size as i64 } else { index }; // As it was before it was counted from the start.
+            IndexError::OutOfBounds { index, dim: 0, size }.into()
+        }
+        _ => error,
+    })
+}
+
+/// Refuses indices on another GPU. Those of the host are copied to where the tensor is.
+fn check_index_device(x: &Tensor, index: &Tensor) -> Result<()> {
+    match index.is_cuda() && index.device() != x.device() {
+        true => Err(IndexError::Device { device: x.device() }.into()),
+        false => Ok(()),
+    }
 }
 
 /// An index of dimension 0, counted from the start.
