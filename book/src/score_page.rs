@@ -21,8 +21,8 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
          your answers, exercises and bets, by objective. Without it, the list below says what shows each objective, and \
          <code>cargo course score</code> counts what you did in a terminal.</p>\n<p class=\"score-unknown\" hidden></p>\n\
          <section class=\"guesses\" aria-label=\"Your progress\"></section>\n\n## By objective\n\n\
-         An objective is shown when all its questions and exercises are right. Bets do not count towards it: they are there to be \
-         lost.\n\n",
+         You have shown an objective when all its questions and exercises are right. Bets, your answers in the *Predict* boxes, do not \
+         count towards it: they are there to be lost.\n\n",
     );
     for chapter in &all.chapters {
         let href = chapter.page.replace(".md", ".html");

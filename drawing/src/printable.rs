@@ -51,8 +51,14 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
 /// The text of a file. The error completes "it is": "saved as UTF-16, not as UTF-8".
 pub fn decoded(bytes: &[u8]) -> Result<&str, String> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    // Of UTF-16 that holds Rust or JSON, the first letter has a byte that is 0, and there may be a mark before it.
-    if let [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] = bytes {
+    // UTF-16 begins with a mark, or every second byte of Rust or JSON in it is 0.
+    let every_second = |first: usize| {
+        let zeros = bytes.iter().skip(first).step_by(2).take(8);
+        let others = bytes.iter().skip(1 - first).step_by(2).take(8);
+        bytes.len() >= 4 && zeros.copied().all(|byte| byte == 0) && others.copied().all(|byte| byte != 0)
+    };
+    let is_marked = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    if is_marked || every_second(0) || every_second(1) {
         return Err("saved as UTF-16, not as UTF-8".to_owned());
     }
     std::str::from_utf8(bytes).map_err(|error| {

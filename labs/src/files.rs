@@ -15,14 +15,20 @@ use drawing::printable::decoded;
 
 /// Reads a file up to a size. Other things that a path may name, such as `/dev/zero` or a pipe, may have no end.
 pub fn bytes(file: &Path, most: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(file)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
-    }
+    regular(file)?;
     let mut bytes = Vec::new();
     File::open(file)?.take(most + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
         true => Err(io::Error::other(format!("larger than {most} bytes"))),
         false => Ok(bytes),
+    }
+}
+
+/// Refuses a pipe, a folder or a device.
+fn regular(file: &Path) -> io::Result<()> {
+    match fs::metadata(file)?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("not a regular file")),
     }
 }
 
@@ -89,6 +95,7 @@ pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Gives what is in a file a second name, the first that is free of these.
 pub fn keep(file: &Path, names: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
     let target = followed(file)?;
+    regular(&target)?;
     for name in names {
         let is_new = match fs::hard_link(&target, &name) {
             Ok(()) => true,
@@ -166,6 +173,15 @@ fn followed(file: &Path) -> io::Result<PathBuf> {
     for _ in 0..40 {
         match fs::read_link(&path) {
             Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_)
+                if path != file
+                    && path.parent().is_some_and(|folder| !folder.exists()) =>
+            {
+                let path = path.display();
+                return Err(io::Error::other(format!(
+                    "a link to {path}, whose folder is not there"
+                )));
+            }
             Err(_) => return Ok(path),
         }
     }

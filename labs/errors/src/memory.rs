@@ -15,6 +15,8 @@ struct Memory {
     free: Option<u64>,
     /// What each other process holds, by its number.
     others: Vec<(u64, u64)>,
+    /// The process among them that is probably the program itself.
+    own: Option<(u64, u64)>,
     /// What this process holds, with what is not PyTorch's.
     mine: Option<u64>,
     /// The most that the program allows itself.
@@ -29,6 +31,9 @@ struct Memory {
 /// Sentences on the numbers of an out-of-memory message.
 pub fn sentences(pasted: &Pasted) -> Vec<String> {
     let text = &pasted.squeezed;
+    if let Some(at) = text.rfind("mpsbackendoutofmemory") {
+        return mps(&text[at..]);
+    }
     // The last message of the text. Other ranks may have printed theirs before.
     let at = text.rfind("triedtoallocate").unwrap_or(0);
     let memory = Memory::read(&text[at..], text);
@@ -38,6 +43,24 @@ pub fn sentences(pasted: &Pasted) -> Vec<String> {
     }
 }
 
+/// On a Mac: `(MPS allocated: 8.50 GB, other allocations: 560.00 MB, max allowed: 9.07 GB). Tried to allocate 256.00 MB`
+fn mps(message: &str) -> Vec<String> {
+    let after = |phrase: &str| Some(bytes(&message[message.find(phrase)? + phrase.len()..])?.0);
+    let Some(asked) = after("triedtoallocate") else { return Vec::new() };
+    let mut who = format!("Your program asked for {} more.", size(asked));
+    if let (Some(held), Some(other), Some(limit)) =
+        (after("mpsallocated:"), after("otherallocations:"), after("maxallowed:"))
+    {
+        who += &format!(
+            " Of the {} that MPS allows it, {} are held by PyTorch and {} by the rest of your program.",
+            size(limit),
+            size(held),
+            size(other)
+        );
+    }
+    vec![who, "Try first: halve the batch. A Mac's GPU shares the memory with all programs, so close those that you do not need.".to_owned()]
+}
+
 impl Memory {
     fn read(message: &str, whole: &str) -> Memory {
         let after = |phrase: &str| {
@@ -45,7 +68,11 @@ impl Memory {
             Some(bytes(&message[at..])?.0)
         };
         let before = |phrase: &str| bytes_before(&message[..message.find(phrase)?]);
-        let gpu = message.find("gpu").and_then(|at| digits(&message[at + 3..]));
+        // A log may have put the date of its next line after `GPU`.
+        let gpu = message.split("gpu").skip(1).find_map(|part| {
+            let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            (rest.starts_with("hasatotal") || rest.starts_with(';')).then(|| digits(part))?
+        });
         let mut memory = Memory {
             asked: after("triedtoallocate"),
             gpu,
@@ -60,6 +87,7 @@ impl Memory {
             pools: before("allocatedinprivatepools"),
             cached: before("isreservedbypytorchbutunallocated"),
             others: Vec::new(),
+            own: None,
         };
         if let (None, Some(reserved), Some(allocated)) = (
             memory.cached,
@@ -80,6 +108,14 @@ impl Memory {
                 memory.others.push((number, held));
             }
         }
+        // In a container, a program does not know its number. It holds all that PyTorch does.
+        let pytorchs = memory.pytorchs();
+        if memory.mine.is_none() && pytorchs > 0 {
+            let can_be = memory.others.iter().copied().filter(|(_, held)| *held >= pytorchs);
+            memory.own = can_be.min_by_key(|(_, held)| *held);
+            let own = memory.own;
+            memory.others.retain(|other| Some(*other) != own);
+        }
         if memory.asked.is_none() {
             memory.asked = whole.rfind("triedtoallocate").and_then(|at| Some(bytes(&whole[at + 15..])?.0));
         }
@@ -99,11 +135,7 @@ impl Memory {
         if let Some(cached) = self.cached {
             parts.push(format!("{} are kept by PyTorch for its next tensors", size(cached)));
         }
-        let pytorchs = self
-            .allocated
-            .unwrap_or(0)
-            .saturating_add(self.pools.unwrap_or(0))
-            .saturating_add(self.cached.unwrap_or(0));
+        let pytorchs = self.pytorchs();
         match (self.mine, self.total, self.free) {
             (Some(mine), ..) if mine > pytorchs && self.allocated.is_some() => {
                 parts.push(format!(
@@ -116,7 +148,7 @@ impl Memory {
             }
             // The old messages do not name others. What is left over is theirs and CUDA's.
             (None, Some(total), Some(free))
-                if self.others.is_empty() && total > free.saturating_add(pytorchs) =>
+                if self.others.is_empty() && self.own.is_none() && total > free.saturating_add(pytorchs) =>
             {
                 parts.push(format!(
                     "{} belong to CUDA itself or to other programs",
@@ -125,19 +157,15 @@ impl Memory {
             }
             _ => {}
         }
-        let mut own = String::new();
         for (number, held) in &self.others {
-            match self.is_its_own() {
-                true => {
-                    own = format!(
-                        " Process {number}, which holds {} in all, is probably your own program: in a container it does not know its \
-                         number.",
-                        size(*held)
-                    )
-                }
-                false => parts.push(format!("{} are held by process {number}, another program", size(*held))),
-            }
+            parts.push(format!("{} are held by process {number}, another program", size(*held)));
         }
+        let own = self.own.map_or(String::new(), |(number, held)| {
+            format!(
+                " Process {number}, which holds {} in all, is probably your own program: in a container it does not know its number.",
+                size(held)
+            )
+        });
         if let Some(free) = self.free {
             parts.push(format!("{} are free", size(free)));
         }
@@ -153,14 +181,9 @@ impl Memory {
         Some(format!("Your program asked for {} more. {total}, {parts}.{own}", size(asked)))
     }
 
-    /// Whether the one process that is named must be the program itself: it holds all that PyTorch does.
-    fn is_its_own(&self) -> bool {
-        let pytorchs = self
-            .allocated
-            .unwrap_or(0)
-            .saturating_add(self.pools.unwrap_or(0))
-            .saturating_add(self.cached.unwrap_or(0));
-        self.mine.is_none() && pytorchs > 0 && matches!(self.others[..], [(_, held)] if held >= pytorchs)
+    /// All that PyTorch has reserved.
+    fn pytorchs(&self) -> u64 {
+        [self.allocated, self.pools, self.cached].into_iter().flatten().sum()
     }
 
     /// Why there was not enough, and what to try first.
@@ -168,7 +191,7 @@ impl Memory {
         let cached = self.cached.unwrap_or(0);
         let free = self.free.unwrap_or(0);
         let allocated = self.allocated.unwrap_or(0) + self.pools.unwrap_or(0);
-        let others: u64 = if self.is_its_own() { 0 } else { self.others.iter().map(|(_, held)| *held).sum() };
+        let others: u64 = self.others.iter().map(|(_, held)| *held).sum();
         if self.total.is_some_and(|total| asked > total) {
             return Some(
                 "Fragmentation is not the cause: this one request is larger than the whole GPU. Try first: look at the shapes on \
@@ -231,7 +254,7 @@ impl Memory {
         // The older messages name no other program.
         if let (None, Some(total), Some(_), Some(_)) = (self.mine, self.total, self.free, self.allocated) {
             let rest = total.saturating_sub(free.saturating_add(allocated + cached + others));
-            if rest > total / 4 && rest + free >= asked && self.others.is_empty() {
+            if rest > total / 4 && rest + free >= asked && self.others.is_empty() && self.own.is_none() {
                 return Some(format!(
                     "Fragmentation is not the cause: {} of the memory are neither free nor PyTorch's. Try first: see with `nvidia-smi` \
                      which other program holds them, and end it if you no longer need it.",
@@ -259,7 +282,9 @@ impl Memory {
 
 /// A size at the start of a text, in bytes, and what follows it.
 fn bytes(text: &str) -> Option<(u64, &str)> {
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != ',')
+        .unwrap_or(text.len());
     let rest = &text[end..];
     let (unit, factor) = UNITS.iter().find(|(unit, _)| rest.starts_with(unit))?;
     Some((product(&text[..end], *factor)?, &rest[unit.len()..]))
@@ -271,14 +296,18 @@ fn bytes_before(text: &str) -> Option<u64> {
     let (unit, factor) = UNITS.iter().find(|(unit, _)| text.ends_with(unit))?;
     let text = &text[..text.len() - unit.len()];
     let number = text
-        .rfind(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .rfind(|letter: char| !letter.is_ascii_digit() && letter != '.' && letter != ',')
         .map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
-    product(text[number..].trim_start_matches('.'), *factor)
+    product(text[number..].trim_start_matches(['.', ',']), *factor)
 }
 
 /// A decimal number times a unit.
 fn product(number: &str, factor: u64) -> Option<u64> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    // PyTorch writes two decimals, in some languages after a comma.
+    let (whole, fraction) = number
+        .split_once('.')
+        .or_else(|| number.split_once(',').filter(|(_, decimals)| decimals.len() == 2))
+        .unwrap_or((number, "0"));
     let parts = 10_u64.checked_pow(fraction.len() as u32).filter(|parts| *parts <= 10_000)?;
     let fraction: u64 = fraction.parse().ok()?;
     let bytes = whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(factor * fraction / parts)?;

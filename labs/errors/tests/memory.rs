@@ -122,3 +122,47 @@ fn numbers_that_make_no_sense_are_no_trouble() {
         said(message);
     }
 }
+
+#[test]
+fn in_a_container_the_process_that_can_hold_the_tensors_is_the_program_itself() {
+    let said = said(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 23.65 GiB of which \
+         100.56 MiB is free. Process 11 has 3.00 GiB memory in use. Process 12 has 20.50 GiB memory in use. Of the allocated memory \
+         19.00 GiB is allocated by PyTorch, and 200.00 MiB is reserved by PyTorch but unallocated.",
+    );
+    assert!(said.contains("3.00 GiB are held by process 11, another program"), "{said}");
+    assert!(
+        said.contains("Process 12, which holds 20.50 GiB in all, is probably your own program"),
+        "{said}"
+    );
+    assert!(!said.contains("process 12, another") && !said.contains("23.50 GiB"), "{said}");
+}
+
+#[test]
+fn the_date_of_a_log_is_no_gpu() {
+    let said = said(
+        "CUDA out of memory. Tried to allocate 20.00 MiB. GPU\n2024-03-04 12:22:11,222 [ERROR] 1 has a total capacity of 4.00 GiB",
+    );
+    assert!(!said.contains("2024"), "{said}");
+}
+
+#[test]
+fn on_a_mac_the_fields_of_the_message_are_read() {
+    let said = said(
+        "RuntimeError: MPS backend out of memory (MPS allocated: 8.50 GB, other allocations: 560.00 MB, max allowed: 9.07 GB). \
+         Tried to allocate 256.00 MB on private pool.",
+    );
+    for part in ["256.00 MiB more", "9.07 GiB that MPS allows", "8.50 GiB are held by PyTorch", "560.00 MiB"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("does not say") && !said.contains("nvidia-smi"), "{said}");
+}
+
+#[test]
+fn a_size_may_have_a_decimal_comma() {
+    let said = said(
+        "CUDA out of memory. Tried to allocate 2,00 GiB. GPU 0 has a total capacity of 23,65 GiB of which 1,50 GiB is free.",
+    );
+    assert!(said.contains("asked for 2.00 GiB") && said.contains("1.50 GiB are free"), "{said}");
+}

@@ -240,7 +240,7 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         .or("pinned", "Pinned memory.", "The copies take too small a part of the epoch for that.")
         .or("ahead", "Copies that nobody waits for.", "The copies take too small a part of the epoch for that.")
         .or("workers", "Workers.", "Here the samples are not what the epoch waits for.")
-        .because("What saves most is a help for the slowest part of the epoch.")
+        .because("Speeding up the slowest part of the epoch saves most.")
         .raced()
         .only_if(device.is_cuda()),
     );

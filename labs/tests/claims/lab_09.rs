@@ -239,7 +239,7 @@ pub const CLAIMS: Claims = Claims {
         },
     ],
     by_definition: &[
-        "What saves most is a help for the slowest part of the epoch",
+        "Speeding up the slowest part of the epoch saves most",
         "With --gpu sim:t4 this section shows a busy GPU",
         "With --gpu sim:t4 you see how fast copies to a GPU are",
         "\"copies\" is the time of all copies to the GPU",

@@ -67,7 +67,8 @@ fn the_arrows_choose_a_language_for_the_whole_book() {
 fn on_paper_and_without_javascript_both_languages_stand_with_their_names() {
     let labels =
         "[...document.querySelectorAll('main .language')].filter(one => one.checkVisibility()).length";
-    let sides = "document.querySelectorAll('main .side').length";
+    // Without scripts, what a question to think about folds stays folded.
+    let sides = "[...document.querySelectorAll('main .side')].filter(one => one.checkVisibility()).length";
     let tabs = "[...document.querySelectorAll('.tabs')].filter(one => one.checkVisibility()).length";
     let both_stand = |browser: &Browser| {
         assert_eq!(shown(browser), "rust pytorch");

@@ -265,7 +265,7 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
     let reader = Reader::new();
     let [zero, launches] = ["03-zero", "03-launches"].map(answer);
     let [right, _] = letters(&zero);
-    assert_eq!(reader.text(".guesses-words"), "This page asks for 6 predictions. You have made none yet.");
+    assert_eq!(reader.text(".guesses-words"), "This page asks for 8 predictions. You have made none yet.");
 
     reader.tab_to("#predict-03-lower .skip");
     reader.press(&[ENTER]);
@@ -293,7 +293,7 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
         assert!(["03-largest", "03-clock"].iter().all(|id| !reader.is_open(id)));
         assert_eq!(
             reader.text(".guesses-words"),
-            "You made 3 of 6 predictions; 1 was right. 2 numbers missed. One of them was too low, by a factor of 12."
+            "You made 3 of 8 predictions; 1 was right. 2 numbers missed. One of them was too low, by a factor of 12."
         );
         reader.reload();
     }

@@ -24,7 +24,9 @@ fn chapters() -> Vec<String> {
 }
 
 fn unfold(browser: &Browser) {
-    browser.value("document.querySelectorAll('details.after').forEach(fold => { fold.open = true; })");
+    browser.value(
+        "document.querySelectorAll('details:is(.after, .think)').forEach(fold => { fold.open = true; })",
+    );
 }
 
 /// What stands under the output: `Running …`, `Done in 0.3 s, in this page.`
