@@ -40,14 +40,7 @@ impl Browser {
     }
 
     fn with_preferences(preferences: Json) -> Browser {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{NEEDED} (chromedriver: {error})"));
-        let mut output = BufReader::new(driver.stdout.take().expect("its output is piped"));
-        let port = port(&mut output);
+        let (driver, output, port) = started();
         // Any status is an answer: the body of a failure says what failed. And a proxy has no say here.
         let config = Agent::config_builder().http_status_as_error(false).proxy(None).build();
         let mut browser = Browser { driver, _output: output, agent: config.into(), session: String::new() };
@@ -171,16 +164,39 @@ fn lines(answer: Json) -> Vec<String> {
     serde_json::from_value(answer).expect("a list of texts")
 }
 
-/// The port that chromedriver chose.
-fn port(output: &mut impl BufRead) -> u16 {
+/// A chromedriver, its output, and its port.
+///
+/// It takes a free IPv6 port and then needs the same IPv4 port, which another one may have taken in between.
+fn started() -> (Child, BufReader<ChildStdout>, u16) {
+    let mut said = String::new();
+    for _ in 0..5 {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{NEEDED} (chromedriver: {error})"));
+        let mut output = BufReader::new(driver.stdout.take().expect("its output is piped"));
+        match port(&mut output) {
+            Ok(port) => return (driver, output, port),
+            Err(text) => said = text,
+        }
+        let _ = driver.wait();
+        assert!(said.contains("port not available"), "chromedriver does not say its port: {said}");
+    }
+    panic!("chromedriver finds no port: {said}");
+}
+
+/// The port that chromedriver chose, or all that it said before it ended.
+fn port(output: &mut impl BufRead) -> Result<u16, String> {
     let mut said = String::new();
     for line in output.lines() {
         let line = line.unwrap_or_else(|error| panic!("chromedriver cannot be heard: {error}"));
         let port = line.strip_prefix("ChromeDriver was started successfully on port ");
         if let Some(port) = port.and_then(|port| port.trim_end_matches('.').parse().ok()) {
-            return port;
+            return Ok(port);
         }
         said += &line;
     }
-    panic!("chromedriver does not say its port: {said}");
+    Err(said)
 }

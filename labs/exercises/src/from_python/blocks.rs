@@ -282,11 +282,24 @@ fn with(source: &Source, first: usize, colon: usize) -> Mistake {
         && source.next(equals, &[";"]).unwrap_or(body.end) + 1 >= body.end
     {
         let value = source.tokens(equals + 1..body.end);
-        let value = value.trim_end_matches(';').trim_end_matches('?');
+        let value = value.trim_end_matches(';');
+        // These cannot fail.
+        let is_sure = ["detach()", "clone()", "len()"].iter().any(|call| value.ends_with(call));
+        if is_sure {
+            let text = match value.contains('?') {
+                true => format!("let {} = {name}({given}|| Ok::<_, Error>({value}))?;", source.word(begin)),
+                false => format!("let {} = {name}({given}|| {value});", source.word(begin)),
+            };
+            return Mistake::at(at).replace(at..end, text);
+        }
+        let value = value.trim_end_matches('?');
         let text = format!("let {} = {name}({given}|| {value})?;", source.word(begin));
         return Mistake::at(at).replace(at..end, text);
     }
-    Mistake::at(at)
-        .replace(at..source.end(colon), format!("{name}({given}|| {{"))
-        .edit(end, format!("\n{indent}    Ok(())\n{indent}}})?;"))
+    // With a `?` in it the code returns a result, whose type of error nothing else says.
+    let end_of_closure = match body.into_iter().any(|token| source.word(token) == "?") {
+        true => format!("\n{indent}    Ok::<(), Error>(())\n{indent}}})?;"),
+        false => format!("\n{indent}}});"),
+    };
+    Mistake::at(at).replace(at..source.end(colon), format!("{name}({given}|| {{")).edit(end, end_of_closure)
 }

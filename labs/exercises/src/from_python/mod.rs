@@ -14,6 +14,7 @@ mod results;
 mod returned;
 mod source;
 mod tensors;
+mod types;
 mod words;
 
 use std::ops::Range;

@@ -18,6 +18,24 @@ pub fn not_returned(error: &CompileError, source: &Source) -> Option<Mistake> {
     {
         return Some(Mistake::of(tail(source, first, last + 1)));
     }
+    // A loop is the last expression, and makes no value.
+    if error.code() == "E0308"
+        && is_result(expected)
+        && found == "()"
+        && ["for", "while"].contains(&source.word(first))
+    {
+        let close = source.close(source.next(first, &["{"])?) + 1;
+        if source.word(close) != "}" || !ends_function(source, close) {
+            return None;
+        }
+        let end = source.start(close);
+        let indent = indentation(source, end);
+        let mistake = Mistake::at(end);
+        return Some(match expected.starts_with("Result<()") && source.begins_line(close) {
+            true => mistake.edit(end, format!("    Ok(())\n{indent}")),
+            false => mistake,
+        });
+    }
     let is_collected = error.message.starts_with("a value of type `std::result::Result<");
     if error.code() == "E0277" && is_collected && error.message.contains("cannot be built from an iterator") {
         let end = source.value_end(first) + 1;
@@ -53,6 +71,14 @@ pub fn not_returned(error: &CompileError, source: &Source) -> Option<Mistake> {
     let returned = source.start(arrow + 2)..source.end(open - 1);
     let text = format!("Result<{}>", source.slice(returned.clone()));
     Some(Mistake::at(returned.start).replace(returned, text).all(tail(source, open + 1, close)))
+}
+
+/// Whether a brace closes the body of a function.
+fn ends_function(source: &Source, close: usize) -> bool {
+    let open = source.open(close);
+    let ends = |token: &usize| [";", "{", "}"].contains(&source.word(*token));
+    let begin = (0..open).rev().find(ends).map_or(0, |token| token + 1);
+    (begin..open).any(|token| source.word(token) == "fn")
 }
 
 /// The block ends without a value.

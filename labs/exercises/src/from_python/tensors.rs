@@ -1,6 +1,9 @@
 //! Signs that Python's tensors know, and devices by their names.
 
+use std::ops::Range;
+
 use super::results::between;
+use super::types::{DEPTH, Type, is_float, is_whole, type_of};
 use super::{Mistake, Source};
 use crate::compile_error::CompileError;
 
@@ -31,14 +34,9 @@ pub fn operator(error: &CompileError, source: &Source) -> Option<Mistake> {
         }
         "E0368" if error.message.contains("`+=` cannot be applied to type `Vec<") => {
             let sign = (first..last).find(|token| source.word(token + 1) == "=")?;
-            let list = source.word(sign + 2) == "[" && source.close(sign + 2) == last;
-            let (name, value) = (source.tokens(first..sign), source.tokens(sign + 3..last));
-            let text = if list {
-                format!("{name}.push({value})")
-            } else {
-                format!("{name}.extend({})", source.tokens(sign + 2..last + 1))
-            };
-            Some(Mistake::at(place.start).replace(place, text))
+            let name = source.tokens(first..sign);
+            let text = added(error, source, sign + 2..last + 1)?;
+            Some(Mistake::at(place.start).replace(place, format!("{name}.{text}")))
         }
         // `sum += loss`
         "E0277" => {
@@ -105,6 +103,10 @@ fn grammar(error: &CompileError, source: &Source, found: usize) -> Option<Mistak
         return (is_value && !division.trim().contains(' '))
             .then(|| Mistake::at(start).replace(start..start + 2, "/"));
     }
+    // `means[-1]` of a list, not of a tensor
+    if error.message.starts_with("negative integers cannot be used to index") {
+        return None;
+    }
     // `x[0, 1]` and `x[:, 1]`
     let open = source.around(found)?;
     let value = source.value_start(open.checked_sub(1)?);
@@ -114,9 +116,17 @@ fn grammar(error: &CompileError, source: &Source, found: usize) -> Option<Mistak
     {
         return None;
     }
+    // Lists have slices too. Several indices only a tensor has.
+    let indices = source.arguments(open);
+    let is_tensor = indices.len() > 1
+        || source.word(source.close(open) - 1) == ","
+        || type_of(source, value..open, DEPTH) == Some(Type::Tensor);
+    if !is_tensor {
+        return None;
+    }
     let mut text = source.tokens(value..open).to_owned();
     let mut dim = 0;
-    for index in source.arguments(open) {
+    for index in indices {
         let index = source.tokens(index);
         match index.split_once(':') {
             None => text += &format!(".select({dim}, {index})?"),
@@ -143,35 +153,77 @@ fn narrowed(dim: usize, start: &str, end: &str) -> String {
     }
 }
 
-/// `x ** 2` is `x.pow(2.0)?`.
+/// What is added to a list: as the call of a method of the list.
+fn added(error: &CompileError, source: &Source, value: Range<usize>) -> Option<String> {
+    let text = source.tokens(value.clone());
+    let is_list = source.word(value.start) == "[" && source.close(value.start) + 1 == value.end;
+    let is_repeated = source.next(value.start + 1, &[";"]).is_some_and(|sign| sign < value.end);
+    if is_list && !is_repeated && source.arguments(value.start).len() == 1 {
+        return Some(format!(
+            "push({})",
+            source.tokens(value.start + 1..value.end - 1).trim_end_matches(',')
+        ));
+    }
+    let item = between(&error.message, "to type `Vec<", "`")?.strip_suffix('>')?;
+    let is_number = is_whole(text) || is_float(text);
+    match (type_of(source, value, DEPTH), item) {
+        _ if text.starts_with('&') => None,
+        (Some(Type::List), _) => Some(format!("extend({text})")),
+        (Some(Type::Tensor), "todevice::Tensor" | "Tensor" | "_") => Some(format!("push({text})")),
+        (Some(Type::F64), "f64" | "_") => Some(format!("push({text})")),
+        (None, "f64" | "f32" | "{float}") if is_float(text) => Some(format!("push({text})")),
+        (None, "_") if is_number => Some(format!("push({text})")),
+        _ => None,
+    }
+}
+
+/// `x ** 2` is `x.pow(2.0)?` of a tensor; numbers have other methods. No right line if the type is not sure.
 fn power(source: &Source, sign: usize) -> Option<Mistake> {
     let last = source.value_end(sign + 2);
     let exponent = source.tokens(sign + 2..last + 1);
-    let is_whole = exponent.chars().all(|letter| letter.is_ascii_digit());
-    let exponent = if is_whole { format!("{exponent}.0") } else { exponent.to_owned() };
     let base = source.value_start(sign.checked_sub(1)?);
     let name = source.tokens(base..sign);
-    // A number, and no tensor: as far as its name shows.
-    let bound = source.binding(name, base).map(|value| source.tokens(value));
-    let is_number = |value: &str| {
-        value.ends_with("item()?")
-            || value.contains(" as f")
-            || value.starts_with(|first: char| first.is_ascii_digit())
-    };
-    if is_number(name) || bound.is_some_and(is_number) {
-        let range = source.start(base)..source.end(last);
-        return Some(Mistake::at(range.start).replace(range, format!("{name}.powf({exponent})")));
-    }
     let lent = base.checked_sub(1).filter(|before| source.word(*before) == "&").unwrap_or(base);
-    let around = lent.checked_sub(1).filter(|open| source.word(*open) == "(" && source.word(last + 1) == ")");
-    let is_own = around.is_some_and(|open| open == 0 || !source.is_name(open - 1));
-    let (range, next) = match around.filter(|_| is_own) {
-        Some(open) => (source.start(open)..source.end(last + 1), last + 2),
-        None => (source.start(lent)..source.end(last), last + 1),
+    let range = source.start(base)..source.end(last);
+    let unsure = Mistake::at(range.start);
+    let is_digits = is_whole(exponent);
+    let positive = exponent.trim_start_matches('-');
+    let of_base = type_of(source, base..sign, DEPTH);
+    let of_exponent = type_of(source, sign + 2..last + 1, DEPTH);
+    let as_float = match of_exponent {
+        _ if is_whole(positive) => Some(format!("{exponent}.0")),
+        _ if is_float(positive) => Some(exponent.to_owned()),
+        Some(Type::F64) if of_base != Some(Type::F32) => Some(exponent.to_owned()),
+        Some(Type::F32) if of_base == Some(Type::F32) => Some(exponent.to_owned()),
+        _ => None,
     };
-    let question_mark = if ["?", "}"].contains(&source.word(next)) { "" } else { "?" };
-    let text = format!("{name}.pow({exponent}){question_mark}");
-    Some(Mistake::at(range.start).replace(range, text))
+    // `x ** 2 ** 2` begins at its end.
+    if source.reads(last + 1, &["*", "*"]) {
+        return Some(unsure);
+    }
+    let text = match (of_base, as_float) {
+        (Some(Type::Tensor), Some(exponent)) => {
+            let around =
+                lent.checked_sub(1).filter(|open| source.word(*open) == "(" && source.word(last + 1) == ")");
+            let is_own = around.is_some_and(|open| open == 0 || !source.is_name(open - 1));
+            let (range, next) = match around.filter(|_| is_own) {
+                Some(open) => (source.start(open)..source.end(last + 1), last + 2),
+                None => (source.start(lent)..source.end(last), last + 1),
+            };
+            let question_mark = if ["?", "}"].contains(&source.word(next)) { "" } else { "?" };
+            let text = format!("{name}.pow({exponent}){question_mark}");
+            return Some(Mistake::at(range.start).replace(range, text));
+        }
+        (Some(Type::F64 | Type::F32), Some(exponent)) => format!("{name}.powf({exponent})"),
+        (Some(Type::Integer), _) if is_digits => format!("{name}.pow({exponent})"),
+        (None, Some(exponent)) if is_float(name) => format!("{name}_f64.powf({exponent})"),
+        // Another type may be expected elsewhere.
+        (None, _) if is_whole(name) && is_digits && source.word(last + 1) == "as" => {
+            format!("{name}_i32.pow({exponent})")
+        }
+        _ => return Some(unsure),
+    };
+    Some(unsure.replace(range, text))
 }
 
 fn indexed(error: &CompileError, source: &Source, open: usize) -> Option<Mistake> {
@@ -243,13 +295,13 @@ pub fn device(error: &CompileError, source: &Source) -> Option<Mistake> {
     }
 }
 
-fn named(source: &Source, place: std::ops::Range<usize>) -> Option<Mistake> {
+fn named(source: &Source, place: Range<usize>) -> Option<Mistake> {
     let device = device_named(source, place.clone())?;
     Some(Mistake::at(place.start).replace(place, device))
 }
 
 /// The device of this name: the function's own, if it is given one.
-pub fn device_named(source: &Source, name: std::ops::Range<usize>) -> Option<String> {
+pub fn device_named(source: &Source, name: Range<usize>) -> Option<String> {
     let at = source.at(name.start);
     let text = source.slice(name).trim_matches(['"', '\'']);
     let given = (0..at).rev().take_while(|token| source.word(*token) != "fn");

@@ -72,14 +72,15 @@ fn wrong_files_get_their_kind_their_line_and_lines_that_compile() {
         let said = (explained.kind.id, explained.line, explained.right);
         let right: Vec<String> = right.iter().map(|line| line.to_string()).collect();
         match said == (*kind, *line, right) {
-            true => Ok((at, explained.mended)),
+            // Without a right line only the student knows it.
+            true => Ok((at, (!CASES[at].5.is_empty()).then_some(explained.mended))),
             false => Err(format!("{kind} {id} {to:?}: {said:?}")),
         }
     });
     let failed: Vec<String> = told.iter().filter_map(|told| told.clone().err()).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     // With the right lines the files compile. One call is enough for all of them.
-    let mended = told.into_iter().flatten().map(|(at, text)| (format!("mended_{at}"), text));
+    let mended = told.into_iter().flatten().filter_map(|(at, text)| Some((format!("mended_{at}"), text?)));
     all_compile("mended", mended.collect());
 }
 

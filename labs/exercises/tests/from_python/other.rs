@@ -84,4 +84,10 @@ pub const OTHERS: &[Other] = &[
     ("02-batch", "Ok(losses)", "let data = 1; data.len;\n    Ok(losses)"),
     ("02-batch", "Ok(losses)", "let s = String; s.new();\n    Ok(losses)"),
     ("02-batch", "Ok(losses)", "let a: i64 = \"3\".parse();\n    Ok(losses)"),
+    ("02-batch", "Ok(losses)", "println!(\"{}\", losses[-1]);\n    Ok(losses)"),
+    ("02-batch", "Ok(losses)", "let last = losses[-1];\n    Ok(vec![last])"),
+    ("02-batch", "Ok(losses)", "let all = [1.0, 2.0];\n    println!(\"{}\", all[-1]);\n    Ok(losses)"),
+    ("02-batch", "Ok(losses)", "let rest = losses[1:];\n    Ok(rest)"),
+    ("02-batch", "Ok(losses)", "let rest = &losses[0:2];\n    Ok(rest.to_vec())"),
+    ("03-loop", "losses.push(loss.detach());", "losses += &loss;"),
 ];
