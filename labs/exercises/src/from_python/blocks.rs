@@ -32,6 +32,16 @@ pub fn block(error: &CompileError, source: &Source) -> Option<Mistake> {
     if let Some((keyword, line)) = found {
         return Some(braced(source, keyword, line));
     }
+    // `def f(` whose arguments stand on lines of their own.
+    let keyword = match is_lost {
+        true => (0..source.len()).find(|token| source.word(*token) == "def" && source.begins_line(*token)),
+        false => Some(source.at(source.line_range(place.start).start)),
+    };
+    if let Some(keyword) = keyword.filter(|keyword| source.word(*keyword) == "def") {
+        let colon = source.next(source.close(keyword + 2) + 1, &[":", "{"])?;
+        let head = source.start(keyword)..source.end(colon);
+        return (source.word(colon) == ":").then(|| braced(source, keyword, head));
+    }
     let at = source.at(place.start);
     let before = at.checked_sub(1)?;
     // `fn f(x, y) {`

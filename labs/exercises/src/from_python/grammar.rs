@@ -1,6 +1,7 @@
 //! Python's grammar in one line: logic, tuples, comments, and strings; and a `;` that is missing.
 
 use super::blocks::starts_block;
+use super::types::{DEPTH, Type, type_of};
 use super::{Mistake, Source};
 use crate::compile_error::CompileError;
 
@@ -65,11 +66,17 @@ pub fn logic(error: &CompileError, source: &Source) -> Option<Mistake> {
         match source.word(token) {
             "and" => mistake = mistake.replace(range, "&&"),
             "or" => mistake = mistake.replace(range, "||"),
-            "is" if source.reads(token + 1, &["None"]) => {
-                mistake = mistake.replace(source.end(token - 1)..source.end(token + 1), ".is_none()");
-            }
-            "is" if source.reads(token + 1, &["not", "None"]) => {
-                mistake = mistake.replace(source.end(token - 1)..source.end(token + 2), ".is_some()");
+            "is" if source.word(token + 1) == "None" || source.reads(token + 1, &["not", "None"]) => {
+                let compared = source.value_start(token - 1)..token;
+                // Only an `Option` has these methods.
+                if type_of(source, compared, DEPTH).is_some() {
+                    return Some(Mistake::at(place.start));
+                }
+                let (last, method) = match source.word(token + 1) {
+                    "None" => (token + 1, ".is_none()"),
+                    _ => (token + 2, ".is_some()"),
+                };
+                mistake = mistake.replace(source.end(token - 1)..source.end(last), method);
             }
             "is" if source.word(token + 1) == "not" => {
                 mistake = mistake.replace(range.start..source.end(token + 1), "!=");
@@ -79,7 +86,12 @@ pub fn logic(error: &CompileError, source: &Source) -> Option<Mistake> {
                 let start = source.start(token + 1);
                 let end = source.next(token, &["{", "and", "or", ";"])?;
                 let is_compared = source.next(token, &["=", "<", ">", "!"]).is_some_and(|sign| sign < end);
+                let is_list = type_of(source, token + 1..end, DEPTH) == Some(Type::List);
                 mistake = match is_compared {
+                    // An empty list is false in Python.
+                    _ if is_list => {
+                        mistake.replace(range.start..start, "").edit(source.end(end - 1), ".is_empty()")
+                    }
                     true => mistake.replace(range.start..start, "!(").edit(source.end(end - 1), ")"),
                     false => mistake.replace(range.start..start, "!"),
                 };
@@ -189,8 +201,8 @@ pub fn text(error: &CompileError, source: &Source) -> Option<Mistake> {
             (true, _) => mistake.replace(source.start(name)..source.end(name), "println!"),
             (_, true) => mistake,
             _ => {
-                let last = source.before(source.end(found)).unwrap_or(found);
-                mistake.edit(source.start(found), "format!(").edit(source.end(last), ")")
+                // The text is a token of its own.
+                mistake.edit(source.start(found), "format!(").edit(source.end(found + 1), ")")
             }
         });
     }

@@ -6,8 +6,9 @@ use super::arguments::python_value;
 use super::owners::is_owned;
 use super::results::between;
 use super::tensors::device_named;
+use super::types::{DEPTH, Type, is_whole, type_of};
 use super::{Mistake, Source};
-use crate::compile_error::CompileError;
+use crate::compile_error::{CompileError, Edit};
 
 /// What makes a value of a type, and whether that can fail.
 const CONSTRUCTORS: [(&str, &str, bool); 33] = [
@@ -168,8 +169,47 @@ const TYPES: [(&str, &str); 10] = [
     ("bool", "DType::Bool"),
 ];
 
-/// Functions of `torch` that make tensors.
-const MAKERS: [&str; 9] = ["randn", "rand", "zeros", "ones", "stack", "cat", "full", "arange", "eye"];
+/// Functions of `torch` that make tensors, and how many arguments they have here: none stands for sizes alone.
+const MAKERS: [(&str, usize); 10] = [
+    ("randn", 0),
+    ("rand", 0),
+    ("zeros", 0),
+    ("ones", 0),
+    ("tensor", 1),
+    ("stack", 2),
+    ("cat", 2),
+    ("eye", 2),
+    ("full", 3),
+    ("arange", 4),
+];
+
+/// Sizes as a borrowed list: `(3, 4)`, `((3, 4))` and `([3, 4])` as `(&[3, 4])`.
+fn listed(source: &Source, open: usize) -> Option<Vec<Edit>> {
+    let close = source.close(open);
+    let arguments = source.arguments(open);
+    let only = (arguments.len() == 1).then(|| arguments[0].clone());
+    let (first, last) = (open + 1, close.checked_sub(1)?);
+    let insert = |byte: usize, text: &str| (byte..byte, text.to_owned());
+    let replace = |token: usize, text: &str| (source.start(token)..source.end(token), text.to_owned());
+    match source.word(first) {
+        "&" => return Some(Vec::new()),
+        "[" if only.is_some() => return Some(vec![insert(source.start(first), "&")]),
+        "(" if only.is_some() && source.close(first) == last => {
+            return Some(vec![replace(first, "&["), replace(last, "]")]);
+        }
+        _ => {}
+    }
+    // One name may stand for a list.
+    let is_size = |size: &Range<usize>| {
+        let is_named = (size.clone()).any(|token| source.word(token) == "=");
+        let is_sure = only.is_none()
+            || is_whole(source.tokens(size.clone()))
+            || type_of(source, size.clone(), DEPTH) == Some(Type::Integer);
+        !is_named && is_sure
+    };
+    let is_sizes = !arguments.is_empty() && arguments.iter().all(is_size);
+    is_sizes.then(|| vec![insert(source.start(first), "&["), insert(source.end(last), "]")])
+}
 
 fn torch(source: &Source, first: usize) -> Option<Mistake> {
     let at = source.start(first);
@@ -191,11 +231,15 @@ fn torch(source: &Source, first: usize) -> Option<Mistake> {
         let name = source.start(next + 2)..source.start(close);
         return Some(Mistake::at(at).replace(at..source.end(close), device_named(source, name)?));
     }
-    if is_call && (MAKERS.contains(&name) || name == "tensor") {
+    if is_call && let Some(arguments) = MAKERS.iter().find(|(known, _)| *known == name).map(|found| found.1) {
         let made = if name == "tensor" { "Tensor::new".to_owned() } else { format!("Tensor::{name}") };
         let close = source.close(next + 1);
-        let mistake = Mistake::at(at).replace(whole, made);
-        return Some(mistake.edit(source.end(close), question_mark(close)));
+        let sizes = if arguments == 0 { Some(listed(source, next + 1)?) } else { None };
+        if sizes.is_none() && source.arguments(next + 1).len() != arguments {
+            return None;
+        }
+        let mistake = Mistake::at(at).replace(whole, made).edit(source.end(close), question_mark(close));
+        return Some(mistake.all(sizes.unwrap_or_default()));
     }
     if is_call && ["no_grad", "manual_seed", "inference_mode"].contains(&name) {
         return Some(Mistake::at(at).replace(at..source.start(next), ""));

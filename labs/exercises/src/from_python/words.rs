@@ -1,6 +1,7 @@
 //! Words that Python has, and Rust has not.
 
 use super::arguments::python_value;
+use super::types::{DEPTH, Type, type_of};
 use super::{Mistake, Source};
 use crate::compile_error::CompileError;
 
@@ -164,6 +165,12 @@ fn statement(source: &Source, first: usize) -> Option<Mistake> {
     match source.word(first) {
         "del" => Some(Mistake::at(at).replace(whole, format!("drop({value})"))),
         "assert" if source.word(first + 1) != "(" => {
+            let condition = source.next(first + 1, &[",", ";"]).unwrap_or(end);
+            if type_of(source, first + 1..condition, DEPTH) == Some(Type::List) {
+                let list = source.start(first + 1)..source.end(condition - 1);
+                let text = format!("assert!(!{}.is_empty()", source.slice(list.clone()));
+                return Some(Mistake::at(at).replace(at..list.end, text).edit(whole.end, ")"));
+            }
             Some(Mistake::at(at).replace(whole, format!("assert!({value})")))
         }
         "raise" => Some(Mistake::at(at).replace(whole, "return Err(Error::custom(\"…\"))")),
