@@ -623,8 +623,8 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
     let guess = lab.predict(
         Prediction::number(
             "08-sum",
-            "A stream that is busy fills a tensor of 1000 zeros with ones when it gets there. Another stream adds the numbers up, and does not wait. What \
-             is the sum?",
+            "A busy stream will fill a tensor of 1000 zeros with ones when it gets to that. Another stream adds the numbers up without waiting. \
+             What is the sum?",
         )
         .out_of(1000)
         .because("Between two streams there is no order but the one that you ask for, so the sum is that of the numbers that are there already.")
