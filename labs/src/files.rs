@@ -167,16 +167,14 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// What a path leads to, through symbolic links, whether that is there or not.
-fn followed(file: &Path) -> io::Result<PathBuf> {
+/// The path at the end of symbolic links, whether there is a file or not.
+pub fn followed(file: &Path) -> io::Result<PathBuf> {
     let mut path = file.to_owned();
     for _ in 0..40 {
+        let folder = path.parent().unwrap_or(Path::new(""));
         match fs::read_link(&path) {
-            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
-            Err(_)
-                if path != file
-                    && path.parent().is_some_and(|folder| !folder.exists()) =>
-            {
+            Ok(to) => path = folder.join(to),
+            Err(_) if path != file && !is_there(folder) => {
                 let path = path.display();
                 return Err(io::Error::other(format!(
                     "a link to {path}, whose folder is not there"
@@ -186,6 +184,11 @@ fn followed(file: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("too many symbolic links"))
+}
+
+/// Whether a folder exists. The empty path is the current one.
+fn is_there(folder: &Path) -> bool {
+    folder.as_os_str().is_empty() || folder.exists()
 }
 
 /// A hidden file that belongs to another: `.progress.json.lock`.
@@ -399,6 +402,41 @@ mod tests {
             text(Path::new("/dev/zero"), 4).unwrap_err().to_string(),
             "not a regular file"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_no_folder_and_a_circle_of_links_are_named() {
+        use std::os::unix::fs::symlink;
+        let folder = Folder::new("dangling");
+        let link = folder.0.join("link");
+        symlink("no/such/file", &link).unwrap();
+        symlink("circle", folder.0.join("circle")).unwrap();
+        for refused in [create(&link, b"new").err(), replace(&link, b"new").err()] {
+            let said = refused.unwrap().to_string();
+            assert!(
+                said.ends_with("no/such/file, whose folder is not there"),
+                "{said}"
+            );
+        }
+        let said = replace(&folder.0.join("circle"), b"new").unwrap_err().to_string();
+        assert_eq!(said, "too many symbolic links");
+        assert_eq!(folder.names(), ["circle", "link"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_neither_read_nor_kept() {
+        let folder = Folder::new("pipe");
+        let pipe = folder.0.join("pipe");
+        assert!(
+            std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success()
+        );
+        let kept = keep(&pipe, [folder.0.join("kept")].into_iter());
+        for refused in [text(&pipe, 10).err(), kept.err()] {
+            assert_eq!(refused.unwrap().to_string(), "not a regular file");
+        }
+        assert_eq!(folder.names(), ["pipe"]);
     }
 
     #[cfg(unix)]

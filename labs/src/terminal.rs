@@ -69,11 +69,13 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
 
 /// Refuses a file that cannot be written, so that it does not cost the reader a run. What is in it stays.
 pub(crate) fn can_be_written(flag: &str, file: &Path) -> Result<(), Stop> {
-    let is_new = fs::symlink_metadata(file).is_err();
-    let opened = File::options().append(true).create(true).open(file);
-    opened.map_err(|error| wrong(format!("{flag} {}: {error}", file.display())))?;
+    let refused = |error| wrong(format!("{flag} {}: {error}", file.display()));
+    // A link may lead to a file that is yet to be written.
+    let target = files::followed(file).map_err(refused)?;
+    let is_new = fs::symlink_metadata(&target).is_err();
+    File::options().append(true).create(true).open(&target).map_err(refused)?;
     if is_new {
-        let _ = fs::remove_file(file); // The run may fail, and have nothing to write.
+        let _ = fs::remove_file(target); // The run may fail, and have nothing to write.
     }
     Ok(())
 }

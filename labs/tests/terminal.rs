@@ -31,6 +31,8 @@ fn main() -> ExitCode {
     questions_stay_out_of_json();
     a_section_asks_its_own_questions_only();
     progress_is_kept_and_what_else_was_kept_stays();
+    #[cfg(unix)]
+    a_link_beside_its_file_is_followed();
     a_file_that_is_no_progress_is_refused_and_stays_as_it_was();
     #[cfg(target_os = "linux")]
     a_full_disk_is_an_error();
@@ -205,7 +207,11 @@ fn no_name_in_a_file_reaches_a_terminal_as_it_is() {
 
 /// The lab with `--ask` and more flags, and somebody who types this.
 fn asked(flags: &[&str], typed: &str) -> (String, String, i32) {
-    let mut command = lab(&[&["--ask"], flags].concat());
+    typed_into(&mut lab(&[&["--ask"], flags].concat()), typed)
+}
+
+/// The same as `output`, with this input.
+fn typed_into(command: &mut Command, typed: &str) -> (String, String, i32) {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap(); // and closes the pipe
@@ -387,6 +393,26 @@ fn progress_is_kept_and_what_else_was_kept_stays() {
     assert_eq!(asked(&["--progress", path], "\n").2, 0);
     assert_eq!(kept(), second);
     assert_eq!(folder.names(), ["mine.json"], "nothing is left beside it");
+}
+
+#[cfg(unix)]
+fn a_link_beside_its_file_is_followed() {
+    let folder = Folder::new("linked");
+    std::os::unix::fs::symlink("real.json", folder.0.join("link.json")).unwrap();
+    let answered = |typed: &str| {
+        let mut command = lab(&["--ask", "--progress", "link.json"]);
+        typed_into(command.current_dir(&folder.0), typed)
+    };
+    // Without an answer there is nothing to keep.
+    assert_eq!(answered("\n").2, 0);
+    assert_eq!(folder.names(), ["link.json"]);
+    for answer in ["1\n", "0.25\n"] {
+        let (_, stderr, code) = answered(answer);
+        assert_eq!((stderr.as_str(), code), ("", 0));
+    }
+    assert_eq!(folder.names(), ["link.json", "real.json"]);
+    let kept = std::fs::read_to_string(folder.0.join("real.json")).unwrap();
+    assert!(kept.contains("\"0.25\""), "{kept}");
 }
 
 fn a_file_that_is_no_progress_is_refused_and_stays_as_it_was() {
