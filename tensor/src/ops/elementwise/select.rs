@@ -86,7 +86,8 @@ impl Tensor {
     /// [`clamp`](Self::clamp) in place.
     #[track_caller]
     pub fn clamp_(&self, min: impl Bound, max: impl Bound) -> Result<Tensor> {
-        let clamp = Clamp::new(self, min.number(), max.number())?;
+        let clamp = Clamp::new(self, min.number(), max.number())
+            .map_err(|error| ops::refused(&CLAMP_SCALAR, self, error))?;
         if !clamp.dtype.can_cast(self.dtype()) {
             return Err(Error::custom(format!(
                 "result type {} can't be cast to the desired output type {}",
