@@ -85,6 +85,21 @@ fn shapes(words: &mut Words) {
     let half = zeros(&[2, 2]);
     words.of("F.linear(zeros(2, 2), zeros(2), zeros(2))", half.linear(&zeros(&[2]), Some(&zeros(&[2]))));
     words.of("F.linear(zeros(), zeros(2, 2))", zeros(&[]).linear(&half, None));
+    let linear =
+        |x: &[usize], weight: &[usize], bias: &[usize]| zeros(x).linear(&zeros(weight), Some(&zeros(bias)));
+    words.of("F.linear(zeros(4, 2), zeros(4, 2), zeros(3, 3))", linear(&[4, 2], &[4, 2], &[3, 3]));
+    words.of("F.linear(zeros(1, 2), zeros(5, 2), zeros(0, 3))", linear(&[1, 2], &[5, 2], &[0, 3]));
+    words.of("F.linear(zeros(1, 2), zeros(1, 2), zeros(4))", linear(&[1, 2], &[1, 2], &[4]));
+    words.of("F.linear(zeros(2, 2), zeros(1, 2), zeros(3, 3, 5))", linear(&[2, 2], &[1, 2], &[3, 3, 5]));
+    words.of("F.linear(zeros(2), zeros(3, 2), zeros(4))", linear(&[2], &[3, 2], &[4]));
+    words.of(
+        "F.linear(zeros(4, 1, 1, 3), zeros(2, 3), zeros(2, 4, 1))",
+        linear(&[4, 1, 1, 3], &[2, 3], &[2, 4, 1]),
+    );
+    words.of(
+        "F.linear(zeros(2, 2), of('float64', 2), zeros(2))",
+        zeros(&[2, 2]).linear(&of(DType::F64, &[2]), Some(&zeros(&[2]))),
+    );
 }
 
 fn views(words: &mut Words) {

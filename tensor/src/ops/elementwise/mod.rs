@@ -89,7 +89,7 @@ fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// Refuses an in-place operation whose result does not fit its target in shape or type.
-fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
+pub(in crate::ops) fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
     let shape = broadcast(target.sizes(), other.sizes())?;
     if shape != target.sizes() {
         let output = target.sizes().to_vec();
