@@ -53,7 +53,7 @@ pub fn markdown(
         ("race", []) => Ok(first_page::race()?),
         ("timelines", []) => Ok(what_if::DROPPED.to_owned()),
         // `run.js` puts the button in, where a browser can keep pages.
-        ("paste-error", []) => Ok(error_pages::paste_box(&up(page.path))),
+        ("paste-error", []) => Ok(error_pages::paste_box(page.path, &up(page.path))),
         ("errors", []) => Ok(error_pages::list()),
         ("offline", []) => Ok("<p class=\"save-offline\"></p>\n\n".to_owned()),
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),

@@ -49,11 +49,12 @@ pub fn source(path: &str) -> Option<String> {
     Some(format!("labs/errors/src/kinds/{}.rs", kind.id.replace('-', "_")))
 }
 
-/// The box for a message. `paste-error.js` makes a form of it where the module is there; without, it leads to the list.
-pub fn paste_box(up: &str) -> String {
+/// The box for a message on a page. `paste-error.js` makes a form of it where the module is there; without, it leads to the list.
+pub fn paste_box(page: &str, up: &str) -> String {
+    let list = if page == LIST { "#all-messages".to_owned() } else { format!("{up}errors/index.html") };
     format!(
-        "<div class=\"paste-error\" data-pages=\"{up}errors/\">\n<p>Find your message in <a href=\"{up}errors/index.html\">the \
-         list of errors</a>, or let the terminal explain it: <code>{}</code></p>\n</div>\n\n",
+        "<div class=\"paste-error\" data-pages=\"{up}errors/\">\n<p>Find your message in <a href=\"{list}\">the list of \
+         errors</a>, or let the terminal explain it: <code>{}</code></p>\n</div>\n\n",
         escape("cargo course explain")
     )
 }

@@ -132,7 +132,11 @@ fn told(story: &Explained) -> String {
             }
             Paragraph::Text(words) => told += &text(&words, ""),
             Paragraph::Item(number, words) => told += &wrapped(&format!("{number}. "), &words),
-            Paragraph::Chapters(kind) => told += &format!("{}\n", errors::chapters(kind)),
+            Paragraph::Chapters(kind) => {
+                if let Some(chapters) = errors::chapters(kind) {
+                    told += &format!("\n{}\n{chapters}\n", "Read on".bold());
+                }
+            }
             Paragraph::Code(command) => told += &format!("    {command}\n"),
         }
     }

@@ -170,7 +170,10 @@ fn a_message_is_read_from_standard_input_too() {
         let file = fs::File::open(folder.0.join("input")).unwrap();
         let told = done(folder.command(words).stdin(Stdio::from(file)));
         assert!(
-            told.code == 0 && told.out.contains("rows of 512 numbers. The layer takes rows of 2048"),
+            told.code == 0
+                && told
+                    .out
+                    .contains("rows of 512 numbers. The layer, or the second matrix, takes rows of 2048"),
             "{told:?}"
         );
         assert!(!told.out.contains('\u{1b}'), "{told:?}");

@@ -12,6 +12,7 @@ mod memory;
 mod module;
 mod numbers;
 pub mod page;
+mod prefix;
 mod search;
 mod terminal;
 mod text;
@@ -38,7 +39,7 @@ pub struct Kind {
     pub place: &'static str,
     /// What to do, the most promising first.
     pub fix: &'static [&'static str],
-    /// The pages that tell more, from the folder of the chapters: `04-memory.md`
+    /// The pages that tell more about it, from the folder of the chapters: `04-memory.md`. None, if no page does.
     pub chapters: &'static [&'static str],
     pub run: Option<Run>,
     /// What follows from the numbers and names in the message.

@@ -1,24 +1,28 @@
 //! Names and numbers out of messages.
 
 use crate::Pasted;
+use crate::text::{BREAK, is_quote};
 
 impl Pasted {
     /// What stands between two texts, if it is short and plain: it is shown again, so it may have no letter that means something to a
-    /// terminal or a page.
+    /// terminal or a page. A line's end within it may have split a word, so then there is nothing to show.
     pub fn between(&self, before: &str, after: &str) -> Option<&str> {
         let rest = self.after(before)?;
         let found =
             if after.is_empty() { rest.split(' ').next()? } else { &rest[..spread(rest, after, 0)?.0] };
-        let found = found.trim().trim_end_matches(['.', ',', ';', '!']);
+        let found =
+            found.trim_end_matches(is_blank).trim_end_matches(['.', ',', ';', '!']).trim_matches(is_quote);
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || " _.,:;[]()-+/=".contains(letter);
         (!found.is_empty() && found.len() <= 80 && found.chars().all(is_plain)).then_some(found)
     }
 
-    /// A whole number after a text.
+    /// A whole number after a text, unless its line ends before another digit: then it may go on.
     pub fn number(&self, before: &str) -> Option<u64> {
+        let is_digit = |letter: char| letter.is_ascii_digit();
         let rest = self.after(before)?;
-        let digits = rest.len() - rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
-        rest[..digits].parse().ok()
+        let after = rest.trim_start_matches(is_digit);
+        let goes_on = after.strip_prefix(BREAK).is_some_and(|next| next.starts_with(is_digit));
+        rest[..rest.len() - after.len()].parse().ok().filter(|_| !goes_on)
     }
 
     /// What follows the last place of a text: what ended the program comes last.
@@ -26,7 +30,7 @@ impl Pasted {
         let mut found = None;
         let mut from = 0;
         while let Some((_, end)) = spread(&self.words, text, from) {
-            found = Some(self.words[end..].trim_start());
+            found = Some(self.words[end..].trim_start_matches(is_blank));
             from = end;
         }
         found
@@ -43,7 +47,7 @@ fn spread(text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
     let wanted: Vec<char> = wanted.chars().filter(|letter| !letter.is_whitespace()).collect();
     let first = wanted.first()?;
     let ends = |start: usize| {
-        let mut letters = text[start..].char_indices().filter(|(_, letter)| !letter.is_whitespace());
+        let mut letters = text[start..].char_indices().filter(|(_, letter)| !is_blank(*letter));
         let mut end = start;
         for wanted in &wanted {
             let (at, letter) = letters.next().filter(|(_, letter)| letter == wanted)?;
@@ -52,6 +56,11 @@ fn spread(text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
         Some((start, end))
     };
     text[from..].match_indices(*first).find_map(|(at, _)| ends(from + at))
+}
+
+/// What may stand between two words.
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter == BREAK
 }
 
 /// `512 bytes`, `1.50 GiB`

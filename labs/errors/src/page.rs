@@ -27,10 +27,17 @@ pub fn story(kind: &Kind) -> String {
             }
         }
     }
+    let chapters = match kind.chapters {
+        [] => String::new(),
+        _ => chapters(kind, |page| format!("[Chapter {}](../{page})", &page[..2])) + " ",
+    };
+    let reads = match kind.read {
+        Some(_) => ", and with your message in quotes\nit also reads the numbers and names in it",
+        None => "",
+    };
     let _ = writeln!(
         page,
-        "\n## Read on\n\n{} In a terminal, `cargo course explain {}` says the same, and with your message in quotes\nit also reads the numbers in it.",
-        chapters(kind, |page| format!("[Chapter {}](../{page})", &page[..2])),
+        "\n## Read on\n\n{chapters}In a terminal, `cargo course explain {}` says the same{reads}.",
         kind.id
     );
     if kind.known_by.len() > 1 {
@@ -43,7 +50,7 @@ pub fn story(kind: &Kind) -> String {
     page
 }
 
-/// `[Chapter 03](…) and [Chapter 04](…) tell more.`
+/// `[Chapter 03](…) and [Chapter 04](…) tell more.`, of a kind that has any
 fn chapters(kind: &Kind, link: impl Fn(&str) -> String) -> String {
     let links: Vec<String> = kind.chapters.iter().map(|page| link(page)).collect();
     format!("{} {} more.", crate::and(&links), if links.len() == 1 { "tells" } else { "tell" })
@@ -92,13 +99,16 @@ pub fn html(explained: &Explained, pages: &str) -> String {
                 let _ = write!(html, "<li>{}</li>", inline(&text));
             }
             Paragraph::Chapters(kind) => {
+                html += "<p class=\"part\">Read on</p>";
                 let link = |page: &str| {
                     let html = page.replace(".md", ".html");
                     format!("<a href=\"{pages}../{html}\">Chapter {}</a>", &page[..2])
                 };
-                let chapters = chapters(kind, link);
-                let page = format!("<a href=\"{pages}{}.html\">the page of this error</a>", kind.id);
-                let _ = write!(html, "<p>{chapters} There is also {page}.</p>");
+                let page = format!("<a href=\"{pages}{}.html\">page of this error</a>", kind.id);
+                let _ = match kind.chapters {
+                    [] => write!(html, "<p>See the {page}.</p>"),
+                    _ => write!(html, "<p>{} There is also the {page}.</p>", chapters(kind, link)),
+                };
             }
             Paragraph::Code(text) => {
                 let _ = write!(html, "<pre translate=\"no\"><code>{}</code></pre>", inline(&text));

@@ -23,11 +23,11 @@ impl Explained {
             all.push(Paragraph::Heading("See it happen".to_owned()));
             all.push(Paragraph::Code(command));
         }
-        all.push(Paragraph::Heading("Read on".to_owned()));
         all.push(Paragraph::Chapters(kind));
         if !also.is_empty() {
+            all.push(Paragraph::Heading("In the same text".to_owned()));
             let names: Vec<String> = also.iter().map(|kind| format!("`{}`", kind.id)).collect();
-            all.push(Paragraph::Text(format!("The text also has errors of the kind {}.", and(&names))));
+            all.push(Paragraph::Text(format!("There are also errors of the kind {}.", and(&names))));
         }
         all
     }
@@ -39,7 +39,7 @@ pub enum Paragraph {
     Text(String),
     Item(usize, String),
     Code(String),
-    /// The chapters that tell more.
+    /// What tells more, with its heading.
     Chapters(&'static Kind),
 }
 
@@ -53,12 +53,13 @@ impl Kind {
     }
 }
 
-/// `Chapters 00 and 01 tell more.`
-pub fn chapters(kind: &Kind) -> String {
+/// `Chapters 00 and 01 tell more.`, if there are any that do
+pub fn chapters(kind: &Kind) -> Option<String> {
     let numbers: Vec<&str> = kind.chapters.iter().map(|page| &page[..2]).collect();
     match numbers.as_slice() {
-        [one] => format!("Chapter {one} tells more."),
-        several => format!("Chapters {} tell more.", and(several)),
+        [] => None,
+        [one] => Some(format!("Chapter {one} tells more.")),
+        several => Some(format!("Chapters {} tell more.", and(several))),
     }
 }
 

@@ -1,13 +1,18 @@
 //! A pasted text without what terminals, notebooks and logs add to a message.
 
+use crate::prefix;
+
 /// A text that somebody has pasted.
 pub struct Pasted {
-    /// To read names and numbers from: one blank between words, nothing that moves a cursor.
+    /// To read names and numbers from: one blank between words, nothing that moves a cursor, and [`BREAK`] where a line may have
+    /// ended within a word.
     pub words: String,
-    /// To compare: lower case, without blanks, quotes and backslashes. A terminal breaks lines wherever they end, also within a
-    /// word, so blanks say nothing.
+    /// To compare: see [`squeezed`].
     pub squeezed: String,
 }
+
+/// The end of a line between two letters. A terminal breaks lines wherever they end, so `1` and `28` may be one number or two.
+pub const BREAK: char = '\u{2060}';
 
 /// How many bytes of a text are looked at.
 const LONGEST: usize = 1 << 18;
@@ -19,23 +24,90 @@ impl Pasted {
         while !text.is_char_boundary(start) {
             start += 1;
         }
-        let text = &text[start..];
-        let text = unescaped(&without_codes(text));
-        let lines = text.split(['\n', '\r']).map(without_prefix);
-        let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-        let words = words.join(" ");
+        let text = without_entities(&text[start..]);
+        let text = unescaped(&without_codes(&text)).replace("\r\n", "\n").replace('\r', "\n");
+        let words = joined(&prefix::without(&text));
         Pasted { squeezed: squeezed(&words), words }
     }
 }
 
-/// A text as it is compared.
+/// Lines as one, with a mark where the end of a line may stand within a word.
+fn joined(lines: &[&str]) -> String {
+    let mut words = String::new();
+    // How far the line before was indented, if it belongs to the same paragraph. One more is the blank at which a line was broken.
+    let mut before = None;
+    for line in lines {
+        let text = line.trim();
+        if text.is_empty() {
+            before = None;
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let is_open = before.is_some_and(|before| indent != before + 1)
+            && words.ends_with(may_be_within)
+            && text.starts_with(may_be_within)
+            // It is a word of its own in lists of two.
+            && !words.ends_with(" and")
+            && !text.starts_with("and ");
+        if !words.is_empty() {
+            words.push(if is_open { BREAK } else { ' ' });
+        }
+        for (index, word) in text.split_whitespace().enumerate() {
+            words.push_str(if index == 0 { "" } else { " " });
+            words.push_str(word);
+        }
+        before = Some(indent);
+    }
+    words
+}
+
+/// Whether names and numbers have this letter.
+fn may_be_within(letter: char) -> bool {
+    letter.is_alphanumeric() || "._:-/".contains(letter)
+}
+
+/// A text as it is compared: lower case, without blanks, quotes and backslashes. Lines may end within a word, so blanks say nothing, but
+/// for those between two numbers.
 pub fn squeezed(text: &str) -> String {
-    let counts = |letter: &char| !letter.is_whitespace() && !is_quote(*letter) && *letter != '\\';
-    text.chars().filter(counts).flat_map(char::to_lowercase).collect()
+    let mut squeezed = String::new();
+    let mut is_apart = false;
+    for letter in text.chars() {
+        if letter.is_whitespace() {
+            is_apart = true;
+        } else if !is_quote(letter) && letter != '\\' && letter != BREAK {
+            if is_apart && letter.is_ascii_digit() && squeezed.ends_with(|last: char| last.is_ascii_digit()) {
+                squeezed.push(' ');
+            }
+            squeezed.extend(letter.to_lowercase());
+            is_apart = false;
+        }
+    }
+    squeezed
+}
+
+/// Without the names that HTML has for some letters.
+fn without_entities(text: &str) -> String {
+    let mut text = text.to_owned();
+    let entities = [
+        ("&amp;", "&"),
+        ("&gt;", ">"),
+        ("&lt;", "<"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&#x27;", "'"),
+        ("&nbsp;", " "),
+    ];
+    for (entity, letter) in entities {
+        // Most texts have none, and may be long.
+        if text.contains(entity) {
+            text = text.replace(entity, letter);
+        }
+    }
+    text
 }
 
 /// Shells eat them, and websites bend them.
-fn is_quote(letter: char) -> bool {
+pub fn is_quote(letter: char) -> bool {
     matches!(letter, '\'' | '"' | '`' | '´' | '‘' | '’' | '‚' | '“' | '”' | '„' | '«' | '»')
 }
 
@@ -103,25 +175,10 @@ fn after_colour(text: &str) -> Option<&str> {
     if after.len() == numbers.len() { None } else { after.strip_prefix('m') }
 }
 
-/// Lines that were written out: a log in JSON has `\n`.
+/// Lines that were written out: a log in JSON has `\n`. No terminal made these, so they are between words.
 fn unescaped(text: &str) -> String {
     // A Windows path has such letters too. They matter to no message.
-    text.replace("\\r", "\n").replace("\\n", "\n").replace("\\t", " ")
-}
-
-/// A line without what stands before it: the rank that printed it, the mark of a quotation, pytest's `E`.
-fn without_prefix(line: &str) -> &str {
-    let mut line = line.trim();
-    loop {
-        let rank = line.strip_prefix("[rank").and_then(|rest| {
-            rest.trim_start_matches(|letter: char| letter.is_ascii_digit()).strip_prefix("]:")
-        });
-        let rest = rank.or_else(|| line.strip_prefix('>')).or_else(|| line.strip_prefix("E   "));
-        match rest {
-            Some(rest) => line = rest.trim_start(),
-            None => return line,
-        }
-    }
+    text.replace("\\r", "\n\n").replace("\\n", "\n\n").replace("\\t", " ")
 }
 
 #[cfg(test)]
@@ -138,9 +195,9 @@ mod tests {
             ("\u{1b}", ""),
             ("\u{1b}[", ""),
             ("│ ❱ 12 │ x.to(device) │\r\n╰──╯", "12 x.to(device)"),
-            ("[rank3]: CUDA out of\n[rank3]: memory", "CUDA out of memory"),
-            ("> > CUDA\n> error", "CUDA error"),
-            ("E   RuntimeError: x\nE       y", "RuntimeError: x y"),
+            ("[rank3]: CUDA out of\n[rank3]: memory", "CUDA out of\u{2060}memory"),
+            ("> > CUDA\n> error", "CUDA\u{2060}error"),
+            ("E   RuntimeError: x\nE       y", "RuntimeError: x\u{2060}y"),
             ("'errors': 'CUDA error: x\\nCUDA kernel", "'errors': 'CUDA error: x CUDA kernel"),
             ("a\u{200b}b\u{7}c", "ab c"),
             ("[64, 128] [64m2]", "[64, 128] 2]"),

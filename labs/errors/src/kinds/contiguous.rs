@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "A collective operation sends a tensor's memory as it lies. A transposed, permuted or sliced tensor does not lie in one piece.",
     place: "Print `x.is_contiguous()` before the call of `torch.distributed`.",
     fix: &["Pass `x.contiguous()`, and keep that tensor: the result is written to it."],
-    chapters: &["10-many-gpus.md"],
+    chapters: &[],
     run: Some(Run::Here),
     ..Kind::NEW
 };

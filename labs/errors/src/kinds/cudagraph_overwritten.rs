@@ -7,6 +7,6 @@ pub const KIND: Kind = Kind {
     meaning: "`torch.compile` with `mode='reduce-overhead'` replays a recorded graph, which writes its results to the same memory each time. You have kept a result while the model ran again.",
     place: "The message has the line inside the model that made the tensor. Look for what you keep between two calls: a list of outputs, a cache, a previous state.",
     fix: &["`clone()` the result outside the compiled function if you keep it.", "Between iterations, `torch.compiler.cudagraph_mark_step_begin()` says that earlier results are no longer needed; it does not save them.", "Or compile without `reduce-overhead`."],
-    chapters: &["08-asynchronous-execution.md"],
+    chapters: &[],
     ..Kind::NEW
 };

@@ -1,3 +1,4 @@
+use crate::text::BREAK;
 use crate::{Kind, Pasted};
 
 pub const KIND: Kind = Kind {
@@ -14,11 +15,16 @@ pub const KIND: Kind = Kind {
 
 fn indices(pasted: &Pasted) -> Vec<String> {
     let rank = pasted.number("did not receive grad for rank ");
-    let list = pasted.words.rsplit_once("did not receive grad for rank ").and_then(|(_, rest)| rest.split_once(": ")).map(|(_, list)| list);
-    let numbers: Vec<&str> = list.map_or(Vec::new(), |list| list.split(' ').map_while(|word| word.parse::<u32>().ok().map(|_| word)).collect());
+    let list = pasted.words.rsplit_once("did not receive grad for rank ").and_then(|(_, rest)| rest.split_once(": ")).map_or("", |(_, list)| list);
+    let end = list.find(|letter: char| !letter.is_ascii_digit() && letter != ' ').unwrap_or(list.len());
+    // A line's end between two digits: it is not known whether they are one number.
+    if list[end..].strip_prefix(BREAK).is_some_and(|next| next.starts_with(|letter: char| letter.is_ascii_digit())) {
+        return Vec::new();
+    }
+    let numbers: Vec<&str> = list[..end].split_whitespace().collect();
     match (rank, numbers.len()) {
         (Some(rank), 1..) => vec![format!(
-            "On rank {rank}, {} had no gradient. They are counted as in `list(model.named_parameters())`.",
+            "On rank {rank}, {} had no gradient. They are counted in `[name for name, p in model.named_parameters() if p.requires_grad]`.",
             if numbers.len() == 1 { format!("parameter {}", numbers[0]) } else { format!("parameters {}", crate::and(&numbers)) }
         )],
         _ => Vec::new(),

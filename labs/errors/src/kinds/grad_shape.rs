@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "A gradient must have the shape and the type of its tensor.",
     place: "Print both shapes. In a `Function` of your own, `backward` returns one gradient for each input of `forward`, in its shape.",
     fix: &["Sum the gradient over the dimensions that were broadcast.", "Set `grad` to None before you change a parameter's size."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     run: Some(Run::Here),
     ..Kind::NEW
 };

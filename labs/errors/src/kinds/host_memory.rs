@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "The memory of the computer is full, not that of the GPU.",
     place: "The number in the message is what one tensor needed. If it is huge, a shape is wrong: print the shapes before the line.",
     fix: &["Look for an accidental broadcast, such as `(n, 1)` against `(n,)`.", "Read the data in pieces, or map the file.", "Use fewer loader workers."],
-    chapters: &["04-memory.md"],
+    chapters: &[],
     read: Some(host),
     ..Kind::NEW
 };

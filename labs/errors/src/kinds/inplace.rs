@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "The backward pass needs a value as it was in the forward pass, and something has overwritten it since: `+=`, an operation with an underscore, a write to `x[...]`, or an optimizer's step between forward and backward.",
     place: "The message names the type and size of the tensor, and the operation that made it. `torch.autograd.set_detect_anomaly(True)` adds the traceback of the forward line that needed the value. The line that overwrote it comes after that one.",
     fix: &["Use the version that makes a new tensor: `x = x + 1`, not `x += 1`; `relu(x)`, not `relu_(x)`; `nn.ReLU()` without `inplace=True`.", "Call all `backward()` before the optimizer's `step()`: with two optimizers, as in a GAN, this is the usual cause.", "`clone()` the tensor before you write to it."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     run: Some(Run::Here),
     read: Some(overwritten),
     ..Kind::NEW
@@ -20,8 +20,9 @@ fn overwritten(pasted: &Pasted) -> Vec<String> {
     let (kind, shape) = what.split_once(' ').unwrap_or((what, ""));
     let place = if kind.contains("cuda") { "a GPU" } else { "the CPU" };
     let made = match pasted.between("which is output ", ", is at version").and_then(|made| made.split_once(" of ")) {
-        Some((_, function)) => format!("the result of `{}`", function.trim_end_matches("Backward0")),
-        None => "a parameter or another leaf".to_owned(),
+        Some((_, function)) => format!(" It is the result of `{}`.", function.trim_end_matches("Backward0")),
+        None if pasted.says("which is output") => String::new(),
+        None => " It is a parameter or another leaf.".to_owned(),
     };
     let versions = match (pasted.number("is at version "), pasted.number("expected version ")) {
         (Some(now), Some(then)) if now > then => {
@@ -30,5 +31,5 @@ fn overwritten(pasted: &Pasted) -> Vec<String> {
         }
         _ => String::new(),
     };
-    vec![format!("The tensor is {made}, of the size {shape} and the type `{kind}`, on {place}.{versions}")]
+    vec![format!("The tensor has the size {shape} and the type `{kind}`, and is on {place}.{made}{versions}")]
 }

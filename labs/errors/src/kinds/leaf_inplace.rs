@@ -5,9 +5,9 @@ pub const KIND: Kind = Kind {
     message: "a leaf Variable that requires grad is being used in an in-place operation",
     known_by: &["leaf Variable that requires grad is being used in an in-place operation", "leaf variable has been moved into the graph interior", "is a view and is being modified inplace", "an in-place operation on a view is recorded by autograd", "a view is used whose base was written to by a recorded in-place operation"],
     meaning: "A parameter, or a view that autograd watches, was written to where gradients are recorded. Its history would then contain itself.",
-    place: "Look for `+=`, `x[...] = …`, `fill_`, `clamp_` and `data` on a parameter, or for a write to one of the results of `split`, `chunk` or `unbind`.",
+    place: "Look for `+=`, `x[...] = …`, `fill_` and `clamp_` on a parameter, or for a write to one of the results of `split`, `chunk` or `unbind`.",
     fix: &["Change parameters under `with torch.no_grad():`, as optimizers and `nn.init` do.", "Write to a `clone()` of the view, or use the operation without an underscore."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     run: Some(Run::Here),
     ..Kind::NEW
 };

@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "The loss gets predictions and targets that do not belong together: another number of samples, or another number of dimensions. For MSE it is only a warning, and then the loss is silently wrong: `(64, 1)` against `(64,)` is compared in 64 × 64 pairs.",
     place: "Print both shapes before the loss. Cross-entropy takes `(batch, classes)` and class numbers of the shape `(batch,)`.",
     fix: &["Give both the same shape: `y.unsqueeze(1)`, or `prediction.squeeze(1)`.", "Turn one-hot targets into class numbers: `y.argmax(1)`.", "If the batch itself differs, look for a `view` that mixes it with other dimensions."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     run: Some(Run::Here),
     ..Kind::NEW
 };

@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "A layer, or a matrix product, gets rows of another length than it was made for.",
     place: "Print the shape of the input before the layer that the traceback ends in. Often a batch was not flattened, the pictures have another size than before, or the layer in front puts out another number of features.",
     fix: &["Flatten all but the batch: `x.flatten(1)`.", "Set `in_features` to the length that you printed, or let `nn.LazyLinear` find it.", "For a matrix that lies the wrong way, transpose it; do not reshape it."],
-    chapters: &["03-training-loop.md"],
+    chapters: &["02-golden-rule.md"],
     run: Some(Run::Here),
     read: Some(shapes),
     ..Kind::NEW
@@ -19,9 +19,10 @@ fn shapes(pasted: &Pasted) -> Vec<String> {
     let Some(((rows, length), (wanted, columns))) = both.split_once(" and ").and_then(|(a, b)| Some((sizes(a)?, sizes(b)?))) else {
         return Vec::new();
     };
-    let mut said = vec![format!("The input has {rows} rows of {length} numbers. The layer takes rows of {wanted} and makes rows of {columns}.")];
-    if length > 0 && rows * length % wanted.max(1) == 0 && rows * length / wanted.max(1) < rows && wanted > length {
-        said.push(format!("All its numbers would make {} rows of {wanted}: it looks like a batch that was not flattened.", rows * length / wanted));
+    let mut said = vec![format!("The input has {rows} rows of {length} numbers. The layer, or the second matrix, takes rows of {wanted} and makes rows of {columns}.")];
+    let flattened = rows.checked_mul(length).filter(|all| wanted > length && length > 0 && all % wanted == 0).map(|all| all / wanted);
+    if let Some(flattened) = flattened.filter(|flattened| (1..rows).contains(flattened)) {
+        said.push(format!("All its numbers would make {flattened} rows of {wanted}: it looks like a batch that was not flattened."));
     }
     said
 }

@@ -7,6 +7,6 @@ pub const KIND: Kind = Kind {
     meaning: "The tensor belongs to a graph. NumPy shares its memory and knows nothing of gradients, so PyTorch refuses.",
     place: "It is the output of a model, or a parameter. The traceback ends at `numpy()`, or in the plotting function that calls it.",
     fix: &["Use `x.detach().numpy()`, and `x.detach().cpu().numpy()` if it is on a GPU.", "Run what only evaluates under `torch.no_grad()`."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     ..Kind::NEW
 };

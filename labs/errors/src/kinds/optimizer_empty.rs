@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "The optimizer was given nothing to optimize, something that is no parameter, or the same parameter twice.",
     place: "Print `len(list(model.parameters()))` before the optimizer is made. Layers in a plain Python list or dict are not found; a generator is empty when it was used once.",
     fix: &["Keep layers in `nn.ModuleList`, `nn.ModuleDict` or as attributes, and call `super().__init__()` first.", "Pass `model.parameters()` anew for each optimizer.", "Move a parameter with its module: `x.to(device)` of a parameter is no leaf any more."],
-    chapters: &["03-training-loop.md"],
+    chapters: &["02-golden-rule.md"],
     run: Some(Run::Here),
     ..Kind::NEW
 };

@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "The ranks meet at a port of the first computer, 29500 unless you say otherwise, and another program has it: a second training run, or one that was not ended.",
     place: "`ss -ltnp | grep 29500`, with the port of the message, names the process.",
     fix: &["End the old run: its processes often live on after Ctrl-C.", "Take another port: `torchrun --master_port=29501`, or let it choose: `--rdzv_backend=c10d --rdzv_endpoint=localhost:0`.", "Start the ranks once: a script under `torchrun` must not start processes of its own."],
-    chapters: &["10-many-gpus.md"],
+    chapters: &[],
     read: Some(port),
     ..Kind::NEW
 };

@@ -7,6 +7,6 @@ pub const KIND: Kind = Kind {
     meaning: "Checkpointing runs a part of the forward pass again during the backward pass, and it went another way the second time: another type, another size, or other operations.",
     place: "Look in the checkpointed function for what differs between two calls: autocast, a random choice, a cache, or a counter that it changes.",
     fix: &["Make the function depend on its inputs only.", "Enter `autocast` around the whole model, and not within the part that is recomputed.", "Leave `preserve_rng_state` on if it draws random numbers."],
-    chapters: &["04-memory.md"],
+    chapters: &["04a-when-memory-is-full.md"],
     ..Kind::NEW
 };

@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "A layer, an optimizer or a loader was made with a value that makes no sense for it. The message says which value, and what would be right.",
     place: "The traceback ends where the object is made. The value often comes from a configuration file, where `1e-3` may have been read as a text.",
     fix: &["Correct the value.", "For a loader's `num_samples=0`, look at why the dataset is empty: a path, a file pattern, a filter."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     run: Some(Run::Here),
     ..Kind::NEW
 };

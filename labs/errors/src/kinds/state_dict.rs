@@ -24,9 +24,9 @@ fn keys(pasted: &Pasted) -> Vec<String> {
         }
     }
     if let (Some(file), Some(model)) =
-        (pasted.between("param with shape ", " from checkpoint"), pasted.between("shape in current model is ", "."))
+        (pasted.between("param with shape torch.Size(", ") from checkpoint"), pasted.between("shape in current model is torch.Size(", ")"))
     {
-        said.push(format!("In the file, a tensor has the shape {file}, and in the model {}.", model.trim_end_matches('.')));
+        said.push(format!("In the file, a tensor has the shape {file}, and in the model {model}."));
     }
     said
 }

@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "`item()`, `float(x)` and `if x:` want a single number, and the tensor has several, or none.",
     place: "Print the tensor's shape before the line.",
     fix: &["Reduce it first: `x.mean().item()`, `(x > 0).all()`, `x.any()`.", "For all its numbers, `x.tolist()`."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     run: Some(Run::Here),
     ..Kind::NEW
 };

@@ -7,7 +7,7 @@ pub const KIND: Kind = Kind {
     meaning: "You asked for the gradient with respect to a tensor on which the output does not depend, or which requires none.",
     place: "Follow the tensor from where it is made to the output. Often a copy was used instead: `x.to(device)`, `x.detach()` or `torch.tensor(x)` makes another tensor.",
     fix: &["Pass the very tensor that the model used.", "Call `requires_grad_()` on it before the forward pass.", "If it is right that it is not used, say `allow_unused=True`, and expect None."],
-    chapters: &["03-training-loop.md"],
+    chapters: &[],
     run: Some(Run::Here),
     ..Kind::NEW
 };

@@ -16,10 +16,10 @@ pub const KIND: Kind = Kind {
 
 fn waited(pasted: &Pasted) -> Vec<String> {
     let (Some(number), Some(operation)) = (pasted.number("SeqNum="), pasted.between("OpType=", ",")) else { return Vec::new() };
-    let elements = pasted.number("NumelIn=").map_or(String::new(), |count| format!(" of {count} numbers"));
-    let time = pasted.number("Timeout(ms)=").map_or(String::new(), |time| format!(" for {} seconds", time / 1000));
+    let elements = pasted.number("NumelIn=").map_or(String::new(), |count| format!(" It has {count} numbers."));
+    let time = pasted.number("Timeout(ms)=").map_or(String::new(), |time| format!(" Its time was up after {} seconds.", time / 1000));
     vec![format!(
-        "The rank waited{time} in its collective operation number {number}, {operation}{elements}. A rank whose last number is lower has \
+        "The rank waited in its collective operation number {number}, {operation}.{elements}{time} A rank whose last number is lower has \
          stopped before it; one with another operation under the same number has taken another path."
     )]
 }
