@@ -32,8 +32,12 @@ pub struct Kind {
     pub message: &'static str,
     /// Texts of which one is in every message of this kind. `*` stands for a number, a name or a few words.
     pub known_by: &'static [&'static str],
+    /// What else must be true of a text, where the words alone are in other texts too.
+    pub sure: Option<fn(&Pasted) -> bool>,
     /// Whether it usually follows from another error, which is then the one to explain.
     pub follows: bool,
+    /// Kinds that are its cause if they stand in the same text: after them the GPU fails at whatever it is asked.
+    pub caused_by: &'static [&'static str],
     pub meaning: &'static str,
     /// How to find the line that is to blame.
     pub place: &'static str,
@@ -53,7 +57,9 @@ impl Kind {
         code: None,
         message: "",
         known_by: &[],
+        sure: None,
         follows: false,
+        caused_by: &[],
         meaning: "",
         place: "",
         fix: &[],

@@ -148,7 +148,10 @@ impl Memory {
             }
             // The old messages do not name others. What is left over is theirs and CUDA's.
             (None, Some(total), Some(free))
-                if self.others.is_empty() && self.own.is_none() && total > free.saturating_add(pytorchs) =>
+                if self.allocated.is_some()
+                    && self.others.is_empty()
+                    && self.own.is_none()
+                    && total > free.saturating_add(pytorchs) =>
             {
                 parts.push(format!(
                     "{} belong to CUDA itself or to other programs",
@@ -223,6 +226,13 @@ impl Memory {
                 "Fragmentation is not the cause: the program has set itself a limit of {} and reached it, while the GPU has {} free. \
                  Try first: raise the limit, `set_per_process_memory_fraction`.",
                 size(limit),
+                size(free)
+            ));
+        }
+        if free >= asked && self.total.is_some_and(|total| allocated > total / 4 * 3) {
+            return Some(format!(
+                "Fragmentation is not the cause: the {} that are free are hardly more than the request, and CUDA does not give out the \
+                 last of them. The memory is full of tensors. Try first: halve the batch, and run evaluations under `no_grad`.",
                 size(free)
             ));
         }

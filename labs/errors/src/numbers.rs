@@ -26,7 +26,7 @@ impl Pasted {
     }
 
     /// What follows the last place of a text: what ended the program comes last.
-    fn after(&self, text: &str) -> Option<&str> {
+    pub fn after(&self, text: &str) -> Option<&str> {
         let mut found = None;
         let mut from = 0;
         while let Some((_, end)) = spread(&self.words, text, from) {

@@ -15,7 +15,8 @@ pub fn without(text: &str) -> Vec<&str> {
 fn all<'a>(lines: &[&'a str], prefix: fn(&str) -> Option<&str>) -> Option<Vec<&'a str>> {
     let mut is_any = false;
     let stripped = lines.iter().map(|line| {
-        if line.trim().is_empty() {
+        // The command that printed them may stand above.
+        if line.trim().is_empty() || line.trim_start().starts_with("$ ") {
             return Some(*line);
         }
         is_any = true;

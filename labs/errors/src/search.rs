@@ -14,6 +14,9 @@ const DIRECT_CAUSE: &str = "The above exception was the direct cause of the foll
 /// Its sentence between an exception and another that came up while it was handled.
 const DURING: &str = "During handling of the above exception, another exception occurred";
 
+/// The heading of a traceback, squeezed.
+const TRACEBACK: &str = "traceback(mostrecentcalllast)";
+
 /// The kind to explain, and the others in the text.
 ///
 /// The last exception is what ended the program. But where Python says that another was its direct cause, it is that one; and what
@@ -22,15 +25,23 @@ pub fn search(pasted: &Pasted) -> Option<(&'static Kind, Vec<&'static Kind>)> {
     let last = |patterns: &Vec<Vec<String>>| {
         patterns.iter().filter_map(|parts| last_match(parts, &pasted.squeezed)).max()
     };
-    let kinds = KINDS.iter().zip(&*PATTERNS);
+    let kinds = KINDS.iter().zip(&*PATTERNS).filter(|(kind, _)| kind.sure.is_none_or(|sure| sure(pasted)));
     let mut found: Vec<(usize, &'static Kind)> =
         kinds.filter_map(|(kind, patterns)| Some((last(patterns)?, kind))).collect();
     found.sort_by_key(|(at, _)| *at);
     let (start, end) = to_blame(&pasted.squeezed);
-    let causes = || found.iter().filter(|(_, kind)| !kind.follows);
+    // A warning is not what ended the program.
+    let is_warning = |at: usize| pasted.squeezed[..at].ends_with("warning:");
+    let causes = || found.iter().filter(|(at, kind)| !kind.follows && !is_warning(*at));
     let within = |(at, _): &&(usize, &'static Kind)| (start..end).contains(at);
-    let (_, kind) =
+    let (at, last) =
         causes().rfind(within).or_else(|| causes().next_back()).or_else(|| found.last()).copied()?;
+    let before = found.iter().map(|(_, kind)| *kind).find(|kind| last.caused_by.contains(&kind.id));
+    let kind = before.unwrap_or(last);
+    if is_warning(at) && pasted.squeezed[at..].contains(TRACEBACK) {
+        // The error is another, and not known.
+        return None;
+    }
     let also = found.iter().map(|(_, kind)| *kind).filter(|other| other.id != kind.id);
     Some((kind, also.collect()))
 }

@@ -16,7 +16,11 @@ pub const KIND: Kind = Kind {
 fn other_gpu(pasted: &Pasted) -> Vec<String> {
     match (pasted.number("object on CUDA device "), pasted.number("device_count() is ")) {
         (Some(index), Some(count)) => {
-            let gpus = if count == 1 { "one GPU, cuda:0".to_owned() } else { format!("{count} GPUs, up to cuda:{}", count.max(1) - 1) };
+            let gpus = match count {
+                0 => "no GPU".to_owned(),
+                1 => "one GPU, cuda:0".to_owned(),
+                _ => format!("{count} GPUs, up to cuda:{}", count - 1),
+            };
             vec![format!("The file comes from cuda:{index}, and this program sees {gpus}.")]
         }
         _ => Vec::new(),

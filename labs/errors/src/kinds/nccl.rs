@@ -3,7 +3,7 @@ use crate::Kind;
 pub const KIND: Kind = Kind {
     id: "nccl",
     message: "NCCL error: unhandled cuda error",
-    known_by: &["NCCL error in:", "unhandled cuda error", "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclRemoteError", "NCCL communicator was aborted on rank", "Connection closed by remote peer", "Connection closed by peer ["],
+    known_by: &["NCCL error in:", "unhandled cuda error", "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclRemoteError", "NCCL communicator was aborted on rank", "Connection closed by remote peer", "Connection closed by peer [", "unhandled system error (run with", "seconds waiting for clients", "is setting up NCCL communicator and retrieving ncclUniqueId"],
     follows: true,
     meaning: "A rank could not take part in a collective operation. Usually another rank has failed first, and its own error is further up. Otherwise the GPUs or computers cannot reach each other.",
     place: "Find the first traceback of any rank, by time. If there is none, run with `NCCL_DEBUG=INFO`: the line with `WARN` says why.",

@@ -16,9 +16,9 @@ pub const KIND: Kind = Kind {
 fn global(pasted: &Pasted) -> Vec<String> {
     let name = pasted.between("GLOBAL ", " was not an allowed global").or_else(|| pasted.between("Unsupported class ", ""));
     match name {
-        Some(name) => vec![format!("The file has an object of the class `{name}`.")],
+        Some(name) => vec![format!("The file names `{name}`, which is not on the list of what may be loaded.")],
         None if pasted.says("Unsupported operand 149") => {
-            vec!["The file is a pickle of protocol 4 or later, which `torch.load` reads only with `weights_only=False`.".to_owned()]
+            vec!["The file has a pickle of protocol 4 or later, which `weights_only=True` does not read. If `torch.save` wrote it, `weights_only=False` does; if Python's `pickle` wrote it, `pickle.load` does. Both run whatever is in the file.".to_owned()]
         }
         None if pasted.says("Unsupported operand") => {
             vec!["The file is probably no pickle of tensors: it is damaged, or something else under that name.".to_owned()]
