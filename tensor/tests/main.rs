@@ -48,6 +48,7 @@ mod masks;
 mod memory;
 mod monitor;
 mod nn;
+mod older_states;
 mod operations;
 mod parallel;
 mod pinned;
