@@ -5,6 +5,7 @@ mod cost;
 mod data_parallel;
 mod of_pytorch;
 mod trouble;
+mod unused;
 
 use todevice::Machine;
 
