@@ -32,6 +32,7 @@ mod data;
 mod devices;
 mod distributed;
 mod errors;
+mod exact_numbers;
 mod feeding;
 mod gradients;
 #[cfg(target_os = "linux")]

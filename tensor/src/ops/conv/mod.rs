@@ -19,6 +19,7 @@ use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{DeviceMismatch, Error, LayoutError, Result};
 use crate::ops::access::access;
+use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Cast, Operation, operations};
@@ -295,7 +296,7 @@ fn pass(
     if let Some(memory) = out.storage().device() {
         device::pass(memory, which, shape, [a, b], &out)?;
         if let Some(bias) = bias {
-            out.add_(&bias.reshape(&[-1, 1, 1])?)?;
+            add_into(&out, &out, &bias.reshape(&[-1, 1, 1])?)?;
         }
         return Ok(out);
     }

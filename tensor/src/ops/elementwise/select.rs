@@ -255,8 +255,7 @@ fn check_mask(mask: &Tensor, value: Operand<'_>) -> Result<()> {
 fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
     let number = match value {
         Operand::Scalar(value) => value,
-        Operand::Tensor(value) if value.dtype().is_floating_point() => Scalar::Float(value.item()?),
-        Operand::Tensor(value) => Scalar::Int(value.item()? as i64),
+        Operand::Tensor(value) => value.scalar()?,
     };
     check_fits(number, dtype)?;
     value.to_tensor(dtype)

@@ -88,7 +88,7 @@ impl Tensor {
         check_index(index, || IndexError::DType)?;
         check_index_device(self, index)?;
         if index.ndim() == 0 {
-            return self.get(index.item()? as i64);
+            return self.get(index.scalar()?.to_i64());
         }
         if size == 0 && index.numel() > 0 {
             return Err(IndexError::OfNothing.into());
