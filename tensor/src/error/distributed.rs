@@ -34,6 +34,8 @@ pub enum DistributedError {
     NotContiguous,
     #[error("Invalid rank {rank}: {what} is one of the {size} ranks of the group")]
     InvalidRank { rank: usize, what: &'static str, size: usize },
+    #[error("The new group's rank should be within the world_size set by init_process_group")]
+    NewGroupRank,
     #[error("Invalid {what} rank: {what} rank should not be the same as the rank of the current process.")]
     SameRank { what: &'static str },
     #[error("Invalid process group specified")]
@@ -101,6 +103,7 @@ impl Refusal for DistributedError {
             | DistributedError::NotContiguous
             | DistributedError::SeveralDeviceTypes { .. }
             | DistributedError::SameRank { .. }
+            | DistributedError::NewGroupRank
             | DistributedError::NotInGroup => "ValueError",
             DistributedError::UnknownBackend(_) => "AssertionError",
             _ => "RuntimeError",

@@ -118,6 +118,7 @@ impl Tensor {
             Ok(with_dtype!(self.dtype(), T => {
                 let value = input.values::<T>()[input.layout.offset].widen();
                 match self.dtype() {
+                    #[allow(clippy::unnecessary_cast)] // Of an f64 only.
                     DType::Bool => Scalar::Bool(value as f64 != 0.0),
                     #[allow(clippy::unnecessary_cast)] // Of an i64 only.
                     _ if is_whole => Scalar::Int(value as i64),

@@ -313,7 +313,9 @@ fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Res
     let virtual_time = Ambient::lane().is_virtual();
     let profile = crate::machine::Machine::current().ambient().host_profile();
     let duration = if virtual_time { host_time(profile, kind, fingerprint.bytes(), of) } else { 0 };
-    member.world.arrive(member.rank, key, Arrival::new(Ambient::now(), duration, reduce), &bytes);
+    let arrival = Arrival::new(Ambient::now(), duration, reduce);
+    let arrival = if virtual_time { arrival } else { arrival.after(member.world.ran(member.rank)) };
+    member.world.arrive(member.rank, key, arrival, &bytes);
     let gets_something = match kind {
         CollectiveKind::Barrier => false,
         CollectiveKind::PointToPoint => place == 1,
