@@ -148,11 +148,14 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
         check_in_place(&product, Operand::Tensor(bias), sum.dtype())?;
         return sum.to(product.dtype());
     }
-    let transposed = weight.t()?;
-    check_types(bias, x, &transposed)?;
-    let &[features_out, _] = weight.sizes() else {
-        return Err(MatmulError::VectorForMatrix { argument: "mat2" }.into());
+    let features_out = match weight.sizes() {
+        &[features_out] | &[features_out, _] => features_out,
+        _ => return weight.t(), // Which says why a weight of this shape has no transpose.
     };
+    check_types(bias, x, weight)?;
+    if weight.ndim() == 1 {
+        return Err(MatmulError::VectorForMatrix { argument: "mat2" }.into());
+    }
     // Rows of any number of dimensions are rows.
     let (outer, features) = (&x.sizes()[..x.ndim() - 1], x.size(-1)?);
     let count: usize = outer.iter().product();
@@ -161,7 +164,7 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
         1 => ops::apply(Linear, [bias, &rows, weight])?,
         _ => {
             let bias = bias.expand(&signed(&[count, features_out]))?;
-            rows.mm(&transposed)?.add(&bias)?
+            rows.mm(&weight.t()?)?.add(&bias)?
         }
     };
     if x.ndim() == 2 { Ok(y) } else { y.reshape(&signed(&[outer, &[features_out]].concat())) }
