@@ -1,4 +1,5 @@
 //! What a log writes before each line of a message: the rank, the date, the name of the service, a line number, the mark of a quotation.
+//! The module for the page holds this too, so it does with one way to read a line: [`run`].
 
 /// Lines without what stands before all of them, and without what no message begins with.
 pub fn without(text: &str) -> Vec<&str> {
@@ -6,25 +7,32 @@ pub fn without(text: &str) -> Vec<&str> {
     // One may stand before another: a date before a rank before a quotation's mark.
     for _ in 0..4 {
         let Some(stripped) = COMMON.iter().find_map(|prefix| all(&lines, *prefix)) else { break };
-        lines = stripped.into_iter().map(alone).collect();
+        lines = stripped;
     }
     lines
 }
 
+/// What takes a prefix off a line.
+type Prefix = fn(&str) -> Option<&str>;
+
+/// What counts only where it stands before every line.
+const COMMON: [Prefix; 5] = [dated, syslog, piped, counted, marked];
+
 /// All lines without this prefix, if each that is not empty has it.
-fn all<'a>(lines: &[&'a str], prefix: fn(&str) -> Option<&str>) -> Option<Vec<&'a str>> {
+fn all<'a>(lines: &[&'a str], prefix: Prefix) -> Option<Vec<&'a str>> {
+    let mut stripped = Vec::new();
     let mut is_any = false;
-    let stripped = lines.iter().map(|line| {
+    for line in lines {
+        let text = line.trim_start();
         // The command that printed them may stand above.
-        if line.trim().is_empty() || line.trim_start().starts_with("$ ") {
-            return Some(*line);
+        if text.is_empty() || text.starts_with("$ ") {
+            stripped.push(*line);
+        } else {
+            is_any = true;
+            stripped.push(alone(prefix(text)?));
         }
-        is_any = true;
-        // An empty line of the message may have lost the blank behind its prefix.
-        prefix(line.trim_start()).or_else(|| (prefix(&format!("{} ", line.trim())) == Some("")).then_some(""))
-    });
-    let stripped: Option<Vec<&str>> = stripped.collect();
-    stripped.filter(|_| is_any)
+    }
+    is_any.then_some(stripped)
 }
 
 /// Without a prefix that says by itself that it is one: `[rank0]:`, `[default0]:`, Ray's `(worker pid=1)`, torchrun's
@@ -33,126 +41,94 @@ fn alone(line: &str) -> &str {
     let mut rest = line;
     loop {
         let start = rest.trim_start();
-        let next = numbered(start, "[rank")
-            .or_else(|| numbered(start, "[default"))
+        let next = bracketed(start, "[rank")
+            .or_else(|| bracketed(start, "[default"))
             .or_else(|| ray(start))
             .or_else(|| glog(start))
-            .or_else(|| start.strip_prefix('>'))
+            .or_else(|| start.strip_prefix(">"))
             .or_else(|| start.strip_prefix("E   "));
         match next {
-            Some(after) => rest = after.strip_prefix(' ').unwrap_or(after),
+            Some(after) => rest = after.strip_prefix(" ").unwrap_or(after),
             None => return rest,
         }
     }
 }
 
+const DIGITS: &str = "0123456789";
+const CLOCK: &str = "0123456789:.,+-Z";
+
+/// The letters at the start of a text that are some of these, and the rest.
+fn run<'a>(text: &'a str, letters: &str) -> (&'a str, &'a str) {
+    let end = text.bytes().position(|byte| !letters.as_bytes().contains(&byte));
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+/// The rest of a text that begins with a time of day.
+fn clock(text: &str) -> Option<&str> {
+    let (time, rest) = run(text, CLOCK);
+    (time.len() >= 8 && time.as_bytes()[2] == b':').then_some(rest)
+}
+
+/// What stands behind a blank, if there is anything.
+fn gap(rest: &str) -> Option<&str> {
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix(" ") }
+}
+
 /// `[rank3]:`
-fn numbered<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    digits(line.strip_prefix(name)?)?.1.strip_prefix("]:")
+fn bracketed<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    run(line.strip_prefix(name)?, DIGITS).1.strip_prefix("]:")
 }
 
 /// `(RayTrainWorker pid=1234)` and `(RayTrainWorker pid=1234, ip=10.0.0.2)`
 fn ray(line: &str) -> Option<&str> {
-    let (inside, after) = line.strip_prefix('(')?.split_once(')')?;
+    let (inside, after) = line.strip_prefix("(")?.split_once(")")?;
     inside.contains(" pid=").then_some(after)
 }
 
 /// `E0304 12:22:11.222000 1404 torch/distributed/elastic/multiprocessing/api.py:882]`
 fn glog(line: &str) -> Option<&str> {
-    let rest = line.strip_prefix(['I', 'W', 'E', 'F'])?;
-    let (day, rest) = digits(rest)?;
-    let rest = clock(rest.strip_prefix(' ')?)?;
-    let (place, after) = rest.split_once(']')?;
-    (day.len() == 4 && place.contains(':')).then_some(after)
+    let (day, rest) = run(run(line, "IWEF").1, DIGITS);
+    let rest = clock(rest.strip_prefix(" ")?)?;
+    (day.len() == 4 && line.len() > day.len() + rest.len()).then_some(rest.split_once("]")?.1)
 }
-
-/// What counts only where it stands before every line.
-const COMMON: [fn(&str) -> Option<&str>; 7] = [
-    dated,
-    syslog,
-    piped,
-    counted,
-    |line| marked(line, "#"),
-    |line| marked(line, "//"),
-    |line| marked(line, "+"),
-];
 
 /// `2024-03-04 12:22:11,222 [ERROR] ` and `[2024-03-04T12:22:11Z] `
 fn dated(line: &str) -> Option<&str> {
-    let bracketed = line.strip_prefix('[');
-    let (year, rest) = digits(bracketed.unwrap_or(line))?;
-    let (month, rest) = digits(rest.strip_prefix(['-', '/'])?)?;
-    let (day, rest) = digits(rest.strip_prefix(['-', '/'])?)?;
-    let rest = clock(rest.strip_prefix(['T', ' '])?)?;
-    let rest = if bracketed.is_some() { rest.trim_start().strip_prefix(']')? } else { rest };
-    ([year, month, day].map(str::len) == [4, 2, 2] && rest.starts_with([' ', ':', '|'])).then(|| level(rest))
-}
-
-/// `12:22:11.222000+01:00`
-fn clock(line: &str) -> Option<&str> {
-    let (_, rest) = digits(line)?;
-    let (_, rest) = digits(rest.strip_prefix(':')?)?;
-    let (_, mut rest) = digits(rest.strip_prefix(':')?)?;
-    if let Some((_, after)) = rest.strip_prefix(['.', ',']).and_then(digits) {
-        rest = after;
-    }
-    if let Some(after) = rest.strip_prefix('Z') {
-        return Some(after);
-    }
-    let zone = rest.strip_prefix(['+', '-']).and_then(digits);
-    Some(zone.map_or(rest, |(_, after)| {
-        after.strip_prefix(':').and_then(digits).map_or(after, |(_, after)| after)
-    }))
-}
-
-/// Without the level behind a date: ` - ERROR - `, ` [ERROR] `, ` | ERROR | `.
-fn level(line: &str) -> &str {
-    const LEVELS: [&str; 10] =
-        ["TRACE", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "FATAL", "stderr", "stdout"];
-    let mark = |letter: char| " -|:[]".contains(letter);
-    let start = line.trim_start_matches(mark);
-    for name in LEVELS {
-        if let Some(after) = start.strip_prefix(name)
-            && after.starts_with(mark)
-        {
-            return after.trim_start_matches(mark);
-        }
-    }
-    // A bracket here may be the message's own.
-    line.trim_start_matches([':', '|']).strip_prefix(' ').unwrap_or(line)
+    let (date, rest) = run(line.strip_prefix("[").unwrap_or(line), "0123456789-/");
+    let rest = clock(rest.strip_prefix("T").or_else(|| rest.strip_prefix(" "))?)?;
+    let (mark, after) = run(rest, " -|:[]");
+    // The level, if there is one. Without it a bracket may be the message's own.
+    let level = ["ERROR", "WARNING", "INFO", "CRITICAL", "DEBUG", "stderr", "stdout"];
+    let after = level.iter().find_map(|name| after.strip_prefix(name)).map(|after| run(after, " -|:[]"));
+    let after = match after {
+        Some((mark, after)) if !mark.is_empty() => after,
+        _ => gap(run(rest, ":]|").1)?,
+    };
+    (date.len() == 10 && !mark.is_empty() | rest.is_empty()).then_some(after)
 }
 
 /// `Mar  4 12:22:11 host python[1234]: `
 fn syslog(line: &str) -> Option<&str> {
-    let (month, rest) = line.split_once(' ')?;
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, rest) = digits(rest.trim_start())?;
-    let (_, rest) = clock(rest.strip_prefix(' ')?)?.strip_prefix(' ')?.split_once(' ')?;
-    let (program, after) = rest.split_once(": ")?;
-    (MONTHS.contains(&month) && !program.contains(' ')).then_some(after)
+    let (month, rest) = line.split_once(" ")?;
+    let rest = clock(run(rest.trim_start(), DIGITS).1.strip_prefix(" ")?)?;
+    let (_, after) = rest.split_once(":")?;
+    if month.len() == 3 { gap(after) } else { None }
 }
 
 /// `trainer-1  | ` and `  12 | `
 fn piped(line: &str) -> Option<&str> {
-    let (name, after) = line.split_once('|')?;
-    let name = name.trim_end();
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    (name.chars().all(is_name) && after.starts_with(' ')).then(|| &after[1..])
+    let (name, after) = line.split_once("|")?;
+    if name.trim_end().contains(" ") { None } else { gap(after) }
 }
 
 /// `0: ` of `srun --label`
 fn counted(line: &str) -> Option<&str> {
-    digits(line)?.1.strip_prefix(": ")
+    let (number, after) = run(line, DIGITS);
+    if number.is_empty() { None } else { gap(after.strip_prefix(":")?) }
 }
 
-/// `# `, the mark of a comment
-fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
-    line.strip_prefix(mark)?.strip_prefix(' ')
-}
-
-/// The digits that a text begins with, one at least, and what follows them.
-fn digits(text: &str) -> Option<(&str, &str)> {
-    let rest = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    (rest.len() < text.len()).then(|| text.split_at(text.len() - rest.len()))
+/// `# `, `// ` and `+ `, the marks of a comment and of a change
+fn marked(line: &str) -> Option<&str> {
+    let (mark, after) = run(line, "#/+");
+    if mark.is_empty() { None } else { gap(after) }
 }

@@ -107,6 +107,6 @@ pub fn near(text: &str) -> Vec<&'static Kind> {
 
 /// The words that tell one message from another.
 fn words(text: &str) -> BTreeSet<String> {
-    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    words.filter(|word| word.len() > 2).map(str::to_lowercase).collect()
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words.filter(|word| word.len() > 2).map(str::to_ascii_lowercase).collect()
 }

@@ -61,9 +61,9 @@ fn joined(lines: &[&str]) -> String {
     words
 }
 
-/// Whether names and numbers have this letter.
+/// Whether names and numbers have this letter. Those of PyTorch are ASCII; the tables of all letters would weigh in the page.
 fn may_be_within(letter: char) -> bool {
-    letter.is_alphanumeric() || "._:-/".contains(letter)
+    letter.is_ascii_alphanumeric() || "._:-/".contains(letter)
 }
 
 /// A text as it is compared: lower case, without blanks, quotes and backslashes. Lines may end within a word, so blanks say nothing, but
@@ -78,7 +78,7 @@ pub fn squeezed(text: &str) -> String {
             if is_apart && letter.is_ascii_digit() && squeezed.ends_with(|last: char| last.is_ascii_digit()) {
                 squeezed.push(' ');
             }
-            squeezed.extend(letter.to_lowercase());
+            squeezed.push(letter.to_ascii_lowercase());
             is_apart = false;
         }
     }

@@ -14,7 +14,7 @@ pub const KIND: Kind = Kind {
 };
 
 fn architecture(pasted: &Pasted) -> Vec<String> {
-    let number = |name: &str| name.strip_prefix("sm_")?.trim_end_matches(char::is_alphabetic).parse::<u32>().ok();
+    let number = |name: &str| name.strip_prefix("sm_")?.trim_end_matches(|letter: char| letter.is_ascii_lowercase()).parse::<u32>().ok();
     let card = pasted.between("with CUDA capability ", " is not compatible").or_else(|| pasted.between("with CUDA capabilities ", " is not compatible"));
     if let Some(capability) = pasted.between("which is of compute capability (CC) ", " The following list") {
         return vec![format!("Your card has the compute capability {capability}, for which this build has no code.")];

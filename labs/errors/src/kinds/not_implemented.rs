@@ -18,6 +18,6 @@ pub const KIND: Kind = Kind {
 fn is_quoted(pasted: &Pasted) -> bool {
     const TYPES: [&str; 10] = ["Half", "BFloat16", "Float", "Double", "Long", "Int", "Short", "Byte", "Char", "Bool"];
     let Some(rest) = pasted.after("not implemented for ") else { return true };
-    let name = rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+    let name = rest.split(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap_or_default();
     rest.starts_with(is_quote) || TYPES.contains(&name)
 }
