@@ -9,8 +9,30 @@ pub fn without(text: &str) -> Vec<&str> {
         let Some(stripped) = COMMON.iter().find_map(|prefix| all(&lines, *prefix)) else { break };
         lines = stripped;
     }
-    lines
+    let shared = shared(&lines);
+    lines.iter().map(|line| line.trim_start().strip_prefix(shared).unwrap_or(line)).collect()
 }
+
+/// What all lines begin with, up to a blank or a colon, if it looks like a name and not like words of a message: `[1,0]<stderr>:`,
+/// `pod/train-0 `, `- `.
+fn shared<'a>(lines: &[&'a str]) -> &'a str {
+    let mut texts = lines.iter().map(|line| line.trim_start()).filter(|text| !text.is_empty());
+    let mut shared = texts.next().unwrap_or_default();
+    let mut is_one = true;
+    for text in texts {
+        is_one = false;
+        let common = shared.bytes().zip(text.bytes()).take_while(|(one, other)| one == other).count();
+        // A letter may have more than one byte.
+        shared = shared.get(..common).unwrap_or_default();
+    }
+    let end = shared.rfind(": ").max(shared.rfind(" ")).or_else(|| shared.rfind(":")).map_or(0, |at| at + 1);
+    let shared = &shared[..end];
+    let is_message = ["rror", "arning", "raceback", "File "].iter().any(|word| shared.contains(word));
+    if is_one || is_message || run(shared, NAME).1.is_empty() { "" } else { shared }
+}
+
+/// The letters of which words have only these.
+const NAME: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ' ,.";
 
 /// What takes a prefix off a line.
 type Prefix = fn(&str) -> Option<&str>;
@@ -92,19 +114,23 @@ fn glog(line: &str) -> Option<&str> {
     (day.len() == 4 && line.len() > day.len() + rest.len()).then_some(rest.split_once("]")?.1)
 }
 
-/// `2024-03-04 12:22:11,222 [ERROR] ` and `[2024-03-04T12:22:11Z] `
+/// `2024-03-04 12:22:11,222 [ERROR] `, `[2024-03-04T12:22:11Z] ` and `12:22:11 `
 fn dated(line: &str) -> Option<&str> {
-    let (date, rest) = run(line.strip_prefix("[").unwrap_or(line), "0123456789-/");
-    let rest = clock(rest.strip_prefix("T").or_else(|| rest.strip_prefix(" "))?)?;
+    let line = line.strip_prefix("[").unwrap_or(line);
+    let (date, rest) = run(line, "0123456789-/");
+    let rest = match date.len() == 10 {
+        true => clock(rest.strip_prefix("T").or_else(|| rest.strip_prefix(" "))?)?,
+        false => clock(line)?,
+    };
     let (mark, after) = run(rest, " -|:[]");
     // The level, if there is one. Without it a bracket may be the message's own.
-    let level = ["ERROR", "WARNING", "INFO", "CRITICAL", "DEBUG", "stderr", "stdout"];
+    let level = ["ERROR", "WARNING", "INFO", "CRITICAL", "DEBUG", "stderr F", "stdout F", "stderr", "stdout"];
     let after = level.iter().find_map(|name| after.strip_prefix(name)).map(|after| run(after, " -|:[]"));
     let after = match after {
         Some((mark, after)) if !mark.is_empty() => after,
         _ => gap(run(rest, ":]|").1)?,
     };
-    (date.len() == 10 && !mark.is_empty() | rest.is_empty()).then_some(after)
+    (!mark.is_empty() || rest.is_empty()).then_some(after)
 }
 
 /// `Mar  4 12:22:11 host python[1234]: `

@@ -131,6 +131,15 @@ fn what_a_log_writes_before_each_line_is_no_part_of_the_message() {
         "2026-11-28T06:49:26Z trainer-1 | [rank0]: ",
         "[default0]:[rank0]: ",
         "> # ",
+        "06:49:26 ERROR ",
+        "2026-11-28T06:49:26.123456789Z stderr F ",
+        "[1,0]<stderr>:",
+        "pod/train-0 ",
+        "ERROR:root:",
+        "(EngineCore pid=123) ERROR 11-28 06:49:26 [core.py:700] ",
+        "| ",
+        "- ",
+        " * ",
     ] {
         let lines: Vec<String> = MESSAGE.iter().map(|line| format!("{prefix}{line}")).collect();
         for end in ["\n", "\r\n", "\n\n"] {
@@ -168,6 +177,20 @@ fn what_stands_before_one_line_only_stays() {
         );
         let said = numbers(&message).join("\n");
         assert!(!said.contains("117.43") && !said.contains("77.43"), "{said}");
+    }
+}
+
+/// Words that two lines of a message begin with are no prefix.
+#[test]
+fn lines_of_a_message_may_begin_alike() {
+    for (message, kind) in [
+        ("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported", "gpu0002"),
+        ("CUDA error: out of memory\nCUDA error: out of memory", "gpu0002"),
+        ("Torch not compiled with CUDA enabled\nTorch not compiled with CUDA enabled", "not-compiled"),
+        ("RuntimeError: CUDA out of memory.\nRuntimeError: CUDA out of memory.", "gpu0002"),
+        ("é: CUDA error: out of memory\nè: CUDA error: out of memory", "gpu0002"),
+    ] {
+        assert_eq!(explain(message).map(|explained| explained.kind.id), Some(kind), "{message}");
     }
 }
 
