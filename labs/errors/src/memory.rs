@@ -101,7 +101,8 @@ impl Memory {
         // `Process 2112 has 1.00 GiB memory in use.`
         for part in message.split("process").skip(1) {
             let number = digits(part);
-            let held = part.split_once("has").and_then(|(_, held)| bytes(held));
+            let after = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let held = after.strip_prefix("has").and_then(bytes);
             if let (Some(number), Some((held, rest))) = (number, held)
                 && rest.starts_with("memoryinuse")
             {

@@ -16,12 +16,21 @@ impl Pasted {
         (!found.is_empty() && found.len() <= 80 && found.chars().all(is_plain)).then_some(found)
     }
 
-    /// A whole number after a text, unless its line ends before another digit: then it may go on.
+    /// The same, if it is a single word, such as the name of a device.
+    pub fn word(&self, before: &str, after: &str) -> Option<&str> {
+        let is_name =
+            |found: &&str| !found.contains(' ') && !found.starts_with(|letter: char| letter.is_ascii_digit());
+        self.between(before, after).filter(is_name)
+    }
+
+    /// A whole number after a text, unless it may go on: its line ends before another digit.
     pub fn number(&self, before: &str) -> Option<u64> {
         let is_digit = |letter: char| letter.is_ascii_digit();
         let rest = self.after(before)?;
         let after = rest.trim_start_matches(is_digit);
-        let goes_on = after.strip_prefix(BREAK).is_some_and(|next| next.starts_with(is_digit));
+        // A date in a log begins with a number too.
+        let goes_on =
+            after.strip_prefix([BREAK, '-', ':', '/']).is_some_and(|next| next.starts_with(is_digit));
         rest[..rest.len() - after.len()].parse().ok().filter(|_| !goes_on)
     }
 
@@ -61,6 +70,11 @@ fn spread(text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
 /// What may stand between two words.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || letter == BREAK
+}
+
+/// Whether a text is a shape, such as `[64, 128]`.
+pub fn is_shape(text: &str) -> bool {
+    text.starts_with('[') && text.bytes().all(|byte| b"0123456789, []".contains(&byte))
 }
 
 /// `512 bytes`, `1.50 GiB`

@@ -175,10 +175,10 @@ fn after_colour(text: &str) -> Option<&str> {
     if after.len() == numbers.len() { None } else { after.strip_prefix('m') }
 }
 
-/// Lines that were written out: a log in JSON has `\n`. No terminal made these, so they are between words.
+/// Lines that were written out: a log in JSON has `\n`.
 fn unescaped(text: &str) -> String {
     // A Windows path has such letters too. They matter to no message.
-    text.replace("\\r", "\n\n").replace("\\n", "\n\n").replace("\\t", " ")
+    text.replace("\\r", "\n").replace("\\n", "\n").replace("\\t", " ")
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
             ("[rank3]: CUDA out of\n[rank3]: memory", "CUDA out of\u{2060}memory"),
             ("> > CUDA\n> error", "CUDA\u{2060}error"),
             ("E   RuntimeError: x\nE       y", "RuntimeError: x\u{2060}y"),
-            ("'errors': 'CUDA error: x\\nCUDA kernel", "'errors': 'CUDA error: x CUDA kernel"),
+            ("'errors': 'CUDA error: x\\nCUDA kernel", "'errors': 'CUDA error: x\u{2060}CUDA kernel"),
             ("a\u{200b}b\u{7}c", "ab c"),
             ("[64, 128] [64m2]", "[64, 128] 2]"),
         ] {

@@ -203,3 +203,24 @@ fn the_names_that_html_has_for_letters_are_read() {
     let said = explain("CUDA error: Assertion `t &gt;= 0 &amp;&amp; t &lt; n_classes` failed.").unwrap();
     assert_eq!(said.kind.id, "device-assert");
 }
+
+/// What a log puts into the middle of a message is no part of a name or a number.
+#[test]
+fn what_a_log_puts_into_a_message_is_not_shown_as_its_own() {
+    const JUNK: &str = "\n2026-11-28 06:49:26,123 - ERROR - ";
+    for message in MESSAGES {
+        for (at, _) in message.match_indices(' ') {
+            let changed = format!("{}{JUNK}{}", &message[..at], &message[at + 1..]);
+            // One sentence has all that is known of the memory, so it may have less.
+            match message.contains("OutOfMemory") {
+                true => assert!(!numbers(&changed).join(" ").contains("2026"), "{changed}"),
+                false => check(message, &changed),
+            }
+        }
+    }
+    // A line's end that JSON has written out may be a terminal's.
+    let said = numbers(
+        r#"{"msg": "RuntimeError: The size of tensor a (1\n28) must match the size of tensor b (64) at non-singleton dimension 1"}"#,
+    );
+    assert!(said.is_empty(), "{said:?}");
+}

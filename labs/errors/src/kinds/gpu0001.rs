@@ -16,15 +16,15 @@ pub const KIND: Kind = Kind {
 
 fn two_devices(pasted: &Pasted) -> Vec<String> {
     if let (Some(name), Some(here)) =
-        (pasted.between("but got ", " is on "), pasted.between(" is on ", ", different from other tensors"))
-        && let Some(there) = pasted.between("different from other tensors on ", " (").or_else(|| pasted.between("different from other tensors on ", ""))
+        (pasted.word("but got ", " is on "), pasted.word(" is on ", ", different from other tensors"))
+        && let Some(there) = pasted.word("different from other tensors on ", " (").or_else(|| pasted.word("different from other tensors on ", ""))
     {
         return vec![format!("The argument `{name}` is on {here}, and the others are on {there}: move `{name}`.")];
     }
-    match (pasted.between("at least two devices, ", " and "), pasted.between("at least two devices, ", "!")) {
-        (Some(one), Some(both)) => {
+    match (pasted.word("at least two devices, ", " and "), pasted.between("at least two devices, ", "!")) {
+        (Some(one), Some(both)) if both.matches(' ').count() == 2 => {
             let other = both.rsplit(' ').next().unwrap_or_default();
-            let name = pasted.between("checking argument for argument ", " in method");
+            let name = pasted.word("checking argument for argument ", " in method");
             let named = name.map_or(String::new(), |name| format!(" The argument in question is `{name}`."));
             vec![format!("One tensor is on {one}, and another on {other}.{named}")]
         }

@@ -15,7 +15,7 @@ pub const KIND: Kind = Kind {
 
 fn bounds(pasted: &Pasted) -> Vec<String> {
     match (pasted.number("with size "), pasted.between("index ", " is out of bounds")) {
-        (Some(size), Some(index)) if size > 0 => {
+        (Some(size), Some(index)) if size > 0 && index.parse::<i64>().is_ok() => {
             vec![format!("The index is {index}, and the valid ones go from 0 to {}, or from -{size} to -1.", size - 1)]
         }
         _ => Vec::new(),

@@ -1,3 +1,4 @@
+use crate::numbers::is_shape;
 use crate::{Kind, Pasted, Run};
 
 pub const KIND: Kind = Kind {
@@ -18,13 +19,16 @@ fn overwritten(pasted: &Pasted) -> Vec<String> {
         return Vec::new();
     };
     let (kind, shape) = what.split_once(' ').unwrap_or((what, ""));
+    if !is_shape(shape) {
+        return Vec::new();
+    }
     let place = if kind.contains("cuda") { "a GPU" } else { "the CPU" };
     let made = match pasted.between("which is output ", ", is at version").and_then(|made| made.split_once(" of ")) {
         // The backward pass of a layer sees its weight through a view.
         Some((_, "TBackward0" | "AsStridedBackward0")) => " It is a view of another tensor, often of a layer's weight.".to_owned(),
         Some((_, function)) => format!(" It is the result of `{}`.", function.trim_end_matches("Backward0")),
-        None if pasted.says("which is output") => String::new(),
-        None => " It is a parameter or another leaf.".to_owned(),
+        None if pasted.says("]] is at version") => " It is a parameter or another leaf.".to_owned(),
+        None => String::new(),
     };
     let versions = match (pasted.number("is at version "), pasted.number("expected version ")) {
         (Some(now), Some(then)) if now > then => {

@@ -16,7 +16,9 @@ pub const KIND: Kind = Kind {
 fn architecture(pasted: &Pasted) -> Vec<String> {
     let number = |name: &str| name.strip_prefix("sm_")?.trim_end_matches(|letter: char| letter.is_ascii_lowercase()).parse::<u32>().ok();
     let card = pasted.between("with CUDA capability ", " is not compatible").or_else(|| pasted.between("with CUDA capabilities ", " is not compatible"));
-    if let Some(capability) = pasted.between("which is of compute capability (CC) ", " The following list") {
+    if let Some(capability) = pasted.between("which is of compute capability (CC) ", " The following list")
+        && capability.bytes().all(|byte| b"0123456789.".contains(&byte))
+    {
         return vec![format!("Your card has the compute capability {capability}, for which this build has no code.")];
     }
     let Some((card, found)) = card.and_then(|card| Some((number(card)?, card))) else { return Vec::new() };

@@ -1,3 +1,4 @@
+use crate::numbers::is_shape;
 use crate::{Kind, Pasted, Run};
 
 pub const KIND: Kind = Kind {
@@ -25,6 +26,8 @@ fn keys(pasted: &Pasted) -> Vec<String> {
     }
     if let (Some(file), Some(model)) =
         (pasted.between("param with shape torch.Size(", ") from checkpoint"), pasted.between("shape in current model is torch.Size(", ")"))
+        && is_shape(file)
+        && is_shape(model)
     {
         said.push(format!("In the file, a tensor has the shape {file}, and in the model {model}."));
     }

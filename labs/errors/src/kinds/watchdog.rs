@@ -15,7 +15,7 @@ pub const KIND: Kind = Kind {
 };
 
 fn waited(pasted: &Pasted) -> Vec<String> {
-    let (Some(number), Some(operation)) = (pasted.number("SeqNum="), pasted.between("OpType=", ",")) else { return Vec::new() };
+    let (Some(number), Some(operation)) = (pasted.number("SeqNum="), pasted.word("OpType=", ",")) else { return Vec::new() };
     let elements = pasted.number("NumelIn=").map_or(String::new(), |count| format!(" It has {count} numbers."));
     let time = pasted.number("Timeout(ms)=").map_or(String::new(), |time| format!(" Its time was up after {} seconds.", time / 1000));
     vec![format!(

@@ -14,13 +14,13 @@ pub const KIND: Kind = Kind {
 };
 
 fn global(pasted: &Pasted) -> Vec<String> {
-    let name = pasted.between("GLOBAL ", " was not an allowed global").or_else(|| pasted.between("Unsupported class ", ""));
+    let name = pasted.word("GLOBAL ", " was not an allowed global").or_else(|| pasted.between("Unsupported class ", ""));
     match name {
         Some(name) => vec![format!("The file names `{name}`, which is not on the list of what may be loaded.")],
         None if pasted.says("Unsupported operand 149") => {
             vec!["The file has a pickle of protocol 4 or later, which `weights_only=True` does not read. If `torch.save` wrote it, `weights_only=False` does; if Python's `pickle` wrote it, `pickle.load` does. Both run whatever is in the file.".to_owned()]
         }
-        None if pasted.says("Unsupported operand") => {
+        None if pasted.number("Unsupported operand ").is_some() => {
             vec!["The file is probably no pickle of tensors: it is damaged, or something else under that name.".to_owned()]
         }
         None => Vec::new(),
