@@ -321,8 +321,7 @@ impl Unpickler<'_> {
         let [_, Item::Global(class), Item::Str(key), Item::Str(location), numel, view @ ..] = parts else {
             return Err(malformed("a storage has no class, key, location or size"));
         };
-        let name =
-            names::storage_dtype(class).ok_or_else(|| malformed("a storage is of a class that none has"))?;
+        let name = names::storage_dtype(class).ok_or_else(|| malformed("a storage has an unknown class"))?;
         let dtype = names::dtype(name)
             .ok_or_else(|| SerializeError::Lacks { tensor: format!("a tensor of {name}") })?;
         let numel = count(numel).ok_or_else(|| malformed("a storage has a negative size"))?;
@@ -335,7 +334,7 @@ impl Unpickler<'_> {
             _ => None,
         }
         .filter(|(start, seen)| start.checked_add(*seen).is_some_and(|end| end <= numel))
-        .ok_or_else(|| malformed("a storage is a view of no part of another"))?;
+        .ok_or_else(|| malformed("a storage is a view that is not in its storage"))?;
         let (key, location): (Rc<str>, Rc<str>) = (key.clone(), location.clone());
         Ok(StorageId { key, dtype, location, numel, start, seen })
     }

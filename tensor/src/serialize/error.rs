@@ -31,7 +31,7 @@ pub enum SerializeError {
     Empty,
     #[error(
         "This is a checkpoint in the legacy .tar format, of PyTorch before 0.4: load it in Python with \
-         torch.load(weights_only=False), and save that again"
+         torch.load(weights_only=False), and save it again"
     )]
     Tar,
     #[error("Invalid protocol version: {version}")]
@@ -92,7 +92,7 @@ pub enum SerializeError {
     #[error("Weights only load failed. {why}")]
     Refused { why: String },
     #[error(
-        "the checkpoint has {tensor}, which this crate does not have: convert it in PyTorch, and save that"
+        "the checkpoint has {tensor}, which this crate does not have: convert it in PyTorch, and save it again"
     )]
     Lacks { tensor: String },
     #[error("a str has half of a surrogate pair, which text in Rust cannot have")]

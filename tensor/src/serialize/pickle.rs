@@ -99,15 +99,8 @@ impl Pickler {
             }
             Value::Device(device) => {
                 self.out.extend(b"ctorch\ndevice\n");
-                let (kind, index) = device.split_once(':').unwrap_or((device, ""));
-                self.text(kind);
-                match index.parse() {
-                    Ok(index) => {
-                        self.int(index);
-                        self.out.extend([0x86, b'R']);
-                    }
-                    Err(_) => self.out.extend([0x85, b'R']),
-                }
+                self.text(device);
+                self.out.extend([0x85, b'R']);
             }
             Value::Global(name) if names::is_layout(name) => {
                 self.out.extend(b"ctorch.serialization\n_get_layout\n");

@@ -7,6 +7,7 @@ use todevice::serialize::{MapLocation, Value, from_bytes, safetensors, to_bytes}
 use todevice::{Device, Machine};
 
 use super::allocations::most;
+use super::kinds::accepted;
 use super::of_pytorch::CUDA;
 use super::safetensors::OF_PYTHON;
 use super::zip::{records, without_checksums, zip};
@@ -119,9 +120,29 @@ fn small_files_that_stand_for_large_values_are_refused() {
     let mut text = [b"](X\x00\x00\x10\x00".as_slice(), &[b'x'; 1 << 20], b"q\0"].concat();
     (0..100_000).for_each(|_| text.extend(b"h\0"));
     text.extend(b"e.");
-    for (pickle, message) in
-        [(&laughs[..], too_many), (&deep, too_deep), (in_itself, too_deep), (&text, too_many)]
-    {
+    // A text of which bytes are made again and again.
+    let mut bytes = [
+        b"]c_codecs\nencode\nq\0X\x00\x00\x01\x00".as_slice(),
+        &[b'x'; 1 << 16],
+        b"X\x06\0\0\0latin1\x86q\x01",
+    ]
+    .concat();
+    (0..10_000).for_each(|_| bytes.extend(b"h\0h\x01R"));
+    bytes.push(b'.');
+    // A list of pairs of which dicts are made again and again.
+    let mut dicts = b"ccollections\nOrderedDict\nq\0](".to_vec();
+    (0..10_000).for_each(|_| dicts.extend(b"NN\x86"));
+    dicts.extend(b"e\x85q\x01");
+    (0..10_000).for_each(|_| dicts.extend(b"h\0h\x01R"));
+    dicts.push(b'.');
+    for (pickle, message) in [
+        (&laughs[..], too_many),
+        (&deep, too_deep),
+        (in_itself, too_deep),
+        (&text, too_many),
+        (&bytes, too_many),
+        (&dicts, too_many),
+    ] {
         let (message_of, bytes) = most(|| refusal(pickle));
         assert_eq!(message_of, message);
         assert!(bytes < (10 << 20) + 200 * pickle.len(), "{bytes} bytes for {}", pickle.len());
@@ -299,7 +320,8 @@ fn load_changed_files(time: Duration, seed: u64) -> (usize, usize) {
     let other = include_bytes!("files/before-1.6.pt");
     let compressed = include_bytes!("files/compressed.pt");
     let files = [newest, include_bytes!("files/torch-1.13.1.pt"), CUDA, &small, other, compressed];
-    let taken_apart: Vec<_> = [newest, CUDA, &small].map(records).into();
+    let mut taken_apart: Vec<_> = [newest, CUDA, &small].map(records).into();
+    taken_apart.extend(accepted().iter().map(|file| records(file)));
     let machine: Machine = "sim:t4".parse().unwrap();
     let (start, mut random, mut count, mut read) = (Instant::now(), Random(seed), 0, 0);
     while start.elapsed() < time {

@@ -32,13 +32,14 @@ fn said(case: &Json) -> String {
     case["said"].as_str().unwrap().replace("Parameter containing:\n", "")
 }
 
-/// The values that PyTorch loads.
-pub(super) fn accepted() -> Vec<Value> {
-    cases("accepted").iter().map(|case| from_bytes(&file(case), MapLocation::None).unwrap()).collect()
+/// Files of the values that PyTorch loads.
+pub(super) fn accepted() -> Vec<Vec<u8>> {
+    cases("accepted").iter().map(file).collect()
 }
 
 #[test]
 fn what_pytorch_loads_is_loaded_printed_as_there_and_written_again() -> Result<()> {
+    let machine: Machine = "sim:t4".parse().unwrap();
     let cases = cases("accepted");
     assert!(cases.len() > 12);
     for case in cases {
@@ -47,6 +48,12 @@ fn what_pytorch_loads_is_loaded_printed_as_there_and_written_again() -> Result<(
         assert_eq!(value.to_string(), said(&case));
         let again = from_bytes(&to_bytes(&value)?, MapLocation::None)?;
         assert_eq!((again.kind(), again.to_string()), (value.kind(), said(&case)));
+        // By way of a GPU.
+        machine.enter(|| {
+            let on_gpu = to_bytes(from_bytes(&file(&case), Device::cuda(0))?)?;
+            assert_eq!(from_bytes(&on_gpu, Device::Cpu)?.to_string(), said(&case));
+            Ok::<_, todevice::Error>(())
+        })?;
     }
     Ok(())
 }

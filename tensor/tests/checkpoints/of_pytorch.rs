@@ -105,7 +105,7 @@ fn what_is_no_checkpoint_is_named() {
         (
             include_bytes!("files/before-0.4.tar"),
             "This is a checkpoint in the legacy .tar format, of PyTorch before 0.4: load it in Python with \
-             torch.load(weights_only=False), and save that again",
+             torch.load(weights_only=False), and save it again",
         ),
         (
             include_bytes!("files/torchscript.pt"),
@@ -123,7 +123,7 @@ fn what_is_no_checkpoint_is_named() {
         ),
         (
             include_bytes!("files/int16.pt"),
-            "the checkpoint has a tensor of torch.int16, which this crate does not have: convert it in PyTorch, and save that",
+            "the checkpoint has a tensor of torch.int16, which this crate does not have: convert it in PyTorch, and save it again",
         ),
         (
             b"<!DOCTYPE html>",
