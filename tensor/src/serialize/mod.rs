@@ -79,6 +79,7 @@ mod pickle;
 mod rebuild;
 pub mod safetensors;
 mod unpickle;
+mod unpickled;
 mod value;
 mod zip_reader;
 mod zip_writer;
