@@ -42,7 +42,7 @@ impl Unpickled {
         tensors: Vec<Rebuild>,
         length: usize,
     ) -> Unpickled {
-        let most = 10_000 + MOST_PER_BYTE * length;
+        let most = MOST_PER_BYTE.saturating_mul(length).saturating_add(10_000);
         let (values, text) = (most.min(MOST_VALUES), most.min(MOST_TEXT));
         Unpickled { top, groups, attributes, storages, tensors, built: HashMap::new(), values, text }
     }
