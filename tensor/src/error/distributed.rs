@@ -38,6 +38,16 @@ pub enum DistributedError {
     NewGroupRank,
     #[error("Invalid {what} rank: {what} rank should not be the same as the rank of the current process.")]
     SameRank { what: &'static str },
+    #[error("{backend}::broadcast: invalid root rank: {root}")]
+    InvalidRoot { backend: &'static str, root: usize },
+    #[error("Global rank {rank} is not part of group")]
+    NotPartOfGroup { rank: usize },
+    #[error("ProcessGroupGloo::allgather: invalid tensor size at index {index} (expected ({}), got ({}))", list(.expected), list(.got))]
+    GlooGatherSize { index: usize, expected: Vec<usize>, got: Vec<usize> },
+    #[error(
+        "[{rank}]: params[{index}] in this process with sizes {own:?} appears not to match sizes of the same param in process 0.\n   = it is {name:?}, and in process 0 its sizes are {first:?}"
+    )]
+    OtherSizes { rank: usize, index: usize, name: String, own: Vec<usize>, first: Vec<usize> },
     #[error("Invalid process group specified")]
     NotInGroup,
     #[error("output tensor size must be equal to world_size times input tensor size")]
@@ -83,6 +93,10 @@ pub enum DistributedError {
     Meeting(MeetingError),
 }
 
+fn list(sizes: &[usize]) -> String {
+    sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// PyTorch's, word for word.
 fn advice(looked_for: bool) -> &'static str {
     match looked_for {
@@ -104,6 +118,7 @@ impl Refusal for DistributedError {
             | DistributedError::SeveralDeviceTypes { .. }
             | DistributedError::SameRank { .. }
             | DistributedError::NewGroupRank
+            | DistributedError::NotPartOfGroup { .. }
             | DistributedError::NotInGroup => "ValueError",
             DistributedError::UnknownBackend(_) => "AssertionError",
             _ => "RuntimeError",

@@ -54,9 +54,11 @@ impl GroupOptions<1> for SGDOptions {
     }
 
     fn check(&self) -> Result<()> {
-        check("learning rate", self.lr, self.lr >= 0.0)?;
-        check("momentum value", self.momentum, self.momentum >= 0.0)?;
-        check("weight_decay value", self.weight_decay, self.weight_decay >= 0.0)?;
+        // As in PyTorch, which takes NaN here, and refuses it in Adam.
+        let is_negative = |value: f64| value < 0.0;
+        check("learning rate", self.lr, !is_negative(self.lr))?;
+        check("momentum value", self.momentum, !is_negative(self.momentum))?;
+        check("weight_decay value", self.weight_decay, !is_negative(self.weight_decay))?;
         if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
             return Err(OptimError::Nesterov.into());
         }

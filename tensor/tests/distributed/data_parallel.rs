@@ -418,7 +418,12 @@ fn what_cannot_be_wrapped_is_refused() -> Result<()> {
             DistributedDataParallel::new(model).map(drop)
         })
     });
-    assert!(error.unwrap_err().to_string().starts_with("Detected mismatch between collectives"));
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .starts_with("[1]: params[0] in this process with sizes [1, 2] appears")
+    );
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 mod collectives;
 mod cost;
 mod data_parallel;
+mod gloo;
 mod of_pytorch;
 mod trouble;
 mod unused;

@@ -259,7 +259,7 @@ fn what_ranks_need_is_asked_for() -> Result<()> {
             let turned = on_host.cuda()?.t()?;
             assert!(refused!(dist::all_reduce(&turned, ReduceOp::Sum), DistributedError::NotContiguous));
             assert!(refused!(dist::send(&turned.t()?, rank), DistributedError::SameRank { .. }));
-            assert!(refused!(dist::broadcast(&turned.t()?, 2), DistributedError::InvalidRank { .. }));
+            assert!(refused!(dist::broadcast(&turned.t()?, 2), DistributedError::InvalidRoot { .. }));
             Ok(())
         })
     })?;

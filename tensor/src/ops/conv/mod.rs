@@ -153,7 +153,15 @@ impl Convolution {
                     dilation[0].saturating_mul(r.saturating_sub(1)),
                     dilation[1].saturating_mul(s.saturating_sub(1)),
                 ];
-                (total.map(|zeros| zeros / 2), total.map(|zeros| zeros % 2))
+                let rest = total.map(|zeros| zeros % 2);
+                if rest != [0; 2] {
+                    Ambient::warn_once("padding='same'", || {
+                        "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the \
+                         input be created"
+                            .to_owned()
+                    });
+                }
+                (total.map(|zeros| zeros / 2), rest)
             }
         };
         for (what, values) in [("groups", [groups; 2]), ("stride", stride)] {

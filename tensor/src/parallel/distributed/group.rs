@@ -15,6 +15,7 @@ use crate::gpu::Stream;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::Member;
+use crate::tensor::Tensor;
 
 /// By what ranks speak with each other (`backend`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +207,11 @@ impl ProcessGroup {
     /// The ranks of it, by their numbers among all.
     pub fn ranks(&self) -> &[usize] {
         &self.0.members
+    }
+
+    /// The class that PyTorch has for what a tensor goes by.
+    pub(super) fn backend_for(&self, tensor: &Tensor) -> &'static str {
+        if tensor.is_cuda() { "ProcessGroupNCCL" } else { "ProcessGroupGloo" }
     }
 
     /// The same, or an error.
