@@ -47,6 +47,7 @@ mod layers;
 mod machine;
 mod masks;
 mod memory;
+mod messages;
 mod monitor;
 mod nn;
 mod older_states;

@@ -5,7 +5,7 @@ use super::{Operand, check_in_place};
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
-use crate::error::{Error, Result};
+use crate::error::{DeviceMismatch, Error, Result};
 use crate::ops::launch::launch;
 use crate::ops::plain::{fill, number};
 use crate::ops::row::{row, rows};
@@ -178,6 +178,7 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
 #[track_caller]
 fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     broadcast(mask.sizes(), x.sizes())?; // The first thing that PyTorch looks at.
+    check_mask_device(x, mask)?;
     check_mask(mask, value)?;
     let fill = Where { operation: masked_fill_operation(value) };
     ops::apply(fill, [mask, &filling(value, x.dtype())?, x])
@@ -186,6 +187,7 @@ fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> 
 #[track_caller]
 fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     let operation = masked_fill_operation(value);
+    check_mask_device(x, mask)?;
     // A number is read before anything is written, so it may be part of the target.
     let own;
     let value = match value {
@@ -238,6 +240,22 @@ fn masked_fill_operation(value: Operand<'_>) -> &'static Operation {
     match value {
         Operand::Scalar(_) => &MASKED_FILL_NUMBER,
         Operand::Tensor(_) => &MASKED_FILL_TENSOR,
+    }
+}
+
+/// PyTorch has a sentence of its own for a mask that is elsewhere.
+#[track_caller]
+fn check_mask_device(x: &Tensor, mask: &Tensor) -> Result<()> {
+    match ops::same_device("masked_fill", None, &[x, mask]) {
+        Err(Error::DeviceMismatch(mismatch)) => {
+            let sentence = format!(
+                "expected self and mask to be on the same device, but got mask on {} and self on {}",
+                mask.device(),
+                x.device()
+            );
+            Err(Error::DeviceMismatch(Box::new(DeviceMismatch { sentence, ..*mismatch })))
+        }
+        others => others,
     }
 }
 
