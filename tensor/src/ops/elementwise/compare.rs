@@ -1,5 +1,7 @@
 //! Comparisons. Their result is a bool tensor and has no gradient.
 
+use std::panic::Location;
+
 use super::error::ElementwiseError;
 use super::in_one::{InOne, table};
 use super::{Operand, output};
@@ -8,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::ops::launch::launch;
 use crate::ops::row::row;
 use crate::ops::{self, Arguments};
+use crate::scope;
 use crate::tensor::Tensor;
 
 #[track_caller]
@@ -70,6 +73,7 @@ impl Tensor {
     /// Whether both have the same shape and the same values (`torch.equal`).
     #[track_caller]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
+        let _scope = scope::operation("equal", Location::caller());
         ops::same_device("equal", Some(EQUAL_ARGUMENTS), &[self, other])?;
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }

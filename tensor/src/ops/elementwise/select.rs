@@ -1,5 +1,7 @@
 //! Choosing between values: by a condition, or by bounds.
 
+use std::panic::Location;
+
 use super::error::ElementwiseError;
 use super::{Operand, check_in_place};
 use crate::ambient::Ambient;
@@ -11,6 +13,7 @@ use crate::ops::plain::{fill, number};
 use crate::ops::row::{row, rows};
 use crate::ops::shape::check_fits;
 use crate::ops::{self, Operation, lead, operations};
+use crate::scope;
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
@@ -246,6 +249,7 @@ fn masked_fill_operation(value: Operand<'_>) -> &'static Operation {
 /// PyTorch has a sentence of its own for a mask that is elsewhere.
 #[track_caller]
 fn check_mask_device(x: &Tensor, mask: &Tensor) -> Result<()> {
+    let _scope = scope::operation("masked_fill", Location::caller());
     match ops::same_device("masked_fill", None, &[x, mask]) {
         Err(Error::DeviceMismatch(mismatch)) => {
             let sentence = format!(
