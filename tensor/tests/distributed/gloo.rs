@@ -38,7 +38,7 @@ fn gloo_takes_tensors_that_are_not_contiguous() {
         dist::broadcast(&column, 1)?;
         let gathered = dist::all_gather(&matrix()?)?.iter().map(read).collect::<Result<Vec<_>>>()?.concat();
         let scattered = Tensor::zeros(&[2, 1])?.t()?;
-        reduce_scatter_tensor(&scattered, &matrix()?, ReduceOp::Sum, Default::default())?;
+        reduce_scatter_tensor(&scattered, &matrix()?, ReduceOp::Sum, Default::default())?.wait()?;
         let passed = matrix()?;
         if rank == 0 {
             dist::send(&passed, 1)?
