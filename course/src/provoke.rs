@@ -285,9 +285,9 @@ fn no_process_group() -> Result<()> {
 }
 
 fn contiguous() -> Result<()> {
-    distributed::spawn(2, |_rank| {
-        distributed::init_process_group("gloo")?;
-        let x = Tensor::ones(&[2, 3])?.t()?;
+    distributed::spawn(1, |rank| {
+        distributed::init_process_group("nccl")?;
+        let x = Tensor::ones_with(&[2, 3], Device::cuda(rank))?.t()?;
         distributed::all_reduce(&x, Default::default())
     })?;
     Ok(())
