@@ -534,7 +534,8 @@ fn losses() -> Vec<Case> {
                 let target = index(targets).reshape(target_sizes).unwrap();
                 let weight = Tensor::new([0.5f64, 2.0, 1.25]).unwrap();
                 let weight = weighted.then_some(weight);
-                let options = CrossEntropyOptions { weight, ignore_index: -1, reduction };
+                let options =
+                    CrossEntropyOptions { weight, ignore_index: -1, reduction, ..Default::default() };
                 let name = |loss: &str| format!("{loss} {sizes:?} {reduction:?}, weighted {weighted}");
                 let (target2, options2) = (target.clone(), options.clone());
                 let nll = move |x: &[Tensor]| x[0].nll_loss(&target, &options);
