@@ -50,13 +50,10 @@ impl StateDict {
     }
 
     /// A copy with memory of its own, which further training does not change: to keep the best weights so
-    /// far, since a clone shares the module's memory.
+    /// far, since a clone shares the module's memory. Like `{name: tensor.clone() for …}` in Python, it is a state put
+    /// together by hand, which does not know the versions of the modules.
     pub fn copy(&self) -> Result<StateDict> {
-        let copy = |(name, tensor): &(String, Tensor)| Ok((name.clone(), tensor.copy()?));
-        Ok(StateDict {
-            tensors: self.tensors.iter().map(copy).collect::<Result<_>>()?,
-            versions: self.versions.clone(),
-        })
+        self.tensors.iter().map(|(name, tensor)| Ok((name.clone(), tensor.copy()?))).collect()
     }
 
     /// The number of tensors.
