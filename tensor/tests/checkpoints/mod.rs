@@ -3,7 +3,6 @@
 mod allocations;
 mod changed;
 mod contents;
-mod kinds;
 mod of_pytorch;
 mod python;
 mod replaced;

@@ -3,10 +3,8 @@
 mod collectives;
 mod cost;
 mod data_parallel;
-mod gloo;
 mod of_pytorch;
 mod trouble;
-mod unused;
 
 use todevice::Machine;
 
