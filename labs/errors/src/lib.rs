@@ -32,11 +32,11 @@ pub struct Kind {
     pub message: &'static str,
     /// Texts of which one is in every message of this kind. `*` stands for a number, a name or a few words.
     pub known_by: &'static [&'static str],
-    /// What else must be true of a text, where the words alone are in other texts too.
+    /// A further condition, for words that other texts contain too.
     pub sure: Option<fn(&Pasted) -> bool>,
     /// Whether it usually follows from another error, which is then the one to explain.
     pub follows: bool,
-    /// Kinds that are its cause if they stand in the same text: after them the GPU fails at whatever it is asked.
+    /// Kinds that cause this one if the same text contains them: after them, every call to the GPU fails.
     pub caused_by: &'static [&'static str],
     pub meaning: &'static str,
     /// How to find the line that is to blame.

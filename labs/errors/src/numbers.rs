@@ -67,7 +67,7 @@ fn spread(text: &str, wanted: &str, from: usize) -> Option<(usize, usize)> {
     text[from..].match_indices(*first).find_map(|(at, _)| ends(from + at))
 }
 
-/// What may stand between two words.
+/// Whether a character may stand between two words.
 fn is_blank(letter: char) -> bool {
     letter.is_whitespace() || letter == BREAK
 }

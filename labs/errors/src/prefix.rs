@@ -1,7 +1,7 @@
-//! What a log writes before each line of a message: the rank, the date, the name of the service, a line number, the mark of a quotation.
-//! The module for the page holds this too, so it does with one way to read a line: [`run`].
+//! The text that a log writes before each line of a message: the rank, the date, the name of the service, a line number, the mark of a quotation.
+//! The page's module contains this code, so all prefixes share one small reader: [`run`].
 
-/// Lines without what stands before all of them, and without what no message begins with.
+/// The lines without the prefixes that they share, and without text that no message begins with.
 pub fn without(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.split('\n').map(alone).collect();
     // One may stand before another: a date before a rank before a quotation's mark.
@@ -13,7 +13,7 @@ pub fn without(text: &str) -> Vec<&str> {
     lines.iter().map(|line| line.trim_start().strip_prefix(shared).unwrap_or(line)).collect()
 }
 
-/// What all lines begin with, up to a blank or a colon, if it looks like a name and not like words of a message: `[1,0]<stderr>:`,
+/// The beginning that all lines share, up to a blank or a colon, if it looks like a name and not like words of a message: `[1,0]<stderr>:`,
 /// `pod/train-0 `, `- `.
 fn shared<'a>(lines: &[&'a str]) -> &'a str {
     let mut texts = lines.iter().map(|line| line.trim_start()).filter(|text| !text.is_empty());
@@ -31,13 +31,13 @@ fn shared<'a>(lines: &[&'a str]) -> &'a str {
     if is_one || is_message || run(shared, NAME).1.is_empty() { "" } else { shared }
 }
 
-/// The letters of which words have only these.
+/// Ordinary words consist of these characters alone.
 const NAME: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ' ,.";
 
-/// What takes a prefix off a line.
+/// Takes a prefix off a line.
 type Prefix = fn(&str) -> Option<&str>;
 
-/// What counts only where it stands before every line.
+/// Prefixes that count only if every line has one.
 const COMMON: [Prefix; 5] = [dated, syslog, piped, counted, marked];
 
 /// All lines without this prefix, if each that is not empty has it.
@@ -91,7 +91,7 @@ fn clock(text: &str) -> Option<&str> {
     (time.len() >= 8 && time.as_bytes()[2] == b':').then_some(rest)
 }
 
-/// What stands behind a blank, if there is anything.
+/// The text after a blank, or the empty text.
 fn gap(rest: &str) -> Option<&str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix(" ") }
 }

@@ -166,7 +166,7 @@ fn lines(answer: Json) -> Vec<String> {
 
 /// A chromedriver, its output, and its port.
 ///
-/// It takes a free IPv6 port and then needs the same IPv4 port, which another one may have taken in between.
+/// It takes a free IPv6 port and then needs the same IPv4 port, which another process may have taken in between.
 fn started() -> (Child, BufReader<ChildStdout>, u16) {
     let mut said = String::new();
     for _ in 0..5 {

@@ -17,7 +17,7 @@ fn indices(pasted: &Pasted) -> Vec<String> {
     let rank = pasted.number("did not receive grad for rank ");
     let list = pasted.words.rsplit_once("did not receive grad for rank ").and_then(|(_, rest)| rest.split_once(": ")).map_or("", |(_, list)| list);
     let end = list.find(|letter: char| !letter.is_ascii_digit() && letter != ' ').unwrap_or(list.len());
-    // A line's end between two digits: it is not known whether they are one number. Or a log's date.
+    // Digits after a line break may belong to the same number, and digits after `-` or `:` to a log's date.
     if list[end..].strip_prefix([BREAK, '-', ':']).is_some_and(|next| next.starts_with(|letter: char| letter.is_ascii_digit())) {
         return Vec::new();
     }

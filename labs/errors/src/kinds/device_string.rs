@@ -15,6 +15,6 @@ pub const KIND: Kind = Kind {
 
 fn device_name(pasted: &Pasted) -> Vec<String> {
     let name = pasted.between("at start of device string: ", "").or_else(|| pasted.between("Invalid device string: ", ""));
-    // A date is a log's.
+    // A date belongs to a log, not to the name of a device.
     name.filter(|name| name.matches('-').count() < 2).map_or(Vec::new(), |name| vec![format!("`{name}` is not the name of a device.")])
 }

@@ -32,7 +32,7 @@ pub fn block(error: &CompileError, source: &Source) -> Option<Mistake> {
     if let Some((keyword, line)) = found {
         return Some(braced(source, keyword, line));
     }
-    // `def f(` whose arguments stand on lines of their own.
+    // The arguments of `def f(` may stand on lines of their own.
     let keyword = match is_lost {
         true => (0..source.len()).find(|token| source.word(*token) == "def" && source.begins_line(*token)),
         false => Some(source.at(source.line_range(place.start).start)),
@@ -306,7 +306,7 @@ fn with(source: &Source, first: usize, colon: usize) -> Mistake {
         let text = format!("let {} = {name}({given}|| {value})?;", source.word(begin));
         return Mistake::at(at).replace(at..end, text);
     }
-    // With a `?` in it the code returns a result, whose type of error nothing else says.
+    // Code with a `?` returns a result, and nothing else states the type of its error.
     let end_of_closure = match body.into_iter().any(|token| source.word(token) == "?") {
         true => format!("\n{indent}    Ok::<(), Error>(())\n{indent}}})?;"),
         false => format!("\n{indent}}});"),

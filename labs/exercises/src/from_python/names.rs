@@ -169,7 +169,7 @@ const TYPES: [(&str, &str); 10] = [
     ("bool", "DType::Bool"),
 ];
 
-/// Functions of `torch` that make tensors, and how many arguments they have here: none stands for sizes alone.
+/// Functions of `torch` that make tensors, and how many arguments they take here; 0 means that they take only sizes.
 const MAKERS: [(&str, usize); 10] = [
     ("randn", 0),
     ("rand", 0),

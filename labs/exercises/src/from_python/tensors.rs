@@ -116,7 +116,7 @@ fn grammar(error: &CompileError, source: &Source, found: usize) -> Option<Mistak
     {
         return None;
     }
-    // Lists have slices too. Several indices only a tensor has.
+    // Lists have slices too. Only a tensor takes several indices.
     let indices = source.arguments(open);
     let is_tensor = indices.len() > 1
         || source.word(source.close(open) - 1) == ","
@@ -153,7 +153,7 @@ fn narrowed(dim: usize, start: &str, end: &str) -> String {
     }
 }
 
-/// What is added to a list: as the call of a method of the list.
+/// The method call that adds a value to a list.
 fn added(error: &CompileError, source: &Source, value: Range<usize>) -> Option<String> {
     let text = source.tokens(value.clone());
     let is_list = source.word(value.start) == "[" && source.close(value.start) + 1 == value.end;
@@ -197,7 +197,7 @@ fn power(source: &Source, sign: usize) -> Option<Mistake> {
         Some(Type::F32) if of_base == Some(Type::F32) => Some(exponent.to_owned()),
         _ => None,
     };
-    // `x ** 2 ** 2` begins at its end.
+    // Python evaluates `x ** 2 ** 2` from the right.
     if source.reads(last + 1, &["*", "*"]) {
         return Some(unsure);
     }

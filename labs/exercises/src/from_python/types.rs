@@ -11,11 +11,11 @@ pub enum Type {
     F64,
     F32,
     Integer,
-    /// And no reference to one.
+    /// The list itself, not a reference to one.
     List,
 }
 
-/// A name of a name of a name is rare.
+/// How many names are followed from one to the next.
 pub const DEPTH: usize = 4;
 
 pub fn is_whole(text: &str) -> bool {
