@@ -10,11 +10,11 @@
 __device__ inline float root(float x) { return __fsqrt_rn(x); }
 __device__ inline double root(double x) { return __dsqrt_rn(x); }
 
-// Mean and 1 / √(variance + eps) of a row.
+// Mean, sum of squared deviations from it, and 1 / √(variance + eps) of a row.
 template <typename T> struct Moments {
-    T mean, var;
+    T mean, squares;
 
-    __device__ T invstd(double eps) const { return 1 / root(var + (T)eps); }
+    __device__ T invstd(long long count, double eps) const { return 1 / root(squares / (T)count + (T)eps); }
 };
 template <typename T, typename Threads, typename Element>
 __device__ Moments<T> moments(const Threads &threads, long long length, Element element) {
@@ -23,7 +23,7 @@ __device__ Moments<T> moments(const Threads &threads, long long length, Element 
         const T deviation = element(i) - mean;
         return deviation * deviation;
     });
-    return {mean, squares / (T)length};
+    return {mean, squares};
 }
 
 // Where the elements of a channel are in (batch, channels, positions).
@@ -50,20 +50,24 @@ __device__ void for_channels(const View &view, Work work) {
 // mean and variance are those given.
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight, const Input<W> &bias,
-                           const Input<W> &running_mean, const Input<W> &running_var, C *mean, C *var, C *invstd,
+                           const Input<W> &running_mean, const Input<W> &running_var, C *mean, C *squares, C *invstd,
                            T *out, bool training, double eps) {
     for_channels<C>(view, [&](Channel at, long long length, auto threads) {
         const long long c = at.channel;
         const Moments<C> of = training ? moments<C>(threads, length, [&](long long i) { return (C)x[at[i]]; })
                                        : Moments<C>{running_mean[c], running_var[c]};
-        const C deviation = of.invstd(eps), scale = deviation * (C)weight[c], shift = bias[c];
+        const C deviation = of.invstd(training ? length : 1, eps), scale = deviation * (C)weight[c];
+        // As PyTorch calculates it on the CPU, an infinite weight makes NaNs: x · scale + (bias − mean · scale).
+        const bool is_finite = scale - scale == 0;
+        const C middle = is_finite ? of.mean : (C)0;
+        const C shift = is_finite ? (C)bias[c] : (C)bias[c] - of.mean * scale;
         if (threads.first() == 0) {
             mean[c] = of.mean;
-            var[c] = of.var;
+            squares[c] = of.squares;
             invstd[c] = deviation;
         }
         for (long long i = threads.first(); i < length; i += threads.threads()) {
-            out[at[i]] = ((C)x[at[i]] - of.mean) * scale + shift;
+            out[at[i]] = ((C)x[at[i]] - middle) * scale + shift;
         }
     });
 }
@@ -91,15 +95,20 @@ __device__ void batch_norm_backward(const T *grad, const T *x, const View &view,
     });
 }
 
+// The rounding after each step of a calculation with running values: bfloat16 is rounded as PyTorch rounds it on the CPU.
+template <typename W> __device__ calculated<W> stepwise(calculated<W> x) { return x; }
+template <> __device__ inline float stepwise<bf16>(float x) { return (float)(bf16)x; }
+
 // Moves the running mean and variance towards those of a batch.
 template <typename W, typename C = calculated<W>>
-__device__ void running_stats(const C *mean, const C *var, W *running_mean, const View &view, W *running_var,
-                              double momentum, double correction) {
-    const C take = (C)momentum, keep = (C)(1.0 - momentum);
+__device__ void running_stats(const C *mean, const C *squares, W *running_mean, const View &view, W *running_var,
+                              double momentum, double count) {
+    const C take = stepwise<W>((C)momentum), keep = stepwise<W>(1 - take);
     const long long n = elements(view);
     for (long long i = first_element(); i < n; i += all_threads()) {
-        running_mean[i] = take * mean[i] + keep * (C)running_mean[i];
-        running_var[i] = take * (var[i] * (C)correction) + keep * (C)running_var[i];
+        running_mean[i] = stepwise<W>(take * stepwise<W>(mean[i])) + stepwise<W>(keep * (C)running_mean[i]);
+        const C var = stepwise<W>(stepwise<W>(squares[i]) / (C)count), kept = stepwise<W>(keep * (C)running_var[i]);
+        running_var[i] = (C)((double)take * (double)var + (double)kept);
     }
 }
 
@@ -119,7 +128,7 @@ __device__ void layer_norm(const T *x, const Input<W> &weight, const Input<W> &b
     for_matrix_rows<C>(view, [&](long long start, long long row, long long length, auto threads) {
         const T *of_row = x + start;
         const Moments<C> of = moments<C>(threads, length, [&](long long i) { return (C)of_row[i]; });
-        const C deviation = of.invstd(eps);
+        const C deviation = of.invstd(length, eps);
         if (threads.first() == 0) {
             stats[2 * row] = of.mean;
             stats[2 * row + 1] = deviation;
@@ -188,10 +197,10 @@ __device__ void layer_norm_sums(const T *grad, const T *x, const View &view, con
     }
 
 #define RUNNING_STATS(name, suffix, W)                                                                       \
-    extern "C" __global__ void name##_##suffix(INPUT(calculated<W>, mean), INPUT(calculated<W>, var),        \
+    extern "C" __global__ void name##_##suffix(INPUT(calculated<W>, mean), INPUT(calculated<W>, squares),    \
                                                OUTPUT(W, running_mean), OUTPUT(W, running_var),              \
-                                               double momentum, double correction) {                         \
-        name(mean, var, running_mean, running_mean_view, running_var, momentum, correction);                 \
+                                               double momentum, double count) {                              \
+        name(mean, squares, running_mean, running_mean_view, running_var, momentum, count);                  \
     }
 
 #define LAYER_NORM(name, suffix, T, W)                                                                       \

@@ -37,16 +37,36 @@ __device__ T arange_at(long long i, long long whole_start, long long whole_step,
 
 FOR_NUMBERS(ARANGE, arange)
 
-// Evenly spaced, counted from both ends, so that the last value is `end` itself.
+// The type that evenly spaced Ts are calculated in.
+template <typename T> struct SpacedIn { using type = double; };
+template <> struct SpacedIn<float> { using type = float; };
+
+// Evenly spaced, counted from both ends, so that the last value is the end itself. Whole numbers lie between whole ends. Of
+// halves, every step of the calculation is rounded.
 template <typename T>
-__device__ T linspace_at(long long i, long long steps, double start, double end) {
-    const double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0.0;
-    return convert<T>(i < (steps + 1) / 2 ? start + step * (double)i : end - step * (double)(steps - 1 - i));
+__device__ T linspace_at(long long i, long long steps, long long whole_start, long long whole_end, double from,
+                         double to) {
+    const bool is_first_half = i < steps / 2;
+    const long long count = is_first_half ? i : steps - 1 - i;
+    if constexpr (sizeof(T) == 2) { // Halves alone have two bytes.
+        const auto round = [](float x) { return (float)(T)x; };
+        const float start = round((float)from), end = round((float)to);
+        const float step = round(round(end - start) / round((float)(steps - 1)));
+        const float distance = round(step * round((float)count));
+        return (T)(is_first_half ? start + distance : end - distance);
+    } else {
+        using C = typename SpacedIn<T>::type;
+        const C start = is_float<T> ? (C)from : (C)whole_start, end = is_float<T> ? (C)to : (C)whole_end;
+        const C step = (end - start) / (C)(steps - 1);
+        return (T)(is_first_half ? fused(step, (C)count, start) : fused(-step, (C)count, end));
+    }
 }
 
-#define LINSPACE(operation, suffix, T)                                                                         \
-    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long steps, double start, double end) { \
-        from_position([=](long long i) { return linspace_at<calculated<T>>(i, steps, start, end); }, out, out_view); \
+#define LINSPACE(operation, suffix, T)                                                                                \
+    extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long steps, long long whole_start,            \
+                                                    long long whole_end, double start, double end) {                   \
+        const auto at = [=](long long i) { return linspace_at<T>(i, steps, whole_start, whole_end, start, end); };     \
+        from_position(at, out, out_view);                                                                              \
     }
 
 FOR_NUMBERS(LINSPACE, linspace)

@@ -218,6 +218,11 @@ impl Ambient {
             .unwrap_or_else(|| of_current(|ambient| ambient.generator.clone()))
     }
 
+    /// The machine's own generator.
+    pub fn generator(&self) -> &Generator {
+        &self.generator
+    }
+
     /// Lets the program ask for so many more operations.
     pub fn limit_operations(&self, count: u64) {
         *lock(&self.operations_left) = Some(count);

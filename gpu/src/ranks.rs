@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
 use crate::driver::OpId;
@@ -50,6 +51,9 @@ struct State {
     /// Who has the baton.
     running: usize,
     meetings: BTreeMap<Key, Meeting>,
+    /// The process groups that there were: the how manieth of a rank's it was, and its members. Two ranks have the same group
+    /// if both are the same.
+    groups: Vec<(usize, Arc<[usize]>)>,
     /// How often somebody came to a collective.
     arrivals: u64,
     buffers: Buffers,
@@ -67,6 +71,9 @@ struct Rank {
     sleeps: bool,
     /// Why its devices were given up, for the error that the program gets.
     trouble: Option<MeetingError>,
+    /// For how long it ran until it last handed on the baton, and when it got it since, where it has a thread.
+    ran: u64,
+    runs_since: Option<Instant>,
 }
 
 /// Lets the devices of a rank work until it has come to another collective, or there is nothing more to do.
@@ -136,11 +143,18 @@ pub struct Arrival {
     /// How long it takes once all are there.
     pub duration: u64,
     pub reduce: Reduce,
+    /// When it came, as ranks compare it: their clocks, or, where time is real, for how long each ran.
+    came: u64,
 }
 
 impl Arrival {
     pub fn new(time: u64, duration: u64, reduce: Reduce) -> Arrival {
-        Arrival { time, input: Vec::new(), duration, reduce }
+        Arrival { time, input: Vec::new(), duration, reduce, came: time }
+    }
+
+    /// The same where time is real, and the rank has run for so long.
+    pub fn after(self, ran: u64) -> Arrival {
+        Arrival { came: ran, ..self }
     }
 }
 
@@ -184,10 +198,12 @@ impl World {
             drain: None,
             sleeps: false,
             trouble: None,
+            ran: 0,
+            runs_since: None,
         };
         let ranks = (0..size).map(rank).collect();
-        let state =
-            State { ranks, running: 0, meetings: BTreeMap::new(), arrivals: 0, buffers: Buffers::default() };
+        let (meetings, groups, buffers) = (BTreeMap::new(), Vec::new(), Buffers::default());
+        let state = State { ranks, running: 0, meetings, groups, arrivals: 0, buffers };
         let turns = (0..size).filter(|_| threads).map(|_| Turn::new()).collect::<io::Result<_>>()?;
         Ok(Arc::new(World { size, threads, state: Mutex::new(state), turns }))
     }
@@ -202,6 +218,23 @@ impl World {
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// The number of a process group, the same on all ranks: `count` groups of this rank were made before it.
+    pub fn group(&self, count: usize, members: &Arc<[usize]>) -> u32 {
+        let groups = &mut self.state().groups;
+        let is_it = |(before, of): &(usize, Arc<[usize]>)| (*before, of) == (count, members);
+        let known = groups.iter().position(is_it);
+        let number = known.unwrap_or_else(|| {
+            groups.push((count, members.clone()));
+            groups.len() - 1
+        });
+        number as u32
+    }
+
+    /// For how long a rank that has a thread ran, in nanoseconds, with the waits in which others were behind it.
+    pub fn ran(&self, rank: usize) -> u64 {
+        self.state().ranks[rank].ran_until_now()
     }
 
     pub fn set_drain(&self, rank: usize, drain: Drain) {
@@ -237,6 +270,7 @@ impl World {
     /// The program of a rank has come to its end, and another one goes on.
     pub fn finish(&self, rank: usize, ended: Ended) {
         let mut state = self.state();
+        state.ranks[rank].pause();
         state.ranks[rank].doing = Doing::Ended(ended);
         if !self.threads {
             return;
@@ -281,12 +315,14 @@ impl World {
     }
 
     fn turn<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
+        state.ranks[rank].pause();
         while state.running != rank {
             state.ranks[rank].sleeps = true;
             drop(state);
             self.turns[rank].wait();
             state = self.state();
         }
+        state.ranks[rank].runs_since = Some(Instant::now());
         state
     }
 
@@ -374,6 +410,17 @@ impl World {
             state.tell_all_stuck();
         }
         state
+    }
+}
+
+impl Rank {
+    fn ran_until_now(&self) -> u64 {
+        self.ran + self.runs_since.map_or(0, |since| since.elapsed().as_nanos() as u64)
+    }
+
+    fn pause(&mut self) {
+        self.ran = self.ran_until_now();
+        self.runs_since = None;
     }
 }
 
@@ -516,6 +563,11 @@ impl World {
             show(&outcome.data, gets(fingerprint.kind, place, of, outcome.data.len()));
         }
         meeting.taken += 1;
+        // It has waited for the last one.
+        let last = meeting.arrivals.iter().flatten().map(|arrival| arrival.came).max().unwrap_or(0);
+        let this = &mut state.ranks[rank];
+        this.ran += last.saturating_sub(this.ran_until_now());
+        let Some(meeting) = state.meetings.get(&key) else { return };
         if meeting.taken == meeting.members.len() {
             state.meetings.remove(&key);
         }
@@ -554,21 +606,24 @@ impl Meeting {
             return;
         }
         let Some((fingerprint, ..)) = self.calls.iter().flatten().next() else { return };
-        let times = self.arrivals.iter().flatten().map(|arrival| arrival.time);
+        let times = self.arrivals.iter().flatten().map(|arrival| arrival.came);
         let first = times.clone().enumerate().min_by_key(|(_, time)| *time).unwrap_or((0, 0));
         let last = times.enumerate().max_by_key(|(_, time)| *time).unwrap_or((0, 0));
         if last.1 - first.1 > self.timeout {
             self.outcome = Some(Err(MeetingError::Timeout(Box::new(Timeout {
                 number: key.number,
                 fingerprint: fingerprint.clone(),
+                of_host: self.calls.iter().flatten().all(|(_, device, _)| device.is_none()),
+                is_measured: self.arrivals.iter().flatten().any(|arrival| arrival.came != arrival.time),
                 timeout: self.timeout / 1_000_000,
                 waited: (self.members[first.0], (last.1 - first.1) / 1_000_000),
                 last: (self.members[last.0], self.calls[last.0].as_ref().and_then(|(_, _, place)| *place)),
             }))));
             return;
         }
-        let (mut inputs, mut duration, mut reduce) = (Vec::new(), 0, None);
+        let (mut inputs, mut start, mut duration, mut reduce) = (Vec::new(), 0, 0, None);
         for arrival in self.arrivals.iter_mut().flatten() {
+            start = start.max(arrival.time);
             inputs.push(std::mem::take(&mut arrival.input));
             duration = duration.max(arrival.duration);
             reduce = Some(arrival.reduce);
@@ -579,7 +634,7 @@ impl Meeting {
             true => buffers.keep(reduced),
             false => Arc::new(result(fingerprint, inputs, reduce)),
         };
-        self.outcome = Some(Ok(Outcome { start: last.1, end: last.1 + duration, data }));
+        self.outcome = Some(Ok(Outcome { start, end: start + duration, data }));
     }
 }
 

@@ -34,6 +34,25 @@ pub(crate) fn python_str(text: &str) -> String {
     repr
 }
 
+/// Bytes as Python's `repr` writes them: `b'abc\xff'`.
+pub(crate) fn python_bytes(bytes: &[u8]) -> String {
+    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' };
+    let mut repr = format!("b{}", char::from(quote));
+    for &byte in bytes {
+        match byte {
+            b'\n' => repr.push_str("\\n"),
+            b'\r' => repr.push_str("\\r"),
+            b'\t' => repr.push_str("\\t"),
+            b'\\' => repr.push_str("\\\\"),
+            _ if byte == quote => repr.extend(['\\', char::from(quote)]),
+            b' '..=b'~' => repr.push(char::from(byte)),
+            _ => repr.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    repr.push(char::from(quote));
+    repr
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -278,7 +278,7 @@ fn losses() -> Vec<Case> {
     fn weighted(x: &Tensor, reduction: Reduction) -> Result<CrossEntropyOptions> {
         let classes = *x.sizes().get(usize::from(x.ndim() > 1)).unwrap_or(&1);
         let weight = Tensor::linspace(0.25, 2.0, classes * 2, like(x))?.slice(0, 1, i64::MAX, 2)?;
-        Ok(CrossEntropyOptions { weight: Some(weight), ignore_index: 1, reduction })
+        Ok(CrossEntropyOptions { weight: Some(weight), ignore_index: 1, reduction, ..Default::default() })
     }
     vec![
         case("mse_loss mean", pairs(), |x| one(x[0].mse_loss(&x[1], Reduction::Mean))),

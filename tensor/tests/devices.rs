@@ -98,6 +98,11 @@ fn operands_on_two_devices_are_refused_in_pytorchs_words() -> Result<()> {
                 };
                 let device = |i: usize| if is_on_cuda(i) { "cuda:0" } else { "cpu" };
                 let sentence = match named {
+                    None if operation == "masked_fill" => format!(
+                        "expected self and mask to be on the same device, but got mask on {} and self on {}",
+                        device(1),
+                        device(0)
+                    ),
                     None => TWO_DEVICES.to_string(),
                     Some((method, names)) => format!(
                         "Expected all tensors to be on the same device, but got {} is on {}, different from other \

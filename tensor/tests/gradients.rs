@@ -534,7 +534,8 @@ fn losses() -> Vec<Case> {
                 let target = index(targets).reshape(target_sizes).unwrap();
                 let weight = Tensor::new([0.5f64, 2.0, 1.25]).unwrap();
                 let weight = weighted.then_some(weight);
-                let options = CrossEntropyOptions { weight, ignore_index: -1, reduction };
+                let options =
+                    CrossEntropyOptions { weight, ignore_index: -1, reduction, ..Default::default() };
                 let name = |loss: &str| format!("{loss} {sizes:?} {reduction:?}, weighted {weighted}");
                 let (target2, options2) = (target.clone(), options.clone());
                 let nll = move |x: &[Tensor]| x[0].nll_loss(&target, &options);
@@ -688,7 +689,8 @@ fn types() -> Vec<Case> {
     }
     let pin = |x: &[Tensor]| {
         let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;
-        machine.enter(|| x[0].pin_memory())
+        // Repeated elements cannot be pinned.
+        machine.enter(|| x[0].contiguous()?.pin_memory())
     };
     cases.push(case("pin_memory", &[&[2, 3]], pin));
     let there_and_back = |x: &[Tensor]| x[0].to(F32)?.to(F64);

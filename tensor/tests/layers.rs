@@ -669,8 +669,11 @@ fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
             for (found, expected) in [(&found, &wide), (&w, &wide_w), (&b, &wide_b)] {
                 assert!(found.grad().unwrap().equal(&expected.grad().unwrap().to(found.dtype())?)?);
             }
-            let (found, expected) = (given.running_var.unwrap(), wide_given.running_var.unwrap());
-            assert!(found.equal(&expected.to(parameters)?)?);
+            // As in PyTorch, running values in bfloat16 alone are rounded at every step.
+            if parameters != DType::BF16 {
+                let (found, expected) = (given.running_var.unwrap(), wide_given.running_var.unwrap());
+                assert!(found.equal(&expected.to(parameters)?)?);
+            }
 
             let [w, b] = [&weight, &bias]
                 .map(|tensor| tensor.detach().slice(0, 0, 1, 1).and_then(|one| one.expand(&[5])).unwrap());

@@ -346,3 +346,40 @@ fn a_machine_stops_a_program_that_does_not_end() {
         }
     }
 }
+
+#[test]
+fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
+    // A machine of this test, as the generator of the process belongs to all tests.
+    Machine::new().enter(|| {
+        for (spec, device) in [("none", "cpu"), ("sim:t4x2", "cpu"), ("sim:t4x2", "cuda:1")] {
+            let machine = || spec.parse::<Machine>().unwrap();
+            let draw = || {
+                let (device, generator) = (device.parse::<Device>().unwrap(), None);
+                Tensor::rand_with(&[4], device, generator).unwrap().to_vec::<f32>().unwrap()
+            };
+            let expected = machine().enter(|| {
+                manual_seed(7);
+                [draw(), draw()]
+            });
+            // The seed counts once: a machine that is entered again goes on.
+            for again in [machine(), machine()] {
+                manual_seed(7);
+                assert_eq!([again.enter(draw), again.enter(draw)], expected, "{spec} {device}");
+                manual_seed(7);
+                assert_eq!(again.enter(draw), expected[0], "{spec} {device}");
+            }
+            // Also for a machine within another one, and no longer when that one has been left.
+            let (outer, inner) = (machine(), machine());
+            outer.enter(|| manual_seed(8));
+            manual_seed(7);
+            outer.enter(|| assert_eq!([inner.enter(draw), inner.enter(draw)], expected));
+            outer.enter(|| manual_seed(8));
+            assert_eq!(machine().enter(draw), expected[0]);
+            // A seed within the machine is newer.
+            let machine = machine();
+            manual_seed(8);
+            machine.enter(|| manual_seed(7));
+            assert_eq!(machine.enter(draw), expected[0]);
+        }
+    })
+}

@@ -200,7 +200,8 @@ fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
         "l1_loss" => x[0].l1_loss(&x[1], a.reduction(0)),
         "cross_entropy" | "nll_loss" => {
             let (reduction, weight) = (a.reduction(0), x.get(2).cloned());
-            let options = CrossEntropyOptions { weight, ignore_index: a.int(1), reduction };
+            let options =
+                CrossEntropyOptions { weight, ignore_index: a.int(1), reduction, ..Default::default() };
             if name == "nll_loss" {
                 x[0].nll_loss(&x[1], &options)
             } else {

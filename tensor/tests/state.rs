@@ -62,6 +62,7 @@ fn check(ours: &Value, theirs: &Json, path: &str) {
             }
         }
         Value::Str(text) => assert_eq!(Some(text.as_str()), theirs_is.as_str(), "{path}"),
+        other => panic!("{path}: no state has a {}", other.kind()),
     }
 }
 
@@ -370,7 +371,7 @@ fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
     let sizes = with(&|_, first| drop(first.insert("exp_avg_sq", Tensor::zeros(&[3]).unwrap())))?;
     let steps = with(&|_, first| drop(first.insert("step", Tensor::zeros(&[2]).unwrap())))?;
     for (state, words) in [
-        (amsgrad, "loaded state dict has amsgrad=True, which Adam has not here"),
+        (amsgrad, "loaded state dict has amsgrad=True, which Adam does not have here"),
         (no_betas, "loaded state dict has no 'betas' in a parameter group: it is not the state of Adam"),
         (text, "'eps': expected float, found str"),
         (betas, "'betas': expected a pair of numbers, found 1"),
@@ -388,7 +389,7 @@ fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
         ),
         (
             made("AdamW")(params.clone())?.state_dict(),
-            "loaded state dict has decoupled_weight_decay=True, which Adam has not here",
+            "loaded state dict has decoupled_weight_decay=True, which Adam does not have here",
         ),
     ] {
         let mut other = made("Adam")(params.clone())?;

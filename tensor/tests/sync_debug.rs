@@ -27,7 +27,7 @@ type Operation = fn(&Tensor, &Tensor) -> Result<()>;
 const WAITS: [(&str, Operation); 14] = [
     ("item", |x, _| x.sum()?.item().map(drop)),
     ("item", |x, _| x.sum()?.is_nonzero().map(drop)),
-    ("item", |x, _| x.equal(x).map(drop)),
+    ("equal", |x, _| x.equal(x).map(drop)),
     ("tolist", |x, _| x.to_vec::<f32>().map(drop)),
     ("_to_copy", |x, _| x.cpu().map(drop)),
     ("_to_copy", |x, _| Tensor::ones(&[3])?.to(x.device()).map(drop)),

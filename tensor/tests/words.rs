@@ -30,6 +30,8 @@ fn the_first_lines_of_errors_are_pytorchs() {
     shapes(&mut words);
     views(&mut words);
     indices(&mut words);
+    extremes(&mut words);
+    leaves(&mut words);
     types(&mut words);
     losses(&mut words);
 
@@ -83,6 +85,21 @@ fn shapes(words: &mut Words) {
     let half = zeros(&[2, 2]);
     words.of("F.linear(zeros(2, 2), zeros(2), zeros(2))", half.linear(&zeros(&[2]), Some(&zeros(&[2]))));
     words.of("F.linear(zeros(), zeros(2, 2))", zeros(&[]).linear(&half, None));
+    let linear =
+        |x: &[usize], weight: &[usize], bias: &[usize]| zeros(x).linear(&zeros(weight), Some(&zeros(bias)));
+    words.of("F.linear(zeros(4, 2), zeros(4, 2), zeros(3, 3))", linear(&[4, 2], &[4, 2], &[3, 3]));
+    words.of("F.linear(zeros(1, 2), zeros(5, 2), zeros(0, 3))", linear(&[1, 2], &[5, 2], &[0, 3]));
+    words.of("F.linear(zeros(1, 2), zeros(1, 2), zeros(4))", linear(&[1, 2], &[1, 2], &[4]));
+    words.of("F.linear(zeros(2, 2), zeros(1, 2), zeros(3, 3, 5))", linear(&[2, 2], &[1, 2], &[3, 3, 5]));
+    words.of("F.linear(zeros(2), zeros(3, 2), zeros(4))", linear(&[2], &[3, 2], &[4]));
+    words.of(
+        "F.linear(zeros(4, 1, 1, 3), zeros(2, 3), zeros(2, 4, 1))",
+        linear(&[4, 1, 1, 3], &[2, 3], &[2, 4, 1]),
+    );
+    words.of(
+        "F.linear(zeros(2, 2), of('float64', 2), zeros(2))",
+        zeros(&[2, 2]).linear(&of(DType::F64, &[2]), Some(&zeros(&[2]))),
+    );
 }
 
 fn views(words: &mut Words) {
@@ -121,13 +138,53 @@ fn views(words: &mut Words) {
     words.of("zeros().flatten(1, -1)", number.flatten(1, -1));
 }
 
+fn extremes(words: &mut Words) {
+    let (rows, cube) = (zeros(&[2, 0]), zeros(&[2, 0, 3]));
+    words.of("zeros(2, 0).max(1)", rows.max_dim(1, false));
+    words.of("zeros(2, 0).min(-1)", rows.min_dim(-1, false));
+    words.of("zeros(2, 0, 3).amax((0, -2))", cube.amax(&[0, -2], false));
+    words.of("zeros(2, 0, 3).amin((2, 1, 1))", cube.amin(&[2, 1, 1], false));
+}
+
+/// An operation in place looks at its target first.
+fn leaves(words: &mut Words) {
+    let leaf = leaf(&[3]);
+    words.of("leaf(3).copy_(zeros(4))", leaf.copy_(&zeros(&[4])));
+    words.of("leaf(3).copy_(zeros(2, 3))", leaf.copy_(&zeros(&[2, 3])));
+    words.of("leaf(3).clamp_()", leaf.clamp_(None, None));
+    words.of("leaf(3).sub_(of('bool', 3))", leaf.sub_(&of(DType::Bool, &[3])));
+}
+
+fn embeddings(words: &mut Words) {
+    let (index, number, nothing) = (longs(&[0]), zeros(&[]), zeros(&[0, 2]));
+    words.of("F.embedding(longs(0), zeros())", index.embedding(&number, None));
+    words.of("F.embedding(longs(0), zeros(), padding_idx=1)", index.embedding(&number, 1));
+    words.of("F.embedding(longs(0), leaf())", index.embedding(&leaf(&[]), None));
+    words.of("F.embedding(longs(0), zeros(0, 2), padding_idx=0)", index.embedding(&nothing, 0));
+    words.of("F.embedding(longs(0), zeros(0, 2), padding_idx=-1)", index.embedding(&nothing, -1));
+}
+
+#[test]
+fn where_there_is_nothing_to_read_indices_may_be_any() {
+    for index in [longs(&[5, -7]), longs(&[])] {
+        let rows = zeros(&[3, 0]).index(&index).unwrap();
+        assert_eq!(rows.sizes(), [index.numel(), 0]);
+    }
+}
+
 fn indices(words: &mut Words) {
     let (number, x, wide) = (zeros(&[]), zeros(&[3]), zeros(&[3, 2]));
     words.of("zeros(3)[longs(3)]", x.index(&longs(&[3])));
     words.of("zeros(3)[longs(0, -4)]", x.index(&longs(&[0, -4])));
     words.of("zeros(3, 2)[longs(7)]", wide.index(&longs(&[7])));
     words.of("zeros(0)[longs(0)]", zeros(&[0]).index(&longs(&[0])));
+    words.of("zeros(0, 2)[torch.tensor(0)]", zeros(&[0, 2]).index(&of(DType::I64, &[])));
+    let five = Tensor::new(5i64).unwrap();
+    words.of("zeros(3, 0)[torch.tensor(5)]", zeros(&[3, 0]).index(&five));
+    words.of("zeros()[zeros(1)]", number.index(&zeros(&[1])));
     words.of("zeros(3)[zeros(1)]", x.index(&zeros(&[1])));
+    words.of("zeros().index_select(0, zeros(2))", number.index_select(0, &zeros(&[2])));
+    embeddings(words);
     words.of("zeros()[longs(0)]", number.index(&longs(&[0])));
 
     words.of("zeros(3).index_select(0, zeros(1))", x.index_select(0, &zeros(&[1])));

@@ -38,7 +38,8 @@ def described(x, variables):
     memory = x.untyped_storage().data_ptr()
     same = [i for i, other in enumerate(variables) if other.untyped_storage().data_ptr() == memory]
     shares = same[0] if memory and same and x.numel() + variables[same[0]].numel() > 0 else None
-    node = x.grad_fn.name() if x.grad_fn else None
+    # As it is printed, without a namespace of C++.
+    node = x.grad_fn.name().rsplit("::")[-1] if x.grad_fn else None
     return [name(x.dtype), list(x.shape), list(x.stride()), shares, x.requires_grad, node]
 
 

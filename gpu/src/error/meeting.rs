@@ -137,6 +137,10 @@ impl fmt::Display for Stuck {
 pub struct Timeout {
     pub number: u64,
     pub fingerprint: Fingerprint,
+    /// Whether it was between programs of the host, by gloo.
+    pub of_host: bool,
+    /// Whether times are real.
+    pub is_measured: bool,
     /// Milliseconds.
     pub timeout: u64,
     /// The rank that waited longest, and the milliseconds it would have waited.
@@ -147,14 +151,22 @@ pub struct Timeout {
 
 impl fmt::Display for Timeout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Timeout { number, fingerprint, timeout, waited: (first, waited), last: (last, place) } = self;
+        let Timeout { number, fingerprint, timeout, waited: (first, waited), last: (last, place), .. } = self;
         let (name, numel) = (fingerprint.kind.name(), fingerprint.numel());
-        write!(
-            f,
-            "[Rank {first}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType={name}, \
-             NumelIn={numel}, NumelOut={numel}, Timeout(ms)={timeout}) ran for {timeout} milliseconds before timing out.\
-             \n   = rank {last} was slow: it came {waited} ms (modelled) after rank {first}"
-        )?;
+        match self.of_host {
+            true => write!(
+                f,
+                "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting {timeout}ms for recv \
+                 operation to complete"
+            )?,
+            false => write!(
+                f,
+                "[Rank {first}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType={name}, \
+                 NumelIn={numel}, NumelOut={numel}, Timeout(ms)={timeout}) ran for {timeout} milliseconds before timing out."
+            )?,
+        }
+        let how = if self.is_measured { "measured" } else { "modelled" };
+        write!(f, "\n   = rank {last} was slow: it came {waited} ms ({how}) after rank {first}")?;
         match place {
             Some(place) => write!(f, ", at {place}"),
             None => Ok(()),

@@ -34,8 +34,20 @@ pub enum DistributedError {
     NotContiguous,
     #[error("Invalid rank {rank}: {what} is one of the {size} ranks of the group")]
     InvalidRank { rank: usize, what: &'static str, size: usize },
+    #[error("The new group's rank should be within the world_size set by init_process_group")]
+    NewGroupRank,
     #[error("Invalid {what} rank: {what} rank should not be the same as the rank of the current process.")]
     SameRank { what: &'static str },
+    #[error("{backend}::broadcast: invalid root rank: {root}")]
+    InvalidRoot { backend: &'static str, root: usize },
+    #[error("Global rank {rank} is not part of group")]
+    NotPartOfGroup { rank: usize },
+    #[error("ProcessGroupGloo::allgather: invalid tensor size at index {index} (expected ({}), got ({}))", list(.expected), list(.got))]
+    GlooGatherSize { index: usize, expected: Vec<usize>, got: Vec<usize> },
+    #[error(
+        "[{rank}]: params[{index}] in this process with sizes {own:?} appears not to match sizes of the same param in process 0.\n   = it is {name:?}, and in process 0 its sizes are {first:?}"
+    )]
+    OtherSizes { rank: usize, index: usize, name: String, own: Vec<usize>, first: Vec<usize> },
     #[error("Invalid process group specified")]
     NotInGroup,
     #[error("output tensor size must be equal to world_size times input tensor size")]
@@ -81,6 +93,10 @@ pub enum DistributedError {
     Meeting(MeetingError),
 }
 
+fn list(sizes: &[usize]) -> String {
+    sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
 /// PyTorch's, word for word.
 fn advice(looked_for: bool) -> &'static str {
     match looked_for {
@@ -101,6 +117,8 @@ impl Refusal for DistributedError {
             | DistributedError::NotContiguous
             | DistributedError::SeveralDeviceTypes { .. }
             | DistributedError::SameRank { .. }
+            | DistributedError::NewGroupRank
+            | DistributedError::NotPartOfGroup { .. }
             | DistributedError::NotInGroup => "ValueError",
             DistributedError::UnknownBackend(_) => "AssertionError",
             _ => "RuntimeError",

@@ -13,6 +13,8 @@ pub enum TensorError {
     NoDimensions { dim: i64 },
     #[error("a Tensor with {numel} elements cannot be converted to Scalar")]
     NotAScalar { numel: usize },
+    #[error("item() gives an f64, and no f64 is equal to {value}: read it with to_vec::<i64>()")]
+    NoF64 { value: i64 },
     #[error("Boolean value of Tensor with {} is ambiguous", if *.numel == 0 { "no values" } else { "more than one value" })]
     AmbiguousTruth { numel: usize },
     #[error("{got} values cannot fill a tensor of shape {sizes:?}, which holds {expected}")]

@@ -14,10 +14,11 @@ pub use profile::record_function;
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
 use std::any::{Any, TypeId};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 
 use crate::ambient::Ambient;
@@ -60,6 +61,8 @@ struct State {
     ranks: Mutex<Vec<Weak<Cuda>>>,
     /// What modules above keep for its program, each a thing of a type of its own.
     kept: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// The number of the last call of [`manual_seed`] that has seeded this machine.
+    seeded: AtomicU64,
 }
 
 static DEFAULT: LazyLock<Machine> =
@@ -68,7 +71,13 @@ static DEFAULT: LazyLock<Machine> =
 thread_local! {
     /// The machines entered on a thread.
     static ENTERED: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
+    /// The last call of [`manual_seed`] on this thread: its number, and the seed. It also seeds the machines that the thread
+    /// enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
+    static SEED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
 }
+
+/// How many calls of [`manual_seed`] there were.
+static SEEDS: AtomicU64 = AtomicU64::new(0);
 
 impl Machine {
     /// A host with no GPU (`--gpu none`), its generator seeded like a fresh `torch.Generator`.
@@ -133,7 +142,8 @@ impl Machine {
         recorder: Arc<Mutex<Recorder>>,
     ) -> Machine {
         let (ranks, kept) = (Mutex::default(), Mutex::default());
-        Machine(Arc::new(State { ambient, gpus, cuda, recorder, ranks, kept }))
+        let seeded = AtomicU64::new(0);
+        Machine(Arc::new(State { ambient, gpus, cuda, recorder, ranks, kept, seeded }))
     }
 
     /// The same as one of several ranks has it, which begin now: a process of its own. None with real GPUs.
@@ -151,7 +161,10 @@ impl Machine {
         let mut ranks = lock(&self.0.ranks);
         ranks.retain(|rank| rank.strong_count() > 0);
         ranks.extend(cuda.as_ref().map(Arc::downgrade));
-        Some(Machine::of(self.0.gpus.clone(), ambient, cuda, self.0.recorder.clone()))
+        let machine = Machine::of(self.0.gpus.clone(), ambient, cuda, self.0.recorder.clone());
+        // A new process, to which no seed of the program that started it applies.
+        machine.0.seeded.store(u64::MAX, Ordering::Relaxed);
+        Some(machine)
     }
 
     /// What a module keeps for the program on this machine, made when it is first asked for.
@@ -178,8 +191,14 @@ impl Machine {
         self.0.cuda.as_ref()
     }
 
-    /// Runs `scope` on this machine.
+    /// Runs `scope` on this machine. A call of [`manual_seed`] before it has seeded this machine too.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
+        if let Some((number, seed)) = SEED.get()
+            && self.0.seeded.fetch_max(number, Ordering::Relaxed) < number
+        {
+            self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
+            self.0.ambient.generator().manual_seed(seed);
+        }
         self.entered(|| self.0.ambient.enter(scope))
     }
 
@@ -199,14 +218,15 @@ impl Machine {
     }
 
     fn entered<R>(&self, scope: impl FnOnce() -> R) -> R {
-        struct Leave;
+        struct Leave(Option<(u64, u64)>);
         impl Drop for Leave {
             fn drop(&mut self) {
                 ENTERED.with_borrow_mut(|entered| entered.pop());
+                SEED.set(self.0);
             }
         }
         ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
-        let _leave = Leave; // Also when `scope` panics.
+        let _leave = Leave(SEED.get()); // Also when `scope` panics.
         scope()
     }
 
@@ -408,13 +428,15 @@ impl fmt::Debug for Machine {
 }
 
 /// Seeds the machine's default generators, that of the CPU and those of its GPUs, and returns the CPU's
-/// (`torch.manual_seed`).
+/// (`torch.manual_seed`). A machine that the thread enters later is seeded too.
 ///
 /// As in PyTorch only the low 32 bits feed the stream. A negative seed is its two's complement:
 /// `-1i64 as u64`.
 pub fn manual_seed(seed: u64) -> Generator {
-    if let Some(cuda) = Machine::current().cuda() {
-        cuda.manual_seed(seed);
-    }
+    let machine = Machine::current();
+    let number = SEEDS.fetch_add(1, Ordering::Relaxed) + 1;
+    SEED.set(Some((number, seed)));
+    machine.0.seeded.fetch_max(number, Ordering::Relaxed);
+    machine.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
     Ambient::default_generator().manual_seed(seed)
 }

@@ -58,8 +58,7 @@ impl Embedding {
         embedding_dim: usize,
         options: EmbeddingOptions,
     ) -> Result<Embedding> {
-        let padding_idx =
-            options.padding_idx.map(|row| padding_row(row, Some(&num_embeddings))).transpose()?;
+        let padding_idx = options.padding_idx.map(|row| padding_row(row, num_embeddings)).transpose()?;
         let weight = Tensor::empty(&[num_embeddings, embedding_dim], (options.device, options.dtype))?;
         weight.normal_(0.0, 1.0, None)?;
         if let Some(row) = padding_idx {

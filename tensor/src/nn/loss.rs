@@ -34,15 +34,15 @@ impl L1Loss {
     }
 }
 
-/// Cross entropy between scores and class indices (`torch.nn.CrossEntropyLoss`).
+/// Cross entropy between scores and class indices or class probabilities (`torch.nn.CrossEntropyLoss`).
 #[derive(Clone, Debug, Default)]
 pub struct CrossEntropyLoss {
-    /// Class weights, the index to ignore, the reduction.
+    /// Class weights, the index to ignore, the reduction, label smoothing.
     pub options: CrossEntropyOptions,
 }
 
 impl CrossEntropyLoss {
-    /// `input` holds scores, (n, classes); `target` class indices, (n).
+    /// `input` holds scores, (n, classes); `target` class indices, (n), or class probabilities, (n, classes).
     #[track_caller]
     pub fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
         input.cross_entropy(target, &self.options)

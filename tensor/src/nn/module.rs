@@ -65,6 +65,17 @@ pub trait Module: Send + Sync {
         Vec::new()
     }
 
+    /// The version of what a state has of this module itself (`Module._version`). A state carries it along.
+    fn state_version(&self) -> i64 {
+        1
+    }
+
+    /// The own names that a state of that version need not have, since they came later: they keep their values. States of
+    /// PyTorch before 0.4.1, and those that were put together by hand, have no versions.
+    fn optional_in_state(&self, _version: Option<i64>) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Called on every module by [`train`](Self::train) and [`eval`](Self::eval); layers that behave
     /// differently in the two remember it.
     fn set_training(&self, _training: bool) {}
@@ -176,6 +187,14 @@ macro_rules! module_as_what_it_points_at {
 
             fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
                 (**self).own_buffers()
+            }
+
+            fn state_version(&self) -> i64 {
+                (**self).state_version()
+            }
+
+            fn optional_in_state(&self, version: Option<i64>) -> &'static [&'static str] {
+                (**self).optional_in_state(version)
             }
 
             fn set_training(&self, training: bool) {

@@ -172,6 +172,15 @@ macro_rules! batch_norm {
                 self.0.buffers()
             }
 
+            fn state_version(&self) -> i64 {
+                2
+            }
+
+            /// Version 2 has brought `num_batches_tracked`.
+            fn optional_in_state(&self, version: Option<i64>) -> &'static [&'static str] {
+                if version.is_none_or(|version| version < 2) { &["num_batches_tracked"] } else { &[] }
+            }
+
             fn set_training(&self, training: bool) {
                 self.0.training.store(training, Ordering::Relaxed);
             }

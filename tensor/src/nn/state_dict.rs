@@ -11,51 +11,59 @@ use crate::serialize::{Dict, Key, Value};
 use crate::sort;
 use crate::tensor::Tensor;
 
+/// The attribute of a state in which PyTorch keeps the versions of its modules, and their key there.
+const METADATA: &str = "_metadata";
+const VERSION: &str = "version";
+
 /// Tensors by name, in the order of the module (`Module.state_dict()`).
 #[derive(Clone, Debug, Default)]
-pub struct StateDict(Vec<(String, Tensor)>);
+pub struct StateDict {
+    tensors: Vec<(String, Tensor)>,
+    /// The versions of the modules by their names (`_metadata`). A state that was put together by hand has none.
+    versions: Vec<(String, i64)>,
+}
 
 impl StateDict {
     /// The tensor of that name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, tensor)| tensor)
+        self.tensors.iter().find(|(key, _)| key == name).map(|(_, tensor)| tensor)
     }
 
     /// Adds a tensor, or replaces the one of that name.
     pub fn insert(&mut self, name: impl Into<String>, tensor: Tensor) {
         let name = name.into();
-        match self.0.iter_mut().find(|(key, _)| *key == name) {
+        match self.tensors.iter_mut().find(|(key, _)| *key == name) {
             Some((_, old)) => *old = tensor,
-            None => self.0.push((name, tensor)),
+            None => self.tensors.push((name, tensor)),
         }
     }
 
     /// Takes the tensor of that name out.
     pub fn remove(&mut self, name: &str) -> Option<Tensor> {
-        let at = self.0.iter().position(|(key, _)| key == name)?;
-        Some(self.0.remove(at).1)
+        let at = self.tensors.iter().position(|(key, _)| key == name)?;
+        Some(self.tensors.remove(at).1)
     }
 
     /// Names and tensors in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.0.iter().map(|(name, tensor)| (name.as_str(), tensor))
+        self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
     /// A copy with memory of its own, which further training does not change: to keep the best weights so
-    /// far, since a clone shares the module's memory.
+    /// far, since a clone shares the module's memory. Like `{name: tensor.clone() for …}` in Python, it is a state put
+    /// together by hand, which does not know the versions of the modules.
     pub fn copy(&self) -> Result<StateDict> {
-        let copy = |(name, tensor): &(String, Tensor)| Ok((name.clone(), tensor.copy()?));
-        Ok(StateDict(self.0.iter().map(copy).collect::<Result<_>>()?))
+        self.tensors.iter().map(|(name, tensor)| Ok((name.clone(), tensor.copy()?))).collect()
     }
 
     /// The number of tensors.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.tensors.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tensors.is_empty()
     }
 }
 
@@ -66,9 +74,9 @@ impl FromIterator<(String, Tensor)> for StateDict {
         let mut places = HashMap::new();
         for (name, tensor) in tensors {
             match places.insert(name.clone(), state.len()) {
-                None => state.0.push((name, tensor)),
+                None => state.tensors.push((name, tensor)),
                 Some(place) => {
-                    state.0[place].1 = tensor;
+                    state.tensors[place].1 = tensor;
                     places.insert(name, place);
                 }
             }
@@ -82,6 +90,13 @@ impl From<&StateDict> for Value {
     fn from(state: &StateDict) -> Value {
         let mut dict = Dict::ordered();
         state.iter().for_each(|(name, tensor)| drop(dict.insert(name, tensor)));
+        if !state.versions.is_empty() {
+            let mut metadata = Dict::ordered();
+            for (module, version) in &state.versions {
+                metadata.insert(module.as_str(), Dict::from_iter([(VERSION, *version)]));
+            }
+            dict.set_attributes(Dict::from_iter([(METADATA, metadata)]));
+        }
         dict.into()
     }
 }
@@ -103,6 +118,7 @@ pub struct IncompatibleKeys {
 
 pub(super) fn of<M: Module + ?Sized>(module: &M) -> StateDict {
     let mut state = StateDict::default();
+    state.versions.push((String::new(), module.state_version()));
     state.add("", module.own_parameters(), module.own_buffers(), module.children());
     state
 }
@@ -123,6 +139,7 @@ impl StateDict {
             self.insert(format!("{prefix}{name}"), buffer.tensor());
         }
         for (name, child) in children {
+            self.versions.push((format!("{prefix}{name}"), child.state_version()));
             let prefix = format!("{prefix}{name}.");
             self.add(&prefix, child.own_parameters(), child.own_buffers(), child.children());
         }
@@ -148,15 +165,39 @@ impl TryFrom<&Value> for StateDict {
             }
             (key, value) => Err(ModuleError::NotAState { key: key.to_string(), kind: value.kind() }.into()),
         };
-        dict.iter().map(tensor).collect()
+        let mut state: StateDict = dict.iter().map(tensor).collect::<Result<_>>()?;
+        if let Some(Value::Dict(metadata)) = dict.attributes().and_then(|attributes| attributes.get(METADATA))
+        {
+            for (module, of_module) in metadata.iter() {
+                if let (Key::Str(module), Value::Dict(of_module)) = (module, of_module)
+                    && let Some(Value::Int(version)) = of_module.get(VERSION)
+                {
+                    state.versions.push((module.clone(), *version));
+                }
+            }
+        }
+        Ok(state)
     }
 }
 
-/// The names of all modules, as they begin the names of tensors, in the order in which PyTorch visits them.
-fn prefixes(prefix: String, children: Vec<(String, &dyn Module)>, found: &mut Vec<String>) {
-    found.push(prefix.clone());
-    for (name, child) in children {
-        prefixes(format!("{prefix}{name}."), child.children(), found);
+/// The modules of a module, in the order in which PyTorch visits them.
+#[derive(Default)]
+struct Visited {
+    /// As they begin the names of tensors.
+    prefixes: Vec<String>,
+    /// The names of tensors that the state need not have, since its version is older than they are.
+    optional: Vec<String>,
+}
+
+impl Visited {
+    fn visit<M: Module + ?Sized>(&mut self, prefix: &str, module: &M, versions: &HashMap<&str, i64>) {
+        self.prefixes.push(prefix.to_owned());
+        let name = prefix.strip_suffix('.').unwrap_or(prefix);
+        let optional = module.optional_in_state(versions.get(name).copied());
+        self.optional.extend(optional.iter().map(|name| format!("{prefix}{name}")));
+        for (name, child) in module.children() {
+            self.visit(&format!("{prefix}{name}."), child, versions);
+        }
     }
 }
 
@@ -166,14 +207,15 @@ pub(super) fn load<M: Module + ?Sized>(
     state: &StateDict,
     strict: bool,
 ) -> Result<IncompatibleKeys> {
-    let mut modules = Vec::new();
-    prefixes(String::new(), module.children(), &mut modules);
+    let mut modules = Visited::default();
+    let versions = state.versions.iter().map(|(module, version)| (module.as_str(), *version)).collect();
+    modules.visit("", module, &versions);
     load_into(module.name(), &modules, &of(module), state, strict)
 }
 
 fn load_into(
     module: &'static str,
-    modules: &[String],
+    modules: &Visited,
     own: &StateDict,
     state: &StateDict,
     strict: bool,
@@ -182,9 +224,10 @@ fn load_into(
         names.iter().filter(|(name, _)| other.get(name).is_none()).map(|(name, _)| name.to_string()).collect()
     };
     let mut keys = IncompatibleKeys { missing_keys: not_in(own, state), unexpected_keys: not_in(state, own) };
+    keys.missing_keys.retain(|name| !modules.optional.contains(name));
     // PyTorch finds them module by module: each in the innermost module that its name leads to.
     let innermost = |name: &String| {
-        let around = modules.iter().enumerate().filter(|(_, prefix)| name.starts_with(*prefix));
+        let around = modules.prefixes.iter().enumerate().filter(|(_, prefix)| name.starts_with(*prefix));
         around.max_by_key(|(_, prefix)| prefix.len()).map(|(place, _)| place)
     };
     sort::by_key(&mut keys.unexpected_keys, innermost);
@@ -200,6 +243,7 @@ fn load_into(
     for (name, target) in own.iter() {
         if let Some(source) = state.get(name)
             && source.sizes() != target.sizes()
+            && !is_old_number(target, source)
         {
             problems.push(format!(
                 "size mismatch for {name}: copying a param with shape torch.Size({:?}) from checkpoint, the shape \
@@ -221,8 +265,14 @@ fn load_into(
                 copies.len(),
                 "parameters and buffers were copied: the same call, with memory for it, does the rest",
             );
+            let source = if is_old_number(target, source) { &source.reshape(&[])? } else { source };
             target.copy_(source).map(drop).map_err(half)
         })
     })?;
     Ok(keys)
+}
+
+/// PyTorch before 0.4 had no tensors without dimensions, and saved a number as one element.
+fn is_old_number(target: &Tensor, source: &Tensor) -> bool {
+    target.ndim() == 0 && source.sizes() == [1]
 }

@@ -38,7 +38,7 @@ use crate::autograd::error::AutogradError;
 use crate::autograd::{Function, is_inference_mode_enabled, is_recording, record, record_list};
 use crate::enter::enter;
 pub(crate) use crate::enter::{lead, mismatch, same_device};
-use crate::error::Result;
+use crate::error::{Error, Result};
 pub(crate) use crate::operation::{Arguments, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
@@ -151,6 +151,13 @@ fn update_by(
     }
     target.storage().bump_version();
     Ok(target.clone())
+}
+
+/// The error of an operation in place. If the target must not be written to, PyTorch says that before anything else.
+#[track_caller]
+pub(crate) fn refused(operation: &'static Operation, target: &Tensor, error: impl Into<Error>) -> Error {
+    let of_target = enter(operation, &[target]).and_then(|_scope| records_write(target, &[]));
+    of_target.err().unwrap_or_else(|| error.into())
 }
 
 /// Whether autograd records a write to `target` that depends on `inputs`; an error if it must not be written to.

@@ -27,6 +27,7 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (loss::ROWS, &[]),
     (&[], loss::classification::OPERATIONS),
     (&[], loss::regression::OPERATIONS),
+    (&[], loss::soft::OPERATIONS),
     (matmul::ROWS, matmul::OPERATIONS),
     (norm::ROWS, norm::OPERATIONS),
     (optimizer::ROWS, optimizer::OPERATIONS),

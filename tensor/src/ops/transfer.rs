@@ -166,6 +166,10 @@ impl Tensor {
         if self.is_cuda() {
             return Err(TensorError::PinOnDevice { dtype: self.dtype() }.into());
         }
+        // PyTorch gives the copy the strides of this tensor, and cannot write to one whose elements share a place.
+        if self.layout().overlaps_itself() {
+            return Err(TensorError::WriteOverlap.into());
+        }
         ops::apply(PinMemory, [self])
     }
 }

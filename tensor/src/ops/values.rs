@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::ambient::Ambient;
 use crate::cpu::reserve::collect;
-use crate::dtype::{DType, Element, Memory, with_dtype};
+use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
 use crate::enter::enter_uncharged;
 use crate::error::Result;
 use crate::error::dtype::DTypeError;
@@ -90,19 +90,42 @@ impl Tensor {
 
     /// The one value of a tensor with one element, converted (`Tensor.item`).
     ///
-    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`; a whole number
-    /// beyond 2⁵³ is rounded (`to_vec::<i64>` is exact).
+    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`.
     ///
     /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
+    ///
+    /// Errors unless the tensor has one element, and for a whole number beyond 2⁵³ that no f64 is equal to: `to_vec::<i64>`
+    /// reads it.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
+        match self.scalar()? {
+            Scalar::Int(value) if value as f64 as i128 != i128::from(value) => {
+                Err(TensorError::NoF64 { value }.into())
+            }
+            value => Ok(value.to_f64()),
+        }
+    }
+
+    /// The one value of a tensor with one element.
+    #[track_caller]
+    pub(crate) fn scalar(&self) -> Result<Scalar> {
         let _scope = enter_uncharged("item")?;
         if self.numel() != 1 {
             return Err(TensorError::NotAScalar { numel: self.numel() }.into());
         }
+        let is_whole = matches!(self.dtype(), DType::U8 | DType::I32 | DType::I64);
         access([&to_host(self)?], [], |[input], []| {
-            #[allow(clippy::unnecessary_cast)] // Of an f64 only.
-            Ok(with_dtype!(self.dtype(), T => input.values::<T>()[input.layout.offset].widen() as f64))
+            Ok(with_dtype!(self.dtype(), T => {
+                let value = input.values::<T>()[input.layout.offset].widen();
+                match self.dtype() {
+                    #[allow(clippy::unnecessary_cast)] // Of an f64 only.
+                    DType::Bool => Scalar::Bool(value as f64 != 0.0),
+                    #[allow(clippy::unnecessary_cast)] // Of an i64 only.
+                    _ if is_whole => Scalar::Int(value as i64),
+                    #[allow(clippy::unnecessary_cast)] // Of an f64 only.
+                    _ => Scalar::Float(value as f64),
+                }
+            }))
         })?
     }
 
@@ -112,7 +135,10 @@ impl Tensor {
         if self.numel() != 1 {
             return Err(TensorError::AmbiguousTruth { numel: self.numel() }.into());
         }
-        Ok(self.item()? != 0.0)
+        Ok(match self.scalar()? {
+            Scalar::Int(value) => value != 0,
+            value => value.to_f64() != 0.0,
+        })
     }
 }
 

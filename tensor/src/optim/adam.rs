@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{AdamStep, adam, check_alike, check_counts, count_step, no_steps};
 use crate::scope;
-use crate::serialize::{Dict, Value};
+use crate::serialize::{Dict, Value, number};
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.Adam`.
@@ -87,15 +87,18 @@ macro_rules! adam_options {
 
             fn from_dict(lr: f64, saved: &Dict) -> Result<$Options> {
                 for choice in ["amsgrad", "maximize", "differentiable"] {
-                    check_choice::<$Options, 3>(saved, choice, false)?;
+                    check_choice::<$Options, 3>(saved, choice)?;
                 }
-                check_choice::<$Options, 3>(saved, "decoupled_weight_decay", $decoupled)?;
-                let number = |name| option::<$Options, 3, f64>(saved, name, Value::as_float);
+                // AdamW has it whatever the state says, as in PyTorch.
+                if !$decoupled {
+                    check_choice::<$Options, 3>(saved, "decoupled_weight_decay")?;
+                }
+                let hyper = |name| option::<$Options, 3, f64>(saved, name, number);
                 let options = $Options {
                     lr,
                     betas: option::<$Options, 3, _>(saved, "betas", pair)?,
-                    eps: number("eps")?,
-                    weight_decay: number("weight_decay")?,
+                    eps: hyper("eps")?,
+                    weight_decay: hyper("weight_decay")?,
                 };
                 options.check().map(|()| options)
             }
@@ -134,7 +137,7 @@ adam_options! {
 
 fn pair(value: &Value) -> Result<(f64, f64)> {
     match value.as_list()? {
-        [a, b] => Ok((a.as_float()?, b.as_float()?)),
+        [a, b] => Ok((number(a)?, number(b)?)),
         other => Err(OptimError::Pair { len: other.len() }.into()),
     }
 }

@@ -27,8 +27,8 @@ pub enum OptimError {
     GroupSizes,
     #[error("loaded state dict has no '{name}' in a parameter group: it is not the state of {optimizer}")]
     NoOption { optimizer: &'static str, name: &'static str },
-    #[error("loaded state dict has {name}={}, which {optimizer} has not here", if *.value { "True" } else { "False" })]
-    Choice { optimizer: &'static str, name: &'static str, value: bool },
+    #[error("loaded state dict has {name}=True, which {optimizer} does not have here")]
+    Choice { optimizer: &'static str, name: &'static str },
     #[error(
         "size mismatch for {name} of parameter {id}: copying a state with shape torch.Size({found:?}), the shape of the parameter is torch.Size({expected:?})"
     )]

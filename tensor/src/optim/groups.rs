@@ -8,6 +8,7 @@ use crate::autograd::no_grad;
 use crate::error::{HalfDone, Result};
 use crate::lock::lock;
 use crate::nn::Parameter;
+use crate::scope;
 use crate::serialize::Dict;
 use crate::tensor::Tensor;
 
@@ -69,6 +70,9 @@ pub(super) struct Group<O, const N: usize> {
     pub(super) state: Vec<Option<[Tensor; N]>>,
 }
 
+const REPEATED: &str = "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; \
+                        see github.com/pytorch/pytorch/issues/40967 for more information";
+
 impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
     pub(super) fn new(groups: Vec<ParamGroup<O>>) -> Result<Groups<O, N>> {
         if groups.iter().all(|group| group.params.is_empty()) {
@@ -78,6 +82,12 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
         for group in &groups {
             group.options.check()?;
             let known = seen.len();
+            let is_repeated = |(i, parameter): (usize, &Parameter)| {
+                group.params[..i].iter().any(|other| other.is_same(parameter))
+            };
+            if group.params.iter().enumerate().any(is_repeated) {
+                Ambient::warn_once_at("duplicate parameters", scope::current_place(), || REPEATED.to_owned());
+            }
             for parameter in &group.params {
                 if seen[..known].iter().any(|other| other.is_same(parameter)) {
                     return Err(OptimError::RepeatedParameter.into());

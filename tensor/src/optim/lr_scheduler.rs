@@ -5,7 +5,7 @@ use super::error::OptimError;
 use super::groups::LearningRates;
 use crate::ambient::Ambient;
 use crate::error::{Error, Result};
-use crate::serialize::{Dict, Value, count, field};
+use crate::serialize::{Dict, Value, count, number, optional};
 
 /// Multiplies the learning rates by `gamma` every `step_size` epochs (`StepLR`).
 ///
@@ -54,8 +54,9 @@ impl StepLR {
         self.schedule.state_dict([("step_size", int(self.step_size)), ("gamma", self.gamma.into())])
     }
 
-    /// Goes on from a [`state_dict`](Self::state_dict), or errors and is as it was. The learning rates themselves are the
-    /// optimizer's, whose state brings them: this does not set them, as in PyTorch.
+    /// Goes on from a [`state_dict`](Self::state_dict), or errors and is as it was. What the state does not have, as older ones
+    /// have no `_last_lr`, stays as it is. The learning rates themselves are the optimizer's, whose state brings them: this does
+    /// not set them, as in PyTorch.
     ///
     /// ```
     /// # use todevice::{nn, nn::Module, optim::{self, lr_scheduler::StepLR, Optimizer}};
@@ -76,11 +77,11 @@ impl StepLR {
     /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
-        let step_size = field(state, "step_size", count)?;
+        let step_size = optional(state, "step_size", count)?.unwrap_or(self.step_size);
         if step_size == 0 {
             return Err(OptimError::NotPositive { option: "step_size", value: 0 }.into());
         }
-        let gamma = field(state, "gamma", Value::as_float)?;
+        let gamma = optional(state, "gamma", number)?.unwrap_or(self.gamma);
         self.schedule.load_state_dict(state)?;
         (self.step_size, self.gamma) = (step_size, gamma);
         Ok(())
@@ -129,11 +130,11 @@ impl CosineAnnealingLR {
 
     /// Goes on from a [`state_dict`](Self::state_dict), as [`StepLR::load_state_dict`] does.
     pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
-        let t_max = field(state, "T_max", count)?;
+        let t_max = optional(state, "T_max", count)?.unwrap_or(self.t_max);
         if t_max == 0 {
             return Err(OptimError::NotPositive { option: "T_max", value: 0 }.into());
         }
-        let eta_min = field(state, "eta_min", Value::as_float)?;
+        let eta_min = optional(state, "eta_min", number)?.unwrap_or(self.eta_min);
         self.schedule.load_state_dict(state)?;
         (self.t_max, self.eta_min) = (t_max, eta_min);
         Ok(())
@@ -176,17 +177,16 @@ impl Schedule {
     }
 
     fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
-        let lrs = |key| {
-            let lrs: Vec<f64> =
-                field(state, key, |lrs| lrs.as_list()?.iter().map(Value::as_float).collect())?;
-            match lrs.len() == self.base_lrs.len() {
-                true => Ok(lrs),
-                false => Err(Error::from(OptimError::GroupCount)),
-            }
+        let numbers = |lrs: &Value| lrs.as_list()?.iter().map(number).collect::<Result<Vec<f64>>>();
+        let lrs = |key| match optional(state, key, numbers)? {
+            Some(lrs) if lrs.len() != self.base_lrs.len() => Err(Error::from(OptimError::GroupCount)),
+            lrs => Ok(lrs),
         };
         let (base_lrs, last_lr) = (lrs("base_lrs")?, lrs("_last_lr")?);
-        let last_epoch = field(state, "last_epoch", count)?;
-        (self.base_lrs, self.last_lr, self.last_epoch) = (base_lrs, last_lr, last_epoch);
+        let last_epoch = optional(state, "last_epoch", count)?;
+        self.base_lrs = base_lrs.unwrap_or_else(|| self.base_lrs.clone());
+        self.last_lr = last_lr.unwrap_or_else(|| self.last_lr.clone());
+        self.last_epoch = last_epoch.unwrap_or(self.last_epoch);
         Ok(())
     }
 }

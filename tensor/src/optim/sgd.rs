@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::error::OptimError;
 use super::groups::LearningRates;
-use super::state_dict::{check_choice, option};
+use super::state_dict::{check_choice, choice, option};
 use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, optimizer_by_groups};
 use crate::ambient::Ambient;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::nn::Parameter;
 use crate::ops::optimizer::{SgdStep, check_alike, sgd};
 use crate::ops::plain::copy_of;
 use crate::scope;
-use crate::serialize::{Dict, Value};
+use crate::serialize::{Dict, Value, number};
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.optim.SGD`.
@@ -54,9 +54,11 @@ impl GroupOptions<1> for SGDOptions {
     }
 
     fn check(&self) -> Result<()> {
-        check("learning rate", self.lr, self.lr >= 0.0)?;
-        check("momentum value", self.momentum, self.momentum >= 0.0)?;
-        check("weight_decay value", self.weight_decay, self.weight_decay >= 0.0)?;
+        // As in PyTorch, which takes NaN here, and refuses it in Adam.
+        let is_negative = |value: f64| value < 0.0;
+        check("learning rate", self.lr, !is_negative(self.lr))?;
+        check("momentum value", self.momentum, !is_negative(self.momentum))?;
+        check("weight_decay value", self.weight_decay, !is_negative(self.weight_decay))?;
         if self.nesterov && (self.momentum <= 0.0 || self.dampening != 0.0) {
             return Err(OptimError::Nesterov.into());
         }
@@ -77,16 +79,15 @@ impl GroupOptions<1> for SGDOptions {
     }
 
     fn from_dict(lr: f64, saved: &Dict) -> Result<SGDOptions> {
-        check_choice::<SGDOptions, 1>(saved, "differentiable", false)?;
-        let number = |name| option::<SGDOptions, 1, f64>(saved, name, Value::as_float);
-        let flag = |name| option::<SGDOptions, 1, bool>(saved, name, Value::as_bool);
+        check_choice::<SGDOptions, 1>(saved, "differentiable")?;
+        let hyper = |name| option::<SGDOptions, 1, f64>(saved, name, number);
         let options = SGDOptions {
             lr,
-            momentum: number("momentum")?,
-            dampening: number("dampening")?,
-            weight_decay: number("weight_decay")?,
-            nesterov: flag("nesterov")?,
-            maximize: flag("maximize")?,
+            momentum: hyper("momentum")?,
+            dampening: hyper("dampening")?,
+            weight_decay: hyper("weight_decay")?,
+            nesterov: choice(saved, "nesterov")?,
+            maximize: choice(saved, "maximize")?,
         };
         options.check().map(|()| options)
     }

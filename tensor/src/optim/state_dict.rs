@@ -8,7 +8,7 @@ use super::groups::{GroupOptions, Groups};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::nn::Parameter;
-use crate::serialize::{Dict, Key, Value, field};
+use crate::serialize::{Dict, Key, Value, field, number, optional};
 use crate::tensor::{Tensor, ToOptions};
 
 impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
@@ -51,9 +51,9 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
         let saved_state = field(dict, "state", Value::as_dict)?;
         let (mut states, mut options, mut rates) = (Vec::new(), Vec::new(), Vec::new());
         for ((saved, ids), group) in saved.into_iter().zip(ids).zip(&self.groups) {
-            let lr = field(saved, "lr", Value::as_float)?;
+            let lr = field(saved, "lr", number)?;
             options.push(O::from_dict(lr, saved)?);
-            rates.push((lr, saved.get("initial_lr").map(Value::as_float).transpose()?));
+            rates.push((lr, optional(saved, "initial_lr", number)?));
             let state_of = |(id, parameter): (&Value, &Parameter)| match saved_state.get(id.as_int()?) {
                 Some(saved) => {
                     kept_of(&parameter.tensor(), &id.as_int()?.into(), saved.as_dict()?, &O::STATE)
@@ -82,17 +82,23 @@ pub(super) fn option<'a, O: GroupOptions<N>, const N: usize, T>(
     }
 }
 
-/// Errors if a checkpoint was made with another choice than the one that this optimizer has.
+/// A choice of a checkpoint, which may be of a version of PyTorch that had no such choice yet.
+pub(super) fn choice(saved: &Dict, name: &'static str) -> Result<bool> {
+    match saved.get(name) {
+        None | Some(Value::None) => Ok(false),
+        Some(Value::Int(number)) => Ok(*number != 0), // Python takes a number for a truth.
+        Some(_) => field(saved, name, Value::as_bool),
+    }
+}
+
+/// Errors if a checkpoint was made with a choice that this optimizer does not have.
 pub(super) fn check_choice<O: GroupOptions<N>, const N: usize>(
     saved: &Dict,
     name: &'static str,
-    own: bool,
 ) -> Result<()> {
-    match saved.get(name) {
-        Some(Value::Bool(value)) if *value != own => {
-            Err(OptimError::Choice { optimizer: O::OPTIMIZER, name, value: *value }.into())
-        }
-        _ => Ok(()),
+    match choice(saved, name)? {
+        true => Err(OptimError::Choice { optimizer: O::OPTIMIZER, name }.into()),
+        false => Ok(()),
     }
 }
 

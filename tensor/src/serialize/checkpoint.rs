@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::io::{Read, SeekFrom, Write};
+use std::rc::Rc;
 
 use super::Source;
 use super::error::SerializeError;
+use super::legacy;
 use super::map_location::MapLocation;
 use super::pickle::pickle;
 use super::rebuild::{StorageId, normalize_bools};
@@ -51,74 +53,103 @@ fn mixed(contents: u64, crc: u32) -> u64 {
 
 /// Reads a checkpoint, of which each storage goes where `map_location` says.
 pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Result<Value> {
-    refuse_other_formats(source)?;
+    if is_legacy(source)? {
+        return legacy::read(source, map_location);
+    }
     let mut zip = ZipReader::open(source)?;
     if zip.has("constants.pkl") {
         return Err(SerializeError::TorchScript.into());
     }
-    if zip.has("version") {
-        let version = String::from_utf8_lossy(&zip.read("version", 64)?).trim().to_owned();
-        if version.parse().is_ok_and(|version: u32| version > NEWEST_VERSION) {
-            return Err(SerializeError::Version { version, newest: NEWEST_VERSION }.into());
-        }
+    let version = String::from_utf8_lossy(&zip.read("version", 64)?).trim().to_owned();
+    if version.parse().is_ok_and(|version: u32| version > NEWEST_VERSION) {
+        return Err(SerializeError::Version { version, newest: NEWEST_VERSION }.into());
     }
     // Before 2.1 there was none, and all were little.
     let order = if zip.has("byteorder") { zip.read("byteorder", 64)? } else { b"little".to_vec() };
     if order != b"little" && order != b"big" {
         return Err(SerializeError::ByteOrder { found: String::from_utf8_lossy(&order).into_owned() }.into());
     }
-    let swap = order != BYTE_ORDER.as_bytes();
     let pickle = zip.read("data.pkl", MOST_TEXT as u64)?;
-    let mut storages: HashMap<String, Tensor> = HashMap::new();
-    unpickle(&pickle, &mut |id| {
-        if let Some(storage) = storages.get(&*id.key) {
+    let (read, _) = unpickle(&pickle)?;
+    let mut storages = Storages::new(map_location, order != BYTE_ORDER.as_bytes());
+    read.into_value(&mut |id| storages.get(id, &mut zip))
+}
+
+/// Where the bytes of storages are.
+pub(super) trait Records {
+    /// Errors if there are not as many bytes as the storage has. Gives those that had to be decompressed.
+    fn checked(&mut self, id: &StorageId) -> Result<Option<Vec<u8>>>;
+    /// Reads the bytes, if they are not compressed.
+    fn read_into(&mut self, id: &StorageId, into: &mut [u8]) -> Result<()>;
+}
+
+impl Records for ZipReader<'_> {
+    fn checked(&mut self, id: &StorageId) -> Result<Option<Vec<u8>>> {
+        let name = format!("data/{}", id.key);
+        let bytes = self.size(&name)?;
+        if (id.numel as u64).checked_mul(id.dtype.size() as u64) != Some(bytes) {
+            let (key, numel, dtype) = (id.key.to_string(), id.numel, id.dtype);
+            return Err(SerializeError::StorageSize { key, numel, dtype, bytes }.into());
+        }
+        self.inflated(&name)
+    }
+
+    fn read_into(&mut self, id: &StorageId, into: &mut [u8]) -> Result<()> {
+        ZipReader::read_into(self, &format!("data/{}", id.key), into)
+    }
+}
+
+/// The memory of tensors, each on its device.
+pub(super) struct Storages<'m> {
+    map_location: &'m MapLocation,
+    /// Whether numbers are in the other order of bytes.
+    swap: bool,
+    loaded: HashMap<Rc<str>, Tensor>,
+}
+
+impl<'m> Storages<'m> {
+    pub(super) fn new(map_location: &'m MapLocation, swap: bool) -> Storages<'m> {
+        Storages { map_location, swap, loaded: HashMap::new() }
+    }
+
+    /// A storage, as a vector of all there is in it.
+    pub(super) fn get(&mut self, id: &StorageId, records: &mut dyn Records) -> Result<Tensor> {
+        if let Some(storage) = self.loaded.get(&id.key) {
             let same = storage.dtype() == id.dtype;
             return if same { Ok(storage.clone()) } else { Err(SerializeError::TwoTypes.into()) };
         }
-        let device = map_location.device(&id.location)?;
-        let storage = storage(&mut zip, &id, swap)?.to(device)?;
-        storages.insert(id.key.to_string(), storage.clone());
+        let device = self.map_location.device(&id.location)?;
+        let decompressed = records.checked(id)?;
+        let host = Tensor::uninit(&[id.numel], id.dtype)?;
+        access([], [&host], |[], [out]| -> Result<()> {
+            let bytes = out.dense_bytes(id.dtype);
+            match &decompressed {
+                Some(decompressed) => bytes.copy_from_slice(decompressed),
+                None => records.read_into(id, bytes)?,
+            }
+            if self.swap {
+                bytes.chunks_exact_mut(id.dtype.size()).for_each(<[u8]>::reverse);
+            }
+            normalize_bools(id.dtype, bytes);
+            Ok(())
+        })??;
+        let storage = host.to(device)?;
+        self.loaded.insert(id.key.clone(), storage.clone());
         Ok(storage)
-    })
-}
-
-/// The memory of tensors, as a vector on the host.
-fn storage(zip: &mut ZipReader, id: &StorageId, swap: bool) -> Result<Tensor> {
-    let name = format!("data/{}", id.key);
-    let bytes = zip.size(&name)?;
-    if (id.numel as u64).checked_mul(id.dtype.size() as u64) != Some(bytes) {
-        let (key, numel, dtype) = (id.key.to_string(), id.numel, id.dtype);
-        return Err(SerializeError::StorageSize { key, numel, dtype, bytes }.into());
     }
-    let storage = Tensor::uninit(&[id.numel], id.dtype)?;
-    access([], [&storage], |[], [out]| -> Result<()> {
-        let bytes = out.dense_bytes(id.dtype);
-        zip.read_into(&name, bytes)?;
-        if swap {
-            bytes.chunks_exact_mut(id.dtype.size()).for_each(<[u8]>::reverse);
-        }
-        normalize_bools(id.dtype, bytes);
-        Ok(())
-    })??;
-    Ok(storage)
 }
 
-/// Names what the source is, if it is no zip file.
-fn refuse_other_formats(source: &mut dyn Source) -> Result<()> {
+/// Whether the source is in the format that `torch.save` wrote before 1.6, and writes with
+/// `_use_new_zipfile_serialization=False`. Names what it is, if it is in no format that can be read.
+fn is_legacy(source: &mut dyn Source) -> Result<bool> {
     let mut head = Vec::new();
     source.seek(SeekFrom::Start(0))?;
     Read::take(&mut *source, 512).read_to_end(&mut head)?;
-    // Pickles of the number that files of PyTorch 0.4 to 1.5 begin with, and of what came before: a tar file.
-    const MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
     match head.as_slice() {
         [] => Err(SerializeError::Empty.into()),
-        [b'P', b'K', ..] => Ok(()),
-        head if head.starts_with(MAGIC) => {
-            Err(SerializeError::Legacy { format: "one pickle after another" }.into())
-        }
-        head if head.get(257..262) == Some(b"ustar") => {
-            Err(SerializeError::Legacy { format: "a tar file" }.into())
-        }
+        [b'P', b'K', ..] => Ok(false),
+        [0x80, _, rest @ ..] if rest.starts_with(legacy::MAGIC) => Ok(true),
+        head if head.get(257..262) == Some(b"ustar") => Err(SerializeError::Tar.into()),
         [_, _, _, _, _, _, _, _, b'{', ..] => Err(SerializeError::Safetensors.into()),
         head => {
             let head = format!("{}", head[..head.len().min(8)].escape_ascii());

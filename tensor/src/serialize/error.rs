@@ -30,9 +30,18 @@ pub enum SerializeError {
     #[error("This file is empty: a save that was cut short, or nothing that torch.save wrote")]
     Empty,
     #[error(
-        "This is a checkpoint of PyTorch before 1.6 ({format}): load it in Python with torch.load, and save that anew"
+        "This is a checkpoint in the legacy .tar format, of PyTorch before 0.4: load it in Python with \
+         torch.load(weights_only=False), and save it again"
     )]
-    Legacy { format: &'static str },
+    Tar,
+    #[error("Invalid protocol version: {version}")]
+    LegacyVersion { version: String },
+    #[error("storage key {key} not found in deserialized_objects")]
+    LegacyKey { key: String },
+    #[error("storage has wrong byte size: expected {expected} got {found}")]
+    LegacySize { expected: u64, found: u64 },
+    #[error("unexpected EOF, expected {missing} more bytes. The file might be corrupted.")]
+    LegacyEnd { missing: u64 },
     #[error("This is a safetensors file: serialize::safetensors::load_file reads it")]
     Safetensors,
     #[error(
@@ -46,13 +55,13 @@ pub enum SerializeError {
 
     #[error("PytorchStreamReader failed reading zip archive: {why}")]
     Zip { why: &'static str },
-    #[error("file in archive is not in a subdirectory: {name}")]
-    NotInSubdirectory { name: String },
+    #[error("file in archive is not in a subdirectory{}: {name}", spaced(.folder))]
+    NotInSubdirectory { folder: String, name: String },
     #[error("PytorchStreamReader failed locating file {name}: file not found")]
     NoRecord { name: String },
     #[error("the archive has two records of the name {name}")]
     RecordTwice { name: String },
-    #[error("the record {name} is {how}: torch.save stores records as they are")]
+    #[error("the record {name} is {how}: a checkpoint's records are stored, or compressed by deflate")]
     NotStored { name: String, how: &'static str },
     #[error("the record {name} has {size} bytes, and may have at most {most}")]
     RecordTooLarge { name: String, size: u64, most: u64 },
@@ -76,14 +85,28 @@ pub enum SerializeError {
          of this crate's types, numbers, strings, lists, tuples and dicts, such as model.state_dict()"
     )]
     Global { name: String },
+    #[error(
+        "Weights only load failed. Trying to load unsupported GLOBAL {name} whose module {module} is blocked."
+    )]
+    BlockedGlobal { name: String, module: String },
+    #[error("Weights only load failed. {why}")]
+    Refused { why: String },
+    #[error(
+        "the checkpoint has {tensor}, which this crate does not have: convert it in PyTorch, and save it again"
+    )]
+    Lacks { tensor: String },
+    #[error("a str has half of a surrogate pair, which text in Rust cannot have")]
+    Surrogate,
+    #[error("Python int too large to convert to C long: {number}")]
+    Overflow { number: String },
+    #[error("unhashable type: '{class}'")]
+    Unhashable { class: &'static str },
     #[error("lists, tuples and dicts are more than {DEEPEST} deep within each other")]
     TooDeep,
     #[error(
         "the pickle stands for more than {MOST_VALUES} values, or for many more, or much more text, than it has bytes"
     )]
     TooManyValues,
-    #[error("a dict has a key of type {found}: keys are str or int")]
-    KeyKind { found: &'static str },
     #[error("the storage {key} has {numel} elements of {dtype}, but its record has {bytes} bytes")]
     StorageSize { key: String, numel: usize, dtype: DType, bytes: u64 },
     /// On reading and on writing.
@@ -130,18 +153,26 @@ pub enum SerializeError {
     NonContiguous { name: String },
 }
 
+/// ` folder/`, if there is one.
+fn spaced(folder: &str) -> String {
+    if folder.is_empty() { String::new() } else { format!(" {folder}") }
+}
+
 impl Refusal for SerializeError {
     fn kind(&self) -> &'static str {
         match self {
-            SerializeError::Kind { .. } | SerializeError::Field { .. } | SerializeError::KeyKind { .. } => {
-                "TypeError"
-            }
+            SerializeError::Kind { .. }
+            | SerializeError::Field { .. }
+            | SerializeError::Unhashable { .. } => "TypeError",
             SerializeError::Key { .. } => "KeyError",
             SerializeError::File { kind: io::ErrorKind::NotFound, .. } => "FileNotFoundError",
             SerializeError::File { .. } => "OSError",
             SerializeError::Pickle { .. }
             | SerializeError::Operand { .. }
+            | SerializeError::BlockedGlobal { .. }
+            | SerializeError::Refused { .. }
             | SerializeError::Global { .. } => "UnpicklingError",
+            SerializeError::Overflow { .. } => "OverflowError",
             SerializeError::Negative { .. }
             | SerializeError::ByteOrder { .. }
             | SerializeError::NonContiguous { .. } => "ValueError",

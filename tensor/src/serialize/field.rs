@@ -1,7 +1,8 @@
 //! Reading the entries of a state, with errors that name them.
 
+use super::dict::Dict;
 use super::error::SerializeError;
-use super::value::{Dict, Value};
+use super::value::Value;
 use crate::error::Result;
 
 /// The entry of that key, as `read` takes it. One that is not there is Python's `KeyError`; one of another type says which.
@@ -10,12 +11,30 @@ pub(crate) fn field<'a, T>(
     key: &'static str,
     read: impl FnOnce(&'a Value) -> Result<T>,
 ) -> Result<T> {
-    let value = dict.at(key)?;
-    read(value).map_err(|error| SerializeError::Field { key, error: error.to_string() }.into())
+    dict.at(key)?;
+    Ok(optional(dict, key, read)?.expect("it is there"))
+}
+
+/// The same for an entry that older states do not have.
+pub(crate) fn optional<'a, T>(
+    dict: &'a Dict,
+    key: &'static str,
+    read: impl FnOnce(&'a Value) -> Result<T>,
+) -> Result<Option<T>> {
+    let value = dict.get(key).map(read).transpose();
+    value.map_err(|error| SerializeError::Field { key, error: error.to_string() }.into())
 }
 
 /// The same for a count: a whole number that is not negative.
 pub(crate) fn count(value: &Value) -> Result<u64> {
     let number = value.as_int()?;
     u64::try_from(number).map_err(|_| SerializeError::Negative { number }.into())
+}
+
+/// The same for a number, which may be a tensor of one element, as in `lr=torch.tensor(0.1)`.
+pub(crate) fn number(value: &Value) -> Result<f64> {
+    match value {
+        Value::Tensor(tensor) if tensor.numel() == 1 => tensor.item(),
+        other => other.as_float(),
+    }
 }

@@ -48,27 +48,38 @@
 //!
 //! A pickle is a program, which names functions and calls them, any that Python has: to load one is to run it. PyTorch's
 //! `weights_only=True` calls none but those that rebuild tensors, and has been the default since 2.6. Here there is nothing else:
-//! other names are refused, and files of before PyTorch 1.6. [`safetensors`] has no pickle at all.
+//! other names are refused. [`safetensors`] has no pickle at all.
+//!
+//! All that PyTorch reads this way is read here: also files that were zipped again and compressed, and those of the format before
+//! PyTorch 1.6. A tensor that this crate does not have, of `torch.int16` or a sparse one, is refused by that name.
 //!
 //! What a file says of itself is believed only as far as its length bears it out: one that was cut, damaged or made to harm is
 //! a [`SerializeError`](crate::errors::SerializeError), and takes memory in proportion to its length.
 //!
 //! # What becomes of Python's values
 //!
-//! A `torch.Size` becomes a tuple, a `torch.dtype` and a `torch.device` the text that they print as, a `Parameter` a tensor that
-//! requires a gradient. A list that is in two places becomes two. The attributes of an `OrderedDict`, the `_metadata` of
-//! a module's state, are left out.
+//! A `torch.Size` becomes a tuple, and a `Parameter` a tensor that requires a gradient. A list that is in two places becomes two.
+//! The attributes of a tensor are left out. One whose elements change the sign as they are read, as those of
+//! `torch.complex(a, b).conj().imag` do, gets memory of its own.
 
 mod atomic;
+mod big_int;
+mod calls;
 mod checkpoint;
 mod crc;
+mod dict;
 pub(crate) mod error;
 mod field;
+mod inflate;
+mod key;
+mod legacy;
 mod map_location;
+mod names;
 mod pickle;
 mod rebuild;
 pub mod safetensors;
 mod unpickle;
+mod unpickled;
 mod value;
 mod zip_reader;
 mod zip_writer;
@@ -78,10 +89,13 @@ use std::io::{BufReader, Cursor, ErrorKind, Read, Seek, Write};
 use std::panic::Location;
 use std::path::Path;
 
+pub use big_int::BigInt;
+pub use dict::Dict;
+pub use key::Key;
 pub use map_location::MapLocation;
-pub use value::{Dict, Key, Value};
+pub use value::Value;
 
-pub(crate) use field::{count, field};
+pub(crate) use field::{count, field, number, optional};
 
 use crate::error::Result;
 use crate::scope;

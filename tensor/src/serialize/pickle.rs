@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::dict::{Class, Dict};
 use super::error::SerializeError;
+use super::names;
 use super::rebuild::whole;
 use super::unpickle::{DEEPEST, MOST_TEXT, unpickle};
-use super::value::{Key, Value};
+use super::value::Value;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -20,7 +22,8 @@ pub(super) fn pickle(value: &Value) -> Result<(Vec<u8>, Vec<Tensor>)> {
     if out.len() > MOST_TEXT {
         return Err(SerializeError::TooManyValues.into());
     }
-    unpickle(&out, &mut |id| Ok(storages[id.key.parse::<usize>().map_err(Error::custom)?].clone()))?;
+    let (read, _) = unpickle(&out)?;
+    read.into_value(&mut |id| Ok(storages[id.key.parse::<usize>().map_err(Error::custom)?].clone()))?;
     Ok((out, storages))
 }
 
@@ -58,22 +61,77 @@ impl Pickler {
                 self.out.push(b't');
             }
             Value::Dict(dict) => {
-                self.out.extend(if dict.is_ordered() {
-                    b"ccollections\nOrderedDict\n)R(".as_slice()
-                } else {
-                    b"}("
+                self.out.extend(match dict.class() {
+                    Class::Dict => b"}(".as_slice(),
+                    Class::OrderedDict => b"ccollections\nOrderedDict\n)R(",
+                    Class::Counter => b"ccollections\nCounter\n)R(",
                 });
-                for (key, value) in dict.iter() {
-                    match key {
-                        Key::Str(name) => self.text(name),
-                        Key::Int(number) => self.int(*number),
-                    }
-                    self.value(value, depth + 1)?;
+                self.items(dict, depth)?;
+                if let Some(attributes) = dict.attributes().filter(|_| dict.class() != Class::Dict) {
+                    self.out.extend(b"}(");
+                    self.items(attributes, depth)?;
+                    self.out.push(b'b');
                 }
-                self.out.push(b'u');
             }
+            Value::BigInt(number) => {
+                let bytes = number.to_le_bytes();
+                let length = u8::try_from(bytes.len()).map_err(|_| SerializeError::TooManyValues)?;
+                self.out.extend([0x8a, length]);
+                self.out.extend(bytes);
+            }
+            Value::Complex(re, im) => {
+                self.out.extend(b"c__builtin__\ncomplex\n");
+                for part in [re, im] {
+                    self.value(&Value::Float(*part), depth + 1)?;
+                }
+                self.out.extend([0x86, b'R']);
+            }
+            Value::Bytes(bytes) => self.bytes(bytes),
+            Value::ByteArray(bytes) => {
+                self.out.extend(b"c__builtin__\nbytearray\n");
+                self.bytes(bytes);
+                self.out.extend([0x85, b'R']);
+            }
+            Value::Set(keys) => {
+                self.out.extend(b"c__builtin__\nset\n](");
+                keys.iter().try_for_each(|key| self.value(&key.clone().into(), depth + 1))?;
+                self.out.extend([b'e', 0x85, b'R']);
+            }
+            Value::Device(device) => {
+                self.out.extend(b"ctorch\ndevice\n");
+                self.text(device);
+                self.out.extend([0x85, b'R']);
+            }
+            Value::Global(name) if names::is_layout(name) => {
+                self.out.extend(b"ctorch.serialization\n_get_layout\n");
+                self.text(name);
+                self.out.extend([0x85, b'R']);
+            }
+            Value::Global(name) => {
+                let (module, name) = name.rsplit_once('.').unwrap_or(("builtins", name));
+                self.out.extend(format!("c{module}\n{name}\n").as_bytes());
+            }
+            Value::Storage(elements) => self.storage(elements)?,
         }
         Ok(())
+    }
+
+    /// The keys and values of a dict, up to the instruction that puts them in.
+    fn items(&mut self, dict: &Dict, depth: usize) -> Result<()> {
+        for (key, value) in dict.iter() {
+            self.value(&key.clone().into(), depth + 1)?;
+            self.value(value, depth + 1)?;
+        }
+        self.out.push(b'u');
+        Ok(())
+    }
+
+    /// `codecs.encode('…', 'latin1')`, in which a character is a byte: the instructions of protocol 2 have no bytes.
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.out.extend(b"c_codecs\nencode\n");
+        self.text(&bytes.iter().copied().map(char::from).collect::<String>());
+        self.text("latin1");
+        self.out.extend([0x86, b'R']);
     }
 
     fn int(&mut self, number: i64) {
@@ -92,8 +150,8 @@ impl Pickler {
         self.out.extend(text.as_bytes());
     }
 
-    /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, OrderedDict())`
-    fn tensor(&mut self, tensor: &Tensor) -> Result<()> {
+    /// `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`
+    fn storage(&mut self, tensor: &Tensor) -> Result<()> {
         let all = whole(tensor)?;
         let address = Arc::as_ptr(tensor.storage()).addr();
         let key = *self.keys.entry(address).or_insert(self.storages.len());
@@ -103,13 +161,20 @@ impl Pickler {
             return Err(SerializeError::TwoTypes.into());
         }
         let numel = self.storages[key].numel();
-        self.out.extend(b"ctorch._utils\n_rebuild_tensor_v2\n((");
+        self.out.push(b'(');
         self.text("storage");
         self.out.extend(format!("ctorch\n{}Storage\n", tensor.dtype().scalar_type()).as_bytes());
         self.text(&key.to_string());
         self.text(&tensor.device().to_string());
         self.int(numel as i64);
         self.out.extend(b"tQ");
+        Ok(())
+    }
+
+    /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, OrderedDict())`
+    fn tensor(&mut self, tensor: &Tensor) -> Result<()> {
+        self.out.extend(b"ctorch._utils\n_rebuild_tensor_v2\n(");
+        self.storage(tensor)?;
         self.int(tensor.storage_offset() as i64);
         for numbers in [tensor.sizes(), tensor.strides()] {
             self.out.push(b'(');

@@ -2,17 +2,19 @@
 //!
 //! A pickle is a program: its instructions push values on a stack, put them together, and call functions by name. Python's own
 //! unpickler calls whatever it is told to, which is why `torch.load` has `weights_only`: only the few functions that tensors
-//! are rebuilt with. This one knows no others.
+//! are rebuilt with. This one knows no others: `calls` has them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::big_int::BigInt;
+use super::dict::Class;
 use super::error::SerializeError;
-use super::rebuild::{self, StorageId};
-use super::value::{Dict, Key, Value};
-use crate::dtype::DType;
+use super::names;
+use super::rebuild::{Rebuild, StorageId};
+use super::unpickled::Unpickled;
+use super::value::Value;
 use crate::error::Result;
-use crate::tensor::Tensor;
 
 /// The most instructions of a pickle, and values that may come of it.
 pub(super) const MOST_VALUES: usize = 4_000_000;
@@ -20,26 +22,26 @@ pub(super) const MOST_VALUES: usize = 4_000_000;
 /// The most bytes of a pickle, and of text that may come of it.
 pub(super) const MOST_TEXT: usize = 64 << 20;
 
-/// A list in two places of a pickle is two lists here, and there may be lists of such lists. So many values, or bytes of text,
-/// may come of each byte: more than any checkpoint has, and few enough that a small file stands for little.
-const MOST_PER_BYTE: usize = 64;
+/// How much the functions that a pickle calls may copy for each of its bytes.
+const MOST_COPIES_PER_BYTE: usize = 4;
 
 /// How deep lists, tuples and dicts may be within each other.
 pub(super) const DEEPEST: usize = 200;
 
-/// The value that a pickle stands for; `storage` finds the memory of its tensors.
-pub(super) fn unpickle(pickle: &[u8], storage: &mut dyn FnMut(StorageId) -> Result<Tensor>) -> Result<Value> {
-    let most = 10_000 + MOST_PER_BYTE * pickle.len();
-    let (values, text) = (most.min(MOST_VALUES), most.min(MOST_TEXT));
-    let mut unpickler = Unpickler { rest: pickle, values, text, ..Unpickler::default() };
-    let top = unpickler.run(storage)?;
-    unpickler.value(&top, 0)
+/// Runs the program at the beginning of `bytes`: what it made, and the bytes behind it. No memory of tensors is needed for that.
+pub(super) fn unpickle(bytes: &[u8]) -> Result<(Unpickled, &[u8])> {
+    let may_copy = 10_000 + MOST_COPIES_PER_BYTE * bytes.len().min(MOST_TEXT);
+    let mut unpickler = Unpickler { rest: bytes, may_copy, ..Unpickler::default() };
+    let top = unpickler.run()?;
+    let Unpickler { rest, groups, attributes, storages, tensors, .. } = unpickler;
+    let length = bytes.len() - rest.len();
+    Ok((Unpickled::new(top, groups, attributes, storages, tensors, length), rest))
 }
 
 /// What is on the stack. Lists, tuples, dicts, storages and tensors are elsewhere, by number: several places may share one,
 /// and however deep they are within each other, each is dropped by itself.
 #[derive(Clone)]
-enum Item {
+pub(super) enum Item {
     None,
     Bool(bool),
     Int(i64),
@@ -47,66 +49,60 @@ enum Item {
     Str(Rc<str>),
     List(usize),
     Tuple(usize),
-    Dict { group: usize, ordered: bool },
+    Set(usize),
+    Dict {
+        group: usize,
+        class: Class,
+    },
     Storage(usize),
     Tensor(usize),
-    Global(Global),
+    /// The full name of a class, a function, or a constant.
+    Global(Rc<str>),
+    /// Any other value that has no values in it.
+    Plain(Rc<Value>),
 }
 
-/// What a pickle may name.
-#[derive(Clone, Copy, PartialEq)]
-enum Global {
-    OrderedDict,
-    Size,
-    Device,
-    RebuildTensor,
-    RebuildTensorV2,
-    RebuildParameter,
-    StorageOf(DType),
-    Type(DType),
-}
-
-impl Global {
-    fn named(module: &str, name: &str) -> Result<Global> {
-        use DType::{BF16, Bool, F16, F32, F64, I32, I64, U8};
-        let mut types = [Bool, U8, I32, I64, F16, BF16, F32, F64].into_iter();
-        let full = format!("{module}.{name}");
-        match (module, name) {
-            ("collections", "OrderedDict") => Ok(Global::OrderedDict),
-            ("torch", "Size") => Ok(Global::Size),
-            ("torch", "device") => Ok(Global::Device),
-            ("torch._utils", "_rebuild_tensor") => Ok(Global::RebuildTensor),
-            ("torch._utils", "_rebuild_tensor_v2") => Ok(Global::RebuildTensorV2),
-            ("torch._utils", "_rebuild_parameter") => Ok(Global::RebuildParameter),
-            ("torch", _) => match name.strip_suffix("Storage") {
-                Some(of) => types.find(|dtype| dtype.scalar_type() == of).map(Global::StorageOf),
-                None => types.find(|dtype| dtype.to_string() == full).map(Global::Type),
-            }
-            .ok_or_else(|| SerializeError::Global { name: full }.into()),
-            _ => Err(SerializeError::Global { name: full }.into()),
+impl Item {
+    /// What Python calls its type.
+    pub(super) fn class(&self) -> &'static str {
+        match self {
+            Item::None => "NoneType",
+            Item::Bool(_) => "bool",
+            Item::Int(_) => "int",
+            Item::Float(_) => "float",
+            Item::Str(_) => "str",
+            Item::List(_) => "list",
+            Item::Tuple(_) => "tuple",
+            Item::Set(_) => "set",
+            Item::Dict { class, .. } => class.name(),
+            Item::Storage(_) => "TypedStorage",
+            Item::Tensor(_) => "Tensor",
+            Item::Global(name) => names::class_of(name),
+            Item::Plain(value) => value.kind(),
         }
     }
 }
 
 #[derive(Default)]
-struct Unpickler<'p> {
+pub(super) struct Unpickler<'p> {
     rest: &'p [u8],
     stack: Vec<Item>,
     /// Where on the stack those begin that will be put together.
     marks: Vec<usize>,
     memo: HashMap<u32, Item>,
-    /// What is in lists and tuples, and in dicts: key, value, key, value.
-    groups: Vec<Vec<Item>>,
-    storages: Vec<Tensor>,
-    tensors: Vec<Tensor>,
-    /// How many more values and bytes of text may come of it.
-    values: usize,
-    text: usize,
+    /// What is in lists, tuples and sets, and in dicts: key, value, key, value.
+    pub(super) groups: Vec<Vec<Item>>,
+    /// The attributes of dicts, by the group of the dict: key, value, key, value.
+    pub(super) attributes: HashMap<usize, Vec<Item>>,
+    pub(super) storages: Vec<StorageId>,
+    pub(super) tensors: Vec<Rebuild>,
+    /// How many more items and bytes may be copied.
+    may_copy: usize,
 }
 
 impl<'p> Unpickler<'p> {
     /// Runs the program, and gives what it ends with.
-    fn run(&mut self, storage: &mut dyn FnMut(StorageId) -> Result<Tensor>) -> Result<Item> {
+    fn run(&mut self) -> Result<Item> {
         for _ in 0..MOST_VALUES {
             let made = match self.number()? {
                 [b'.'] => return self.pop_item(),
@@ -129,8 +125,12 @@ impl<'p> Unpickler<'p> {
                 [b'G'] => Item::Float(f64::from_be_bytes(self.number()?)),
                 [b'X'] => {
                     let length = u32::from_le_bytes(self.number()?);
-                    let text = str::from_utf8(self.take(length as usize)?);
-                    Item::Str(text.map_err(|_| malformed("a str is not UTF-8"))?.into())
+                    self.text(length as usize)?
+                }
+                // The str of Python 2.
+                [b'U'] => {
+                    let length = u8::from_le_bytes(self.number()?);
+                    self.text(length.into())?
                 }
                 [b')'] => Item::Tuple(self.group(Vec::new())),
                 [count @ 0x85..=0x87] => {
@@ -142,25 +142,26 @@ impl<'p> Unpickler<'p> {
                     Item::Tuple(self.group(items))
                 }
                 [b']'] => Item::List(self.group(Vec::new())),
-                [b'}'] => Item::Dict { group: self.group(Vec::new()), ordered: false },
+                [b'}'] => Item::Dict { group: self.group(Vec::new()), class: Class::Dict },
+                [0x8f] => Item::Set(self.group(Vec::new())),
                 [b'a'] => {
                     let item = self.pop_items(1)?;
-                    self.extend_list(item)?;
+                    self.extend_list(item, "append to")?;
                     continue;
                 }
                 [b'e'] => {
                     let items = self.pop_mark()?;
-                    self.extend_list(items)?;
+                    self.extend_list(items, "extend")?;
                     continue;
                 }
                 [b's'] => {
                     let item = self.pop_items(2)?;
-                    self.extend_dict(item)?;
+                    self.extend_dict(item, "SETITEM")?;
                     continue;
                 }
                 [b'u'] => {
                     let items = self.pop_mark()?;
-                    self.extend_dict(items)?;
+                    self.extend_dict(items, "SETITEMS")?;
                     continue;
                 }
                 [b'q'] => {
@@ -183,24 +184,27 @@ impl<'p> Unpickler<'p> {
                 }
                 [b'c'] => {
                     let (module, name) = (self.line()?, self.line()?);
-                    Item::Global(Global::named(module, name)?)
+                    Item::Global(names::allowed(module, name)?.into())
                 }
                 [b'R'] => {
                     let (arguments, function) = (self.pop_item()?, self.pop_item()?);
                     self.call(&function, &arguments)?
                 }
+                [0x81] => {
+                    let (arguments, class) = (self.pop_item()?, self.pop_item()?);
+                    self.new_object(&class, &arguments)?
+                }
                 [b'Q'] => {
                     let id = self.pop_item()?;
-                    self.storages.push(storage(self.storage_id(&id)?)?);
+                    let id = self.storage_id(&id)?;
+                    self.storages.push(id);
                     Item::Storage(self.storages.len() - 1)
                 }
-                // The attributes of a module's state: the versions of its modules, which nothing here needs.
                 [b'b'] => {
-                    self.pop_item()?;
-                    match self.top()? {
-                        Item::Dict { ordered: true, .. } => continue,
-                        _ => return Err(malformed("what is no OrderedDict is given attributes")),
-                    }
+                    let state = self.pop_item()?;
+                    let object = self.top()?.clone();
+                    self.build(&object, &state)?;
+                    continue;
                 }
                 [operand] => return Err(SerializeError::Operand { operand }.into()),
             };
@@ -230,7 +234,22 @@ impl<'p> Unpickler<'p> {
         number[..low.len()].copy_from_slice(low);
         let number = i64::from_le_bytes(number);
         let fits = high.iter().all(|byte| *byte == sign) && (number < 0) == (sign != 0);
-        if fits { Ok(Item::Int(number)) } else { Err(malformed("an int has more than 64 bits")) }
+        Ok(match fits {
+            true => Item::Int(number),
+            false => plain(Value::BigInt(BigInt::from_le_bytes(bytes))),
+        })
+    }
+
+    fn text(&mut self, length: usize) -> Result<Item> {
+        let bytes = self.take(length)?;
+        match str::from_utf8(bytes) {
+            Ok(text) => Ok(Item::Str(text.into())),
+            // Python writes half of a surrogate pair, as names of files may have it, in three bytes.
+            Err(_) if bytes.windows(2).any(|pair| pair[0] == 0xed && pair[1] >= 0xa0) => {
+                Err(SerializeError::Surrogate.into())
+            }
+            Err(_) => Err(malformed("a str is not UTF-8")),
+        }
     }
 
     fn line(&mut self) -> Result<&'p str> {
@@ -265,176 +284,56 @@ impl<'p> Unpickler<'p> {
         Ok(self.stack.split_off(mark))
     }
 
-    fn group(&mut self, items: Vec<Item>) -> usize {
+    pub(super) fn group(&mut self, items: Vec<Item>) -> usize {
         self.groups.push(items);
         self.groups.len() - 1
     }
 
-    fn extend_list(&mut self, items: Vec<Item>) -> Result<()> {
-        let &Item::List(list) = self.top()? else { return Err(malformed("what is no list is appended to")) };
-        self.groups[list].extend(items);
+    /// Notes that so many items or bytes are copied.
+    pub(super) fn copies(&mut self, count: usize) -> Result<()> {
+        self.may_copy = self.may_copy.checked_sub(count).ok_or(SerializeError::TooManyValues)?;
         Ok(())
     }
 
-    fn extend_dict(&mut self, items: Vec<Item>) -> Result<()> {
-        let &Item::Dict { group, .. } = self.top()? else {
-            return Err(malformed("what is no dict has items set"));
-        };
-        if items.len() % 2 == 1 {
-            return Err(malformed("odd number of items for SETITEMS"));
+    fn extend_list(&mut self, items: Vec<Item>, verb: &str) -> Result<()> {
+        match *self.top()? {
+            Item::List(list) => self.groups[list].extend(items),
+            ref other => {
+                return Err(refused(format!("Can only {verb} lists, but got <class '{}'>", other.class())));
+            }
         }
-        self.groups[group].extend(items);
         Ok(())
+    }
+
+    fn extend_dict(&mut self, items: Vec<Item>, operand: &str) -> Result<()> {
+        match *self.top()? {
+            Item::Dict { .. } if items.len() % 2 == 1 => Err(malformed("odd number of items for SETITEMS")),
+            Item::Dict { group, .. } => {
+                self.groups[group].extend(items);
+                Ok(())
+            }
+            ref other => Err(refused(format!(
+                "Can only {operand} for dict, collections.OrderedDict, collections.Counter, but got <class '{}'>",
+                other.class()
+            ))),
+        }
     }
 
     fn remembered(&self, place: u32) -> Result<Item> {
         self.memo.get(&place).cloned().ok_or_else(|| malformed("Memo value not found"))
     }
-
-    /// What is in a tuple.
-    fn tuple(&self, item: &Item) -> Option<&[Item]> {
-        match item {
-            Item::Tuple(tuple) => Some(&self.groups[*tuple]),
-            _ => None,
-        }
-    }
-
-    /// What is in a tuple of numbers that count something.
-    fn counts(&self, item: &Item) -> Option<Vec<usize>> {
-        self.tuple(item)?.iter().map(count).collect()
-    }
-
-    /// What one of the functions makes of its arguments.
-    fn call(&mut self, function: &Item, arguments: &Item) -> Result<Item> {
-        let arguments = self.tuple(arguments).ok_or_else(|| malformed("arguments are no tuple"))?;
-        let tensor = match (function, arguments) {
-            (Item::Global(Global::OrderedDict), []) => {
-                return Ok(Item::Dict { group: self.group(Vec::new()), ordered: true });
-            }
-            (Item::Global(Global::Size), [sizes @ Item::Tuple(_)]) => return Ok(sizes.clone()),
-            (Item::Global(Global::Device), [Item::Str(kind)]) => return Ok(Item::Str(kind.clone())),
-            (Item::Global(Global::Device), [Item::Str(kind), Item::Int(index)]) => {
-                return Ok(Item::Str(format!("{kind}:{index}").into()));
-            }
-            (Item::Global(Global::RebuildTensor), [storage, offset, sizes, strides]) => {
-                self.rebuilt(storage, offset, sizes, strides, false)?
-            }
-            // Then come hooks for the gradient, and in newer versions what a backend knows of the tensor.
-            (
-                Item::Global(Global::RebuildTensorV2),
-                [storage, offset, sizes, strides, Item::Bool(requires_grad), _] // Hooks,
-                | [storage, offset, sizes, strides, Item::Bool(requires_grad), _, Item::None],
-            ) => self.rebuilt(storage, offset, sizes, strides, *requires_grad)?,
-            (Item::Global(Global::RebuildParameter), [Item::Tensor(data), Item::Bool(requires_grad), _]) => {
-                let data = self.tensors[*data].detach();
-                if *requires_grad { data.requiring_grad()? } else { data }
-            }
-            (Item::Global(_), _) => return Err(malformed("a function has other arguments than PyTorch gives it")),
-            _ => return Err(malformed("what is no function is called")),
-        };
-        self.tensors.push(tensor);
-        Ok(Item::Tensor(self.tensors.len() - 1))
-    }
-
-    fn rebuilt(
-        &self,
-        storage: &Item,
-        offset: &Item,
-        sizes: &Item,
-        strides: &Item,
-        requires_grad: bool,
-    ) -> Result<Tensor> {
-        match (storage, count(offset), self.counts(sizes), self.counts(strides)) {
-            (Item::Storage(storage), Some(offset), Some(sizes), Some(strides))
-                if sizes.len() == strides.len() =>
-            {
-                rebuild::tensor(&self.storages[*storage], offset, &sizes, &strides, requires_grad)
-            }
-            _ => Err(malformed("a tensor has no storage, or sizes, strides or an offset that none has")),
-        }
-    }
-
-    /// `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`
-    fn storage_id(&self, id: &Item) -> Result<StorageId> {
-        match self.tuple(id) {
-            Some(
-                [
-                    Item::Str(kind),
-                    Item::Global(Global::StorageOf(dtype)),
-                    Item::Str(key),
-                    Item::Str(location),
-                    size,
-                ],
-            ) if &**kind == "storage" => {
-                let numel = count(size).ok_or_else(|| malformed("a storage has a negative size"))?;
-                Ok(StorageId { key: key.clone(), dtype: *dtype, location: location.clone(), numel })
-            }
-            _ => Err(malformed("Only persistent_load of storage is allowed")),
-        }
-    }
-
-    /// What an item is once the program has run. One that is in itself has no end, and is refused as too deep.
-    fn value(&mut self, item: &Item, depth: usize) -> Result<Value> {
-        if depth > DEEPEST {
-            return Err(SerializeError::TooDeep.into());
-        }
-        self.values = self.values.checked_sub(1).ok_or(SerializeError::TooManyValues)?;
-        Ok(match item {
-            Item::None => Value::None,
-            Item::Bool(truth) => Value::Bool(*truth),
-            Item::Int(number) => Value::Int(*number),
-            Item::Float(number) => Value::Float(*number),
-            Item::Str(text) => Value::Str(self.text(text)?),
-            Item::Global(Global::Type(dtype)) => Value::Str(dtype.to_string()),
-            Item::Tensor(tensor) => Value::Tensor(self.tensors[*tensor].clone()),
-            Item::List(list) => Value::List(self.values(*list, depth)?),
-            Item::Tuple(tuple) => Value::Tuple(self.values(*tuple, depth)?),
-            Item::Dict { group, ordered } => {
-                let mut dict = if *ordered { Dict::ordered() } else { Dict::new() };
-                for place in (0..self.groups[*group].len()).step_by(2) {
-                    let (key, value) =
-                        (self.groups[*group][place].clone(), self.groups[*group][place + 1].clone());
-                    let key = match key {
-                        Item::Str(name) => Key::Str(self.text(&name)?),
-                        Item::Int(number) => Key::Int(number),
-                        other => {
-                            let found = self.value(&other, depth + 1)?.kind();
-                            return Err(SerializeError::KeyKind { found }.into());
-                        }
-                    };
-                    let value = self.value(&value, depth + 1)?;
-                    dict.insert(key, value);
-                }
-                Value::Dict(dict)
-            }
-            Item::Storage(_) | Item::Global(_) => {
-                return Err(malformed("a storage or a function is saved by itself"));
-            }
-        })
-    }
-
-    fn values(&mut self, group: usize, depth: usize) -> Result<Vec<Value>> {
-        let mut values = Vec::with_capacity(self.groups[group].len().min(self.values));
-        for place in 0..self.groups[group].len() {
-            let item = self.groups[group][place].clone();
-            values.push(self.value(&item, depth + 1)?);
-        }
-        Ok(values)
-    }
-
-    fn text(&mut self, text: &str) -> Result<String> {
-        self.text = self.text.checked_sub(text.len()).ok_or(SerializeError::TooManyValues)?;
-        Ok(text.to_owned())
-    }
 }
 
-fn count(item: &Item) -> Option<usize> {
-    match item {
-        Item::Int(number) => usize::try_from(*number).ok(),
-        _ => None,
-    }
+pub(super) fn plain(value: Value) -> Item {
+    Item::Plain(Rc::new(value))
 }
 
-fn malformed(why: &'static str) -> crate::Error {
+/// An error of a pickle that no program has written.
+pub(super) fn malformed(why: &'static str) -> crate::Error {
     SerializeError::Pickle { why }.into()
+}
+
+/// An error of a pickle that does more than weights need.
+pub(super) fn refused(why: String) -> crate::Error {
+    SerializeError::Refused { why }.into()
 }

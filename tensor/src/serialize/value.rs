@@ -1,11 +1,15 @@
 //! What a checkpoint is made of.
 
-use std::collections::HashMap;
 use std::fmt;
 
+use super::big_int::BigInt;
+use super::dict::Dict;
 use super::error::SerializeError;
+use super::key::Key;
+use super::names;
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::python::{python_float, python_str};
+use crate::python::{python_bytes, python_float, python_str};
 use crate::tensor::Tensor;
 
 /// What a checkpoint is made of: what `torch.load(weights_only=True)` gives without further ado.
@@ -42,6 +46,22 @@ pub enum Value {
     Tuple(Vec<Value>),
     /// A `dict`.
     Dict(Dict),
+    /// An `int` of more than 64 bits.
+    BigInt(BigInt),
+    /// A `complex`.
+    Complex(f64, f64),
+    /// `bytes`.
+    Bytes(Vec<u8>),
+    /// A `bytearray`.
+    ByteArray(Vec<u8>),
+    /// A `set`, in the order of the file.
+    Set(Vec<Key>),
+    /// A `torch.device`, as it is written: `cuda:1`, `mps`.
+    Device(String),
+    /// A constant, a class, or a function, by its full name: `torch.int16`, `torch.strided`, `torch.Size`.
+    Global(String),
+    /// A bare storage (`torch.TypedStorage`): all there is in it, as a vector.
+    Storage(Tensor),
 }
 
 impl Value {
@@ -56,8 +76,15 @@ impl Value {
             Value::Tensor(_) => "Tensor",
             Value::List(_) => "list",
             Value::Tuple(_) => "tuple",
-            Value::Dict(dict) if dict.ordered => "OrderedDict",
-            Value::Dict(_) => "dict",
+            Value::Dict(dict) => dict.class().name(),
+            Value::BigInt(_) => "int",
+            Value::Complex(..) => "complex",
+            Value::Bytes(_) => "bytes",
+            Value::ByteArray(_) => "bytearray",
+            Value::Set(_) => "set",
+            Value::Device(_) => "device",
+            Value::Global(name) => names::class_of(name),
+            Value::Storage(_) => "TypedStorage",
         }
     }
 
@@ -78,6 +105,7 @@ impl Value {
     pub fn as_int(&self) -> Result<i64> {
         match self {
             Value::Int(number) => Ok(*number),
+            Value::BigInt(number) => Err(SerializeError::Overflow { number: number.to_string() }.into()),
             other => Err(other.is_not("int")),
         }
     }
@@ -87,6 +115,7 @@ impl Value {
         match self {
             Value::Float(number) => Ok(*number),
             Value::Int(number) => Ok(*number as f64),
+            Value::BigInt(number) => Ok(number.to_f64()),
             other => Err(other.is_not("float")),
         }
     }
@@ -142,13 +171,65 @@ impl fmt::Display for Value {
             Value::Tuple(values) if values.len() == 1 => write!(f, "({},)", values[0]),
             Value::Tuple(values) => write!(f, "({})", Joined(values)),
             Value::Dict(dict) => write!(f, "{dict}"),
+            Value::BigInt(number) => write!(f, "{number}"),
+            Value::Complex(re, im) => f.write_str(&python_complex(*re, *im)),
+            Value::Bytes(bytes) => f.write_str(&python_bytes(bytes)),
+            // Python escapes its quotes even where they need not be.
+            Value::ByteArray(bytes) => {
+                let text = python_bytes(bytes);
+                write!(f, "bytearray({})", if text.ends_with('"') { text.replace('\'', "\\'") } else { text })
+            }
+            Value::Set(keys) if keys.is_empty() => f.write_str("set()"),
+            Value::Set(keys) => write!(f, "{{{}}}", Joined(keys)),
+            Value::Device(device) => match device.split_once(':') {
+                Some((kind, index)) => write!(f, "device(type={}, index={index})", python_str(kind)),
+                None => write!(f, "device(type={})", python_str(device)),
+            },
+            Value::Global(name) => f.write_str(&names::repr(name)),
+            Value::Storage(elements) => write_storage(elements, f),
         }
     }
 }
 
-struct Joined<'v>(&'v [Value]);
+/// As Python prints a `complex`: `(1+2j)`, and `2j` where the real part is 0.
+fn python_complex(re: f64, im: f64) -> String {
+    // Without the `.0` that a float has.
+    let part = |number: f64| {
+        let text = python_float(number);
+        text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+    };
+    if re == 0.0 && re.is_sign_positive() {
+        return format!("{}j", part(im));
+    }
+    let sign = if im.is_sign_negative() && !im.is_nan() { "" } else { "+" };
+    format!("({}{sign}{}j)", part(re), part(im))
+}
 
-impl fmt::Display for Joined<'_> {
+/// As `torch.TypedStorage` prints: a line for each element, then its type, device, and length.
+fn write_storage(elements: &Tensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let dtype = elements.dtype();
+    let numbers =
+        elements.to(DType::F64).and_then(|numbers| numbers.to_vec::<f64>()).map_err(|_| fmt::Error)?;
+    let integers =
+        elements.to(DType::I64).and_then(|numbers| numbers.to_vec::<i64>()).map_err(|_| fmt::Error)?;
+    for (number, integer) in numbers.into_iter().zip(integers) {
+        match dtype {
+            DType::Bool => writeln!(f, " {}", Value::Bool(integer != 0))?,
+            _ if dtype.is_floating_point() => writeln!(f, " {}", python_float(number))?,
+            _ => writeln!(f, " {integer}")?,
+        }
+    }
+    if elements.numel() == 0 {
+        f.write_str(" \n")?;
+    }
+    let (device, numel) = (elements.device(), elements.numel());
+    write!(f, "[torch.storage.TypedStorage(dtype={dtype}, device={device}) of size {numel}]")
+}
+
+/// Values with commas between them.
+pub(super) struct Joined<'v, V>(pub(super) &'v [V]);
+
+impl<V: fmt::Display> fmt::Display for Joined<'_, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, value) in self.0.iter().enumerate() {
             write!(f, "{}{value}", if i > 0 { ", " } else { "" })?;
@@ -201,157 +282,16 @@ impl<A: Into<Value>, B: Into<Value>> From<(A, B)> for Value {
     }
 }
 
-/// A key of a [`Dict`]: PyTorch's checkpoints have strings and, in the `state` of an optimizer, integers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// A `str`.
-    Str(String),
-    /// An `int`.
-    Int(i64),
-}
-
-macro_rules! a_key_of {
-    ($($type:ty, $key:ident => $made:expr;)*) => {$(
-        impl From<$type> for Key {
-            fn from($key: $type) -> Key {
-                $made
-            }
+impl From<Key> for Value {
+    fn from(key: Key) -> Value {
+        match key {
+            Key::Str(name) => Value::Str(name),
+            Key::Int(number) => Value::Int(number),
+            Key::None => Value::None,
+            Key::Bool(truth) => Value::Bool(truth),
+            Key::Float(number) => Value::Float(number),
+            Key::Tuple(keys) => Value::Tuple(keys.into_iter().map(Value::from).collect()),
+            Key::Other(value) => *value,
         }
-    )*};
-}
-a_key_of! {
-    &str, name => Key::Str(name.to_owned());
-    String, name => Key::Str(name);
-    i32, number => Key::Int(number.into());
-    i64, number => Key::Int(number);
-    usize, number => Key::Int(number as i64); // Nothing is counted beyond 2⁶³.
-    &Key, key => key.clone();
-}
-
-/// As Python's `repr` writes it: `'weight'` or `0`.
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Key::Str(name) => f.write_str(&python_str(name)),
-            Key::Int(number) => write!(f, "{number}"),
-        }
-    }
-}
-
-/// A `dict`: values by key, in the order in which the keys were first inserted.
-#[derive(Clone, Debug, Default)]
-pub struct Dict {
-    entries: Vec<(Key, Value)>,
-    /// Where in `entries` a key is.
-    places: HashMap<Key, usize>,
-    ordered: bool,
-}
-
-impl Dict {
-    /// An empty `dict`.
-    pub fn new() -> Dict {
-        Dict::default()
-    }
-
-    /// An empty `collections.OrderedDict`, which the state of a module is.
-    pub fn ordered() -> Dict {
-        Dict { ordered: true, ..Dict::default() }
-    }
-
-    /// Whether it was, and is to be written as, a `collections.OrderedDict`.
-    pub fn is_ordered(&self) -> bool {
-        self.ordered
-    }
-
-    /// The value of that key, if there is one (`dict.get`).
-    pub fn get(&self, key: impl Into<Key>) -> Option<&Value> {
-        self.places.get(&key.into()).map(|place| &self.entries[*place].1)
-    }
-
-    /// The value of that key, or Python's `KeyError` (`dict[key]`).
-    pub fn at(&self, key: impl Into<Key>) -> Result<&Value> {
-        let key = key.into();
-        match self.places.get(&key) {
-            Some(place) => Ok(&self.entries[*place].1),
-            None => Err(SerializeError::Key { key: key.to_string() }.into()),
-        }
-    }
-
-    /// Adds a value, or replaces the one of that key where it is, and gives the old one back.
-    pub fn insert(&mut self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
-        let (key, value) = (key.into(), value.into());
-        match self.places.get(&key) {
-            Some(place) => Some(std::mem::replace(&mut self.entries[*place].1, value)),
-            None => {
-                self.places.insert(key.clone(), self.entries.len());
-                self.entries.push((key, value));
-                None
-            }
-        }
-    }
-
-    /// Takes the value of that key out (`dict.pop`). Those behind it move up, which takes time in proportion to their number.
-    pub fn remove(&mut self, key: impl Into<Key>) -> Option<Value> {
-        let place = self.places.remove(&key.into())?;
-        let (_, value) = self.entries.remove(place);
-        for later in self.places.values_mut().filter(|later| **later > place) {
-            *later -= 1;
-        }
-        Some(value)
-    }
-
-    /// Keys and values in order (`dict.items`).
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> {
-        self.entries.iter().map(|(key, value)| (key, value))
-    }
-
-    /// The keys in order.
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Key> {
-        self.entries.iter().map(|(key, _)| key)
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-}
-
-/// As Python's `repr` writes it.
-impl fmt::Display for Dict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [open, before, between, after, close] = match self.ordered {
-            true => ["OrderedDict([", "(", ", ", ")", "])"],
-            false => ["{", "", ": ", "", "}"],
-        };
-        f.write_str(open)?;
-        for (i, (key, value)) in self.iter().enumerate() {
-            write!(f, "{}{before}{key}{between}{value}{after}", if i > 0 { ", " } else { "" })?;
-        }
-        f.write_str(close)
-    }
-}
-
-impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Dict {
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Dict {
-        let mut dict = Dict::new();
-        for (key, value) in entries {
-            dict.insert(key, value);
-        }
-        dict
-    }
-}
-
-/// Keys and values in order, taken out.
-impl IntoIterator for Dict {
-    type Item = (Key, Value);
-    type IntoIter = std::vec::IntoIter<(Key, Value)>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter()
     }
 }

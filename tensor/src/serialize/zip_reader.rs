@@ -1,4 +1,4 @@
-//! Zip files as PyTorch writes them, read from a source that may be anything.
+//! Zip files as PyTorch writes them, read from a source that may be anything. Other programs zip them again, and compress them.
 //!
 //! Whatever is allocated is first seen to be in the file: a file that lies costs no more memory than its length and the caps
 //! below allow.
@@ -9,6 +9,7 @@ use std::io::SeekFrom;
 use super::Source;
 use super::crc::crc32;
 use super::error::SerializeError;
+use super::inflate::inflate;
 use crate::error::Result;
 
 /// The most bytes of a directory: that of half a million records.
@@ -16,6 +17,9 @@ const LONGEST_DIRECTORY: u64 = 64 << 20;
 
 /// What a field of 32 bits says if its number takes more, and is elsewhere.
 const ELSEWHERE: u64 = u32::MAX as u64;
+
+/// The most bytes that deflate can make of one.
+const MOST_INFLATED: u64 = 1032;
 
 /// A zip file all of whose records are in one folder.
 pub(super) struct ZipReader<'s> {
@@ -30,9 +34,19 @@ struct Record {
     /// Where its own header is.
     header: u64,
     size: u64,
+    /// How many bytes it has in the file.
+    stored: u64,
     crc: u32,
-    /// How its bytes are not stored as they are.
-    how: Option<&'static str>,
+    packing: Packing,
+}
+
+/// How the bytes of a record are in the file.
+#[derive(Clone, Copy, PartialEq)]
+enum Packing {
+    AsTheyAre,
+    Deflated,
+    /// In another way, which has a name.
+    Other(&'static str),
 }
 
 impl<'s> ZipReader<'s> {
@@ -50,18 +64,18 @@ impl<'s> ZipReader<'s> {
         for _ in 0..entries {
             let (name, record) = entry(&mut rest)?;
             // Records that overlap would make much of little.
-            total = total.saturating_add(record.size);
+            total = total.saturating_add(record.stored);
             if total > start || record.header >= start {
                 return Err(broken("invalid header or archive is corrupted"));
             }
-            let Some((of, name)) = name.split_once('/') else {
-                return Err(SerializeError::NotInSubdirectory { name }.into());
-            };
-            if *folder.get_or_insert_with(|| of.to_owned()) != of {
-                return Err(SerializeError::NotInSubdirectory { name: format!("{of}/{name}") }.into());
+            let (of, inner) =
+                name.split_once('/').map_or(("", ""), |(of, inner)| (&name[..=of.len()], inner));
+            let folder = folder.get_or_insert_with(|| of.to_owned());
+            if of.is_empty() || of != *folder {
+                return Err(SerializeError::NotInSubdirectory { folder: folder.clone(), name }.into());
             }
-            if !name.is_empty() && records.insert(name.to_owned(), record).is_some() {
-                return Err(SerializeError::RecordTwice { name: name.to_owned() }.into());
+            if !inner.is_empty() && records.insert(inner.to_owned(), record).is_some() {
+                return Err(SerializeError::RecordTwice { name: inner.to_owned() }.into());
             }
         }
         Ok(ZipReader { source, records, end: start })
@@ -80,7 +94,7 @@ impl<'s> ZipReader<'s> {
     fn find(&self, name: &str) -> Result<&Record> {
         match self.records.get(name) {
             None => Err(SerializeError::NoRecord { name: name.to_owned() }.into()),
-            Some(Record { how: Some(how), .. }) => {
+            Some(Record { packing: Packing::Other(how), .. }) => {
                 Err(SerializeError::NotStored { name: name.to_owned(), how }.into())
             }
             Some(record) => Ok(record),
@@ -89,7 +103,7 @@ impl<'s> ZipReader<'s> {
 
     /// Where the bytes of a record begin.
     pub(super) fn place(&mut self, name: &str) -> Result<u64> {
-        let &Record { header, size, .. } = self.find(name)?;
+        let &Record { header, stored, .. } = self.find(name)?;
         let local = bytes(self.source, header, 30)?;
         let mut fields = Fields(&local);
         if fields.number(4)? != 0x0403_4b50 {
@@ -97,7 +111,7 @@ impl<'s> ZipReader<'s> {
         }
         fields.take(22)?;
         let start = header + 30 + fields.number(2)? + fields.number(2)?;
-        if start + size > self.end {
+        if start + stored > self.end {
             return Err(broken("invalid header or archive is corrupted"));
         }
         Ok(start)
@@ -109,20 +123,41 @@ impl<'s> ZipReader<'s> {
         if size > most {
             return Err(SerializeError::RecordTooLarge { name: name.to_owned(), size, most }.into());
         }
+        if let Some(bytes) = self.inflated(name)? {
+            return Ok(bytes);
+        }
         let mut bytes = vec![0; size as usize];
         self.read_into(name, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Fills `into`, which is as long as the record, and checks what was read.
+    /// The bytes of a record that is compressed; nothing of one that is not.
+    pub(super) fn inflated(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
+        let &Record { size, stored, packing, .. } = self.find(name)?;
+        if packing != Packing::Deflated {
+            return Ok(None);
+        }
+        let place = self.place(name)?;
+        let inflated = inflate(&bytes(self.source, place, stored as usize)?, size as usize)?;
+        self.check(name, &inflated)?;
+        Ok(Some(inflated))
+    }
+
+    /// Fills `into`, which is as long as the record, and checks what was read. The record is not compressed.
     pub(super) fn read_into(&mut self, name: &str, into: &mut [u8]) -> Result<()> {
         let place = self.place(name)?;
         self.source.seek(SeekFrom::Start(place))?;
         self.source.read_exact(into)?;
-        if crc32(into) != self.find(name)?.crc {
-            return Err(SerializeError::Checksum { name: name.to_owned() }.into());
+        self.check(name, into)
+    }
+
+    /// Checks the bytes of a record. `torch.serialization.set_crc32_options(False)` writes 0 instead of a checksum.
+    fn check(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        match self.find(name)?.crc {
+            0 => Ok(()),
+            crc if crc == crc32(bytes) => Ok(()),
+            _ => Err(SerializeError::Checksum { name: name.to_owned() }.into()),
         }
-        Ok(())
     }
 }
 
@@ -184,13 +219,17 @@ fn entry(fields: &mut Fields) -> Result<(String, Record)> {
             }
         }
     }
-    let how = match method {
-        _ if flags & 1 != 0 => Some("encrypted"),
-        0 if stored != size => return Err(broken("invalid header or archive is corrupted")),
-        0 => None,
-        _ => Some("compressed"),
+    let packing = match method {
+        _ if flags & 1 != 0 => Packing::Other("encrypted"),
+        0 if stored == size => Packing::AsTheyAre,
+        8 if size <= stored.saturating_mul(MOST_INFLATED) => Packing::Deflated,
+        0 | 8 => return Err(broken("invalid header or archive is corrupted")),
+        12 => Packing::Other("compressed by bzip2"),
+        14 => Packing::Other("compressed by LZMA"),
+        93 => Packing::Other("compressed by Zstandard"),
+        _ => Packing::Other("compressed in another way"),
     };
-    Ok((name, Record { header, size: stored, crc, how }))
+    Ok((name, Record { header, size, stored, crc, packing }))
 }
 
 /// Numbers one after another, the lowest byte first.

@@ -3,6 +3,7 @@
 mod allocations;
 mod changed;
 mod contents;
+mod kinds;
 mod of_pytorch;
 mod python;
 mod replaced;

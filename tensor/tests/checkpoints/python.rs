@@ -42,6 +42,18 @@ fn python_reads_our_checkpoints() -> Result<()> {
 }
 
 #[test]
+#[ignore = "it takes a Python that has PyTorch, TORCH_PYTHON=…"]
+fn python_reads_every_kind_of_value_that_we_write() -> Result<()> {
+    let folder = Folder::new("python-kinds");
+    for (number, file) in super::kinds::accepted().iter().enumerate() {
+        save(from_bytes(file, MapLocation::None)?, folder.file(&format!("{number}.pt")))?;
+    }
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoints/files/kinds.json");
+    python("kinds", &[&cases, &folder.0]);
+    Ok(())
+}
+
+#[test]
 #[ignore = "it takes a Python that has PyTorch and safetensors, TORCH_PYTHON=…"]
 fn python_reads_our_safetensors() -> Result<()> {
     let folder = Folder::new("python-safetensors");

@@ -36,6 +36,16 @@ pub(super) fn zip(records: &[(String, Vec<u8>)]) -> Vec<u8> {
     [&file[..], &directory, b"PK\x05\x06\0\0\0\0", &count, &count, &size, &start, &[0; 2]].concat()
 }
 
+/// The file with 0 for every checksum.
+pub(super) fn without_checksums(file: &[u8]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    for (signature, place) in [(b"PK\x03\x04", 14), (b"PK\x01\x02", 16)] {
+        let found: Vec<usize> = (0..file.len()).filter(|at| file[*at..].starts_with(signature)).collect();
+        found.into_iter().for_each(|at| file[at + place..at + place + 4].fill(0));
+    }
+    file
+}
+
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 };
     !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))

@@ -3,8 +3,10 @@
 mod collectives;
 mod cost;
 mod data_parallel;
+mod gloo;
 mod of_pytorch;
 mod trouble;
+mod unused;
 
 use todevice::Machine;
 

@@ -50,7 +50,24 @@ zeros(3)[longs(3)]
 zeros(3)[longs(0, -4)]
 zeros(3, 2)[longs(7)]
 zeros(0)[longs(0)]
+zeros(0, 2)[torch.tensor(0)]
+zeros(3, 0)[torch.tensor(5)]
+zeros()[zeros(1)]
 zeros(3)[zeros(1)]
+zeros().index_select(0, zeros(2))
+zeros(2, 0).max(1)
+zeros(2, 0).min(-1)
+zeros(2, 0, 3).amax((0, -2))
+zeros(2, 0, 3).amin((2, 1, 1))
+F.embedding(longs(0), zeros())
+F.embedding(longs(0), zeros(), padding_idx=1)
+F.embedding(longs(0), leaf())
+F.embedding(longs(0), zeros(0, 2), padding_idx=0)
+F.embedding(longs(0), zeros(0, 2), padding_idx=-1)
+leaf(3).copy_(zeros(4))
+leaf(3).copy_(zeros(2, 3))
+leaf(3).clamp_()
+leaf(3).sub_(of('bool', 3))
 zeros()[longs(0)]
 zeros()[0]
 zeros()[-1]
@@ -131,6 +148,13 @@ zeros(2, 2, 2) @ of('float64', 2)
 zeros(2, 2) @ of('float64', 3)
 F.linear(zeros(2, 2), zeros(2), zeros(2))
 F.linear(zeros(), zeros(2, 2))
+F.linear(zeros(4, 2), zeros(4, 2), zeros(3, 3))
+F.linear(zeros(1, 2), zeros(5, 2), zeros(0, 3))
+F.linear(zeros(1, 2), zeros(1, 2), zeros(4))
+F.linear(zeros(2, 2), zeros(1, 2), zeros(3, 3, 5))
+F.linear(zeros(2), zeros(3, 2), zeros(4))
+F.linear(zeros(4, 1, 1, 3), zeros(2, 3), zeros(2, 4, 1))
+F.linear(zeros(2, 2), of('float64', 2), zeros(2))
 zeros().flatten(1, -1)
 F.mse_loss(leaf(2), of('float64', 2)).backward()
 F.mse_loss(of('float64', 2), leaf(2)).backward()

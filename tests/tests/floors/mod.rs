@@ -116,7 +116,7 @@ fn imports_only_go_down() {
 }
 
 /// Methods of the standard library's types: who calls one of that name need not mean ours.
-const COMMON_METHODS: &str = "all any as_ref copy_within count elements expand file find flatten get get_mut index insert \
+const COMMON_METHODS: &str = "all any as_ref build copy_within count elapsed elements expand file find flatten get get_mut index insert \
     into_iter is_empty is_finite is_none iter join len line load lock max min name next push read remove replace set shape split start sum to_vec write";
 
 #[test]

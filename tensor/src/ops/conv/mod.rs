@@ -19,6 +19,7 @@ use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{DeviceMismatch, Error, LayoutError, Result};
 use crate::ops::access::access;
+use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Cast, Operation, operations};
@@ -152,7 +153,15 @@ impl Convolution {
                     dilation[0].saturating_mul(r.saturating_sub(1)),
                     dilation[1].saturating_mul(s.saturating_sub(1)),
                 ];
-                (total.map(|zeros| zeros / 2), total.map(|zeros| zeros % 2))
+                let rest = total.map(|zeros| zeros % 2);
+                if rest != [0; 2] {
+                    Ambient::warn_once("padding='same'", || {
+                        "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the \
+                         input be created"
+                            .to_owned()
+                    });
+                }
+                (total.map(|zeros| zeros / 2), rest)
             }
         };
         for (what, values) in [("groups", [groups; 2]), ("stride", stride)] {
@@ -295,7 +304,7 @@ fn pass(
     if let Some(memory) = out.storage().device() {
         device::pass(memory, which, shape, [a, b], &out)?;
         if let Some(bias) = bias {
-            out.add_(&bias.reshape(&[-1, 1, 1])?)?;
+            add_into(&out, &out, &bias.reshape(&[-1, 1, 1])?)?;
         }
         return Ok(out);
     }

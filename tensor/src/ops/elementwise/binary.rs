@@ -146,6 +146,11 @@ pub(crate) fn mul_out(out: &Tensor, x: &Tensor, number: f64) -> Result<()> {
     Ok(())
 }
 
+/// `a + b`, written over a tensor that no program has seen yet: its version stays.
+pub(crate) fn add_into(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
+    ADD.compute(out, a, b)
+}
+
 #[track_caller]
 fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, target, other) {
@@ -153,7 +158,7 @@ fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<T
         let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(by_number, [old]) };
         return ops::update(&op.operation, target, values, in_place);
     }
-    let result = op.result_type(target, other)?;
+    let result = op.result_type(target, other).map_err(|error| ops::refused(&op.operation, target, error))?;
     // Not before it is known that the target may be written to: that is what PyTorch looks at first.
     let check = || check_in_place(target, other, result);
     let other = match other {

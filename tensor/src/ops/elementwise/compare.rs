@@ -1,13 +1,16 @@
 //! Comparisons. Their result is a bool tensor and has no gradient.
 
+use std::panic::Location;
+
 use super::error::ElementwiseError;
 use super::in_one::{InOne, table};
 use super::{Operand, output};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops;
 use crate::ops::launch::launch;
 use crate::ops::row::row;
+use crate::ops::{self, Arguments};
+use crate::scope;
 use crate::tensor::Tensor;
 
 #[track_caller]
@@ -25,7 +28,9 @@ macro_rules! compare {
     ($($(#[$doc:meta])* $name:ident: $NAME:ident = $kernel:expr;)*) => {
         table! { $($NAME: InOne = InOne::new($kernel);)* }
 
-        impl Tensor {
+        const EQUAL_ARGUMENTS: Arguments = Arguments { method: "wrapper_CUDA__equal", names: &["self", "other"] };
+
+impl Tensor {
             $(
                 $(#[$doc])*
                 #[track_caller]
@@ -68,6 +73,8 @@ impl Tensor {
     /// Whether both have the same shape and the same values (`torch.equal`).
     #[track_caller]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
+        let _scope = scope::operation("equal", Location::caller());
+        ops::same_device("equal", Some(EQUAL_ARGUMENTS), &[self, other])?;
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 

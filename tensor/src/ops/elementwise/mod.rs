@@ -18,7 +18,7 @@ pub(in crate::ops) mod select;
 pub(in crate::ops) mod unary;
 
 pub use activation::Approximate;
-pub(crate) use binary::mul_out;
+pub(crate) use binary::{add_into, mul_out};
 pub(crate) use convert::{Convert, cast};
 use error::ElementwiseError;
 pub use select::Bound;
@@ -89,7 +89,7 @@ fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// Refuses an in-place operation whose result does not fit its target in shape or type.
-fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
+pub(in crate::ops) fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
     let shape = broadcast(target.sizes(), other.sizes())?;
     if shape != target.sizes() {
         let output = target.sizes().to_vec();

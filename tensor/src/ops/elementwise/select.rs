@@ -1,16 +1,19 @@
 //! Choosing between values: by a condition, or by bounds.
 
+use std::panic::Location;
+
 use super::error::ElementwiseError;
 use super::{Operand, check_in_place};
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
-use crate::error::{Error, Result};
+use crate::error::{DeviceMismatch, Error, Result};
 use crate::ops::launch::launch;
 use crate::ops::plain::{fill, number};
 use crate::ops::row::{row, rows};
 use crate::ops::shape::check_fits;
 use crate::ops::{self, Operation, lead, operations};
+use crate::scope;
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
@@ -86,7 +89,8 @@ impl Tensor {
     /// [`clamp`](Self::clamp) in place.
     #[track_caller]
     pub fn clamp_(&self, min: impl Bound, max: impl Bound) -> Result<Tensor> {
-        let clamp = Clamp::new(self, min.number(), max.number())?;
+        let clamp = Clamp::new(self, min.number(), max.number())
+            .map_err(|error| ops::refused(&CLAMP_SCALAR, self, error))?;
         if !clamp.dtype.can_cast(self.dtype()) {
             return Err(Error::custom(format!(
                 "result type {} can't be cast to the desired output type {}",
@@ -177,6 +181,7 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
 #[track_caller]
 fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     broadcast(mask.sizes(), x.sizes())?; // The first thing that PyTorch looks at.
+    check_mask_device(x, mask)?;
     check_mask(mask, value)?;
     let fill = Where { operation: masked_fill_operation(value) };
     ops::apply(fill, [mask, &filling(value, x.dtype())?, x])
@@ -185,6 +190,7 @@ fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> 
 #[track_caller]
 fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     let operation = masked_fill_operation(value);
+    check_mask_device(x, mask)?;
     // A number is read before anything is written, so it may be part of the target.
     let own;
     let value = match value {
@@ -240,6 +246,23 @@ fn masked_fill_operation(value: Operand<'_>) -> &'static Operation {
     }
 }
 
+/// PyTorch has a sentence of its own for a mask that is elsewhere.
+#[track_caller]
+fn check_mask_device(x: &Tensor, mask: &Tensor) -> Result<()> {
+    let _scope = scope::operation("masked_fill", Location::caller());
+    match ops::same_device("masked_fill", None, &[x, mask]) {
+        Err(Error::DeviceMismatch(mismatch)) => {
+            let sentence = format!(
+                "expected self and mask to be on the same device, but got mask on {} and self on {}",
+                mask.device(),
+                x.device()
+            );
+            Err(Error::DeviceMismatch(Box::new(DeviceMismatch { sentence, ..*mismatch })))
+        }
+        others => others,
+    }
+}
+
 fn check_mask(mask: &Tensor, value: Operand<'_>) -> Result<()> {
     if !value.sizes().is_empty() {
         return Err(ElementwiseError::MaskedFillValue { got: value.sizes().len() }.into());
@@ -254,8 +277,7 @@ fn check_mask(mask: &Tensor, value: Operand<'_>) -> Result<()> {
 fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
     let number = match value {
         Operand::Scalar(value) => value,
-        Operand::Tensor(value) if value.dtype().is_floating_point() => Scalar::Float(value.item()?),
-        Operand::Tensor(value) => Scalar::Int(value.item()? as i64),
+        Operand::Tensor(value) => value.scalar()?,
     };
     check_fits(number, dtype)?;
     value.to_tensor(dtype)

@@ -30,8 +30,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn embedding(&self, weight: &Tensor, padding_idx: impl Into<Option<i64>>) -> Result<Tensor> {
-        let padding_idx =
-            padding_idx.into().map(|row| padding_row(row, weight.sizes().first())).transpose()?;
+        let padding_idx = padding_idx.into();
+        // These are the moments at which PyTorch asks for the number of rows.
+        if padding_idx.is_some_and(|row| row != 0) || weight.requires_grad() {
+            weight.size(0)?;
+        }
+        let rows = || weight.sizes().first().copied().unwrap_or(0);
+        let padding_idx = padding_idx.map(|row| padding_row(row, rows())).transpose()?;
         if weight.ndim() != 2 {
             return Err(IndexError::EmbeddingWeight.into());
         }
@@ -41,11 +46,11 @@ impl Tensor {
     }
 }
 
-/// The row that is not learned, counted from the first.
-pub(crate) fn padding_row(padding_idx: i64, rows: Option<&usize>) -> Result<usize> {
-    let rows = *rows.ok_or(IndexError::EmbeddingWeight)?;
+/// The row that is not learned, counted from the first. PyTorch takes row 0 of nothing, too.
+pub(crate) fn padding_row(padding_idx: i64, rows: usize) -> Result<usize> {
     let row = if padding_idx < 0 { padding_idx + rows as i64 } else { padding_idx };
-    usize::try_from(row).ok().filter(|row| *row < rows).ok_or_else(|| IndexError::Padding.into())
+    let row = usize::try_from(row).ok().filter(|row| *row < rows.max(1));
+    row.ok_or_else(|| IndexError::Padding.into())
 }
 
 struct Embedding {
@@ -69,7 +74,7 @@ impl Function<2> for Embedding {
         let zeros = grad.new_full(saved.input_sizes(0), 0)?;
         let rows = [index.numel(), saved.input_sizes(0)[1]];
         let grad_weight = zeros.index_add(0, &index.reshape(&[-1])?, &grad.reshape(&signed(&rows))?)?;
-        if let Some(row) = self.padding_idx {
+        if let Some(row) = self.padding_idx.filter(|row| *row < saved.input_sizes(0)[0]) {
             grad_weight.select(0, row as i64)?.zero_()?;
         }
         Ok([Some(grad_weight), None])

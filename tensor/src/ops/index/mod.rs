@@ -48,13 +48,13 @@ impl Tensor {
         if index.ndim() > 1 {
             return Err(IndexError::NotAVector.into());
         }
-        check_index(index, || IndexError::SelectDType)?;
         if self.ndim() == 0 && index.numel() != 1 {
             let count = index.numel();
             return Err(Error::custom(format!(
                 "index_select(): Index to scalar can have only 1 value, got {count} value(s)"
             )));
         }
+        check_index(index, || IndexError::SelectDType)?;
         if self.ndim() > 1 && self.sizes()[dim] == 0 && index.numel() > 0 {
             return Err(IndexError::SelectOfNothing.into());
         }
@@ -84,16 +84,20 @@ impl Tensor {
             let (rows, places) = mask::rows(self, index)?;
             return index_of(&rows, &places);
         }
-        check_index(index, || IndexError::DType)?;
         let size = *self.sizes().first().ok_or(IndexError::TooMany { dims: 0 })?;
+        check_index(index, || IndexError::DType)?;
+        check_index_device(self, index)?;
+        if index.ndim() == 0 {
+            return self.get(index.scalar()?.to_i64());
+        }
         if size == 0 && index.numel() > 0 {
             return Err(IndexError::OfNothing.into());
         }
-        check_index_device(self, index)?;
-        if index.ndim() == 0 {
-            return self.get(index.item()? as i64);
+        let mut index = index.detach().to((self.device(), DType::I64))?;
+        if self.numel() == 0 {
+            // Where there is nothing to read, PyTorch does not look at the indices either.
+            index = index.zeros_like()?;
         }
-        let index = index.detach().to((self.device(), DType::I64))?;
         index_of(self, &index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?)
     }
 

@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::{Reduction, kernels, target};
+use super::error::LossError;
+use super::{Reduction, kernels, soft, target};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -39,11 +40,14 @@ pub struct CrossEntropyOptions {
     pub ignore_index: i64,
     /// What is done with the losses of the single samples.
     pub reduction: Reduction,
+    /// The part of each target's probability, between 0 and 1, that all classes share evenly. `nll_loss` has none.
+    pub label_smoothing: f64,
 }
 
 impl Default for CrossEntropyOptions {
     fn default() -> CrossEntropyOptions {
-        CrossEntropyOptions { weight: None, ignore_index: -100, reduction: Reduction::Mean }
+        let reduction = Reduction::Mean;
+        CrossEntropyOptions { weight: None, ignore_index: -100, reduction, label_smoothing: 0.0 }
     }
 }
 
@@ -52,11 +56,27 @@ impl Tensor {
     /// (`torch.nn.functional.cross_entropy`).
     ///
     /// `self` holds scores (logits), not probabilities: (classes), (n, classes) or (n, classes, …);
-    /// `target` holds class indices as i64, in the same shape without the classes.
+    /// `target` holds class indices as i64, in the same shape without the classes, or class probabilities in the same
+    /// shape:
+    ///
+    /// ```
+    /// # use todevice::{CrossEntropyOptions, Tensor};
+    /// let scores = Tensor::new([[1.0f32, 2.0, 0.5], [0.0, -1.0, 3.0]])?;
+    /// let target = Tensor::new([[0.2f32, 0.5, 0.3], [1.0, 0.0, 0.0]])?;
+    /// let loss = scores.cross_entropy(&target, &CrossEntropyOptions::default())?;
+    /// assert_eq!(loss.to_string(), "tensor(2.0901)");
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+        if target.sizes() == self.sizes() {
+            return soft::of_probabilities(self, target, options);
+        }
+        if options.label_smoothing > 0.0 {
+            return soft::smoothed(self, target, options);
+        }
         over_rows(&CROSS_ENTROPY, [self, target], options, |scores, rows| {
-            target::check_scores(scores, target)?;
+            target::check_scores(scores)?;
             Ok(CrossEntropy(rows))
         })
     }
@@ -67,7 +87,10 @@ impl Tensor {
     /// The mean is weighted: divided by the sum of the weights of the targets.
     #[track_caller]
     pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        over_rows(&NLL_LOSS, [self, target], options, |_, rows| Ok(NllLoss(rows)))
+        over_rows(&NLL_LOSS, [self, target], options, |_, rows| match options.label_smoothing {
+            0.0 => Ok(NllLoss(rows)),
+            _ => Err(LossError::SmoothingOfNllLoss.into()),
+        })
     }
 }
 

@@ -20,6 +20,16 @@ pub enum LossError {
     OneTarget { size: usize },
     #[error("Expected floating point type for target with class probabilities, got {}", .got.scalar_type())]
     Probabilities { got: DType },
+    #[error("ignore_index is not supported for floating point target")]
+    IgnoredProbabilities,
+    #[error(
+        "cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: {weight:?}"
+    )]
+    ProbabilitiesWeight { classes: usize, weight: Vec<usize> },
+    #[error("label_smoothing must be between 0.0 and 1.0. Got: {smoothing}")]
+    Smoothing { smoothing: f64 },
+    #[error("nll_loss() got an unexpected keyword argument 'label_smoothing'")]
+    SmoothingOfNllLoss,
     #[error("Target {target} is out of bounds.")]
     TargetOutOfBounds { target: i64 },
     #[error(
@@ -41,6 +51,7 @@ impl Refusal for LossError {
     fn kind(&self) -> &'static str {
         match self {
             LossError::Input | LossError::Batch { .. } | LossError::OneTarget { .. } => "ValueError",
+            LossError::SmoothingOfNllLoss => "TypeError",
             _ => "RuntimeError",
         }
     }

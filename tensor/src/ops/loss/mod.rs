@@ -1,11 +1,13 @@
 //! Losses: how far a prediction is from its target, as one number to minimise.
 //!
 //! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`, and their [`target`]
+//! - [`soft`]: `cross_entropy` with class probabilities and with label smoothing
 
 pub(in crate::ops) mod classification;
 pub(crate) mod error;
 mod kernels;
 pub(in crate::ops) mod regression;
+pub(in crate::ops) mod soft;
 mod target;
 
 pub use classification::CrossEntropyOptions;

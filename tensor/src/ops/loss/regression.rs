@@ -4,7 +4,7 @@ use super::Reduction;
 use super::error::LossError;
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
-use crate::dtype::result_type;
+use crate::dtype::{DType, result_type};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::ops::{self, Cast, Operation, operations};
@@ -48,6 +48,15 @@ fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     }
 }
 
+/// `input − target`. A bool counts as a number here, which the subtraction itself refuses.
+fn difference(input: &Tensor, target: &Tensor) -> Result<Tensor> {
+    match (input.dtype(), target.dtype()) {
+        (DType::Bool, dtype) => input.to(dtype)?.sub(target),
+        (dtype, DType::Bool) => input.sub(&target.to(dtype)?),
+        _ => input.sub(target),
+    }
+}
+
 struct MseLoss {
     reduction: Reduction,
 }
@@ -65,7 +74,7 @@ impl Function<2> for MseLoss {
             broadcast(input.sizes(), target.sizes())?;
             return Err(not_implemented("mse_cpu", dtype));
         }
-        self.reduction.of(input.sub(target)?.square_()?)
+        self.reduction.of(difference(input, target)?.square_()?)
     }
 
     /// `d(a − b)² = 2(a − b)`; for the target it changes its sign.
@@ -77,7 +86,7 @@ impl Function<2> for MseLoss {
                 if saved.needs_input_grad(0) { (&target, &input) } else { (&input, &target) };
             return Err(LossError::DTypes { found: found.dtype(), expected: expected.dtype() }.into());
         }
-        let difference = input.sub(&target)?;
+        let difference = difference(&input, &target)?;
         let scale = self.reduction.scale(difference.numel());
         let slope = difference.mul_(2.0 * scale)?;
         let grad_input = slope.mul_(&grad.to(slope.dtype())?)?;

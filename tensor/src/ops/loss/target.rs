@@ -13,11 +13,7 @@ use crate::ops::softmax;
 use crate::tensor::Tensor;
 
 /// What `cross_entropy` asks before it makes log-probabilities of the scores.
-pub(super) fn check_scores(scores: &Tensor, target: &Tensor) -> Result<()> {
-    // PyTorch takes a target of the scores' shape for probabilities; here there are none.
-    if target.sizes() == scores.sizes() && !target.dtype().is_floating_point() {
-        return Err(LossError::Probabilities { got: target.dtype() }.into());
-    }
+pub(super) fn check_scores(scores: &Tensor) -> Result<()> {
     let dim = scores.layout().dim(classes_dim(scores) as i64)?;
     softmax::check_scores(scores, dim)
 }

@@ -17,6 +17,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::{DTypeError, not_implemented};
+use crate::ops::elementwise::{Operand, check_in_place};
 use crate::ops::shape::viewed;
 use crate::ops::{self, Cast, Operation, operations};
 use crate::shape::{broadcast, signed};
@@ -139,17 +140,44 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
         return Err(MatmulError::Dims { operation: "linear", a: x.ndim(), b: weight.ndim() }.into());
     }
     let Some(bias) = bias else { return x.matmul(&weight.t()?) };
-    match (x.sizes(), weight.sizes()) {
-        (_, &[_]) => Err(MatmulError::VectorForMatrix { argument: "mat2" }.into()),
-        (&[_, _], &[_, _]) if bias.ndim() == 1 => ops::apply(Linear, [bias, x, weight]),
-        // Rows of any number of dimensions are rows.
-        (&[ref outer @ .., features], &[out, _]) if bias.sizes() == [out] => {
-            let rows = x.reshape(&[outer.iter().product::<usize>() as i64, features as i64])?;
-            let sizes = [outer, &[out]].concat();
-            ops::apply(Linear, [bias, &rows, weight])?.reshape(&signed(&sizes))
-        }
-        _ => x.matmul(&weight.t()?)?.add(bias),
+    let is_one_product = x.ndim() == 2 || x.is_contiguous() && (x.ndim() == 3 || bias.ndim() == 1);
+    if !is_one_product {
+        // PyTorch adds the bias in place here.
+        let product = x.matmul(&weight.t()?)?;
+        let sum = product.add(bias)?;
+        check_in_place(&product, Operand::Tensor(bias), sum.dtype())?;
+        return sum.to(product.dtype());
     }
+    let features_out = match weight.sizes() {
+        &[features_out] | &[features_out, _] => features_out,
+        _ => return weight.t(), // Which says why a weight of this shape has no transpose.
+    };
+    check_types(bias, x, weight)?;
+    if weight.ndim() == 1 {
+        return Err(MatmulError::VectorForMatrix { argument: "mat2" }.into());
+    }
+    // Rows of any number of dimensions are rows.
+    let (outer, features) = (&x.sizes()[..x.ndim() - 1], x.size(-1)?);
+    let count: usize = outer.iter().product();
+    let rows = if x.ndim() == 2 { x.clone() } else { x.reshape(&signed(&[count, features]))? };
+    let y = match bias.ndim() {
+        1 => ops::apply(Linear, [bias, &rows, weight])?,
+        _ => {
+            let bias = bias.expand(&signed(&[count, features_out]))?;
+            rows.mm(&weight.t()?)?.add(&bias)?
+        }
+    };
+    if x.ndim() == 2 { Ok(y) } else { y.reshape(&signed(&[outer, &[features_out]].concat())) }
+}
+
+/// Refuses a bias or a first matrix of another type than the second.
+fn check_types(bias: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
+    for (argument, a) in [("self", bias), ("mat1", x)] {
+        if a.dtype() != weight.dtype() {
+            return Err(MatmulError::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() }.into());
+        }
+    }
+    Ok(())
 }
 
 /// Whether a matrix can be multiplied by a vector of this type.
@@ -246,11 +274,6 @@ impl Function<3> for Linear {
         let (needs_x, needs_weight) = (ctx.needs_input_grad(1), ctx.needs_input_grad(2));
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let weight = weight.t()?;
-        for (argument, a) in [("self", bias), ("mat1", x)] {
-            if a.dtype() != weight.dtype() {
-                return Err(MatmulError::LinearDTypes { argument, a: a.dtype(), b: weight.dtype() }.into());
-            }
-        }
         kernels::check_shapes(x, &weight)?;
         // Before a device is asked to: there it would be an assertion that fails.
         bias.layout().expand(&[x.sizes()[0], weight.sizes()[1]])?;

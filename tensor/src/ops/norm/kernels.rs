@@ -61,10 +61,9 @@ rows! {
     BATCH_NORM_BACKWARD: normalizing!("batch_norm_backward", [
         In(X), In(X), In(W), In(C), In(C), Out(W), Out(W), Out(X), Int,
     ], Rows, batch_norm_backward_twin::<X, W, C>).refused_as("batch_norm");
-    // The batch's are not rounded to halves.
-    RUNNING_STATS: row!("running_stats", floats, [
+    RUNNING_STATS: row!("running_stats", each_float, [
         In(C), In(C), Out(T), Out(T), Float, Float,
-    ], Indexed, Cheap, running_stats_twin::<T>).refused_as("batch_norm");
+    ], Indexed, Cheap, running_stats_twin::<T, C>).refused_as("batch_norm");
     LAYER_NORM: normalizing!("layer_norm", [
         In(X), In(W), In(W), Out(X), Out(C), Float,
     ], LastDim, layer_norm_twin::<X, W, C>).refused_as("LayerNormKernelImpl");
@@ -143,10 +142,10 @@ pub(super) fn batch_norm(
     training: bool,
     eps: f64,
 ) -> Result<()> {
-    let [mean, var, invstd] = stats;
+    let [mean, squares, invstd] = stats;
     let kernel = kernel(&BATCH_NORM, x, weight)?;
     let inputs = [x, weight, bias, running_mean, running_var];
-    launch(kernel, inputs, [mean, var, invstd, out], &[training.into()], &[eps])
+    launch(kernel, inputs, [mean, squares, invstd, out], &[training.into()], &[eps])
 }
 
 fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
@@ -156,19 +155,25 @@ fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
     let (x, channels) = (inputs[0].elements::<X>(), Channels::of(inputs[0].layout.sizes()));
     let vector = |i: usize| vector::<W>(&inputs[i], channels.channels);
     let (weight, bias) = (vector(1)?, vector(2)?);
+    let count = if ints[0] != 0 { C::count(channels.batch * channels.positions) } else { C::count(1) };
     let moments: Vec<[C; 2]> = if ints[0] != 0 {
         channels.each(|channel| moments(channels.row(x, channel)))
     } else {
         zip(vector(3)?, vector(4)?).map(|(mean, var)| [mean, var]).collect()
     };
-    let [means, vars, invstds, out] = outputs else { unreachable!("the kernel has four outputs") };
+    let [means, all_squares, invstds, out] = outputs else { unreachable!("the kernel has four outputs") };
     let mut how = Vec::with_capacity(channels.channels);
-    for (channel, [mean, var]) in moments.into_iter().enumerate() {
-        let invstd = C::count(1) / (var + C::from_f64(floats[0])).root();
+    for (channel, [mean, squares]) in moments.into_iter().enumerate() {
+        let invstd = C::count(1) / (squares / count + C::from_f64(floats[0])).root();
         means.elements()[channel] = mean;
-        vars.elements()[channel] = var;
+        all_squares.elements()[channel] = squares;
         invstds.elements()[channel] = invstd;
-        how.push(Normalize { mean, scale: invstd * weight[channel], bias: bias[channel] });
+        let (scale, bias) = (invstd * weight[channel], bias[channel]);
+        how.push(match scale.to_f64().is_finite() {
+            true => Normalize { mean, scale, bias },
+            // As PyTorch calculates it on the CPU, which makes NaNs of an infinite weight: x · scale + (bias − mean · scale).
+            false => Normalize { mean: C::zero(), scale, bias: bias - mean * scale },
+        });
     }
     let nothing = &mut vec![(); channels.batch][..];
     for_shares(out.elements::<X>(), nothing, channels.batch, x.len(), &|first, out, samples| {
@@ -181,7 +186,7 @@ fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
     Ok(())
 }
 
-/// Mean and variance.
+/// The mean, and the sum of the squared deviations from it.
 #[inline(always)]
 fn moments<C: Float>(mut row: Vec<C>) -> [C; 2] {
     let count = C::count(row.len());
@@ -190,7 +195,7 @@ fn moments<C: Float>(mut row: Vec<C>) -> [C; 2] {
         let deviation = *x - mean;
         *x = deviation * deviation;
     }
-    [mean, sum(&row) / count]
+    [mean, sum(&row)]
 }
 
 #[inline(always)]
@@ -292,24 +297,35 @@ fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &
     }
 }
 
-/// Moves the running mean and variance towards those of a batch, by `momentum`. `correction` makes its variance that of
-/// a sample.
+/// Moves the running mean and variance towards those of a batch, by `momentum`. Each channel has `count` elements, whose
+/// squared deviations from the mean have the sum `squares`; the variance is that of a sample.
+///
+/// As PyTorch calculates it on the CPU: a variance in doubles, and bfloat16 rounded at every step.
 pub(super) fn running_stats(
-    [mean, var]: [&Tensor; 2],
+    [mean, squares]: [&Tensor; 2],
     [running_mean, running_var]: [&Tensor; 2],
     momentum: f64,
-    correction: f64,
+    count: usize,
 ) -> Result<()> {
     let kernel = RUNNING_STATS.of(running_mean.dtype())?;
-    launch(kernel, [mean, var], [running_mean, running_var], &[], &[momentum, correction])
+    let floats = [momentum, (count - 1) as f64];
+    launch(kernel, [mean, squares], [running_mean, running_var], &[], &floats)
 }
 
-fn running_stats_twin<T: Float>(Args { inputs, outputs, floats, .. }: Args<'_, '_>) -> Ran {
-    let (momentum, keep) = (T::from_f64(floats[0]), T::from_f64(1.0 - floats[0]));
-    for (i, factor) in [1.0, floats[1]].map(T::from_f64).into_iter().enumerate() {
-        for (running, new) in outputs[i].elements::<T>().iter_mut().zip(inputs[i].elements::<T>()) {
-            *running = momentum * (*new * factor) + keep * *running;
-        }
+fn running_stats_twin<T: Stored<Math = C> + Element, C: Float>(
+    Args { inputs, outputs, floats, .. }: Args<'_, '_>,
+) -> Ran {
+    let round = |x: C| if T::DTYPE == DType::BF16 { T::narrow(x).widen() } else { x };
+    let momentum = round(C::from_f64(floats[0]));
+    let (keep, count) = (round(C::count(1) - momentum), C::from_f64(floats[1]));
+    let [means, vars] = outputs else { unreachable!("the kernel has two outputs") };
+    for (running, mean) in means.elements::<T>().iter_mut().zip(inputs[0].elements::<C>()) {
+        *running = T::narrow(round(momentum * round(*mean)) + round(keep * running.widen()));
+    }
+    for (running, squares) in vars.elements::<T>().iter_mut().zip(inputs[1].elements::<C>()) {
+        let (var, kept) = (round(round(*squares) / count), round(keep * running.widen()));
+        let var = momentum.to_f64() * var.to_f64() + kept.to_f64();
+        *running = T::narrow(C::from_f64(var));
     }
     Ok(())
 }

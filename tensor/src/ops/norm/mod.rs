@@ -250,9 +250,8 @@ impl BatchNorm {
         if (mean.is_inference() || var.is_inference()) && !is_inference_mode_enabled() {
             return Err(AutogradError::InferenceInPlace.into());
         }
-        let correction = count as f64 / (count - 1) as f64;
         let [new_mean, new_var] = [dense(mean)?, dense(var)?];
-        kernels::running_stats(stats, [&new_mean, &new_var], self.momentum, correction)?;
+        kernels::running_stats(stats, [&new_mean, &new_var], self.momentum, count)?;
         for (running, new) in [(mean, &new_mean), (var, &new_var)] {
             if !running.is_same(new) {
                 write(running, new)?;
@@ -273,7 +272,7 @@ impl Function<3> for BatchNorm {
         let (sizes, x) = (channels(x), &dense(x)?);
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         let stat = || x.uninit_beside(&sizes[1..2], kept(x));
-        let [mean, var, invstd] = [stat()?, stat()?, stat()?];
+        let [mean, squares, invstd] = [stat()?, stat()?, stat()?];
         let given = match &self.running {
             Some((mean, var)) if !self.training => [dense(mean)?, dense(var)?],
             _ => affine([None, None], weight.dtype())?, // Nobody asks.
@@ -282,14 +281,14 @@ impl Function<3> for BatchNorm {
             &seen_as(x, &sizes),
             [&dense(weight)?, &dense(bias)?],
             given.each_ref(),
-            [&mean, &var, &invstd],
+            [&mean, &squares, &invstd],
             &seen_as(&out, &sizes),
             self.training,
             self.eps,
         )?;
         ctx.save_for_backward([&mean, &invstd]);
         if self.training {
-            no_grad(|| self.update([&mean, &var], sizes[0] * sizes[2]))?;
+            no_grad(|| self.update([&mean, &squares], sizes[0] * sizes[2]))?;
         }
         Ok(out)
     }

@@ -1,5 +1,6 @@
 //! What can go wrong with random numbers.
 
+use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of random numbers.
@@ -11,6 +12,13 @@ pub enum RandomError {
     EmptyRange { low: i64, high: i64 },
     #[error("uniform_ expects to return a [from, to) range, but found from={from} > to={to}")]
     UniformRange { from: f64, to: f64 },
+    #[error("{name} is out of bounds for {}", .dtype.cpp_name())]
+    UniformBound { name: &'static str, dtype: DType },
+    #[error(
+        "uniform_ expects to-from <= std::numeric_limits<{}>::max(), but found to={to} and from={from} which result in to-from to exceed the limit",
+        .dtype.scalar_type()
+    )]
+    UniformWidth { from: f64, to: f64, dtype: DType },
     #[error("normal expects std >= 0.0, but found std {std}")]
     NegativeStd { std: f64 },
     #[error("dropout probability has to be between 0 and 1, but got {p}")]

@@ -238,9 +238,7 @@ fn fill<T: bytemuck::Pod>(
 }
 
 fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) -> Result<()> {
-    if from.is_nan() || to.is_nan() || from > to {
-        return Err(RandomError::UniformRange { from, to }.into());
-    }
+    check_uniform_bounds(from, to, target.dtype())?;
     check_generator(target, generator)?;
     match target.dtype() {
         _ if target.is_cuda() => kernels::uniform(target, from, to),
@@ -256,6 +254,28 @@ fn uniform_(target: &Tensor, from: f64, to: f64, generator: Option<&Generator>) 
         }
         dtype => Err(not_implemented("check_uniform_bounds", dtype)),
     }
+}
+
+fn check_uniform_bounds(from: f64, to: f64, dtype: DType) -> Result<()> {
+    let max = match dtype {
+        DType::F64 => f64::MAX,
+        DType::F32 => f64::from(f32::MAX),
+        DType::F16 => f64::from(f16::MAX),
+        DType::BF16 => f64::from(bf16::MAX),
+        _ => return Err(not_implemented("check_uniform_bounds", dtype)),
+    };
+    for (name, bound) in [("from", from), ("to", to)] {
+        if !(-max..=max).contains(&bound) {
+            return Err(RandomError::UniformBound { name, dtype }.into());
+        }
+    }
+    if from > to {
+        return Err(RandomError::UniformRange { from, to }.into());
+    }
+    if to - from > max {
+        return Err(RandomError::UniformWidth { from, to, dtype }.into());
+    }
+    Ok(())
 }
 
 fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) -> Result<()> {

@@ -15,7 +15,7 @@ pub enum ReduceError {
     )]
     Empty { operation: &'static str },
     #[error("{operation}(): Expected reduction dim {dim} to have non-zero size.")]
-    EmptyDim { operation: &'static str, dim: usize },
+    EmptyDim { operation: &'static str, dim: i64 },
     #[error("{operation}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}", .got.scalar_type())]
     NeedsFloat { operation: &'static str, got: DType },
 }

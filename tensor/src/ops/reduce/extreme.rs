@@ -112,20 +112,32 @@ fn extreme(
     dims: &[i64],
     keepdim: bool,
 ) -> Result<Tensor> {
+    check_not_empty(x, dims, operation)?;
     let reduced = reduced_dims(x, dims)?;
-    check_not_empty(x, &reduced, operation, dims.is_empty())?;
     let of_all = [&MAX, &MIN].into_iter().any(|of_all| std::ptr::eq(of_all, operation));
     ops::apply(Extreme { operation, which, reduced, keepdim, of_all }, [x])
 }
 
-/// There is no largest of nothing.
-fn check_not_empty(x: &Tensor, reduced: &[bool], operation: &Operation, all: bool) -> Result<()> {
-    let operation = operation.name;
-    match (0..x.ndim()).find(|dim| reduced[*dim] && x.sizes()[*dim] == 0) {
-        None => Ok(()),
-        Some(_) if all => Err(ReduceError::Empty { operation }.into()),
-        Some(dim) => Err(ReduceError::EmptyDim { operation, dim }.into()),
+/// There is no largest of nothing. The first such dimension is named as it is given.
+fn check_not_empty(x: &Tensor, dims: &[i64], operation: &Operation) -> Result<()> {
+    if x.numel() > 0 {
+        return Ok(());
     }
+    let operation = operation.name;
+    if dims.is_empty() {
+        return Err(ReduceError::Empty { operation }.into());
+    }
+    for dim in dims {
+        if x.size(*dim)? == 0 {
+            return Err(ReduceError::EmptyDim { operation, dim: *dim }.into());
+        }
+    }
+    Ok(())
+}
+
+/// A dimension counted from the first.
+fn from_start(x: &Tensor, dim: i64) -> Result<i64> {
+    Ok(x.layout().dim(dim)? as i64)
 }
 
 struct Extreme {
@@ -173,9 +185,9 @@ fn refuse_bool(x: &Tensor, message: &str) -> Result<()> {
 #[track_caller]
 fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
     let operation = if which == Which::Largest { &ARGMAX } else { &ARGMIN };
-    let dims: &[i64] = dim.as_slice();
-    let reduced = reduced_dims(x, dims)?;
-    check_not_empty(x, &reduced, operation, dims.is_empty())?;
+    let dim = dim.map(|dim| from_start(x, dim)).transpose()?;
+    check_not_empty(x, dim.as_slice(), operation)?;
+    let reduced = reduced_dims(x, dim.as_slice())?;
     ops::call(operation, &[x], |_| {
         let out = x.uninit_beside(&reduced_sizes(x, &reduced, keepdim), DType::I64)?;
         match which {
@@ -188,6 +200,8 @@ fn arg_extreme(x: &Tensor, which: Which, dim: Option<i64>, keepdim: bool) -> Res
 
 #[track_caller]
 fn with_positions(x: &Tensor, which: Which, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    let dim = from_start(x, dim)?;
+    check_not_empty(x, &[dim], if which == Which::Largest { &MAX_DIM } else { &MIN_DIM })?;
     let positions = arg_extreme(x, which, Some(dim), keepdim)?;
     let reduced = reduced_dims(x, &[dim])?;
     let values = ops::apply(AtPositions { which, reduced }, [x, &positions])?;

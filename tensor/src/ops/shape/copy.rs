@@ -67,10 +67,11 @@ impl Tensor {
     #[track_caller]
     pub fn copy_with_(&self, source: &Tensor, options: CopyOptions) -> Result<Tensor> {
         let CopyOptions { non_blocking } = options;
-        let shape = broadcast(self.sizes(), source.sizes())?;
+        let refused = |error: Error| ops::refused(&COPY, self, error);
+        let shape = broadcast(self.sizes(), source.sizes()).map_err(|error| refused(error.into()))?;
         if shape != self.sizes() {
             let output = self.sizes().to_vec();
-            return Err(ElementwiseError::InPlaceBroadcast { output, broadcast: shape }.into());
+            return Err(refused(ElementwiseError::InPlaceBroadcast { output, broadcast: shape }.into()));
         }
         let device = self.device();
         ops::update(&COPY, self, NewValues::Instead { source: Some(source) }, || {

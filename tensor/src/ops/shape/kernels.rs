@@ -28,15 +28,8 @@ rows! {
     ARANGE: row!("arange", each, [Out(T), Int, Int, Int, Float, Float], Elements, Cheap, |args| {
         from_position(args, <T as InRange>::in_range)
     });
-    LINSPACE: row!("linspace", numbers, [Out(T), Int, Float, Float], Elements, Cheap, |args| {
-        from_position(args, |i, ints, floats| -> T {
-            let (steps, start, end) = (ints[0] as usize, floats[0], floats[1]);
-            let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
-            match i < steps.div_ceil(2) {
-                true => (start + step * i as f64).convert(),
-                false => (end - step * (steps - 1 - i) as f64).convert(),
-            }
-        })
+    LINSPACE: row!("linspace", each, [Out(T), Int, Int, Int, Float, Float], Elements, Cheap, |args| {
+        from_position(args, <T as Spaced>::spaced)
     });
     EYE: row!("eye", numbers, [Out(T), Int], Elements, Cheap, |args| {
         from_position(args, |i, ints, _| -> T {
@@ -97,10 +90,63 @@ macro_rules! whole_in_range {
 }
 whole_in_range!(i64, i32, u8);
 
-/// Evenly spaced, counted from both ends, so that the last value is `end` itself.
+/// Evenly spaced, counted from both ends, so that the last value is `end` itself. Whole numbers lie between whole ends.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
-    launch(LINSPACE.of(out.dtype())?, [], [out], &[out.numel() as i64], &[start, end])
+    let ints = [out.numel() as i64, start as i64, end as i64];
+    launch(LINSPACE.of(out.dtype())?, [], [out], &ints, &[start, end])
 }
+
+/// An element of evenly spaced ones, of which there are at least two. Each type is calculated with as PyTorch does.
+trait Spaced: Sized {
+    fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> Self;
+}
+
+/// Whether an element is counted from the start, and how many steps it is away from there or from the end.
+fn counted(i: usize, ints: &[i64]) -> (bool, usize, usize) {
+    let steps = ints[0] as usize;
+    let is_first_half = i < steps / 2;
+    (is_first_half, if is_first_half { i } else { steps - 1 - i }, steps - 1)
+}
+
+macro_rules! spaced {
+    ($($T:ty as $Math:ty: $ends:expr;)*) => {$(
+        impl Spaced for $T {
+            fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> $T {
+                let ends: fn(&[i64], &[f64]) -> [$Math; 2] = $ends;
+                let ([start, end], (is_first_half, count, last)) = (ends(ints, floats), counted(i, ints));
+                let step = (end - start) / last as $Math;
+                match is_first_half {
+                    true => step.mul_add(count as $Math, start) as $T,
+                    false => (-step).mul_add(count as $Math, end) as $T,
+                }
+            }
+        }
+    )*};
+}
+spaced! {
+    f32 as f32: |_, floats| [floats[0] as f32, floats[1] as f32];
+    f64 as f64: |_, floats| [floats[0], floats[1]];
+    i64 as f64: |ints, _| [ints[1] as f64, ints[2] as f64];
+    i32 as f64: |ints, _| [ints[1] as f64, ints[2] as f64];
+    u8 as f64: |ints, _| [ints[1] as f64, ints[2] as f64];
+}
+
+macro_rules! spaced_halves {
+    ($($T:ty),*) => {$(
+        impl Spaced for $T {
+            /// Every step of the calculation is rounded.
+            fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> $T {
+                let round = |x: f32| <$T>::from_f32(x).to_f32();
+                let [start, end] = [round(floats[0] as f32), round(floats[1] as f32)];
+                let (is_first_half, count, last) = counted(i, ints);
+                let step = round(round(end - start) / round(last as f32));
+                let distance = round(step * round(count as f32));
+                <$T>::from_f32(if is_first_half { start + distance } else { end - distance })
+            }
+        }
+    )*};
+}
+spaced_halves!(f16, bf16);
 
 /// 1 on the diagonal of a square matrix, 0 elsewhere.
 pub(super) fn eye(out: &Tensor) -> Result<()> {

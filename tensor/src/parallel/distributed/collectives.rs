@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::group::{ProcessGroup, default_group};
+use super::group::{ProcessGroup, default_group, get_world_size};
 use super::reduce::reduce;
 use super::work::Work;
 use crate::ambient::Ambient;
@@ -17,8 +17,10 @@ use crate::error::distributed::DistributedError;
 use crate::error::{Error, Result};
 use crate::handles::DevicePtr;
 use crate::host_profile::HostProfile;
+use crate::machine::Machine;
 use crate::operation::Operation;
 use crate::ops::access::access;
+use crate::ops::plain::dense;
 use crate::ranks::{Arrival, Call};
 use crate::scope;
 use crate::tensor::{Tensor, memory_of, pointer_of};
@@ -57,6 +59,9 @@ pub fn all_reduce(tensor: &Tensor, op: ReduceOp) -> Result<()> {
 pub fn all_reduce_with(tensor: &Tensor, op: ReduceOp, options: CollectiveOptions) -> Result<Work> {
     let _scope = enter(&ALL_REDUCE, &[tensor])?;
     let group = group_of(&options)?;
+    if is_outside(&group, "all_reduce") {
+        return Ok(Work::of_nobody());
+    }
     check_average(op, tensor, &group)?;
     run(&group, CollectiveKind::AllReduce(op), [tensor, tensor], options.async_op)
 }
@@ -74,7 +79,20 @@ pub fn broadcast(tensor: &Tensor, src: usize) -> Result<()> {
 pub fn broadcast_with(tensor: &Tensor, src: usize, options: CollectiveOptions) -> Result<Work> {
     let _scope = enter(&BROADCAST, &[tensor])?;
     let group = group_of(&options)?;
-    let root = place_of(&group, src, "src")?;
+    if is_outside(&group, "broadcast") {
+        return Ok(Work::of_nobody());
+    }
+    let root = match group.ranks().iter().position(|member| *member == src) {
+        Some(root) => root,
+        None if group.size() < get_world_size()? => {
+            return Err(DistributedError::NotPartOfGroup { rank: src }.into());
+        }
+        None => {
+            return Err(
+                DistributedError::InvalidRoot { backend: group.backend_for(tensor), root: src }.into()
+            );
+        }
+    };
     run(&group, CollectiveKind::Broadcast { root }, [tensor, tensor], options.async_op)
 }
 
@@ -100,11 +118,14 @@ pub fn all_gather(tensor: &Tensor) -> Result<Vec<Tensor>> {
 pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: CollectiveOptions) -> Result<Work> {
     let _scope = enter(&ALL_GATHER, &[input, output])?;
     let group = group_of(&options)?;
+    if is_outside(&group, "all_gather_into_tensor") {
+        return Ok(Work::of_nobody());
+    }
     if output.dtype() != input.dtype() {
         return Err(DistributedError::OutputType.into());
     }
     if output.numel() != group.size() * input.numel() {
-        return Err(DistributedError::GatherSize.into());
+        return Err(gather_size(&group, output, input).into());
     }
     run(&group, CollectiveKind::AllGather, [input, output], options.async_op)
 }
@@ -134,6 +155,9 @@ pub fn reduce_scatter_tensor(
 ) -> Result<Work> {
     let _scope = enter(&REDUCE_SCATTER, &[input, output])?;
     let group = group_of(&options)?;
+    if is_outside(&group, "reduce_scatter_tensor") {
+        return Ok(Work::of_nobody());
+    }
     check_average(op, input, &group)?;
     if output.dtype() != input.dtype() {
         return Err(DistributedError::OutputType.into());
@@ -207,6 +231,35 @@ fn pass(group: &ProcessGroup, pair: (usize, usize), tensor: &Tensor, what: &'sta
     start(group, part, [tensor, tensor])
 }
 
+/// Whether this rank is none of a group's. As in PyTorch, that is a warning, and the rank goes on.
+fn is_outside(group: &ProcessGroup, name: &'static str) -> bool {
+    let is_outside = group.rank().is_none();
+    if is_outside {
+        let rank = group.0.member.rank;
+        Ambient::warn_once(name, || {
+            format!("Running {name} on global rank {rank} which does not belong to the given group.")
+        });
+    }
+    is_outside
+}
+
+/// Gloo cuts the output into as many tensors as there are ranks, and looks at the size of each.
+fn gather_size(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> DistributedError {
+    let (size, first) = (group.size(), output.sizes().first().copied().unwrap_or(0));
+    if output.is_cuda() || first == 0 {
+        return DistributedError::GatherSize;
+    }
+    // `Tensor.tensor_split`: the first ones have one row more where there is a rest.
+    let rows = |i: usize| first / size + usize::from(i < first % size);
+    let sizes = |rows: usize| [&[rows], &output.sizes()[1..]].concat();
+    match (0..size).map(|i| (i, sizes(rows(i)))).find(|(_, sizes)| sizes != input.sizes()) {
+        Some((index, got)) => {
+            DistributedError::GlooGatherSize { index, expected: input.sizes().to_vec(), got }
+        }
+        None => DistributedError::GatherSize,
+    }
+}
+
 fn group_of(options: &CollectiveOptions) -> Result<ProcessGroup> {
     match &options.group {
         Some(group) => Ok(group.clone()),
@@ -244,9 +297,7 @@ struct Part {
 #[track_caller]
 fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_op: bool) -> Result<Work> {
     let place = group.place()?;
-    if tensors.iter().any(|tensor| !tensor.is_contiguous()) {
-        return Err(DistributedError::NotContiguous.into());
-    }
+    check_contiguous(tensors)?;
     group.0.backend.check(tensors[0].device())?;
     let members = group.0.members.clone();
     let work = start(group, Part { key: group.next_key(), members, place, kind, pair: None }, tensors)?;
@@ -264,11 +315,32 @@ pub(super) fn broadcast_on_host(group: &ProcessGroup, tensor: &Tensor) -> Result
     start(group, Part { key: group.next_key(), members, place, kind, pair: None }, [tensor, tensor])
 }
 
+/// What every rank of a group has to say, in their order, told on the host beside all collectives: it has numbers of its own,
+/// and takes no time, so that ranks that have no threads, and cannot wait for each other here, are as fast.
+pub(super) fn tell_each_other(group: &ProcessGroup, words: &[i64]) -> Result<Vec<Vec<i64>>> {
+    let pair = (usize::MAX, usize::MAX);
+    let machine = Machine::current();
+    machine.enter_lane(machine.worker_lane(), || {
+        let own = Tensor::new(words)?;
+        let all = Tensor::uninit(&[group.size() * words.len()], DType::I64)?;
+        let (kind, place, members) = (CollectiveKind::AllGather, group.place()?, group.0.members.clone());
+        let part = Part { key: group.next_key_of(pair), members, place, kind, pair: Some(pair) };
+        start(group, part, [&own, &all])?.wait()?;
+        Ok(all.to_vec::<i64>()?.chunks(words.len().max(1)).map(<[i64]>::to_vec).collect())
+    })
+}
+
+/// NCCL takes contiguous tensors alone; gloo makes its own copies of others.
+fn check_contiguous(tensors: [&Tensor; 2]) -> Result<()> {
+    match tensors.iter().any(|tensor| tensor.is_cuda() && !tensor.is_contiguous()) {
+        true => Err(DistributedError::NotContiguous.into()),
+        false => Ok(()),
+    }
+}
+
 fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Result<Work> {
     let member = &group.0.member;
-    if [input, output].iter().any(|tensor| !tensor.is_contiguous()) {
-        return Err(DistributedError::NotContiguous.into());
-    }
+    check_contiguous([input, output])?;
     let device = input.device();
     let Part { key, members, place, kind, pair } = part;
     let fingerprint = Fingerprint { kind, sizes: input.sizes().into(), dtype: input.dtype() };
@@ -309,11 +381,14 @@ fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Res
         CollectiveKind::PointToPoint if place != 0 => Vec::new(),
         _ => bytes.to_vec(),
     };
+    let input = &dense(input)?;
     let bytes = access([input], [], |[input], []| brings(input.dense_bytes(fingerprint.dtype)))?;
     let virtual_time = Ambient::lane().is_virtual();
-    let profile = crate::machine::Machine::current().ambient().host_profile();
+    let profile = Machine::current().ambient().host_profile();
     let duration = if virtual_time { host_time(profile, kind, fingerprint.bytes(), of) } else { 0 };
-    member.world.arrive(member.rank, key, Arrival::new(Ambient::now(), duration, reduce), &bytes);
+    let arrival = Arrival::new(Ambient::now(), duration, reduce);
+    let arrival = if virtual_time { arrival } else { arrival.after(member.world.ran(member.rank)) };
+    member.world.arrive(member.rank, key, arrival, &bytes);
     let gets_something = match kind {
         CollectiveKind::Barrier => false,
         CollectiveKind::PointToPoint => place == 1,

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::collectives::{CollectiveOptions, broadcast_with};
+use super::collectives::{CollectiveOptions, broadcast_with, tell_each_other};
 use super::group::{ProcessGroup, default_group};
 use super::reducer::{BUCKET, FIRST_BUCKET, Reducer};
 use crate::autograd::{is_grad_enabled, no_grad};
@@ -91,8 +91,8 @@ pub struct DistributedDataParallel<M: Module> {
 impl<M: Module> DistributedDataParallel<M> {
     /// Makes `module`, which is on this rank's device, that of all ranks, with the parameters and buffers of rank 0.
     ///
-    /// Errors without a process group, if nothing in it is learned, and if its parameters are on devices of several types;
-    /// where another rank's has other sizes, as [`broadcast`](super::broadcast) does.
+    /// Errors without a process group, if nothing in it is learned, if its parameters are on devices of several types, and, on
+    /// every rank, if another rank's parameters are of another number or other sizes.
     #[track_caller]
     pub fn new(module: M) -> Result<DistributedDataParallel<M>> {
         DistributedDataParallel::with_options(module, DistributedDataParallelOptions::default())
@@ -118,6 +118,7 @@ impl<M: Module> DistributedDataParallel<M> {
         if learned.is_empty() {
             return Err(DistributedError::NothingToTrain.into());
         }
+        check_models(&group, &learned)?;
         let buffers = module.named_buffers();
         let tensors = all.iter().map(|(_, parameter)| parameter.tensor().detach());
         let tensors: Vec<Tensor> = tensors.chain(buffers.iter().map(|(_, buffer)| buffer.tensor())).collect();
@@ -190,6 +191,53 @@ impl<M: Module> Module for DistributedDataParallel<M> {
     fn children(&self) -> Vec<(String, &dyn Module)> {
         vec![("module".to_owned(), &self.module)]
     }
+}
+
+/// Refuses models that are not the same on all ranks, on every rank. Where ranks have no threads they cannot wait for each other
+/// here: the first collective refuses such models then.
+fn check_models(group: &ProcessGroup, learned: &[(String, Parameter)]) -> Result<()> {
+    if !group.0.member.world.has_threads() || group.size() < 2 {
+        return Ok(());
+    }
+    let ranks = group.ranks();
+    let own = group.place()?;
+    let counts = tell_each_other(group, &[learned.len() as i64])?;
+    if let Some(other) = (0..ranks.len()).find(|other| counts[*other] != counts[own]) {
+        return Err(DistributedError::OtherModel {
+            rank: ranks[own],
+            own: learned.len(),
+            other: ranks[other],
+            others: counts[other][0] as usize,
+        }
+        .into());
+    }
+    let sizes: Vec<Vec<usize>> =
+        learned.iter().map(|(_, parameter)| parameter.tensor().sizes().to_vec()).collect();
+    let dims: Vec<i64> = sizes.iter().map(|sizes| sizes.len() as i64).collect();
+    let dims = tell_each_other(group, &dims)?;
+    // As many words of every rank, whatever its parameters are.
+    let longest = dims.iter().flatten().max().copied().unwrap_or(0) as usize;
+    let padded = |sizes: &Vec<usize>| {
+        let mut sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
+        sizes.resize(longest, 0);
+        sizes
+    };
+    let words = tell_each_other(group, &sizes.iter().flat_map(padded).collect::<Vec<_>>())?;
+    let of = |rank: usize, index: usize| -> Vec<usize> {
+        let start = index * longest;
+        words[rank][start..start + dims[rank][index] as usize].iter().map(|size| *size as usize).collect()
+    };
+    // The own difference is told first.
+    for rank in [own].into_iter().chain(0..ranks.len()) {
+        for (index, (name, _)) in learned.iter().enumerate() {
+            let (first, sizes) = (of(0, index), of(rank, index));
+            if first != sizes {
+                let (rank, name) = (ranks[rank], name.clone());
+                return Err(DistributedError::OtherSizes { rank, index, name, own: sizes, first }.into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Gives all ranks the tensors of the first, those of one type and device in one message.

@@ -15,6 +15,7 @@ use crate::gpu::Stream;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::Member;
+use crate::tensor::Tensor;
 
 /// By what ranks speak with each other (`backend`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,8 @@ pub fn init_process_group_with(backend: &str, options: InitOptions) -> Result<()
         return Err(DistributedError::InitializedTwice.into());
     }
     let members = (0..member.world.size()).collect();
-    groups.push(ProcessGroup::made(0, member, backend, options.timeout, members));
+    let id = member.world.group(0, &members);
+    groups.push(ProcessGroup::made(id, member, backend, options.timeout, members));
     Ok(())
 }
 
@@ -131,7 +133,7 @@ pub fn get_world_size() -> Result<usize> {
 }
 
 /// A group of some of the ranks (`torch.distributed.new_group`). Every rank calls it, those that are not in it too, and all in
-/// the same order: that is how they know which group is which.
+/// the same order and with the same members: that is how they know which group is which.
 ///
 /// ```
 /// use todevice::distributed::{self as dist, CollectiveOptions, ReduceOp};
@@ -153,8 +155,8 @@ pub fn get_world_size() -> Result<usize> {
 pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     let default = default_group()?;
     let size = default.size();
-    if let Some(rank) = ranks.iter().copied().find(|rank| *rank >= size) {
-        return Err(DistributedError::InvalidRank { rank, what: "each", size }.into());
+    if ranks.iter().any(|rank| *rank >= size) {
+        return Err(DistributedError::NewGroupRank.into());
     }
     let mut members = ranks.to_vec();
     members.sort_unstable();
@@ -162,7 +164,9 @@ pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     let groups = groups();
     let mut groups = lock(&groups.0);
     let Inner { member, backend, timeout, .. } = &*default.0;
-    let group = ProcessGroup::made(groups.len() as u32, member.clone(), *backend, *timeout, members.into());
+    let members = members.into();
+    let id = member.world.group(groups.len(), &members);
+    let group = ProcessGroup::made(id, member.clone(), *backend, *timeout, members);
     groups.push(group.clone());
     Ok(group)
 }
@@ -205,6 +209,11 @@ impl ProcessGroup {
         &self.0.members
     }
 
+    /// The class that PyTorch has for what a tensor goes by.
+    pub(super) fn backend_for(&self, tensor: &Tensor) -> &'static str {
+        if tensor.is_cuda() { "ProcessGroupNCCL" } else { "ProcessGroupGloo" }
+    }
+
     /// The same, or an error.
     pub(super) fn place(&self) -> Result<usize> {
         self.rank().ok_or_else(|| DistributedError::NotInGroup.into())
@@ -228,8 +237,9 @@ impl ProcessGroup {
     pub(super) fn timeout(&self, device: Device) -> u64 {
         let minutes = if device.is_cuda() { 10 } else { 30 };
         let timeout = self.0.timeout.unwrap_or(Duration::from_secs(60 * minutes));
-        // Where time is real one rank stands still while another runs, and no time of theirs can be compared.
-        if Ambient::lane().is_virtual() { timeout.as_nanos() as u64 } else { u64::MAX }
+        // Where time is real, what can be compared is for how long ranks ran, which only those with threads know.
+        let is_compared = Ambient::lane().is_virtual() || self.0.member.world.has_threads();
+        if is_compared { timeout.as_nanos() as u64 } else { u64::MAX }
     }
 
     /// The stream for its collectives on a device, or for a pair's.

@@ -38,6 +38,8 @@ struct State {
     /// The bucket of each parameter, and its place there.
     places: Vec<(usize, usize)>,
     step: Step,
+    /// The parameters that got a gradient on this rank since the last averages, `no_sync` included.
+    used: Vec<bool>,
     /// The order in which gradients came in the first step, as rank 0 saw it, on its way.
     order: Option<(Tensor, Work)>,
     is_rebuilt: bool,
@@ -57,11 +59,9 @@ struct Step {
     /// Whether a forward pass has said that a backward pass will come.
     is_expected: bool,
     has_begun: bool,
-    /// The gradients that are there, of each parameter.
-    gradients: Vec<Option<Tensor>>,
     is_ready: Vec<bool>,
-    /// Those that the forward pass did not use.
-    unused: Vec<bool>,
+    /// The parameters that the forward pass did not use.
+    unused: Vec<usize>,
     arrived: Vec<usize>,
     /// How many gradients each bucket still waits for.
     missing: Vec<usize>,
@@ -87,14 +87,15 @@ impl Reducer {
             buckets,
             places,
             step: Step::default(),
+            used: vec![false; parameters.len()],
             order: None,
             is_rebuilt: find_unused,
         });
         let reducer = Arc::new(Reducer { group, parameters, limits, find_unused, state });
         for (index, (_, parameter)) in reducer.parameters.iter().enumerate() {
             let weak = Arc::downgrade(&reducer);
-            parameter.tensor().register_post_accumulate_grad_hook(move |gradient| match weak.upgrade() {
-                Some(reducer) => reducer.ready(index, gradient),
+            parameter.tensor().register_post_accumulate_grad_hook(move |_| match weak.upgrade() {
+                Some(reducer) => reducer.ready(index),
                 None => Ok(()),
             })?;
         }
@@ -138,25 +139,19 @@ impl Reducer {
     /// After a forward pass: a backward pass will come, from `output`.
     pub(super) fn prepare(&self, output: &Tensor) -> Result<()> {
         let mut state = self.state();
-        // Of a forward pass that no backward pass followed, and that used nothing.
-        state.step.under_way.iter().try_for_each(Work::wait)?;
-        let count = self.parameters.len();
         let reach = self.find_unused.then(|| Reach::of(output));
-        let is_unused = |(_, parameter): &(String, Parameter)| {
-            reach.as_ref().is_some_and(|reach| !reach.has(&parameter.tensor()))
+        let is_unused = |index: &usize| {
+            reach.as_ref().is_some_and(|reach| !reach.has(&self.parameters[*index].1.tensor()))
         };
-        let unused: Vec<bool> = self.parameters.iter().map(is_unused).collect();
+        let count = self.parameters.len();
         state.step = Step {
             is_expected: true,
-            gradients: vec![None; count],
             is_ready: vec![false; count],
             missing: state.buckets.iter().map(|bucket| bucket.parameters.len()).collect(),
-            unused: unused.clone(),
+            unused: (0..count).filter(is_unused).collect(),
             ..Step::default()
         };
-        // Nothing will come for these.
-        let unused: Vec<usize> = (0..count).filter(|index| unused[*index]).collect();
-        no_grad(|| unused.into_iter().try_for_each(|index| self.note(&mut state, index, None)))
+        Ok(())
     }
 
     /// No backward pass is to be averaged until the next forward pass says so.
@@ -165,33 +160,39 @@ impl Reducer {
     }
 
     /// A gradient is there.
-    fn ready(&self, index: usize, gradient: &Tensor) -> Result<()> {
+    fn ready(&self, index: usize) -> Result<()> {
         let mut state = self.state();
+        state.used[index] = true;
         if !state.step.is_expected {
             return Ok(());
         }
-        state.step.has_begun = true;
-        no_grad(|| self.note(&mut state, index, Some(gradient)))
+        no_grad(|| {
+            // Nothing will come for the parameters that the forward pass did not use. They may have gradients of earlier
+            // passes, which a program may still set to zero before the backward pass begins.
+            if !std::mem::replace(&mut state.step.has_begun, true) {
+                std::mem::take(&mut state.step.unused)
+                    .into_iter()
+                    .try_for_each(|unused| self.note(&mut state, unused))?;
+            }
+            state.step.arrived.push(index);
+            self.note(&mut state, index)
+        })
     }
 
-    /// Puts a gradient into its bucket, zeros if there is none, and lets the buckets leave that are full: each after the one
-    /// before it, so that all ranks' leave in one order.
-    fn note(&self, state: &mut State, index: usize, gradient: Option<&Tensor>) -> Result<()> {
-        let State { buckets, places, step, .. } = state;
+    /// Puts a parameter's gradient into its bucket, zeros if there is none, and lets the buckets leave that are full: each after
+    /// the one before it, so that all ranks' leave in one order.
+    fn note(&self, state: &mut State, index: usize) -> Result<()> {
+        let State { buckets, places, step, used, .. } = state;
+        let (name, parameter) = &self.parameters[index];
         if std::mem::replace(&mut step.is_ready[index], true) {
-            let name = self.parameters[index].0.clone();
-            return Err(DistributedError::ReadyTwice { index, name }.into());
+            return Err(DistributedError::ReadyTwice { index, name: name.clone() }.into());
         }
         let (at, place) = places[index];
         let part = buckets[at].part(place)?;
-        match gradient {
+        match parameter.grad() {
             // As PyTorch does: each rank brings its share, and the sum of shares is the average.
             Some(gradient) => mul_out(&part, &gradient.reshape(&[-1])?, 1.0 / self.group.size() as f64)?,
             None => drop(part.zero_()?),
-        }
-        step.gradients[index] = gradient.cloned();
-        if gradient.is_some() {
-            step.arrived.push(index);
         }
         step.missing[at] -= 1;
         let options = || CollectiveOptions { group: Some(self.group.clone()), async_op: true };
@@ -203,47 +204,41 @@ impl Reducer {
             return Ok(());
         }
         if self.find_unused {
-            let used: Vec<i32> = step.unused.iter().map(|unused| i32::from(!unused)).collect();
+            let used: Vec<i32> = used.iter().map(|used| i32::from(*used)).collect();
             let used = Tensor::new(used)?.to(buckets[0].flat.device())?;
             let work = all_reduce_with(&used, ReduceOp::Sum, options())?;
             step.used = Some((used, work));
         }
-        // Of gradients alone: where none came, there was no backward pass yet.
-        if gradient.is_some() || step.arrived.len() == self.parameters.len() {
-            self.finish(state)?;
-        }
-        Ok(())
+        self.finish(state)
     }
 
     /// Copies the averages back.
     fn finish(&self, state: &mut State) -> Result<()> {
         let mut step = std::mem::take(&mut state.step);
         step.under_way.iter().try_for_each(Work::wait)?;
-        // A parameter that this rank did not use has a gradient all the same if another one did.
-        let mut used_somewhere = Vec::new();
-        if let Some((used, work)) = step.used.take() {
+        let mut used = std::mem::replace(&mut state.used, vec![false; self.parameters.len()]);
+        // A parameter that this rank did not use gets a gradient all the same if another one did.
+        if let Some((on_ranks, work)) = step.used.take() {
             work.wait()?;
-            if step.unused.contains(&true) {
-                used_somewhere = used.to_vec::<i32>()?;
+            if used.contains(&false) {
+                used = on_ranks.to_vec::<i32>()?.into_iter().map(|ranks| ranks > 0).collect();
             }
         }
         for bucket in &state.buckets {
             for (place, index) in bucket.parameters.iter().copied().enumerate() {
+                if !used[index] {
+                    continue;
+                }
                 let parameter = &self.parameters[index].1;
-                let average = bucket.part(place)?;
-                match &step.gradients[index] {
-                    Some(gradient) => _ = gradient.copy_(&seen_as(&average, gradient)?)?,
-                    None if used_somewhere.get(index).is_some_and(|ranks| *ranks > 0) => {
-                        let like = parameter.tensor();
-                        let average = seen_as(&average, &like)?;
-                        let gradient = match parameter.grad() {
-                            Some(before) => before,
-                            None => like.detach().zeros_like()?,
-                        };
+                let like = parameter.tensor();
+                let average = seen_as(&bucket.part(place)?, &like)?;
+                match parameter.grad() {
+                    Some(gradient) => drop(gradient.copy_(&average)?),
+                    None => {
+                        let gradient = like.detach().zeros_like()?;
                         gradient.copy_(&average)?;
                         parameter.set_grad(Some(gradient))?;
                     }
-                    None => {}
                 }
             }
         }

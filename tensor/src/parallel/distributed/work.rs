@@ -11,6 +11,7 @@ use crate::error::distributed::DistributedError;
 use crate::gpu::{self, Event, Stream};
 use crate::lock::lock;
 use crate::ops::access::access;
+use crate::ops::plain::write;
 use crate::ranks::Member;
 use crate::scope;
 use crate::tensor::Tensor;
@@ -42,6 +43,11 @@ enum UnderWay {
 impl Work {
     pub(super) fn on_device(stream: Stream, ended: Event, tensors: Vec<Tensor>) -> Work {
         Work::of(UnderWay::Device { stream, ended: Arc::new(ended) }, tensors)
+    }
+
+    /// Of a rank that takes no part.
+    pub(super) fn of_nobody() -> Work {
+        Work { state: Mutex::new(State { under_way: None, is_waited_for: true }), tensors: Vec::new() }
     }
 
     /// The first of the tensors is what gets the result, if there is one.
@@ -120,16 +126,21 @@ impl Work {
             }
         };
         Ambient::lane().sleep_until(outcome.end);
+        let Some(output) = self.tensors.first() else {
+            member.world.take(member.rank, key, |_, _| ());
+            return Ok(());
+        };
+        let dense = match output.is_contiguous() {
+            true => output.clone(),
+            false => Tensor::uninit(output.sizes(), output.dtype())?,
+        };
         let mut written = Ok(());
-        let output = self.tensors.first();
         member.world.take(member.rank, key, |result, its_part| {
-            if let Some(output) = output {
-                let bytes = &result[its_part];
-                written =
-                    access([], [output], |[], [to]| to.dense_bytes(output.dtype()).copy_from_slice(bytes));
-            }
+            let bytes = &result[its_part];
+            written = access([], [&dense], |[], [to]| to.dense_bytes(dense.dtype()).copy_from_slice(bytes));
         });
-        written
+        written?;
+        if dense.is_same(output) { Ok(()) } else { write(output, &dense) }
     }
 }
 

@@ -1,0 +1,179 @@
+//! Python's `dict`, `OrderedDict`, and `Counter`.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::error::SerializeError;
+use super::key::Key;
+use super::value::Value;
+use crate::error::Result;
+
+/// A `dict`: values by key, in the order in which the keys were first inserted.
+#[derive(Clone, Debug, Default)]
+pub struct Dict {
+    entries: Vec<(Key, Value)>,
+    /// Where in `entries` a key is.
+    places: HashMap<Key, usize>,
+    class: Class,
+    attributes: Option<Box<Dict>>,
+}
+
+/// The class of a dict in Python.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Class {
+    #[default]
+    Dict,
+    OrderedDict,
+    Counter,
+}
+
+impl Class {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Class::Dict => "dict",
+            Class::OrderedDict => "OrderedDict",
+            Class::Counter => "Counter",
+        }
+    }
+}
+
+impl Dict {
+    /// An empty `dict`.
+    pub fn new() -> Dict {
+        Dict::default()
+    }
+
+    /// An empty `collections.OrderedDict`, which the state of a module is.
+    pub fn ordered() -> Dict {
+        Dict::of(Class::OrderedDict)
+    }
+
+    /// An empty `collections.Counter`.
+    pub fn counter() -> Dict {
+        Dict::of(Class::Counter)
+    }
+
+    pub(super) fn of(class: Class) -> Dict {
+        Dict { class, ..Dict::default() }
+    }
+
+    pub(super) fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Whether it was, and is to be written as, a `collections.OrderedDict`.
+    pub fn is_ordered(&self) -> bool {
+        self.class == Class::OrderedDict
+    }
+
+    /// Whether it was, and is to be written as, a `collections.Counter`.
+    pub fn is_counter(&self) -> bool {
+        self.class == Class::Counter
+    }
+
+    /// The attributes of an `OrderedDict` or a `Counter` (`__dict__`). That of a module's state is `_metadata`: the versions of
+    /// its modules.
+    pub fn attributes(&self) -> Option<&Dict> {
+        self.attributes.as_deref()
+    }
+
+    /// Replaces the attributes. Only those of an `OrderedDict` or a `Counter` are saved, since a `dict` has none.
+    pub fn set_attributes(&mut self, attributes: Dict) {
+        self.attributes = (!attributes.is_empty()).then(|| Box::new(attributes));
+    }
+
+    /// The value of that key, if there is one (`dict.get`).
+    pub fn get(&self, key: impl Into<Key>) -> Option<&Value> {
+        self.places.get(&key.into()).map(|place| &self.entries[*place].1)
+    }
+
+    /// The value of that key, or Python's `KeyError` (`dict[key]`).
+    pub fn at(&self, key: impl Into<Key>) -> Result<&Value> {
+        let key = key.into();
+        match self.places.get(&key) {
+            Some(place) => Ok(&self.entries[*place].1),
+            None => Err(SerializeError::Key { key: key.to_string() }.into()),
+        }
+    }
+
+    /// Adds a value, or replaces the one of that key where it is, and gives the old one back.
+    pub fn insert(&mut self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
+        let (key, value) = (key.into(), value.into());
+        match self.places.get(&key) {
+            Some(place) => Some(std::mem::replace(&mut self.entries[*place].1, value)),
+            None => {
+                self.places.insert(key.clone(), self.entries.len());
+                self.entries.push((key, value));
+                None
+            }
+        }
+    }
+
+    /// Takes the value of that key out (`dict.pop`). Those behind it move up, which takes time in proportion to their number.
+    pub fn remove(&mut self, key: impl Into<Key>) -> Option<Value> {
+        let place = self.places.remove(&key.into())?;
+        let (_, value) = self.entries.remove(place);
+        for later in self.places.values_mut().filter(|later| **later > place) {
+            *later -= 1;
+        }
+        Some(value)
+    }
+
+    /// Keys and values in order (`dict.items`).
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Key, &Value)> {
+        self.entries.iter().map(|(key, value)| (key, value))
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Key> {
+        self.entries.iter().map(|(key, _)| key)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// As Python's `repr` writes it.
+impl fmt::Display for Dict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [open, before, between, after, close] = match self.class {
+            // Python 3.12 and later write an OrderedDict as `OrderedDict({…})`.
+            Class::OrderedDict => ["OrderedDict([", "(", ", ", ")", "])"],
+            Class::Counter if self.is_empty() => return f.write_str("Counter()"),
+            Class::Counter => ["Counter({", "", ": ", "", "})"],
+            Class::Dict => ["{", "", ": ", "", "}"],
+        };
+        f.write_str(open)?;
+        for (i, (key, value)) in self.iter().enumerate() {
+            write!(f, "{}{before}{key}{between}{value}{after}", if i > 0 { ", " } else { "" })?;
+        }
+        f.write_str(close)
+    }
+}
+
+impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Dict {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Dict {
+        let mut dict = Dict::new();
+        for (key, value) in entries {
+            dict.insert(key, value);
+        }
+        dict
+    }
+}
+
+/// Keys and values in order, taken out.
+impl IntoIterator for Dict {
+    type Item = (Key, Value);
+    type IntoIter = std::vec::IntoIter<(Key, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
