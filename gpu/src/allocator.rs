@@ -28,7 +28,7 @@
 //!
 //! Follow [`Allocator::malloc`] and [`Allocator::free`]; each step is a function below them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::Location;
 
 use self::settings::Settings;
@@ -212,7 +212,7 @@ pub struct Allocator {
     /// Nothing is cached: each request is one of the driver's.
     disabled: bool,
     /// What was not cached, and of which size.
-    uncached: BTreeMap<DevicePtr, u64>,
+    uncached: HashMap<DevicePtr, u64>,
 }
 
 impl Allocator {

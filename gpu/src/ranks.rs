@@ -10,7 +10,7 @@
 //!
 //! Where there are no threads, ranks run one after the other, a phase of their program at a time.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -50,7 +50,7 @@ struct State {
     ranks: Vec<Rank>,
     /// Who has the baton.
     running: usize,
-    meetings: BTreeMap<Key, Meeting>,
+    meetings: HashMap<Key, Meeting>,
     /// The process groups that there were: the how manieth of a rank's it was, and its members. Two ranks have the same group
     /// if both are the same.
     groups: Vec<(usize, Arc<[usize]>)>,
@@ -202,7 +202,7 @@ impl World {
             runs_since: None,
         };
         let ranks = (0..size).map(rank).collect();
-        let (meetings, groups, buffers) = (BTreeMap::new(), Vec::new(), Buffers::default());
+        let (meetings, groups, buffers) = (HashMap::new(), Vec::new(), Buffers::default());
         let state = State { ranks, running: 0, meetings, groups, arrivals: 0, buffers };
         let turns = (0..size).filter(|_| threads).map(|_| Turn::new()).collect::<io::Result<_>>()?;
         Ok(Arc::new(World { size, threads, state: Mutex::new(state), turns }))

@@ -3,6 +3,7 @@
 //! Every view operation is a function from one [`Layout`] to another. No element moves.
 
 use crate::error::layout::{LayoutError, Result};
+use crate::sort;
 
 /// The most dimensions a tensor can have. A kernel's arguments carry sizes and strides by value, so
 /// the number is fixed.
@@ -172,7 +173,7 @@ impl Layout {
             .zip(self.sizes().iter().copied())
             .filter(|(_, size)| *size > 1)
             .collect();
-        dims.sort_unstable();
+        sort::few(&mut dims, |dim| *dim);
         let mut reach = 0;
         for (stride, size) in dims {
             if stride <= reach {

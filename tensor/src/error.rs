@@ -38,7 +38,7 @@ pub trait Refusal: std::error::Error + Send + Sync + 'static {
 /// An error of a tensor operation, a module, an optimizer or a data loader.
 ///
 /// All that a variant has is behind one pointer, so that a `Result<Tensor>` is two words: each `?` moves one.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An operation, a module, an optimizer or a loader cannot do what it was asked to:
@@ -65,8 +65,14 @@ pub enum Error {
     Rank(Box<RankError>),
 }
 
+/// The whole story: a `main` that returns a `Result` ends with it, and so does `unwrap`.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.report())
+    }
+}
+
 /// What was done before an error, and is not undone.
-#[derive(Debug)]
 pub struct HalfDone {
     /// The error.
     pub cause: Error,
@@ -91,6 +97,8 @@ impl HalfDone {
         format!("{cause}\n   = half done: {} of {} {}", self.done, self.of, self.what)
     }
 }
+
+todevice_gpu::debug_is_message!(HalfDone);
 
 /// The cause's first line stays the first.
 impl std::fmt::Display for HalfDone {

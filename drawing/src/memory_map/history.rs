@@ -1,6 +1,6 @@
 //! Memory over time: what lay where after each change, who took each block, and who gave it back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use todevice::cuda::{BlockState, MemorySegment};
 use todevice_gpu::error::WORKSPACE;
@@ -320,9 +320,10 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(size: u64, cuts: BTreeSet<u64>) -> Scale {
-        let cuts: Vec<u64> =
-            [0].into_iter().chain(cuts).chain([size]).collect::<BTreeSet<u64>>().into_iter().collect();
+    fn of(size: u64, mut cuts: Vec<u64>) -> Scale {
+        cuts.extend([0, size]);
+        sort::by(&mut cuts, Ord::cmp);
+        cuts.dedup();
         let sizes: Vec<u64> = cuts.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let half = (WIDTH - 2.0) / 2.0 / sizes.len() as f64;
         let narrowest = if sizes.len() > MOST_CUTS { 0.0 } else { half.clamp(NARROWEST.0, NARROWEST.1) };

@@ -5,7 +5,7 @@ pub use history::MemoryHistory;
 
 use crate::Drawing;
 use crate::words::bytes;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
 use todevice::Tensor;
@@ -260,7 +260,7 @@ impl fmt::Display for MemoryMap {
 struct Legend {
     names: Vec<(char, Piece)>,
     /// The signs that occur.
-    signs: BTreeSet<char>,
+    signs: Vec<char>,
 }
 
 impl Legend {
@@ -299,7 +299,9 @@ impl Legend {
                 // A block shows its letter, however little was asked for.
                 let cut_off = piece.fill == Fill::Allocated && column as f64 >= asked.max(start + 1.0);
                 let sign = if cut_off { ':' } else { sign };
-                self.signs.insert(sign);
+                if !self.signs.contains(&sign) {
+                    self.signs.push(sign);
+                }
                 row.push(sign);
             }
         }

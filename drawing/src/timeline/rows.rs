@@ -1,6 +1,5 @@
 //! What a picture of a trace has in it, row by row, before anything is drawn.
 
-use std::collections::BTreeSet;
 
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace, Work};
@@ -127,9 +126,12 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
 }
 
 /// The programs that the host ran: its own, and those of ranks.
-pub(super) fn programs(trace: &Trace) -> BTreeSet<Option<usize>> {
+pub(super) fn programs(trace: &Trace) -> Vec<Option<usize>> {
     let calls = trace.calls.iter().map(|call| call.rank);
-    calls.chain(trace.ranges.iter().map(|range| range.rank)).collect()
+    let mut programs: Vec<_> = calls.chain(trace.ranges.iter().map(|range| range.rank)).collect();
+    sort::by(&mut programs, Ord::cmp);
+    programs.dedup();
+    programs
 }
 
 /// Bars sorted by time; of two that start together the one that ended first was first.

@@ -1,6 +1,5 @@
 //! The timeline as text, for a terminal.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use super::Timeline;
@@ -132,7 +131,7 @@ pub struct Drawing {
     /// The names for which letters stand, in the order of the letters.
     names: Vec<String>,
     /// The signs that need to be explained.
-    signs: BTreeSet<char>,
+    signs: Vec<char>,
 }
 
 /// Where a bracket stands.
@@ -145,7 +144,7 @@ struct Bracket {
 
 impl Drawing {
     pub fn new(columns: usize, end: u64) -> Drawing {
-        Drawing { columns, end, names: Vec::new(), signs: BTreeSet::new() }
+        Drawing { columns, end, names: Vec::new(), signs: Vec::new() }
     }
 
     /// Where a time is, in parts of columns: `end` parts are one. Whole numbers, so nothing is rounded away.
@@ -184,7 +183,9 @@ impl Drawing {
                 (_, Some((sort, _))) => sign(*sort),
             });
         }
-        self.signs.extend(&line);
+        for sign in &line {
+            self.explain(*sign);
+        }
         for pair in row.bars.windows(2) {
             self.seam(&mut line, &pair[0], &pair[1]);
         }
@@ -262,7 +263,14 @@ impl Drawing {
             name => line[inside] = name.map_or(NO_NAME, |name| self.letter(name)),
         }
         if line[inside] == NO_NAME {
-            self.signs.insert(NO_NAME);
+            self.explain(NO_NAME);
+        }
+    }
+
+    /// A sign that the legend is to explain.
+    fn explain(&mut self, sign: char) {
+        if !self.signs.contains(&sign) {
+            self.signs.push(sign);
         }
     }
 

@@ -5,19 +5,20 @@
 //! when the block is freed, and the block stays *active*, though no one holds it, until all its events have
 //! completed. They are looked at when something is allocated, and at no other time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use smallvec::SmallVec;
 
 use super::{Allocation, Allocator, BlockId, DeviceDriver};
 use crate::driver::{DriverResult, EventId, StreamId};
+use crate::sort;
 
 #[derive(Default)]
 pub(super) struct StreamUses {
     /// The streams other than its own that use a block which somebody holds.
-    recorded: BTreeMap<BlockId, SmallVec<[StreamId; 2]>>,
+    recorded: HashMap<BlockId, SmallVec<[StreamId; 2]>>,
     /// What freed blocks wait for, on each stream in the order they were freed.
-    pub(super) pending: BTreeMap<StreamId, VecDeque<Pending>>,
+    pub(super) pending: HashMap<StreamId, VecDeque<Pending>>,
     /// Events that wait for nothing, by their device.
     pub(super) spare: Vec<(usize, EventId)>,
 }
@@ -78,7 +79,8 @@ impl Allocator {
         if self.uses.pending.is_empty() {
             return Ok(());
         }
-        let streams: SmallVec<[StreamId; 4]> = self.uses.pending.keys().copied().collect();
+        let mut streams: SmallVec<[StreamId; 4]> = self.uses.pending.keys().copied().collect();
+        sort::few(&mut streams, |stream| *stream);
         for stream in streams {
             while let Some(event) = self.uses.first_event(driver, stream)? {
                 if !has_completed(driver, event)? {

@@ -9,7 +9,7 @@ use crate::device::Device;
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
 /// An error of a GPU, of its driver or of its memory.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum GpuError {
@@ -97,6 +97,8 @@ pub enum GpuError {
     #[error("{0}")]
     Custom(String),
 }
+
+crate::debug_is_message!(GpuError);
 
 /// What PyTorch adds to every error of CUDA, and to those that may be late.
 fn cuda_advice(late: bool) -> String {

@@ -4,7 +4,7 @@
 pub type Result<T, E = LayoutError> = std::result::Result<T, E>;
 
 /// An error of a shape, or of the way in which a tensor lies in memory.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum LayoutError {
@@ -33,3 +33,5 @@ pub enum LayoutError {
     #[error("Storage size calculation overflowed with sizes={sizes:?}")]
     TooLarge { sizes: Vec<usize> },
 }
+
+crate::debug_is_message!(LayoutError);

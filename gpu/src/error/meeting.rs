@@ -6,7 +6,7 @@ use crate::collective::Fingerprint;
 use crate::scope::Place;
 
 /// Why ranks did not come together.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum MeetingError {
@@ -25,6 +25,8 @@ pub enum MeetingError {
     )]
     NotYet { rank: usize, what: String, missing: usize },
 }
+
+crate::debug_is_message!(MeetingError);
 
 /// Two ranks called different collectives where one was due.
 #[derive(Clone, Debug)]

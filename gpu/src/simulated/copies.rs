@@ -151,7 +151,7 @@ impl Simulated {
         let time_up = cost::copy(profile, Engine::HostToDevice, bytes);
         let down_and_up = |state: &mut State| {
             let half = submit_copy(state, stream, (from_device, Engine::DeviceToHost, 0), time_down, down)?;
-            state.first_halves.insert(half);
+            state.first_halves.push(half);
             submit_copy(state, stream, (to_device, Engine::HostToDevice, 0), time_up, up)
         };
         let submitted = down_and_up(&mut state);

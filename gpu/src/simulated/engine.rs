@@ -11,7 +11,7 @@
 //! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::activity;
@@ -53,13 +53,13 @@ pub(super) struct State {
     next_op: OpId,
     pub(super) spans: VecDeque<Span>,
     /// Copies of which the next piece of work is the other half: both are work of one call, and have its number.
-    pub(super) first_halves: BTreeSet<OpId>,
+    pub(super) first_halves: Vec<OpId>,
     /// Which rank this is, if there are several.
     pub(super) member: Option<Member>,
     /// How many collectives it has come to that have not ended, as far as is known.
     pub(super) arrived: usize,
     /// Of work that others of a rank's streams wait for: how many do, and when it ended, if it has.
-    awaited: BTreeMap<OpId, (usize, Option<u64>)>,
+    awaited: HashMap<OpId, (usize, Option<u64>)>,
     /// Whether a collective was queued since the host last knew of none that is under way.
     pub(super) meets: bool,
 }
@@ -103,10 +103,10 @@ impl State {
             engines,
             next_op: member.as_ref().map_or(0, |member| member.first_op),
             spans: VecDeque::new(),
-            first_halves: BTreeSet::new(),
+            first_halves: Vec::new(),
             member,
             arrived: 0,
-            awaited: BTreeMap::new(),
+            awaited: HashMap::new(),
             meets: false,
         };
         for device in 0..state.devices.len() {
@@ -353,7 +353,8 @@ impl State {
             if self.spans.len() == MOST_SPANS {
                 self.spans.pop_front();
             }
-            let call = if self.first_halves.remove(&op.id) { op.id + 1 } else { op.id };
+            let first_half = self.first_halves.iter().position(|half| *half == op.id);
+            let call = first_half.map_or(op.id, |half| self.first_halves.swap_remove(half) + 1);
             self.spans.push_back(Span { op: call, stream: id, engine: kind, start, end });
             self.devices[id.device].activity.note(profile, kind, &op.task, (start, end));
         }

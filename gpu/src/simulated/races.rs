@@ -26,7 +26,7 @@ mod clock;
 mod shadow;
 mod stripes;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use self::clock::VectorClock;
@@ -60,7 +60,7 @@ pub(super) struct Races {
     host: VectorClock,
     host_waits: u64,
     /// What came before the last record of each event.
-    events: BTreeMap<u64, VectorClock>,
+    events: HashMap<u64, VectorClock>,
     users: Users,
     /// Uses by the only stream that are not in the shadow yet.
     recent: Vec<Use>,
@@ -97,7 +97,7 @@ impl Races {
             actor_of: Vec::new(),
             host: VectorClock::default(),
             host_waits: 0,
-            events: BTreeMap::new(),
+            events: HashMap::new(),
             users: Users::Nobody,
             recent: Vec::new(),
             shadow: Shadow::default(),

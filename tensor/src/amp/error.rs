@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 
 /// An error of a [`GradScaler`](super::GradScaler).
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum ScalerError {
@@ -34,5 +34,7 @@ pub enum ScalerError {
     #[error("the state of a GradScaler has {value} for '{key}', which is no count")]
     State { key: &'static str, value: i64 },
 }
+
+todevice_gpu::debug_is_message!(ScalerError);
 
 impl Refusal for ScalerError {}

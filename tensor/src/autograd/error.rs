@@ -8,7 +8,7 @@ use crate::error::Refusal;
 use crate::error::tensor::tensor_type;
 
 /// An error of autograd.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum AutogradError {
@@ -109,5 +109,7 @@ pub enum AutogradError {
     })]
     AssignGradientDevice { grad: Device, tensor: Device },
 }
+
+todevice_gpu::debug_is_message!(AutogradError);
 
 impl Refusal for AutogradError {}

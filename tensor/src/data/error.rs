@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Error, Refusal};
 
 /// An error of a dataset, a sampler or a loader.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum DataError {
@@ -43,6 +43,8 @@ pub enum DataError {
     #[error("DataLoader timed out after {seconds} seconds")]
     Timeout { seconds: f64 },
 }
+
+todevice_gpu::debug_is_message!(DataError);
 
 impl Refusal for DataError {
     fn kind(&self) -> &'static str {

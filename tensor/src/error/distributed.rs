@@ -4,7 +4,7 @@ use super::{Error, Refusal};
 use todevice_gpu::error::MeetingError;
 
 /// An error of a rank, a process group or a collective.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum DistributedError {
@@ -93,6 +93,8 @@ pub enum DistributedError {
     Meeting(MeetingError),
 }
 
+todevice_gpu::debug_is_message!(DistributedError);
+
 fn list(sizes: &[usize]) -> String {
     sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -127,7 +129,6 @@ impl Refusal for DistributedError {
 }
 
 /// The error that ended the program of a rank.
-#[derive(Debug)]
 pub struct RankError {
     /// The first rank that ended so.
     pub rank: usize,
@@ -142,6 +143,8 @@ impl RankError {
         format!("{cause}\n   = process {} of {} terminated with this error", self.rank, self.of)
     }
 }
+
+todevice_gpu::debug_is_message!(RankError);
 
 /// The cause's first line stays the first.
 impl std::fmt::Display for RankError {

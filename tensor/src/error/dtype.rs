@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Refusal};
 
 /// An error of a type of numbers.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum DTypeError {
@@ -17,6 +17,8 @@ pub enum DTypeError {
     #[error("this tensor holds {} values, which cannot be read as {}: convert it first, with .to(DType::{:?})", .held.scalar_type(), .asked.scalar_type(), .asked)]
     Read { held: DType, asked: DType },
 }
+
+todevice_gpu::debug_is_message!(DTypeError);
 
 impl Refusal for DTypeError {}
 

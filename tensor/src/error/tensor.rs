@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a tensor: of its dimensions, its values or its memory.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum TensorError {
@@ -38,6 +38,8 @@ pub enum TensorError {
     #[error("{operation}: this machine was given a number of operations, and they are used up")]
     NoMoreOperations { operation: &'static str },
 }
+
+todevice_gpu::debug_is_message!(TensorError);
 
 impl Refusal for TensorError {
     fn kind(&self) -> &'static str {

@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a module.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum ModuleError {
@@ -31,6 +31,8 @@ pub enum ModuleError {
     )]
     NonFiniteNorm { norm_type: f64 },
 }
+
+todevice_gpu::debug_is_message!(ModuleError);
 
 impl Refusal for ModuleError {
     fn kind(&self) -> &'static str {

@@ -14,6 +14,7 @@ use crate::gpu::pinned::PinnedMemory;
 use crate::host_memory::HostBuffer;
 use crate::kernel::{Input, Output};
 use crate::ops::plain::copy_of;
+use crate::sort;
 use crate::storage::{Kept, Storage};
 use crate::tensor::Tensor;
 
@@ -124,7 +125,7 @@ fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guard
             order.push((read.storage(), false));
         }
     }
-    order.sort_unstable_by_key(|(storage, _)| std::ptr::from_ref::<Storage>(storage));
+    sort::few(&mut order, |(storage, _)| std::ptr::from_ref::<Storage>(storage));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].0, pair[1].0)) {
         return Err(TensorError::WriteOverlap.into());
     }
@@ -205,7 +206,7 @@ fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a
             order.push((*write, memory));
         }
     }
-    order.sort_unstable_by_key(|(_, memory)| std::ptr::from_ref(*memory));
+    sort::few(&mut order, |(_, memory)| std::ptr::from_ref(*memory));
     if order.windows(2).any(|pair| std::ptr::eq(pair[0].1, pair[1].1)) {
         return Err(TensorError::WriteOverlap.into());
     }

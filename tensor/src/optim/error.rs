@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 
 /// An error of an optimizer or a schedule.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum OptimError {
@@ -38,6 +38,8 @@ pub enum OptimError {
     #[error("'step' is one number, and not of shape torch.Size({sizes:?})")]
     Step { sizes: Vec<usize> },
 }
+
+todevice_gpu::debug_is_message!(OptimError);
 
 impl Refusal for OptimError {
     fn kind(&self) -> &'static str {

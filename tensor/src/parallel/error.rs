@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::error::{Error, Refusal};
 
 /// An error of `DataParallel` and of what it is made of.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum ParallelError {
@@ -34,6 +34,8 @@ pub enum ParallelError {
     #[error("Input tensor at index {index} has invalid shape {got:?}, but expected {expected:?}")]
     GatherSizes { index: usize, got: Vec<usize>, expected: Vec<usize> },
 }
+
+todevice_gpu::debug_is_message!(ParallelError);
 
 impl Refusal for ParallelError {
     fn kind(&self) -> &'static str {

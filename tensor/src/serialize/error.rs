@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a checkpoint: of what it is made of, or of the file it is in.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum SerializeError {
@@ -152,6 +152,8 @@ pub enum SerializeError {
     )]
     NonContiguous { name: String },
 }
+
+todevice_gpu::debug_is_message!(SerializeError);
 
 /// ` folder/`, if there is one.
 fn spaced(folder: &str) -> String {

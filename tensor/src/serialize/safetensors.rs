@@ -140,13 +140,13 @@ fn check(tensors: &[(String, &Tensor)]) -> Result<()> {
         taken.entry(Arc::as_ptr(tensor.storage())).or_default().push((start, end, name));
     }
     for parts in taken.values_mut() {
-        parts.sort_unstable();
+        sort::by(parts, Ord::cmp);
         if let Some(pair) = parts.windows(2).find(|pair| pair[1].0 < pair[0].1) {
             let (first, second) = (pair[0].2.to_owned(), pair[1].2.to_owned());
             return Err(SerializeError::SharedMemory { first, second }.into());
         }
     }
-    names.sort_unstable();
+    sort::by(&mut names, Ord::cmp);
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(SerializeError::SafetensorsName { name: pair[0].clone() }.into()),
         None => Ok(()),

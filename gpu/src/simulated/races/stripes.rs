@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::shape::{Layout, MAX_DIMS};
+use crate::sort;
 
 /// Runs of bytes at equal distances that a view lies in, such as some columns of a matrix. Two streams may each
 /// work on their own columns.
@@ -26,7 +27,7 @@ impl Stripes {
         }
         let dims = view.strides().iter().zip(view.sizes());
         let mut dims: SmallVec<[(&usize, &usize); MAX_DIMS]> = dims.filter(|(_, size)| **size > 1).collect();
-        dims.sort_unstable();
+        sort::few(&mut dims, |dim| *dim);
         // The dimensions that leave no gap make up a run, ...
         let mut run = 1;
         let mut gaps = dims.iter().skip_while(|(stride, size)| {

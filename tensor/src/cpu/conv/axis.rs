@@ -6,6 +6,8 @@
 //! read neighbouring places, whatever stride and dilation are. Taps so far apart that no element is taken by two of
 //! them have a plane each, for between them lies nothing that is read.
 
+use crate::sort;
+
 /// One dimension: its outputs, planes and taps.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
@@ -61,7 +63,7 @@ impl Axis {
     /// Of taps of which it is known where in the image their first output reads.
     fn new(outputs: usize, step: usize, taps: Vec<(usize, isize)>) -> Axis {
         let mut starts: Vec<isize> = taps.iter().map(|(_, start)| *start).collect();
-        starts.sort_unstable();
+        sort::few(&mut starts, |start| *start);
         // For each plane, where it begins and where its last tap does.
         let mut planes: Vec<[isize; 2]> = Vec::new();
         for start in starts {

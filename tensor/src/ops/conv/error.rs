@@ -6,7 +6,7 @@ use crate::error::Refusal;
 use crate::error::tensor::tensor_type;
 
 /// An error of a convolution.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum ConvError {
@@ -57,5 +57,7 @@ pub enum ConvError {
     #[error("getCudnnDataTypeFromScalarType() not supported for {}", .dtype.scalar_type())]
     CudnnDType { dtype: DType },
 }
+
+todevice_gpu::debug_is_message!(ConvError);
 
 impl Refusal for ConvError {}

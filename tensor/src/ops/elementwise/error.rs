@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of an operation on each element.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum ElementwiseError {
@@ -35,5 +35,7 @@ pub enum ElementwiseError {
     #[error("{name} must be greater than or equal to zero, but got {}", if .got.is_nan() { "nan".to_owned() } else { .got.to_string() })]
     Tolerance { name: &'static str, got: f64 },
 }
+
+todevice_gpu::debug_is_message!(ElementwiseError);
 
 impl Refusal for ElementwiseError {}

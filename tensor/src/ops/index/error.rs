@@ -6,7 +6,7 @@ use crate::error::Refusal;
 use crate::error::tensor::tensor_type;
 
 /// An error of an index, or of a tensor of them.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum IndexError {
@@ -98,6 +98,8 @@ pub enum IndexError {
     #[error("scatter(): Expected self.dtype to be equal to src.dtype")]
     ScatterTypes,
 }
+
+todevice_gpu::debug_is_message!(IndexError);
 
 impl Refusal for IndexError {
     fn kind(&self) -> &'static str {

@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a loss.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum LossError {
@@ -46,6 +46,8 @@ pub enum LossError {
     #[error("Found dtype {} but expected {}", .found.scalar_type(), .expected.scalar_type())]
     DTypes { found: DType, expected: DType },
 }
+
+todevice_gpu::debug_is_message!(LossError);
 
 impl Refusal for LossError {
     fn kind(&self) -> &'static str {

@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a product of matrices or vectors.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum MatmulError {
@@ -33,5 +33,7 @@ pub enum MatmulError {
     #[error("{argument} and mat2 must have the same dtype, but got {} and {}", .a.scalar_type(), .b.scalar_type())]
     LinearDTypes { argument: &'static str, a: DType, b: DType },
 }
+
+todevice_gpu::debug_is_message!(MatmulError);
 
 impl Refusal for MatmulError {}

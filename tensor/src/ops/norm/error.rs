@@ -4,7 +4,7 @@ use crate::error::Refusal;
 use crate::python::python_float;
 
 /// An error of normalisation.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum NormError {
@@ -38,5 +38,7 @@ pub enum NormError {
     #[error("mixed dtype (CPU): expect parameter to have scalar type of Float")]
     MixedParameterType,
 }
+
+todevice_gpu::debug_is_message!(NormError);
 
 impl Refusal for NormError {}

@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 
 /// An error of pooling.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum PoolError {
@@ -40,5 +40,7 @@ pub enum PoolError {
     #[error("integer out of range\nnote: {what}; at most {} is", i32::MAX)]
     IntegerOutOfRange { what: String },
 }
+
+todevice_gpu::debug_is_message!(PoolError);
 
 impl Refusal for PoolError {}

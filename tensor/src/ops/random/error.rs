@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of random numbers.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum RandomError {
@@ -29,6 +29,8 @@ pub enum RandomError {
     #[error("{0}")]
     State(String),
 }
+
+todevice_gpu::debug_is_message!(RandomError);
 
 impl Refusal for RandomError {
     fn kind(&self) -> &'static str {

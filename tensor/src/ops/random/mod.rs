@@ -7,6 +7,8 @@ pub(in crate::ops) mod dropout;
 pub(crate) mod error;
 mod kernels;
 
+use std::cmp::Reverse;
+
 use error::RandomError;
 pub(in crate::ops) use kernels::ROWS;
 
@@ -26,6 +28,7 @@ use crate::ops::plain::write;
 use crate::ops::shape::made;
 use crate::ops::{self, NewValues, Operation, operations};
 use crate::random::{Engine, Generator};
+use crate::sort;
 use crate::tensor::{Tensor, TensorOptions};
 
 operations! {
@@ -215,7 +218,7 @@ fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Engine) -> R) -
 /// order of its memory, not of its indices.
 fn memory_order(tensor: &Tensor) -> Vec<usize> {
     let mut dims: Vec<usize> = (0..tensor.ndim()).collect();
-    dims.sort_by_key(|dim| std::cmp::Reverse(tensor.strides()[*dim]));
+    sort::few(&mut dims, |dim| Reverse(tensor.strides()[*dim]));
     dims
 }
 

@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::Refusal;
 
 /// An error of a reduction.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum ReduceError {
@@ -19,5 +19,7 @@ pub enum ReduceError {
     #[error("{operation}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}", .got.scalar_type())]
     NeedsFloat { operation: &'static str, got: DType },
 }
+
+todevice_gpu::debug_is_message!(ReduceError);
 
 impl Refusal for ReduceError {}

@@ -6,7 +6,7 @@ use crate::error::Refusal;
 use crate::error::tensor::tensor_type;
 
 /// An error of a view, or of tensors that are joined or taken apart.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum ShapeError {
@@ -63,6 +63,8 @@ pub enum ShapeError {
     )]
     StackSizes { expected: Vec<usize>, got: Vec<usize>, index: usize },
 }
+
+todevice_gpu::debug_is_message!(ShapeError);
 
 impl Refusal for ShapeError {
     fn kind(&self) -> &'static str {

@@ -1,7 +1,6 @@
 //! `DistributedDataParallel`: a model on every rank, each of which trains on a part of every batch, and all of which stay
 //! the same.
 
-use std::collections::BTreeSet;
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +15,7 @@ use crate::error::Result;
 use crate::error::distributed::DistributedError;
 use crate::nn::{Buffer, Module, Parameter};
 use crate::scope;
+use crate::sort;
 use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.nn.parallel.DistributedDataParallel`.
@@ -107,8 +107,10 @@ impl<M: Module> DistributedDataParallel<M> {
         let _scope = scope::on_behalf_of(Location::caller());
         let group = options.process_group.map_or_else(default_group, Ok)?;
         let all = module.named_parameters();
-        let types: BTreeSet<&str> =
+        let mut types: Vec<&str> =
             all.iter().map(|(_, parameter)| parameter.tensor().device().kind()).collect();
+        sort::by(&mut types, Ord::cmp);
+        types.dedup();
         if types.len() > 1 {
             let types = types.iter().map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ");
             return Err(DistributedError::SeveralDeviceTypes { types }.into());

@@ -15,6 +15,7 @@ use crate::gpu::Stream;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::Member;
+use crate::sort;
 use crate::tensor::Tensor;
 
 /// By what ranks speak with each other (`backend`).
@@ -159,7 +160,7 @@ pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
         return Err(DistributedError::NewGroupRank.into());
     }
     let mut members = ranks.to_vec();
-    members.sort_unstable();
+    sort::by(&mut members, Ord::cmp);
     members.dedup();
     let groups = groups();
     let mut groups = lock(&groups.0);
