@@ -247,9 +247,8 @@ impl Figure {
 fn in_words(name: &str) -> String {
     let words = name.replace('_', " ");
     let mut letters = words.chars();
-    letters
-        .next()
-        .map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 impl From<f64> for Value {

@@ -337,7 +337,7 @@ impl Prediction {
             let typed = printable::line(typed.trim());
             format!("`{typed}` is not a possible answer: type {}", self.wanted())
         };
-        let typed = typed.trim().to_lowercase();
+        let typed = typed.trim().to_ascii_lowercase();
         let of_letter =
             |letter: char| self.letters().iter().position(|known| *known == letter);
         let one = |text: &str| {
@@ -425,7 +425,7 @@ fn singular(unit: &str) -> &str {
 
 /// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`.
 fn number(typed: &str, unit: &str) -> Option<f64> {
-    let typed = typed.strip_suffix(&unit.to_lowercase()).unwrap_or(typed);
+    let typed = typed.strip_suffix(&unit.to_ascii_lowercase()).unwrap_or(typed);
     let plain: String =
         typed.chars().filter(|letter| !matches!(letter, ',' | '_' | ' ')).collect();
     let may_be = |number: &f64| number.is_finite() && number.is_sign_positive();

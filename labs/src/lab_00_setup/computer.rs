@@ -263,7 +263,7 @@ impl Computer {
     /// WSL, which is Linux within Windows.
     pub fn is_wsl(&self) -> bool {
         let version = self.disk.read("/proc/version").unwrap_or_default();
-        version.to_lowercase().contains("microsoft")
+        version.to_ascii_lowercase().contains("microsoft")
     }
 
     /// The release of Jetson Linux, if this is a Jetson: `(32, "7.1")`

@@ -14,7 +14,7 @@ pub enum DistributedError {
     InitializedTwice,
     #[error("there is no rank here: call it within distributed::spawn or Ranks::run")]
     NoRank,
-    #[error("Unknown c10d backend type {}", .0.to_uppercase())]
+    #[error("Unknown c10d backend type {}", .0.to_ascii_uppercase())]
     UnknownBackend(String),
     #[error(
         "ranks have no GPUs of their own here: collectives of real GPUs are NCCL's, which this crate does not call yet"

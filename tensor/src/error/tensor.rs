@@ -54,7 +54,7 @@ impl Refusal for TensorError {
 pub(crate) fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
     let scalar = dtype.scalar_type();
     match (device, dtype) {
-        (_, DType::BF16 | DType::Bool) => format!("{}{scalar}Type", device.name().to_uppercase()),
+        (_, DType::BF16 | DType::Bool) => format!("{}{scalar}Type", device.name().to_ascii_uppercase()),
         (DeviceType::Cpu, _) => format!("torch.{scalar}Tensor"),
         (DeviceType::Cuda, _) => format!("torch.cuda.{scalar}Tensor"),
     }

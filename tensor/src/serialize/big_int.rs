@@ -19,7 +19,19 @@ impl BigInt {
 
     /// The nearest `f64`; infinity beyond the largest.
     pub fn to_f64(&self) -> f64 {
-        self.to_string().parse().expect("digits are a number")
+        // The 64 highest bits, of which the lowest is 1 if any bit below is: so it is rounded as all of them would be.
+        let mut bytes = self.magnitude();
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+        let lower = bytes.len().saturating_sub(9);
+        let top = bytes[lower..].iter().rev().fold(0u128, |top, byte| top << 8 | u128::from(*byte));
+        let shift = (128 - top.leading_zeros()).saturating_sub(64);
+        let is_inexact = top & ((1 << shift) - 1) != 0 || bytes[..lower].iter().any(|byte| *byte != 0);
+        let top = (top >> shift) as u64 | u64::from(is_inexact);
+        let exponent = i32::try_from(8 * lower).map_or(i32::MAX, |bits| bits + shift as i32);
+        let magnitude = top as f64 * 2f64.powi(exponent.min(1024));
+        if self.is_negative() { -magnitude } else { magnitude }
     }
 
     fn is_negative(&self) -> bool {
@@ -77,6 +89,28 @@ mod tests {
         ] {
             assert_eq!(BigInt::from_le_bytes(&bytes).to_string(), text);
         }
-        assert_eq!(BigInt::from_le_bytes(&[0, 0, 0, 0, 0, 0, 0, 0, 1]).to_f64(), 18446744073709551616.0);
+    }
+
+    /// As the digits are read: that rounds to the nearest, and a tie to the even one.
+    #[test]
+    fn the_nearest_float_is_that_of_the_digits() {
+        let mut numbers = vec![vec![], vec![5], vec![0xfe], vec![0; 20], vec![0xff; 9]];
+        for zeros in [1, 7, 8, 9, 20, 100, 125, 126, 127, 128, 129, 200] {
+            for top in [0x01, 0x10, 0x7f, 0x80, 0xff] {
+                for low in [0x00, 0x01, 0x80] {
+                    // One bit above, on, and below the place where a tie is.
+                    for middle in [[0; 7], [0, 0x08, 0, 0, 0, 0, 0], [0, 0x18, 0, 0, 0, 0, 0], [0xff; 7], [0xff, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff]] {
+                        let bytes = [&vec![low; zeros][..], &middle, &[top]].concat();
+                        numbers.push([&bytes[..], &[0]].concat());
+                        numbers.push(bytes);
+                    }
+                }
+            }
+        }
+        for bytes in numbers {
+            let number = BigInt::from_le_bytes(&bytes);
+            let expected: f64 = number.to_string().parse().unwrap();
+            assert_eq!(number.to_f64(), expected, "{number}");
+        }
     }
 }

@@ -230,7 +230,7 @@ impl Unpickler<'_> {
     /// `codecs.encode`, of which pickles use one encoding, in which a character is a byte.
     fn encoded(&mut self, text: &str, encoding: &str) -> Result<Vec<u8>> {
         self.copies(text.len())?;
-        let bytes = match &*encoding.to_lowercase().replace('-', "_") {
+        let bytes = match &*encoding.to_ascii_lowercase().replace('-', "_") {
             "latin1" | "latin_1" => text.chars().map(|c| u8::try_from(c).ok()).collect(),
             "utf8" | "utf_8" => Some(text.as_bytes().to_vec()),
             _ => return Err(refused(format!("bytes are encoded as {encoding}, and not as latin1"))),

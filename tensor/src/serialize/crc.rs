@@ -1,47 +1,40 @@
 //! The checksum of zip files: CRC-32.
 
-/// Table `n` holds what a byte becomes that `n` more bytes follow, so that eight bytes take one step.
-static TABLES: [[u32; 256]; 8] = tables();
+use std::sync::LazyLock;
 
-const fn tables() -> [[u32; 256]; 8] {
+/// Table `n` holds what a byte becomes that `n` more bytes follow, so that eight bytes take one step. They are calculated when
+/// they are needed: in the file of a program they are 8 KiB that cannot be compressed.
+static TABLES: LazyLock<[[u32; 256]; 8]> = LazyLock::new(tables);
+
+fn tables() -> [[u32; 256]; 8] {
     let mut tables = [[0; 256]; 8];
-    let mut byte = 0;
-    while byte < 256 {
+    for byte in 0..256 {
         let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 };
-            bit += 1;
-        }
-        let mut table = 0;
-        while table < 8 {
-            tables[table][byte] = crc;
-            // One more byte of zeros.
-            let mut bit = 0;
-            while bit < 8 {
+        for table in &mut tables {
+            for _ in 0..8 {
                 crc = (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 };
-                bit += 1;
             }
-            table += 1;
+            table[byte] = crc;
+            // The next table has one more byte of zeros.
         }
-        byte += 1;
     }
     tables
 }
 
 /// The checksum of `bytes` (`zlib.crc32`).
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
+    let tables = &*TABLES;
     let mut crc = !0u32;
     let (eights, rest) = bytes.as_chunks::<8>();
     for eight in eights {
         let low = crc ^ u32::from_le_bytes([eight[0], eight[1], eight[2], eight[3]]);
-        let of = |table: usize, byte: u8| TABLES[table][byte as usize];
+        let of = |table: usize, byte: u8| tables[table][byte as usize];
         let [a, b, c, d] = low.to_le_bytes();
         crc = of(7, a) ^ of(6, b) ^ of(5, c) ^ of(4, d);
         crc ^= of(3, eight[4]) ^ of(2, eight[5]) ^ of(1, eight[6]) ^ of(0, eight[7]);
     }
     for byte in rest {
-        crc = (crc >> 8) ^ TABLES[0][(crc as u8 ^ byte) as usize];
+        crc = (crc >> 8) ^ tables[0][(crc as u8 ^ byte) as usize];
     }
     !crc
 }
