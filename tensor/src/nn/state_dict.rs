@@ -124,6 +124,11 @@ pub(super) fn of<M: Module + ?Sized>(module: &M) -> StateDict {
 }
 
 impl StateDict {
+    /// The version that the state gives of a module.
+    fn version(&self, module: &str) -> Option<i64> {
+        self.versions.iter().rfind(|(of, _)| of == module).map(|(_, version)| *version)
+    }
+
     /// Parameters before buffers, a module before its children; a shared tensor under each of its names.
     fn add(
         &mut self,
@@ -190,13 +195,19 @@ struct Visited {
 }
 
 impl Visited {
-    fn visit<M: Module + ?Sized>(&mut self, prefix: &str, module: &M, versions: &HashMap<&str, i64>) {
+    fn visit(
+        &mut self,
+        prefix: &str,
+        optional: &[&str],
+        children: Vec<(String, &dyn Module)>,
+        state: &StateDict,
+    ) {
         self.prefixes.push(prefix.to_owned());
-        let name = prefix.strip_suffix('.').unwrap_or(prefix);
-        let optional = module.optional_in_state(versions.get(name).copied());
         self.optional.extend(optional.iter().map(|name| format!("{prefix}{name}")));
-        for (name, child) in module.children() {
-            self.visit(&format!("{prefix}{name}."), child, versions);
+        for (name, child) in children {
+            let name = format!("{prefix}{name}");
+            let optional = child.optional_in_state(state.version(&name));
+            self.visit(&format!("{name}."), optional, child.children(), state);
         }
     }
 }
@@ -207,19 +218,18 @@ pub(super) fn load<M: Module + ?Sized>(
     state: &StateDict,
     strict: bool,
 ) -> Result<IncompatibleKeys> {
-    let mut modules = Visited::default();
-    let versions = state.versions.iter().map(|(module, version)| (module.as_str(), *version)).collect();
-    modules.visit("", module, &versions);
-    load_into(module.name(), &modules, &of(module), state, strict)
+    let optional = module.optional_in_state(state.version(""));
+    load_into((module.name(), &of(module), optional, module.children()), state, strict)
 }
 
+/// Takes a module apart, which may be of any type, and so is compiled once.
 fn load_into(
-    module: &'static str,
-    modules: &Visited,
-    own: &StateDict,
+    (module, own, optional, children): (&str, &StateDict, &[&str], Vec<(String, &dyn Module)>),
     state: &StateDict,
     strict: bool,
 ) -> Result<IncompatibleKeys> {
+    let mut modules = Visited::default();
+    modules.visit("", optional, children, state);
     let not_in = |names: &StateDict, other: &StateDict| -> Vec<String> {
         names.iter().filter(|(name, _)| other.get(name).is_none()).map(|(name, _)| name.to_string()).collect()
     };

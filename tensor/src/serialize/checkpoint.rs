@@ -26,7 +26,7 @@ const BYTE_ORDER: &str = if cfg!(target_endian = "little") { "little" } else { "
 const NEWEST_VERSION: u32 = 10;
 
 /// Writes the records that `torch.save` writes, in its order.
-pub(super) fn write(value: &Value, out: impl Write) -> Result<()> {
+pub(super) fn write(value: &Value, out: &mut dyn Write) -> Result<()> {
     let (pickle, storages) = pickle(value)?;
     let mut zip = ZipWriter::new(out);
     // A number that tells one checkpoint's contents from another's, which nobody reads.

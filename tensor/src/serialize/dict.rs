@@ -84,21 +84,25 @@ impl Dict {
 
     /// The value of that key, if there is one (`dict.get`).
     pub fn get(&self, key: impl Into<Key>) -> Option<&Value> {
-        self.places.get(&key.into()).map(|place| &self.entries[*place].1)
+        self.find(&key.into())
     }
 
     /// The value of that key, or Python's `KeyError` (`dict[key]`).
     pub fn at(&self, key: impl Into<Key>) -> Result<&Value> {
         let key = key.into();
-        match self.places.get(&key) {
-            Some(place) => Ok(&self.entries[*place].1),
-            None => Err(SerializeError::Key { key: key.to_string() }.into()),
-        }
+        self.find(&key).ok_or_else(|| SerializeError::Key { key: key.to_string() }.into())
     }
 
     /// Adds a value, or replaces the one of that key where it is, and gives the old one back.
     pub fn insert(&mut self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
-        let (key, value) = (key.into(), value.into());
+        self.put(key.into(), value.into())
+    }
+
+    fn find(&self, key: &Key) -> Option<&Value> {
+        self.places.get(key).map(|place| &self.entries[*place].1)
+    }
+
+    fn put(&mut self, key: Key, value: Value) -> Option<Value> {
         match self.places.get(&key) {
             Some(place) => Some(std::mem::replace(&mut self.entries[*place].1, value)),
             None => {

@@ -150,9 +150,9 @@ pub fn load(path: impl AsRef<Path>, map_location: impl Into<MapLocation>) -> Res
 
 /// Writes the bytes of a checkpoint file to anything that takes them.
 #[track_caller]
-pub fn save_to(value: impl Into<Value>, out: impl Write) -> Result<()> {
+pub fn save_to(value: impl Into<Value>, mut out: impl Write) -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
-    checkpoint::write(&value.into(), out)
+    checkpoint::write(&value.into(), &mut out)
 }
 
 /// Reads a checkpoint from anything that has its bytes.

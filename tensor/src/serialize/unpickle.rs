@@ -213,6 +213,9 @@ impl<'p> Unpickler<'p> {
         Err(SerializeError::TooManyValues.into())
     }
 
+    // What `run` does in many places is not inlined there: the compiler would make a page fetch each copy.
+
+    #[inline(never)]
     fn take(&mut self, bytes: usize) -> Result<&'p [u8]> {
         let taken = self.rest.split_at_checked(bytes);
         let (taken, rest) = taken.ok_or_else(|| malformed("pickle data was truncated"))?;
@@ -240,6 +243,7 @@ impl<'p> Unpickler<'p> {
         })
     }
 
+    #[inline(never)]
     fn text(&mut self, length: usize) -> Result<Item> {
         let bytes = self.take(length)?;
         match str::from_utf8(bytes) {
@@ -252,6 +256,7 @@ impl<'p> Unpickler<'p> {
         }
     }
 
+    #[inline(never)]
     fn line(&mut self) -> Result<&'p str> {
         let end = self.rest.iter().position(|byte| *byte == b'\n');
         let line = self.take(end.ok_or_else(|| malformed("pickle data was truncated"))?)?;
@@ -264,12 +269,14 @@ impl<'p> Unpickler<'p> {
         self.stack[floor..].last().ok_or_else(|| malformed("unpickling stack underflow"))
     }
 
+    #[inline(never)]
     fn pop_item(&mut self) -> Result<Item> {
         let top = self.top()?.clone();
         self.stack.pop();
         Ok(top)
     }
 
+    #[inline(never)]
     fn pop_items(&mut self, count: usize) -> Result<Vec<Item>> {
         let floor = self.marks.last().copied().unwrap_or(0);
         match self.stack.len().checked_sub(count).filter(|from| *from >= floor) {
@@ -279,11 +286,13 @@ impl<'p> Unpickler<'p> {
     }
 
     /// What was pushed since the last mark.
+    #[inline(never)]
     fn pop_mark(&mut self) -> Result<Vec<Item>> {
         let mark = self.marks.pop().ok_or_else(|| malformed("could not find MARK"))?;
         Ok(self.stack.split_off(mark))
     }
 
+    #[inline(never)]
     pub(super) fn group(&mut self, items: Vec<Item>) -> usize {
         self.groups.push(items);
         self.groups.len() - 1
@@ -319,21 +328,27 @@ impl<'p> Unpickler<'p> {
         }
     }
 
+    #[inline(never)]
     fn remembered(&self, place: u32) -> Result<Item> {
         self.memo.get(&place).cloned().ok_or_else(|| malformed("Memo value not found"))
     }
 }
 
+#[inline(never)]
 pub(super) fn plain(value: Value) -> Item {
     Item::Plain(Rc::new(value))
 }
 
 /// An error of a pickle that no program has written.
+#[cold]
+#[inline(never)]
 pub(super) fn malformed(why: &'static str) -> crate::Error {
     SerializeError::Pickle { why }.into()
 }
 
 /// An error of a pickle that does more than weights need.
+#[cold]
+#[inline(never)]
 pub(super) fn refused(why: String) -> crate::Error {
     SerializeError::Refused { why }.into()
 }

@@ -236,6 +236,7 @@ fn entry(fields: &mut Fields) -> Result<(String, Record)> {
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {
+    #[inline(never)]
     fn take(&mut self, bytes: usize) -> Result<&'b [u8]> {
         let (taken, rest) =
             self.0.split_at_checked(bytes).ok_or_else(|| broken("invalid header or archive is corrupted"))?;
@@ -243,6 +244,7 @@ impl<'b> Fields<'b> {
         Ok(taken)
     }
 
+    #[inline(never)]
     fn number(&mut self, bytes: usize) -> Result<u64> {
         let mut number = [0; 8];
         number[..bytes].copy_from_slice(self.take(bytes)?);
@@ -258,6 +260,8 @@ fn bytes(source: &mut dyn Source, from: u64, count: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+#[cold]
+#[inline(never)]
 fn broken(why: &'static str) -> crate::Error {
     SerializeError::Zip { why }.into()
 }

@@ -12,8 +12,8 @@ pub(super) const ALIGNMENT: u64 = 64;
 const DATE: u16 = 0x21;
 
 /// A zip file that is being written.
-pub(super) struct ZipWriter<W> {
-    out: W,
+pub(super) struct ZipWriter<'w> {
+    out: &'w mut dyn Write,
     /// How many bytes are written.
     at: u64,
     directory: Vec<u8>,
@@ -22,8 +22,8 @@ pub(super) struct ZipWriter<W> {
     limit: u64,
 }
 
-impl<W: Write> ZipWriter<W> {
-    pub(super) fn new(out: W) -> ZipWriter<W> {
+impl<'w> ZipWriter<'w> {
+    pub(super) fn new(out: &'w mut dyn Write) -> ZipWriter<'w> {
         ZipWriter { out, at: 0, directory: Vec::new(), records: 0, limit: u32::MAX.into() }
     }
 
@@ -87,7 +87,7 @@ impl<W: Write> ZipWriter<W> {
     }
 
     /// Writes the directory.
-    pub(super) fn finish(mut self) -> Result<W> {
+    pub(super) fn finish(mut self) -> Result<&'w mut dyn Write> {
         let directory = std::mem::take(&mut self.directory);
         let (start, size, records) = (self.at, directory.len() as u64, self.records);
         self.write(&directory)?;

@@ -14,7 +14,7 @@ use crate::kernel::{Args, Input, Ran};
 use crate::ops::launch::launch;
 use crate::ops::plain::{dense, number, seen_as};
 use crate::ops::row::{row, rows};
-use crate::ops::softmax::log_softmax_row;
+use crate::ops::softmax::log_softmax_of_row;
 use crate::tensor::Tensor;
 
 rows! {
@@ -118,7 +118,7 @@ fn cross_entropy_twin<T: Float>(args: Args<'_, '_>) -> Ran {
     let scores: &[T] = args.inputs[0].elements();
     let [log_probs, losses] = args.outputs else { unreachable!("it has two outputs") };
     let log_probs = log_probs.elements::<T>();
-    let log_softmax = vectorized!([T: Float] log_softmax_row::<T>, (x: [&[T]; 1], out: &mut [T]));
+    let log_softmax = log_softmax_of_row::<T>();
     for_rows(log_probs, classes, |row, out| log_softmax([&scores[row * classes..][..classes]], out));
     for (row, (loss, class)) in losses.elements::<T>().iter_mut().zip(targets).enumerate() {
         *loss = class.map_or(T::zero(), |class| -weight(class) * log_probs[row * classes + class]);

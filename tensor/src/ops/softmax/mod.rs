@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 mod kernels;
 
 pub(in crate::ops) use kernels::ROWS;
-pub(super) use kernels::log_softmax_row;
+pub(super) use kernels::log_softmax_of_row;
 
 impl Tensor {
     /// `eˣ / Σ eˣ` along a dimension: positive, with sum 1.
