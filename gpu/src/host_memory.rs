@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use bytemuck::allocation::try_zeroed_vec;
+
 use crate::error::gpu::{GpuError, Result};
 use crate::lock::lock;
 
@@ -62,17 +64,15 @@ impl HostMemory {
         *lock(&self.free) = FreeBuffers::default();
     }
 
-    fn take(&self, lines: usize) -> Result<Vec<Line>> {
+    /// Room for so many bytes, in whole lines.
+    fn take(&self, asked: usize) -> Result<Vec<Line>> {
+        let lines = asked.div_ceil(size_of::<Line>());
         let bytes = lines * size_of::<Line>();
         let reused = (bytes >= SMALLEST_CACHED).then(|| self.take_cached(lines)).flatten();
         let buffer = match reused {
             Some(buffer) => buffer,
-            None => {
-                let mut buffer = Vec::new();
-                buffer.try_reserve_exact(lines).map_err(|_| GpuError::OutOfHostMemory { bytes })?;
-                buffer.resize(lines, Line([0; 64]));
-                buffer
-            }
+            // The system hands out zeroed pages when they are touched: memory that is never used costs none.
+            None => try_zeroed_vec(lines).map_err(|()| GpuError::OutOfHostMemory { bytes: asked })?,
         };
         let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak.fetch_max(allocated, Ordering::Relaxed);
@@ -110,7 +110,7 @@ pub struct HostBuffer {
 
 impl HostBuffer {
     pub fn allocate(memory: Arc<HostMemory>, bytes: usize) -> Result<HostBuffer> {
-        let lines = memory.take(bytes.div_ceil(size_of::<Line>()))?;
+        let lines = memory.take(bytes)?;
         Ok(HostBuffer { lines, bytes, memory })
     }
 

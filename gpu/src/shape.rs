@@ -22,18 +22,32 @@ impl Layout {
     /// Row-major, without gaps.
     pub fn contiguous(sizes: &[usize]) -> Result<Layout> {
         let mut layout = Layout::from_parts(sizes, &[], 0)?;
+        layout.bytes(1)?;
         let mut stride = 1usize;
         for dim in (0..layout.ndim).rev() {
             layout.strides[dim] = stride;
-            // An empty tensor keeps the strides of a tensor of size 1, as PyTorch's does.
-            stride = stride
-                .checked_mul(sizes[dim].max(1))
-                .ok_or_else(|| LayoutError::TooLarge { sizes: sizes.to_vec() })?;
-        }
-        if stride > isize::MAX as usize / 8 {
-            return Err(LayoutError::TooLarge { sizes: sizes.to_vec() });
+            if dim > 0 {
+                // An empty tensor keeps the strides of a tensor of size 1, as PyTorch's does.
+                let next = stride.checked_mul(sizes[dim].max(1)).filter(|next| *next <= isize::MAX as usize);
+                stride = next.ok_or(LayoutError::StridesTooLarge)?;
+            }
         }
         Ok(layout)
+    }
+
+    /// The same, in the words for elements that are counted before memory is asked for.
+    pub fn counted(sizes: &[usize]) -> Result<Layout> {
+        Layout::contiguous(sizes).map_err(|error| match error {
+            LayoutError::TooLarge { .. } => LayoutError::TooManyElements,
+            error => error,
+        })
+    }
+
+    /// How much memory of their own the elements take, of so many bytes each.
+    pub fn bytes(&self, of_each: usize) -> Result<usize> {
+        let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
+        let bytes = numel.and_then(|numel| numel.checked_mul(of_each));
+        bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(|| too_large(self.sizes()))
     }
 
     /// As many strides as sizes, whatever they are, and the first element at `offset`; none of an empty tensor is anywhere.
@@ -273,7 +287,7 @@ impl Layout {
 
     /// The same elements under other sizes, if strides can express it (`Tensor::view`).
     pub fn view(&self, sizes: &[usize]) -> Result<Option<Layout>> {
-        let mut out = Layout::contiguous(sizes)?;
+        let mut out = Layout::counted(sizes)?;
         out.offset = self.offset;
         if self.is_contiguous() {
             return Ok(Some(out));
@@ -332,6 +346,17 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
+/// The words for more memory than can be counted. A size beyond the largest signed number is to PyTorch one below 0.
+#[cold]
+#[inline(never)]
+fn too_large(sizes: &[usize]) -> LayoutError {
+    let sizes = sizes.to_vec();
+    match sizes.iter().position(|size| *size > isize::MAX as usize) {
+        Some(index) => LayoutError::NegativeSize { sizes: signed(&sizes), index },
+        None => LayoutError::TooLarge { sizes },
+    }
+}
+
 /// Sizes as the operations take them from users, who may write −1.
 pub fn signed(sizes: &[usize]) -> Vec<i64> {
     sizes.iter().map(|size| *size as i64).collect()
@@ -350,14 +375,13 @@ pub fn infer_sizes(sizes: &[i64], numel: usize) -> Result<Vec<usize>> {
     let known = sizes
         .iter()
         .filter(|size| **size != -1)
-        .try_fold(1usize, |product, size| product.checked_mul(*size as usize))
-        .ok_or_else(invalid)?;
-    if unknown == 1 && known == 0 {
-        return Err(LayoutError::AmbiguousReshape { sizes: sizes.to_vec() });
-    }
-    let fits = if unknown == 1 { numel.is_multiple_of(known) } else { known == numel };
+        .fold(1usize, |product, size| product.wrapping_mul(*size as usize)); // As PyTorch.
+    let fits = known == numel || (unknown == 1 && known as isize > 0 && numel.is_multiple_of(known));
     if !fits {
         return Err(invalid());
+    }
+    if unknown == 1 && known == 0 {
+        return Err(LayoutError::AmbiguousReshape { sizes: sizes.to_vec() });
     }
     Ok(sizes.iter().map(|size| if *size == -1 { numel / known } else { *size as usize }).collect())
 }

@@ -122,7 +122,7 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn uninit(sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
-        let storage = Storage::allocate(layout.numel() * dtype.size())?;
+        let storage = Storage::allocate(layout.bytes(dtype.size())?)?;
         Ok(Tensor::made_of(storage, layout, dtype))
     }
 
@@ -133,7 +133,7 @@ impl Tensor {
             return Tensor::uninit(sizes, dtype);
         }
         let layout = Layout::contiguous(sizes)?;
-        let bytes = layout.numel() * dtype.size();
+        let bytes = layout.bytes(dtype.size())?;
         let memory = gpu::of(device)?.allocate(device.index(), bytes)?;
         Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
     }
@@ -142,7 +142,7 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn uninit_pinned(cuda: &Arc<Cuda>, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
-        let bytes = layout.numel() * dtype.size();
+        let bytes = layout.bytes(dtype.size())?;
         let memory = PinnedMemory::allocate(cuda, bytes)?;
         Ok(Tensor::made_of(Storage::in_pinned(memory, bytes), layout, dtype))
     }
@@ -152,7 +152,7 @@ impl Tensor {
     pub(crate) fn uninit_beside(&self, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let Some(memory) = self.storage().device() else { return Tensor::uninit(sizes, dtype) };
         let layout = Layout::contiguous(sizes)?;
-        let bytes = layout.numel() * dtype.size();
+        let bytes = layout.bytes(dtype.size())?;
         let memory = memory.cuda().allocate(memory.device().index(), bytes)?;
         Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
     }
@@ -279,7 +279,7 @@ impl Tensor {
     /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn nbytes(&self) -> usize {
-        self.numel() * self.element_size()
+        self.numel().wrapping_mul(self.element_size())
     }
 
     /// Where it lives.

@@ -59,6 +59,7 @@ mod races;
 mod regressions;
 mod resume;
 mod several_gpus;
+mod sizes;
 mod soft_targets;
 mod state;
 mod streams;

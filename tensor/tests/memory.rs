@@ -142,23 +142,25 @@ fn every_device_has_figures_of_its_own() {
         cuda::set_per_process_memory_fraction_device(0.5, 1)?;
         assert_eq!(cuda::get_per_process_memory_fraction_device(1)?, 0.5);
         assert_eq!(cuda::get_per_process_memory_fraction()?, 1.0);
-        for refused in [
-            cuda::memory_allocated_device(2).map(drop),
-            cuda::max_memory_allocated_device(2).map(drop),
-            cuda::memory_reserved_device(2).map(drop),
-            cuda::max_memory_reserved_device(2).map(drop),
-            cuda::memory_stats_device(2).map(drop),
-            cuda::memory_summary_device(2, false).map(drop),
-            cuda::mem_get_info_device(2).map(drop),
-            cuda::reset_peak_memory_stats_device(2),
-            cuda::reset_accumulated_memory_stats_device(2),
-            cuda::set_per_process_memory_fraction_device(0.5, 2),
-            cuda::get_per_process_memory_fraction_device(2).map(drop),
+        const STATS: &str = "Invalid device argument 2: did you call init?";
+        const ALLOCATOR: &str = "Allocator not initialized for device 2: did you call init?";
+        const DEVICE: &str = "CUDA error: invalid device ordinal";
+        for (refused, words) in [
+            (cuda::memory_allocated_device(2).map(drop), STATS),
+            (cuda::max_memory_allocated_device(2).map(drop), STATS),
+            (cuda::memory_reserved_device(2).map(drop), STATS),
+            (cuda::max_memory_reserved_device(2).map(drop), STATS),
+            (cuda::memory_stats_device(2).map(drop), STATS),
+            (cuda::memory_summary_device(2, false).map(drop), STATS),
+            (cuda::reset_peak_memory_stats_device(2), STATS),
+            (cuda::reset_accumulated_memory_stats_device(2), STATS),
+            (cuda::set_per_process_memory_fraction_device(0.5, 2), ALLOCATOR),
+            (cuda::get_per_process_memory_fraction_device(2).map(drop), ALLOCATOR),
+            (cuda::mem_get_info_device(2).map(drop), DEVICE),
+            (cuda::synchronize_device(2), DEVICE),
+            (cuda::set_device(2), DEVICE),
         ] {
-            assert!(
-                matches!(refused.as_ref().map_err(Error::gpu), Err(Some(GpuError::InvalidDevice))),
-                "{refused:?}"
-            );
+            assert_eq!(refused.unwrap_err().to_string().lines().next(), Some(words));
         }
         Ok(())
     });
@@ -168,12 +170,14 @@ fn every_device_has_figures_of_its_own() {
 fn without_a_gpu_there_is_nothing_to_count() {
     on("none", || {
         assert_eq!(figures(), [0; 4]);
+        assert_eq!((cuda::memory_allocated_device(7)?, cuda::max_memory_reserved_device(7)?), (0, 0));
+        assert!(cuda::memory_stats_device(7)?.is_empty());
         assert!(cuda::memory_stats().is_empty() && cuda::memory_snapshot().is_empty());
         assert!(cuda::memory_summary().contains("| Allocated memory      |      0 B   |"));
         cuda::reset_accumulated_memory_stats();
         cuda::set_allocator_settings("max_split_size_mb:20")?;
         for refused in [
-            cuda::memory_allocated_device(0).map(drop),
+            cuda::mem_get_info_device(0).map(drop),
             cuda::set_per_process_memory_fraction(0.5),
             cuda::get_per_process_memory_fraction().map(drop),
         ] {

@@ -62,9 +62,9 @@ fn a_stream_is_of_a_gpu_that_is_there() {
     };
     on("sim:t4", || {
         assert_eq!(of(Device::Cpu), ["Expected a cuda device, but got: cpu"; 3]);
-        assert!(
-            of(Device::cuda(1)).iter().all(|text| text.starts_with("CUDA error: invalid device ordinal"))
-        );
+        let [new, current, default] = of(Device::cuda(1));
+        assert!(new.starts_with("CUDA error: invalid device ordinal"));
+        assert_eq!([current, default], ["Device index value 1 is out of index range [0, 1)"; 2]);
         let elsewhere = on("sim:t4", gpu);
         let belongs = "cuda:0 belongs to another machine than the one entered here";
         assert_eq!(of(elsewhere), [belongs; 3]);

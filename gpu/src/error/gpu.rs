@@ -13,7 +13,9 @@ pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.
 pub enum GpuError {
-    #[error("DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes.")]
+    #[error(
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
+    )]
     OutOfHostMemory { bytes: usize },
     #[error(
         "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {0}"
@@ -32,6 +34,12 @@ pub enum GpuError {
         cuda_advice(true)
     )]
     InvalidDevice,
+    #[error("Invalid device argument {index}: did you call init?")]
+    NoMemoryStats { index: usize },
+    #[error("Allocator not initialized for device {index}: did you call init?")]
+    NoAllocator { index: usize },
+    #[error("Device index value {index} is out of index range [0, {count})")]
+    DeviceIndex { index: usize, count: usize },
     #[error("Invalid device id")]
     InvalidDeviceId,
     #[error("Invalid peer device id")]

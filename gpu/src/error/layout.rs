@@ -32,6 +32,10 @@ pub enum LayoutError {
     TooManyElements,
     #[error("Storage size calculation overflowed with sizes={sizes:?}")]
     TooLarge { sizes: Vec<usize> },
+    #[error("Stride calculation overflowed")]
+    StridesTooLarge,
+    #[error("Trying to create tensor with negative dimension {}: {sizes:?}", .sizes[*.index])]
+    NegativeSize { sizes: Vec<i64>, index: usize },
 }
 
 crate::debug_is_message!(LayoutError);

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::allocator::Pool;
 use super::allocator::settings::Settings;
@@ -15,7 +16,7 @@ pub use super::allocator::snapshot::BlockState;
 use super::allocator::snapshot::SegmentInfo;
 use super::runtime::Cuda;
 use super::stats::DeviceStats;
-use super::{check_ordinal, current_index, of_machine, summary};
+use super::{check_ordinal, current_index, device_count, is_available, of_machine, summary};
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 
@@ -39,9 +40,9 @@ pub fn memory_allocated() -> u64 {
     of_current_device(|cuda, device| allocated(&cuda.memory_stats(device)))
 }
 
-/// Bytes of blocks that tensors hold on a device. An error if there is no such device.
+/// Bytes of blocks that tensors hold on a device. An error if there is no such device; 0 without a GPU.
 pub fn memory_allocated_device(index: usize) -> Result<u64> {
-    Ok(allocated(&check_ordinal(index)?.memory_stats(index)))
+    Ok(allocated(&stats_of(index)?))
 }
 
 fn allocated(stats: &DeviceStats) -> u64 {
@@ -56,7 +57,7 @@ pub fn max_memory_allocated() -> u64 {
 
 /// The same of a device. An error if there is no such device.
 pub fn max_memory_allocated_device(index: usize) -> Result<u64> {
-    Ok(max_allocated(&check_ordinal(index)?.memory_stats(index)))
+    Ok(max_allocated(&stats_of(index)?))
 }
 
 fn max_allocated(stats: &DeviceStats) -> u64 {
@@ -68,9 +69,9 @@ pub fn memory_reserved() -> u64 {
     of_current_device(|cuda, device| reserved(&cuda.memory_stats(device)))
 }
 
-/// Bytes of segments that the caching allocator holds on a device. An error if there is no such device.
+/// Bytes of segments that the caching allocator holds on a device. An error if there is no such device; 0 without a GPU.
 pub fn memory_reserved_device(index: usize) -> Result<u64> {
-    Ok(reserved(&check_ordinal(index)?.memory_stats(index)))
+    Ok(reserved(&stats_of(index)?))
 }
 
 fn reserved(stats: &DeviceStats) -> u64 {
@@ -85,7 +86,7 @@ pub fn max_memory_reserved() -> u64 {
 
 /// The same of a device. An error if there is no such device.
 pub fn max_memory_reserved_device(index: usize) -> Result<u64> {
-    Ok(max_reserved(&check_ordinal(index)?.memory_stats(index)))
+    Ok(max_reserved(&stats_of(index)?))
 }
 
 fn max_reserved(stats: &DeviceStats) -> u64 {
@@ -114,7 +115,10 @@ pub fn memory_stats() -> BTreeMap<String, i64> {
 
 /// The same of a device. An error if there is no such device.
 pub fn memory_stats_device(index: usize) -> Result<BTreeMap<String, i64>> {
-    Ok(check_ordinal(index)?.memory_stats_by_name(index))
+    if !is_available() {
+        return Ok(BTreeMap::new());
+    }
+    Ok(with_stats(index)?.memory_stats_by_name(index))
 }
 
 /// The same as a table for people (`torch.cuda.memory_summary`).
@@ -125,7 +129,7 @@ pub fn memory_summary() -> String {
 
 /// The table of a device; `abbreviated`, without the two pools. An error if there is no such device.
 pub fn memory_summary_device(index: usize, abbreviated: bool) -> Result<String> {
-    Ok(summary::table(&check_ordinal(index)?.memory_stats(index), index, abbreviated))
+    Ok(summary::table(&stats_of(index)?, index, abbreviated))
 }
 
 /// Starts the peaks anew from what there is now (`torch.cuda.reset_peak_memory_stats`).
@@ -135,7 +139,7 @@ pub fn reset_peak_memory_stats() {
 
 /// The same on a device. An error if there is no such device.
 pub fn reset_peak_memory_stats_device(index: usize) -> Result<()> {
-    check_ordinal(index)?.reset_peak_memory_stats(index);
+    with_stats(index)?.reset_peak_memory_stats(index);
     Ok(())
 }
 
@@ -147,7 +151,7 @@ pub fn reset_accumulated_memory_stats() {
 
 /// The same on a device. An error if there is no such device.
 pub fn reset_accumulated_memory_stats_device(index: usize) -> Result<()> {
-    check_ordinal(index)?.reset_accumulated_memory_stats(index);
+    with_stats(index)?.reset_accumulated_memory_stats(index);
     Ok(())
 }
 
@@ -179,7 +183,7 @@ pub fn set_per_process_memory_fraction(fraction: f64) -> Result<()> {
 
 /// The same on a device.
 pub fn set_per_process_memory_fraction_device(fraction: f64, index: usize) -> Result<()> {
-    Ok(check_ordinal(index)?.set_memory_fraction(index, fraction)?)
+    Ok(with_allocator(index)?.set_memory_fraction(index, fraction)?)
 }
 
 /// The share of the current device's memory that this program may reserve
@@ -190,7 +194,7 @@ pub fn get_per_process_memory_fraction() -> Result<f64> {
 
 /// The same of a device.
 pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
-    Ok(check_ordinal(index)?.memory_fraction(index))
+    Ok(with_allocator(index)?.memory_fraction(index))
 }
 
 /// Changes the options of the caching allocator on all devices of the machine
@@ -352,4 +356,22 @@ pub fn reset_max_memory_cached() {
 
 fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
     Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
+}
+
+/// What is counted of a device: nothing where there are no GPUs.
+fn stats_of(index: usize) -> Result<DeviceStats> {
+    if is_available() { Ok(with_stats(index)?.memory_stats(index)) } else { Ok(DeviceStats::default()) }
+}
+
+/// The GPUs, if the statistics of one with this index can be had.
+fn with_stats(index: usize) -> Result<Arc<Cuda>> {
+    let cuda = of_machine()?;
+    // PyTorch writes the character with this number, which cannot be seen.
+    if index < device_count() { Ok(cuda) } else { Err(GpuError::NoMemoryStats { index }.into()) }
+}
+
+/// The GPUs, if one with this index has an allocator.
+fn with_allocator(index: usize) -> Result<Arc<Cuda>> {
+    let cuda = of_machine()?;
+    if index < device_count() { Ok(cuda) } else { Err(GpuError::NoAllocator { index }.into()) }
 }

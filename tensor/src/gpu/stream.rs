@@ -129,13 +129,13 @@ impl fmt::Debug for Stream {
 /// The stream that work of a device is queued on unless a scope says otherwise
 /// (`torch.cuda.default_stream`). Errors if `device` is not a GPU of this machine.
 pub fn default_stream(device: Device) -> Result<Stream> {
-    Ok(Stream { cuda: cuda_of(device)?, id: StreamId::default_of(device.index()) })
+    Ok(Stream { cuda: cuda_at(device)?, id: StreamId::default_of(device.index()) })
 }
 
 /// The stream that this thread's work on a device is queued on (`torch.cuda.current_stream`). Errors if `device`
 /// is not a GPU of this machine.
 pub fn current_stream(device: Device) -> Result<Stream> {
-    let cuda = cuda_of(device)?;
+    let cuda = cuda_at(device)?;
     let id = current(cuda.machine(), device.index());
     Ok(Stream { cuda, id })
 }
@@ -159,4 +159,14 @@ pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
 
 fn cuda_of(device: Device) -> Result<Arc<Cuda>> {
     if device.is_cuda() { super::of(device) } else { Err(GpuError::NotCuda { device }.into()) }
+}
+
+/// The same, in the words for a stream that is there already.
+fn cuda_at(device: Device) -> Result<Arc<Cuda>> {
+    cuda_of(device).map_err(|error| match error.gpu() {
+        Some(GpuError::InvalidDevice) => {
+            GpuError::DeviceIndex { index: device.index(), count: super::device_count() }.into()
+        }
+        _ => error,
+    })
 }

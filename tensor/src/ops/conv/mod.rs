@@ -18,6 +18,7 @@ use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{DeviceMismatch, Error, LayoutError, Result};
+use crate::gpu;
 use crate::ops::access::access;
 use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
@@ -205,7 +206,7 @@ impl Convolution {
                 false => ConvError::Dilation { dilation }.into(),
             });
         }
-        check_types(x, weight, bias)?;
+        check_types(x, weight, bias, groups)?;
         Ok(Convolution { end_zeros, shape })
     }
 }
@@ -217,8 +218,17 @@ fn by_onednn(x: &Tensor, weight: &Tensor, groups: usize) -> bool {
     !x.is_cuda() && (x.dtype() == DType::BF16 || (x.dtype() == DType::F32 && (groups > 1 || large)))
 }
 
+/// Whether PyTorch leaves a convolution to cuDNN, which has words of its own: bfloat16 from compute capability 8.0 on only.
+fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
+    if !x.is_cuda() || !cudnn::current().enabled || !cudnn::is_available() {
+        return Ok(false);
+    }
+    let has_bf16 = x.dtype() == DType::BF16 || weight.dtype() == DType::BF16;
+    Ok(!has_bf16 || gpu::get_device_properties(x.device().index())?.major >= 8)
+}
+
 /// All are of one type, which says the kind of device, too.
-fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, groups: usize) -> Result<()> {
     let type_of = |tensor: &Tensor| (tensor.device().device_type(), tensor.dtype());
     let (input @ (device, dtype), of_weight) = (type_of(x), type_of(weight));
     for (what, other) in [("weight", Some(weight)), ("bias", bias)] {
@@ -232,12 +242,16 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()>
             others => others.expect_err("it is on another device"),
         });
     }
-    match (device, dtype) {
-        _ if input == of_weight => {}
-        (DeviceType::Cuda, _) | (_, DType::F32 | DType::BF16) => {
-            return Err(ConvError::Types { input, what: "weight", other: of_weight }.into());
-        }
-        _ => return Err(DTypeError::Expected { expected: dtype, got: weight.dtype() }.into()),
+    if input != of_weight {
+        let got = weight.dtype();
+        return Err(match device {
+            _ if by_onednn(x, weight, groups) || by_cudnn(x, weight)? => {
+                ConvError::Types { input, what: "weight", other: of_weight }.into()
+            }
+            DeviceType::Cuda if !dtype.is_floating_point() => not_implemented("slow_conv2d_cuda", dtype),
+            DeviceType::Cpu if dtype == DType::Bool => not_implemented("slow_conv2d_cpu", dtype),
+            _ => DTypeError::Expected { expected: dtype, got }.into(),
+        });
     }
     match device {
         _ if dtype.is_floating_point() => Ok(()),

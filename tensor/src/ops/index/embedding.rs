@@ -6,7 +6,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{self, Operation, operations};
-use crate::shape::signed;
+use crate::shape::{Layout, signed};
 use crate::tensor::Tensor;
 
 operations! {
@@ -65,6 +65,7 @@ impl Function<2> for Embedding {
     fn forward(&self, ctx: &mut Context<2>, [weight, index]: [&Tensor; 2]) -> Result<Tensor> {
         ctx.save_for_backward([index]);
         let sizes = [index.sizes(), &weight.sizes()[1..]].concat();
+        Layout::counted(&sizes)?;
         weight.index_select(0, &index.reshape(&[-1])?)?.reshape(&signed(&sizes))
     }
 

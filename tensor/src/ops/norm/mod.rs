@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::autograd::error::AutogradError;
 use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mode_enabled, no_grad};
 use crate::dtype::{DType, Scalar};
-use crate::error::dtype::not_implemented;
+use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
 use crate::ops::plain::{dense, number, seen_as, write};
 use crate::ops::{self, Arguments, Cast, Operation, operations};
@@ -119,7 +119,7 @@ impl Tensor {
                 }
             }
         }
-        check_operands("batch_norm", BATCH_NORM_ARGUMENTS, self, &parameters.map(Option::as_ref))?;
+        check_batch_norm(self, &parameters.map(Option::as_ref), *training)?;
         if self.numel() == 0 {
             return self.affine_of_nothing([weight, bias]);
         }
@@ -170,6 +170,11 @@ fn layer_norm(
     bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<Tensor> {
+    let parameters = [weight, bias];
+    check_devices("layer_norm", LAYER_NORM_ARGUMENTS, x, &parameters)?;
+    if !x.is_cuda() {
+        check_mixed(x, &parameters)?;
+    }
     if normalized_shape.is_empty() {
         return Err(NormError::LayerNormNoShape.into());
     }
@@ -185,16 +190,34 @@ fn layer_norm(
         let (input, normalized_shape) = (x.sizes().to_vec(), normalized_shape.to_vec());
         return Err(NormError::LayerNormShape { input, normalized_shape }.into());
     }
-    check_operands("LayerNormKernelImpl", LAYER_NORM_ARGUMENTS, x, &[weight, bias])?;
+    if x.is_cuda() || !is_mixed(x, &parameters) {
+        check_one_type("LayerNormKernelImpl", x, x.dtype(), &parameters)?;
+    }
     let dtype = weight.or(bias).map_or(x.dtype(), Tensor::dtype);
     let [weight, bias] = affine([weight, bias], dtype)?;
     ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [x, &weight, &bias])
 }
 
-/// All are on one device. The input is of floats, and weight, bias and running values are of the same type; beside halves
-/// they may be of f32.
 #[track_caller]
-fn check_operands(
+fn check_batch_norm(input: &Tensor, parameters: &[Option<&Tensor>; 4], training: bool) -> Result<()> {
+    check_devices("batch_norm", BATCH_NORM_ARGUMENTS, input, parameters)?;
+    let &[weight, bias, mean, var] = parameters;
+    // The order in which PyTorch reads them, on the host and on a GPU.
+    let in_order = match (input.is_cuda(), training) {
+        (true, _) => [bias, weight, mean, var],
+        (false, true) => [mean, var, weight, bias],
+        (false, false) => *parameters,
+    };
+    let dtype = match is_mixed(input, parameters) {
+        true if !input.is_cuda() => return check_mixed(input, parameters),
+        true if input.dtype().is_half() => DType::F32,
+        _ => input.dtype(),
+    };
+    check_one_type("batch_norm", input, dtype, &in_order)
+}
+
+#[track_caller]
+fn check_devices(
     operation: &'static str,
     arguments: Arguments,
     input: &Tensor,
@@ -203,17 +226,38 @@ fn check_operands(
     // In place of one that is absent stands the input: it is where it is, and the others keep their names.
     let on = [input].into_iter().chain(parameters.iter().map(|parameter| parameter.unwrap_or(input)));
     let name = scope::current_operation().unwrap_or(operation);
-    ops::same_device(name, Some(arguments), &on.collect::<SmallVec<[&Tensor; 5]>>())?;
-    let dtype = input.dtype();
-    if !dtype.is_floating_point() {
-        return Err(not_implemented(operation, dtype));
+    ops::same_device(name, Some(arguments), &on.collect::<SmallVec<[&Tensor; 5]>>())
+}
+
+/// Whether the first of the parameters is of another type than the input.
+fn is_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> bool {
+    parameters.iter().flatten().next().is_some_and(|first| first.dtype() != input.dtype())
+}
+
+/// On the host, parameters of another type than the input are of f32, and the input is of halves.
+fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
+    if !is_mixed(input, parameters) {
+        return Ok(());
     }
-    let are_all = |dtype| parameters.iter().flatten().all(|parameter| parameter.dtype() == dtype);
-    match (are_all(dtype), are_all(DType::F32)) {
-        (true, _) => Ok(()),
-        (_, true) if dtype.is_half() => Ok(()),
-        (_, true) => Err(NormError::MixedTypes.into()),
-        _ => Err(NormError::MixedParameterType.into()),
+    if parameters.iter().flatten().any(|parameter| parameter.dtype() != DType::F32) {
+        return Err(NormError::MixedParameterType.into());
+    }
+    if input.dtype().is_half() { Ok(()) } else { Err(NormError::MixedTypes.into()) }
+}
+
+/// The input is of floats, and the parameters are of one type.
+fn check_one_type(
+    operation: &'static str,
+    input: &Tensor,
+    expected: DType,
+    parameters: &[Option<&Tensor>],
+) -> Result<()> {
+    if !input.dtype().is_floating_point() {
+        return Err(not_implemented(operation, input.dtype()));
+    }
+    match parameters.iter().flatten().find(|parameter| parameter.dtype() != expected) {
+        Some(other) => Err(DTypeError::Expected { expected, got: other.dtype() }.into()),
+        None => Ok(()),
     }
 }
 

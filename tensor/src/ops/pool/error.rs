@@ -34,9 +34,9 @@ pub enum PoolError {
     #[error("adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got {sizes:?}")]
     AdaptiveDims { sizes: Vec<usize> },
     #[error(
-        "adaptive_avg_pool2d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {sizes:?} with dimension {dim} being empty"
+        "adaptive_avg_pool2d{}(): Expected {} to have non-zero size for non-batch dimensions, but {} has sizes {sizes:?} with dimension {dim} being empty", .of[0], .of[1], .of[1]
     )]
-    AdaptiveEmpty { sizes: Vec<usize>, dim: usize },
+    AdaptiveEmpty { of: [&'static str; 2], sizes: Vec<usize>, dim: usize },
     #[error("integer out of range\nnote: {what}; at most {} is", i32::MAX)]
     IntegerOutOfRange { what: String },
 }

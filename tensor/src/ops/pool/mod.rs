@@ -9,6 +9,7 @@ use crate::error::dtype::not_implemented;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, seen_as};
 use crate::ops::{self, Operation, operations};
+use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 pub(crate) mod error;
@@ -142,8 +143,11 @@ impl Tensor {
         }
         if let Some(dim) = [self.ndim() - 2, self.ndim() - 1].into_iter().find(|dim| self.sizes()[*dim] == 0)
         {
-            return Err(PoolError::AdaptiveEmpty { sizes: self.sizes().to_vec(), dim }.into());
+            return Err(
+                PoolError::AdaptiveEmpty { of: ["", "input"], sizes: self.sizes().to_vec(), dim }.into()
+            );
         }
+        Layout::counted(&[&self.sizes()[..self.ndim() - 2], &output].concat())?;
         check_float(self, "adaptive_avg_pool2d")?;
         ops::apply(AdaptiveAvgPool2d { output }, [self])
     }
@@ -282,6 +286,10 @@ impl Function<1> for AdaptiveAvgPool2d {
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        if let Some(dim) = (1..grad.ndim()).find(|dim| grad.sizes()[*dim] == 0) {
+            let of = ["_backward", "grad_output"];
+            return Err(PoolError::AdaptiveEmpty { of, sizes: grad.sizes().to_vec(), dim }.into());
+        }
         let grad_x = ops::call(&ADAPTIVE_AVG_POOL2D_BACKWARD, &[grad], |_| {
             let grad_x = grad.uninit_beside(saved.input_sizes(0), grad.dtype())?;
             kernels::adaptive_avg_pool2d_backward(&planes(grad)?, &as_planes(&grad_x))?;

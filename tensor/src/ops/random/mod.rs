@@ -28,6 +28,7 @@ use crate::ops::plain::write;
 use crate::ops::shape::made;
 use crate::ops::{self, NewValues, Operation, operations};
 use crate::random::{Engine, Generator};
+use crate::shape::Layout;
 use crate::sort;
 use crate::tensor::{Tensor, TensorOptions};
 
@@ -106,6 +107,7 @@ impl Tensor {
     /// [`randperm`](Self::randperm) with a generator.
     #[track_caller]
     pub fn randperm_with(n: usize, generator: Option<&Generator>) -> Result<Tensor> {
+        Layout::contiguous(&[n])?.bytes(size_of::<i64>())?;
         drop(reserve::<i64>(n)?); // The engine's own allocation would abort the program.
         Tensor::from_slice(&draw(generator, |engine| randperm(engine, n)), &[n])
     }

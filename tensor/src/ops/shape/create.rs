@@ -9,6 +9,7 @@ use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::ops::plain::fill;
 use crate::ops::{self, Operation, operations};
+use crate::shape::Layout;
 use crate::tensor::{Tensor, TensorOptions};
 
 operations! {
@@ -145,12 +146,12 @@ impl Tensor {
         if options.dtype == DType::Bool {
             return Err(not_implemented("arange_cpu", DType::Bool));
         }
-        if step.to_f64() == 0.0 {
+        if step.to_f64() == 0.0 || step.to_f64().is_nan() {
             return Err(Error::custom("step must be nonzero"));
         }
         let span = end.to_f64() - start.to_f64();
-        if !span.is_finite() || !step.to_f64().is_finite() {
-            return Err(Error::custom("unsupported range: arange needs finite numbers"));
+        if !start.to_f64().is_finite() || !end.to_f64().is_finite() {
+            return Err(unsupported_range(start.to_f64(), end.to_f64()));
         }
         if span * step.to_f64() < 0.0 {
             return Err(Error::custom("upper bound and lower bound inconsistent with step sign"));
@@ -163,10 +164,14 @@ impl Tensor {
             // An f64 does not tell 2⁵³ from 2⁵³ + 1, so here the ends are whole numbers first.
             DType::I64 => {
                 let (span, step) = (i128::from(end.to_i64()) - i128::from(first), i128::from(whole_step));
-                (span / step + i128::from(span % step != 0)).max(0) as usize
+                let count = (span / step + i128::from(span % step != 0)).max(0);
+                usize::try_from(count).unwrap_or(usize::MAX)
             }
             _ => (span / step.to_f64()).ceil() as usize,
         };
+        if count > isize::MAX as usize {
+            return Err(Error::custom("invalid size, possible overflow?"));
+        }
         made(&ARANGE, &[count], options, |out| {
             kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
         })
@@ -192,8 +197,15 @@ impl Tensor {
     /// The identity matrix of size n × n.
     #[track_caller]
     pub fn eye(n: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
+        Layout::counted(&[n, n])?;
         made(&EYE, &[n, n], options.into(), kernels::eye)
     }
+}
+
+#[cold]
+#[inline(never)]
+fn unsupported_range(start: f64, end: f64) -> Error {
+    Error::custom(format!("unsupported range: {start} -> {end}").replace("NaN", "nan"))
 }
 
 /// A new tensor, filled where it is.
