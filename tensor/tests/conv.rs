@@ -453,7 +453,16 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
             ),
             (
                 error((gpu, f32), (gpu, DType::BF16), gpu)?,
-                format!("Input type (torch.cuda.FloatTensor) and weight type (CUDABFloat16Type) {same}"),
+                // No bfloat16 goes to cuDNN on a T4.
+                "expected scalar type Float but found BFloat16".to_owned(),
+            ),
+            (
+                error((gpu, DType::I64), (gpu, DType::BF16), gpu)?,
+                "\"slow_conv2d_cuda\" not implemented for 'Long'".to_owned(),
+            ),
+            (
+                error((gpu, f32), (gpu, DType::Bool), gpu)?,
+                format!("Input type (torch.cuda.FloatTensor) and weight type (CUDABoolType) {same}"),
             ),
             (
                 error((gpu, DType::I64), (gpu, DType::I64), gpu)?,
@@ -465,6 +474,19 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
         cudnn::set_enabled(false);
         let integers = error((gpu, DType::I64), (gpu, DType::I64), gpu)?;
         assert_eq!(integers.to_string(), "\"slow_conv2d_cuda\" not implemented for 'Long'");
+        assert_eq!(
+            error((gpu, f32), (gpu, DType::F64), gpu)?.to_string(),
+            "expected scalar type Float but found Double"
+        );
+        Ok::<(), Error>(())
+    })?;
+    "sim:h200".parse::<Machine>().unwrap().enter(|| {
+        let ones = |dtype| Tensor::ones_with(&[1, 1, 4, 4], (Device::cuda(0), dtype));
+        let refused = ones(DType::F32)?.conv2d(&ones(DType::BF16)?, None, &Conv2dOptions::default());
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "Input type (torch.cuda.FloatTensor) and weight type (CUDABFloat16Type) should be the same"
+        );
         Ok(())
     })
 }
@@ -553,5 +575,43 @@ fn a_network_learns_as_pytorchs() -> Result<()> {
         Conv2d::with_options(channels, channels, 2, options)
     };
     assert_pytorchs(&losses(strided)?, "convolution");
+    Ok(())
+}
+
+/// As in PyTorch without oneDNN, which leaves the padding out: `torch.backends.mkldnn.flags(enabled=False)`.
+#[test]
+fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
+    for (gpu, device) in [("none", "cpu"), ("sim:t4", "cuda:0")] {
+        gpu.parse::<Machine>().unwrap().enter(|| {
+            let device: Device = device.parse()?;
+            let image = Tensor::new([[[-0.125f32, 0.25]], [[0.875, 0.5]]])?.to(device)?;
+            let inf = f32::INFINITY;
+            let weight = Tensor::new([
+                [[[1.0f32, 0.25, 0.5], [0.125, inf, -1.0], [0.75, -0.5, -0.75]]],
+                [[[1.0, 0.5, -0.25], [-1.5, 0.5, -0.5], [-inf, -0.5, 2.0]]],
+            ])?;
+            let options =
+                Conv2dOptions { stride: 2.into(), padding: 2.into(), groups: 2, ..Default::default() };
+            let out = image.conv2d(&weight.to(device)?, None, &options)?.to_vec::<f32>()?;
+            let nan = f32::NAN;
+            let expected = [nan, nan, nan, nan, nan, -inf, nan, nan];
+            for (out, expected) in out.iter().zip(expected) {
+                assert!(
+                    *out == expected || out.is_nan() && expected.is_nan(),
+                    "{out} is not {expected} on {device}"
+                );
+            }
+            // What is infinite in the image is seen by those windows alone that cover it.
+            let spot = Tensor::new([[[1.0f32, 1.0, 1.0], [1.0, inf, 1.0], [1.0, 1.0, 1.0]]])?.to(device)?;
+            let ones = Tensor::ones_with(&[1, 1, 2, 2], device)?;
+            let sums =
+                spot.conv2d(&ones, None, &Conv2dOptions { padding: 1.into(), ..Default::default() })?;
+            let [f, i] = [false, true];
+            let covered = [f, f, f, f, f, i, i, f, f, i, i, f, f, f, f, f];
+            assert_eq!(sums.eq(inf)?.to_vec::<bool>()?, covered);
+            assert!(!sums.isnan()?.any()?.is_nonzero()?);
+            Ok::<(), Error>(())
+        })?;
+    }
     Ok(())
 }

@@ -592,6 +592,7 @@ fn shapes() -> Vec<Case> {
         case("detach", boxes(), |x| Ok(vec![x[0].detach()])),
         case("view flat", boxes(), |x| one(x[0].view(&[-1]))),
         case("reshape flat", boxes(), |x| one(x[0].reshape(&[-1]))),
+        case("reshape column", boxes(), |x| one(x[0].select(-1, 0)?.reshape(&[1, -1]))),
         case("reshape pairs", boxes(), |x| one(x[0].reshape(&[-1, 2]))),
         case("flatten", boxes(), |x| one(x[0].flatten(0, -1))),
         case("flatten 1", boxes(), |x| one(x[0].flatten(1, -1))),

@@ -194,6 +194,7 @@ fn views() -> Vec<Case> {
     let mut cases = vec![
         case("view", &[&[2, 3]], |x| x[0].contiguous()?.view(&[3, -1])),
         case("reshape", &[&[2, 3]], |x| x[0].reshape(&[-1])),
+        case("reshape of a column", &[&[2, 3]], |x| x[0].select(1, 1)?.reshape(&[1, 2])),
         case("reshape that copies", &[&[2, 3]], |x| x[0].t()?.reshape(&[6])),
         case("reshape to 0-dim", &[&[1]], |x| x[0].reshape(&[])),
         case("reshape empty", &[&[0, 3]], |x| x[0].reshape(&[3, 0, 2])),

@@ -34,6 +34,7 @@ mod distributed;
 mod errors;
 mod exact_numbers;
 mod feeding;
+mod first_wrong;
 mod gradients;
 #[cfg(target_os = "linux")]
 mod guards;

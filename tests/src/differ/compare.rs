@@ -2,7 +2,7 @@
 
 use todevice::DType;
 
-use super::{Answer, Made, Program, Values};
+use super::{Answer, Argument, Made, Program, Values};
 
 #[derive(Clone, Debug)]
 pub struct Difference {
@@ -69,6 +69,17 @@ pub fn difference(program: &Program, ours: &Answer, theirs: &Answer, against: Ag
                     .filter(|other| other.memory == memory)
                     .for_each(|other| other.blur(&variable));
             }
+            if operation == "batch_norm" {
+                // It writes the running mean and variance, which are rounded as its result is.
+                for argument in &program.steps[step].arguments[1..3] {
+                    let &Argument::Optional(Some(running)) = argument else { continue };
+                    let memory = variables[running].memory;
+                    variables
+                        .iter_mut()
+                        .filter(|other| other.memory == memory)
+                        .for_each(|other| other.blur(&variable));
+                }
+            }
             let memory = ours.shares.map_or(variables.len(), |first| variables[first].memory);
             variables.push(Variable { memory, ..variable });
         }
@@ -113,7 +124,9 @@ fn of_values(
         if let (Some((.., ours)), Some((.., theirs))) = (ours, theirs) {
             let scale = scale.max(largest(ours)).max(largest(theirs));
             if let Some(difference) = values(ours, theirs, rounded.then_some(epsilon * scale)) {
-                return Some(told(program, step, "gradient", difference));
+                let convolves = program.steps.iter().any(|step| step.operation.name == "conv2d");
+                let what = if convolves { "gradient through conv2d" } else { "gradient" };
+                return Some(told(program, step, what, difference));
             }
         }
     }

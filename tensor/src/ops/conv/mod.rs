@@ -101,6 +101,11 @@ impl Tensor {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
         ops::call(&CONV2D, &operands, |operands| {
             let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
+            if let Some(bias) = bias
+                && bias.dtype() != x.dtype()
+            {
+                return Err(ConvError::BiasDType { input: x.dtype(), bias: bias.dtype() }.into());
+            }
             match x.ndim() {
                 3 => x.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
                 4 => {
@@ -131,11 +136,6 @@ impl Convolution {
         bias: Option<&Tensor>,
         options: &Conv2dOptions,
     ) -> Result<Convolution> {
-        if let Some(bias) = bias
-            && bias.dtype() != x.dtype()
-        {
-            return Err(ConvError::BiasDType { input: x.dtype(), bias: bias.dtype() }.into());
-        }
         let groups = options.groups;
         let (stride, dilation) = (options.stride.values(), options.dilation.values());
         let &[k, weight_channels, r, s] = weight.sizes() else {
@@ -200,13 +200,21 @@ impl Convolution {
         if x.sizes()[2..].contains(&0) {
             return Err(ConvError::EmptyImage { input: x.sizes().to_vec() }.into());
         }
-        if dilation.contains(&0) {
-            return Err(match by_onednn(x, weight, groups) {
+        // oneDNN is given tensors of one type, and asks for the dilation then.
+        let by_onednn = by_onednn(x, weight, groups);
+        if by_onednn {
+            check_types(x, weight, bias, by_onednn)?;
+        }
+        if dilation.contains(&0) && n > 0 {
+            return Err(match by_onednn {
                 true => ConvError::NotPositive { what: "dilation" }.into(),
                 false => ConvError::Dilation { dilation }.into(),
             });
         }
-        check_types(x, weight, bias, groups)?;
+        if !x.is_cuda() && !x.dtype().is_floating_point() && dilation.iter().any(|apart| *apart > 1) {
+            return Err(not_implemented("slow_conv_dilated<>", x.dtype()));
+        }
+        check_types(x, weight, bias, by_onednn)?;
         Ok(Convolution { end_zeros, shape })
     }
 }
@@ -228,7 +236,7 @@ fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
 }
 
 /// All are of one type, which says the kind of device, too.
-fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, groups: usize) -> Result<()> {
+fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, by_onednn: bool) -> Result<()> {
     let type_of = |tensor: &Tensor| (tensor.device().device_type(), tensor.dtype());
     let (input @ (device, dtype), of_weight) = (type_of(x), type_of(weight));
     for (what, other) in [("weight", Some(weight)), ("bias", bias)] {
@@ -245,7 +253,7 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, groups: usize
     if input != of_weight {
         let got = weight.dtype();
         return Err(match device {
-            _ if by_onednn(x, weight, groups) || by_cudnn(x, weight)? => {
+            _ if by_onednn || by_cudnn(x, weight)? => {
                 ConvError::Types { input, what: "weight", other: of_weight }.into()
             }
             DeviceType::Cuda if !dtype.is_floating_point() => not_implemented("slow_conv2d_cuda", dtype),

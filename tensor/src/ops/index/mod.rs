@@ -12,6 +12,7 @@ pub(crate) use kernels::gather;
 
 use std::panic::Location;
 
+use crate::amp::is_autocast_enabled;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -123,11 +124,14 @@ impl Tensor {
         }
         check_index(index, || IndexError::AddDType { got: index.dtype() })?;
         check_index_add(self, dim, index.numel(), source)?;
+        let is_i64 = index.dtype() == DType::I64;
         ops::apply(IndexAdd { dim }, [self, &index.to(DType::I64)?, source]).map_err(|error| {
             match error.refusal() {
-                // Who has one dimension is asked in other words.
-                Some(&IndexError::OutOfRange { index, size }) if self.ndim() > 1 => {
-                    IndexError::OutOfBounds { index, dim, size }.into()
+                // PyTorch has other words where it is fast: along the first and the last of several dimensions.
+                Some(&IndexError::OutOfRange { index: got, size })
+                    if self.ndim() > 1 && (dim == 0 || dim == self.ndim() - 1) && is_i64 =>
+                {
+                    IndexError::OutOfBounds { index: got, dim, size }.into()
                 }
                 _ => error,
             }
@@ -141,7 +145,9 @@ impl Tensor {
         let dim = self.layout().dim(dim)?;
         if index.numel() > 0 {
             check_index(index, || IndexError::GatherDType { operation: "scatter" })?;
-            check_scatter(self, dim, index, source)?;
+            let differ = self.dtype() != source.dtype() && !is_autocast_enabled(self.device().device_type());
+            check_scatter(self, dim, index, source)
+                .map_err(|error| if differ { IndexError::ScatterTypes.into() } else { error })?;
         }
         // Of a source that is larger than the index, the part that is as large is added.
         let mut part = source.clone();
@@ -220,16 +226,18 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
 }
 
 fn check_scatter(x: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<()> {
-    for (other, tensor) in [("self", x), ("src", source)] {
-        if dims(tensor) != dims(index) {
-            return Err(IndexError::GatherDims { other }.into());
-        }
+    if dims(x) != dims(index) {
+        return Err(IndexError::GatherDims { other: "self" }.into());
     }
-    let fits = |(other, size): (usize, &usize)| {
-        *size <= source.sizes().get(other).copied().unwrap_or(1)
-            && (other == dim || *size <= x.sizes()[other])
-    };
-    match index.sizes().iter().enumerate().all(fits) {
+    let mut fits = (0..index.ndim()).all(|other| other == dim || index.sizes()[other] <= x.sizes()[other]);
+    for other in 0..index.ndim() {
+        // PyTorch asks for each size of the source until one is too small, and so for some that it has not.
+        fits = fits && (source.ndim() == 0 || index.sizes()[other] <= source.size(other as i64)?);
+    }
+    if dims(source) != dims(index) {
+        return Err(IndexError::GatherDims { other: "src" }.into());
+    }
+    match fits {
         true => Ok(()),
         false => Err(IndexError::ScatterSizes {
             index: index.sizes().to_vec(),

@@ -130,6 +130,8 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             check_vector(a, b)?;
             viewed(&a.matmul(&b.unsqueeze(1)?)?, &a.sizes()[..a.ndim() - 1], &UNSAFE_VIEW)
         }
+        // A matrix that learns is not repeated for the batch, lest its gradient be: the product is transposed.
+        (2, _) if a.requires_grad() => b.transpose(-2, -1)?.matmul(&a.t()?)?.transpose(-2, -1)?.contiguous(),
         _ => batched(a, b),
     }
 }
@@ -140,7 +142,8 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
         return Err(MatmulError::Dims { operation: "linear", a: x.ndim(), b: weight.ndim() }.into());
     }
     let Some(bias) = bias else { return x.matmul(&weight.t()?) };
-    let is_one_product = x.ndim() == 2 || x.is_contiguous() && (x.ndim() == 3 || bias.ndim() == 1);
+    let is_row = bias.ndim() == 1 || bias.sizes().iter().filter(|size| **size != 1).count() == 1;
+    let is_one_product = x.ndim() == 2 || x.is_contiguous() && bias.is_contiguous() && is_row;
     if !is_one_product {
         // PyTorch adds the bias in place here.
         let product = x.matmul(&weight.t()?)?;
@@ -183,8 +186,8 @@ fn check_types(bias: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
 /// Whether a matrix can be multiplied by a vector of this type.
 fn check_vector(a: &Tensor, b: &Tensor) -> Result<()> {
     match (a.dtype(), b.dtype()) {
-        (expected, got) if expected != got => Err(DTypeError::Expected { expected, got }.into()),
         (dtype @ DType::Bool, _) => Err(not_implemented("addmv_impl_cpu", dtype)),
+        (expected, got) if expected != got => Err(DTypeError::Expected { expected, got }.into()),
         _ => Ok(()),
     }
 }
@@ -216,11 +219,11 @@ impl Function<2> for Dot {
     }
 
     fn forward(&self, ctx: &mut Context<2>, [a, b]: [&Tensor; 2]) -> Result<Tensor> {
-        if a.numel() != b.numel() {
-            return Err(MatmulError::DotSizes { a: a.numel(), b: b.numel() }.into());
-        }
         if a.dtype() != b.dtype() {
             return Err(MatmulError::DotDTypes { a: a.dtype(), b: b.dtype() }.into());
+        }
+        if a.numel() != b.numel() {
+            return Err(MatmulError::DotSizes { a: a.numel(), b: b.numel() }.into());
         }
         if a.dtype() == DType::Bool {
             return Err(not_implemented("dot", DType::Bool));
@@ -307,11 +310,11 @@ impl Function<2> for Bmm {
             let got = [b.sizes()[0], b.sizes()[1]];
             return Err(MatmulError::BmmShapes { expected: [batch, k], got }.into());
         }
-        if a.dtype() != b.dtype() {
-            return Err(DTypeError::Expected { expected: dtype, got: b.dtype() }.into());
-        }
         if dtype == DType::Bool {
             return Err(not_implemented("bmm", dtype));
+        }
+        if a.dtype() != b.dtype() {
+            return Err(DTypeError::Expected { expected: dtype, got: b.dtype() }.into());
         }
         kernels::bmm(a, b)
     }

@@ -92,26 +92,22 @@ impl Tensor {
         if *training && batch * positions == 1 {
             return Err(NormError::BatchNormBatch { sizes: self.sizes().to_vec() }.into());
         }
+        if self.numel() == 0 {
+            return self.affine_of_nothing([weight, bias]);
+        }
         if !training && running_mean.is_none() {
             return Err(NormError::BatchNormEvaluation.into());
         }
         let parameters = [weight, bias, running_mean, running_var];
-        for i in [2, 3, 0, 1] {
-            let (name, Some(tensor)) = (BATCH_NORM_ARGUMENTS.names[1 + i], parameters[i]) else { continue };
-            match tensor.numel() {
-                got if got != channels => {
-                    return Err(NormError::BatchNormChannels { name, channels, got }.into());
-                }
-                _ if tensor.ndim() == 1 => {}
-                _ => {
-                    let sizes = tensor.sizes();
-                    return Err(Error::custom(format!(
-                        "{name} should be of shape [{channels}] not {sizes:?}"
-                    )));
-                }
+        let in_order = [2, 3, 0, 1].map(|i| (BATCH_NORM_ARGUMENTS.names[1 + i], parameters[i]));
+        for (name, parameter) in in_order {
+            if let Some(got) = parameter.as_ref().map(Tensor::numel)
+                && got != channels
+            {
+                return Err(NormError::BatchNormChannels { name, channels, got }.into());
             }
         }
-        if self.numel() > 0 && is_grad_enabled() {
+        if is_grad_enabled() {
             for (i, argument) in [(2, "running_mean"), (3, "running_var")] {
                 if parameters[i].as_ref().is_some_and(Tensor::requires_grad) {
                     let function = "native_batch_norm";
@@ -120,8 +116,12 @@ impl Tensor {
             }
         }
         check_batch_norm(self, &parameters.map(Option::as_ref), *training)?;
-        if self.numel() == 0 {
-            return self.affine_of_nothing([weight, bias]);
+        for (name, parameter) in in_order {
+            if let Some(sizes) = parameter.as_ref().map(Tensor::sizes)
+                && sizes.len() != 1
+            {
+                return Err(Error::custom(format!("{name} should be of shape [{channels}] not {sizes:?}")));
+            }
         }
         let running = running_mean.clone().zip(running_var.clone());
         let function = BatchNorm { running, training: *training, momentum: *momentum, eps: *eps };
@@ -150,13 +150,12 @@ impl Tensor {
 
     /// What PyTorch makes of an empty batch: it depends on weight and bias, but in no element.
     fn affine_of_nothing(&self, affine: [&Option<Tensor>; 2]) -> Result<Tensor> {
-        let first = |tensor: &Tensor| if tensor.numel() == 0 { tensor.sum() } else { tensor.select(0, 0) };
         let mut out = self.copy()?;
         if let [Some(weight), _] = affine {
-            out = out.mul(&first(weight)?)?;
+            out = out.mul(&weight.select(0, 0)?)?;
         }
         if let [_, Some(bias)] = affine {
-            out = out.add(&first(bias)?)?;
+            out = out.add(&bias.select(0, 0)?)?;
         }
         Ok(out)
     }
@@ -191,7 +190,7 @@ fn layer_norm(
         return Err(NormError::LayerNormShape { input, normalized_shape }.into());
     }
     if x.is_cuda() || !is_mixed(x, &parameters) {
-        check_one_type("LayerNormKernelImpl", x, x.dtype(), &parameters)?;
+        check_one_type("LayerNormKernelImpl", x, &parameters)?;
     }
     let dtype = weight.or(bias).map_or(x.dtype(), Tensor::dtype);
     let [weight, bias] = affine([weight, bias], dtype)?;
@@ -208,12 +207,10 @@ fn check_batch_norm(input: &Tensor, parameters: &[Option<&Tensor>; 4], training:
         (false, true) => [mean, var, weight, bias],
         (false, false) => *parameters,
     };
-    let dtype = match is_mixed(input, parameters) {
-        true if !input.is_cuda() => return check_mixed(input, parameters),
-        true if input.dtype().is_half() => DType::F32,
-        _ => input.dtype(),
-    };
-    check_one_type("batch_norm", input, dtype, &in_order)
+    if !input.is_cuda() && input.dtype().is_floating_point() && is_mixed(input, parameters) {
+        return check_mixed(input, parameters);
+    }
+    check_one_type("batch_norm", input, &in_order)
 }
 
 #[track_caller]
@@ -245,16 +242,17 @@ fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if input.dtype().is_half() { Ok(()) } else { Err(NormError::MixedTypes.into()) }
 }
 
-/// The input is of floats, and the parameters are of one type.
-fn check_one_type(
-    operation: &'static str,
-    input: &Tensor,
-    expected: DType,
-    parameters: &[Option<&Tensor>],
-) -> Result<()> {
+/// The input is of floats, and the parameters are of its type, or beside halves of f32.
+fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !input.dtype().is_floating_point() {
         return Err(not_implemented(operation, input.dtype()));
     }
+    let is_f32 = |parameter: &&Tensor| parameter.dtype() == DType::F32;
+    let expected = match input.is_cuda() && input.dtype().is_half() && parameters.iter().flatten().any(is_f32)
+    {
+        true => DType::F32,
+        false => input.dtype(),
+    };
     match parameters.iter().flatten().find(|parameter| parameter.dtype() != expected) {
         Some(other) => Err(DTypeError::Expected { expected, got: other.dtype() }.into()),
         None => Ok(()),

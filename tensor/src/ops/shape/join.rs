@@ -104,7 +104,8 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
     if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
         return Err(ShapeError::ZeroDimCat { position }.into());
     }
-    let dim = first.checked_dim(dim)?;
+    // Of nothing but such tensors there is nothing to join along a dimension.
+    let dim = if joins(first) { first.checked_dim(dim)? } else { 0 };
     let mut sizes = first.sizes().to_vec();
     sizes[dim] = 0;
     let mut dtype = first.dtype();

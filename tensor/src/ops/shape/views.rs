@@ -11,6 +11,7 @@ use crate::tensor::Tensor;
 
 operations! {
     VIEW: Operation::new("view").node("ViewBackward0");
+    RESHAPE_ALIAS: Operation::new("view").node("ReshapeAliasBackward0");
     UNSQUEEZE: Operation::new("unsqueeze").node("UnsqueezeBackward0");
     SQUEEZE: Operation::new("squeeze").node("SqueezeBackward1");
     EXPAND: Operation::new("expand").node("ExpandBackward0");
@@ -42,7 +43,10 @@ impl Tensor {
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
         let inferred = infer_sizes(sizes, self.numel())?;
         match self.layout().view(&inferred)? {
-            Some(layout) => ops::apply(View { layout, operation: &VIEW }, [self]),
+            Some(layout) => {
+                let operation = if self.is_contiguous() { &VIEW } else { &RESHAPE_ALIAS };
+                ops::apply(View { layout, operation }, [self])
+            }
             None => self.copy()?.view(sizes),
         }
     }
