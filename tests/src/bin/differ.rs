@@ -123,7 +123,8 @@ fn differs(program: &Program, pytorch: &mut PyTorch) -> Result<Outcome, String> 
 fn kind(difference: &Difference) -> String {
     let Difference { operation, what, ours, theirs, .. } = difference;
     match *what {
-        "values" | "gradient" | "gradient through conv2d" | "strides" => format!("{what} of {operation}"),
+        "values" | "strides" => format!("{what} of {operation}"),
+        _ if what.starts_with("gradient") => format!("{what} of {operation}"),
         // What it made instead has nothing to do with the cause.
         _ => {
             let [ours, theirs] = [ours, theirs].map(|text| text.split(", but").next().unwrap_or(text));

@@ -124,8 +124,12 @@ fn of_values(
         if let (Some((.., ours)), Some((.., theirs))) = (ours, theirs) {
             let scale = scale.max(largest(ours)).max(largest(theirs));
             if let Some(difference) = values(ours, theirs, rounded.then_some(epsilon * scale)) {
-                let convolves = program.steps.iter().any(|step| step.operation.name == "conv2d");
-                let what = if convolves { "gradient through conv2d" } else { "gradient" };
+                let through = |name| program.steps.iter().any(|step| step.operation.name == name);
+                let what = match () {
+                    () if through("conv2d") => "gradient through conv2d",
+                    () if through("layer_norm") => "gradient through layer_norm",
+                    () => "gradient",
+                };
                 return Some(told(program, step, what, difference));
             }
         }
