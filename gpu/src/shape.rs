@@ -288,6 +288,9 @@ impl Layout {
     /// The same elements under other sizes, if strides can express it (`Tensor::view`).
     pub fn view(&self, sizes: &[usize]) -> Result<Option<Layout>> {
         let mut out = Layout::counted(sizes)?;
+        if self.numel() == 0 && self.sizes() == sizes {
+            return Ok(Some(*self)); // As PyTorch, which keeps strides that nothing is stepped over by.
+        }
         out.offset = self.offset;
         if self.is_contiguous() {
             return Ok(Some(out));

@@ -240,6 +240,7 @@ fn on_a_gpu_a_parameter_of_another_type_is_named() {
 #[test]
 fn nothing_is_joined_along_any_dimension_and_no_image_has_any_dilation() -> Result<()> {
     let nothing = zeros(&[0]);
+    assert_eq!(zeros(&[3]).slice(0, 2, 2, 2)?.view(&[0])?.strides(), [2]);
     assert_eq!(Tensor::cat(&[&nothing, &nothing], 5)?.sizes(), [0]);
     let options = Conv2dOptions { stride: 3.into(), padding: 3.into(), dilation: 0.into(), groups: 2 };
     let (images, kernel) = (leaf(&[0, 4, 5, 2]), leaf(&[2, 2, 3, 2]));

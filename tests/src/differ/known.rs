@@ -110,7 +110,7 @@ const KNOWN: &[Known] = &[
         reason: "types are checked in products of nothing, too",
     },
     Known {
-        operations: &["linear", "softmax", "log_softmax", "avg_pool2d", "conv2d"], what: "error",
+        operations: &["linear", "softmax", "log_softmax", "avg_pool2d", "adaptive_avg_pool2d", "conv2d"], what: "error",
         ours: "not implemented for", theirs: "no error, but",
         reason: "types are checked where there is nothing to compute, too",
     },
@@ -135,7 +135,7 @@ const KNOWN: &[Known] = &[
         reason: "PyTorch words this in another way for the result of `mse_loss` than for other numbers",
     },
     Known {
-        operations: &["min"], what: "values",
+        operations: &["min", "max", "amin", "amax"], what: "values",
         ours: "-0.0 ", theirs: "0.0 ",
         reason: "of 0.0 and -0.0, which are equal, either may be found",
     },
