@@ -279,10 +279,18 @@ fn the_modules_weigh_no_more_than_they_did() {
         let weights: Vec<usize> = weights.lines().map(|bytes| bytes.parse().unwrap()).collect();
         assert_eq!(weights.len(), files.len());
         let base = weights[files.iter().position(|file| file.ends_with(BASE)).unwrap()];
-        assert!(base < base_kb * 1000, "the base of {}: {base} bytes, at most {base_kb} kB", folder.display());
+        assert!(
+            base < base_kb * 1000,
+            "the base of {}: {base} bytes, at most {base_kb} kB",
+            folder.display()
+        );
         for (file, bytes) in files.iter().zip(weights).filter(|(file, _)| !file.ends_with(BASE)) {
             let both = base + bytes;
-            assert!(both < both_kb * 1000, "{} and its base: {both} bytes, at most {both_kb} kB", file.display());
+            assert!(
+                both < both_kb * 1000,
+                "{} and its base: {both} bytes, at most {both_kb} kB",
+                file.display()
+            );
         }
     }
 }

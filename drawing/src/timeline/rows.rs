@@ -1,6 +1,5 @@
 //! What a picture of a trace has in it, row by row, before anything is drawn.
 
-
 use todevice_gpu::driver::Engine;
 use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace, Work};
 use todevice_gpu::scope::Place;

@@ -99,7 +99,13 @@ mod tests {
             for top in [0x01, 0x10, 0x7f, 0x80, 0xff] {
                 for low in [0x00, 0x01, 0x80] {
                     // One bit above, on, and below the place where a tie is.
-                    for middle in [[0; 7], [0, 0x08, 0, 0, 0, 0, 0], [0, 0x18, 0, 0, 0, 0, 0], [0xff; 7], [0xff, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff]] {
+                    for middle in [
+                        [0; 7],
+                        [0, 0x08, 0, 0, 0, 0, 0],
+                        [0, 0x18, 0, 0, 0, 0, 0],
+                        [0xff; 7],
+                        [0xff, 0xfb, 0xff, 0xff, 0xff, 0xff, 0xff],
+                    ] {
                         let bytes = [&vec![low; zeros][..], &middle, &[top]].concat();
                         numbers.push([&bytes[..], &[0]].concat());
                         numbers.push(bytes);
