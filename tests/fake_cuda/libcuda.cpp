@@ -131,6 +131,11 @@ CUresult called(const char *function) {
     return SUCCESS;
 }
 
+constexpr size_t PAGE = 4096;
+const bool guarded = getenv("FAKE_CUDA_GUARD") != nullptr;
+
+size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
 // Addresses are given in order, from 2 MiB to 2 MiB, the lowest that are free, as the driver does.
 constexpr size_t GRANULE = 2 << 20, REACH = 1ull << 38;
 
@@ -147,15 +152,44 @@ CUdeviceptr take_addresses(size_t bytes) {
     return free_from + bytes <= end ? free_from : 0;
 }
 
-void give_pages(void *block, size_t bytes) { madvise(block, bytes, MADV_DONTNEED); }
+// Fresh memory holds anything: bytes of 0xa5. Every large block shows the pages of one file that is full of them, and gets
+// pages of its own only where it is written to, so a lab may take all memory of a card that this computer has not.
+constexpr int FRESH = 0xa5;
+constexpr size_t FRESH_FILE = 16 * GRANULE;
+
+int fresh_file() {
+    static const int file = [] {
+        const int file = memfd_create("fresh memory", MFD_CLOEXEC);
+        if (file < 0 || ftruncate(file, FRESH_FILE)) return -1;
+        void *bytes = mmap(nullptr, FRESH_FILE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (bytes == MAP_FAILED) return -1;
+        memset(bytes, FRESH, FRESH_FILE);
+        munmap(bytes, FRESH_FILE);
+        return file;
+    }();
+    return file;
+}
+
+bool make_fresh(CUdeviceptr block, size_t bytes) {
+    const int file = !guarded && bytes > FRESH_FILE ? fresh_file() : -1;
+    for (size_t at = 0; file >= 0 && at + FRESH_FILE <= bytes; at += FRESH_FILE) {
+        const int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+        if (mmap((void *)(block + at), FRESH_FILE, PROT_READ | PROT_WRITE, flags, file, 0) == MAP_FAILED) return false;
+    }
+    const size_t rest = file >= 0 ? bytes / FRESH_FILE * FRESH_FILE : 0;
+    memset((void *)(block + rest), FRESH, bytes - rest);
+    return true;
+}
+
+void give_pages(void *block, size_t bytes) {
+    const int flags = MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE;
+    if (bytes > FRESH_FILE) mmap(block, pages(bytes), PROT_READ | PROT_WRITE, flags, -1, 0);
+    else madvise(block, bytes, MADV_DONTNEED);
+}
 
 // Guarded memory.
 
-constexpr size_t PAGE = 4096;
-const bool guarded = getenv("FAKE_CUDA_GUARD") != nullptr;
 thread_local const char *running = "no kernel"; // Of this thread, for whoever touches a guard.
-
-size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 // Ends the program, and says whose fault it is. (Functions that no handler should call are called here: there is nothing left
 // to go on with.)
@@ -475,7 +509,7 @@ EXPORTED CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
     if (bytes > total_memory() - current->used) return OUT_OF_MEMORY;
     *pointer = guarded ? take_guarded(bytes) : take_addresses(bytes);
     if (!*pointer) return OUT_OF_MEMORY;
-    memset((void *)*pointer, 0xa5, bytes); // Fresh memory holds anything.
+    if (!make_fresh(*pointer, bytes)) return OUT_OF_MEMORY;
     current->used += bytes;
     device_memory[*pointer] = {current, bytes};
     return SUCCESS;
