@@ -19,12 +19,14 @@ use nvrtc::{Nvrtc, Program};
 use ptx::{check_rounding, entries, whole};
 use signature::{SAME, assertion, check_layout};
 
-/// The oldest and the newest that the kernels are for, T4 and H200: what one of them takes and the other does not is found.
-/// The T4's is compiled to machine code, for which the assembler takes as long again; the other, to PTX.
-const ARCHITECTURES: [&str; 2] = ["sm_75", "compute_90"];
+/// The oldest that the kernels are for, T4, and the others: A100, RTX 4090 and H200.
+const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_89", "sm_90"];
 
-/// To machine code as well: A100, RTX 4090 and H200.
-const MORE_ARCHITECTURES: [&str; 3] = ["sm_80", "sm_89", "sm_90"];
+/// Those of this run. The others take minutes, so only `.ci/run` compiles for them, which sets `CI`.
+fn architectures() -> &'static [&'static str] {
+    let count = if env::var_os("CI").is_some() { ARCHITECTURES.len() } else { 1 };
+    &ARCHITECTURES[..count]
+}
 
 /// The kernels and their parameters, as the crate launches them.
 fn signatures() -> BTreeMap<String, Vec<String>> {
@@ -39,43 +41,35 @@ fn nvrtc() -> &'static Nvrtc {
 
 type Compiled = (&'static str, &'static Source, Program);
 
-/// Sources for an architecture. What is the same for all, that each kernel has the types that a launch passes, is
-/// asserted where the symbols are known from another.
-fn compile_for(
-    architecture: &'static str,
-    sources: &[&'static Source],
-    symbols: Option<&[Compiled]>,
-) -> Vec<Compiled> {
+/// Compiles a source to machine code, with the assertion that its kernels have the types that a launch passes.
+fn compile_for(architecture: &'static str, source: &'static Source) -> Compiled {
     let signatures = signatures();
-    let compile = |(i, source): (usize, &&'static Source)| {
-        let mut text = source.text.to_owned();
-        if let Some((_, _, program)) = symbols.map(|compiled| &compiled[i]) {
-            text += SAME;
-            for symbol in entries(&program.ptx).keys() {
-                text += &assertion(symbol, &strs(&signatures[*symbol]));
-            }
+    let mut text = source.text.to_owned() + SAME;
+    for (symbol, file) in todevice::cuda::kernel_sources() {
+        if file == source.name {
+            text += &assertion(&symbol, &strs(&signatures[&symbol]));
         }
-        let program = nvrtc().compile(source.name, &text, architecture);
-        let program =
-            program.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name));
-        (architecture, *source, program)
-    };
-    sources.iter().enumerate().map(compile).collect()
+    }
+    let program = nvrtc().compile(source.name, &text, architecture);
+    let program = program.unwrap_or_else(|message| panic!("{} for {architecture}: {message}", source.name));
+    (architecture, source, program)
 }
 
-/// Sources for the architectures of every test run.
-fn compile_both(sources: &[&'static Source]) -> Vec<Compiled> {
-    let mut compiled = compile_for(ARCHITECTURES[1], sources, None);
-    let first = compile_for(ARCHITECTURES[0], sources, Some(&compiled));
-    compiled.extend(first);
-    compiled
+/// Every source for every architecture of this run.
+fn jobs() -> Vec<(&'static str, &'static Source)> {
+    let mut jobs = Vec::new();
+    for &architecture in architectures() {
+        jobs.extend(kernels::SOURCES.iter().map(|source| (architecture, source)));
+    }
+    jobs
 }
 
 /// Compiles sources, and leaves them on the disk, as long as there are some that no other process has taken.
 fn compile_the_next(taken: &Path) {
-    for source in kernels::SOURCES {
-        if File::create_new(taken.join(source.name.replace('/', "-"))).is_ok() {
-            compile_both(&[source]);
+    for (architecture, source) in jobs() {
+        let name = format!("{architecture} {}", source.name.replace('/', "-"));
+        if File::create_new(taken.join(name)).is_ok() {
+            compile_for(architecture, source);
         }
     }
 }
@@ -89,7 +83,7 @@ fn another_process() {
     compile_the_next(Path::new(&env::var_os(TAKEN).unwrap()));
 }
 
-/// All sources for the architectures of every test run. NVRTC compiles one at a time in a process, so there are two.
+/// All sources for the architectures of this run. NVRTC compiles one at a time in a process, so there are two.
 fn compiled() -> &'static [Compiled] {
     static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
         nvrtc(); // Fetched once.
@@ -102,7 +96,7 @@ fn compiled() -> &'static [Compiled] {
         // What it could not compile fails here, with its reason.
         other.wait().unwrap();
         fs::remove_dir_all(&taken).unwrap();
-        compile_both(&kernels::SOURCES.iter().collect::<Vec<_>>())
+        jobs().into_iter().map(|(architecture, source)| compile_for(architecture, source)).collect()
     });
     &COMPILED
 }
@@ -110,8 +104,8 @@ fn compiled() -> &'static [Compiled] {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn every_kernel_is_in_the_file_of_its_row_and_takes_what_a_launch_passes() {
-    for architecture in ARCHITECTURES {
-        let programs = compiled().iter().filter(|(compiled_for, ..)| *compiled_for == architecture);
+    for architecture in architectures() {
+        let programs = compiled().iter().filter(|(compiled_for, ..)| compiled_for == architecture);
         check_parameters(architecture, programs);
     }
 }
@@ -160,26 +154,13 @@ fn check_arithmetic((architecture, source, program): &Compiled) {
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn no_kernel_takes_more_registers_than_there_are() {
-    let to_machine_code = compiled().iter().filter(|(architecture, ..)| architecture.starts_with("sm_"));
-    assert!(to_machine_code.map(check_registers).count() == kernels::SOURCES.len());
+    compiled().iter().for_each(check_registers);
 }
 
 fn check_registers((architecture, source, program): &Compiled) {
     assert!(!program.spilled.is_empty(), "{architecture}: the assembler says nothing of {}", source.name);
     for (kernel, bytes) in &program.spilled {
         assert_eq!(*bytes, 0, "{kernel} has more than the registers of {architecture} hold");
-    }
-}
-
-/// The architectures above the oldest, which take a minute and a half.
-#[test]
-#[ignore = "long: cargo test -p course-tests --test suite -- --ignored every_other_architecture"]
-fn every_other_architecture_compiles_as_the_oldest_does() {
-    for architecture in MORE_ARCHITECTURES {
-        let compiled = compile_for(architecture, &kernels::SOURCES.iter().collect::<Vec<_>>(), None);
-        check_parameters(architecture, compiled.iter());
-        compiled.iter().for_each(check_arithmetic);
-        compiled.iter().for_each(check_registers);
     }
 }
 
