@@ -6,17 +6,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::Checkout;
+use crate::common::{Checkout, pages, texts};
 use book::builder::{self, Site};
 use book::{Course, links};
 use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
-
-/// The pages of the checkout. That they build at all means: without a warning, with every link leading somewhere, and
-/// with nothing that a browser would fetch from others.
-fn pages() -> BTreeMap<String, String> {
-    build(Course::here()).unwrap()
-}
 
 /// The pages of a course, as text.
 fn build(course: Course) -> Result<BTreeMap<String, String>, String> {
@@ -31,10 +25,6 @@ fn page(markdown: &str) -> Result<String, String> {
 fn first_page(checkout: &Checkout, markdown: &str) -> Result<String, String> {
     fs::write(checkout.path("book/chapters/index.md"), markdown).unwrap();
     Ok(build(checkout.course())?.remove("index.html").unwrap())
-}
-
-fn texts(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
-    files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
 }
 
 fn read(folder: &Path) -> BTreeMap<String, String> {
@@ -141,7 +131,7 @@ fn the_binary_builds_under_the_path_of_a_site() {
     let build = |flags: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_book"))
             .arg("--course")
-            .arg(small.path(""))
+            .arg(small.root())
             .args(["build", "--dest-dir"])
             .arg(folder.path())
             .args(flags)

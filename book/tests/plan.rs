@@ -1,10 +1,7 @@
 //! The plan: what pages show of it, the one line that each mistake in it gets, and that sidebar, plan and *Next* agree.
 
-use std::collections::BTreeMap;
-
-use crate::common::Checkout;
+use crate::common::{Checkout, pages};
 use book::Course;
-use book::builder::{self, Site};
 use book::page::{Page, expand};
 
 fn page(course: &Course, path: &str, text: &str) -> Result<String, String> {
@@ -223,11 +220,7 @@ fn led(page: &str, rel: &str) -> Option<String> {
 
 #[test]
 fn sidebar_plan_index_and_next_agree() {
-    let pages: BTreeMap<String, String> = builder::pages(Course::here(), Site::Configured)
-        .unwrap()
-        .into_iter()
-        .map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned()))
-        .collect();
+    let pages = pages();
 
     // From the first page by *Next*, and back by *Previous*.
     let mut walked = vec!["index.html".to_owned()];

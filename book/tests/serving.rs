@@ -349,7 +349,7 @@ fn a_head_alone_has_no_body() {
 #[test]
 fn a_changed_a_new_and_a_removed_file_are_noticed() {
     let checkout = Checkout::new();
-    let page = checkout.path("book/chapters/index.md");
+    let (page, source) = (checkout.path("book/chapters/index.md"), checkout.path("gpu/src/shape.rs"));
     let mut before = Files::of(&checkout.course());
     assert!(before == Files::of(&checkout.course()));
     let mut changed = |what| {
@@ -367,7 +367,7 @@ fn a_changed_a_new_and_a_removed_file_are_noticed() {
     changed("a snapshot");
     fs::write(checkout.path("book/plan.toml"), "").unwrap();
     changed("the plan");
-    fs::write(checkout.path("gpu/src/shape.rs"), "").unwrap();
+    fs::write(source, "").unwrap();
     changed("a source of what labs stand on");
 }
 
@@ -387,7 +387,7 @@ fn the_binary_says_where_it_serves_and_serves_the_book_there() {
     let small = Checkout::small();
     // Of a book that cannot be built the program says so, and waits for a change.
     builder::pages(small.course(), Site::Local).unwrap();
-    let command = command.args(["serve", "--no-player", "--port", "0", "--course"]).arg(small.path(""));
+    let command = command.args(["serve", "--no-player", "--port", "0", "--course"]).arg(small.root());
     let mut started = Started(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(started.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();

@@ -1,10 +1,30 @@
 //! A copy of the checkout, to make mistakes in.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use book::Course;
+use book::builder::{self, Site};
 use tempfile::TempDir;
+
+/// The pages of this checkout, as text. That they build at all means: without a warning, with every link leading somewhere,
+/// and with nothing that a browser would fetch from others.
+pub fn pages() -> &'static BTreeMap<String, String> {
+    static BUILT: LazyLock<BTreeMap<String, String>> =
+        LazyLock::new(|| texts(builder::pages(Course::here(), Site::Configured).unwrap()));
+    &BUILT
+}
+
+pub fn texts(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+    files.into_iter().map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned())).collect()
+}
+
+/// Folders of code, hundreds of files that hardly any test changes: a checkout has links to them until [`Checkout::path`]
+/// names something in one.
+const CODE: [&str; 6] =
+    ["book/theme", "labs/src", "drawing/src", "labs/exercises/source", "tensor/src", "gpu/src"];
 
 /// A copy of what the book is made from.
 pub struct Checkout {
@@ -14,19 +34,11 @@ pub struct Checkout {
 impl Checkout {
     pub fn new() -> Checkout {
         let folder = tempfile::tempdir().unwrap();
-        for part in [
-            "book/chapters",
-            "labs/questions",
-            "labs/python",
-            "book/theme",
-            "labs/src",
-            "drawing/src",
-            "labs/exercises/source",
-            "tensor/src",
-            "gpu/src",
-            "labs/tests/snapshots",
-        ] {
+        for part in ["book/chapters", "labs/questions", "labs/python", "labs/tests/snapshots"] {
             copy(&Course::here().root().join(part), &folder.path().join(part));
+        }
+        for part in CODE {
+            link(&Course::here().root().join(part), &folder.path().join(part));
         }
         // It is gone when everything is mended.
         if Course::here().book().join("today").exists() {
@@ -65,9 +77,32 @@ impl Checkout {
         Course::new(self.folder.path())
     }
 
+    /// A file or a folder of it, which a test may change.
     pub fn path(&self, file: &str) -> PathBuf {
-        self.folder.path().join(file)
+        let path = self.folder.path().join(file);
+        for part in CODE {
+            let linked = self.folder.path().join(part);
+            if (path.starts_with(&linked) || linked.starts_with(&path)) && linked.is_symlink() {
+                fs::remove_file(&linked).unwrap();
+                copy(&Course::here().root().join(part), &linked);
+            }
+        }
+        path
     }
+
+    /// Where it is, for what only reads it.
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// A link to a folder; or a copy of it, where not everybody may make links.
+fn link(from: &Path, to: &Path) {
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(from, to).unwrap();
+    #[cfg(not(unix))]
+    copy(from, to);
 }
 
 fn copy(from: &Path, to: &Path) {
