@@ -18,7 +18,7 @@ use todevice::profiles::{FigureSet, HOSTS, PROFILES, Status, figures};
 use crate::figure::Kind;
 use crate::prediction::{Answer, Verdict};
 use crate::stdio::to_stderr;
-use crate::{Event, LABS, Listed, Part, Stop, Text, program};
+use crate::{Captured, Event, LABS, Listed, Part, Stop, Text, program};
 
 /// Halves and doubles every guess of the model, and says which sentences of the labs turn
 #[derive(Parser)]
@@ -160,27 +160,36 @@ impl Said {
     }
 }
 
-/// What a lab says with these flags after those of its run on a T4, whose GPU is left out.
-fn said(lab: &Listed, gpu: &str) -> Said {
+/// The flags of a lab's run on a T4, with another GPU.
+fn flags<'a>(lab: &Listed, gpu: &'a str) -> Vec<&'a str> {
     let run = lab.runs.iter().find(|run| run.name == "t4");
     let own = run.map_or(Vec::new(), |run| [&run.flags[2..], run.steady].concat());
-    let flags = [&["--gpu", gpu], &own[..]].concat();
-    let captured = (lab.run)(&flags);
-    let mut sections = vec![Section::default()];
-    for event in captured.events {
-        match event {
-            Event::Section { number, title, .. } => {
-                let paragraphs = vec![vec![title]];
-                sections.push(Section { number, paragraphs, answers: Vec::new() });
+    [&["--gpu", gpu], &own[..]].concat()
+}
+
+/// What a lab says with them.
+fn said(lab: &Listed, gpu: &str) -> Said {
+    Said::from((lab.run)(&flags(lab, gpu)))
+}
+
+impl From<Captured> for Said {
+    fn from(captured: Captured) -> Said {
+        let mut sections = vec![Section::default()];
+        for event in captured.events {
+            match event {
+                Event::Section { number, title, .. } => {
+                    let paragraphs = vec![vec![title]];
+                    sections.push(Section { number, paragraphs, answers: Vec::new() });
+                }
+                event => sections.last_mut().expect("there is one").take(event),
             }
-            event => sections.last_mut().expect("there is one").take(event),
         }
+        if captured.exit_code != 0 {
+            let last = sections.last_mut().expect("there is one");
+            last.paragraphs.push(vec![captured.errors.replace(['\n', '\t'], " ")]);
+        }
+        Said(sections)
     }
-    if captured.exit_code != 0 {
-        let last = sections.last_mut().expect("there is one");
-        last.paragraphs.push(vec![captured.errors.replace(['\n', '\t'], " ")]);
-    }
-    Said(sections)
 }
 
 impl Section {

@@ -294,10 +294,10 @@ fn the_second_gpu_does_what_the_first_does() {
 #[test]
 fn what_times_decide_is_no_difference() {
     ["lab-07", "lab-08", "lab-09"].par_iter().for_each(|lab| {
-        let reference = run(lab, "sim:t4", &[]);
+        let reference = &said::run(lab, &["--gpu", "sim:t4"]).json;
         for seed in [2, 5, 15] {
             let found = run(lab, &format!("sim:t4,seed={seed}"), &[]);
-            assert_eq!(compare(&reference, &found).unwrap(), Comparison::default(), "{lab}, seed {seed}");
+            assert_eq!(compare(reference, &found).unwrap(), Comparison::default(), "{lab}, seed {seed}");
         }
     });
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use labs::sensitivity::{FILE, changes, lines, plain, turns};
+use crate::said;
+use labs::sensitivity::{FILE, Said, changes, lines, plain, turns};
 use labs::{LABS, Listed};
 
 fn written() -> String {
@@ -36,7 +37,8 @@ fn the_file_has_the_sentences_of_today() {
     let text = written();
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
     for lab in LABS.iter().filter(|lab| lab.runs.iter().any(|run| run.name == "t4")) {
-        let said = plain(lab, "t4");
+        let run = lab.runs.iter().find(|run| run.name == "t4").unwrap();
+        let said = Said::from(said::run(lab.name, &[run.flags, run.steady].concat()).clone());
         for line in &lines {
             match line[..] {
                 ["sentences", name, "t4", count] if name == lab.name => {
