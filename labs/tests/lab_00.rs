@@ -556,7 +556,9 @@ fn a_disk_is_read_as_a_made_up_one_is() {
 #[cfg(target_os = "linux")]
 mod among_libraries {
     use std::collections::BTreeMap;
+    use std::collections::hash_map::DefaultHasher;
     use std::fs;
+    use std::hash::{Hash, Hasher};
     use std::path::{Path, PathBuf};
     use std::process::Command;
     use std::sync::LazyLock;
@@ -587,11 +589,26 @@ mod among_libraries {
         &MADE
     }
 
+    /// Compiles it, or takes what an earlier run has made of the same.
     fn compile(folder: &str, source: &str, library: &str, options: &[&str]) -> PathBuf {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_libraries").join(folder);
-        fs::create_dir_all(&folder).unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda").join(source);
-        shared_object(&source, &folder.join(library), options).unwrap();
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda");
+        let source = sources.join(source);
+        let mut hasher = DefaultHasher::new();
+        [&source, &sources.join("gpp.rs"), &sources.join("product.h"), &sources.join("halves.h")]
+            .map(|file| fs::read(file).unwrap())
+            .hash(&mut hasher);
+        (library, options, std::env::var_os("CXX")).hash(&mut hasher);
+        let name = format!("{folder}-{:016x}", hasher.finish());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_libraries").join(name);
+        if !folder.join(library).exists() {
+            // Made beside it and renamed: another process may do the same.
+            let unfinished = folder.with_extension(std::process::id().to_string());
+            fs::create_dir_all(&folder).unwrap();
+            fs::create_dir_all(&unfinished).unwrap();
+            shared_object(&source, &unfinished.join(library), options).unwrap();
+            fs::rename(unfinished.join(library), folder.join(library)).unwrap();
+            fs::remove_dir_all(unfinished).unwrap();
+        }
         folder
     }
 
