@@ -40,6 +40,12 @@ const KNOWN: &[Known] = &[
         reason: "a tensor that was overwritten goes by the node that had made it, in PyTorch by that of the write",
     },
     Known {
+        operations: &["backward"], what: "error",
+        ours: "Function ScatterAddBackward0 returned an invalid gradient at index 2",
+        theirs: "Function ScatterAddBackward0 returned an invalid gradient at index 1",
+        reason: "the index of `scatter_add` counts as an input, and only the part of the source that is added has a gradient",
+    },
+    Known {
         operations: &["avg_pool2d"], what: "error",
         ours: "kernel size should be greater than zero", theirs: "integer out of range",
         reason: "a kernel of no size is called that",

@@ -18,7 +18,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::ops::elementwise::{Operand, check_in_place};
-use crate::ops::shape::viewed;
+use crate::ops::shape::{UNSAFE_VIEW, viewed};
 use crate::ops::{self, Cast, Operation, operations};
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
@@ -45,7 +45,6 @@ operations! {
     // They give a product its sizes, for which PyTorch has a node, too: another for each kind of product.
     MV: Operation::new("view").node("MvBackward0");
     SQUEEZE: Operation::new("view").node("SqueezeBackward4");
-    UNSAFE_VIEW: Operation::new("view").node("UnsafeViewBackward0");
 }
 
 impl Tensor {

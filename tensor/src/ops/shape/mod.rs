@@ -14,4 +14,4 @@ pub use copy::CopyOptions;
 pub(crate) use copy::check_fits;
 pub(crate) use create::made;
 pub(in crate::ops) use kernels::ROWS;
-pub(crate) use views::viewed;
+pub(crate) use views::{UNSAFE_VIEW, viewed};

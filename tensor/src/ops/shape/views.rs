@@ -11,6 +11,7 @@ use crate::tensor::Tensor;
 
 operations! {
     VIEW: Operation::new("view").node("ViewBackward0");
+    pub(crate) UNSAFE_VIEW: Operation::new("view").node("UnsafeViewBackward0");
     RESHAPE_ALIAS: Operation::new("view").node("ReshapeAliasBackward0");
     UNSQUEEZE: Operation::new("unsqueeze").node("UnsqueezeBackward0");
     SQUEEZE: Operation::new("squeeze").node("SqueezeBackward1");
@@ -47,7 +48,7 @@ impl Tensor {
                 let operation = if self.is_contiguous() { &VIEW } else { &RESHAPE_ALIAS };
                 ops::apply(View { layout, operation }, [self])
             }
-            None => self.copy()?.view(sizes),
+            None => viewed(&self.copy()?, &inferred, &UNSAFE_VIEW),
         }
     }
 
