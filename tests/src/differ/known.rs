@@ -46,6 +46,11 @@ const KNOWN: &[Known] = &[
         reason: "the index of `scatter_add` counts as an input, and only the part of the source that is added has a gradient",
     },
     Known {
+        operations: &["batch_norm"], what: "error",
+        ours: "should be of shape [", theirs: "",
+        reason: "a parameter of another shape is refused, which PyTorch takes or calls an error of its own, depending on the input",
+    },
+    Known {
         operations: &["avg_pool2d"], what: "error",
         ours: "kernel size should be greater than zero", theirs: "integer out of range",
         reason: "a kernel of no size is called that",
