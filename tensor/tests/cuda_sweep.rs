@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::sweep::{Case, bits, case, edges, finite_values, one, run, same_bits, see, sizes, sweep, values};
+use sweep::{Case, bits, case, edges, finite_values, one, run, same_bits, see, sizes, sweep, values};
 use todevice::amp::{GradScaler, GradScalerOptions};
 use todevice::autograd::operations;
 use todevice::backends::cudnn;
@@ -834,7 +834,7 @@ fn in_place_operations_on_overlapping_views_are_those_of_the_cpu() -> Result<()>
     ];
     on_gpu(|| {
         for n in [2, 3, 16, 17, 33] {
-            for dtype in crate::sweep::ALL {
+            for dtype in sweep::ALL {
                 for (name, step) in steps {
                     let run = |device: Device| {
                         let x = values(&[n, n], dtype, n).to(device)?.copy()?;
@@ -856,7 +856,7 @@ fn numbers_truths_hooks_and_modes_are_those_of_the_cpu() -> Result<()> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     on_gpu(|| {
         let device = Device::cuda(0);
-        for dtype in crate::sweep::ALL {
+        for dtype in sweep::ALL {
             let x = values(&[1, 1], dtype, 0);
             let xd = x.to(device)?;
             assert_eq!(x.item()?.to_bits(), xd.item()?.to_bits());
@@ -1178,7 +1178,7 @@ fn everything_compared() -> Result<BTreeSet<&'static str>> {
     let device = Device::cuda(0);
     let nodes = run(&all_cases());
     for (_, make) in OPTIMIZERS {
-        for dtype in crate::sweep::FLOATS {
+        for dtype in sweep::FLOATS {
             let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], (device, dtype))?)?;
             let mut optimizer = make(vec![parameter.clone()])?;
             for _ in 0..2 {
@@ -1196,7 +1196,7 @@ fn everything_compared() -> Result<BTreeSet<&'static str>> {
 /// What else a device is asked to launch.
 fn everything_else() -> Result<()> {
     let device = Device::cuda(0);
-    for dtype in crate::sweep::ALL {
+    for dtype in sweep::ALL {
         let options = TensorOptions { dtype, device, requires_grad: false };
         // Long rows are reduced in two steps.
         let long = Tensor::zeros_with(&[8192], options)?;
@@ -1204,7 +1204,7 @@ fn everything_else() -> Result<()> {
             reduce(&long)?;
         }
         Tensor::randint_with(0, 2, &[3], options, None)?;
-        for other in crate::sweep::ALL {
+        for other in sweep::ALL {
             long.to(other)?;
         }
         if dtype.is_floating_point() {

@@ -16,8 +16,6 @@ mod model;
 #[cfg(target_os = "linux")]
 #[path = "../../tests/fake_cuda/stand_ins.rs"]
 mod stand_ins;
-#[path = "common/sweep.rs"]
-mod sweep;
 
 mod amp;
 mod autograd;

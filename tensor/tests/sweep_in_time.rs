@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::cuda_sweep::{FAMILIES, on_gpu};
-use crate::sweep::{Case, Tally, tally};
+use sweep::{Case, Tally, tally};
 use todevice::prelude::*;
 
 /// What came of a family.
@@ -120,7 +120,7 @@ fn a_sweep_without_time_says_what_it_has_not_done() {
 
 #[test]
 fn a_difference_in_one_case_is_told_and_the_others_go_on() {
-    use crate::sweep::{case, one, sizes};
+    use sweep::{case, one, sizes};
     let small = || sizes(&[&[&[3]]]);
     let cases = [
         case("right", small(), |x| one(x[0].neg())),
