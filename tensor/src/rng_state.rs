@@ -97,11 +97,9 @@ pub fn cuda_manual_seed(seed: u64) {
 }
 
 /// Seeds the generators of all devices (`torch.cuda.manual_seed_all`), and not that of the CPU, which
-/// [`manual_seed`](crate::manual_seed) seeds as well. Where there is no device it does nothing.
+/// [`manual_seed`](crate::manual_seed) seeds as well. The devices of a machine that the thread enters later are seeded too.
 pub fn cuda_manual_seed_all(seed: u64) {
-    if let Some(cuda) = Machine::current().cuda() {
-        cuda.manual_seed(seed);
-    }
+    Machine::current().seed_gpus(seed);
 }
 
 fn bytes(state: &[u8]) -> Result<Tensor> {

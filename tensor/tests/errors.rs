@@ -148,6 +148,24 @@ fn kinds_are_the_classes_of_pytorchs_exceptions() {
     }
 }
 
+/// A `main` that returns the error, and `unwrap`, print it by `Debug`.
+#[test]
+fn debug_prints_the_message_or_with_a_code_the_whole_report() -> Result<()> {
+    let plain = zeros(&[2]).add(&zeros(&[3])).unwrap_err();
+    assert_eq!(format!("{plain:?}"), plain.to_string());
+    let loss = leaf(&[]).exp()?;
+    loss.backward()?;
+    let twice = loss.backward().unwrap_err();
+    let refusal: &todevice::errors::AutogradError = twice.refusal().expect("a second backward");
+    assert_eq!(format!("{refusal:?}"), refusal.to_string());
+    let machine: Machine = "sim:t4".parse().expect("a simulated machine");
+    let mismatch =
+        machine.enter(|| zeros(&[2]).add(&zeros(&[2]).to(Device::cuda(0))?).map(drop)).unwrap_err();
+    assert!(mismatch.report().starts_with("error[GPU0001]: Expected all tensors to be on the same device"));
+    assert_eq!(format!("{mismatch:?}"), mismatch.report());
+    Ok(())
+}
+
 #[test]
 fn matrix_products_speak_as_pytorch_does() {
     let [two_three, four_five] = [zeros(&[2, 3]), zeros(&[4, 5])];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use todevice::errors::TensorError;
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{GpuSpec, Machine, cuda};
+use todevice::{GpuSpec, Machine, cuda, get_rng_state, set_rng_state};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
@@ -347,12 +347,16 @@ fn a_machine_stops_a_program_that_does_not_end() {
     }
 }
 
+fn machine_of(spec: &str) -> Machine {
+    spec.parse().unwrap()
+}
+
 #[test]
 fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
     // A machine of this test, as the generator of the process belongs to all tests.
     Machine::new().enter(|| {
         for (spec, device) in [("none", "cpu"), ("sim:t4x2", "cpu"), ("sim:t4x2", "cuda:1")] {
-            let machine = || spec.parse::<Machine>().unwrap();
+            let machine = || machine_of(spec);
             let draw = || {
                 let (device, generator) = (device.parse::<Device>().unwrap(), None);
                 Tensor::rand_with(&[4], device, generator).unwrap().to_vec::<f32>().unwrap()
@@ -375,6 +379,21 @@ fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
             outer.enter(|| assert_eq!([inner.enter(draw), inner.enter(draw)], expected));
             outer.enter(|| manual_seed(8));
             assert_eq!(machine().enter(draw), expected[0]);
+            // What was drawn since the seed is drawn, and a state counts as a seed does.
+            if device == "cpu" {
+                manual_seed(7);
+                assert_eq!([draw(), machine_of(spec).enter(draw)], expected, "{spec}");
+                manual_seed(7);
+                let state = get_rng_state().unwrap();
+                manual_seed(8);
+                set_rng_state(&state).unwrap();
+                assert_eq!(machine_of(spec).enter(draw), expected[0], "{spec}");
+                Machine::default_generator().manual_seed(7);
+                assert_eq!(machine_of(spec).enter(draw), expected[0], "{spec}");
+            } else {
+                cuda::manual_seed_all(7);
+                assert_eq!(machine_of(spec).enter(draw), expected[0], "{spec}");
+            }
             // A seed within the machine is newer.
             let machine = machine();
             manual_seed(8);

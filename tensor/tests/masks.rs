@@ -139,6 +139,37 @@ fn values_are_written_where_a_mask_is_true_and_where_an_index_points() -> Result
 }
 
 #[test]
+fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_overlap() -> Result<()> {
+    everywhere(|device| {
+        let x = || Tensor::zeros_with(&[2], (device, DType::U8));
+        let (mask, index) = (Tensor::new([true, false])?.to(device)?, Tensor::new([0i64])?.to(device)?);
+        for index in [&mask, &index] {
+            let overflow = "value cannot be converted to type uint8_t without overflow";
+            assert_eq!(said(x()?.index_put_(index, 300)), overflow);
+            assert_eq!(
+                said(x()?.to(DType::I64)?.index_put_(index, f64::NAN)),
+                overflow.replace("uint8", "int64")
+            );
+        }
+        // One number is filled in, whatever its type and its dimensions are; and then a mask of bytes will not do.
+        let whole = Tensor::zeros_with(&[2], (device, DType::I64))?;
+        whole.index_put_(&mask, &Tensor::new([[2.7f32]])?)?;
+        assert_eq!(whole.to_vec::<i64>()?, [2, 0]);
+        let bytes = Tensor::new([1u8, 0])?.to(device)?;
+        let fills = "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char";
+        assert_eq!(said(x()?.index_put_(&bytes, 1)), fills);
+        let line = Tensor::arange(0, 4, 1, (device, DType::I64))?;
+        let overlap = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.";
+        assert_eq!(said(line.index_put_(&line.copy()?, &line)), overlap);
+        let (first, last) = (line.narrow(0, 0, 3)?, line.narrow(0, 1, 3)?);
+        let places = Tensor::new([0i64, 1, 2])?.to(device)?;
+        assert_eq!(said(first.index_put_(&places, &last)), overlap);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[test]
 fn gradients_flow_through_writes_to_chosen_entries() -> Result<()> {
     everywhere(|device| {
         let x = counting(device)?.requires_grad_(true)?;

@@ -2,8 +2,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 
-use super::mt19937::{Engine, N};
+use super::mt19937::{Choice, Engine, N};
 use crate::lock::lock;
 
 /// The seed of a fresh `torch.Generator()` (`c10::default_rng_seed_val`).
@@ -29,7 +30,7 @@ impl Generator {
     ///
     /// PyTorch also takes negative seeds and stores their two's complement: pass `-1_i64 as u64`.
     pub fn manual_seed(&self, seed: u64) -> Generator {
-        *self.lock() = Engine::new(seed);
+        *self.lock() = Engine { chosen: Some(Choice::now()), ..Engine::new(seed) };
         self.clone()
     }
 
@@ -108,8 +109,22 @@ impl Generator {
         let normal_is_valid = i32::from_le_bytes(get(state, NORMAL_IS_VALID)) != 0;
         let next_normal = normal_is_valid.then(|| f64::from_le_bytes(get(state, NORMAL)));
         let seed = u64::from_le_bytes(get(state, SEED));
-        *self.lock() = Engine { seed, words, next, ready, next_normal };
+        *self.lock() = Engine { seed, words, next, ready, next_normal, chosen: Some(Choice::now()) };
         Ok(())
+    }
+
+    /// Goes on where `other` is, if its seed or state was chosen on this thread, and later than this one's was.
+    pub fn follow(&self, other: &Generator) {
+        if Arc::ptr_eq(&self.engine, &other.engine) {
+            return;
+        }
+        let theirs = Engine::clone(&other.lock());
+        let here = thread::current().id();
+        let Some(chosen) = theirs.chosen.filter(|chosen| chosen.thread == here) else { return };
+        let mut own = self.lock();
+        if own.chosen.is_none_or(|own| own.number < chosen.number) {
+            *own = theirs;
+        }
     }
 
     /// The engine, held until the guard is dropped. An operation locks once and draws everything it

@@ -4,6 +4,9 @@
 //! one, each stirred on its way out (*tempering*). Working on whole refills is what makes the generator
 //! fast, and it is why the functions below prefer to hand out a slice of words instead of a single one.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, ThreadId};
+
 /// Words in the state (`MERSENNE_STATE_N` in PyTorch).
 pub(super) const N: usize = 624;
 /// A new word depends on the word this far ahead of the one it replaces (`MERSENNE_STATE_M`).
@@ -23,6 +26,24 @@ pub struct Engine {
     pub(super) ready: usize,
     /// The second value of the last pair of normal numbers, waiting to be used.
     pub next_normal: Option<f64>,
+    /// Who chose the seed or the state, if somebody did.
+    pub(super) chosen: Option<Choice>,
+}
+
+/// One of the calls that seed an engine or set its state.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    /// How many there were before it, and it.
+    pub(super) number: u64,
+    pub(super) thread: ThreadId,
+}
+
+impl Choice {
+    pub(super) fn now() -> Choice {
+        static CHOICES: AtomicU64 = AtomicU64::new(0);
+        let number = CHOICES.fetch_add(1, Ordering::Relaxed) + 1;
+        Choice { number, thread: thread::current().id() }
+    }
 }
 
 impl Engine {
@@ -39,7 +60,7 @@ impl Engine {
             words[j] = 1_812_433_253_u32.wrapping_mul(previous ^ (previous >> 30)).wrapping_add(j as u32);
         }
         // No word is ready: these are raw material, and the first draw starts with a refill.
-        Engine { seed, words, next: 0, ready: 0, next_normal: None }
+        Engine { seed, words, next: 0, ready: 0, next_normal: None, chosen: None }
     }
 
     /// One word (`CPUGeneratorImpl::random`).

@@ -13,7 +13,7 @@ use crate::gpu;
 use crate::ops::scaler::{unscale, update_scale};
 use crate::optim::{LearningRates, Optimizer};
 use crate::scope;
-use crate::serialize::{Dict, Value, field};
+use crate::serialize::{Dict, Value, field, number, whole};
 use crate::tensor::{Tensor, TensorOptions, ToOptions};
 
 /// The keyword arguments of `torch.amp.GradScaler`.
@@ -313,17 +313,17 @@ impl GradScaler {
         if state.is_empty() {
             return Err(ScalerError::EmptyState.into());
         }
-        let number = |key| field(state, key, Value::as_float);
+        let float = |key| field(state, key, number);
         let count = |key, most: u32| {
-            let value = field(state, key, Value::as_int)?;
+            let value = field(state, key, whole)?;
             let count = u32::try_from(value).ok().filter(|count| *count <= most);
             count.ok_or_else(|| Error::from(ScalerError::State { key, value }))
         };
-        let scale = number("scale")?;
+        let scale = float("scale")?;
         let options = GradScalerOptions {
             init_scale: scale,
-            growth_factor: number("growth_factor")?,
-            backoff_factor: number("backoff_factor")?,
+            growth_factor: float("growth_factor")?,
+            backoff_factor: float("backoff_factor")?,
             growth_interval: count("growth_interval", u32::MAX)?,
             ..self.options
         };

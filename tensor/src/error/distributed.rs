@@ -1,6 +1,7 @@
 //! What can go wrong with ranks and process groups.
 
 use super::{Error, Refusal};
+use crate::dtype::DType;
 use todevice_gpu::error::MeetingError;
 
 /// An error of a rank, a process group or a collective.
@@ -32,6 +33,8 @@ pub enum DistributedError {
     NoBackend { device_type: &'static str },
     #[error("Tensors must be contiguous")]
     NotContiguous,
+    #[error("input tensor has to be contiguous")]
+    GlooMessage,
     #[error("Invalid rank {rank}: {what} is one of the {size} ranks of the group")]
     InvalidRank { rank: usize, what: &'static str, size: usize },
     #[error("The new group's rank should be within the world_size set by init_process_group")]
@@ -58,8 +61,8 @@ pub enum DistributedError {
     OutputType,
     #[error("Cannot use ReduceOp.AVG with boolean inputs")]
     AverageOfBools,
-    #[error("Cannot use ReduceOp.AVG with Gloo")]
-    AverageOnGloo,
+    #[error("result type Float can't be cast to the desired output type {}", .dtype.scalar_type())]
+    AverageOnGloo { dtype: DType },
     #[error(
         "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
     )]

@@ -61,7 +61,7 @@ struct State {
     ranks: Mutex<Vec<Weak<Cuda>>>,
     /// What modules above keep for its program, each a thing of a type of its own.
     kept: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    /// The number of the last call of [`manual_seed`] that has seeded this machine.
+    /// The number of the last call that has seeded the generators of its GPUs.
     seeded: AtomicU64,
 }
 
@@ -71,12 +71,12 @@ static DEFAULT: LazyLock<Machine> =
 thread_local! {
     /// The machines entered on a thread.
     static ENTERED: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
-    /// The last call of [`manual_seed`] on this thread: its number, and the seed. It also seeds the machines that the thread
-    /// enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
+    /// The last call on this thread that seeded all GPUs: its number, and the seed. It also seeds the GPUs of machines that the
+    /// thread enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
     static SEED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
 }
 
-/// How many calls of [`manual_seed`] there were.
+/// How many calls there were that seeded all GPUs.
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
 impl Machine {
@@ -191,14 +191,14 @@ impl Machine {
         self.0.cuda.as_ref()
     }
 
-    /// Runs `scope` on this machine. A call of [`manual_seed`] before it has seeded this machine too.
+    /// Runs `scope` on this machine. Its default generators go on from the seeds and states that this thread has set before.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
         if let Some((number, seed)) = SEED.get()
             && self.0.seeded.fetch_max(number, Ordering::Relaxed) < number
         {
             self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
-            self.0.ambient.generator().manual_seed(seed);
         }
+        self.0.ambient.generator().follow(&Ambient::default_generator());
         self.entered(|| self.0.ambient.enter(scope))
     }
 
@@ -215,6 +215,14 @@ impl Machine {
     /// Runs `scope` on a clock of its own: what another thread does meanwhile.
     pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
         self.entered(|| self.0.ambient.enter_as(None, lane, Ambient::in_worker(), scope))
+    }
+
+    /// Seeds the generators of all GPUs, and of those of machines that this thread enters from here.
+    pub(crate) fn seed_gpus(&self, seed: u64) {
+        let number = SEEDS.fetch_add(1, Ordering::Relaxed) + 1;
+        SEED.set(Some((number, seed)));
+        self.0.seeded.fetch_max(number, Ordering::Relaxed);
+        self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
     }
 
     fn entered<R>(&self, scope: impl FnOnce() -> R) -> R {
@@ -433,10 +441,6 @@ impl fmt::Debug for Machine {
 /// As in PyTorch only the low 32 bits feed the stream. A negative seed is its two's complement:
 /// `-1i64 as u64`.
 pub fn manual_seed(seed: u64) -> Generator {
-    let machine = Machine::current();
-    let number = SEEDS.fetch_add(1, Ordering::Relaxed) + 1;
-    SEED.set(Some((number, seed)));
-    machine.0.seeded.fetch_max(number, Ordering::Relaxed);
-    machine.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
+    Machine::current().seed_gpus(seed);
     Ambient::default_generator().manual_seed(seed)
 }

@@ -27,8 +27,16 @@ pub(crate) fn optional<'a, T>(
 
 /// The same for a count: a whole number that is not negative.
 pub(crate) fn count(value: &Value) -> Result<u64> {
-    let number = value.as_int()?;
+    let number = whole(value)?;
     u64::try_from(number).map_err(|_| SerializeError::Negative { number }.into())
+}
+
+/// The same for a whole number, which may be a float: PyTorch takes `step_size=2.0`.
+pub(crate) fn whole(value: &Value) -> Result<i64> {
+    match value {
+        Value::Float(number) if number.fract() == 0.0 && number.abs() < 2f64.powi(53) => Ok(*number as i64),
+        other => other.as_int(),
+    }
 }
 
 /// The same for a number, which may be a tensor of one element, as in `lr=torch.tensor(0.1)`.

@@ -95,7 +95,7 @@ pub use key::Key;
 pub use map_location::MapLocation;
 pub use value::Value;
 
-pub(crate) use field::{count, field, number, optional};
+pub(crate) use field::{count, field, number, optional, whole};
 
 use crate::error::Result;
 use crate::scope;

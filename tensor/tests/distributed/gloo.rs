@@ -6,7 +6,7 @@ use todevice::distributed::{
     self as dist, CollectiveOptions, DistributedDataParallel, ReduceOp, reduce_scatter_tensor,
 };
 use todevice::nn::{self, Module};
-use todevice::{Device, Result, Tensor, cuda};
+use todevice::{DType, Device, Result, Tensor, cuda};
 
 use super::machine;
 
@@ -39,20 +39,35 @@ fn gloo_takes_tensors_that_are_not_contiguous() {
         let gathered = dist::all_gather(&matrix()?)?.iter().map(read).collect::<Result<Vec<_>>>()?.concat();
         let scattered = Tensor::zeros(&[2, 1])?.t()?;
         reduce_scatter_tensor(&scattered, &matrix()?, ReduceOp::Sum, Default::default())?.wait()?;
-        let passed = matrix()?;
-        if rank == 0 {
-            dist::send(&passed, 1)?
-        } else {
-            dist::recv(&passed, 0)?
-        }
-        Ok([read(&reduced)?, read(&column)?, gathered, read(&scattered)?, read(&passed)?])
+        Ok([read(&reduced)?, read(&column)?, gathered, read(&scattered)?])
     }) {
-        for (rank, [reduced, column, gathered, scattered, passed]) in ranks.into_iter().enumerate() {
+        for (rank, [reduced, column, gathered, scattered]) in ranks.into_iter().enumerate() {
             assert_eq!(reduced, [0.0, 6.0, 3.0, 9.0]);
             assert_eq!(column, [2.0, 6.0]);
             assert_eq!(gathered, [0.0, 2.0, 1.0, 3.0, 0.0, 4.0, 2.0, 6.0]);
             assert_eq!(scattered, [[0.0, 6.0], [3.0, 9.0]][rank]);
-            assert_eq!(passed, [0.0, 2.0, 1.0, 3.0]);
+        }
+    }
+}
+
+#[test]
+fn gloo_averages_floats_and_passes_contiguous_tensors_only() {
+    for ranks in on_two_ranks(|rank| {
+        let mut averages = Vec::new();
+        for dtype in [DType::F32, DType::F16] {
+            let x = Tensor::new([1f32, 2.0])?.mul((rank + 1) as f64)?.to(dtype)?;
+            dist::all_reduce(&x, ReduceOp::Avg)?;
+            averages.push(x.to(DType::F32)?.to_vec::<f32>()?);
+        }
+        let whole = error(dist::all_reduce(&Tensor::new([1i64, 2])?, ReduceOp::Avg));
+        let turned = Tensor::zeros(&[2, 2])?.t()?;
+        let passed = error(if rank == 0 { dist::send(&turned, 1) } else { dist::recv(&turned, 0) });
+        Ok((averages, whole, passed))
+    }) {
+        for (averages, whole, passed) in ranks {
+            assert_eq!(averages, [[1.5, 3.0]; 2]);
+            assert_eq!(whole, "result type Float can't be cast to the desired output type Long");
+            assert_eq!(passed, "input tensor has to be contiguous");
         }
     }
 }

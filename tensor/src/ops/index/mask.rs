@@ -11,9 +11,12 @@ use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::error::tensor::TensorError;
 use crate::ops::elementwise::Operand;
+use crate::ops::elementwise::error::ElementwiseError;
 use crate::ops::plain::{self, number};
-use crate::ops::{self, NewValues, Operation, operations};
+use crate::ops::shape::check_fits;
+use crate::ops::{self, NewValues, Operation, operations, overlap};
 use crate::scope;
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
@@ -101,15 +104,25 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
     let rows = if is_mask(index) { Rows::masked(x, index)? } else { Rows::indexed(x, index)? };
     let values = match values {
         Operand::Tensor(values) => values.clone(),
-        Operand::Scalar(value) => number(value, x.dtype())?,
+        Operand::Scalar(value) => {
+            check_fits(value, x.dtype())?;
+            number(value, x.dtype())?
+        }
     };
+    let is_number = values.numel() == 1 && !values.is_cuda() && is_mask(index);
+    if is_number && index.dtype() == DType::U8 {
+        return Err(ElementwiseError::MaskDType { got: index.dtype() }.into()); // PyTorch fills then.
+    }
+    let values = if is_number { values.reshape(&[])? } else { values };
     let result = [&rows.chosen[..], &rows.sizes[1..]].concat();
     if broadcast(values.sizes(), &result).ok().as_ref() != Some(&result) {
         return Err(IndexError::PutShape { values: values.sizes().to_vec(), result }.into());
     }
-    let is_number = values.ndim() == 0 && is_mask(index);
     // A number is read before anything is written, so it may be part of the target.
     let values = if is_number && values.shares_storage(x) { values.copy()? } else { values };
+    if !is_number && (overlap::is_itself(x, &values) || overlap::check_source(x, &values).is_err()) {
+        return Err(TensorError::SourceOverlap.into());
+    }
     if values.dtype() != x.dtype() && !is_number {
         return Err(IndexError::PutTypes { target: x.dtype(), source_type: values.dtype() }.into());
     }

@@ -220,6 +220,9 @@ fn pass(group: &ProcessGroup, pair: (usize, usize), tensor: &Tensor, what: &'sta
         return Err(DistributedError::SameRank { what }.into());
     }
     group.0.backend.check(tensor.device())?;
+    if !tensor.is_cuda() && !tensor.is_contiguous() {
+        return Err(DistributedError::GlooMessage.into());
+    }
     let place = usize::from(group.0.member.rank == pair.1);
     let part = Part {
         key: group.next_key_of(pair),
@@ -276,8 +279,12 @@ fn place_of(group: &ProcessGroup, rank: usize, what: &'static str) -> Result<usi
 fn check_average(op: ReduceOp, tensor: &Tensor, group: &ProcessGroup) -> Result<()> {
     match op {
         ReduceOp::Avg if tensor.dtype() == DType::Bool => Err(DistributedError::AverageOfBools.into()),
-        ReduceOp::Avg if !tensor.is_cuda() && group.0.backend != super::Backend::Nccl => {
-            Err(DistributedError::AverageOnGloo.into())
+        ReduceOp::Avg
+            if !tensor.is_cuda()
+                && group.0.backend != super::Backend::Nccl
+                && !tensor.dtype().is_floating_point() =>
+        {
+            Err(DistributedError::AverageOnGloo { dtype: tensor.dtype() }.into())
         }
         _ => Ok(()),
     }

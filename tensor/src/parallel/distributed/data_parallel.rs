@@ -106,6 +106,7 @@ impl<M: Module> DistributedDataParallel<M> {
     ) -> Result<DistributedDataParallel<M>> {
         let _scope = scope::on_behalf_of(Location::caller());
         let group = options.process_group.map_or_else(default_group, Ok)?;
+        group.place()?; // A rank outside the group has nobody to share gradients with.
         let all = module.named_parameters();
         let mut types: Vec<&str> =
             all.iter().map(|(_, parameter)| parameter.tensor().device().kind()).collect();

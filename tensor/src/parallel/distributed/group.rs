@@ -164,10 +164,10 @@ pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     members.dedup();
     let groups = groups();
     let mut groups = lock(&groups.0);
-    let Inner { member, backend, timeout, .. } = &*default.0;
+    let Inner { member, backend, .. } = &*default.0;
     let members = members.into();
     let id = member.world.group(groups.len(), &members);
-    let group = ProcessGroup::made(id, member.clone(), *backend, *timeout, members);
+    let group = ProcessGroup::made(id, member.clone(), *backend, None, members);
     groups.push(group.clone());
     Ok(group)
 }
