@@ -2,7 +2,6 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 
 use super::mt19937::{Choice, Engine, N};
 use crate::lock::lock;
@@ -119,8 +118,7 @@ impl Generator {
             return;
         }
         let theirs = Engine::clone(&other.lock());
-        let here = thread::current().id();
-        let Some(chosen) = theirs.chosen.filter(|chosen| chosen.thread == here) else { return };
+        let Some(chosen) = theirs.chosen.filter(|chosen| chosen.is_of_this_thread()) else { return };
         let mut own = self.lock();
         if own.chosen.is_none_or(|own| own.number < chosen.number) {
             *own = theirs;

@@ -5,7 +5,7 @@
 //! fast, and it is why the functions below prefer to hand out a slice of words instead of a single one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, ThreadId};
+use std::thread::{self, Thread, ThreadId};
 
 /// Words in the state (`MERSENNE_STATE_N` in PyTorch).
 pub(super) const N: usize = 624;
@@ -35,14 +35,18 @@ pub struct Engine {
 pub(super) struct Choice {
     /// How many there were before it, and it.
     pub(super) number: u64,
-    pub(super) thread: ThreadId,
+    thread: ThreadId,
 }
 
 impl Choice {
     pub(super) fn now() -> Choice {
         static CHOICES: AtomicU64 = AtomicU64::new(0);
         let number = CHOICES.fetch_add(1, Ordering::Relaxed) + 1;
-        Choice { number, thread: thread::current().id() }
+        Choice { number, thread: Thread::id(&thread::current()) }
+    }
+
+    pub(super) fn is_of_this_thread(self) -> bool {
+        self.thread == Thread::id(&thread::current())
     }
 }
 
