@@ -35,7 +35,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The same, in the words for elements that are counted before memory is asked for.
+    /// Like [`contiguous`](Self::contiguous), with the error of operations that count elements before they allocate memory.
     pub fn counted(sizes: &[usize]) -> Result<Layout> {
         Layout::contiguous(sizes).map_err(|error| match error {
             LayoutError::TooLarge { .. } => LayoutError::TooManyElements,
@@ -43,7 +43,7 @@ impl Layout {
         })
     }
 
-    /// How much memory of their own the elements take, of so many bytes each.
+    /// The bytes that the elements take in memory of their own, at `of_each` bytes each.
     pub fn bytes(&self, of_each: usize) -> Result<usize> {
         let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         let bytes = numel.and_then(|numel| numel.checked_mul(of_each));
@@ -289,7 +289,7 @@ impl Layout {
     pub fn view(&self, sizes: &[usize]) -> Result<Option<Layout>> {
         let mut out = Layout::counted(sizes)?;
         if self.numel() == 0 && self.sizes() == sizes {
-            return Ok(Some(*self)); // As PyTorch, which keeps strides that nothing is stepped over by.
+            return Ok(Some(*self)); // PyTorch keeps the strides of an empty tensor.
         }
         out.offset = self.offset;
         if self.is_contiguous() {
@@ -349,7 +349,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
-/// The words for more memory than can be counted. A size beyond the largest signed number is to PyTorch one below 0.
+/// The error for sizes whose bytes cannot be counted. To PyTorch a size above `isize::MAX` is negative.
 #[cold]
 #[inline(never)]
 fn too_large(sizes: &[usize]) -> LayoutError {

@@ -34,7 +34,7 @@ pub fn by_key<T, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) {
     by(values, |a, b| key(a).cmp(&key(b)));
 }
 
-/// Sorts few values by a key, likewise. It swaps neighbors and allocates nothing, so a launch can afford it.
+/// Sorts a few values by a key, likewise. It swaps neighbors and allocates nothing, so a launch can afford it.
 pub fn few<T, K: Ord>(values: &mut [T], key: impl Fn(&T) -> K) {
     for end in 1..values.len() {
         for at in (1..=end).rev() {

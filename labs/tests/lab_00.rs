@@ -589,7 +589,7 @@ mod among_libraries {
         &MADE
     }
 
-    /// Compiles it, or takes what an earlier run has made of the same.
+    /// Compiles it, or takes the library that an earlier run compiled from the same sources.
     fn compile(folder: &str, source: &str, library: &str, options: &[&str]) -> PathBuf {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fake_cuda");
         let source = sources.join(source);

@@ -65,7 +65,7 @@ pub enum Error {
     Rank(Box<RankError>),
 }
 
-/// The whole story: a `main` that returns a `Result` ends with it, and so does `unwrap`.
+/// The report. A `main` that returns a `Result`, and `unwrap`, print it.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.report())

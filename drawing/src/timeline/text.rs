@@ -267,7 +267,7 @@ impl Drawing {
         }
     }
 
-    /// A sign that the legend is to explain.
+    /// Adds a sign to those that the legend explains.
     fn explain(&mut self, sign: char) {
         if !self.signs.contains(&sign) {
             self.signs.push(sign);

@@ -112,16 +112,18 @@ impl Generator {
         Ok(())
     }
 
-    /// Goes on where `other` is, if its seed or state was chosen on this thread, and later than this one's was.
+    /// Continues from the state of `other`, if this thread chose that state or its seed later than this generator's was chosen.
     pub fn follow(&self, other: &Generator) {
         if Arc::ptr_eq(&self.engine, &other.engine) {
             return;
         }
-        let theirs = Engine::clone(&other.lock());
+        let theirs = other.lock();
         let Some(chosen) = theirs.chosen.filter(|chosen| chosen.is_of_this_thread()) else { return };
+        let engine = Engine::clone(&theirs);
+        drop(theirs); // Two threads that hold one lock each and want the other would wait forever.
         let mut own = self.lock();
         if own.chosen.is_none_or(|own| own.number < chosen.number) {
-            *own = theirs;
+            *own = engine;
         }
     }
 

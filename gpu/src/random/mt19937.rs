@@ -26,14 +26,14 @@ pub struct Engine {
     pub(super) ready: usize,
     /// The second value of the last pair of normal numbers, waiting to be used.
     pub next_normal: Option<f64>,
-    /// Who chose the seed or the state, if somebody did.
+    /// The call that chose the seed or the state, if there was one.
     pub(super) chosen: Option<Choice>,
 }
 
 /// One of the calls that seed an engine or set its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    /// How many there were before it, and it.
+    /// Its number; later calls have higher ones.
     pub(super) number: u64,
     thread: ThreadId,
 }

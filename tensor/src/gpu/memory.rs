@@ -358,19 +358,19 @@ fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
     Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
 }
 
-/// What is counted of a device: nothing where there are no GPUs.
+/// The statistics of a device; all are 0 without a GPU.
 fn stats_of(index: usize) -> Result<DeviceStats> {
     if is_available() { Ok(with_stats(index)?.memory_stats(index)) } else { Ok(DeviceStats::default()) }
 }
 
-/// The GPUs, if the statistics of one with this index can be had.
+/// The GPUs, or the error for the statistics of a device that does not exist.
 fn with_stats(index: usize) -> Result<Arc<Cuda>> {
     let cuda = of_machine()?;
-    // PyTorch writes the character with this number, which cannot be seen.
+    // PyTorch prints the index as a character, which is invisible.
     if index < device_count() { Ok(cuda) } else { Err(GpuError::NoMemoryStats { index }.into()) }
 }
 
-/// The GPUs, if one with this index has an allocator.
+/// The GPUs, or the error for the allocator of a device that does not exist.
 fn with_allocator(index: usize) -> Result<Arc<Cuda>> {
     let cuda = of_machine()?;
     if index < device_count() { Ok(cuda) } else { Err(GpuError::NoAllocator { index }.into()) }

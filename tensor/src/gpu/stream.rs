@@ -161,7 +161,7 @@ fn cuda_of(device: Device) -> Result<Arc<Cuda>> {
     if device.is_cuda() { super::of(device) } else { Err(GpuError::NotCuda { device }.into()) }
 }
 
-/// The same, in the words for a stream that is there already.
+/// Like `cuda_of`, with PyTorch's error for streams that it does not create.
 fn cuda_at(device: Device) -> Result<Arc<Cuda>> {
     cuda_of(device).map_err(|error| match error.gpu() {
         Some(GpuError::InvalidDevice) => {

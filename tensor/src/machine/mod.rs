@@ -217,7 +217,7 @@ impl Machine {
         self.entered(|| self.0.ambient.enter_as(None, lane, Ambient::in_worker(), scope))
     }
 
-    /// Seeds the generators of all GPUs, and of those of machines that this thread enters from here.
+    /// Seeds the generators of all GPUs, here and on machines that this thread enters later.
     pub(crate) fn seed_gpus(&self, seed: u64) {
         let number = SEEDS.fetch_add(1, Ordering::Relaxed) + 1;
         SEED.set(Some((number, seed)));

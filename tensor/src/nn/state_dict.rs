@@ -222,7 +222,7 @@ pub(super) fn load<M: Module + ?Sized>(
     load_into((module.name(), &of(module), optional, module.children()), state, strict)
 }
 
-/// Takes a module apart, which may be of any type, and so is compiled once.
+/// Gets the parts of a module, so that it is compiled once for modules of all types.
 fn load_into(
     (module, own, optional, children): (&str, &StateDict, &[&str], Vec<(String, &dyn Module)>),
     state: &StateDict,

@@ -19,7 +19,7 @@ impl BigInt {
 
     /// The nearest `f64`; infinity beyond the largest.
     pub fn to_f64(&self) -> f64 {
-        // The 64 highest bits, of which the lowest is 1 if any bit below is: so it is rounded as all of them would be.
+        // The 64 highest bits. The lowest is also set if any bit below it is, so that they round as the whole number does.
         let mut bytes = self.magnitude();
         while bytes.last() == Some(&0) {
             bytes.pop();
@@ -91,14 +91,14 @@ mod tests {
         }
     }
 
-    /// As the digits are read: that rounds to the nearest, and a tie to the even one.
+    /// Parsing the digits rounds to the nearest float, and a tie to the even one.
     #[test]
     fn the_nearest_float_is_that_of_the_digits() {
         let mut numbers = vec![vec![], vec![5], vec![0xfe], vec![0; 20], vec![0xff; 9]];
         for zeros in [1, 7, 8, 9, 20, 100, 125, 126, 127, 128, 129, 200] {
             for top in [0x01, 0x10, 0x7f, 0x80, 0xff] {
                 for low in [0x00, 0x01, 0x80] {
-                    // One bit above, on, and below the place where a tie is.
+                    // Just above, at, and just below a tie.
                     for middle in [
                         [0; 7],
                         [0, 0x08, 0, 0, 0, 0, 0],

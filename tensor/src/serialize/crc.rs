@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// Table `n` holds what a byte becomes that `n` more bytes follow, so that eight bytes take one step. They are calculated when
-/// they are needed: in the file of a program they are 8 KiB that cannot be compressed.
+/// Table `n` holds the checksum of a byte that `n` zeros follow, so that eight bytes take one step. The tables are calculated at
+/// first use: as constants they would add 8 KiB to a page, which no compressor shrinks.
 static TABLES: LazyLock<[[u32; 256]; 8]> = LazyLock::new(tables);
 
 fn tables() -> [[u32; 256]; 8] {

@@ -213,7 +213,7 @@ impl<'p> Unpickler<'p> {
         Err(SerializeError::TooManyValues.into())
     }
 
-    // What `run` does in many places is not inlined there: the compiler would make a page fetch each copy.
+    // `run` calls these in many places. Inlined, each copy would be in the file that a page fetches.
 
     #[inline(never)]
     fn take(&mut self, bytes: usize) -> Result<&'p [u8]> {

@@ -200,7 +200,7 @@ impl Convolution {
         if x.sizes()[2..].contains(&0) {
             return Err(ConvError::EmptyImage { input: x.sizes().to_vec() }.into());
         }
-        // oneDNN is given tensors of one type, and asks for the dilation then.
+        // Before oneDNN, PyTorch checks the types first and the dilation second.
         let by_onednn = by_onednn(x, weight, groups);
         if by_onednn {
             check_types(x, weight, bias, by_onednn)?;
@@ -226,7 +226,7 @@ fn by_onednn(x: &Tensor, weight: &Tensor, groups: usize) -> bool {
     !x.is_cuda() && (x.dtype() == DType::BF16 || (x.dtype() == DType::F32 && (groups > 1 || large)))
 }
 
-/// Whether PyTorch leaves a convolution to cuDNN, which has words of its own: bfloat16 from compute capability 8.0 on only.
+/// Whether PyTorch leaves a convolution to cuDNN, which has its own error texts. It takes bfloat16 from compute capability 8.0 on.
 fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
     if !x.is_cuda() || !cudnn::current().enabled || !cudnn::is_available() {
         return Ok(false);

@@ -111,7 +111,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
     };
     let is_number = values.numel() == 1 && !values.is_cuda() && is_mask(index);
     if is_number && index.dtype() == DType::U8 {
-        return Err(ElementwiseError::MaskDType { got: index.dtype() }.into()); // PyTorch fills then.
+        return Err(ElementwiseError::MaskDType { got: index.dtype() }.into()); // PyTorch calls masked_fill_ here.
     }
     let values = if is_number { values.reshape(&[])? } else { values };
     let result = [&rows.chosen[..], &rows.sizes[1..]].concat();

@@ -127,7 +127,7 @@ impl Tensor {
         let is_i64 = index.dtype() == DType::I64;
         ops::apply(IndexAdd { dim }, [self, &index.to(DType::I64)?, source]).map_err(|error| {
             match error.refusal() {
-                // PyTorch has other words where it is fast: along the first and the last of several dimensions.
+                // PyTorch's fast path, along the first and the last of several dimensions, has another text.
                 Some(&IndexError::OutOfRange { index: got, size })
                     if self.ndim() > 1 && (dim == 0 || dim == self.ndim() - 1) && is_i64 =>
                 {
@@ -231,7 +231,7 @@ fn check_scatter(x: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Res
     }
     let mut fits = (0..index.ndim()).all(|other| other == dim || index.sizes()[other] <= x.sizes()[other]);
     for other in 0..index.ndim() {
-        // PyTorch asks for each size of the source until one is too small, and so for some that it has not.
+        // PyTorch reads the source's sizes until one is too small. A dimension that the source lacks is an error then.
         fits = fits && (source.ndim() == 0 || index.sizes()[other] <= source.size(other as i64)?);
     }
     if dims(source) != dims(index) {

@@ -129,7 +129,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             check_vector(a, b)?;
             viewed(&a.matmul(&b.unsqueeze(1)?)?, &a.sizes()[..a.ndim() - 1], &UNSAFE_VIEW)
         }
-        // A matrix that learns is not repeated for the batch, lest its gradient be: the product is transposed.
+        // PyTorch does not expand a matrix that requires a gradient over the batch: it transposes the product.
         (2, _) if a.requires_grad() => b.transpose(-2, -1)?.matmul(&a.t()?)?.transpose(-2, -1)?.contiguous(),
         _ => batched(a, b),
     }

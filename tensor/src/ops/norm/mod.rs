@@ -226,12 +226,12 @@ fn check_devices(
     ops::same_device(name, Some(arguments), &on.collect::<SmallVec<[&Tensor; 5]>>())
 }
 
-/// Whether the first of the parameters is of another type than the input.
+/// Whether the type of the first parameter differs from the input's.
 fn is_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> bool {
     parameters.iter().flatten().next().is_some_and(|first| first.dtype() != input.dtype())
 }
 
-/// On the host, parameters of another type than the input are of f32, and the input is of halves.
+/// On the CPU, parameters may differ in type from the input only if they are f32 and the input is a half.
 fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !is_mixed(input, parameters) {
         return Ok(());
@@ -242,7 +242,7 @@ fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if input.dtype().is_half() { Ok(()) } else { Err(NormError::MixedTypes.into()) }
 }
 
-/// The input is of floats, and the parameters are of its type, or beside halves of f32.
+/// Refuses an input that is not floating point, and parameters of another type. On a GPU f32 parameters go with halves.
 fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !input.dtype().is_floating_point() {
         return Err(not_implemented(operation, input.dtype()));

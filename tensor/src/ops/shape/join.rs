@@ -104,7 +104,7 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
     if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
         return Err(ShapeError::ZeroDimCat { position }.into());
     }
-    // Of nothing but such tensors there is nothing to join along a dimension.
+    // If all tensors are such, there is no dimension to join them along.
     let dim = if joins(first) { first.checked_dim(dim)? } else { 0 };
     let mut sizes = first.sizes().to_vec();
     sizes[dim] = 0;
