@@ -58,6 +58,27 @@ struct Entered {
     is_worker: bool,
 }
 
+/// Leaves what was entered last when it is dropped, also by a panic.
+struct Leave {
+    device: usize,
+}
+
+impl Entered {
+    #[inline(never)]
+    fn push(self) -> Leave {
+        ENTERED.with_borrow_mut(|stack| stack.push(self));
+        Leave { device: CURRENT_DEVICE.replace(0) }
+    }
+}
+
+impl Drop for Leave {
+    #[inline(never)]
+    fn drop(&mut self) {
+        ENTERED.with_borrow_mut(|entered| entered.pop());
+        CURRENT_DEVICE.set(self.device);
+    }
+}
+
 thread_local! {
     static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
     /// `torch.cuda.current_device()` of this thread.
@@ -162,13 +183,18 @@ impl Ambient {
 
     /// Runs `scope` here.
     pub fn enter<R>(self: &Arc<Ambient>, scope: impl FnOnce() -> R) -> R {
-        // Where it is entered already nothing changes: a data loading worker stays one.
+        let _leave = self.entered().push();
+        scope()
+    }
+
+    /// Where it is entered already nothing changes: a data loading worker stays one.
+    fn entered(self: &Arc<Ambient>) -> Entered {
         let again = ENTERED.with_borrow(|entered| {
             let entered = entered.last().filter(|entered| entered.ambient.id == self.id)?;
             Some((entered.generator.clone(), entered.lane.clone(), entered.is_worker))
         });
         let (generator, lane, is_worker) = again.unwrap_or((None, self.clock.clone(), false));
-        self.enter_as(generator, lane, is_worker, scope)
+        Entered { ambient: self.clone(), generator, lane, is_worker }
     }
 
     /// Runs `scope` here, drawing from this generator if there is one, on a clock of its own.
@@ -179,18 +205,7 @@ impl Ambient {
         is_worker: bool,
         scope: impl FnOnce() -> R,
     ) -> R {
-        struct Leave {
-            device: usize,
-        }
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                ENTERED.with_borrow_mut(|entered| entered.pop());
-                CURRENT_DEVICE.set(self.device);
-            }
-        }
-        let entered = Entered { ambient: self.clone(), generator, lane, is_worker };
-        ENTERED.with_borrow_mut(|stack| stack.push(entered));
-        let _leave = Leave { device: CURRENT_DEVICE.replace(0) }; // Also when `scope` panics.
+        let _leave = Entered { ambient: self.clone(), generator, lane, is_worker }.push();
         scope()
     }
 

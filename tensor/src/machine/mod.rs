@@ -76,6 +76,18 @@ thread_local! {
     static SEED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
 }
 
+/// Leaves the machine entered last when it is dropped, also by a panic.
+struct Leave {
+    seed: Option<(u64, u64)>,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        ENTERED.with_borrow_mut(|entered| entered.pop());
+        SEED.set(self.seed);
+    }
+}
+
 /// How many calls there were that seeded all GPUs.
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
@@ -193,13 +205,17 @@ impl Machine {
 
     /// Runs `scope` on this machine. Its default generators go on from the seeds and states that this thread has set before.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
+        self.follow_seeds();
+        self.entered(|| self.0.ambient.enter(scope))
+    }
+
+    fn follow_seeds(&self) {
         if let Some((number, seed)) = SEED.get()
             && self.0.seeded.fetch_max(number, Ordering::Relaxed) < number
         {
             self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
         }
         self.0.ambient.generator().follow(&Ambient::default_generator());
-        self.entered(|| self.0.ambient.enter(scope))
     }
 
     /// Runs `scope` as a data loading worker of this machine, with a generator and a clock of its own.
@@ -226,16 +242,13 @@ impl Machine {
     }
 
     fn entered<R>(&self, scope: impl FnOnce() -> R) -> R {
-        struct Leave(Option<(u64, u64)>);
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                ENTERED.with_borrow_mut(|entered| entered.pop());
-                SEED.set(self.0);
-            }
-        }
-        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
-        let _leave = Leave(SEED.get()); // Also when `scope` panics.
+        let _leave = self.push();
         scope()
+    }
+
+    fn push(&self) -> Leave {
+        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
+        Leave { seed: SEED.get() }
     }
 
     /// The generator operations draw from when none is given (`torch.default_generator`).

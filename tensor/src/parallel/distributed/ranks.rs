@@ -137,54 +137,65 @@ impl Ranks {
         states: &mut [S],
         program: impl Fn(usize, &mut S) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let size = self.ranks.len();
-        if states.len() != size {
-            return Err(DistributedError::States { ranks: size, states: states.len() }.into());
+        let (ranks, count) = (self.ranks.len(), states.len());
+        if count != ranks {
+            return Err(DistributedError::States { ranks, states: count }.into());
         }
+        let places: Vec<_> = states.iter_mut().map(|state| Mutex::new((state, None))).collect();
+        self.run_phase(&|rank| {
+            let (state, value) = &mut *lock(&places[rank]);
+            *value = Some(program(rank, state)?);
+            Ok(())
+        })?;
+        let value = |place: Mutex<(_, Option<T>)>| place.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+        Ok(places.into_iter().filter_map(value).collect())
+    }
+
+    fn run_phase(&self, program: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         self.world.start_phase();
         // In the order in which they ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
         let fail = |rank, error| lock(&failed).push((rank, error));
-        let one = |rank: usize, state: &mut S| {
+        let one = |rank| {
             self.world.begin(rank);
-            let (ended, result) = self.run_one(rank, || program(rank, state));
-            let value = result.map_err(|error| fail(rank, error)).ok();
+            let (ended, result) = self.run_one(rank, program);
+            if let Err(error) = result {
+                fail(rank, error);
+            }
             // The next rank goes on only now: before, its error could have been noted ahead of this one's.
             self.world.finish(rank, ended);
-            value
         };
-        let values: Vec<Option<T>> = if self.world.has_threads() {
+        let ranks = 0..self.ranks.len();
+        if self.world.has_threads() {
             std::thread::scope(|scope| {
                 let (one, fail) = (&one, &fail);
                 let alone = pool::is_alone();
-                let mut threads = Vec::new();
-                for (rank, state) in states.iter_mut().enumerate() {
+                for rank in ranks {
                     let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
                     let started = builder.spawn_scoped(scope, move || {
                         pool::start_for(alone);
-                        one(rank, state)
+                        one(rank);
                     });
-                    threads.push(started.map_err(|error| {
+                    if let Err(error) = started {
                         let error = format!("a thread for a rank cannot be started: {error}");
                         fail(rank, Error::custom(error.clone()));
                         self.world.never_begins(rank, error);
-                    }));
+                    }
                 }
-                threads.into_iter().map(|thread| thread.ok()?.join().ok().flatten()).collect()
-            })
+            });
         } else {
-            states.iter_mut().enumerate().map(|(rank, state)| one(rank, state)).collect()
-        };
+            ranks.for_each(one);
+        }
         let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
         Ambient::lane().sleep_until(latest); // The program that has started them waits for all.
-        match first_cause(failed.into_inner().unwrap_or_else(PoisonError::into_inner)) {
-            Some((rank, cause)) => Err(Error::Rank(Box::new(RankError { rank, of: size, cause }))),
-            None => Ok(values.into_iter().flatten().collect()),
-        }
+        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        first_cause(failed).map_or(Ok(()), |(rank, cause)| {
+            Err(Error::Rank(Box::new(RankError { rank, of: self.ranks.len(), cause })))
+        })
     }
 
     /// Runs one rank's part of a phase, once it is that rank's turn.
-    fn run_one<T>(&self, rank: usize, program: impl FnOnce() -> Result<T>) -> (Ended, Result<T>) {
+    fn run_one(&self, rank: usize, program: &dyn Fn(usize) -> Result<()>) -> (Ended, Result<()>) {
         let Rank { machine, device } = &self.ranks[rank];
         let run = || {
             machine.enter(|| {
@@ -193,14 +204,14 @@ impl Ranks {
                 }
                 let mut device = lock(device);
                 Ambient::replace_current_device(*device);
-                let result = Mode::default().enter(program);
+                let result = Mode::default().enter(|| program(rank));
                 *device = Ambient::current_device();
                 result
             })
         };
         let result = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message_of(&*panic));
         match result {
-            Ok(Ok(value)) => (Ended::Returned, Ok(value)),
+            Ok(Ok(())) => (Ended::Returned, Ok(())),
             Ok(Err(error)) => {
                 let first_line = error.to_string().lines().next().unwrap_or_default().to_owned();
                 (Ended::Failed(first_line), Err(error))
