@@ -170,6 +170,64 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
 }
 
 #[test]
+fn writes_to_chosen_entries_of_an_expanded_tensor_warn_and_the_last_one_stays() -> Result<()> {
+    let warnings = everywhere(|device| {
+        let on = |tensor: Tensor| tensor.to(device);
+        let line = || Tensor::zeros_with(&[3], device);
+        let two_rows = |x: &Tensor| x.expand(&[2, 3]);
+        let entries = on(Tensor::new([1.0f32, 2.0, 3.0])?)?;
+        let mask = on(Tensor::new([[true, false, true], [false, false, true]])?)?;
+        let last = on(Tensor::new([1i64])?)?;
+        for (index, values, result) in [
+            (&last, &entries, [1.0, 2.0, 3.0]),
+            (&on(Tensor::new([0i64])?)?, &entries, [1.0, 2.0, 3.0]),
+            (&mask, &entries, [1.0, 0.0, 3.0]),
+            (&mask, &Tensor::new(5.0f32)?, [5.0, 0.0, 5.0]),
+        ] {
+            let x = line()?;
+            two_rows(&x)?.index_put_(index, values)?;
+            assert_eq!(x.to_vec::<f32>()?, result);
+        }
+        let x = line()?;
+        x.view(&[3, 1])?.expand(&[3, 2])?.index_put_(&last, &on(Tensor::new([1.0f32, 2.0])?)?)?;
+        assert_eq!(x.to_vec::<f32>()?, [0.0, 2.0, 0.0]);
+        let recorded = entries.clone().requires_grad_(true)?;
+        for x in [two_rows(&line()?)?, two_rows(&line()?)?.detach()] {
+            assert!(said(x.index_put_(&last, &recorded)).contains("an in-place operation on a view"));
+        }
+        Ok(())
+    })?;
+    let says = |operation: &str, assigned: &str| {
+        format!(
+            "Use of {operation} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
+             This also applies to advanced indexing e.g. tensor[{assigned}"
+        )
+    };
+    assert_eq!(warnings, [says("index_put_", "indices] = tensor"), says("masked_fill_", "mask] = scalar")]);
+    Ok(())
+}
+
+#[test]
+fn a_mask_of_bytes_is_warned_of_before_its_shape_and_not_beside_a_number() -> Result<()> {
+    let shape = "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [4] at index 0";
+    let bytes = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.";
+    for (call, result, warned) in [
+        ((|x, mask| x.index(mask)) as fn(&Tensor, &Tensor) -> Result<Tensor>, shape, &[bytes][..]),
+        (|x, mask| x.index_put_(mask, &Tensor::ones(&[2])?.to(x.device())?), shape, &[bytes]),
+        (|x, mask| x.index_put_(mask, 1), shape, &[]),
+        (|x, mask| x.index(&mask.expand(&[3, 3])?), "too many indices for tensor of dimension 1", &[]),
+    ] {
+        let warnings = everywhere(|device| {
+            let mask = Tensor::new([1u8, 0, 1])?.to(device)?;
+            assert_eq!(said(call(&Tensor::zeros_with(&[4], device)?, &mask)), result);
+            Ok(())
+        })?;
+        assert_eq!(warnings, warned);
+    }
+    Ok(())
+}
+
+#[test]
 fn gradients_flow_through_writes_to_chosen_entries() -> Result<()> {
     everywhere(|device| {
         let x = counting(device)?.requires_grad_(true)?;

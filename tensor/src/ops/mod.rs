@@ -72,6 +72,8 @@ pub(crate) enum NewValues<'v> {
     Instead { source: Option<&'v Tensor> },
     /// All are one number, so that it does no harm to write one place twice.
     Constant,
+    /// One after another: where several come to one place, the last stays. Autograd does not follow that.
+    InTurn { source: &'v Tensor },
 }
 
 impl NewValues<'_> {
@@ -80,7 +82,7 @@ impl NewValues<'_> {
     /// Refuses to write where that would overwrite a new value, or a value that is still to be read.
     fn check_overlap(&self, target: &Tensor) -> Result<()> {
         match self {
-            NewValues::Constant => Ok(()),
+            NewValues::Constant | NewValues::InTurn { .. } => Ok(()),
             NewValues::Instead { source: Some(source) } if overlap::is_itself(target, source) => Ok(()),
             NewValues::Instead { source } => {
                 overlap::check_target(target)?;
@@ -118,6 +120,7 @@ fn update_by(
         NewValues::FromOld { others, .. } => (*others, *others),
         NewValues::Instead { source } => (&[][..], source.as_slice()),
         NewValues::Constant => (&[][..], &[][..]),
+        NewValues::InTurn { source } => (&[][..], std::slice::from_ref(source)),
     };
     let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
     let _scope = enter(operation, &operands)?;
@@ -147,6 +150,7 @@ fn update_by(
                 zeros.into_iter().chain(source.map(|device| grad.to(device))).collect()
             })?;
         }
+        NewValues::InTurn { .. } if is_recorded => return Err(AutogradError::RecordedViewInPlace.into()),
         _ => in_place()?,
     }
     target.storage().bump_version();

@@ -93,6 +93,9 @@ impl Tensor {
 
 /// `x[mask]` as an index of rows: the rows of a tensor, and which of them a mask chooses.
 pub(super) fn rows(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
+    if mask.dtype() == DType::U8 {
+        warn_of_bytes(x, mask);
+    }
     let rows = Rows::masked(x, mask)?;
     let places = Tensor::from_slice(&rows.places, &[rows.places.len()])?.to(x.device())?;
     Ok((x.reshape(&signed(&rows.sizes))?, places))
@@ -101,7 +104,6 @@ pub(super) fn rows(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
 #[track_caller]
 fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor> {
     let _scope = scope::operation(INDEX_PUT.name, Location::caller());
-    let rows = if is_mask(index) { Rows::masked(x, index)? } else { Rows::indexed(x, index)? };
     let values = match values {
         Operand::Tensor(values) => values.clone(),
         Operand::Scalar(value) => {
@@ -109,9 +111,14 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
             number(value, x.dtype())?
         }
     };
+    // PyTorch calls masked_fill_ with it.
     let is_number = values.numel() == 1 && !values.is_cuda() && is_mask(index);
+    if index.dtype() == DType::U8 && !is_number {
+        warn_of_bytes(x, index);
+    }
+    let rows = if is_mask(index) { Rows::masked(x, index)? } else { Rows::indexed(x, index)? };
     if is_number && index.dtype() == DType::U8 {
-        return Err(ElementwiseError::MaskDType { got: index.dtype() }.into()); // PyTorch calls masked_fill_ here.
+        return Err(ElementwiseError::MaskDType { got: index.dtype() }.into());
     }
     let values = if is_number { values.reshape(&[])? } else { values };
     let result = [&rows.chosen[..], &rows.sizes[1..]].concat();
@@ -132,6 +139,19 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
         let values = values.to((x.device(), x.dtype()))?.expand(&signed(&result))?;
         values.reshape(&signed(&entries))
     };
+    if x.layout().strides().contains(&0) && x.layout().overlaps_itself() {
+        Ambient::warn_once("index_put_ of expanded tensors", || {
+            "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
+             This also applies to advanced indexing e.g. tensor[indices] = tensor"
+                .to_owned()
+        });
+        if is_number {
+            return x.masked_fill_(&index.to(DType::Bool)?, &values);
+        }
+        return ops::update(&INDEX_PUT, x, NewValues::InTurn { source: &values }, || {
+            rows.put_each(x, index, &source()?.detach())
+        });
+    }
     let anew = |old: &Tensor| ops::apply(put.clone(), [old, &source()?]);
     ops::update(&INDEX_PUT, x, NewValues::FromOld { others: &[&values], anew: &anew }, || {
         plain::write(x, &put.run(&x.detach(), &source()?.detach())?)
@@ -173,15 +193,33 @@ impl Rows {
             let (mask, indexed) = (mask.sizes().to_vec(), x.sizes().to_vec());
             return Err(IndexError::MaskShape { mask, at, indexed }.into());
         }
-        if mask.dtype() == DType::U8 && mask.ndim() > 0 {
-            Ambient::warn_once("byte masks", || {
-                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
-                    .to_owned()
-            });
-        }
         let places = chosen(&mask.detach().to(DType::Bool)?)?;
         let sizes = [&[masked.iter().product()], rest].concat();
         Ok(Rows { sizes, chosen: vec![places.len()], places })
+    }
+
+    /// Writes an entry to each place in turn: where rows share memory, the last entry stays.
+    fn put_each(&self, x: &Tensor, index: &Tensor, entries: &Tensor) -> Result<()> {
+        let dims = if is_mask(index) { index.ndim() } else { 1 };
+        for (entry, place) in (0..).zip(&self.places) {
+            let (mut row, mut rest) = (x.clone(), *place);
+            for dim in (0..dims).rev() {
+                let size = x.sizes()[dim] as i64;
+                row = row.select(dim as i64, rest % size)?;
+                rest /= size;
+            }
+            plain::write(&row, &entries.select(0, entry)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Warns that this mask is one of bytes.
+fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
+    if (1..=x.ndim()).contains(&mask.ndim()) {
+        Ambient::warn_once("byte masks", || {
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.".to_owned()
+        });
     }
 }
 
