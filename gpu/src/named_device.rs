@@ -45,24 +45,62 @@ impl FromStr for Device {
             Some((kind, index)) => (kind, Some(index)),
             None => (text, None),
         };
-        if !matches!(kind, "cpu" | "cuda") {
-            return Err(GpuError::DeviceType(text.to_string()));
+        if text.is_empty() {
+            return Err(GpuError::NoDeviceString);
+        }
+        let invalid = || GpuError::DeviceString(text.to_string());
+        let is_word = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+        if kind.is_empty() || !kind.bytes().all(is_word) {
+            return Err(invalid());
         }
         let index = match index {
             None if kind == "cuda" => Ambient::current_device(),
             None => 0,
-            Some(digits) => {
-                let canonical = digits == "0" || !digits.starts_with('0');
-                let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
-                match digits.parse::<usize>() {
-                    Ok(index) if canonical && all_digits && index <= i8::MAX as usize => index,
-                    _ => return Err(GpuError::DeviceString(text.to_string())),
+            Some("") => return Err(invalid()),
+            Some(digits) if !digits.bytes().all(|byte| byte.is_ascii_digit()) => return Err(invalid()),
+            Some(digits) if digits != "0" && digits.starts_with('0') => return Err(invalid()),
+            Some(digits) => match digits.parse::<i32>() {
+                Ok(index) => index as usize,
+                Err(_) => {
+                    return Err(GpuError::UnreadableIndex {
+                        index: digits.to_string(),
+                        text: text.to_string(),
+                    });
                 }
-            }
+            },
         };
-        Ok(if kind == "cpu" { Device::Cpu } else { Device::cuda(index) })
+        match kind {
+            // PyTorch keeps an index in a byte; it takes larger ones for others.
+            _ if index > i8::MAX as usize => Err(invalid()),
+            "cpu" => Ok(Device::Cpu),
+            "cuda" => Ok(Device::cuda(index)),
+            _ if OTHER_TYPES.contains(&kind) => Err(GpuError::OtherDeviceType(kind.to_string())),
+            _ => Err(GpuError::DeviceType(kind.to_string())),
+        }
     }
 }
+
+/// Types of devices that PyTorch knows and this crate does not have.
+const OTHER_TYPES: [&str; 18] = [
+    "ipu",
+    "xpu",
+    "mkldnn",
+    "opengl",
+    "opencl",
+    "ideep",
+    "hip",
+    "ve",
+    "fpga",
+    "maia",
+    "xla",
+    "lazy",
+    "vulkan",
+    "mps",
+    "meta",
+    "hpu",
+    "mtia",
+    "privateuseone",
+];
 
 #[cfg(test)]
 mod tests {
@@ -74,12 +112,34 @@ mod tests {
         assert_eq!("cuda".parse::<Device>().unwrap(), Device::cuda(0));
         assert_eq!("cuda:3".parse::<Device>().unwrap(), Device::cuda(3));
         assert_eq!(Device::cuda(1).to_string(), "cuda:1");
-        for wrong in
-            ["cuda:-2", "cuda:", "cuda:01", "cuda:x", "cuda:+1", "cuda:1:2", "cpu:999999999999999999999"]
-        {
-            let error = wrong.parse::<Device>().unwrap_err().to_string();
-            assert_eq!(error, format!("Invalid device string: '{wrong}'"));
+        let says = |wrong: &str| wrong.parse::<Device>().unwrap_err().to_string();
+        for wrong in [
+            "cuda:-2", "cuda:", "cuda:01", "cuda:x", "cuda:+1", "cuda:1:2", "cuda0", "cuda-0", ":0", " cuda",
+            "cuda ", "cuda:0 ", "cuda::0", "cpu:x",
+        ] {
+            assert_eq!(says(wrong), format!("Invalid device string: '{wrong}'"));
         }
-        assert!("gpu".parse::<Device>().unwrap_err().to_string().ends_with("at start of device string: gpu"));
+        for wrong in ["gpu", "gpu:0", "CUDA:1", "cud"] {
+            let kind = wrong.split(':').next().unwrap();
+            assert!(
+                says(wrong).ends_with(&format!(" device type at start of device string: {kind}")),
+                "{wrong}"
+            );
+        }
+        assert_eq!(says(""), "Device string must not be empty");
+        for index in ["2147483648", "999999999999999999999"] {
+            let text = format!("cpu:{index}");
+            assert_eq!(
+                says(&text),
+                format!("Could not parse device index '{index}' in device string '{text}'")
+            );
+        }
+        // Those of other types are no mistakes in PyTorch. And it reads this index as -128.
+        assert_eq!(says("mps:0"), "this crate has cpu and cuda devices, and no mps devices");
+        assert_eq!(says("cuda:128"), "Invalid device string: 'cuda:128'");
+        let list = says("gpu");
+        for kind in OTHER_TYPES {
+            assert!(list.contains(&format!(" {kind}")), "{kind}");
+        }
     }
 }

@@ -209,7 +209,8 @@ fn writes_to_chosen_entries_of_an_expanded_tensor_warn_and_the_last_one_stays() 
 
 #[test]
 fn a_mask_of_bytes_is_warned_of_before_its_shape_and_not_beside_a_number() -> Result<()> {
-    let shape = "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [4] at index 0";
+    let shape =
+        "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [4] at index 0";
     let bytes = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.";
     for (call, result, warned) in [
         ((|x, mask| x.index(mask)) as fn(&Tensor, &Tensor) -> Result<Tensor>, shape, &[bytes][..]),

@@ -453,6 +453,28 @@ fn gradients_are_clipped_by_a_norm_of_any_order() -> Result<()> {
 }
 
 #[test]
+fn gradients_of_no_elements_have_no_smallest_and_no_largest() -> Result<()> {
+    let parameter = Parameter::new(&Tensor::zeros(&[0])?)?;
+    parameter.set_grad(Some(Tensor::zeros(&[0])?))?;
+    let clip = |norm_type| {
+        let options = nn::utils::ClipGradNormOptions { norm_type, ..Default::default() };
+        nn::utils::clip_grad_norm_(std::slice::from_ref(&parameter), 1.0, options)
+    };
+    for norm_type in [0.0, 1.0, 2.0, 3.5] {
+        assert_eq!(clip(norm_type)?.item()?, 0.0);
+    }
+    for (norm_type, named) in
+        [(f64::NEG_INFINITY, "-inf"), (f64::INFINITY, "inf"), (-1.0, "-1"), (-0.5, "-0.5")]
+    {
+        let says = format!(
+            "linalg.vector_norm cannot compute the {named} norm on an empty tensor because the operation does not have an identity"
+        );
+        assert_eq!(clip(norm_type).unwrap_err().to_string(), says);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_hook_runs_when_a_parameters_gradient_has_been_added_to() -> Result<()> {
     let layer = nn::Linear::new(2, 1)?;
     let seen = Arc::new(Mutex::new(Vec::new()));

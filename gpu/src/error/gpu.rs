@@ -23,6 +23,12 @@ pub enum GpuError {
     DeviceType(String),
     #[error("Invalid device string: '{0}'")]
     DeviceString(String),
+    #[error("Device string must not be empty")]
+    NoDeviceString,
+    #[error("Could not parse device index '{index}' in device string '{text}'")]
+    UnreadableIndex { index: String, text: String },
+    #[error("this crate has cpu and cuda devices, and no {0} devices")]
+    OtherDeviceType(String),
     #[error(
         "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx"
     )]

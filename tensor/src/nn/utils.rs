@@ -58,6 +58,7 @@ pub fn clip_grad_norm_(
 /// The p-norm of all elements (`torch.linalg.vector_norm`): 0 counts those that are not zero, minus infinity takes the smallest.
 fn norm(x: &Tensor, p: f64) -> Result<Tensor> {
     match p {
+        p if x.numel() == 0 && (p < 0.0 || p.is_infinite()) => Err(ModuleError::NormOfNothing { p }.into()),
         2.0 => x.norm(),
         0.0 => x.ne(0.0)?.to(x.dtype())?.sum(),
         f64::INFINITY => x.abs()?.max(),

@@ -71,6 +71,7 @@ pub(super) fn in_file(path: &Path, error: io::Error) -> Error {
             let text = text.strip_suffix(&format!(" (os error {code})")).unwrap_or(&text);
             format!("[Errno {code}] {text}")
         }
+        None if error.kind() == ErrorKind::IsADirectory => "[Errno 21] Is a directory".to_owned(),
         None => text,
     };
     SerializeError::File { reason, path: python_str(&path.display().to_string()), kind: error.kind() }.into()

@@ -149,6 +149,7 @@ fn is_legacy(source: &mut dyn Source) -> Result<bool> {
         [] => Err(SerializeError::Empty.into()),
         [b'P', b'K', ..] => Ok(false),
         [0x80, _, rest @ ..] if rest.starts_with(legacy::MAGIC) => Ok(true),
+        [0x80, _, frame @ 0x95, ..] => Err(SerializeError::Operand { operand: *frame }.into()), // Protocol 4 begins so.
         head if head.get(257..262) == Some(b"ustar") => Err(SerializeError::Tar.into()),
         [_, _, _, _, _, _, _, _, b'{', ..] => Err(SerializeError::Safetensors.into()),
         head => {

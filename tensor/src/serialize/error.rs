@@ -168,6 +168,8 @@ impl Refusal for SerializeError {
             | SerializeError::Unhashable { .. } => "TypeError",
             SerializeError::Key { .. } => "KeyError",
             SerializeError::File { kind: io::ErrorKind::NotFound, .. } => "FileNotFoundError",
+            SerializeError::File { kind: io::ErrorKind::IsADirectory, .. } => "IsADirectoryError",
+            SerializeError::File { kind: io::ErrorKind::PermissionDenied, .. } => "PermissionError",
             SerializeError::File { .. } => "OSError",
             SerializeError::Pickle { .. }
             | SerializeError::Operand { .. }

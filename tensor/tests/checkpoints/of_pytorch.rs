@@ -130,6 +130,11 @@ fn what_is_no_checkpoint_is_named() {
             "This is no checkpoint: torch.save writes a zip file, which begins with PK, and this begins with <!DOCTYP",
         ),
         (
+            // In the old format, and of a pickle protocol that torch.load does not take.
+            b"\x80\x04\x95\r\0\0\0\0\0\0\0\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
+            "Weights only load failed. Unsupported operand 149: torch.save writes the pickle protocol 2",
+        ),
+        (
             &OF_ALL_VERSIONS[2].1[..5000],
             "PytorchStreamReader failed reading zip archive: failed finding central directory",
         ),

@@ -182,8 +182,9 @@ fn what_the_system_refuses_is_said_with_the_name_of_the_file() -> Result<()> {
     }
     let error = save(1, &nowhere).unwrap_err().to_string();
     assert_eq!(error, format!("Parent directory {} does not exist.", nowhere.parent().unwrap().display()));
-    let error = load(&folder.0, MapLocation::None).unwrap_err().to_string();
-    assert_eq!(error, format!("is a directory: '{}'", folder.0.display()));
+    let error = load(&folder.0, MapLocation::None).unwrap_err();
+    assert_eq!(error.kind(), "IsADirectoryError");
+    assert_eq!(error.to_string(), format!("[Errno 21] Is a directory: '{}'", folder.0.display()));
     assert!(save(1, &folder.0).is_err() && save(1, "").is_err() && save(1, "..").is_err());
     // As long a name as there can be.
     let long = folder.file(&"ü".repeat(127));

@@ -218,7 +218,8 @@ impl Rows {
 fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     if (1..=x.ndim()).contains(&mask.ndim()) {
         Ambient::warn_once("byte masks", || {
-            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.".to_owned()
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
+                .to_owned()
         });
     }
 }

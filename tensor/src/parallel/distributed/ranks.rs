@@ -147,7 +147,8 @@ impl Ranks {
             *value = Some(program(rank, state)?);
             Ok(())
         })?;
-        let value = |place: Mutex<(_, Option<T>)>| place.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+        let value =
+            |place: Mutex<(_, Option<T>)>| place.into_inner().unwrap_or_else(PoisonError::into_inner).1;
         Ok(places.into_iter().filter_map(value).collect())
     }
 
