@@ -151,7 +151,7 @@ fn links_stay_links_and_permissions_stay() -> Result<()> {
     fs::set_permissions(&real, fs::Permissions::from_mode(0o444))?;
     let error = save(3, &link).unwrap_err();
     assert_eq!(error.to_string(), format!("permission denied: '{}'", link.display()));
-    assert_eq!((error.kind(), load(&real, MapLocation::None)?.as_int()?), ("OSError", 2));
+    assert_eq!((error.kind(), load(&real, MapLocation::None)?.as_int()?), ("PermissionError", 2));
     let circle = folder.file("circle.pt");
     symlink("circle.pt", &circle)?;
     let error = save(3, &circle).unwrap_err().to_string();
