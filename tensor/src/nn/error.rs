@@ -30,13 +30,18 @@ pub enum ModuleError {
         "The total norm of order {norm_type:?} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
     )]
     NonFiniteNorm { norm_type: f64 },
-    #[error(
-        "linalg.vector_norm cannot compute the {p} norm on an empty tensor because the operation does not have an identity"
-    )]
+    #[error("{} norm on an empty tensor because the operation does not have an identity", computed(*.p))]
     NormOfNothing { p: f64 },
 }
 
 todevice_gpu::debug_is_message!(ModuleError);
+
+fn computed(p: f64) -> String {
+    match p {
+        f64::INFINITY => "_foreach_norm cannot compute the infinity".to_owned(),
+        p => format!("linalg.vector_norm cannot compute the {p}"),
+    }
+}
 
 impl Refusal for ModuleError {
     fn kind(&self) -> &'static str {
