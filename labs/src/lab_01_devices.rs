@@ -651,6 +651,7 @@ fn time_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<Duration
 
 // ANCHOR: actor
 /// What an agent does in a given state: ten numbers in, one action out.
+#[derive(Module)]
 pub(crate) struct Actor {
     hidden: nn::Sequential,
     out: nn::Linear,
@@ -680,23 +681,13 @@ impl Actor {
             high,
         })
     }
-}
-
-impl Module for Actor {
-    fn name(&self) -> &'static str {
-        "Actor"
-    }
 
     /// tanh squashes any number into [−1, 1]; from there it is stretched to [low,
     /// high].
-    fn forward(&self, state: &Tensor) -> Result<Tensor> {
+    pub(crate) fn forward(&self, state: &Tensor) -> Result<Tensor> {
         let squashed = self.out.forward(&self.hidden.forward(state)?)?.tanh()?;
         let share = ((squashed + 1.0)? / 2.0)?; // in [0, 1]
         (share * (self.high - self.low))? + self.low
-    }
-
-    fn children(&self) -> Vec<(String, &dyn Module)> {
-        vec![("hidden".to_owned(), &self.hidden), ("out".to_owned(), &self.out)]
     }
 }
 // ANCHOR_END: actor

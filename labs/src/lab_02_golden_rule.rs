@@ -524,15 +524,13 @@ fn losses(
 
 // ANCHOR: center
 /// Subtracts a mean from its input.
+#[derive(Module)]
 struct Center {
+    #[module(skip)]
     mean: Tensor,
 }
 
-impl Module for Center {
-    fn name(&self) -> &'static str {
-        "Center"
-    }
-
+impl Center {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x - &self.mean
     }
@@ -541,21 +539,14 @@ impl Module for Center {
 
 // ANCHOR: buffer
 /// The same, with the mean as a buffer: not learned, but part of the module.
+#[derive(Module)]
 struct CenterWithBuffer {
     mean: Buffer,
 }
 
-impl Module for CenterWithBuffer {
-    fn name(&self) -> &'static str {
-        "CenterWithBuffer"
-    }
-
+impl CenterWithBuffer {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x - self.mean.tensor()
-    }
-
-    fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
-        vec![("mean", self.mean.clone())]
     }
 }
 // ANCHOR_END: buffer
@@ -590,7 +581,7 @@ fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
              plain tensor in a field is neither.",
         );
     }
-    lab.prose("The fix is to make it a buffer and name it in own_buffers. (PyTorch has register_buffer.)");
+    lab.prose("The fix is to make it a buffer. (PyTorch has register_buffer.)");
     // ANCHOR: own_module_fixed
     let center = CenterWithBuffer { mean: Buffer::new(&mean) };
     center.to(device)?;

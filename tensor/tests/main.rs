@@ -27,6 +27,7 @@ mod cuda_sweep;
 #[cfg(target_os = "linux")]
 mod cudnn;
 mod data;
+mod derive;
 mod devices;
 mod distributed;
 mod errors;

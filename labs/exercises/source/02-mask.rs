@@ -11,6 +11,7 @@ pub mod solution {
     use todevice::prelude::*;
 
     /// Each row of a sequence becomes a mean of itself and of the rows before it.
+    #[derive(Module)]
     pub struct Attention {
         query: nn::Linear,
     }
@@ -21,22 +22,12 @@ pub mod solution {
         Ok(Attention { query })
     }
 
-    impl Module for Attention {
-        fn name(&self) -> &'static str {
-            "Attention"
-        }
-
+    impl Attention {
         fn forward(&self, x: &Tensor) -> Result<Tensor> {
             let scores = self.query.forward(x)?.bmm(&x.transpose(1, 2)?)?;
             self.hide_later(&scores)?.softmax(-1)?.bmm(x)
         }
 
-        fn children(&self) -> Vec<(String, &dyn Module)> {
-            vec![("query".into(), &self.query)]
-        }
-    }
-
-    impl Attention {
         /// Lowers the scores of later rows so far that softmax makes them 0.
         fn hide_later(&self, scores: &Tensor) -> Result<Tensor> {
             let rows = scores.size(1)?;

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::error::ModuleError;
+use super::field::{self, ModuleField};
 use super::parameter::{Buffer, Parameter, Replacement};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
 use crate::error::{HalfDone, Result};
@@ -13,26 +14,23 @@ use crate::tensor::{Tensor, ToOptions};
 
 /// A layer, or a network made of layers (`torch.nn.Module`).
 ///
-/// A module of your own says what its forward pass is and which children it has:
+/// A module of your own derives it. Its fields become children, parameters and buffers, under the names that they have, and its
+/// method `forward` is the forward pass. A field may be a module, an `Option` or a `Vec` of them, a [`Parameter`], a [`Buffer`],
+/// [`Training`](super::Training), or a plain value such as a number; one of another type must be marked `#[module(skip)]`.
 ///
 /// ```
-/// use todevice::{Result, Tensor, manual_seed};
 /// use todevice::nn::{self, Module};
+/// use todevice::{Result, Tensor, manual_seed};
 ///
+/// #[derive(Module)]
 /// struct Net {
 ///     hidden: nn::Linear,
 ///     out: nn::Linear,
 /// }
 ///
-/// impl Module for Net {
-///     fn name(&self) -> &'static str {
-///         "Net"
-///     }
+/// impl Net {
 ///     fn forward(&self, x: &Tensor) -> Result<Tensor> {
 ///         self.out.forward(&self.hidden.forward(x)?.relu()?)
-///     }
-///     fn children(&self) -> Vec<(String, &dyn Module)> {
-///         vec![("hidden".into(), &self.hidden), ("out".into(), &self.out)]
 ///     }
 /// }
 ///
@@ -50,19 +48,25 @@ pub trait Module: Send + Sync {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
+    /// The fields with their names, which `#[derive(Module)]` lists. The next three take theirs from here.
+    #[doc(hidden)]
+    fn fields(&self) -> Vec<(&'static str, &dyn ModuleField)> {
+        Vec::new()
+    }
+
     /// The modules this one is made of, by name, in the order of construction.
     fn children(&self) -> Vec<(String, &dyn Module)> {
-        Vec::new()
+        field::children(self.fields())
     }
 
     /// Parameters that belong to this module itself, not to its children.
     fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
-        Vec::new()
+        field::parameters(self.fields())
     }
 
     /// Buffers that belong to this module itself.
     fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
-        Vec::new()
+        field::buffers(self.fields())
     }
 
     /// The version of what a state has of this module itself (`Module._version`). A state carries it along.
@@ -78,7 +82,9 @@ pub trait Module: Send + Sync {
 
     /// Called on every module by [`train`](Self::train) and [`eval`](Self::eval); layers that behave
     /// differently in the two remember it.
-    fn set_training(&self, _training: bool) {}
+    fn set_training(&self, training: bool) {
+        self.fields().iter().for_each(|(_, field)| field.told_training(training));
+    }
 
     /// What stands between the brackets when this module is printed.
     fn extra_repr(&self) -> String {

@@ -1,0 +1,86 @@
+//! `#[derive(Module)]`, which `todevice::nn` documents.
+
+use proc_macro::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Field, Fields, Index, Member, Result};
+
+/// Makes a struct a `todevice::nn::Module`: its fields become children, parameters and buffers, under the names that they
+/// have. The struct's own method `forward` is its forward pass.
+#[proc_macro_derive(Module, attributes(module))]
+pub fn derive_module(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    module(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+fn module(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
+    let fields = match &input.data {
+        Data::Struct(data) => &data.fields,
+        _ => {
+            return Err(Error::new(
+                input.ident.span(),
+                "derive(Module) is for structs: implement Module by hand",
+            ));
+        }
+    };
+    let mut listed = Vec::new();
+    for (i, field) in fields.iter().enumerate() {
+        if !is_skipped(field)? {
+            listed.push((member(fields, i), field));
+        }
+    }
+    // The span is the field's: the compiler shows a field whose type is none of a module's.
+    let listed = listed.iter().map(|(member, field)| {
+        let name = match member {
+            Member::Named(name) => name.to_string(),
+            Member::Unnamed(index) => index.index.to_string(),
+        };
+        quote_spanned!(field.ty.span()=> (#name, &self.#member))
+    });
+    let (name, text) = (&input.ident, input.ident.to_string());
+    let (generics, arguments, conditions) = input.generics.split_for_impl();
+    // Without a `forward` of its own, the struct's would be this one. The span is the struct's, so that the compiler says so.
+    let forward = quote_spanned! {name.span()=>
+        #[track_caller]
+        #[deny(unconditional_recursion)]
+        fn forward(&self, input: &::todevice::Tensor) -> ::todevice::Result<::todevice::Tensor> {
+            Self::forward(self, input)
+        }
+    };
+    Ok(quote! {
+        #[automatically_derived]
+        impl #generics ::todevice::nn::Module for #name #arguments #conditions {
+            fn name(&self) -> &'static str {
+                #text
+            }
+
+            #forward
+
+            fn fields(&self) -> ::std::vec::Vec<(&'static str, &dyn ::todevice::nn::ModuleField)> {
+                ::std::vec![#(#listed),*]
+            }
+        }
+    })
+}
+
+fn member(fields: &Fields, i: usize) -> Member {
+    match fields.iter().nth(i).and_then(|field| field.ident.clone()) {
+        Some(name) => Member::Named(name),
+        None => Member::Unnamed(Index::from(i)),
+    }
+}
+
+/// Whether `#[module(skip)]` stands above a field.
+fn is_skipped(field: &Field) -> Result<bool> {
+    let mut skipped = false;
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("module")) {
+        attribute.parse_nested_meta(|meta| match meta.path.is_ident("skip") {
+            true => {
+                skipped = true;
+                Ok(())
+            }
+            false => Err(meta.error("above a field of a module, only `#[module(skip)]` may stand")),
+        })?;
+    }
+    Ok(skipped)
+}
