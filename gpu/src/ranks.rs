@@ -617,6 +617,8 @@ impl Meeting {
                 is_measured: self.arrivals.iter().flatten().any(|arrival| arrival.came != arrival.time),
                 timeout: self.timeout / 1_000_000,
                 waited: (self.members[first.0], (last.1 - first.1) / 1_000_000),
+                members: self.members.clone(),
+                seen_by: None,
                 last: (self.members[last.0], self.calls[last.0].as_ref().and_then(|(_, _, place)| *place)),
             }))));
             return;

@@ -77,4 +77,8 @@ impl Storage {
     pub(crate) fn bump_version(&self) {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
+
+    pub(crate) fn forget_writes(&self) {
+        self.version.store(0, Ordering::Relaxed);
+    }
 }

@@ -317,6 +317,12 @@ impl Tensor {
         self.0.storage.version()
     }
 
+    /// The result of an operation that was written in steps, none of which the program sees: its version is 0.
+    pub(crate) fn as_new(self) -> Tensor {
+        self.0.storage.forget_writes();
+        self
+    }
+
     /// Whether both are handles of one and the same tensor (Python's `is`).
     pub fn is_same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,8 +1,9 @@
 //! What can go wrong between ranks: a collective that is not the same on all, or that not all come to.
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::collective::Fingerprint;
+use crate::collective::{CollectiveKind, Fingerprint};
 use crate::scope::Place;
 
 /// Why ranks did not come together.
@@ -27,6 +28,21 @@ pub enum MeetingError {
 }
 
 crate::debug_is_message!(MeetingError);
+
+impl MeetingError {
+    /// The same as a rank sees it.
+    pub fn seen_by(mut self, rank: usize) -> MeetingError {
+        if let MeetingError::Timeout(timeout) = &mut self {
+            timeout.seen_by = Some(rank);
+        }
+        self
+    }
+
+    /// Whether it is what a rank sees that came too late for others.
+    pub fn is_of_the_late(&self) -> bool {
+        matches!(self, MeetingError::Timeout(timeout) if timeout.seen_by == Some(timeout.last.0))
+    }
+}
 
 /// Two ranks called different collectives where one was due.
 #[derive(Clone, Debug)]
@@ -149,6 +165,26 @@ pub struct Timeout {
     pub waited: (usize, u64),
     /// The rank that came last, and where it called.
     pub last: (usize, Option<Place>),
+    /// The ranks of the group, and the one that gets this error.
+    pub members: Arc<[usize]>,
+    pub seen_by: Option<usize>,
+}
+
+impl Timeout {
+    /// Whether this rank waits until another one takes its data, rather than for data of another one. Gloo passes data on from
+    /// rank to rank; data of few elements may wait otherwise there.
+    fn waits_to_send(&self) -> bool {
+        let place = |rank: usize| self.members.iter().position(|member| *member == rank).unwrap_or(0);
+        let (own, of) = (self.seen_by.map_or(0, place), self.members.len());
+        let behind = (own + of - place(self.last.0)) % of;
+        match self.fingerprint.kind {
+            CollectiveKind::Broadcast { root } => own == root,
+            CollectiveKind::PointToPoint => own == 0,
+            CollectiveKind::AllGather => of == 2 || behind != 1,
+            CollectiveKind::AllReduce(_) | CollectiveKind::ReduceScatter(_) => of > 2 && behind == 1,
+            CollectiveKind::Barrier => of > 2 && behind == of - 1,
+        }
+    }
 }
 
 impl fmt::Display for Timeout {
@@ -156,11 +192,17 @@ impl fmt::Display for Timeout {
         let Timeout { number, fingerprint, timeout, waited: (first, waited), last: (last, place), .. } = self;
         let (name, numel) = (fingerprint.kind.name(), fingerprint.numel());
         match self.of_host {
-            true => write!(
-                f,
-                "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting {timeout}ms for recv \
-                 operation to complete"
+            true if self.seen_by == Some(*last) => f.write_str(
+                "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer",
             )?,
+            true => {
+                let (line, what) = if self.waits_to_send() { (129, "send") } else { (78, "recv") };
+                write!(
+                    f,
+                    "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:{line}] Timed out waiting {timeout}ms for \
+                     {what} operation to complete"
+                )?
+            }
             false => write!(
                 f,
                 "[Rank {first}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType={name}, \

@@ -37,6 +37,12 @@ pub enum DistributedError {
     GlooMessage,
     #[error("Invalid rank {rank}: {what} is one of the {size} ranks of the group")]
     InvalidRank { rank: usize, what: &'static str, size: usize },
+    #[error(
+        "__init__(): incompatible constructor arguments. The following argument types are supported:\n   = a group has one rank at least, and `ranks` is empty"
+    )]
+    EmptyGroup,
+    #[error("the new group's world size should be less or equal to the world size set by init_process_group")]
+    NewGroupSize,
     #[error("The new group's rank should be within the world_size set by init_process_group")]
     NewGroupRank,
     #[error("Invalid {what} rank: {what} rank should not be the same as the rank of the current process.")]
@@ -45,18 +51,41 @@ pub enum DistributedError {
     InvalidRoot { backend: &'static str, root: usize },
     #[error("Global rank {rank} is not part of group")]
     NotPartOfGroup { rank: usize },
+    #[error(
+        "ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length {expected}, got {got})"
+    )]
+    GlooGatherList { expected: usize, got: usize },
+    #[error("ProcessGroupGloo::allgather: invalid tensor type at index 0 (expected {}, got {})", options(*.expected), options(*.got))]
+    GlooGatherType { expected: DType, got: DType },
+    #[error("[rank{rank}]:[F ProcessGroupGloo.cpp:{line}] Check failed: {check} ({values}).")]
+    GlooCheck { rank: usize, line: u32, check: &'static str, values: String },
+    #[error("invalid input tensor list size, must be world size")]
+    GlooScatterList,
+    #[error("Invalid usage of tensors with different dtypesFound {last} and  {next}")]
+    DifferentTypes { last: DType, next: DType },
     #[error("ProcessGroupGloo::allgather: invalid tensor size at index {index} (expected ({}), got ({}))", list(.expected), list(.got))]
     GlooGatherSize { index: usize, expected: Vec<usize>, got: Vec<usize> },
     #[error(
-        "[{rank}]: params[{index}] in this process with sizes {own:?} appears not to match sizes of the same param in process 0.\n   = it is {name:?}, and in process 0 its sizes are {first:?}"
+        "[{rank}]: {list}[{index}] in this process with {what} {own} appears not to match {what} of the same {} in process 0.\n   = {name:?} has {what} {own} on rank {rank} of the group, and {first} on rank 0",
+        .list.rsplit(' ').next().unwrap_or(.list).trim_end_matches('s')
     )]
-    OtherSizes { rank: usize, index: usize, name: String, own: Vec<usize>, first: Vec<usize> },
+    OtherTensor {
+        rank: usize,
+        list: &'static str,
+        index: usize,
+        name: String,
+        what: &'static str,
+        own: String,
+        first: String,
+    },
     #[error("Invalid process group specified")]
     NotInGroup,
     #[error("output tensor size must be equal to world_size times input tensor size")]
     GatherSize,
     #[error("input tensor must be the same size as output size times world size")]
     ScatterSize,
+    #[error("output tensor must have the same type as input tensor")]
+    GatherType,
     #[error("input tensor must be the same type as the output tensor.")]
     OutputType,
     #[error("Cannot use ReduceOp.AVG with boolean inputs")]
@@ -72,9 +101,9 @@ pub enum DistributedError {
     )]
     SeveralDeviceTypes { types: String },
     #[error(
-        "DDP expects same model across all ranks, but Rank {rank} has {own} params, while rank {other} has inconsistent {others} params."
+        "DDP expects same model across all ranks, but Rank {rank} has {own} {list}, while rank {other} has inconsistent {others} {list}."
     )]
-    OtherModel { rank: usize, own: usize, other: usize, others: usize },
+    OtherModel { rank: usize, own: i64, list: &'static str, other: usize, others: i64 },
     #[error(
         "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss. {advice}\nParameter indices which did not receive grad for rank {rank}: {}\n   = by name: {}",
         .parameters.iter().map(|(index, _)| index.to_string()).collect::<Vec<_>>().join(" "),
@@ -102,6 +131,14 @@ fn list(sizes: &[usize]) -> String {
     sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// As PyTorch prints the options of a tensor of the host.
+fn options(dtype: DType) -> String {
+    let name = dtype.cpp_name();
+    format!(
+        "TensorOptions(dtype={name}, device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))"
+    )
+}
+
 /// PyTorch's, word for word.
 fn advice(looked_for: bool) -> &'static str {
     match looked_for {
@@ -123,9 +160,16 @@ impl Refusal for DistributedError {
             | DistributedError::SeveralDeviceTypes { .. }
             | DistributedError::SameRank { .. }
             | DistributedError::NewGroupRank
+            | DistributedError::NewGroupSize
+            | DistributedError::DifferentTypes { .. }
+            | DistributedError::GatherSize
+            | DistributedError::ScatterSize
             | DistributedError::NotPartOfGroup { .. }
             | DistributedError::NotInGroup => "ValueError",
             DistributedError::UnknownBackend(_) => "AssertionError",
+            DistributedError::EmptyGroup | DistributedError::GatherType | DistributedError::OutputType => {
+                "TypeError"
+            }
             _ => "RuntimeError",
         }
     }

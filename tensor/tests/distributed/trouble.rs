@@ -329,6 +329,76 @@ fn a_rank_of_gloo_that_comes_too_late_is_named() {
     }
 }
 
+/// Each rank says what gloo says there: those that waited, in which direction, and the late one that it was given up.
+#[test]
+fn every_rank_of_gloo_says_what_it_waited_for() {
+    type Call = fn(usize, &Tensor) -> Result<()>;
+    let cases: [(Call, usize, [&str; 3]); 7] = [
+        (|_, x| dist::all_reduce(x, ReduceOp::Sum), 1, ["recv", "late", "send"]),
+        (|_, x| dist::all_reduce(x, ReduceOp::Sum), 0, ["late", "send", "recv"]),
+        (|_, x| dist::all_gather(x).map(drop), 1, ["send", "late", "recv"]),
+        (|_, x| dist::broadcast(x, 0), 0, ["late", "recv", "recv"]),
+        (|_, x| dist::broadcast(x, 1), 2, ["recv", "send", "late"]),
+        (|_, _| dist::barrier(), 1, ["send", "late", "recv"]),
+        (
+            |rank, x| {
+                if rank == 0 {
+                    dist::send(x, 2)
+                } else if rank == 2 {
+                    dist::recv(x, 0)
+                } else {
+                    Ok(())
+                }
+            },
+            2,
+            ["send", "", "late"],
+        ),
+    ];
+    for gpu in ["none", "sim:t4"] {
+        for (call, late, expected) in cases {
+            let said = machine(gpu).enter(|| {
+                dist::spawn(3, |rank| {
+                    let timeout = Some(Duration::from_millis(100));
+                    dist::init_process_group_with("gloo", InitOptions { timeout })?;
+                    let x = Tensor::ones(&[1000])?;
+                    sleep(Duration::from_millis(if rank == late { 250 } else { 0 }));
+                    Ok(call(rank, &x).err().map(|error| error.to_string()))
+                })
+            });
+            for (said, expected) in said.unwrap().iter().zip(expected) {
+                let first = said.as_ref().and_then(|said| said.lines().next()).unwrap_or_default();
+                let waited = |line: usize| {
+                    let file = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc";
+                    format!("{file}:{line}] Timed out waiting 100ms for {expected} operation to complete")
+                };
+                let expected = match expected {
+                    "send" => waited(129),
+                    "recv" => waited(78),
+                    "late" => {
+                        "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer"
+                            .to_owned()
+                    }
+                    other => other.to_owned(),
+                };
+                assert_eq!(first, expected, "{gpu}, rank {late} is late");
+            }
+        }
+    }
+    // The cause is that ranks waited, also where the late one is the first.
+    let error = machine("sim:t4").enter(|| {
+        dist::spawn(2, |rank| {
+            dist::init_process_group_with("gloo", InitOptions { timeout: Some(Duration::from_millis(100)) })?;
+            sleep(Duration::from_millis(if rank == 0 { 250 } else { 0 }));
+            dist::all_reduce(&Tensor::ones(&[4])?, ReduceOp::Sum)
+        })
+    });
+    let text = error.unwrap_err().to_string();
+    assert!(
+        text.contains(".cc:78] Timed out waiting 100ms for recv") && text.contains("process 1 of 2"),
+        "{text}"
+    );
+}
+
 #[test]
 fn groups_of_different_members_do_not_meet() {
     // As PyTorch's rank does: the one waits for a rank that is not in the group as it knows it.

@@ -470,9 +470,22 @@ pub fn run(cases: &[Case]) -> BTreeSet<&'static str> {
             for_types(sizes, &dense, 0, |inputs, gradients| {
                 if let Ok(outcome) = observe(case, inputs, Device::cuda(0), gradients) {
                     nodes.extend(outcome.results.iter().filter_map(|result| result.grad_fn));
+                    check_versions(case, &outcome);
                 }
             });
         }
     }
     nodes
+}
+
+/// What an operation makes is new to the program: its version is 0, in however many steps it was written.
+fn check_versions(case: &Case, outcome: &Outcome) {
+    // The results of these cases are also the running means, which are written in place.
+    let has_running_means = case.function() == "batch_norm";
+    let is_new = |result: &&Seen| !result.is_view && !case.is_in_place() && !has_running_means;
+    // With one result there is one backward pass, and no gradient is added to another.
+    let gradients = outcome.gradients.iter().flatten().filter(|_| outcome.results.len() == 1);
+    for new in outcome.results.iter().filter(is_new).chain(gradients) {
+        assert_eq!(new.version, 0, "the version of what {} makes", case.name);
+    }
 }

@@ -22,7 +22,7 @@ pub(super) fn pass(
         return Ok(());
     }
     if a.numel() == 0 || b.numel() == 0 {
-        return out.zero_().map(drop);
+        return out.zero_().map(|out| drop(out.as_new()));
     }
     let cudnn::Flags { enabled, benchmark, benchmark_limit, deterministic, allow_tf32 } = cudnn::current();
     if !enabled || memory.cuda().cudnn_version().is_none() {

@@ -151,6 +151,14 @@ pub(crate) fn add_into(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
     ADD.compute(out, a, b)
 }
 
+/// `x / number` as PyTorch's own operations call it: an overload with another node.
+#[track_caller]
+pub(crate) fn div_scalar(x: &Tensor, number: i64) -> Result<Tensor> {
+    static DIV_SCALAR: Binary =
+        Binary { operation: DIV.operation.node("DivBackward1"), kernel: Row { ..DIV.kernel }, ..DIV };
+    binary(&DIV_SCALAR, x, number.into())
+}
+
 #[track_caller]
 fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, target, other) {

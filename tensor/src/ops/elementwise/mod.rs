@@ -18,7 +18,7 @@ pub(in crate::ops) mod select;
 pub(in crate::ops) mod unary;
 
 pub use activation::Approximate;
-pub(crate) use binary::{add_into, mul_out};
+pub(crate) use binary::{add_into, div_scalar, mul_out};
 pub(crate) use convert::{Convert, cast};
 use error::ElementwiseError;
 pub use select::Bound;

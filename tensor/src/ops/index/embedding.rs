@@ -78,6 +78,6 @@ impl Function<2> for Embedding {
         if let Some(row) = self.padding_idx.filter(|row| *row < saved.input_sizes(0)[0]) {
             grad_weight.select(0, row as i64)?.zero_()?;
         }
-        Ok([Some(grad_weight), None])
+        Ok([Some(grad_weight.as_new()), None])
     }
 }

@@ -74,7 +74,7 @@ impl Function<2> for MseLoss {
             broadcast(input.sizes(), target.sizes())?;
             return Err(not_implemented("mse_cpu", dtype));
         }
-        self.reduction.of(difference(input, target)?.square_()?)
+        self.reduction.of(difference(input, target)?.square_()?.as_new())
     }
 
     /// `d(a − b)² = 2(a − b)`; for the target it changes its sign.
@@ -89,7 +89,7 @@ impl Function<2> for MseLoss {
         let difference = difference(&input, &target)?;
         let scale = self.reduction.scale(difference.numel());
         let slope = difference.mul_(2.0 * scale)?;
-        let grad_input = slope.mul_(&grad.to(slope.dtype())?)?;
+        let grad_input = slope.mul_(&grad.to(slope.dtype())?)?.as_new();
         let grad_target = saved.needs_input_grad(1).then(|| grad_input.neg()).transpose()?;
         Ok([saved.needs_input_grad(0).then_some(grad_input), grad_target])
     }

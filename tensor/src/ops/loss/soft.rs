@@ -8,6 +8,7 @@ use super::error::LossError;
 use super::{CrossEntropyOptions, Reduction};
 use crate::error::Result;
 use crate::error::tensor::TensorError;
+use crate::ops::elementwise::div_scalar;
 use crate::ops::{self, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
@@ -52,7 +53,7 @@ pub(super) fn of_probabilities(
             Reduction::None => products.sum_dims(&[dim as i64], false)?.neg(),
             Reduction::Sum => products.sum()?.neg(),
             Reduction::Mean if scores.numel() == 0 => products.sum()?.fill_(f64::NAN)?.neg(),
-            Reduction::Mean => products.sum()?.neg()?.div((scores.numel() / classes) as i64),
+            Reduction::Mean => div_scalar(&products.sum()?.neg()?, (scores.numel() / classes) as i64),
         }
     })
 }

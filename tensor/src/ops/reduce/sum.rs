@@ -164,7 +164,8 @@ impl Function<1> for Variance {
         let (wide, dims) = (x.to(DType::F64)?, self.dims());
         let squares = wide.sub(&wide.mean_dims(&dims, true)?)?.square_()?;
         let variance = squares.sum_dims(&dims, self.keepdim)?.div_(self.divisor(x.sizes()).max(0.0))?;
-        if self.root { variance.sqrt_()?.to(x.dtype()) } else { variance.to(x.dtype()) }
+        let variance = if self.root { variance.sqrt_()? } else { variance };
+        variance.as_new().to(x.dtype())
     }
 
     /// `2 (x − mean) / divisor`; by way of the root, over twice the root. The slope of that is infinite at 0, but that
@@ -241,7 +242,7 @@ impl Function<1> for MeanDims {
     fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         let sum = SumDims { reduced: self.reduced.clone(), keepdim: self.keepdim, operation: &SUM_DIM };
         let count = self.count(x.sizes());
-        ops::apply(sum, [&in_floats(x)?])?.div_(count)?.to(x.dtype())
+        ops::apply(sum, [&in_floats(x)?])?.div_(count)?.as_new().to(x.dtype())
     }
 
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {

@@ -438,6 +438,6 @@ impl Function<1> for Unfold {
             dims.insert(self.dim, -1);
             to.add_(&from.permute(&dims)?)?;
         }
-        Ok([Some(grad_x)])
+        Ok([Some(grad_x.as_new())])
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::group::{ProcessGroup, default_group, get_world_size};
+use super::group::{ProcessGroup, default_group};
 use super::reduce::reduce;
 use super::work::Work;
 use crate::ambient::Ambient;
+use crate::autograd::no_grad;
 use crate::collective::{Collective, CollectiveKind, Fingerprint, Key, ReduceOp};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -23,6 +24,7 @@ use crate::ops::access::access;
 use crate::ops::plain::dense;
 use crate::ranks::{Arrival, Call};
 use crate::scope;
+use crate::shape::signed;
 use crate::tensor::{Tensor, memory_of, pointer_of};
 
 static ALL_REDUCE: Operation = Operation::new("all_reduce");
@@ -79,20 +81,17 @@ pub fn broadcast(tensor: &Tensor, src: usize) -> Result<()> {
 pub fn broadcast_with(tensor: &Tensor, src: usize, options: CollectiveOptions) -> Result<Work> {
     let _scope = enter(&BROADCAST, &[tensor])?;
     let group = group_of(&options)?;
+    let Some(root) = group.ranks().iter().position(|member| *member == src) else {
+        group.place()?;
+        return Err(match group.is_default() {
+            true => DistributedError::InvalidRoot { backend: group.backend_for(tensor), root: src },
+            false => DistributedError::NotPartOfGroup { rank: src },
+        }
+        .into());
+    };
     if is_outside(&group, "broadcast") {
         return Ok(Work::of_nobody());
     }
-    let root = match group.ranks().iter().position(|member| *member == src) {
-        Some(root) => root,
-        None if group.size() < get_world_size()? => {
-            return Err(DistributedError::NotPartOfGroup { rank: src }.into());
-        }
-        None => {
-            return Err(
-                DistributedError::InvalidRoot { backend: group.backend_for(tensor), root: src }.into()
-            );
-        }
-    };
     run(&group, CollectiveKind::Broadcast { root }, [tensor, tensor], options.async_op)
 }
 
@@ -113,7 +112,8 @@ pub fn all_gather(tensor: &Tensor) -> Result<Vec<Tensor>> {
 /// The same into one tensor that is there, in which they stand one after the other
 /// (`torch.distributed.all_gather_into_tensor`).
 ///
-/// Errors unless `output` has as many elements as all of them together, and their type.
+/// Errors unless `output` has as many elements as all of them together, and their type; with gloo also unless it has the sizes of
+/// all of them one after the other.
 #[track_caller]
 pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: CollectiveOptions) -> Result<Work> {
     let _scope = enter(&ALL_GATHER, &[input, output])?;
@@ -121,28 +121,53 @@ pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: Collecti
     if is_outside(&group, "all_gather_into_tensor") {
         return Ok(Work::of_nobody());
     }
-    if output.dtype() != input.dtype() {
-        return Err(DistributedError::OutputType.into());
-    }
-    if output.numel() != group.size() * input.numel() {
-        return Err(gather_size(&group, output, input).into());
-    }
+    check_gather(&group, output, input)?;
     run(&group, CollectiveKind::AllGather, [input, output], options.async_op)
 }
 
 /// `inputs` has a part for each rank; every rank's `output` becomes the reduction of the parts for it
 /// (`torch.distributed.reduce_scatter`).
 ///
-/// Errors unless there is a part for each rank, of the size and type of `output`, and as [`all_reduce`] does.
+/// Errors unless there is a part for each rank, this rank's has the size and type of `output`, and as [`all_reduce`] does.
 #[track_caller]
 pub fn reduce_scatter(output: &Tensor, inputs: &[&Tensor], op: ReduceOp) -> Result<()> {
-    let _scope = enter(&REDUCE_SCATTER, inputs)?;
-    let size = default_group()?.size();
-    if inputs.len() != size || inputs.iter().any(|input| input.sizes() != output.sizes()) {
+    let tensors: Vec<&Tensor> = [output].into_iter().chain(inputs.iter().copied()).collect();
+    let _scope = enter(&REDUCE_SCATTER, &tensors)?;
+    let group = default_group()?;
+    let (place, is_gloo) = (group.place()?, !output.is_cuda());
+    if let Some(pair) = tensors.windows(2).find(|pair| pair[0].dtype() != pair[1].dtype()) {
+        return Err(DistributedError::DifferentTypes { last: pair[0].dtype(), next: pair[1].dtype() }.into());
+    }
+    group.0.backend.check(output.device())?;
+    if inputs.len() != group.size() {
+        return Err(match is_gloo {
+            true => DistributedError::GlooScatterList.into(),
+            false => DistributedError::ScatterSize.into(),
+        });
+    }
+    let (sizes, own) = (output.sizes(), inputs[place].sizes());
+    if is_gloo && sizes != own {
+        let words = |sizes: &[usize]| sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let check = "outputs[0].sizes().vec() == inputs[0][i].sizes().vec()";
+        return Err(gloo_check(&group, 2250, check, [words(sizes), words(own)]));
+    }
+    if output.numel() != inputs[place].numel() {
         return Err(DistributedError::ScatterSize.into());
     }
-    let input = Tensor::stack(inputs, 0)?;
-    reduce_scatter_tensor(output, &input, op, CollectiveOptions::default()).map(drop)
+    check_average(op, output, &group)?;
+    if inputs.iter().all(|input| input.sizes() == own) {
+        let input = Tensor::stack(inputs, 0)?;
+        return run(&group, CollectiveKind::ReduceScatter(op), [&input, output], false).map(drop);
+    }
+    // Parts of different sizes are reduced one by one.
+    for (to, input) in inputs.iter().enumerate() {
+        let part = input.detach().copy()?;
+        run(&group, CollectiveKind::AllReduce(op), [&part; 2], false)?.wait()?;
+        if to == place {
+            no_grad(|| output.copy_(&part.view(&signed(output.sizes()))?))?;
+        }
+    }
+    Ok(())
 }
 
 /// The same from one tensor, in which the parts stand one after the other (`torch.distributed.reduce_scatter_tensor`).
@@ -158,13 +183,8 @@ pub fn reduce_scatter_tensor(
     if is_outside(&group, "reduce_scatter_tensor") {
         return Ok(Work::of_nobody());
     }
+    check_scatter(&group, output, input)?;
     check_average(op, input, &group)?;
-    if output.dtype() != input.dtype() {
-        return Err(DistributedError::OutputType.into());
-    }
-    if input.numel() != group.size() * output.numel() {
-        return Err(DistributedError::ScatterSize.into());
-    }
     run(&group, CollectiveKind::ReduceScatter(op), [input, output], options.async_op)
 }
 
@@ -246,21 +266,72 @@ fn is_outside(group: &ProcessGroup, name: &'static str) -> bool {
     is_outside
 }
 
-/// Gloo cuts the output into as many tensors as there are ranks, and looks at the size of each.
-fn gather_size(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> DistributedError {
-    let (size, first) = (group.size(), output.sizes().first().copied().unwrap_or(0));
-    if output.is_cuda() || first == 0 {
-        return DistributedError::GatherSize;
+/// What an output of `all_gather_into_tensor` must be. Gloo cuts it into as many tensors as there are ranks, and looks at each.
+fn check_gather(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result<()> {
+    group.0.backend.check(input.device())?;
+    let (size, is_of_type) = (group.size(), output.dtype() == input.dtype());
+    if input.is_cuda() {
+        return match is_of_type {
+            false => Err(DistributedError::GatherType.into()),
+            true if output.numel() != size * input.numel() => Err(DistributedError::GatherSize.into()),
+            true => Ok(()),
+        };
     }
-    // `Tensor.tensor_split`: the first ones have one row more where there is a rest.
-    let rows = |i: usize| first / size + usize::from(i < first % size);
-    let sizes = |rows: usize| [&[rows], &output.sizes()[1..]].concat();
-    match (0..size).map(|i| (i, sizes(rows(i)))).find(|(_, sizes)| sizes != input.sizes()) {
-        Some((index, got)) => {
-            DistributedError::GlooGatherSize { index, expected: input.sizes().to_vec(), got }
+    let fits = |first: usize, rest: &[usize]| output.sizes().split_first() == Some((&(size * first), rest));
+    if is_of_type && input.sizes().split_first().is_some_and(|(first, rest)| fits(*first, rest)) {
+        return Ok(());
+    }
+    if output.ndim() == 0 {
+        return Err(Error::custom("chunk expects at least a 1-dimensional tensor"));
+    }
+    let parts = output.chunk(size, 0)?;
+    let other = parts.iter().position(|part| part.sizes() != input.sizes());
+    Err(match other {
+        _ if parts.len() != size => DistributedError::GlooGatherList { expected: size, got: parts.len() },
+        _ if !is_of_type => DistributedError::GlooGatherType { expected: input.dtype(), got: output.dtype() },
+        Some(index) => {
+            let (expected, got) = (input.sizes().to_vec(), parts[index].sizes().to_vec());
+            DistributedError::GlooGatherSize { index, expected, got }
         }
         None => DistributedError::GatherSize,
     }
+    .into())
+}
+
+/// What an input of `reduce_scatter_tensor` must be.
+fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result<()> {
+    group.0.backend.check(input.device())?;
+    let (size, is_gloo) = (group.size(), !input.is_cuda());
+    if output.dtype() != input.dtype() {
+        let types = [output, input].map(|tensor| tensor.dtype().cpp_name().to_owned());
+        return Err(match is_gloo {
+            true => gloo_check(group, 1535, "outputTensors[i].dtype() == inputTensors[i].dtype()", types),
+            false => DistributedError::OutputType.into(),
+        });
+    }
+    for dim in (0..output.ndim().max(1)).filter(|_| is_gloo) {
+        let [out, of_input] = [output, input].map(|tensor| tensor.sizes().get(dim).copied().unwrap_or(0));
+        let (out, line, check) = match dim {
+            0 => (out * size, 1536, "outputShape[0] * worldSize == inputShape[0]"),
+            _ => (out, 1538, "outputShape[i] == inputShape[i]"),
+        };
+        if out != of_input {
+            return Err(gloo_check(group, line, check, [out, of_input].map(|size| size.to_string())));
+        }
+    }
+    if is_gloo && input.ndim() > output.ndim() {
+        output.copy_(&input.narrow(0, 0, input.sizes()[0] / size)?)?; // It has more dimensions: this is an error.
+    }
+    match input.numel() == size * output.numel() {
+        true => Ok(()),
+        false => Err(DistributedError::ScatterSize.into()),
+    }
+}
+
+/// A check of gloo's that has failed, as PyTorch's log says it, but for the time.
+fn gloo_check(group: &ProcessGroup, line: u32, check: &'static str, [a, b]: [String; 2]) -> Error {
+    DistributedError::GlooCheck { rank: group.0.member.rank, line, check, values: format!("{a} vs. {b}") }
+        .into()
 }
 
 fn group_of(options: &CollectiveOptions) -> Result<ProcessGroup> {
@@ -277,15 +348,13 @@ fn place_of(group: &ProcessGroup, rank: usize, what: &'static str) -> Result<usi
 }
 
 fn check_average(op: ReduceOp, tensor: &Tensor, group: &ProcessGroup) -> Result<()> {
+    let dtype = tensor.dtype();
+    let is_gloo = !tensor.is_cuda() && group.0.backend != super::Backend::Nccl;
     match op {
-        ReduceOp::Avg if tensor.dtype() == DType::Bool => Err(DistributedError::AverageOfBools.into()),
-        ReduceOp::Avg
-            if !tensor.is_cuda()
-                && group.0.backend != super::Backend::Nccl
-                && !tensor.dtype().is_floating_point() =>
-        {
-            Err(DistributedError::AverageOnGloo { dtype: tensor.dtype() }.into())
+        ReduceOp::Avg if is_gloo && !dtype.is_floating_point() => {
+            Err(DistributedError::AverageOnGloo { dtype }.into())
         }
+        ReduceOp::Avg if dtype == DType::Bool => Err(DistributedError::AverageOfBools.into()),
         _ => Ok(()),
     }
 }

@@ -92,7 +92,7 @@ impl<M: Module> DistributedDataParallel<M> {
     /// Makes `module`, which is on this rank's device, that of all ranks, with the parameters and buffers of rank 0.
     ///
     /// Errors without a process group, if nothing in it is learned, if its parameters are on devices of several types, and, on
-    /// every rank, if another rank's parameters are of another number or other sizes.
+    /// every rank, if another rank's parameters or buffers are of another number, other sizes or other types.
     #[track_caller]
     pub fn new(module: M) -> Result<DistributedDataParallel<M>> {
         DistributedDataParallel::with_options(module, DistributedDataParallelOptions::default())
@@ -116,15 +116,21 @@ impl<M: Module> DistributedDataParallel<M> {
             let types = types.iter().map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ");
             return Err(DistributedError::SeveralDeviceTypes { types }.into());
         }
-        let learned: Vec<(String, Parameter)> =
-            all.iter().filter(|(_, parameter)| parameter.requires_grad()).cloned().collect();
+        let (learned, frozen): (Vec<(String, Parameter)>, Vec<_>) =
+            all.into_iter().partition(|(_, parameter)| parameter.requires_grad());
         if learned.is_empty() {
             return Err(DistributedError::NothingToTrain.into());
         }
-        check_models(&group, &learned)?;
-        let buffers = module.named_buffers();
-        let tensors = all.iter().map(|(_, parameter)| parameter.tensor().detach());
-        let tensors: Vec<Tensor> = tensors.chain(buffers.iter().map(|(_, buffer)| buffer.tensor())).collect();
+        let detached = |(name, parameter): &(String, Parameter)| (name.clone(), parameter.tensor().detach());
+        let buffers = module.named_buffers().into_iter().map(|(name, buffer)| (name, buffer.tensor()));
+        let lists = [
+            ("params", learned.iter().map(detached).collect()),
+            ("frozen params", frozen.iter().map(detached).collect()),
+            ("buffers", buffers.collect()),
+        ];
+        check_models(&group, &lists)?;
+        let tensors: Vec<Tensor> =
+            lists.iter().flat_map(|(_, list)| list).map(|(_, tensor)| tensor.clone()).collect();
         broadcast_together(&group, &tensors)?;
         let limits = match options.bucket_cap_mb {
             Some(mebibytes) => vec![(mebibytes * 1048576.0) as usize],
@@ -196,48 +202,65 @@ impl<M: Module> Module for DistributedDataParallel<M> {
     }
 }
 
-/// Refuses models that are not the same on all ranks, on every rank. Where ranks have no threads they cannot wait for each other
-/// here: the first collective refuses such models then.
-fn check_models(group: &ProcessGroup, learned: &[(String, Parameter)]) -> Result<()> {
+/// A list of a model's tensors, and what it is called.
+type List = (&'static str, Vec<(String, Tensor)>);
+
+/// The types by their numbers.
+const DTYPES: [DType; 8] =
+    [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+
+/// Refuses models that are not the same on all ranks, on every rank. The first list has the parameters that are learned. Where ranks
+/// have no threads they cannot wait for each other here: the first collective refuses such models then.
+fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
     if !group.0.member.world.has_threads() || group.size() < 2 {
         return Ok(());
     }
-    let ranks = group.ranks();
-    let own = group.place()?;
-    let counts = tell_each_other(group, &[learned.len() as i64])?;
-    if let Some(other) = (0..ranks.len()).find(|other| counts[*other] != counts[own]) {
-        return Err(DistributedError::OtherModel {
-            rank: ranks[own],
-            own: learned.len(),
-            other: ranks[other],
-            others: counts[other][0] as usize,
+    let (own, size) = (group.place()?, group.size());
+    let tensors: Vec<(&str, usize, &String, &Tensor)> = lists
+        .iter()
+        .flat_map(|(list, of)| of.iter().enumerate().map(|(index, (name, x))| (*list, index, name, x)))
+        .collect();
+    let dims = tensors.iter().map(|(.., tensor)| tensor.ndim()).max().unwrap_or(0);
+    let [learned, frozen, buffers] = [0, 1, 2].map(|list: usize| lists[list].1.len());
+    let counts = tell_each_other(group, &[learned, frozen, buffers, dims].map(|count| count as i64))?;
+    for (i, (list, _)) in lists.iter().enumerate() {
+        if let Some(other) = (0..size).find(|other| counts[*other][i] != counts[own][i]) {
+            let [own_count, others] = [own, other].map(|rank| counts[rank][i]);
+            return Err(
+                DistributedError::OtherModel { rank: own, own: own_count, list, other, others }.into()
+            );
         }
-        .into());
     }
-    let sizes: Vec<Vec<usize>> =
-        learned.iter().map(|(_, parameter)| parameter.tensor().sizes().to_vec()).collect();
-    let dims: Vec<i64> = sizes.iter().map(|sizes| sizes.len() as i64).collect();
-    let dims = tell_each_other(group, &dims)?;
-    // As many words of every rank, whatever its parameters are.
-    let longest = dims.iter().flatten().max().copied().unwrap_or(0) as usize;
-    let padded = |sizes: &Vec<usize>| {
-        let mut sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
-        sizes.resize(longest, 0);
-        sizes
+    // Of each tensor the type, the number of dimensions, and as many sizes as the one with most dimensions has. Strides need no
+    // look: parameters are contiguous.
+    let dims = counts.iter().map(|counts| counts[3]).max().unwrap_or(0) as usize;
+    let width = 2 + dims;
+    let mut words = vec![0; width * tensors.len()];
+    for (words, (.., tensor)) in words.chunks_mut(width).zip(&tensors) {
+        words[0] = tensor.dtype() as i64;
+        words[1] = tensor.ndim() as i64;
+        for (word, size) in words[2..].iter_mut().zip(tensor.sizes()) {
+            *word = *size as i64;
+        }
+    }
+    let words = tell_each_other(group, &words)?;
+    let of = |rank: usize, i: usize, what: &str| {
+        let words = &words[rank][i * width..][..width];
+        if what == "dtype" { &words[..1] } else { &words[2..][..words[1] as usize] }
     };
-    let words = tell_each_other(group, &sizes.iter().flat_map(padded).collect::<Vec<_>>())?;
-    let of = |rank: usize, index: usize| -> Vec<usize> {
-        let start = index * longest;
-        words[rank][start..start + dims[rank][index] as usize].iter().map(|size| *size as usize).collect()
-    };
+    // PyTorch looks at the sizes of what is learned first, and then sends everything.
+    let looks = (0..learned).map(|i| (i, "sizes"));
+    let looks = looks.chain((0..tensors.len()).flat_map(|i| [(i, "dtype"), (i, "sizes")]));
     // The own difference is told first.
-    for rank in [own].into_iter().chain(0..ranks.len()) {
-        for (index, (name, _)) in learned.iter().enumerate() {
-            let (first, sizes) = (of(0, index), of(rank, index));
-            if first != sizes {
-                let (rank, name) = (ranks[rank], name.clone());
-                return Err(DistributedError::OtherSizes { rank, index, name, own: sizes, first }.into());
-            }
+    for rank in [own].into_iter().chain(0..size) {
+        if let Some((i, what)) = looks.clone().find(|(i, what)| of(rank, *i, what) != of(0, *i, what)) {
+            let said = |rank: usize| match of(rank, i, what) {
+                [dtype] if what == "dtype" => DTYPES[*dtype as usize].to_string(),
+                sizes => format!("{sizes:?}"),
+            };
+            let (list, index, name, _) = tensors[i];
+            let (name, own, first) = (name.clone(), said(rank), said(0));
+            return Err(DistributedError::OtherTensor { rank, list, index, name, what, own, first }.into());
         }
     }
     Ok(())

@@ -152,10 +152,16 @@ pub fn get_world_size() -> Result<usize> {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors for a rank that there is not.
+/// Errors without ranks, and for a rank that there is not.
 pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     let default = default_group()?;
     let size = default.size();
+    if ranks.is_empty() {
+        return Err(DistributedError::EmptyGroup.into());
+    }
+    if ranks.len() > size {
+        return Err(DistributedError::NewGroupSize.into());
+    }
     if ranks.iter().any(|rank| *rank >= size) {
         return Err(DistributedError::NewGroupRank.into());
     }
@@ -208,6 +214,11 @@ impl ProcessGroup {
     /// The ranks of it, by their numbers among all.
     pub fn ranks(&self) -> &[usize] {
         &self.0.members
+    }
+
+    /// Whether it is the group of all ranks that `init_process_group` made.
+    pub(super) fn is_default(&self) -> bool {
+        default_group().is_ok_and(|default| Arc::ptr_eq(&self.0, &default.0))
     }
 
     /// The class that PyTorch has for what a tensor goes by.

@@ -229,11 +229,14 @@ impl Ranks {
 const STACK: usize = 8 << 20;
 
 /// Of the errors that ranks ended with the one that the others follow from: those that only tell of ranks which did not come
-/// are no cause.
+/// are no cause, and the error of a rank that came too late follows from those of the ranks that waited for it.
 fn first_cause(mut failed: Vec<(usize, Error)>) -> Option<(usize, Error)> {
-    let follows = |error: &Error| matches!(error.refusal(), Some(DistributedError::Meeting(_)));
-    let first = failed.iter().position(|(_, error)| !follows(error)).unwrap_or(0);
-    (!failed.is_empty()).then(|| failed.swap_remove(first))
+    let follows = |(_, error): &(usize, Error)| match error.refusal() {
+        Some(DistributedError::Meeting(meeting)) => 1 + u8::from(meeting.is_of_the_late()),
+        _ => 0,
+    };
+    let first = (0..failed.len()).min_by_key(|i| follows(&failed[*i]))?;
+    Some(failed.swap_remove(first))
 }
 
 fn message_of(panic: &(dyn std::any::Any + Send)) -> String {

@@ -15,6 +15,7 @@ use crate::ops::plain::write;
 use crate::ranks::Member;
 use crate::scope;
 use crate::tensor::Tensor;
+use todevice_gpu::error::MeetingError;
 
 /// A collective that was called with `async_op`, and may not have ended (`torch.distributed.Work`).
 ///
@@ -116,13 +117,13 @@ impl Work {
 
     /// The host sleeps until all ranks have come, and takes what this one gets.
     fn meet(&self, member: &Member, key: Key) -> Result<()> {
+        let failed = |error: MeetingError| DistributedError::Meeting(error.seen_by(member.rank));
         let outcome = loop {
             match member.world.outcome(key) {
-                Some(outcome) => break outcome.map_err(DistributedError::Meeting)?,
-                None => {
-                    let waited = member.world.wait(member.rank, &[key], scope::current_place(), false);
-                    waited.map_err(DistributedError::Meeting)?;
-                }
+                Some(outcome) => break outcome.map_err(failed)?,
+                None => drop(
+                    member.world.wait(member.rank, &[key], scope::current_place(), false).map_err(failed)?,
+                ),
             }
         };
         Ambient::lane().sleep_until(outcome.end);
