@@ -38,7 +38,7 @@ pub enum DistributedError {
     #[error("Invalid rank {rank}: {what} is one of the {size} ranks of the group")]
     InvalidRank { rank: usize, what: &'static str, size: usize },
     #[error(
-        "__init__(): incompatible constructor arguments. The following argument types are supported:\n   = a group has one rank at least, and `ranks` is empty"
+        "__init__(): incompatible constructor arguments. The following argument types are supported:\n   = `ranks` is empty"
     )]
     EmptyGroup,
     #[error("the new group's world size should be less or equal to the world size set by init_process_group")]
@@ -51,33 +51,10 @@ pub enum DistributedError {
     InvalidRoot { backend: &'static str, root: usize },
     #[error("Global rank {rank} is not part of group")]
     NotPartOfGroup { rank: usize },
-    #[error(
-        "ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length {expected}, got {got})"
-    )]
-    GlooGatherList { expected: usize, got: usize },
-    #[error("ProcessGroupGloo::allgather: invalid tensor type at index 0 (expected {}, got {})", options(*.expected), options(*.got))]
-    GlooGatherType { expected: DType, got: DType },
-    #[error("[rank{rank}]:[F ProcessGroupGloo.cpp:{line}] Check failed: {check} ({values}).")]
-    GlooCheck { rank: usize, line: u32, check: &'static str, values: String },
     #[error("invalid input tensor list size, must be world size")]
     GlooScatterList,
     #[error("Invalid usage of tensors with different dtypesFound {last} and  {next}")]
     DifferentTypes { last: DType, next: DType },
-    #[error("ProcessGroupGloo::allgather: invalid tensor size at index {index} (expected ({}), got ({}))", list(.expected), list(.got))]
-    GlooGatherSize { index: usize, expected: Vec<usize>, got: Vec<usize> },
-    #[error(
-        "[{rank}]: {list}[{index}] in this process with {what} {own} appears not to match {what} of the same {} in process 0.\n   = {name:?} has {what} {own} on rank {rank} of the group, and {first} on rank 0",
-        .list.rsplit(' ').next().unwrap_or(.list).trim_end_matches('s')
-    )]
-    OtherTensor {
-        rank: usize,
-        list: &'static str,
-        index: usize,
-        name: String,
-        what: &'static str,
-        own: String,
-        first: String,
-    },
     #[error("Invalid process group specified")]
     NotInGroup,
     #[error("output tensor size must be equal to world_size times input tensor size")]
@@ -126,18 +103,6 @@ pub enum DistributedError {
 }
 
 todevice_gpu::debug_is_message!(DistributedError);
-
-fn list(sizes: &[usize]) -> String {
-    sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// As PyTorch prints the options of a tensor of the host.
-fn options(dtype: DType) -> String {
-    let name = dtype.cpp_name();
-    format!(
-        "TensorOptions(dtype={name}, device=cpu, layout=Strided, requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))"
-    )
-}
 
 /// PyTorch's, word for word.
 fn advice(looked_for: bool) -> &'static str {

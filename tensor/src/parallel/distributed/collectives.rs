@@ -285,17 +285,25 @@ fn check_gather(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result
         return Err(Error::custom("chunk expects at least a 1-dimensional tensor"));
     }
     let parts = output.chunk(size, 0)?;
-    let other = parts.iter().position(|part| part.sizes() != input.sizes());
-    Err(match other {
-        _ if parts.len() != size => DistributedError::GlooGatherList { expected: size, got: parts.len() },
-        _ if !is_of_type => DistributedError::GlooGatherType { expected: input.dtype(), got: output.dtype() },
-        Some(index) => {
-            let (expected, got) = (input.sizes().to_vec(), parts[index].sizes().to_vec());
-            DistributedError::GlooGatherSize { index, expected, got }
-        }
-        None => DistributedError::GatherSize,
-    }
-    .into())
+    let list = |x: &Tensor| x.sizes().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let other = (0..parts.len()).find(|i| parts[*i].sizes() != input.sizes()).unwrap_or(0);
+    let (what, at, expected, got) = if parts.len() != size {
+        ("output tensor list", 0, format!("length {size}"), parts.len().to_string())
+    } else if !is_of_type {
+        let [expected, got] = [input, output].map(|tensor| {
+            let name = tensor.dtype().cpp_name();
+            format!(
+                "TensorOptions(dtype={name}, device=cpu, layout=Strided, requires_grad=false (default), \
+                 pinned_memory=false (default), memory_format=(nullopt))"
+            )
+        });
+        ("tensor type", 0, expected, got)
+    } else {
+        ("tensor size", other, format!("({})", list(input)), format!("({})", list(&parts[other])))
+    };
+    Err(Error::custom(format!(
+        "ProcessGroupGloo::allgather: invalid {what} at index {at} (expected {expected}, got {got})"
+    )))
 }
 
 /// What an input of `reduce_scatter_tensor` must be.
@@ -329,9 +337,11 @@ fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Resul
 }
 
 /// A check of gloo's that has failed, as PyTorch's log says it, but for the time.
-fn gloo_check(group: &ProcessGroup, line: u32, check: &'static str, [a, b]: [String; 2]) -> Error {
-    DistributedError::GlooCheck { rank: group.0.member.rank, line, check, values: format!("{a} vs. {b}") }
-        .into()
+fn gloo_check(group: &ProcessGroup, line: u32, check: &str, [a, b]: [String; 2]) -> Error {
+    let rank = group.0.member.rank;
+    Error::custom(format!(
+        "[rank{rank}]:[F ProcessGroupGloo.cpp:{line}] Check failed: {check} ({a} vs. {b})."
+    ))
 }
 
 fn group_of(options: &CollectiveOptions) -> Result<ProcessGroup> {

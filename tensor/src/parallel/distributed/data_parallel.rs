@@ -11,8 +11,8 @@ use super::reducer::{BUCKET, FIRST_BUCKET, Reducer};
 use crate::autograd::{is_grad_enabled, no_grad};
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::Result;
 use crate::error::distributed::DistributedError;
+use crate::error::{Error, Result};
 use crate::nn::{Buffer, Module, Parameter};
 use crate::scope;
 use crate::sort;
@@ -259,8 +259,12 @@ fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
                 sizes => format!("{sizes:?}"),
             };
             let (list, index, name, _) = tensors[i];
-            let (name, own, first) = (name.clone(), said(rank), said(0));
-            return Err(DistributedError::OtherTensor { rank, list, index, name, what, own, first }.into());
+            let (own, first) = (said(rank), said(0));
+            let one = if list == "buffers" { "buffer" } else { "param" };
+            return Err(Error::custom(format!(
+                "[{rank}]: {list}[{index}] in this process with {what} {own} appears not to match {what} of the same {one} in \
+                 process 0.\n   = {name:?} has {what} {own} on rank {rank} of the group, and {first} on rank 0"
+            )));
         }
     }
     Ok(())
