@@ -1,7 +1,9 @@
 //! `#[derive(Module)]`.
 
 use todevice::nn::{self, Buffer, Module, ModuleField, Parameter, Training};
-use todevice::{DType, Device, Machine, Result, Tensor, manual_seed, optim};
+use todevice::{DType, Device, Machine, Result, Tensor, optim};
+
+use crate::seeded;
 
 #[derive(Module)]
 struct Block {
@@ -55,7 +57,10 @@ impl Pair {
 }
 
 fn net() -> Result<Net<Pair>> {
-    manual_seed(15);
+    seeded(4, made)
+}
+
+fn made() -> Result<Net<Pair>> {
     let width = 3;
     Ok(Net {
         body: Pair(nn::Linear::new(2, width)?, nn::Linear::new(width, 2)?),
