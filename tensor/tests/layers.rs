@@ -756,3 +756,25 @@ fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()>
     }
     Ok(())
 }
+
+/// Names from PyTorch 2.11.
+#[test]
+fn a_linear_layer_of_rows_is_one_product_whatever_shape_its_bias_has() -> Result<()> {
+    let weight = Tensor::ones(&[4, 3])?.requires_grad_(true)?;
+    for rows in [0, 1, 2] {
+        let x = Tensor::ones(&[rows, 3])?;
+        for bias in [&[][..], &[1], &[4], &[1, 1], &[1, 4], &[rows, 1], &[rows, 4]] {
+            let bias = Tensor::ones(bias)?.requires_grad_(true)?;
+            let y = x.linear(&weight, Some(&bias))?;
+            assert_eq!(y.grad_fn(), Some("AddmmBackward0"), "{:?}", bias.sizes());
+            assert_eq!(y.detach().to_vec::<f32>()?, vec![4.0; rows * 4]);
+            y.sum()?.backward()?;
+            let grad = bias.grad().unwrap();
+            assert_eq!((grad.sizes(), grad.sum()?.item()?), (bias.sizes(), (rows * 4) as f64));
+        }
+    }
+    let batch = Tensor::ones(&[2, 3, 3])?;
+    let y = batch.linear(&weight, Some(&Tensor::ones(&[])?))?;
+    assert_eq!(y.grad_fn(), Some("AddBackward0"));
+    Ok(())
+}

@@ -162,13 +162,8 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     let (outer, features) = (&x.sizes()[..x.ndim() - 1], x.size(-1)?);
     let count: usize = outer.iter().product();
     let rows = if x.ndim() == 2 { x.clone() } else { x.reshape(&signed(&[count, features]))? };
-    let y = match bias.ndim() {
-        1 => ops::apply(Linear, [bias, &rows, weight])?,
-        _ => {
-            let bias = bias.expand(&signed(&[count, features_out]))?;
-            rows.mm(&weight.t()?)?.add(&bias)?
-        }
-    };
+    let bias = if bias.ndim() == 1 { bias } else { &bias.expand(&signed(&[count, features_out]))? };
+    let y = ops::apply(Linear, [bias, &rows, weight])?;
     if x.ndim() == 2 { Ok(y) } else { y.reshape(&signed(&[outer, &[features_out]].concat())) }
 }
 
@@ -287,7 +282,10 @@ impl Function<3> for Linear {
         let [x, weight] = saved.optional_tensors()?;
         let needs_bias = saved.needs_input_grad(0);
         Ok([
-            needs_bias.then(|| grad.sum_dims(&[0], false)).transpose()?,
+            match saved.input_sizes(0) {
+                [_] if needs_bias => Some(grad.sum_dims(&[0], false)?),
+                _ => needs_bias.then(|| grad.clone()),
+            },
             weight.map(|weight| grad.mm(&weight)).transpose()?,
             x.map(|x| grad.t()?.mm(&x)).transpose()?,
         ])
