@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
+use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
 
 /// How long a thread stays awake that has nothing to do.
 const MOMENT: Duration = Duration::from_micros(300);
@@ -67,7 +67,7 @@ thread_local! {
 
 /// Whether this thread has to compute by itself: it belongs to a thread pool, or one that does waits for it.
 pub(crate) fn is_alone() -> bool {
-    rayon::current_thread_index().is_some() || WORKS_FOR_A_POOL.get()
+    rayon_core::current_thread_index().is_some() || WORKS_FOR_A_POOL.get()
 }
 
 /// A thread calls this first if another one started it and waits for it; `alone` says whether that one `is_alone`. A pool's jobs
@@ -110,7 +110,7 @@ fn stay_awake() {
     let mut since = Instant::now();
     IDLE.fetch_add(1, Ordering::Relaxed);
     while since.elapsed() < MOMENT {
-        match rayon::yield_now() {
+        match rayon_core::yield_now() {
             Some(Yield::Executed) => since = Instant::now(),
             _ => thread::yield_now(),
         }
