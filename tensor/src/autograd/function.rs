@@ -207,24 +207,13 @@ pub(super) fn saved_tensors(node: &Node) -> Result<Kept> {
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
 #[track_caller]
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
-    let place = scope::here();
-    let (output, ctx) = forward(inputs, &|ctx| function.forward(ctx, inputs), place)?;
-    match ctx {
-        Some(ctx) => recorded(output, Box::new(FixedArity::<F, N>(function)), &inputs, ctx, place),
-        None => Ok(output),
-    }
-}
-
-/// The result of a forward pass, and its context if that is recorded. It is `dyn`, so that it is compiled once for each number of
-/// inputs.
-fn forward<const N: usize>(
-    inputs: [&Tensor; N],
-    forward: &dyn Fn(&mut Context<N>) -> Result<Tensor>,
-    place: &'static Location<'static>,
-) -> Result<(Tensor, Option<Context<N>>)> {
     let mut ctx = Context::new(inputs)?;
-    let output = ctx.run(forward)?.made_at(place);
-    Ok((output, ctx.recording.then_some(ctx)))
+    let place = scope::here();
+    let output = ctx.run(&|ctx| function.forward(ctx, inputs))?.made_at(place);
+    match ctx.recording {
+        true => recorded(output, Box::new(FixedArity::<F, N>(function)), &inputs, ctx, place),
+        false => Ok(output),
+    }
 }
 
 /// Whether what is made of these is recorded; an error if one of them must not be.

@@ -50,24 +50,9 @@ pub(crate) fn call<R>(
     operands: &[&Tensor],
     compute: impl FnOnce(&[&Tensor]) -> Result<R>,
 ) -> Result<R> {
-    let (mut compute, mut result) = (Some(compute), None);
-    compute_with(operation, operands, &mut |operands| {
-        result = compute.take().map(|compute| compute(operands));
-    })?;
-    result.expect("it has been computed")
-}
-
-/// The same for any result. Nothing here is generic: it is compiled once.
-#[track_caller]
-fn compute_with(
-    operation: &'static Operation,
-    operands: &[&Tensor],
-    compute: &mut dyn FnMut(&[&Tensor]),
-) -> Result<()> {
     let _scope = enter(operation, operands)?;
     let cast = Operands::cast(operation, operands)?;
-    compute(&cast.of(operands));
-    Ok(())
+    compute(&cast.of(operands))
 }
 
 /// A differentiable operation.
