@@ -425,9 +425,10 @@ impl Trace {
     ///
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
     /// assert!(trace.compute_time(0) > std::time::Duration::ZERO);
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn compute_time(&self, index: usize) -> Duration {
         let spans = self.work.iter().map(|work| work.span);
@@ -440,11 +441,12 @@ impl Trace {
     ///
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
     /// let kernels = trace.kernels(0);
     /// assert_eq!(kernels[0].name, "fill_f32");
     /// assert_eq!(kernels[0].time, Some(trace.compute_time(0)));
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn kernels(&self, index: usize) -> Vec<Kernel> {
         let times: HashMap<OpId, u64> =

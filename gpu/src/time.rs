@@ -120,13 +120,14 @@ impl Clock {
 /// use todevice::Machine;
 /// use todevice::time::{Instant, sleep};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// let slept = machine.enter(|| {
 ///     let start = Instant::now();
 ///     sleep(Duration::from_secs(3600));
 ///     start.elapsed()
 /// });
 /// assert_eq!(slept, Duration::from_secs(3600));
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn sleep(time: Duration) {
     match Ambient::lane() {
@@ -143,13 +144,14 @@ pub fn sleep(time: Duration) {
 /// use todevice::Machine;
 /// use todevice::time::Instant;
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// let elapsed = machine.enter(|| {
 ///     let start = Instant::now();
 ///     todevice::Tensor::zeros(&[1000, 1000]).unwrap();
 ///     start.elapsed()
 /// });
 /// assert!(elapsed > std::time::Duration::ZERO);
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(u64);

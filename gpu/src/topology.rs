@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::error::GpuError;
+
 /// The way from one GPU to another. Its names are `nvidia-smi`'s letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
@@ -62,13 +64,13 @@ impl fmt::Display for Link {
 }
 
 impl FromStr for Link {
-    type Err = String;
+    type Err = GpuError;
 
-    fn from_str(text: &str) -> Result<Link, String> {
+    fn from_str(text: &str) -> Result<Link, GpuError> {
         let nvlinks = text.strip_prefix("NV").and_then(|count| count.parse().ok());
         let nvlinks = nvlinks.filter(|count| *count > 0).map(Link::Nv);
         let other = || WITHOUT_NVLINK[1..].iter().find(|link| link.to_string() == text).copied();
-        nvlinks.or_else(other).ok_or_else(|| "PIX, PXB, PHB, NODE, SYS, or NV and a number".to_owned())
+        nvlinks.or_else(other).ok_or_else(|| GpuError::custom("PIX, PXB, PHB, NODE, SYS, or NV and a number"))
     }
 }
 
@@ -160,7 +162,7 @@ mod tests {
     #[test]
     fn a_link_is_read_as_it_is_written() {
         for link in WITHOUT_NVLINK[1..].iter().copied().chain([Link::Nv(18)]) {
-            assert_eq!(link.to_string().parse(), Ok(link));
+            assert_eq!(link.to_string().parse::<Link>().unwrap(), link);
         }
         for wrong in ["", "X", "NV", "NV0", "NV-1", "nvlink", "pix"] {
             assert!(wrong.parse::<Link>().is_err(), "{wrong}");

@@ -439,6 +439,9 @@ pub fn failed(error: impl ToString) -> Stop {
 }
 
 /// One line whatever the flag, or the variable of the environment, contained.
-pub fn wrong(message: String) -> Stop {
-    Stop { message: format!("error: {}\n", printable::line(&message)), exit_code: 2 }
+pub fn wrong(message: impl std::fmt::Display) -> Stop {
+    Stop {
+        message: format!("error: {}\n", printable::line(&message.to_string())),
+        exit_code: 2,
+    }
 }

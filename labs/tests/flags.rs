@@ -104,9 +104,9 @@ fn a_failure_is_the_last_event_and_exits_with_1() {
 
 #[test]
 fn seeds_are_what_torch_takes() {
-    assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
-    assert_eq!(seed("-9223372036854775808"), Ok(1 << 63));
-    assert_eq!(seed("-0"), Ok(0));
+    assert_eq!(seed("18446744073709551615").unwrap(), u64::MAX);
+    assert_eq!(seed("-9223372036854775808").unwrap(), 1 << 63);
+    assert_eq!(seed("-0").unwrap(), 0);
     for bad in ["-9223372036854775809", "18446744073709551616", "", "-", "1.0", "0x10", "1_000", " 1"] {
         assert!(seed(bad).is_err(), "{bad:?}");
     }
@@ -140,7 +140,7 @@ fn gpus_follow_the_grammar() {
         ("sim:t4,host=pytorch", GpuSpec::Simulated(SimulatedGpus { host: "pytorch", ..t4.clone() })),
     ];
     for (text, choice) in good {
-        assert_eq!(text.parse(), Ok(choice), "{text}");
+        assert_eq!(text.parse::<GpuSpec>().unwrap(), choice, "{text}");
     }
     let bad = [
         "",

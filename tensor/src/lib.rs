@@ -20,7 +20,7 @@
 //! use todevice::{Device, Machine, Result, Tensor};
 //!
 //! # fn main() -> Result<()> {
-//! let machine: Machine = "sim:t4".parse().unwrap();
+//! let machine: Machine = "sim:t4".parse()?;
 //! machine.enter(|| {
 //!     let device = Device::cuda_if_available();
 //!     let x = Tensor::randn(&[2, 3])?.to(device)?;
@@ -102,6 +102,7 @@ pub mod errors {
     pub use crate::error::distributed::DistributedError;
     pub use crate::error::dtype::DTypeError;
     pub use crate::error::tensor::TensorError;
+    pub use crate::machine::error::MachineError;
     pub use crate::nn::error::ModuleError;
     pub use crate::ops::conv::error::ConvError;
     pub use crate::ops::elementwise::error::ElementwiseError;

@@ -28,8 +28,7 @@ pub fn get_rng_state() -> Result<Tensor> {
 /// Goes on from a state of the CPU's default generator (`torch.set_rng_state`). Errors, and changes nothing, if it is none.
 #[track_caller]
 pub fn set_rng_state(state: &Tensor) -> Result<()> {
-    let set = Machine::default_generator().set_state(&bytes_of(state)?);
-    set.map_err(|why| RandomError::State(why).into())
+    Ok(Machine::default_generator().set_state(&bytes_of(state)?)?)
 }
 
 /// The state of a device's generator (`torch.cuda.get_rng_state`): 16 bytes, the seed and how many numbers were taken. They
@@ -55,14 +54,15 @@ pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
 ///
-/// let machine: Machine = "sim:t4x2".parse().unwrap();
+/// let machine: Machine = "sim:t4x2".parse()?;
 /// machine.enter(|| {
 ///     let states = cuda::get_rng_state_all()?;
 ///     let x = Tensor::rand_with(&[3], Device::cuda(1), None)?;
 ///     cuda::set_rng_state_all(&states)?;
 ///     assert!(Tensor::rand_with(&[3], Device::cuda(1), None)?.equal(&x)?);
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[track_caller]
 pub fn get_rng_state_all() -> Result<Vec<Tensor>> {
@@ -80,14 +80,15 @@ pub fn set_rng_state_all(states: &[Tensor]) -> Result<()> {
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     cuda::manual_seed(7);
 ///     let x = Tensor::rand_with(&[3], Device::cuda(0), None)?;
 ///     cuda::manual_seed(7);
 ///     assert!(Tensor::rand_with(&[3], Device::cuda(0), None)?.equal(&x)?);
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn cuda_manual_seed(seed: u64) {
     let index = gpu::current_index();

@@ -128,7 +128,7 @@ fn a_derived_module_is_moved_switched_saved_and_trained_as_a_whole() -> Result<(
 
         let mut optimizer =
             optim::SGD::new(net.parameters(), optim::SGDOptions { lr: 0.5, ..Default::default() })?;
-        optim::Optimizer::zero_grad(&mut optimizer);
+        optim::Optimizer::zero_grad(&optimizer);
         trained.sum()?.backward()?;
         optim::Optimizer::step(&mut optimizer)?;
         let saved = net.state_dict().copy()?;

@@ -14,7 +14,7 @@ use todevice::time::Instant;
 use todevice::{CopyOptions, Machine, TensorOptions, ToOptions, cuda};
 
 fn on(gpus: &str, test: impl FnOnce() -> Result<()>) -> Result<()> {
-    gpus.parse::<Machine>().map_err(Error::custom)?.enter(test)
+    gpus.parse::<Machine>()?.enter(test)
 }
 
 fn text<T, E: ToString>(result: std::result::Result<T, E>) -> String {
@@ -919,7 +919,7 @@ fn a_worker_that_enters_its_machine_again_is_still_a_worker() -> Result<()> {
 
 #[test]
 fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
-    let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;
+    let machine: Machine = "sim:t4".parse()?;
     machine.enter(|| {
         let x = Tensor::ones_with(&[3], Device::cuda(0))?;
         let inside = machine.clone();

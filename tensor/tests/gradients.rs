@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::gradcheck::{Case, Domain, case, check, names_seen, record_names};
 use todevice::autograd::operations;
 use todevice::{
-    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Error,
-    Generator, Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,
+    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Generator,
+    Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,
 };
 
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];
@@ -689,7 +689,7 @@ fn types() -> Vec<Case> {
         }
     }
     let pin = |x: &[Tensor]| {
-        let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;
+        let machine: Machine = "sim:t4".parse()?;
         // Repeated elements cannot be pinned.
         machine.enter(|| x[0].contiguous()?.pin_memory())
     };

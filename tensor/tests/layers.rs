@@ -5,7 +5,7 @@ use serde_json::Value;
 use todevice::autograd::BackwardOptions;
 use todevice::nn::{self, Module};
 use todevice::{
-    Approximate, AvgPool2dOptions, BatchNormArguments, DType, Device, Error, Machine, MaxPool2dOptions, Pair,
+    Approximate, AvgPool2dOptions, BatchNormArguments, DType, Device, Machine, MaxPool2dOptions, Pair,
     Result, Tensor, cuda, no_grad,
 };
 
@@ -618,7 +618,7 @@ fn the_gradient_of_an_evaluation_knows_nothing_of_its_input() -> Result<()> {
 
 #[test]
 fn buffers_follow_the_layer_to_a_device_and_stay_of_their_type() -> Result<()> {
-    let machine: Machine = "sim:t4".parse().map_err(Error::custom)?;
+    let machine: Machine = "sim:t4".parse()?;
     machine.enter(|| {
         let layer = nn::BatchNorm2d::new(3)?;
         layer.to(Device::cuda(0))?.to(DType::F64)?;

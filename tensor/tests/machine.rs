@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use todevice::errors::TensorError;
+use todevice::errors::{MachineError, TensorError};
+use todevice::monitor::Link;
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{GpuSpec, Machine, cuda, get_rng_state, set_rng_state};
+use todevice::{GpuSpec, Machine, cuda, get_rng_state, parse_seed, set_rng_state};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
@@ -26,14 +27,58 @@ fn a_machine_is_what_its_name_says() {
         assert_eq!(machine.to_string(), shown);
         assert_eq!(machine.enter(cuda::device_count), count);
         // What it says of itself makes the same machine.
-        assert_eq!(machine.gpus().to_string().parse::<GpuSpec>().as_ref(), Ok(machine.gpus()));
+        assert_eq!(machine.gpus().to_string().parse::<GpuSpec>().unwrap(), *machine.gpus());
     }
     // Where there is a real one, it is no simulated one; elsewhere it is said that there is none.
     match "real".parse::<Machine>() {
         Ok(machine) => assert!(!machine.time_is_modelled()),
-        Err(reason) => assert!(reason.starts_with("--gpu real: "), "{reason}"),
+        Err(error) => assert!(error.to_string().starts_with("--gpu real: "), "{error}"),
     }
-    assert!("sim:voodoo".parse::<Machine>().unwrap_err().contains("t4, rtx4090, h200"));
+    let error = "sim:voodoo".parse::<Machine>().unwrap_err();
+    assert!(error.to_string().contains("t4, rtx4090, h200"));
+}
+
+#[test]
+fn what_describes_a_machine_a_seed_or_a_state_is_refused_with_an_error_of_the_crate() {
+    fn described(text: &str) -> Result<Machine> {
+        text.parse::<GpuSpec>()?.with_host("laptop")?.machine()?.with_visible_devices("0")
+    }
+    fn seeded(text: &str) -> Result<Generator> {
+        Ok(Generator::new().manual_seed(parse_seed(text)?))
+    }
+    fn restored(state: &[u8]) -> Result<Generator> {
+        let generator = Generator::new();
+        generator.set_state(state)?;
+        Ok(generator)
+    }
+    assert_eq!(described("sim:t4x2").unwrap().enter(cuda::device_count), 1);
+    assert_eq!(seeded("7").unwrap().initial_seed(), 7);
+    let state = Generator::new().get_state();
+    assert_eq!(restored(&state).unwrap().get_state(), state);
+
+    let refused = [
+        (described("voodoo").err(), "ValueError", "expected auto | none | real | sim"),
+        (described("sim:t4x99").err(), "ValueError", "after x, expected a whole number from 1 to 16"),
+        (described("none").err(), "ValueError", "with --gpu none time is measured"),
+        (
+            "sim:t4,seed=x".parse::<Machine>().err(),
+            "ValueError",
+            "after seed=, expected a whole number from -",
+        ),
+        (seeded("x").err(), "ValueError", "expected a whole number from -9223372036854775808 to"),
+        (restored(&[]).err(), "RuntimeError", "Expected a CPUGeneratorImplState of size 5056"),
+        ("NV".parse::<Link>().map_err(Error::from).err(), "RuntimeError", "PIX, PXB, PHB"),
+    ];
+    for (error, kind, text) in refused {
+        let error = error.expect(text);
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().starts_with(text), "{error}");
+        assert_eq!(format!("{error:?}"), error.to_string(), "what `main` prints");
+    }
+    if let Err(error) = Machine::real() {
+        assert!(matches!(error.refusal(), Some(MachineError::Unavailable(_))), "{error}");
+        assert_eq!(error.kind(), "RuntimeError");
+    }
 }
 
 #[test]

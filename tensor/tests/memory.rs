@@ -442,7 +442,7 @@ fn other_programs_take_their_part_of_a_gpu() {
         ("sim:t4,others=1GB", "'1GB' is no size of memory"),
         ("sim:t4,others=1GiB,others=1GiB", "expected auto | none"),
     ] {
-        let error = text.parse::<Machine>().unwrap_err();
+        let error = text.parse::<Machine>().unwrap_err().to_string();
         assert!(error.starts_with(why), "{error}");
     }
     for text in ["sim:t4,others=1GiB", "sim:h200x2,mem=4GiB,others=1536MiB,seed=3"] {

@@ -24,7 +24,7 @@ fn step(parameters: [&Tensor; 2], x: &Tensor) -> Result<f64> {
 #[test]
 fn work_on_the_default_streams_of_two_gpus_never_races() -> Result<()> {
     for seed in 0..8 {
-        let machine: Machine = format!("sim:t4x2,seed={seed}").parse().map_err(Error::custom)?;
+        let machine: Machine = format!("sim:t4x2,seed={seed}").parse()?;
         machine.set_race_check(RaceCheck::Error);
         machine.enter(|| {
             let made = || Tensor::ones(&[4, 1])?.requires_grad_(true);

@@ -18,7 +18,7 @@ fn text<T>(result: Result<T>) -> String {
 
 #[test]
 fn visible_devices_are_counted_anew_in_the_order_of_the_list() -> Result<()> {
-    machine("sim:t4x4,mem=1GiB").with_visible_devices("3,1").map_err(Error::custom)?.enter(|| {
+    machine("sim:t4x4,mem=1GiB").with_visible_devices("3,1")?.enter(|| {
         assert_eq!(
             (cuda::device_count(), Machine::current().to_string().as_str()),
             (2, "2 x Tesla T4 (simulated)")
@@ -44,7 +44,7 @@ fn visible_devices_are_counted_anew_in_the_order_of_the_list() -> Result<()> {
 
 #[test]
 fn where_all_are_hidden_there_is_no_gpu() -> Result<()> {
-    let machine = machine("sim:t4x2").with_visible_devices("2,0").map_err(Error::custom)?;
+    let machine = machine("sim:t4x2").with_visible_devices("2,0")?;
     assert_eq!(machine.to_string(), "no GPU");
     machine.enter(|| {
         assert!(!cuda::is_available());

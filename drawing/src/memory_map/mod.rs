@@ -35,7 +35,7 @@ const MOST_LINES: usize = 12;
 /// use drawing::MemoryMap;
 /// use todevice::{Device, Machine, Tensor};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let x = Tensor::zeros_with(&[100_000], Device::cuda(0))?;
 ///     let map = MemoryMap::now().name("x", [&x]);
@@ -43,7 +43,8 @@ const MOST_LINES: usize = 12;
 ///     println!("{map}");
 ///     assert!(map.to_svg().contains("<title>x: 400384 bytes, 400000 of them asked for, from byte 0 on</title>"));
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct MemoryMap {

@@ -30,7 +30,7 @@ const BOTH: &str = "it copies and computes";
 /// use drawing::{Comparison, Drawing};
 /// use todevice::{Machine, Tensor};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// let ones = |size| machine.enter(|| machine.profile(|| Tensor::ones(&[size])?.cuda())).1;
 /// ones(1); // the first use of a GPU takes longest
 /// let (short, long) = (ones(64), ones(1 << 20));
@@ -38,6 +38,7 @@ const BOTH: &str = "it copies and computes";
 /// let Drawing { svg, text: Some(text), .. } = both.into() else { panic!("both") };
 /// assert!(svg.contains(">large</text>") && text.contains("\nlarge: a million\nhost "));
 /// assert_eq!(text.matches("µs, modelled").count(), 1);
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Comparison {

@@ -49,13 +49,14 @@ impl<'a> Timeline<'a> {
     /// use drawing::Timeline;
     /// use todevice::{Machine, Tensor};
     ///
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// let ones = |size| machine.enter(|| machine.profile(|| Tensor::ones(&[size])?.cuda())).1;
     /// ones(1); // the first use of a GPU takes longest
     /// let (short, long) = (ones(64), ones(1 << 20));
     /// let text = Timeline::of(&short).beside(&[&long]).to_text(80);
     /// let axis = |text: &str| text.lines().find(|line| line.contains('└')).map(str::to_owned);
     /// assert_eq!(axis(&text), axis(&Timeline::of(&long).to_text(80)));
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn beside(self, beside: &'a [&'a Trace]) -> Timeline<'a> {
         Timeline { beside, ..self }

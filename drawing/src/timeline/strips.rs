@@ -30,11 +30,12 @@ impl Timeline<'_> {
     /// use drawing::Timeline;
     /// use todevice::{Machine, Tensor};
     ///
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// let (x, trace) = machine.enter(|| machine.profile(|| Tensor::ones(&[64])?.cuda()?.exp()));
     /// assert!(x.is_ok());
     /// let strips = Timeline::of(&trace).to_strips(Duration::from_micros(50));
     /// assert_eq!(strips.iter().map(|strip| strip.name).collect::<Vec<_>>(), ["host", "copies", "GPU"]);
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn to_strips(&self, end: Duration) -> Vec<Strip> {
         let all = rows(self.trace);

@@ -46,16 +46,17 @@ impl Timeline<'_> {
     /// use drawing::Timeline;
     /// use todevice::{Machine, Tensor, trace::record_function};
     ///
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// let (sum, trace) = machine.enter(|| {
     ///     machine.profile(|| {
     ///         let x = record_function("batch", || Tensor::ones(&[256, 256])?.cuda())?;
     ///         record_function("sum", || x.sum()?.item())
     ///     })
     /// });
-    /// assert_eq!(sum.unwrap(), 65536.0);
+    /// assert_eq!(sum?, 65536.0);
     /// println!("{}", Timeline::of(&trace));
     /// assert!(Timeline::of(&trace).to_text(60).lines().all(|line| line.chars().count() <= 60));
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn to_text(&self, width: usize) -> String {
         let rows = rows(self.trace);

@@ -99,6 +99,9 @@ pub enum GpuError {
     /// A wrong option of the caching allocator.
     #[error("{0}")]
     AllocatorOption(String),
+    /// The bytes are no state of a generator.
+    #[error("{0}")]
+    GeneratorState(String),
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     MoreThanAnExabyte { bytes: u64 },
     /// GPU0003, only where [`RaceCheck::Error`](crate::races::RaceCheck::Error) is asked for.

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::mt19937::{Choice, Engine, N};
+use crate::error::GpuError;
 use crate::lock::lock;
 
 /// The seed of a fresh `torch.Generator()` (`c10::default_rng_seed_val`).
@@ -72,15 +73,15 @@ impl Generator {
 
     /// Continues from a state saved by [`get_state`](Self::get_state), here or in PyTorch
     /// (`Generator.set_state`). A refused state changes nothing.
-    pub fn set_state(&self, state: &[u8]) -> Result<(), String> {
+    pub fn set_state(&self, state: &[u8]) -> Result<(), GpuError> {
         if state.len() != STATE_BYTES {
-            return Err(format!(
+            return Err(GpuError::GeneratorState(format!(
                 "Expected a CPUGeneratorImplState of size {STATE_BYTES} \
                  but found the input RNG state size to be {}",
                 state.len()
-            ));
+            )));
         }
-        let invalid = |why: String| Err(format!("Invalid mt19937 state: {why}"));
+        let invalid = |why: String| Err(GpuError::GeneratorState(format!("Invalid mt19937 state: {why}")));
 
         let left = i32::from_le_bytes(get(state, LEFT));
         let seeded = i32::from_le_bytes(get(state, SEEDED));

@@ -8,7 +8,7 @@
 //! use todevice::prelude::*;
 //! use todevice::{DeviceType, Machine};
 //!
-//! let machine: Machine = "sim:t4".parse().unwrap();
+//! let machine: Machine = "sim:t4".parse()?;
 //! machine.enter(|| -> Result<()> {
 //!     let device = Device::cuda(0);
 //!     let model = nn::Linear::new(8, 2)?;

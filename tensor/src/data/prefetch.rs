@@ -23,7 +23,7 @@ use crate::tensor::ToOptions;
 /// use todevice::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
 /// use todevice::{Device, Machine, Tensor};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let device = Device::cuda_if_available();
 ///     let dataset = TensorDataset::new([Tensor::ones(&[100, 3])?])?;
@@ -37,7 +37,8 @@ use crate::tensor::ToOptions;
 ///     }
 ///     assert_eq!(sum, 300.0);
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct DevicePrefetcher<I, B> {
     batches: Fuse<I>,

@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard};
 use crate::error::Result;
 use crate::lock::lock;
 use crate::machine::Machine;
-use crate::ops::random::error::RandomError;
 use crate::random::Generator;
 use crate::serialize::{Dict, Value, count, field};
 use crate::tensor::Tensor;
@@ -134,6 +133,6 @@ fn bytes(state: &[u8]) -> Result<Tensor> {
 /// A state of a generator, if it is one.
 fn rng_state(bytes: &Tensor) -> Result<Vec<u8>> {
     let state = bytes.to_vec()?;
-    Generator::new().set_state(&state).map_err(RandomError::State)?;
+    Generator::new().set_state(&state)?;
     Ok(state)
 }

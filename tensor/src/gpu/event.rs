@@ -27,7 +27,7 @@ pub struct EventOptions {
 /// use todevice::cuda::{Event, EventOptions};
 /// use todevice::{Device, Machine, Tensor};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let x = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
 ///     let timed = EventOptions { enable_timing: true };
@@ -38,7 +38,8 @@ pub struct EventOptions {
 ///     end.synchronize()?;
 ///     assert!(start.elapsed_time(&end)? > 0.0); // Milliseconds.
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct Event {
     options: EventOptions,

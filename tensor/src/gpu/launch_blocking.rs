@@ -15,7 +15,7 @@ use crate::error::Result;
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let table = Tensor::ones_with(&[10, 4], Device::cuda(0))?;
 ///     let ids = Tensor::new([12i64])?.cuda()?;
@@ -23,7 +23,8 @@ use crate::error::Result;
 ///     let error = table.index_select(0, &ids).unwrap_err().to_string();
 ///     assert!(error.starts_with("CUDA error: device-side assert triggered (index_select_f32: index out of range"));
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 ///
 /// Errors on a machine without a GPU.

@@ -25,7 +25,7 @@ use crate::machine::Machine;
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
 ///     assert_eq!(cuda::memory_allocated(), 4096); // 4000 bytes, and what makes it a multiple of 512
@@ -34,7 +34,8 @@ use crate::machine::Machine;
 ///     assert_eq!(cuda::memory_allocated(), 0);
 ///     assert_eq!(cuda::memory_reserved(), 2 << 20); // kept for reuse
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn memory_allocated() -> u64 {
     of_current_device(|cuda, device| allocated(&cuda.memory_stats(device)))
@@ -103,11 +104,12 @@ fn max_reserved(stats: &DeviceStats) -> u64 {
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
-/// # "sim:t4".parse::<Machine>().unwrap().enter(|| {
+/// # "sim:t4".parse::<Machine>()?.enter(|| {
 /// let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
 /// assert_eq!(cuda::memory_stats()["requested_bytes.all.current"], 4000);
 /// # Ok::<(), todevice::Error>(())
-/// # }).unwrap();
+/// # })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn memory_stats() -> BTreeMap<String, i64> {
     of_current_device(|cuda, device| cuda.memory_stats_by_name(device))
@@ -279,13 +281,14 @@ pub struct MemoryBlock {
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
-/// # "sim:t4".parse::<Machine>().unwrap().enter(|| {
+/// # "sim:t4".parse::<Machine>()?.enter(|| {
 /// let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
 /// for block in &cuda::memory_snapshot()[0].blocks {
 ///     println!("{:#x} {:>7} {}", block.address, block.size, block.state);
 /// }
 /// # Ok::<(), todevice::Error>(())
-/// # }).unwrap();
+/// # })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn memory_snapshot() -> Vec<MemorySegment> {
     let Some(cuda) = Machine::current().cuda().cloned() else { return Vec::new() };

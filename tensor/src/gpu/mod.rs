@@ -79,8 +79,9 @@ pub fn get_device_name(index: usize) -> Result<String> {
 /// ```
 /// use todevice::{Machine, cuda};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
-/// assert_eq!(machine.enter(|| cuda::get_device_capability(0)).unwrap(), (7, 5));
+/// let machine: Machine = "sim:t4".parse()?;
+/// assert_eq!(machine.enter(|| cuda::get_device_capability(0))?, (7, 5));
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn get_device_capability(index: usize) -> Result<(u32, u32)> {
     let properties = get_device_properties(index)?;

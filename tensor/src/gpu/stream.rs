@@ -25,7 +25,7 @@ use crate::scope;
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let device = Device::cuda(0);
 ///     let x = Tensor::ones_with(&[1000], device)?;
@@ -36,7 +36,8 @@ use crate::scope;
 ///     y.record_stream(&cuda::current_stream(device)?)?; // Its memory belongs to `side`.
 ///     assert_eq!(y.sum()?.item()?, 2000.0);
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Stream {

@@ -18,14 +18,15 @@ use crate::lock::lock;
 /// use todevice::cuda::{self, SyncDebugMode};
 /// use todevice::{Device, Machine, Tensor};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let loss = Tensor::ones_with(&[3], Device::cuda(0))?.sum()?;
 ///     cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
 ///     let error = loss.item().unwrap_err().to_string();
 ///     assert!(error.starts_with("called a synchronizing CUDA operation\nnote: item"));
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 ///
 /// Errors on a machine without a GPU.

@@ -5,10 +5,12 @@
 //! run side by side without sharing a random stream or a GPU.
 
 mod environment;
+pub(crate) mod error;
 mod profile;
 mod races;
 mod spec;
 
+use error::MachineError;
 use profile::Recording;
 pub use profile::record_function;
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
@@ -23,6 +25,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 
 use crate::ambient::Ambient;
 use crate::device::MachineId;
+use crate::error::{Error, Result};
 use crate::events::{Counters, Recorder, TRACE, Trace};
 use crate::gpu::driver::Driver;
 #[cfg(not(target_family = "wasm"))]
@@ -41,13 +44,14 @@ use crate::time::Clock;
 /// ```
 /// use todevice::{Machine, Tensor, cuda, Device};
 ///
-/// let machine: Machine = "sim:t4x2".parse().unwrap(); // as after --gpu
+/// let machine: Machine = "sim:t4x2".parse()?; // as after --gpu
 /// machine.enter(|| {
 ///     assert_eq!(cuda::device_count(), 2);
 ///     let x = Tensor::zeros_with(&[3], Device::cuda(1))?;
 ///     assert_eq!(x.device().to_string(), "cuda:1");
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Machine(Arc<State>);
@@ -116,16 +120,16 @@ impl Machine {
 
     /// This computer with its NVIDIA GPUs (`--gpu real`), or why they cannot be used.
     #[cfg(not(target_family = "wasm"))]
-    pub fn real() -> Result<Machine, String> {
+    pub fn real() -> Result<Machine> {
         let clock = Clock::real();
-        let driver = Nvidia::open(clock.clone())?;
+        let driver = Nvidia::open(clock.clone()).map_err(MachineError::Unavailable)?;
         Ok(Machine::build(GpuSpec::Real, Ambient::new(clock), |_| Some(Box::new(driver))))
     }
 
     /// A page of a browser cannot use the GPUs of the computer it is shown on.
     #[cfg(target_family = "wasm")]
-    pub fn real() -> Result<Machine, String> {
-        Err("a page of a browser has no NVIDIA driver".to_owned())
+    pub fn real() -> Result<Machine> {
+        Err(MachineError::Unavailable("a page of a browser has no NVIDIA driver".to_owned()).into())
     }
 
     /// A host with GPUs behind a driver of a test's own.
@@ -267,22 +271,25 @@ impl Machine {
     /// ```
     /// use todevice::{Machine, cuda, monitor};
     ///
-    /// let machine: Machine = "sim:t4x4".parse().unwrap();
-    /// machine.with_visible_devices("2,0").unwrap().enter(|| {
+    /// let machine: Machine = "sim:t4x4".parse()?;
+    /// machine.with_visible_devices("2,0")?.enter(|| {
     ///     assert_eq!(cuda::device_count(), 2); // cuda:0 is the third GPU, cuda:1 the first
     ///     assert!(cuda::get_device_properties(2).is_err());
     ///     assert_eq!(monitor::topology().unwrap().gpu_count(), 4); // nvidia-smi sees all
     /// });
     /// // A number that no GPU has ends the list.
-    /// machine.with_visible_devices("1,-1,0").unwrap().enter(|| assert_eq!(cuda::device_count(), 1));
-    /// machine.with_visible_devices("").unwrap().enter(|| assert!(!cuda::is_available()));
+    /// machine.with_visible_devices("1,-1,0")?.enter(|| assert_eq!(cuda::device_count(), 1));
+    /// machine.with_visible_devices("")?.enter(|| assert!(!cuda::is_available()));
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     ///
     /// Errors with real GPUs: the variable has to be set before the program starts.
-    pub fn with_visible_devices(&self, list: &str) -> Result<Machine, String> {
+    pub fn with_visible_devices(&self, list: &str) -> Result<Machine> {
         match self.gpus() {
             GpuSpec::Real => {
-                Err(format!("{} is set before a program starts that uses real GPUs", environment::VISIBLE))
+                let why =
+                    format!("{} is set before a program starts that uses real GPUs", environment::VISIBLE);
+                Err(MachineError::Unavailable(why).into())
             }
             gpus => gpus.visible(list).bare_machine(),
         }
@@ -355,14 +362,15 @@ impl Machine {
     /// ```
     /// use todevice::{Device, Machine, Tensor, cuda};
     ///
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// machine.enter(|| {
     ///     let x = Tensor::ones_with(&[64, 64], Device::cuda(0))?;
     ///     let (y, trace) = machine.profile(|| x.matmul(&x));
     ///     assert_eq!(y?.sum()?.item()?, 262144.0);
     ///     assert_eq!(trace.kernels(0)[0].name, "gemm");
     ///     Ok::<(), todevice::Error>(())
-    /// }).unwrap();
+    /// })?;
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     pub fn profile<R>(&self, scope: impl FnOnce() -> R) -> (R, Trace) {
         self.prepare_recording();
@@ -418,9 +426,9 @@ impl Machine {
 
 /// A machine by what stands after `--gpu`.
 impl FromStr for Machine {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Machine, String> {
+    fn from_str(text: &str) -> Result<Machine> {
         text.parse::<GpuSpec>()?.bare_machine()
     }
 }

@@ -46,15 +46,16 @@ thread_local! {
 /// use todevice::trace::record_function;
 /// use todevice::{Machine, Tensor};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// let (sum, trace) = machine.enter(|| {
 ///     machine.profile(|| {
 ///         let x = record_function("to the device", || Tensor::ones(&[2, 3])?.cuda())?;
 ///         record_function("sum", || x.sum()?.item())
 ///     })
 /// });
-/// assert_eq!(sum.unwrap(), 6.0);
+/// assert_eq!(sum?, 6.0);
 /// assert_eq!(trace.ranges[0].name, "to the device");
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[track_caller]
 pub fn record_function<R>(name: &str, scope: impl FnOnce() -> R) -> R {

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::error::MachineError;
 use super::{Machine, environment};
+use crate::error::{Error, Result};
 use crate::figure_file::{find, find_or_load};
 use crate::gpu::allocator::settings::Settings;
 use crate::gpu::simulated::profile::{PROFILES, Profile};
@@ -86,13 +88,15 @@ impl GpuSpec {
     pub const HOSTS: &str = "laptop | pytorch | FILE.host";
 
     /// The same GPUs called by another host, whose time is modelled as theirs is.
-    pub fn with_host(self, host: &str) -> Result<GpuSpec, String> {
-        let host = find_or_load::<HostProfile>(host)?.key;
+    pub fn with_host(self, host: &str) -> Result<GpuSpec> {
+        let host = find_or_load::<HostProfile>(host).map_err(MachineError::Description)?.key;
         match self {
             GpuSpec::Auto => Ok(GpuSpec::Simulated(SimulatedGpus { host, ..Default::default() })),
             GpuSpec::Simulated(gpus) => Ok(GpuSpec::Simulated(SimulatedGpus { host, ..gpus })),
             GpuSpec::None | GpuSpec::Real => {
-                Err(format!("with --gpu {self} time is measured; a host is modelled for simulated GPUs"))
+                let why =
+                    format!("with --gpu {self} time is measured; a host is modelled for simulated GPUs");
+                Err(MachineError::Description(why).into())
             }
         }
     }
@@ -114,9 +118,9 @@ impl GpuSpec {
     /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)), and with the GPUs that it lets programs see
     /// ([`Machine::with_visible_devices`]). Options of the allocator that it has not are ignored, with a warning
     /// ([`Machine::on_warning`]): they were set for PyTorch. There is one as well if a simulated GPU is hidden.
-    pub fn machine(&self) -> Result<Machine, String> {
+    pub fn machine(&self) -> Result<Machine> {
         let (settings, mut ignored) = Settings::from_environment();
-        let blocking = environment::launch_blocking()?;
+        let blocking = environment::launch_blocking().map_err(MachineError::Description)?;
         let list = environment::visible_devices();
         let spec = list.as_ref().map_or_else(|| self.clone(), |list| self.visible(list));
         let machine = spec.bare_machine()?;
@@ -156,11 +160,12 @@ impl GpuSpec {
 
     /// The machine as it is whatever the environment asks for: what tests and books run on. So is one that is made
     /// of a text, `"sim:t4".parse()`.
-    pub fn bare_machine(&self) -> Result<Machine, String> {
+    pub fn bare_machine(&self) -> Result<Machine> {
         match self {
             GpuSpec::None => Ok(Machine::new()),
             GpuSpec::Real => Machine::real().map_err(|reason| {
-                format!("--gpu real: {reason} (the doctor says what to do; --gpu sim:t4 simulates a card)")
+                let advice = "the doctor says what to do; --gpu sim:t4 simulates a card";
+                MachineError::Unavailable(format!("--gpu real: {reason} ({advice})")).into()
             }),
             GpuSpec::Auto => {
                 let real = if VERIFIED_ON_A_REAL_GPU { Machine::real().ok() } else { None };
@@ -201,14 +206,17 @@ impl fmt::Display for GpuSpec {
 }
 
 impl FromStr for GpuSpec {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<GpuSpec, String> {
+    fn from_str(text: &str) -> Result<GpuSpec> {
         match text {
             "auto" => Ok(GpuSpec::Auto),
             "none" => Ok(GpuSpec::None),
             "real" => Ok(GpuSpec::Real),
-            _ => simulated(text).map(GpuSpec::Simulated),
+            _ => match simulated(text) {
+                Ok(gpus) => Ok(GpuSpec::Simulated(gpus)),
+                Err(why) => Err(MachineError::Description(why).into()),
+            },
         }
     }
 }
@@ -286,14 +294,14 @@ fn memory(text: &str) -> Result<u64, String> {
 /// unsigned one with the same bits.
 ///
 /// ```
-/// assert_eq!(todevice::parse_seed("-1"), Ok(u64::MAX));
+/// assert_eq!(todevice::parse_seed("-1")?, u64::MAX);
+/// # Ok::<(), todevice::Error>(())
 /// ```
-pub fn parse_seed(text: &str) -> Result<u64, String> {
+pub fn parse_seed(text: &str) -> Result<u64> {
     let unsigned = text.parse::<u64>().ok();
     let signed = || text.parse::<i64>().ok().map(i64::cast_unsigned);
-    unsigned
-        .or_else(signed)
-        .ok_or_else(|| format!("expected a whole number from {} to {}", i64::MIN, u64::MAX))
+    let expected = || format!("expected a whole number from {} to {}", i64::MIN, u64::MAX);
+    unsigned.or_else(signed).ok_or_else(|| MachineError::Description(expected()).into())
 }
 
 fn outside_grammar() -> String {

@@ -42,13 +42,14 @@ impl Host {
 /// ```
 /// use todevice::{Machine, Tensor, monitor};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let before = monitor::host();
 ///     Tensor::ones(&[1000]).unwrap();
 ///     let after = monitor::host();
 ///     assert_eq!(after.cpu_usage_since(&before), Some(100.0)); // one thread, which worked
 /// });
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn host() -> Host {
     let machine = Machine::current();

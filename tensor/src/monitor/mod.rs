@@ -31,7 +31,7 @@ use crate::machine::{GpuSpec, Machine};
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda, monitor};
 ///
-/// let machine: Machine = "sim:t4,others=1GiB".parse().unwrap();
+/// let machine: Machine = "sim:t4,others=1GiB".parse()?;
 /// machine.enter(|| {
 ///     let before = monitor::gpu(0)?;
 ///     assert_eq!((before.memory_used, before.performance_state), (1 << 30, Some(8)));
@@ -42,7 +42,8 @@ use crate::machine::{GpuSpec, Machine};
 ///     let context = this.used_memory.unwrap() - cuda::memory_reserved();
 ///     assert_eq!(now.memory_used, (1 << 30) + context + cuda::memory_reserved());
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 ///
 /// Errors if there is no such device, or if NVML cannot be used.
@@ -70,7 +71,7 @@ pub fn gpu(index: usize) -> Result<Gpu> {
 /// use todevice::{Machine, monitor, monitor::Link};
 ///
 /// # fn main() -> todevice::Result<()> {
-/// let machine: Machine = "sim:h200x2".parse().unwrap();
+/// let machine: Machine = "sim:h200x2".parse()?;
 /// let topology = machine.enter(monitor::topology)?;
 /// assert_eq!(topology.between(0, 1), Some(Link::Nv(18))); // 18 NVLinks
 /// let text = topology.to_string();
@@ -122,7 +123,7 @@ pub fn sample_period() -> Duration {
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda, monitor, time};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let x = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
 ///     let start = time::Instant::now();
@@ -134,7 +135,8 @@ pub fn sample_period() -> Duration {
 ///     time::sleep(monitor::sample_period());
 ///     assert_eq!(cuda::utilization()?, 0);
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn utilization() -> Result<u32> {
     known(of_current()?.utilization, "GPU utilization")
@@ -166,14 +168,15 @@ pub fn power_draw() -> Result<u32> {
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     assert_eq!(cuda::list_gpu_processes()?, "GPU:0\nno processes are running");
 ///     let x = Tensor::ones_with(&[1], Device::cuda(0))?;
 ///     let text = cuda::list_gpu_processes()?;
 ///     assert_eq!(text, "GPU:0\nprocess       4242 uses      258.000 MB GPU memory");
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn list_gpu_processes() -> Result<String> {
     let gpu = of_current()?;

@@ -49,13 +49,14 @@ impl Linear {
     /// ```
     /// use todevice::{Device, Machine, nn};
     ///
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// machine.enter(|| {
     ///     let options = nn::LinearOptions { device: Device::cuda(0), ..Default::default() };
     ///     let layer = nn::Linear::with_options(1024, 1024, options)?; // Nothing is copied from the host.
     ///     assert!(layer.weight.is_cuda());
     ///     Ok::<(), todevice::Error>(())
-    /// }).unwrap();
+    /// })?;
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
     pub fn with_options(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {

@@ -146,7 +146,7 @@ impl Tensor {
     /// ```
     /// use todevice::{Device, Machine, Tensor, ToOptions};
     ///
-    /// let machine: Machine = "sim:t4".parse().unwrap();
+    /// let machine: Machine = "sim:t4".parse()?;
     /// machine.enter(|| {
     ///     let x = Tensor::ones(&[1000])?.pin_memory()?;
     ///     assert!(x.is_pinned() && !x.is_cuda());
@@ -154,7 +154,8 @@ impl Tensor {
     ///     let y = x.to(to_device)?; // Returns at once. The copy reads `x` when its turn comes.
     ///     assert_eq!(y.sum()?.item()?, 1000.0); // The sum comes after the copy, and this waits for it.
     ///     Ok::<(), todevice::Error>(())
-    /// }).unwrap();
+    /// })?;
+    /// # Ok::<(), todevice::Error>(())
     /// ```
     ///
     /// Errors for a tensor of a GPU, and on a machine without one: there is nobody to pin it for.

@@ -23,7 +23,7 @@ use crate::scope;
 /// use todevice::prelude::*;
 /// use todevice::{Machine, optim::optimizer_to};
 ///
-/// let machine: Machine = "sim:t4".parse().unwrap();
+/// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let model = nn::Linear::new(3, 2)?;
 ///     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
@@ -40,7 +40,8 @@ use crate::scope;
 ///     assert_eq!(error.code(), Some("GPU0001"));
 ///     optimizer_to(&mut optimizer, device)?;
 ///     optimizer.step()
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 #[track_caller]
 pub fn optimizer_to(optimizer: &mut (impl Optimizer + ?Sized), device: Device) -> Result<()> {

@@ -36,7 +36,7 @@ pub struct DataParallelOptions {
 /// use todevice::parallel::DataParallel;
 /// use todevice::{Device, Machine, Result, Tensor, nn, nn::Module};
 ///
-/// # "sim:t4x2".parse::<Machine>().unwrap().enter(|| -> Result<()> {
+/// # "sim:t4x2".parse::<Machine>()?.enter(|| -> Result<()> {
 /// let model = DataParallel::new(nn::Linear::new(8, 1)?)?;
 /// model.to(Device::cuda(0))?;
 /// let y = model.forward(&Tensor::randn(&[32, 8])?)?; // 16 rows on each GPU

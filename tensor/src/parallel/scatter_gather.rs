@@ -20,7 +20,7 @@ use crate::tensor::{Tensor, ToOptions};
 ///
 /// ```
 /// # use todevice::{Machine, Result, Tensor, parallel};
-/// # "sim:t4x4".parse::<Machine>().unwrap().enter(|| -> Result<()> {
+/// # "sim:t4x4".parse::<Machine>()?.enter(|| -> Result<()> {
 /// let parts = parallel::scatter(&Tensor::zeros(&[5, 3])?, &[0, 1, 2, 3], 0)?;
 /// let rows: Vec<usize> = parts.iter().map(|part| part.sizes()[0]).collect();
 /// assert_eq!(rows, [2, 2, 1]);

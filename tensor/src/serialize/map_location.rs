@@ -14,7 +14,7 @@ use crate::error::Result;
 /// use todevice::serialize::{MapLocation, from_bytes, to_bytes};
 /// use todevice::{Device, Machine, Tensor};
 ///
-/// let two: Machine = "sim:t4x2".parse().unwrap();
+/// let two: Machine = "sim:t4x2".parse()?;
 /// let bytes = two.enter(|| to_bytes(Tensor::ones(&[2])?.to(Device::cuda(1))?))?;
 ///
 /// // On a laptop without a GPU:
@@ -23,7 +23,7 @@ use crate::error::Result;
 /// assert!(!from_bytes(&bytes, Device::Cpu)?.as_tensor()?.is_cuda());
 ///
 /// // On a machine with one GPU:
-/// let one: Machine = "sim:t4".parse().unwrap();
+/// let one: Machine = "sim:t4".parse()?;
 /// one.enter(|| {
 ///     assert!(from_bytes(&bytes, MapLocation::None).is_err());
 ///     for map in [MapLocation::map([("cuda:1", "cuda:0")]), MapLocation::function(|_| Some(Device::cuda(0)))] {

@@ -505,10 +505,11 @@ fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usiz
 /// use todevice::Machine;
 /// use todevice::distributed::{CollectiveKind, ReduceOp, collective_time};
 ///
-/// let machine: Machine = "sim:h200x8".parse().unwrap();
+/// let machine: Machine = "sim:h200x8".parse()?;
 /// let time = |bytes| machine.enter(|| collective_time(CollectiveKind::AllReduce(ReduceOp::Sum), bytes, 8)).unwrap();
 /// assert!(time(4 << 10).latency_rules());
 /// assert!(!time(400 << 20).latency_rules());
+/// # Ok::<(), todevice::Error>(())
 /// ```
 ///
 /// Errors without a simulated GPU: that of a real one is to be measured.

@@ -55,7 +55,7 @@ impl Default for DistributedDataParallelOptions {
 /// use todevice::optim::{Optimizer, SGD, SGDOptions};
 /// use todevice::{Device, Machine, Tensor, cuda, manual_seed};
 ///
-/// let machine: Machine = "sim:t4x2".parse().unwrap();
+/// let machine: Machine = "sim:t4x2".parse()?;
 /// let weights = machine.enter(|| {
 ///     dist::spawn(2, |rank| {
 ///         cuda::set_device(rank)?;

@@ -21,7 +21,7 @@ use crate::ranks::{Ended, World};
 /// use todevice::distributed::{self as dist, ReduceOp};
 /// use todevice::{Device, Machine, Tensor, cuda};
 ///
-/// let machine: Machine = "sim:t4x4".parse().unwrap();
+/// let machine: Machine = "sim:t4x4".parse()?;
 /// let sums = machine.enter(|| {
 ///     dist::spawn(4, |rank| {
 ///         cuda::set_device(rank)?;
@@ -60,7 +60,7 @@ pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + 
 /// use todevice::distributed::{self as dist, Ranks, ReduceOp};
 /// use todevice::{Device, Machine, Tensor, cuda};
 ///
-/// let machine: Machine = "sim:h200x2".parse().unwrap();
+/// let machine: Machine = "sim:h200x2".parse()?;
 /// machine.enter(|| {
 ///     let ranks = Ranks::new(2)?;
 ///     let mut tensors = ranks.run(|rank| {
@@ -73,7 +73,8 @@ pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + 
 ///     let sums = ranks.run_each(&mut tensors, |_rank, x| x.sum()?.item())?; // waits for the GPU
 ///     assert_eq!(sums, [2000.0; 2]);
 ///     Ok::<(), todevice::Error>(())
-/// }).unwrap();
+/// })?;
+/// # Ok::<(), todevice::Error>(())
 /// ```
 pub struct Ranks {
     parent: Machine,
