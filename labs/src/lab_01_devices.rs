@@ -522,7 +522,7 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     // ANCHOR: there_and_back
     let start = Machine::current().counters();
-    let x = Tensor::new([0.1f32, 0.2])?;
+    let x = Tensor::new([0.1, 0.2])?;
     let x_device = x.to(device)?;
     let there = Machine::current().counters();
     let x_back = x_device.to(Device::Cpu)?;

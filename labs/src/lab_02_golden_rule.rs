@@ -349,8 +349,8 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     );
     // ANCHOR: exceptions
     let x = Tensor::ones(&[3])?.to(device)?;
-    let number = Tensor::new(2.0f32)?;
-    let vector = Tensor::new([2.0f32])?;
+    let number = Tensor::new(2.0)?;
+    let vector = Tensor::new([2.0])?;
     let index = Tensor::new([2i64, 0])?;
 
     let results = [

@@ -1,7 +1,7 @@
 //! Numbers that were silently wrong. What is expected is what PyTorch 2.11 gives on the CPU.
 
 use todevice::prelude::*;
-use todevice::{BatchNormArguments, Machine};
+use todevice::{BatchNormArguments, Machine, bf16, data::default_collate, f16};
 
 /// Runs a test on a host without GPUs and on a simulated GPU.
 fn everywhere(test: impl Fn(Device) -> Result<()>) {
@@ -188,4 +188,34 @@ fn a_convolution_has_no_version_before_it_is_written_to() {
         assert_eq!((y.version(), y.to_vec::<f32>()?), (0, vec![5.0; 4]));
         Ok(())
     });
+}
+
+/// `torch.tensor` takes a float of Python, an f64, as an f32, and an int as an i64.
+#[test]
+fn plain_numbers_make_f32_and_i64_and_a_slice_keeps_its_type() -> Result<()> {
+    for (made, dtype, sizes) in [
+        (Tensor::new(1.5)?, DType::F32, &[][..]),
+        (Tensor::new([1.0, 2.0])?, DType::F32, &[2]),
+        (Tensor::new([[1.0, 2.0], [3.0, 4.0]])?, DType::F32, &[2, 2]),
+        (Tensor::new(vec![0.1_f64; 3])?, DType::F32, &[3]),
+        (Tensor::new(&[[0.5_f32]][..])?, DType::F32, &[1, 1]),
+        (Tensor::new([f16::ONE])?, DType::F16, &[1]),
+        (Tensor::new([bf16::ONE])?, DType::BF16, &[1]),
+        (Tensor::new(7)?, DType::I64, &[]),
+        (Tensor::new([[1], [2]])?, DType::I64, &[2, 1]),
+        (Tensor::new(vec![1_i64])?, DType::I64, &[1]),
+        (Tensor::new([1_u8])?, DType::U8, &[1]),
+        (Tensor::new([true])?, DType::Bool, &[1]),
+        (Tensor::from_slice(&[0.1, 0.2], &[2])?, DType::F64, &[2]),
+        (Tensor::from_slice(&[1, 2], &[2])?, DType::I32, &[2]),
+        // A batch of floats of Python is one of float64, though.
+        (default_collate(vec![0.1, 0.2])?, DType::F64, &[2]),
+        (default_collate(vec![1_i32])?, DType::I32, &[1]),
+    ] {
+        assert_eq!((made.dtype(), made.sizes()), (dtype, sizes), "{made}");
+    }
+    assert_eq!(Tensor::new([0.1, 1e300])?.to_vec::<f32>()?, [0.1, f32::INFINITY]);
+    assert_eq!(Tensor::new([i32::MIN])?.to_vec::<i64>()?, [i64::from(i32::MIN)]);
+    assert_eq!(Tensor::from_slice(&[0.1], &[])?.item()?, 0.1);
+    Ok(())
 }

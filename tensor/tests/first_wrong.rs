@@ -154,7 +154,7 @@ fn pools() -> Words {
 
 fn indices() -> Words {
     let square = of(I64, &[2, 2]);
-    let five = Tensor::new([5i32]).unwrap();
+    let five = Tensor::from_slice(&[5i32], &[1]).unwrap();
     vec![
         (
             "zeros(3).scatter_add(0, of('int64', 1, 1), of('float64', 1))",

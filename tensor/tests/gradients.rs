@@ -263,7 +263,7 @@ fn views() -> Vec<Case> {
         case("index_select", &[&[3, 2]], |x| x[0].index_select(0, &index(&[2, 0, 2, 2]))),
         case("index_select last", &[&[2, 3]], |x| x[0].index_select(-1, &index(&[1, 1]))),
         case("index_select nothing", &[&[2, 3]], |x| x[0].index_select(1, &index(&[]))),
-        case("index_select i32", &[&[3]], |x| x[0].index_select(0, &Tensor::new([1i32, 0])?)),
+        case("index_select i32", &[&[3]], |x| x[0].index_select(0, &Tensor::from_slice(&[1i32, 0], &[2])?)),
         case("index", &[&[3, 2]], |x| x[0].index(&Tensor::new([[2i64, -1], [0, 2]])?)),
         case("index nothing", &[&[3]], |x| x[0].index(&index(&[]))),
         case("index by a number", &[&[3, 2]], |x| x[0].index(&index(&[1]).select(0, 0)?)),
@@ -276,7 +276,9 @@ fn views() -> Vec<Case> {
         case("cumsum of nothing", &[&[0, 2]], |x| x[0].cumsum(0)),
         case("cumsum of more than a warp has", &[&[70]], |x| x[0].cumsum(0)),
         case("embedding", &[&[4, 2]], |x| Tensor::new([[3i64, 0], [3, 3]])?.embedding(&x[0], None)),
-        case("embedding of i32", &[&[3, 1]], |x| Tensor::new([2i32, 1, 2])?.embedding(&x[0], None)),
+        case("embedding of i32", &[&[3, 1]], |x| {
+            Tensor::from_slice(&[2i32, 1, 2], &[3])?.embedding(&x[0], None)
+        }),
         case("embedding of a number", &[&[3, 2]], |x| index(&[1]).select(0, 0)?.embedding(&x[0], None)),
         case("embedding of nothing", &[&[3, 2]], |x| index(&[]).embedding(&x[0], None)),
         case("take_along_dim", &[&[3, 2]], |x| x[0].take_along_dim(&Tensor::new([[0i64, 2], [-1, 5]])?, 0)),
@@ -533,7 +535,7 @@ fn losses() -> Vec<Case> {
         for (sizes, target_sizes, targets) in classified {
             for weighted in [false, true] {
                 let target = index(targets).reshape(target_sizes).unwrap();
-                let weight = Tensor::new([0.5f64, 2.0, 1.25]).unwrap();
+                let weight = Tensor::from_slice(&[0.5f64, 2.0, 1.25], &[3]).unwrap();
                 let weight = weighted.then_some(weight);
                 let options =
                     CrossEntropyOptions { weight, ignore_index: -1, reduction, ..Default::default() };

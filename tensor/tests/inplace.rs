@@ -286,7 +286,7 @@ fn large_overlapping_writes_are_loops_over_a_copy() {
 
 #[test]
 fn the_type_of_the_target_stays_or_the_write_is_refused() {
-    let ints = Tensor::new([5i32, -3, 7]).unwrap();
+    let ints = Tensor::from_slice(&[5i32, -3, 7], &[3]).unwrap();
     assert_eq!(
         ints.add_(&Tensor::new([1i64 << 33, 1, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(),
         [5, -2, 9]
@@ -296,7 +296,10 @@ fn the_type_of_the_target_stays_or_the_write_is_refused() {
         [5, 0, 9]
     );
     let floats = f32s(&[1.0, 2.0]);
-    assert_eq!(values(&floats.add_(&Tensor::new([0.1f64, 1e-9]).unwrap()).unwrap()), [1.1, 2.0]);
+    assert_eq!(
+        values(&floats.add_(&Tensor::from_slice(&[0.1f64, 1e-9], &[2]).unwrap()).unwrap()),
+        [1.1, 2.0]
+    );
     assert_eq!(floats.dtype(), DType::F32);
     assert_eq!(values(&floats.copy_(&Tensor::new([3i64, 4]).unwrap()).unwrap()), [3.0, 4.0]);
 
@@ -455,7 +458,7 @@ fn a_recorded_tensor_that_is_overwritten_stays_recorded_and_its_gradient_is_0() 
 /// The conversion of the result is no operation of its own.
 #[test]
 fn a_recorded_write_of_another_type_is_the_operation_that_it_is_called() {
-    let (x, wide) = (leaf(&[1.0, 2.0]), Tensor::new([2.0f64, 0.1]).unwrap());
+    let (x, wide) = (leaf(&[1.0, 2.0]), Tensor::from_slice(&[2.0f64, 0.1], &[2]).unwrap());
     type Written = (&'static str, InPlace, [f32; 2]);
     let writes: [Written; 3] = [
         ("AddBackward0", |y, o| y.add_(o), [3.0, 3.0]),

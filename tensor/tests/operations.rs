@@ -430,7 +430,9 @@ fn tensors_are_made_like_others_on_every_device() -> Result<()> {
 fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
     let mask = Tensor::new([true, false])?;
     let large = (1i64 << 62) + 1; // More than an f64 can tell from its neighbours.
-    for value in [Operand::from(2.5), (&Tensor::new(2.5f64)?).into(), (&Tensor::new(2.5f32)?).into()] {
+    for value in
+        [Operand::from(2.5), (&Tensor::from_slice(&[2.5f64], &[])?).into(), (&Tensor::new(2.5f32)?).into()]
+    {
         for (dtype, expected) in
             [(DType::I64, 2.0), (DType::Bool, 1.0), (DType::BF16, 2.5), (DType::F32, 2.5)]
         {
@@ -537,7 +539,12 @@ fn floats_become_whole_numbers_as_on_pytorchs_cpu() {
     machine.enter(|| {
         for (from, u8s, i32s, i64s) in &expected {
             for copies in [1, 100] {
-                let x = Tensor::new(values).unwrap().to(*from).unwrap().expand(&[copies, 13]).unwrap();
+                let x = Tensor::from_slice(&values, &[13])
+                    .unwrap()
+                    .to(*from)
+                    .unwrap()
+                    .expand(&[copies, 13])
+                    .unwrap();
                 for x in [x.copy().unwrap(), x.t().unwrap().copy().unwrap().t().unwrap()] {
                     for device in [Device::Cpu, Device::cuda(0)] {
                         let x = x.to(device).unwrap();

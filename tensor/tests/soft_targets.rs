@@ -30,7 +30,7 @@ fn tensor(of: &Value, device: Device) -> Result<Option<Tensor>> {
         other => panic!("{other}"),
     };
     let values: Vec<f64> = values.iter().map(|value| value.as_f64().unwrap_or(f64::NAN)).collect();
-    Tensor::new(values)?.view(&sizes)?.to(dtype)?.to(device).map(Some)
+    Tensor::from_slice(&values, &[values.len()])?.view(&sizes)?.to(dtype)?.to(device).map(Some)
 }
 
 #[track_caller]

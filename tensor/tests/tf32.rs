@@ -49,11 +49,11 @@ fn a_t4_has_no_such_cores_and_stays_exact() {
 fn doubles_and_the_host_stay_exact() -> Result<()> {
     let machine: Machine = "sim:rtx4090".parse().unwrap();
     machine.enter(|| {
-        let a = Tensor::new([[1.0f64 + f64::EPSILON]])?.to(Device::cuda(0))?;
+        let a = Tensor::from_slice(&[1.0f64 + f64::EPSILON], &[1, 1])?.to(Device::cuda(0))?;
         let single = Tensor::new([[1.0f32 + f32::EPSILON]])?;
         matmul::set_allow_tf32(true);
         assert_eq!(
-            a.matmul(&Tensor::new([[1.0f64]])?.to(Device::cuda(0))?)?.to_vec::<f64>()?,
+            a.matmul(&Tensor::from_slice(&[1.0f64], &[1, 1])?.to(Device::cuda(0))?)?.to_vec::<f64>()?,
             [1.0 + f64::EPSILON]
         );
         assert_eq!(single.matmul(&Tensor::new([[1.0f32]])?)?.to_vec::<f32>()?, [1.0 + f32::EPSILON]);

@@ -311,7 +311,9 @@ fn the_entry_that_a_number_names_is_a_view() {
     machine.enter(|| {
         for device in [Device::Cpu, Device::cuda(0)] {
             let x = Tensor::arange(0, 6, 1, (device, DType::F32)).unwrap().view(&[3, 2]).unwrap();
-            for index in [Tensor::new(1i64).unwrap(), Tensor::new(-2i32).unwrap().to(device).unwrap()] {
+            for index in
+                [Tensor::new(1i64).unwrap(), Tensor::from_slice(&[-2i32], &[]).unwrap().to(device).unwrap()]
+            {
                 let row = x.index(&index).unwrap();
                 assert!(row.is_view() && row.shares_storage(&x) && row.storage_offset() == 2, "{device}");
                 row.zero_().unwrap();

@@ -41,7 +41,7 @@ use crate::tensor::Tensor;
 ///     }
 /// }
 ///
-/// let x = Tensor::new([3.0f32])?.requires_grad_(true)?;
+/// let x = Tensor::new([3.0])?.requires_grad_(true)?;
 /// Square.apply([&x])?.sum()?.backward()?;
 /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [6.0]);
 /// # Ok::<(), todevice::Error>(())

@@ -55,7 +55,7 @@ impl Drop for Restore {
 ///
 /// ```
 /// # use todevice::{Tensor, no_grad};
-/// let w = Tensor::new([2.0f32])?.requires_grad_(true)?;
+/// let w = Tensor::new([2.0])?.requires_grad_(true)?;
 /// let y = no_grad(|| w.mul(3.0))?;
 /// assert!(!y.requires_grad());
 /// # Ok::<(), todevice::Error>(())

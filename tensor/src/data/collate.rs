@@ -60,7 +60,8 @@ macro_rules! numbers {
             type Batch = Tensor;
 
             fn collate(samples: Vec<$T>) -> Result<Tensor> {
-                Tensor::new(not_empty(samples)?)
+                let count = samples.len();
+                Tensor::from_slice(&not_empty(samples)?, &[count])
             }
         }
     )*};

@@ -20,8 +20,8 @@ use crate::tensor::Tensor;
 /// use todevice::{Tensor, func::functional_call, nn, nn::Module};
 ///
 /// let layer = nn::Linear::new(2, 1)?;
-/// let weight = Tensor::new([[1.0f32, 2.0]])?.requires_grad_(true)?;
-/// let x = Tensor::new([[3.0f32, 4.0]])?;
+/// let weight = Tensor::new([[1.0, 2.0]])?.requires_grad_(true)?;
+/// let x = Tensor::new([[3.0, 4.0]])?;
 /// let y = functional_call(&layer, [("weight", &weight), ("bias", &Tensor::zeros(&[1])?)], &x)?;
 /// assert_eq!(y.item()?, 11.0);
 /// y.sum()?.backward()?;

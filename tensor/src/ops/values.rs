@@ -23,7 +23,15 @@ use crate::tensor::Tensor;
 
 /// Values in.
 impl Tensor {
-    /// The values of `data` in row-major order under the given sizes.
+    /// The values of `data` in row-major order under the given sizes. The type of the elements is that of the slice, as with
+    /// `torch.from_numpy`, so this is how to ask for f64 or i32.
+    ///
+    /// ```
+    /// # use todevice::{DType, Tensor};
+    /// assert_eq!(Tensor::from_slice(&[0.1, 0.2], &[2])?.dtype(), DType::F64);
+    /// assert_eq!(Tensor::from_slice(&[1, 2], &[2])?.dtype(), DType::I32);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
     pub fn from_slice<T: Element>(data: &[T], sizes: &[usize]) -> Result<Tensor> {
         let tensor = room_for(data.len(), sizes, T::DTYPE)?;
@@ -37,12 +45,15 @@ impl Tensor {
 
     /// A tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
     ///
-    /// The element type is that of the Rust values: write `[1.0f32, 2.0]` or `[1i64, 2]`.
+    /// Numbers become what they become in PyTorch: `1.0`, an f64 in Rust, makes a tensor of f32, and `1`, an i32, one of i64.
+    /// Numbers of another type keep it. [`Tensor::from_slice`] keeps every type, f64 and i32 included: a conversion of this
+    /// tensor to f64 would come too late, since the digits of an f64 are lost by then.
     ///
     /// ```
-    /// # use todevice::Tensor;
-    /// let x = Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?;
-    /// assert_eq!(x.sizes(), [2, 2]);
+    /// # use todevice::{DType, Tensor};
+    /// let x = Tensor::new([[1.0, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!((x.sizes(), x.dtype()), (&[2, 2][..], DType::F32));
+    /// assert_eq!(Tensor::new([1, 2])?.dtype(), DType::I64);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
@@ -186,7 +197,7 @@ impl fmt::Debug for Tensor {
 
 /// Data that [`Tensor::new`] takes: numbers, and arrays, slices and vectors of such data.
 pub trait NestedData {
-    /// The type of the numbers inside.
+    /// The type of the elements of the tensor.
     type Item: Element;
     /// Appends the size of each level, read off the first element.
     #[doc(hidden)]
@@ -197,20 +208,22 @@ pub trait NestedData {
 }
 
 macro_rules! a_number {
-    ($($type:ty),*) => {$(
+    ($($type:ty => $Item:ty: $convert:expr),*) => {$(
         impl NestedData for $type {
-            type Item = $type;
+            type Item = $Item;
 
             fn sizes(&self, _: &mut Vec<usize>) {}
 
-            fn flatten(&self, _: &[usize], _: usize, values: &mut Vec<$type>) -> Result<()> {
-                values.push(*self);
+            fn flatten(&self, _: &[usize], _: usize, values: &mut Vec<$Item>) -> Result<()> {
+                values.push($convert(*self));
                 Ok(())
             }
         }
     )*};
+    ($($type:ty),*) => { a_number!($($type => $type: std::convert::identity),*); };
 }
-a_number!(f32, f64, f16, bf16, i64, i32, u8, bool);
+a_number!(f64 => f32: |value: f64| value as f32, i32 => i64: i64::from);
+a_number!(f32, f16, bf16, i64, u8, bool);
 
 impl<D: NestedData> NestedData for [D] {
     type Item = D::Item;

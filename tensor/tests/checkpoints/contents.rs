@@ -180,8 +180,8 @@ fn the_state_of_a_module_comes_back() -> Result<()> {
     other.load_state_dict(&StateDict::try_from(&read)?, true)?;
     assert_eq!(other.weight.tensor().to_vec::<f32>()?, model.weight.tensor().to_vec::<f32>()?);
     // Of two tensors of one name the later one stays, in the place of the first.
-    let three =
-        [("a", 1.0), ("b", 2.0), ("a", 3.0)].map(|(name, x)| (name.to_owned(), Tensor::new([x]).unwrap()));
+    let three = [("a", 1.0), ("b", 2.0), ("a", 3.0)]
+        .map(|(name, x)| (name.to_owned(), Tensor::from_slice(&[x], &[1]).unwrap()));
     let state = StateDict::from_iter(three);
     assert_eq!(
         Value::from(&state).to_string(),

@@ -24,7 +24,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::{DType, Device, Tensor};
-    /// let x = Tensor::new([1.5f32, -2.5])?;
+    /// let x = Tensor::new([1.5, -2.5])?;
     /// assert!(x.to(Device::Cpu)?.is_same(&x));
     /// assert_eq!(x.to(DType::I64)?.to_vec::<i64>()?, [1, -2]);
     /// # Ok::<(), todevice::Error>(())

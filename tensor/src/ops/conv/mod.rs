@@ -90,8 +90,8 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::{Conv2dOptions, Tensor};
-    /// let image = Tensor::new([[[1f32, 2.0, 3.0], [4.0, 5.0, 6.0]]])?;
-    /// let difference = Tensor::new([[[[-1f32, 1.0]]]])?;
+    /// let image = Tensor::new([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]])?;
+    /// let difference = Tensor::new([[[[-1.0, 1.0]]]])?;
     /// let edges = image.conv2d(&difference, None, &Conv2dOptions::default())?;
     /// assert_eq!(edges.to_vec::<f32>()?, [1.0, 1.0, 1.0, 1.0]);
     /// # Ok::<(), todevice::Error>(())

@@ -89,8 +89,8 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let y = Tensor::new([-30.0f32, 0.0, 30.0])?.softplus(1.0, 20.0)?;
-    /// assert!(y.allclose(&Tensor::new([9.3576e-14f32, 0.693147, 30.0])?, 1e-4, 0.0)?);
+    /// let y = Tensor::new([-30.0, 0.0, 30.0])?.softplus(1.0, 20.0)?;
+    /// assert!(y.allclose(&Tensor::new([9.3576e-14, 0.693147, 30.0])?, 1e-4, 0.0)?);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
@@ -110,7 +110,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([-2.0f32, 0.0, 3.0])?;
+    /// let x = Tensor::new([-2.0, 0.0, 3.0])?;
     /// assert_eq!(x.leaky_relu(0.25)?.to_vec::<f32>()?, [-0.5, 0.0, 3.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```

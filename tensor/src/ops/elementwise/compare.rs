@@ -87,7 +87,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let (x, y) = (Tensor::new([1.0f32, 2.0, f32::INFINITY])?, Tensor::new([1.1f32, 2.1, f32::INFINITY])?);
+    /// let (x, y) = (Tensor::new([1.0, 2.0, f32::INFINITY])?, Tensor::new([1.1, 2.1, f32::INFINITY])?);
     /// assert_eq!(x.isclose(&y, 0.06, 0.0)?.to_vec::<bool>()?, [false, true, true]);
     /// # Ok::<(), todevice::Error>(())
     /// ```

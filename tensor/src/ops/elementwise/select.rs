@@ -30,7 +30,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([-1.5f32, 2.0])?;
+    /// let x = Tensor::new([-1.5, 2.0])?;
     /// assert_eq!(x.gt(0)?.where_cond(&x, 0)?.to_vec::<f32>()?, [0.0, 2.0]);
     /// assert_eq!(x.gt(0)?.where_cond(1, -1)?.to_vec::<i64>()?, [-1, 1]);
     /// # Ok::<(), todevice::Error>(())
@@ -54,7 +54,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let scores = Tensor::new([0.5f32, 1.5, 2.5])?;
+    /// let scores = Tensor::new([0.5, 1.5, 2.5])?;
     /// let later = Tensor::new([false, false, true])?;
     /// assert_eq!(scores.masked_fill(&later, f32::NEG_INFINITY)?.softmax(0)?.to_vec::<f32>()?[2], 0.0);
     /// # Ok::<(), todevice::Error>(())

@@ -24,7 +24,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([[3.0f32, 9.0, 4.0], [8.0, 1.0, 2.0]])?;
+    /// let x = Tensor::new([[3.0, 9.0, 4.0], [8.0, 1.0, 2.0]])?;
     /// let largest = x.take_along_dim(&x.argmax(1, true)?, 1)?;
     /// assert_eq!(largest.to_vec::<f32>()?, [9.0, 8.0]);
     /// assert_eq!(largest.sizes(), [2, 1]);

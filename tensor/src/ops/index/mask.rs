@@ -35,7 +35,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([[1.0f32, -2.0], [-3.0, 4.0]])?;
+    /// let x = Tensor::new([[1.0, -2.0], [-3.0, 4.0]])?;
     /// assert_eq!(x.masked_select(&x.gt(0)?)?.to_vec::<f32>()?, [1.0, 4.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
@@ -52,7 +52,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([[1.0f32, 0.0], [0.0, 4.0]])?;
+    /// let x = Tensor::new([[1.0, 0.0], [0.0, 4.0]])?;
     /// assert_eq!(x.nonzero()?.to_vec::<i64>()?, [0, 0, 1, 1]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
@@ -78,10 +78,10 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([1.0f32, -2.0, -3.0])?;
+    /// let x = Tensor::new([1.0, -2.0, -3.0])?;
     /// x.index_put_(&x.lt(0)?, 0.0)?;
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
-    /// x.index_put_(&Tensor::new([0i64, -1])?, &Tensor::new([7.0f32, 8.0])?)?;
+    /// x.index_put_(&Tensor::new([0i64, -1])?, &Tensor::new([7.0, 8.0])?)?;
     /// assert_eq!(x.to_vec::<f32>()?, [7.0, 0.0, 8.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```

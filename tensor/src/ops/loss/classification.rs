@@ -61,8 +61,8 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::{CrossEntropyOptions, Tensor};
-    /// let scores = Tensor::new([[1.0f32, 2.0, 0.5], [0.0, -1.0, 3.0]])?;
-    /// let target = Tensor::new([[0.2f32, 0.5, 0.3], [1.0, 0.0, 0.0]])?;
+    /// let scores = Tensor::new([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])?;
+    /// let target = Tensor::new([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0]])?;
     /// let loss = scores.cross_entropy(&target, &CrossEntropyOptions::default())?;
     /// assert_eq!(loss.to_string(), "tensor(2.0901)");
     /// # Ok::<(), todevice::Error>(())

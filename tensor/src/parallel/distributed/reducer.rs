@@ -205,7 +205,7 @@ impl Reducer {
         }
         if self.find_unused {
             let used: Vec<i32> = used.iter().map(|used| i32::from(*used)).collect();
-            let used = Tensor::new(used)?.to(buckets[0].flat.device())?;
+            let used = Tensor::from_slice(&used, &[used.len()])?.to(buckets[0].flat.device())?;
             let work = all_reduce_with(&used, ReduceOp::Sum, options())?;
             step.used = Some((used, work));
         }
