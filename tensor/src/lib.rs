@@ -1,7 +1,7 @@
 //! `.to(device)`: a tensor crate in PyTorch's shape, small enough to read.
 //!
 //! ```
-//! use todevice::{Result, Tensor, manual_seed};
+//! use todevice::prelude::*;
 //!
 //! fn main() -> Result<()> {
 //!     manual_seed(0);
@@ -17,17 +17,17 @@
 //! The same on a GPU, which can be a simulated one, so that no computer lacks it:
 //!
 //! ```
-//! use todevice::{Device, Machine, Result, Tensor};
+//! use todevice::prelude::*;
 //!
-//! # fn main() -> Result<()> {
-//! let machine: Machine = "sim:t4".parse()?;
-//! machine.enter(|| {
-//!     let device = Device::cuda_if_available();
-//!     let x = Tensor::randn(&[2, 3])?.to(device)?;
-//!     println!("{}", x.matmul(&x.t()?)?);
-//!     Ok(())
-//! })
-//! # }
+//! fn main() -> Result<()> {
+//!     let machine: Machine = "sim:t4".parse()?;
+//!     machine.enter(|| {
+//!         let device = Device::cuda_if_available();
+//!         let x = Tensor::randn(&[2, 3])?.to(device)?;
+//!         println!("{}", x.matmul(&x.t()?)?);
+//!         Ok(())
+//!     })
+//! }
 //! ```
 //!
 //! A tour of the source:

@@ -1,9 +1,9 @@
 //! Everything a training program names: `use todevice::prelude::*;`
 
 pub use crate::data::{DataLoader, DataLoaderOptions, Dataset, TensorDataset};
-pub use crate::nn::{self, Module};
+pub use crate::nn::{self, Loss, Module};
 pub use crate::optim::{self, AdamOptions, AdamWOptions, Optimizer, SGDOptions};
 pub use crate::{
-    CrossEntropyOptions, DType, Device, Error, Generator, Reduction, Result, Tensor, inference_mode,
-    manual_seed, no_grad, use_deterministic_algorithms,
+    CrossEntropyOptions, DType, Device, Error, Generator, Machine, Reduction, Result, Tensor, ToOptions,
+    cuda, inference_mode, manual_seed, no_grad, use_deterministic_algorithms,
 };

@@ -24,7 +24,7 @@ pub use dropout::Dropout;
 pub use embedding::{Embedding, EmbeddingOptions};
 pub use field::{ModuleField, Training};
 pub use linear::{Linear, LinearOptions};
-pub use loss::{CrossEntropyLoss, L1Loss, MSELoss, NLLLoss};
+pub use loss::{CrossEntropyLoss, L1Loss, Loss, MSELoss, NLLLoss};
 pub use module::Module;
 pub use norm::{BatchNorm1d, BatchNorm2d, BatchNormOptions, LayerNorm, LayerNormOptions};
 pub use parameter::{Buffer, Parameter};

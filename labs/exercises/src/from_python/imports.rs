@@ -4,7 +4,7 @@ use super::{Mistake, Source};
 use crate::compile_error::CompileError;
 
 /// The names of `todevice::prelude`.
-pub const PRELUDE: [&str; 23] = [
+pub const PRELUDE: [&str; 27] = [
     "AdamOptions",
     "AdamWOptions",
     "CrossEntropyOptions",
@@ -15,6 +15,8 @@ pub const PRELUDE: [&str; 23] = [
     "Device",
     "Error",
     "Generator",
+    "Loss",
+    "Machine",
     "Module",
     "Optimizer",
     "Reduction",
@@ -22,6 +24,8 @@ pub const PRELUDE: [&str; 23] = [
     "SGDOptions",
     "Tensor",
     "TensorDataset",
+    "ToOptions",
+    "cuda",
     "inference_mode",
     "manual_seed",
     "nn",
@@ -58,7 +62,9 @@ pub const NAMES: &[(&str, &str)] = &[
     // The machine's clock, and not that of the standard library.
     ("Instant", "todevice::time::Instant"),
     ("Linear", "todevice::nn::Linear"),
+    ("L1Loss", "todevice::nn::L1Loss"),
     ("MSELoss", "todevice::nn::MSELoss"),
+    ("NLLLoss", "todevice::nn::NLLLoss"),
     ("MapLocation", "todevice::serialize::MapLocation"),
     ("Parameter", "todevice::nn::Parameter"),
     ("ReLU", "todevice::nn::ReLU"),
@@ -68,12 +74,10 @@ pub const NAMES: &[(&str, &str)] = &[
     ("StateDict", "todevice::nn::StateDict"),
     ("Stream", "todevice::cuda::Stream"),
     ("TensorOptions", "todevice::TensorOptions"),
-    ("ToOptions", "todevice::ToOptions"),
     ("amp", "todevice::amp"),
     ("autocast", "todevice::amp::autocast"),
     ("backends", "todevice::backends"),
     ("clip_grad_norm_", "todevice::nn::utils::clip_grad_norm_"),
-    ("cuda", "todevice::cuda"),
     ("cudnn", "todevice::backends::cudnn"),
     ("data", "todevice::data"),
     ("dist", "todevice::distributed as dist"),

@@ -67,7 +67,7 @@ pub const CASES: &[Case] = &[
     ("import", "01-one-by-one", "use todevice::prelude::*;\n\n", "", 3, &["use todevice::prelude::*;"]),
     ("import", "08-clock", "use todevice::time::Instant;\n", "", 12, &["use todevice::time::Instant;"]),
     ("import", "09-pinned", "use todevice::cuda::{Event, EventOptions};\n", "", 16, &["use todevice::cuda::Event;", "use todevice::cuda::EventOptions;"]),
-    ("import", "02-batch", "model.to(device)?", "cuda::synchronize()?; model.to(device)?", 9, &["use todevice::cuda;"]),
+    ("import", "02-batch", "model.to(device)?", "let _ = monitor::sample_period(); model.to(device)?", 9, &["use todevice::monitor;"]),
     // path
     ("path", "02-batch", "nn::CrossEntropyLoss::default()", "nn.CrossEntropyLoss()", 10, &["let loss_fn = nn::CrossEntropyLoss::default();"]),
     ("path", "01-portable", "Tensor::arange", "torch.arange", 12, &["let x = Tensor::arange(0.0, n as f64, 1.0, device)?;"]),

@@ -3,6 +3,7 @@
 mod cases;
 mod other;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -186,4 +187,32 @@ fn what_chapters_name_is_in_the_prelude_or_explained() {
         }
     }
     assert!(checked > 20, "{checked}");
+}
+
+/// What the code of many chapters imports: a reader should not have to.
+#[test]
+fn what_three_chapters_and_exercises_use_as_it_is_is_in_the_prelude() {
+    let mut users: BTreeMap<String, usize> = BTreeMap::new();
+    for folder in ["book/chapters", "labs/exercises/source"] {
+        for file in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "md" && ending != "rs") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            // `use todevice::cuda;`, `use todevice::{Machine, cuda};`, but no longer path.
+            let roots = text.lines().filter_map(|line| {
+                let (before, names) = line.split_once("use todevice::")?;
+                let is_use = before.trim_matches([' ', '#']).is_empty();
+                let names = names.trim_matches(['{', '}', ';', ' ']);
+                (is_use && !names.contains("::")).then_some(names)
+            });
+            let names: BTreeSet<&str> = roots.flat_map(|names| names.split(", ")).collect();
+            names.into_iter().for_each(|name| *users.entry(name.to_owned()).or_default() += 1);
+        }
+    }
+    assert!(users["cuda"] > 10, "{users:?}");
+    for (name, count) in users {
+        assert!(count < 4 || PRELUDE.contains(&name.as_str()), "{name}: {count}");
+    }
 }
