@@ -644,7 +644,7 @@ fn time_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<Duration
     let start = Instant::now();
     make()?;
     if device.is_cuda() {
-        cuda::synchronize_device(device.index())?;
+        cuda::synchronize()?;
     }
     Ok(start.elapsed())
 }

@@ -324,7 +324,7 @@ fn train(
 
 /// Waits until the device has done all its work. The CPU already has.
 fn synchronize(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 // ANCHOR_END: train
 

@@ -791,7 +791,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
 
 /// Returns when the device has done all it was asked for.
 fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 
 /// A computer with few cores would warn of workers, and one without a GPU of pinned memory.

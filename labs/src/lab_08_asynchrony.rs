@@ -1099,7 +1099,11 @@ fn until_done<R>(device: Device, work: impl FnOnce() -> Result<R>) -> Result<Dur
 // ANCHOR: wait_for
 /// Returns when the device has done all it was asked for.
 fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+    if device.is_cuda() {
+        cuda::device(device.index(), || cuda::synchronize())?
+    } else {
+        Ok(())
+    }
 }
 // ANCHOR_END: wait_for
 

@@ -429,8 +429,8 @@ fn an_in_place_copy_goes_where_it_belongs_in_one_copy_and_touches_nothing_else()
                         let part = layout(&target)?;
                         part.copy_with_(&source, CopyOptions { non_blocking })?;
                         let done = machine.counters() - before;
-                        cuda::synchronize_device(0)?;
-                        cuda::synchronize_device(1)?;
+                        cuda::device(0, || cuda::synchronize())??;
+                        cuda::device(1, || cuda::synchronize())??;
 
                         let expected = all.copy()?;
                         layout(&expected)?.copy_(&source.cpu()?)?;
@@ -497,7 +497,7 @@ fn an_in_place_copy_that_autograd_records_gives_the_gradient_to_its_source() -> 
                 let w = place(&Tensor::new([1.0f32, 2.0, 3.0])?, from)?.requires_grad_(true)?;
                 let y = place(&Tensor::zeros_with(&[2, 3], DType::F64)?, to)?;
                 y.copy_with_(&w, CopyOptions { non_blocking })?;
-                cuda::synchronize_device(0)?;
+                cuda::device(0, || cuda::synchronize())??;
                 y.square()?.sum()?.backward()?;
                 let grad = w.grad().expect("a gradient");
                 assert_eq!((grad.device(), grad.dtype()), (w.device(), DType::F32), "{from} to {to}");
@@ -628,7 +628,7 @@ fn a_machine_without_a_gpu_says_so_in_pytorchs_words() -> Result<()> {
             text(cuda::get_device_properties(0)),
             text(cuda::get_device_capability(0)),
             text(cuda::synchronize()),
-            text(cuda::synchronize_device(0)),
+            text(cuda::device(0, || cuda::synchronize()).and_then(|done| done)),
             text(cuda::mem_get_info()),
             text(Tensor::zeros_with(&[1], device)),
             text(Tensor::empty(&[0], device)),
@@ -658,7 +658,7 @@ fn ordinals_and_names_that_do_not_exist_are_refused_in_pytorchs_words() -> Resul
         for refused in [
             text(cuda::set_device(2)),
             text(cuda::device(2, || ())),
-            text(cuda::synchronize_device(7)),
+            text(cuda::device(7, || cuda::synchronize()).and_then(|done| done)),
             text(Tensor::zeros_with(&[1], Device::cuda(2))),
             text(Tensor::zeros(&[0])?.to(Device::cuda(100))),
             text(Device::cuda(2).check_usable()),

@@ -78,9 +78,9 @@ fn the_summary_is_pytorchs_table() {
         let second = floats(27_000_000)?;
         drop(first);
         assert_eq!(cuda::memory_summary().trim_end(), expected.trim_end());
-        assert_eq!(cuda::memory_summary_device(0, false)?, cuda::memory_summary());
+        assert_eq!(cuda::device(0, cuda::memory_summary)?, cuda::memory_summary());
         drop(second);
-        let short = cuda::memory_summary_device(1, true)?;
+        let short = cuda::device(1, cuda::memory_summary_abbreviated)?;
         assert_eq!(short.lines().count(), 6 + 2 * 11 + 1);
         assert!(
             short.contains("|                  PyTorch CUDA memory summary, device ID 1                 |\n")
@@ -128,14 +128,35 @@ fn every_device_has_figures_of_its_own() {
     on("sim:t4x2", || {
         let _x = Tensor::empty(&[1000], Device::cuda(1))?;
         assert_eq!(figures(), [0; 4]);
+        assert_eq!(cuda::device(1, figures)?, [4096, 4096, 2 << 20, 2 << 20]);
+        assert_eq!(cuda::device(1, cuda::memory_stats)?["allocation.all.current"], 1);
+        let (free, total) = cuda::device(1, cuda::mem_get_info)??;
+        assert_eq!(cuda::mem_get_info()?, (free + (2 << 20), total));
+        cuda::device(1, cuda::reset_peak_memory_stats)?;
+        cuda::device(1, cuda::reset_accumulated_memory_stats)?;
+        assert_eq!(cuda::device(1, cuda::memory_stats)?["num_device_alloc"], 0);
+        cuda::device(1, || cuda::set_per_process_memory_fraction(0.5))??;
+        assert_eq!(cuda::device(1, cuda::get_per_process_memory_fraction)??, 0.5);
+        assert_eq!(cuda::get_per_process_memory_fraction()?, 1.0);
+        assert!(cuda::device(2, cuda::memory_allocated).is_err());
+        Ok(())
+    });
+}
+
+#[test]
+#[allow(deprecated)]
+fn older_names_say_what_the_scope_of_a_device_says_and_refuse_as_pytorch_does() {
+    on("sim:t4x2", || {
+        let _x = Tensor::empty(&[1000], Device::cuda(1))?;
         assert_eq!(cuda::memory_allocated_device(1)?, 4096);
         assert_eq!(cuda::max_memory_allocated_device(1)?, 4096);
         assert_eq!(cuda::memory_reserved_device(1)?, 2 << 20);
         assert_eq!(cuda::max_memory_reserved_device(1)?, 2 << 20);
-        assert_eq!(cuda::memory_stats_device(1)?["allocation.all.current"], 1);
-        assert_eq!(cuda::device(1, cuda::memory_allocated)?, 4096);
-        let (free, total) = cuda::mem_get_info_device(1)?;
-        assert_eq!(cuda::mem_get_info_device(0)?, (free + (2 << 20), total));
+        assert_eq!(cuda::memory_stats_device(1)?, cuda::device(1, cuda::memory_stats)?);
+        assert_eq!(cuda::memory_summary_device(1, false)?, cuda::device(1, cuda::memory_summary)?);
+        assert_eq!(cuda::memory_summary_device(1, true)?, cuda::device(1, cuda::memory_summary_abbreviated)?);
+        assert_eq!(cuda::mem_get_info_device(1)?, cuda::device(1, cuda::mem_get_info)??);
+        cuda::synchronize_device(1)?;
         cuda::reset_peak_memory_stats_device(1)?;
         cuda::reset_accumulated_memory_stats_device(1)?;
         assert_eq!(cuda::memory_stats_device(1)?["num_device_alloc"], 0);
@@ -167,6 +188,7 @@ fn every_device_has_figures_of_its_own() {
 }
 
 #[test]
+#[allow(deprecated)] // The older names, too.
 fn without_a_gpu_there_is_nothing_to_count() {
     on("none", || {
         assert_eq!(figures(), [0; 4]);

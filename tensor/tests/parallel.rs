@@ -161,11 +161,13 @@ fn the_first_card_holds_more_than_the_others() -> Result<()> {
         model.to(Device::cuda(0))?;
         let x = Tensor::randn(&[64, 256])?.to(Device::cuda(0))?;
         model.forward(&x)?.sum()?.backward()?;
-        let peaks: Vec<u64> = (0..4).map(cuda::max_memory_allocated_device).collect::<Result<_>>()?;
+        let peaks: Vec<u64> =
+            (0..4).map(|gpu| cuda::device(gpu, cuda::max_memory_allocated)).collect::<Result<_>>()?;
         assert!(peaks[1..].iter().all(|peak| *peak == peaks[1] && *peak < peaks[0]), "{peaks:?}");
         // What is left when the step is done: the model, its gradient and the batch, all on the first card, and the
         // workspaces of the products on each.
-        let left: Vec<u64> = (0..4).map(cuda::memory_allocated_device).collect::<Result<_>>()?;
+        let left: Vec<u64> =
+            (0..4).map(|gpu| cuda::device(gpu, cuda::memory_allocated)).collect::<Result<_>>()?;
         assert!(left[1..].iter().all(|bytes| *bytes + (2 * 256 * 256 + 64 * 256) * 4 <= left[0]), "{left:?}");
         Ok(())
     })
@@ -177,12 +179,12 @@ fn a_second_card_that_is_full_leaves_all_whole() -> Result<()> {
         let model = DataParallel::new(nn::Linear::new(4096, 1024)?)?;
         model.to(Device::cuda(0))?;
         let x = Tensor::ones(&[8, 4096])?;
-        let free = cuda::mem_get_info_device(1)?.0 as usize;
+        let free = cuda::device(1, cuda::mem_get_info)??.0 as usize;
         let filler = Tensor::zeros_with(&[(free - (12 << 20)) / 4], Device::cuda(1))?;
-        let held = cuda::memory_allocated_device(0)?;
+        let held = cuda::device(0, cuda::memory_allocated)?;
         let error = model.forward(&x).unwrap_err();
         assert!(error.to_string().contains("out of memory"), "{error}");
-        assert_eq!(cuda::memory_allocated_device(0)?, held);
+        assert_eq!(cuda::device(0, cuda::memory_allocated)?, held);
         assert!(model.parameters().iter().all(|parameter| parameter.tensor().device() == Device::cuda(0)));
         drop(filler);
         cuda::empty_cache()?;

@@ -34,7 +34,7 @@ fn visible_devices_are_counted_anew_in_the_order_of_the_list() -> Result<()> {
         let model = DataParallel::new(nn::Linear::new(3, 1)?)?;
         model.to(Device::cuda(0))?;
         model.forward(&Tensor::ones(&[4, 3])?)?.sum()?.backward()?;
-        assert!(cuda::max_memory_allocated_device(1)? > 1024, "it took its part");
+        assert!(cuda::device(1, cuda::max_memory_allocated)? > 1024, "it took its part");
         assert_eq!(monitor::topology()?.gpu_count(), 4, "nvidia-smi sees all");
         // A rank is a process with the same environment.
         assert_eq!(distributed::spawn(2, |_| Ok(cuda::device_count()))?, [2, 2]);
@@ -221,8 +221,8 @@ fn two_gpus_work_at_once_and_the_host_asks_one_after_the_other() -> Result<()> {
         let (a, b) = (a?, b?);
         a.matmul(&a)?;
         b.matmul(&b)?; // Workspaces are there.
-        cuda::synchronize_device(0)?;
-        cuda::synchronize_device(1)?;
+        cuda::device(0, || cuda::synchronize())??;
+        cuda::device(1, || cuda::synchronize())??;
         let (_, trace) = machine.profile(|| [a.matmul(&a), b.matmul(&b)]);
         let [first, second] = &trace.work[..] else { panic!("{trace:?}") };
         let length = |work: &Work| work.span.end - work.span.start;

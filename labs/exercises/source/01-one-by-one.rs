@@ -291,7 +291,7 @@ pub fn observe(case: &Case, lengths: Lengths) -> Seen {
         // The driver is asked for memory before, so that a timeline shows what is copied.
         Tensor::zeros_with(&[1], device(case)).expect("the machine is new");
         crate::observe(case, || lengths(&vectors, device(case)), |facts| {
-            let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+            let elsewhere = case.gpu == TWO && cuda::device(0, cuda::max_memory_allocated)? > 0;
             facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
             Ok(())
         })

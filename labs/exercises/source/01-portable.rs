@@ -216,7 +216,7 @@ pub fn observe(case: &Case, pick: Pick, squares: Squares) -> Seen {
         let mut seen = crate::observe(case, code, |facts| {
             // Each GPU is new: whatever memory it has given out was for this code.
             for index in 0..cuda::device_count() {
-                let is_used = cuda::max_memory_allocated_device(index)? > 0;
+                let is_used = cuda::device(index, cuda::max_memory_allocated)? > 0;
                 facts.insert(format!("cuda:{index}"), Value::Flag(is_used));
             }
             let is_as_before = current.is_none_or(|index| cuda::current_device().is_ok_and(|now| now == index));

@@ -258,7 +258,7 @@ pub fn observe(case: &Case, train: Train) -> Seen {
     case.machine().enter(|| {
         let (model, batches) = given(case).expect("the machine is new");
         crate::observe(case, || train(&model, &batches, device(case)), |facts| {
-            let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+            let elsewhere = case.gpu == TWO && cuda::device(0, cuda::max_memory_allocated)? > 0;
             facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
             Ok(())
         })

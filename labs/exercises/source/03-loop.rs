@@ -335,7 +335,7 @@ pub fn observe(case: &Case, train: Train) -> Seen {
             case,
             || train(&model, &loader, epochs(case), device(case)),
             |facts| {
-                let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+                let elsewhere = case.gpu == TWO && cuda::device(0, cuda::max_memory_allocated)? > 0;
                 facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
                 let gradients = model.parameters().iter().any(|parameter| parameter.grad().is_some());
                 facts.insert("gradients".to_owned(), Value::Flag(gradients));

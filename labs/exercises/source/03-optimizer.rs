@@ -265,7 +265,7 @@ pub fn observe(case: &Case, fine_tune: FineTune) -> Seen {
             case,
             || fine_tune(&backbone, &head, &batches, device(case)),
             |facts| {
-                let elsewhere = case.gpu == TWO && cuda::max_memory_allocated_device(0)? > 0;
+                let elsewhere = case.gpu == TWO && cuda::device(0, cuda::max_memory_allocated)? > 0;
                 facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));
                 let mut fact = |name: &str, holds: bool| facts.insert(name.to_owned(), Value::Flag(holds));
                 let has_gradient = |module: &dyn Module| module.parameters().iter().any(|parameter| parameter.grad().is_some());

@@ -16,7 +16,7 @@ pub mod solution {
     /// segment for it would be as large, rounded up to a multiple of 2 MiB.
     pub fn fits(bytes: u64, device: Device) -> Result<bool> {
         let index = device.index();
-        let (mut room, _) = cuda::mem_get_info_device(index)?;
+        let (mut room, _) = cuda::device(index, cuda::mem_get_info)??;
         for segment in cuda::memory_snapshot() {
             if segment.device != index {
                 continue;
@@ -39,7 +39,7 @@ type Fits = fn(u64, Device) -> Result<bool>;
 
 const USES: &str = "use todevice::cuda::{self, BlockState};\n";
 const INDEX: &str = "    let index = device.index();\n";
-const ROOM: &str = "    let (mut room, _) = cuda::mem_get_info_device(index)?;\n";
+const ROOM: &str = "    let (mut room, _) = cuda::device(index, cuda::mem_get_info)??;\n";
 const LOOP: &str = "    for segment in cuda::memory_snapshot() {
         if segment.device != index {
             continue;
@@ -89,7 +89,7 @@ pub static EXERCISE: Exercise = Exercise {
         "A tensor lies in one piece: either in a gap that the allocator has already, or in a new segment. Before the \
          allocator gives up, it returns every empty segment to the driver. So the two questions are: how large is the \
          largest gap, and how much would the driver have free once those segments are returned?",
-        "Begin with `cuda::mem_get_info_device(device.index())?.0`. Go through `cuda::memory_snapshot()`: skip segments of \
+        "Begin with `cuda::device(device.index(), cuda::mem_get_info)??.0`. Go through `cuda::memory_snapshot()`: skip segments of \
          another `device`, return `Ok(true)` for a block that is `BlockState::Inactive` and large enough, and add the \
          `total_size` of each segment whose `allocated_size` is 0. Compare that with `bytes.next_multiple_of(2 << 20)`.",
     ],
@@ -100,7 +100,7 @@ pub static EXERCISE: Exercise = Exercise {
     skeleton: &[
         PLAIN,
         (ROOM, "    let total = cuda::get_device_properties(index)?.total_memory;\n"),
-        (LOOP, "    let used = cuda::memory_allocated_device(index)?;\n"),
+        (LOOP, "    let used = cuda::device(index, cuda::memory_allocated)?;\n"),
         (ANSWER, "    Ok(bytes <= total - used)\n"),
     ],
     styles: &[
@@ -108,7 +108,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "with_iterators",
             edits: &[
                 (INDEX, ""),
-                (ROOM, "    let free = cuda::mem_get_info_device(device.index())?.0;\n"),
+                (ROOM, "    let free = cuda::device(device.index(), cuda::mem_get_info)??.0;\n"),
                 (
                     LOOP,
                     "    let mut segments = cuda::memory_snapshot();\n    \
@@ -129,7 +129,7 @@ pub static EXERCISE: Exercise = Exercise {
                 (
                     ROOM,
                     "    let (mut room, _) = cuda::device(index, cuda::mem_get_info)??;\n    \
-                     let stats = cuda::memory_stats_device(index)?;\n    \
+                     let stats = cuda::device(index, cuda::memory_stats)?;\n    \
                      let bytes_of = |name: &str| stats[&format!(\"{name}_bytes.all.current\")] as u64;\n    \
                      room += bytes_of(\"reserved\") - bytes_of(\"active\") - bytes_of(\"inactive_split\");\n",
                 ),
@@ -158,7 +158,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[
                 PLAIN,
                 (ROOM, "    let total = cuda::get_device_properties(index)?.total_memory;\n"),
-                (LOOP, "    let used = cuda::memory_allocated_device(index)?;\n"),
+                (LOOP, "    let used = cuda::device(index, cuda::memory_allocated)?;\n"),
                 (ANSWER, "    Ok(bytes <= total - used)\n"),
             ],
             diagnosis: "total-less-allocated",
@@ -169,7 +169,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[
                 PLAIN,
                 (ROOM, "    let total = cuda::get_device_properties(index)?.total_memory;\n"),
-                (LOOP, "    let used = cuda::memory_reserved_device(index)?;\n"),
+                (LOOP, "    let used = cuda::device(index, cuda::memory_reserved)?;\n"),
                 (ANSWER, "    Ok(bytes <= total - used)\n"),
             ],
             diagnosis: "total-less-reserved",
@@ -177,19 +177,19 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "driver_alone",
             what: "Only the driver's free memory is counted.",
-            edits: &[PLAIN, (ROOM, "    let (room, _) = cuda::mem_get_info_device(index)?;\n"), (LOOP, "")],
+            edits: &[PLAIN, (ROOM, "    let (room, _) = cuda::device(index, cuda::mem_get_info)??;\n"), (LOOP, "")],
             diagnosis: "driver-alone",
         },
         Wrong {
             name: "free_and_allocated",
             what: "What tensors hold is added, as if it were free.",
-            edits: &[PLAIN, (LOOP, "    room += cuda::memory_allocated_device(index)?;\n")],
+            edits: &[PLAIN, (LOOP, "    room += cuda::device(index, cuda::memory_allocated)?;\n")],
             diagnosis: "tensors-counted-as-free",
         },
         Wrong {
             name: "all_reserved",
             what: "All that is reserved is taken for cache.",
-            edits: &[PLAIN, (LOOP, "    room += cuda::memory_reserved_device(index)?;\n")],
+            edits: &[PLAIN, (LOOP, "    room += cuda::device(index, cuda::memory_reserved)?;\n")],
             diagnosis: "all-reserved",
         },
         Wrong {
@@ -199,8 +199,8 @@ pub static EXERCISE: Exercise = Exercise {
                 PLAIN,
                 (
                     LOOP,
-                    "    let reserved = cuda::memory_reserved_device(index)?;\n    \
-                     room += reserved - cuda::memory_allocated_device(index)?;\n",
+                    "    let reserved = cuda::device(index, cuda::memory_reserved)?;\n    \
+                     room += reserved - cuda::device(index, cuda::memory_allocated)?;\n",
                 ),
             ],
             diagnosis: "gaps-added-up",
@@ -210,9 +210,9 @@ pub static EXERCISE: Exercise = Exercise {
             what: "Only the allocator's free memory is counted.",
             edits: &[
                 PLAIN,
-                (ROOM, "    let reserved = cuda::memory_reserved_device(index)?;\n"),
+                (ROOM, "    let reserved = cuda::device(index, cuda::memory_reserved)?;\n"),
                 (LOOP, ""),
-                (ANSWER, "    Ok(bytes <= reserved - cuda::memory_allocated_device(index)?)\n"),
+                (ANSWER, "    Ok(bytes <= reserved - cuda::device(index, cuda::memory_allocated)?)\n"),
             ],
             diagnosis: "cache-alone",
         },
@@ -232,7 +232,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "gap_and_room",
             what: "The largest gap is added to the driver's free memory.",
             edits: &[
-                (ROOM, "    let (mut room, _) = cuda::mem_get_info_device(index)?;\n    let mut largest = 0;\n"),
+                (ROOM, "    let (mut room, _) = cuda::device(index, cuda::mem_get_info)??;\n    let mut largest = 0;\n"),
                 (
                     "            if block.state == BlockState::Inactive && block.size >= bytes {\n                \
                      return Ok(true);\n            }\n",
@@ -410,7 +410,7 @@ fn filled(device: Device, gap: usize, whole: [usize; 2], left: usize) -> Result<
     let whole = [mebibytes(whole[0])?, mebibytes(whole[1])?];
     let cut = mebibytes(gap + 2)?;
     loop {
-        let more = (cuda::mem_get_info_device(device.index())?.0 / MIB) as usize - left;
+        let more = (cuda::device(device.index(), cuda::mem_get_info)??.0 / MIB) as usize - left;
         match more {
             ..10 => break,
             10..140 => live.push(mebibytes(more / 2 * 2)?),
@@ -442,7 +442,7 @@ struct Memory {
 
 impl Memory {
     fn of(index: usize) -> Result<Memory> {
-        let (free, total) = cuda::mem_get_info_device(index)?;
+        let (free, total) = cuda::device(index, cuda::mem_get_info)??;
         let mut memory = Memory {
             total,
             free,
@@ -452,8 +452,8 @@ impl Memory {
                 .filter(|process| !process.is_this)
                 .filter_map(|process| process.used_memory)
                 .sum(),
-            reserved: cuda::memory_reserved_device(index)?,
-            allocated: cuda::memory_allocated_device(index)?,
+            reserved: cuda::device(index, cuda::memory_reserved)?,
+            allocated: cuda::device(index, cuda::memory_allocated)?,
             empty: 0,
             gap: 0,
         };

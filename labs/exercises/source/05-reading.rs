@@ -70,7 +70,7 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "from_the_monitor",
             edits: &[
-                (RESERVED, "    let index = cuda::current_device()?;\n    let reserved = cuda::memory_reserved_device(index)?;\n"),
+                (RESERVED, "    let index = cuda::current_device()?;\n    let reserved = cuda::device(index, cuda::memory_reserved)?;\n"),
                 (IN_USE, "    let in_use = todevice::monitor::gpu(index)?.memory_used;\n"),
                 (GIVEN_BACK, "    let given_back = in_use - todevice::monitor::gpu(index)?.memory_used;\n"),
             ],

@@ -34,7 +34,7 @@ pub mod solution {
     /// Waits for a GPU. On the CPU there is nothing to wait for.
     fn wait_for(device: Device) -> Result<()> {
         match device.is_cuda() {
-            true => cuda::synchronize_device(device.index()),
+            true => cuda::device(device.index(), || cuda::synchronize())?,
             false => Ok(()),
         }
     }
@@ -206,7 +206,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "hard_coded",
             what: "It waits for a GPU, whether there is one or not.",
             edits: &[
-                ("    match device.is_cuda() {\n        true => cuda::synchronize_device(device.index()),\n        false => Ok(()),\n    }\n", "    let _ = device;\n    cuda::synchronize()\n"),
+                ("    match device.is_cuda() {\n        true => cuda::device(device.index(), || cuda::synchronize())?,\n        false => Ok(()),\n    }\n", "    let _ = device;\n    cuda::synchronize()\n"),
             ],
             diagnosis: "hard-coded",
         },

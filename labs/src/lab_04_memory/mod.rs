@@ -117,7 +117,7 @@ fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
 
 /// Returns when the device has done all it was asked for.
 fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 
 /// Stands for whatever a program does with a tensor.

@@ -146,7 +146,7 @@ fn how_often(lab: &mut Lab) -> crate::Result<()> {
          large, free memory lies in pieces.",
     );
     peak_of_a_step(&model, &mut optimizer, 4096)?;
-    lab.report(cuda::memory_summary_device(device.index(), true)?);
+    lab.report(cuda::device(device.index(), cuda::memory_summary_abbreviated)?);
     lab.prose(
         "memory_summary() prints the same counts as a table, here in its short form. Begin with the second column, which has \
          the peaks. The totals are larger than above, because another step has run since the third.",

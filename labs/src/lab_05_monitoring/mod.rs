@@ -136,7 +136,7 @@ pub(crate) fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
 
 /// Returns when the device has done all it was asked for.
 pub(crate) fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 
 /// Long enough for the monitor to forget what was before.

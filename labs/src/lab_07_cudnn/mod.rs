@@ -126,7 +126,7 @@ fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<Duratio
 // ANCHOR_END: time_of
 
 fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize_device(device.index()) } else { Ok(()) }
+    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 
 /// Whether convolutions are computed by cuDNN here.

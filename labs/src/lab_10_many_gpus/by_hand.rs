@@ -213,8 +213,11 @@ fn train(net: &dyn Module, x: &Tensor, count: usize) -> Result<Taken> {
         step(net, &mut optimizer, &x)?;
     }
     let gpus = 0..count;
-    gpus.clone().try_for_each(cuda::reset_peak_memory_stats_device)?;
+    gpus.clone()
+        .try_for_each(|gpu| cuda::device(gpu, cuda::reset_peak_memory_stats))?;
     let ((), time) = time_of(gpus.clone(), || step(net, &mut optimizer, &x))?;
-    let peaks = gpus.map(cuda::max_memory_allocated_device).collect::<Result<_>>()?;
+    let peaks = gpus
+        .map(|gpu| cuda::device(gpu, cuda::max_memory_allocated))
+        .collect::<Result<_>>()?;
     Ok(Taken { time, peaks })
 }

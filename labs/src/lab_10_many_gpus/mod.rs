@@ -117,7 +117,8 @@ fn time_of<R>(
     gpus: Range<usize>,
     run: impl FnOnce() -> Result<R>,
 ) -> Result<(R, Duration)> {
-    let wait = || gpus.clone().try_for_each(cuda::synchronize_device);
+    let wait =
+        || gpus.clone().try_for_each(|gpu| cuda::device(gpu, || cuda::synchronize())?);
     wait()?;
     let start = Instant::now();
     let result = run()?;

@@ -273,7 +273,7 @@ const QUIET: [&str; 6] =
 /// later.
 fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
     for device in 0..2 {
-        cuda::synchronize_device(device).unwrap();
+        cuda::device(device, || cuda::synchronize()).unwrap().unwrap();
         // Looks for blocks that have become free.
         drop(Tensor::ones_with(&[1], Device::cuda(device)).unwrap());
     }

@@ -4,19 +4,18 @@
 //! the allocator took from the driver is *reserved*: it holds the allocated blocks and those that are free to be
 //! used again. What the GPU has in use ([`mem_get_info`]) is more than that: CUDA's own, and other programs'.
 //!
-//! Functions that name no device are about the current one. Without a GPU the figures are 0.
+//! The functions are about the current device; about another one they are asked in its scope,
+//! [`cuda::device(1, cuda::memory_allocated)?`](super::device). Without a GPU the figures are 0.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
-use std::sync::Arc;
 
 use super::allocator::Pool;
 use super::allocator::settings::Settings;
 pub use super::allocator::snapshot::BlockState;
 use super::allocator::snapshot::SegmentInfo;
 use super::runtime::Cuda;
-use super::stats::DeviceStats;
-use super::{check_ordinal, current_index, device_count, is_available, of_machine, summary};
+use super::{current_index, device, device_count, is_available, of_machine, summary};
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 
@@ -38,60 +37,24 @@ use crate::machine::Machine;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn memory_allocated() -> u64 {
-    of_current_device(|cuda, device| allocated(&cuda.memory_stats(device)))
-}
-
-/// Bytes of blocks that tensors hold on a device. An error if there is no such device; 0 without a GPU.
-pub fn memory_allocated_device(index: usize) -> Result<u64> {
-    Ok(allocated(&stats_of(index)?))
-}
-
-fn allocated(stats: &DeviceStats) -> u64 {
-    stats.allocated_bytes.all.current
+    of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.current)
 }
 
 /// The most [`memory_allocated`] there was since the start or the last [`reset_peak_memory_stats`]
 /// (`torch.cuda.max_memory_allocated`).
 pub fn max_memory_allocated() -> u64 {
-    of_current_device(|cuda, device| max_allocated(&cuda.memory_stats(device)))
-}
-
-/// The same of a device. An error if there is no such device.
-pub fn max_memory_allocated_device(index: usize) -> Result<u64> {
-    Ok(max_allocated(&stats_of(index)?))
-}
-
-fn max_allocated(stats: &DeviceStats) -> u64 {
-    stats.allocated_bytes.all.peak
+    of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.peak)
 }
 
 /// Bytes of segments that the caching allocator holds on the current device (`torch.cuda.memory_reserved`).
 pub fn memory_reserved() -> u64 {
-    of_current_device(|cuda, device| reserved(&cuda.memory_stats(device)))
-}
-
-/// Bytes of segments that the caching allocator holds on a device. An error if there is no such device; 0 without a GPU.
-pub fn memory_reserved_device(index: usize) -> Result<u64> {
-    Ok(reserved(&stats_of(index)?))
-}
-
-fn reserved(stats: &DeviceStats) -> u64 {
-    stats.reserved_bytes.all.current
+    of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.current)
 }
 
 /// The most [`memory_reserved`] there was since the start or the last [`reset_peak_memory_stats`]
 /// (`torch.cuda.max_memory_reserved`).
 pub fn max_memory_reserved() -> u64 {
-    of_current_device(|cuda, device| max_reserved(&cuda.memory_stats(device)))
-}
-
-/// The same of a device. An error if there is no such device.
-pub fn max_memory_reserved_device(index: usize) -> Result<u64> {
-    Ok(max_reserved(&stats_of(index)?))
-}
-
-fn max_reserved(stats: &DeviceStats) -> u64 {
-    stats.reserved_bytes.all.peak
+    of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.peak)
 }
 
 /// Everything that the caching allocator of the current device counts, by PyTorch's names
@@ -115,23 +78,19 @@ pub fn memory_stats() -> BTreeMap<String, i64> {
     of_current_device(|cuda, device| cuda.memory_stats_by_name(device))
 }
 
-/// The same of a device. An error if there is no such device.
-pub fn memory_stats_device(index: usize) -> Result<BTreeMap<String, i64>> {
-    if !is_available() {
-        return Ok(BTreeMap::new());
-    }
-    Ok(with_stats(index)?.memory_stats_by_name(index))
-}
-
 /// The same as a table for people (`torch.cuda.memory_summary`).
 pub fn memory_summary() -> String {
-    let stats = of_current_device(|cuda, device| cuda.memory_stats(device));
-    summary::table(&stats, current_index(), false)
+    summary(false)
 }
 
-/// The table of a device; `abbreviated`, without the two pools. An error if there is no such device.
-pub fn memory_summary_device(index: usize, abbreviated: bool) -> Result<String> {
-    Ok(summary::table(&stats_of(index)?, index, abbreviated))
+/// That table without the two pools (`torch.cuda.memory_summary(abbreviated=True)`).
+pub fn memory_summary_abbreviated() -> String {
+    summary(true)
+}
+
+fn summary(abbreviated: bool) -> String {
+    let stats = of_current_device(|cuda, device| cuda.memory_stats(device));
+    summary::table(&stats, current_index(), abbreviated)
 }
 
 /// Starts the peaks anew from what there is now (`torch.cuda.reset_peak_memory_stats`).
@@ -139,22 +98,10 @@ pub fn reset_peak_memory_stats() {
     of_current_device(|cuda, device| cuda.reset_peak_memory_stats(device));
 }
 
-/// The same on a device. An error if there is no such device.
-pub fn reset_peak_memory_stats_device(index: usize) -> Result<()> {
-    with_stats(index)?.reset_peak_memory_stats(index);
-    Ok(())
-}
-
 /// Starts what is counted over time (`allocated`, `freed`, `num_…`) anew from 0
 /// (`torch.cuda.reset_accumulated_memory_stats`).
 pub fn reset_accumulated_memory_stats() {
     of_current_device(|cuda, device| cuda.reset_accumulated_memory_stats(device));
-}
-
-/// The same on a device. An error if there is no such device.
-pub fn reset_accumulated_memory_stats_device(index: usize) -> Result<()> {
-    with_stats(index)?.reset_accumulated_memory_stats(index);
-    Ok(())
 }
 
 /// Gives the segments in which no tensor lives back to the driver, on all devices (`torch.cuda.empty_cache`). It
@@ -170,11 +117,6 @@ pub fn mem_get_info() -> Result<(u64, u64)> {
     Ok(of_machine()?.memory_info(current_index())?)
 }
 
-/// The same of a device.
-pub fn mem_get_info_device(index: usize) -> Result<(u64, u64)> {
-    Ok(check_ordinal(index)?.memory_info(index)?)
-}
-
 /// Lets this program reserve no more than a share of the current device's memory
 /// (`torch.cuda.set_per_process_memory_fraction`). Beyond it is out of memory, whatever the device still has.
 ///
@@ -183,20 +125,10 @@ pub fn set_per_process_memory_fraction(fraction: f64) -> Result<()> {
     Ok(of_machine()?.set_memory_fraction(current_index(), fraction)?)
 }
 
-/// The same on a device.
-pub fn set_per_process_memory_fraction_device(fraction: f64, index: usize) -> Result<()> {
-    Ok(with_allocator(index)?.set_memory_fraction(index, fraction)?)
-}
-
 /// The share of the current device's memory that this program may reserve
 /// (`torch.cuda.get_per_process_memory_fraction`).
 pub fn get_per_process_memory_fraction() -> Result<f64> {
     Ok(of_machine()?.memory_fraction(current_index()))
-}
-
-/// The same of a device.
-pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
-    Ok(with_allocator(index)?.memory_fraction(index))
 }
 
 /// Changes the options of the caching allocator on all devices of the machine
@@ -361,20 +293,95 @@ fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
     Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
 }
 
-/// The statistics of a device; all are 0 without a GPU.
-fn stats_of(index: usize) -> Result<DeviceStats> {
-    if is_available() { Ok(with_stats(index)?.memory_stats(index)) } else { Ok(DeviceStats::default()) }
-}
+// Older names, for programs that were written with them: functions that asked about the current device had a second one for any
+// device. The scope `device` takes its place.
 
-/// The GPUs, or the error for the statistics of a device that does not exist.
-fn with_stats(index: usize) -> Result<Arc<Cuda>> {
-    let cuda = of_machine()?;
+/// The figures of a device, or PyTorch's error for statistics of a device that is not there. Without a GPU they are those of
+/// none.
+fn figures<R>(index: usize, read: impl FnOnce() -> R) -> Result<R> {
+    if !is_available() {
+        return Ok(read());
+    }
     // PyTorch prints the index as a character, which is invisible.
-    if index < device_count() { Ok(cuda) } else { Err(GpuError::NoMemoryStats { index }.into()) }
+    if index >= device_count() {
+        return Err(GpuError::NoMemoryStats { index }.into());
+    }
+    device(index, read)
 }
 
-/// The GPUs, or the error for the allocator of a device that does not exist.
-fn with_allocator(index: usize) -> Result<Arc<Cuda>> {
-    let cuda = of_machine()?;
-    if index < device_count() { Ok(cuda) } else { Err(GpuError::NoAllocator { index }.into()) }
+/// What the allocator of a device says, or PyTorch's error for one that is not there.
+fn allocator<R>(index: usize, ask: impl FnOnce() -> Result<R>) -> Result<R> {
+    of_machine()?;
+    if index >= device_count() {
+        return Err(GpuError::NoAllocator { index }.into());
+    }
+    device(index, ask)?
+}
+
+/// The older form of `cuda::device(index, cuda::memory_allocated)`.
+#[deprecated(note = "write cuda::device(index, cuda::memory_allocated)?")]
+pub fn memory_allocated_device(index: usize) -> Result<u64> {
+    figures(index, memory_allocated)
+}
+
+/// The older form of `cuda::device(index, cuda::max_memory_allocated)`.
+#[deprecated(note = "write cuda::device(index, cuda::max_memory_allocated)?")]
+pub fn max_memory_allocated_device(index: usize) -> Result<u64> {
+    figures(index, max_memory_allocated)
+}
+
+/// The older form of `cuda::device(index, cuda::memory_reserved)`.
+#[deprecated(note = "write cuda::device(index, cuda::memory_reserved)?")]
+pub fn memory_reserved_device(index: usize) -> Result<u64> {
+    figures(index, memory_reserved)
+}
+
+/// The older form of `cuda::device(index, cuda::max_memory_reserved)`.
+#[deprecated(note = "write cuda::device(index, cuda::max_memory_reserved)?")]
+pub fn max_memory_reserved_device(index: usize) -> Result<u64> {
+    figures(index, max_memory_reserved)
+}
+
+/// The older form of `cuda::device(index, cuda::memory_stats)`.
+#[deprecated(note = "write cuda::device(index, cuda::memory_stats)?")]
+pub fn memory_stats_device(index: usize) -> Result<BTreeMap<String, i64>> {
+    figures(index, memory_stats)
+}
+
+/// The older form of `cuda::device(index, cuda::memory_summary)`, and of `memory_summary_abbreviated`.
+#[deprecated(note = "write cuda::device(index, cuda::memory_summary)?")]
+pub fn memory_summary_device(index: usize, abbreviated: bool) -> Result<String> {
+    figures(index, if abbreviated { memory_summary_abbreviated } else { memory_summary })
+}
+
+/// The older form of `cuda::device(index, cuda::reset_peak_memory_stats)`.
+#[deprecated(note = "write cuda::device(index, cuda::reset_peak_memory_stats)?")]
+pub fn reset_peak_memory_stats_device(index: usize) -> Result<()> {
+    of_machine()?;
+    figures(index, reset_peak_memory_stats)
+}
+
+/// The older form of `cuda::device(index, cuda::reset_accumulated_memory_stats)`.
+#[deprecated(note = "write cuda::device(index, cuda::reset_accumulated_memory_stats)?")]
+pub fn reset_accumulated_memory_stats_device(index: usize) -> Result<()> {
+    of_machine()?;
+    figures(index, reset_accumulated_memory_stats)
+}
+
+/// The older form of `cuda::device(index, cuda::mem_get_info)`.
+#[deprecated(note = "write cuda::device(index, cuda::mem_get_info)??")]
+pub fn mem_get_info_device(index: usize) -> Result<(u64, u64)> {
+    device(index, mem_get_info)?
+}
+
+/// The older form of `cuda::device(index, || cuda::set_per_process_memory_fraction(fraction))`.
+#[deprecated(note = "write cuda::device(index, || cuda::set_per_process_memory_fraction(fraction))??")]
+pub fn set_per_process_memory_fraction_device(fraction: f64, index: usize) -> Result<()> {
+    allocator(index, || set_per_process_memory_fraction(fraction))
+}
+
+/// The older form of `cuda::device(index, cuda::get_per_process_memory_fraction)`.
+#[deprecated(note = "write cuda::device(index, cuda::get_per_process_memory_fraction)??")]
+pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
+    allocator(index, get_per_process_memory_fraction)
 }

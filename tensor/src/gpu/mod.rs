@@ -56,7 +56,23 @@ pub fn set_device(index: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs `scope` with another current device (`with torch.cuda.device(index)`).
+/// Runs `scope` with another current device (`with torch.cuda.device(index)`). So every function that is about the current
+/// device can be asked about any.
+///
+/// ```
+/// use todevice::prelude::*;
+///
+/// let machine: Machine = "sim:t4x2".parse()?;
+/// machine.enter(|| {
+///     let x = cuda::device(1, || Tensor::ones(&[1000])?.cuda())??;
+///     assert_eq!(cuda::memory_allocated(), 0);
+///     assert_eq!(cuda::device(x.device().index(), cuda::memory_allocated)?, 4096);
+///     cuda::device(1, || cuda::synchronize())?
+/// })?;
+/// # Ok::<(), todevice::Error>(())
+/// ```
+///
+/// Errors if there is no such device.
 pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
     struct Restore(usize);
     impl Drop for Restore {
@@ -125,7 +141,8 @@ pub fn synchronize() -> Result<()> {
     Ok(of_machine()?.synchronize(current_index())?)
 }
 
-/// Waits for all work of a device.
+/// The older form of `cuda::device(index, || cuda::synchronize())`.
+#[deprecated(note = "write cuda::device(index, || cuda::synchronize())??")]
 #[track_caller]
 pub fn synchronize_device(index: usize) -> Result<()> {
     let _scope = scope::operation("synchronize", std::panic::Location::caller());

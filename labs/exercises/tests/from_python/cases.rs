@@ -46,7 +46,7 @@ pub const CASES: &[Case] = &[
     ("mut", "02-batch", "let mut losses", "let losses", 14, &["let mut losses = Vec::new();"]),
     ("mut", "04-no-grad", "let mut sum", "let sum", 10, &["let mut sum = 0.0;"]),
     ("mut", "06-scaler", "let mut scaler", "let scaler", 16, &["let mut scaler = GradScaler::new(scaling)?;"]),
-    ("mut", "05-fits", "let (mut room, _)", "let (room, _)", 8, &["let (mut room, _) = cuda::mem_get_info_device(index)?;"]),
+    ("mut", "05-fits", "let (mut room, _)", "let (room, _)", 8, &["let (mut room, _) = cuda::device(index, cuda::mem_get_info)??;"]),
     // let
     ("let", "02-batch", "let x = x.to(device)?", "x = x.to(device)?", 16, &["let x = x.to(device)?;"]),
     ("let", "03-loop", "let mut means = Vec::new()", "means = []", 15, &["let mut means = Vec::new();"]),

@@ -189,6 +189,30 @@ fn what_chapters_name_is_in_the_prelude_or_explained() {
     assert!(checked > 20, "{checked}");
 }
 
+/// Files that were written before these names were replaced: they compile, and the compiler says what to write now.
+#[test]
+fn files_with_older_names_still_compile() {
+    let calls = [
+        "memory_allocated_device(0)",
+        "max_memory_allocated_device(0)",
+        "memory_reserved_device(0)",
+        "max_memory_reserved_device(0)",
+        "memory_stats_device(0)",
+        "memory_summary_device(0, true)",
+        "reset_peak_memory_stats_device(0)",
+        "reset_accumulated_memory_stats_device(0)",
+        "mem_get_info_device(0)",
+        "set_per_process_memory_fraction_device(0.5, 0)",
+        "get_per_process_memory_fraction_device(0)",
+        "synchronize_device(0)",
+    ];
+    let lines: String = calls.iter().map(|call| format!("    cuda::{call}?;\n")).collect();
+    let text = format!(
+        "use todevice::cuda;\nuse todevice::prelude::*;\n\npub fn asked() -> Result<()> {{\n{lines}    Ok(())\n}}\n"
+    );
+    all_compile("older", vec![("older_names".to_owned(), text)]);
+}
+
 /// What the code of many chapters imports: a reader should not have to.
 #[test]
 fn what_three_chapters_and_exercises_use_as_it_is_is_in_the_prelude() {
