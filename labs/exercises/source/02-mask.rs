@@ -96,12 +96,6 @@ pub static EXERCISE: Exercise = Exercise {
                     "    let place = nn::Buffer::new(&Tensor::arange(0.0, 64.0, 1.0, DType::F32)?);\n    Ok(Attention { query, place })",
                 ),
                 (PLACE, "        let place = self.place.tensor().narrow(0, 0, rows)?;\n"),
-                (
-                    "        vec![(\"query\".into(), &self.query)]\n    }\n",
-                    "        vec![(\"query\".into(), &self.query)]\n    }\n\n    \
-                     fn own_buffers(&self) -> Vec<(&'static str, nn::Buffer)> {\n        \
-                     vec![(\"place\", self.place.clone())]\n    }\n",
-                ),
             ],
         },
     ],
@@ -143,7 +137,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "plain_field",
             what: "The mask is made with the module and kept in a field, which does not move.",
             edits: &[
-                ("    query: nn::Linear,\n", "    query: nn::Linear,\n    place: Tensor,\n"),
+                ("    query: nn::Linear,\n", "    query: nn::Linear,\n    #[module(skip)]\n    place: Tensor,\n"),
                 (
                     "    Ok(Attention { query })",
                     "    let place = Tensor::arange(0.0, 64.0, 1.0, DType::F32)?;\n    Ok(Attention { query, place })",
@@ -162,12 +156,6 @@ pub static EXERCISE: Exercise = Exercise {
                     "    let place = nn::Parameter::new(&Tensor::arange(0.0, 64.0, 1.0, DType::F32)?)?;\n    Ok(Attention { query, place })",
                 ),
                 (PLACE, "        let place = self.place.tensor().narrow(0, 0, rows)?;\n"),
-                (
-                    "        vec![(\"query\".into(), &self.query)]\n    }\n",
-                    "        vec![(\"query\".into(), &self.query)]\n    }\n\n    \
-                     fn own_parameters(&self) -> Vec<(&'static str, nn::Parameter)> {\n        \
-                     vec![(\"place\", self.place.clone())]\n    }\n",
-                ),
             ],
             diagnosis: "learned",
         },
@@ -182,12 +170,6 @@ pub static EXERCISE: Exercise = Exercise {
                 ),
                 ("        let rows = scores.size(1)?;\n", ""),
                 (PLACE, "        let place = self.place.tensor();\n"),
-                (
-                    "        vec![(\"query\".into(), &self.query)]\n    }\n",
-                    "        vec![(\"query\".into(), &self.query)]\n    }\n\n    \
-                     fn own_buffers(&self) -> Vec<(&'static str, nn::Buffer)> {\n        \
-                     vec![(\"place\", self.place.clone())]\n    }\n",
-                ),
             ],
             diagnosis: "one-length",
         },
