@@ -80,15 +80,15 @@ pub fn memory_stats() -> BTreeMap<String, i64> {
 
 /// The same as a table for people (`torch.cuda.memory_summary`).
 pub fn memory_summary() -> String {
-    summary(false)
+    summary_table(false)
 }
 
 /// That table without the two pools (`torch.cuda.memory_summary(abbreviated=True)`).
 pub fn memory_summary_abbreviated() -> String {
-    summary(true)
+    summary_table(true)
 }
 
-fn summary(abbreviated: bool) -> String {
+fn summary_table(abbreviated: bool) -> String {
     let stats = of_current_device(|cuda, device| cuda.memory_stats(device));
     summary::table(&stats, current_index(), abbreviated)
 }
@@ -310,7 +310,7 @@ fn figures<R>(index: usize, read: impl FnOnce() -> R) -> Result<R> {
 }
 
 /// What the allocator of a device says, or PyTorch's error for one that is not there.
-fn allocator<R>(index: usize, ask: impl FnOnce() -> Result<R>) -> Result<R> {
+fn asked_of_allocator<R>(index: usize, ask: impl FnOnce() -> Result<R>) -> Result<R> {
     of_machine()?;
     if index >= device_count() {
         return Err(GpuError::NoAllocator { index }.into());
@@ -377,11 +377,11 @@ pub fn mem_get_info_device(index: usize) -> Result<(u64, u64)> {
 /// The older form of `cuda::device(index, || cuda::set_per_process_memory_fraction(fraction))`.
 #[deprecated(note = "write cuda::device(index, || cuda::set_per_process_memory_fraction(fraction))??")]
 pub fn set_per_process_memory_fraction_device(fraction: f64, index: usize) -> Result<()> {
-    allocator(index, || set_per_process_memory_fraction(fraction))
+    asked_of_allocator(index, || set_per_process_memory_fraction(fraction))
 }
 
 /// The older form of `cuda::device(index, cuda::get_per_process_memory_fraction)`.
 #[deprecated(note = "write cuda::device(index, cuda::get_per_process_memory_fraction)??")]
 pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
-    allocator(index, get_per_process_memory_fraction)
+    asked_of_allocator(index, get_per_process_memory_fraction)
 }
