@@ -32,6 +32,7 @@ mod devices;
 mod distributed;
 mod errors;
 mod exact_numbers;
+mod examples;
 mod feeding;
 mod first_wrong;
 mod gradients;

@@ -19,6 +19,7 @@ mod lab_03;
 mod labs_in_pytorch;
 #[cfg(target_os = "linux")]
 mod nvml;
+mod own_project;
 mod pytorch_amp;
 mod pytorch_training;
 mod trace;
