@@ -70,7 +70,7 @@ impl FromStr for Device {
             },
         };
         match kind {
-            // PyTorch keeps an index in a byte; it takes larger ones for others.
+            // PyTorch keeps an index in one byte, where larger ones wrap around.
             _ if index > i8::MAX as usize => Err(invalid()),
             "cpu" => Ok(Device::Cpu),
             "cuda" => Ok(Device::cuda(index)),

@@ -30,7 +30,7 @@ pub enum MeetingError {
 crate::debug_is_message!(MeetingError);
 
 impl MeetingError {
-    /// The same as a rank sees it.
+    /// The same error, for one of the ranks that get it.
     pub fn seen_by(mut self, rank: usize) -> MeetingError {
         if let MeetingError::Timeout(timeout) = &mut self {
             timeout.seen_by = Some(rank);
@@ -38,7 +38,7 @@ impl MeetingError {
         self
     }
 
-    /// Whether it is what a rank sees that came too late for others.
+    /// Whether this is the error of a rank that came too late for the others.
     pub fn is_of_the_late(&self) -> bool {
         matches!(self, MeetingError::Timeout(timeout) if timeout.seen_by == Some(timeout.last.0))
     }

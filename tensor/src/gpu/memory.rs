@@ -4,7 +4,7 @@
 //! the allocator took from the driver is *reserved*: it holds the allocated blocks and those that are free to be
 //! used again. What the GPU has in use ([`mem_get_info`]) is more than that: CUDA's own, and other programs'.
 //!
-//! The functions are about the current device; about another one they are asked in its scope,
+//! The functions are about the current device. To ask about another one, call them in its scope:
 //! [`cuda::device(1, cuda::memory_allocated)?`](super::device). Without a GPU the figures are 0.
 
 use std::collections::BTreeMap;
@@ -293,8 +293,8 @@ fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
     Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
 }
 
-// Older names, for programs that were written with them: functions that asked about the current device had a second one for any
-// device. The scope `device` takes its place.
+// Older names, for programs that were written with them. Each of these functions is about a device by its number; the scope
+// `device` replaces them.
 
 /// The figures of a device, or PyTorch's error for statistics of a device that is not there. Without a GPU they are those of
 /// none.

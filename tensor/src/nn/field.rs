@@ -45,7 +45,7 @@ pub trait ModuleField {
     #[doc(hidden)]
     fn add_buffers(&self, _name: &'static str, _found: &mut Vec<(&'static str, Buffer)>) {}
 
-    /// Tells this field whether its module is trained.
+    /// Tells the field whether its module is in training mode.
     #[doc(hidden)]
     fn told_training(&self, _training: bool) {}
 }
@@ -82,7 +82,7 @@ impl<M: Module> ModuleField for Option<M> {
     }
 }
 
-/// Modules of a list are named by its name and their numbers, as those of an `nn.ModuleList`: `blocks.0`.
+/// As in an `nn.ModuleList`, each module is named by the field and its number: `blocks.0`.
 impl<M: Module> ModuleField for Vec<M> {
     fn add_children<'m>(&'m self, name: &str, found: &mut Vec<(String, &'m dyn Module)>) {
         found.extend(
@@ -115,7 +115,7 @@ impl ModuleField for Option<Buffer> {
     }
 }
 
-/// Whether a module is trained (`self.training`): true until [`Module::eval`] is called on it or on a module around it.
+/// Whether a module is in training mode (`self.training`): true until [`Module::eval`] is called on it or on a module around it.
 ///
 /// ```
 /// use todevice::nn::{self, Module};
@@ -147,7 +147,7 @@ impl ModuleField for Option<Buffer> {
 pub struct Training(AtomicBool);
 
 impl Training {
-    /// Whether the module is trained.
+    /// Whether the module is in training mode.
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -34,12 +34,12 @@ use crate::tensor::Tensor;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Loss: Send + Sync {
-    /// The loss of `input`, what a module says, beside `target`, what it was to say; recorded by autograd.
+    /// The loss of `input`, the output of a module, against `target`; recorded by autograd.
     #[track_caller]
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor>;
 }
 
-/// What points at a loss is one.
+/// A pointer to a loss is a loss.
 impl<L: Loss + ?Sized> Loss for Box<L> {
     #[track_caller]
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
@@ -80,7 +80,7 @@ pub struct NLLLoss {
 macro_rules! losses {
     ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr;)*) => {$(
         impl $Loss {
-            /// The loss of `input`, what a module says, beside `target`, what it was to say.
+            /// The loss of `input`, the output of a module, against `target`.
             #[track_caller]
             pub fn forward(&self, $input: &Tensor, $target: &Tensor) -> Result<Tensor> {
                 let $loss = self;

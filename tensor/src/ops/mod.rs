@@ -72,7 +72,7 @@ pub(crate) enum NewValues<'v> {
     Instead { source: Option<&'v Tensor> },
     /// All are one number, so that it does no harm to write one place twice.
     Constant,
-    /// One after another: where several come to one place, the last stays. Autograd does not follow that.
+    /// They are written one after another: where several share a place, the last one stays. Autograd does not follow that.
     InTurn { source: &'v Tensor },
 }
 

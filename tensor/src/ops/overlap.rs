@@ -26,6 +26,11 @@ pub(super) fn check_source(target: &Tensor, source: &Tensor) -> Result<()> {
     if is_apart || is_same { Ok(()) } else { Err(TensorError::SourceOverlap.into()) }
 }
 
+/// Whether it repeats elements along a dimension (`has_internal_overlap`, where PyTorch is sure of it).
+pub(super) fn is_expanded(target: &Tensor) -> bool {
+    target.layout().strides().contains(&0) && target.layout().overlaps_itself()
+}
+
 /// Whether both are one view of one memory.
 pub(super) fn is_itself(target: &Tensor, source: &Tensor) -> bool {
     target.shares_storage(source) && target.layout() == source.layout() && target.dtype() == source.dtype()

@@ -206,7 +206,7 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
         check_in_place(x, Operand::Tensor(mask), x.dtype())?;
         filling(value, x.dtype())
     };
-    if x.layout().strides().contains(&0) && x.layout().overlaps_itself() {
+    if ops::overlap::is_expanded(x) {
         return masked_fill_expanded(x, mask, value);
     }
     let anew = |old: &Tensor| ops::apply(Where { operation }, [mask, &checked()?, old]);

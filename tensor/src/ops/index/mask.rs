@@ -139,7 +139,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
         let values = values.to((x.device(), x.dtype()))?.expand(&signed(&result))?;
         values.reshape(&signed(&entries))
     };
-    if x.layout().strides().contains(&0) && x.layout().overlaps_itself() {
+    if overlap::is_expanded(x) {
         Ambient::warn_once("index_put_ of expanded tensors", || {
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
              This also applies to advanced indexing e.g. tensor[indices] = tensor"
@@ -214,7 +214,7 @@ impl Rows {
     }
 }
 
-/// Warns that this mask is one of bytes.
+/// Warns that a mask is made of bytes.
 fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     if (1..=x.ndim()).contains(&mask.ndim()) {
         Ambient::warn_once("byte masks", || {

@@ -336,7 +336,7 @@ fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Resul
     }
 }
 
-/// A check of gloo's that has failed, as PyTorch's log says it, but for the time.
+/// A failed check of gloo's, in the words of PyTorch's log without its time.
 fn gloo_check(group: &ProcessGroup, line: u32, check: &str, [a, b]: [String; 2]) -> Error {
     let rank = group.0.member.rank;
     Error::custom(format!(

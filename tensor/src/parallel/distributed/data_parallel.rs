@@ -231,8 +231,8 @@ fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
             );
         }
     }
-    // Of each tensor the type, the number of dimensions, and as many sizes as the one with most dimensions has. Strides need no
-    // look: parameters are contiguous.
+    // Each tensor is described by its type, its number of dimensions, and as many sizes as the tensor with the most dimensions
+    // has. Strides need not be compared: parameters are contiguous.
     let dims = counts.iter().map(|counts| counts[3]).max().unwrap_or(0) as usize;
     let width = 2 + dims;
     let mut words = vec![0; width * tensors.len()];
