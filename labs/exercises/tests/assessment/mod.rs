@@ -1,0 +1,4 @@
+//! The final assessment: every fault at every place, and what programs of many students earn.
+
+mod matrix;
+mod variants;
