@@ -60,12 +60,12 @@ impl Draw {
 
     /// The file that the student begins with.
     pub fn file(&self) -> String {
-        self.numbers.written(&program_text::with(self.faults.iter().copied()))
+        self.numbers.written(&program_text::with(self.seed, self.faults.iter().copied()))
     }
 
     /// The same with all faults mended.
     pub fn mended(&self) -> String {
-        self.numbers.written(&program_text::with([]))
+        self.numbers.written(&program_text::with(self.seed, []))
     }
 
     /// The fault in a function.

@@ -4,6 +4,7 @@ use super::kinds::Kind;
 use crate::Edit;
 
 /// A fault of a kind at a place, the function that it is in.
+#[derive(Debug, PartialEq)]
 pub struct Fault {
     pub kind: &'static str,
     pub place: &'static str,
@@ -172,7 +173,7 @@ faults! {
         "not-a-copy" shows "result": ("model.state_dict().copy()?", "model.state_dict()");
         "half-a-state" shows "result": ("        *best = (score, model.state_dict().copy()?);\n", "        best.1 = model.state_dict().copy()?;\n");
     }
-    save {
+    checkpoint {
         "half-a-state" shows "result": ("        (\"optimizer\", optimizer.state_dict().into()),\n", "        (\"optimizer\", optimizer.state_dict().at(\"param_groups\")?.clone()),\n");
         "second-copy" shows "peak": ("Value::from(model.state_dict())", "Value::from(model.state_dict().copy()?)");
     }

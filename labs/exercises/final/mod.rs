@@ -1,21 +1,26 @@
 //! The final assessment: one training program with twelve planted faults, which a student finds and mends.
 
+mod check;
 mod draw;
 mod faults;
 mod header;
 mod judge;
 mod kinds;
 mod numbers;
+#[rustfmt::skip] // Its lines are those of a student, which are shorter.
 pub mod program;
 pub mod program_text;
+mod score;
 mod units;
 
+pub use check::{FILE, Looked, Run, check, run, seed_of};
 pub use draw::{DIFFERENT, Draw, PLANTED, SEEDS};
 pub use faults::{FAULTS, Fault};
 pub use judge::{Finding, judge};
 pub use kinds::{Category, KINDS, Kind};
 pub use numbers::{CHOICES, Numbers, PLACES, numbers};
 pub use program::Loader;
+pub use score::*;
 pub use units::{Program, REFERENCE, UNITS, Unit, look};
 
 use crate::{Case, Seen};
@@ -61,6 +66,18 @@ pub fn tried(place: &str, program: &Program, seed: u64) -> String {
         );
     }
     format!("{told}\t{:016x}", fingerprint(&print))
+}
+
+/// How fast `fit` is, in one line for a test.
+#[doc(hidden)]
+pub fn paced(program: &Program, seed: u64) -> String {
+    let unit = Unit::find("fit").expect("a function of the program");
+    let case = unit.cases(seed, 1).next().expect("a machine");
+    let (seen, right) = (look(&case, program), look(&case, &REFERENCE));
+    match pace(&seen, &right) {
+        Ok(pace) => format!("{:.2}\t{:.3}\t{}", pace.factor(), pace.right, table(&pace).replace('\n', "|")),
+        Err(why) => format!("0\t0\t{why}"),
+    }
 }
 
 /// FNV-1a.

@@ -50,7 +50,7 @@ numbers! {
     prior: f64 = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0], of "recall";
     decay: f64 = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95], of "average";
     margin: f64 = [0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.045, 0.05, 0.06], of "keep_best";
-    epoch: &'static str = ["epoch", "epochs", "passes", "turn", "cycle", "lap", "sweep", "tour", "age", "year"], of "save";
+    epoch: &'static str = ["epoch", "epochs", "passes", "turn", "cycle", "lap", "sweep", "tour", "age", "year"], of "checkpoint";
     round: &'static str = ["round", "rounds", "step", "pass", "stage", "trip", "run", "visit", "week", "day"], of "resume";
     weights: &'static str = ["weights", "net", "network", "params", "state", "teacher", "body", "ema", "best", "last"], of "restore";
     floor: f64 = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5], of "statistics";

@@ -17,8 +17,12 @@ pub type Loader = DataLoader<TensorDataset<2>>;
 
 /// A classifier of 128 features and 8 classes with numbers().hidden hidden units, in training mode.
 pub fn network(device: Device) -> Result<nn::Sequential> {
-    let (hidden, classes) = (nn::Linear::new(128, numbers().hidden)?, nn::Linear::new(numbers().hidden, 8)?);
-    let model = nn::Sequential::new((hidden, nn::ReLU, nn::Dropout::new(0.2)?, classes));
+    let (hidden, classes) = (
+        nn::Linear::new(128, numbers().hidden)?,
+        nn::Linear::new(numbers().hidden, 8)?,
+    );
+    let model =
+        nn::Sequential::new((hidden, nn::ReLU, nn::Dropout::new(0.2)?, classes));
     model.to(device)?;
     Ok(model)
 }
@@ -56,7 +60,8 @@ pub fn train(
     weights: &Tensor,
     device: Device,
 ) -> Result<Tensor> {
-    let to = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let to =
+        ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let weight = Some(weights.to(device)?);
     let options = CrossEntropyOptions { weight, ..Default::default() };
     let mut total = Tensor::zeros_with(&[], device)?;
@@ -66,7 +71,9 @@ pub fn train(
         let (x, y) = (x.to(to)?, y.to(to)?);
         let rows = x.size(0)? as f64;
         optimizer.zero_grad();
-        let loss = amp::autocast(DeviceType::Cuda, || model.forward(&x)?.cross_entropy(&y, &options))?;
+        let loss = amp::autocast(DeviceType::Cuda, || {
+            model.forward(&x)?.cross_entropy(&y, &options)
+        })?;
         scaler.scale(&loss)?.backward()?;
         scaler.unscale_(optimizer)?;
         let clipping = ClipGradNormOptions::default();
@@ -95,7 +102,9 @@ pub fn accumulate(
     optimizer.zero_grad();
     for [x, y] in batches {
         let (x, y) = (x.to(device)?, y.to(device)?);
-        let loss = amp::autocast(DeviceType::Cuda, || model.forward(&x)?.cross_entropy(&y, &options))?;
+        let loss = amp::autocast(DeviceType::Cuda, || {
+            model.forward(&x)?.cross_entropy(&y, &options)
+        })?;
         let share = (&loss / batches.len() as f64)?;
         scaler.scale(&share)?.backward()?;
         losses.push(loss.detach());
@@ -144,16 +153,23 @@ pub fn fine_tune(
 
 /// The share of rows classified rightly, and the mean loss of a row with all outputs
 /// divided by numbers().temperature.
-pub fn evaluate(model: &nn::Sequential, loader: &Loader, device: Device) -> Result<[f64; 2]> {
-    let to = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
-    let options = CrossEntropyOptions { reduction: Reduction::Sum, ..Default::default() };
+pub fn evaluate(
+    model: &nn::Sequential,
+    loader: &Loader,
+    device: Device,
+) -> Result<[f64; 2]> {
+    let to =
+        ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let options =
+        CrossEntropyOptions { reduction: Reduction::Sum, ..Default::default() };
     let mut right = Tensor::zeros_with(&[], device)?;
     let mut total = Tensor::zeros_with(&[], device)?;
     model.eval();
     for batch in loader {
         let [x, y] = batch?;
         let (x, y) = (x.to(to)?, y.to(to)?);
-        let outputs = no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;
+        let outputs =
+            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;
         let outputs = (outputs.to(DType::F32)? / numbers().temperature)?;
         let hits = outputs.argmax(1, false)?.eq(&y)?.to(DType::F32)?;
         right = (right + hits.sum()?)?;
@@ -170,21 +186,28 @@ pub fn predict(model: &nn::Sequential, x: &Tensor, device: Device) -> Result<Ten
     model.eval();
     for x in x.split(100, 0)? {
         let x = x.to(device)?;
-        let outputs = no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;
-        let (probability, class) = outputs.to(DType::F32)?.softmax(1)?.max_dim(1, false)?;
+        let outputs =
+            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;
+        let (probability, class) =
+            outputs.to(DType::F32)?.softmax(1)?.max_dim(1, false)?;
         classes.push(class.masked_fill(&probability.lt(numbers().least)?, -1)?.cpu()?);
     }
     Tensor::cat(&classes, 0)
 }
 
 /// The mean output of a model over all rows, times numbers().shrink, on the device.
-pub fn center(model: &nn::Sequential, loader: &Loader, device: Device) -> Result<Tensor> {
+pub fn center(
+    model: &nn::Sequential,
+    loader: &Loader,
+    device: Device,
+) -> Result<Tensor> {
     let mut sums = Vec::new();
     model.eval();
     for batch in loader {
         let [x, _] = batch?;
         let x = x.to(device)?;
-        let outputs = no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;
+        let outputs =
+            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;
         sums.push(outputs.to(DType::F32)?.sum_dims(&[0], false)?);
     }
     let sum = Tensor::stack(&sums, 0)?.sum_dims(&[0], false)?;
@@ -220,7 +243,11 @@ pub fn average(mean: Option<StateDict>, model: &nn::Sequential) -> Result<StateD
 }
 
 /// Keeps the weights, and their score, where the score is better by more than numbers().margin.
-pub fn keep_best(best: &mut (f64, StateDict), score: f64, model: &nn::Sequential) -> Result<()> {
+pub fn keep_best(
+    best: &mut (f64, StateDict),
+    score: f64,
+    model: &nn::Sequential,
+) -> Result<()> {
     if score > best.0 + numbers().margin {
         *best = (score, model.state_dict().copy()?);
     }
@@ -228,7 +255,11 @@ pub fn keep_best(best: &mut (f64, StateDict), score: f64, model: &nn::Sequential
 }
 
 /// The bytes of a checkpoint: "model", "optimizer", and under "numbers().epoch" the epoch.
-pub fn save(model: &nn::Sequential, optimizer: &optim::SGD, epoch: i64) -> Result<Vec<u8>> {
+pub fn checkpoint(
+    model: &nn::Sequential,
+    optimizer: &optim::SGD,
+    epoch: i64,
+) -> Result<Vec<u8>> {
     serialize::to_bytes(Dict::from_iter([
         ("model", Value::from(model.state_dict())),
         ("optimizer", optimizer.state_dict().into()),
@@ -274,10 +305,15 @@ pub fn statistics(file: &[u8], device: Device) -> Result<[Tensor; 2]> {
 
 /// Sends pinned batches to the GPU on the stream `copies`. `work` gets each, times numbers().gain,
 /// on the current stream.
-pub fn upload(batches: &[Tensor], copies: &Stream, work: &mut dyn FnMut(Tensor) -> Result<()>) -> Result<()> {
+pub fn upload(
+    batches: &[Tensor],
+    copies: &Stream,
+    work: &mut dyn FnMut(Tensor) -> Result<()>,
+) -> Result<()> {
     let device = copies.device();
     let compute = cuda::current_stream(device)?;
-    let to = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
+    let to =
+        ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     for batch in batches {
         let x = cuda::stream(copies, || batch.to(to))?;
         let sent = copies.record_event()?;
@@ -292,7 +328,11 @@ pub fn upload(batches: &[Tensor], copies: &Stream, work: &mut dyn FnMut(Tensor) 
 /// `copies`, while the current stream makes the next.
 pub fn download(outputs: &[Tensor], copies: &Stream) -> Result<Vec<f64>> {
     let compute = cuda::current_stream(copies.device())?;
-    let to = ToOptions { device: Some(Device::Cpu), non_blocking: true, ..Default::default() };
+    let to = ToOptions {
+        device: Some(Device::Cpu),
+        non_blocking: true,
+        ..Default::default()
+    };
     let mut arrived = Vec::new();
     for output in outputs {
         let scaled = (output * numbers().scale)?;
@@ -324,15 +364,23 @@ pub fn blend(x: &Tensor, [left, right]: [&Tensor; 2], side: &Stream) -> Result<T
 /// Trains a network that classifies rows it has never seen, and returns it.
 pub fn fit(x: &Tensor, y: &Tensor, device: Device) -> Result<nn::Sequential> {
     let model = network(device)?;
-    let rate = SGDOptions { lr: 0.2, momentum: 0.9, ..Default::default() };
+    let rate = SGDOptions { lr: 0.5, momentum: 0.9, ..Default::default() };
     let mut optimizer = optim::SGD::new(model.parameters(), rate)?;
     let mut scaler = GradScaler::new(Default::default())?;
-    let options = DataLoaderOptions { batch_size: 8, shuffle: true, ..Default::default() };
-    let rows = DataLoader::new(TensorDataset::new([x.clone(), y.clone()])?, options)?;
     let weights = Tensor::ones(&[8])?;
-    for _epoch in 0..4 {
-        train(&model, &mut optimizer, &mut scaler, &rows, &weights, device)?.item()?;
-        evaluate(&model, &rows, device)?;
+    for epoch in 1..=3 {
+        let mut scaled = Vec::new();
+        for row in x.split(1, 0)? {
+            let centered = (&row - row.mean()?)?;
+            scaled.push((&centered / centered.square()?.mean()?.sqrt()?)?);
+        }
+        let x = Tensor::cat(&scaled, 0)?;
+        let options =
+            DataLoaderOptions { batch_size: 8, shuffle: true, ..Default::default() };
+        let rows = DataLoader::new(TensorDataset::new([x, y.clone()])?, options)?;
+        let loss = train(&model, &mut optimizer, &mut scaler, &rows, &weights, device)?;
+        let [right, _] = evaluate(&model, &rows, device)?;
+        println!("epoch {epoch}: loss {:.4}, right {:.1} %", loss.item()?, 100.0 * right);
     }
     Ok(model)
 }

@@ -1,7 +1,7 @@
 //! The program as text, whole or function by function.
 
 use super::faults::Fault;
-use super::header::HEADER;
+use super::header::header;
 use crate::Edit;
 
 const SOURCE: &str = include_str!("program.rs");
@@ -36,11 +36,11 @@ fn edited(text: &str, place: &str, edits: &[Edit]) -> String {
     format!("{}{body}{}", &text[..range.start], &text[range.end..])
 }
 
-/// The program with faults, with the names of its numbers.
-pub fn with(faults: impl IntoIterator<Item = &'static Fault>) -> String {
+/// The program of a seed with faults, with the names of its numbers.
+pub fn with(seed: u64, faults: impl IntoIterator<Item = &'static Fault>) -> String {
     let text = reference().to_owned();
     let text = faults.into_iter().fold(text, |text, fault| edited(&text, fault.place, fault.edits));
-    format!("{HEADER}{text}")
+    format!("{}{text}", header(seed))
 }
 
 /// One function alone, edited, as a module that compiles by itself.

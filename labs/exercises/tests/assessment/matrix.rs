@@ -25,8 +25,8 @@ pub fn named(kind: &str, place: &str) -> String {
 
 #[test]
 fn each_fault_is_found_where_it_is_and_the_reference_has_none() {
-    let mut versions: Vec<Version> = UNITS
-        .iter()
+    let units = UNITS.iter().filter(|unit| unit.name != "fit");
+    let mut versions: Vec<Version> = units
         .map(|unit| Version { name: named("reference", unit.name), place: unit.name, edits: &[] })
         .collect();
     versions.extend(FAULTS.iter().map(|fault| Version {

@@ -1,4 +1,5 @@
 //! The final assessment: every fault at every place, and what programs of many students earn.
 
 mod matrix;
+mod pace;
 mod variants;
