@@ -137,7 +137,7 @@ fn outcome(run: &Run, right: &[Seen]) -> Outcome {
         {
             trains &= 2 * seen.count(CallKind::Launch) >= right.count(CallKind::Launch);
         }
-        let finding = seen.as_ref().map_or_else(|| Some(died()), |seen| judge(seen, right));
+        let finding = seen.as_ref().map_or_else(|| Some(died()), |seen| judge(unit.name, seen, right));
         match findings.last_mut() {
             Some((name, found)) if *name == unit.name => *found = found.take().or(finding),
             _ => findings.push((unit.name, finding)),

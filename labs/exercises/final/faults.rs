@@ -54,7 +54,7 @@ faults! {
         "not-a-copy" shows "result": ("    x + (noise * numbers().noise)?", "    x.add_(&(noise * numbers().noise)?)");
         "double" shows "double": ("x.device(), None)?", "(x.device(), DType::F64), None)?"), ("x + (noise * numbers().noise)?", "(x + (noise * numbers().noise)?)?.to(DType::F32)");
         "made-on-host" shows "copies": ("Tensor::randn_with(x.sizes(), x.device(), None)?", "Tensor::randn(x.sizes())?.to(x.device())?");
-        "on-the-host" shows "on-the-host": ("Tensor::randn_with(x.sizes(), x.device(), None)?", "Tensor::randn(x.sizes())?"), ("    x + (noise * numbers().noise)?", "    (x.cpu()? + (noise * numbers().noise)?)?.to(x.device())");
+        "on-the-host" shows "copies-back": ("Tensor::randn_with(x.sizes(), x.device(), None)?", "Tensor::randn(x.sizes())?"), ("    x + (noise * numbers().noise)?", "    (x.cpu()? + (noise * numbers().noise)?)?.to(x.device())");
     }
     train {
         "left-behind" shows "error": ("(x.to(to)?, y.to(to)?)", "(x.to(to)?, y)");

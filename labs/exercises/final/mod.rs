@@ -34,7 +34,7 @@ pub fn compared(
 ) -> Vec<(Case, Seen, Option<Finding>)> {
     let compare = |case: Case| {
         let (seen, right) = (look(&case, program), look(&case, &REFERENCE));
-        let finding = judge(&seen, &right);
+        let finding = judge(unit.name, &seen, &right);
         (case, seen, finding)
     };
     unit.cases(seed, run).map(compare).collect()

@@ -368,7 +368,8 @@ pub fn fit(x: &Tensor, y: &Tensor, device: Device) -> Result<nn::Sequential> {
     let mut optimizer = optim::SGD::new(model.parameters(), rate)?;
     let mut scaler = GradScaler::new(Default::default())?;
     let weights = Tensor::ones(&[8])?;
-    for epoch in 1..=3 {
+    let mut best = (0.0, StateDict::default());
+    for _epoch in 0..3 {
         let mut scaled = Vec::new();
         for row in x.split(1, 0)? {
             let centered = (&row - row.mean()?)?;
@@ -378,10 +379,11 @@ pub fn fit(x: &Tensor, y: &Tensor, device: Device) -> Result<nn::Sequential> {
         let options =
             DataLoaderOptions { batch_size: 8, shuffle: true, ..Default::default() };
         let rows = DataLoader::new(TensorDataset::new([x, y.clone()])?, options)?;
-        let loss = train(&model, &mut optimizer, &mut scaler, &rows, &weights, device)?;
+        train(&model, &mut optimizer, &mut scaler, &rows, &weights, device)?.item()?;
         let [right, _] = evaluate(&model, &rows, device)?;
-        println!("epoch {epoch}: loss {:.4}, right {:.1} %", loss.item()?, 100.0 * right);
+        keep_best(&mut best, right, &model)?;
     }
+    model.load_state_dict(&best.1, true)?;
     Ok(model)
 }
 // END

@@ -48,7 +48,10 @@ pub fn alone(place: &str, edits: &[Edit]) -> String {
     let text = edited(reference(), place, edits);
     let function = &text[function(&text, place)];
     // The last function calls others.
-    let uses =
-        if place == "fit" { "use exercises::assessment::program::{evaluate, network, train};\n" } else { "" };
+    let uses = if place == "fit" {
+        "use exercises::assessment::program::{evaluate, keep_best, network, train};\n"
+    } else {
+        ""
+    };
     format!("use exercises::assessment::numbers;\n{uses}{}\n{function}", beginning())
 }

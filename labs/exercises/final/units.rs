@@ -126,7 +126,7 @@ pub fn rows(count: usize) -> Result<[Tensor; 2]> {
 fn uneven() -> Result<[Tensor; 2]> {
     let [x, y] = rows(ROWS)?;
     let full = ROWS / BATCH * BATCH;
-    x.narrow(0, full, ROWS - full)?.mul_(4.0)?;
+    x.narrow(0, full, ROWS - full)?.mul_(10.0)?;
     Ok([x, y])
 }
 
@@ -278,6 +278,7 @@ fn loader(case: &Case, program: &Program) -> Seen {
 
 fn normalize(case: &Case, program: &Program) -> Seen {
     let device = device(case);
+    made(|| warm(device));
     manual_seed(case.seed);
     let x = made(|| (Tensor::randn(&[512, FEATURES])?.mul(1.5)? + 0.7)?.to(device));
     let before = made(|| x.copy());
@@ -287,6 +288,7 @@ fn normalize(case: &Case, program: &Program) -> Seen {
 
 fn augment(case: &Case, program: &Program) -> Seen {
     let device = device(case);
+    made(|| warm(device));
     manual_seed(case.seed);
     let x = made(|| Tensor::randn(&[512, FEATURES])?.to(device));
     let before = made(|| x.copy());
@@ -460,6 +462,7 @@ fn center(case: &Case, program: &Program) -> Seen {
 
 fn confusion(case: &Case, program: &Program) -> Seen {
     let device = device(case);
+    made(|| warm(device));
     manual_seed(case.seed);
     let labels = || Tensor::randint(0, CLASSES, &[4096])?.to(device);
     let (predicted, actual) = made(|| Ok((labels()?, labels()?)));
@@ -469,6 +472,7 @@ fn confusion(case: &Case, program: &Program) -> Seen {
 
 fn recall(case: &Case, program: &Program) -> Seen {
     let device = device(case);
+    made(|| warm(device));
     manual_seed(case.seed);
     let counts =
         made(|| Tensor::randint(1, 50, &[CLASSES as usize, CLASSES as usize])?.to(DType::F32)?.to(device));
@@ -744,8 +748,8 @@ fn upload(case: &Case, program: &Program) -> Seen {
                 Tensor::stack(&[x.sum()?, y.mean()?], 0)?,
                 cuda::current_stream(device)?.record_event()?,
             ));
-            // The host is two batches ahead at most, so no more than a few need be there.
-            match results.len().checked_sub(3) {
+            // The host is three batches ahead at most, so no more than a few need be there.
+            match results.len().checked_sub(4) {
                 Some(earlier) => results[earlier].1.synchronize(),
                 None => Ok(()),
             }
