@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use colored::Colorize;
-use exercises::assessment::{self, Category, Draw, FASTER, Looked, SEEDS, Score, UNITS, Unit, WHY_PASS};
+use exercises::assessment::{
+    self, Category, Draw, FASTER, Looked, ROUND, SEEDS, Score, UNITS, Unit, WHY_PASS,
+};
 use exercises::{CallKind, Case, Ended, Seen, Verdict, file, printable};
 use labs::stdio::to_stdout;
 use labs::{Stop, files};
@@ -21,9 +23,6 @@ pub const ID: &str = "final";
 pub fn is_meant(name: &str) -> bool {
     name.trim_end_matches(".rs") == ID
 }
-
-/// Inputs of a check on a student's computer.
-const ROUND: u64 = 1;
 
 pub fn file_of(place: &Workplace) -> PathBuf {
     place.folder.join(assessment::FILE)
