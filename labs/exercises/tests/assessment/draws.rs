@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use exercises::assessment::{
-    Category, DIFFERENT, Draw, FASTER, FAULTS, FOR_A_FAULT, Finding, Outcome, PASS, PLANTED, Pace, SEEDS,
-    Score, Times, UNITS,
+    Category, DIFFERENT, Draw, FASTER, FAULTS, FOR_A_FAULT, Finding, Outcome, PLANTED, Pace, SEEDS, Score,
+    Times, UNITS,
 };
 
 use super::matrix::named;
@@ -126,7 +126,7 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
         let most = (0..SEEDS).filter(|other| *other != seed);
         let shared = most.map(|other| common(&all[seed as usize], &all[other as usize])).max().unwrap_or(0);
         let by_patch = points(outcome(&found[shared..], Some(factor)));
-        assert!(by_patch <= 50.0 && by_patch < PASS, "seed {seed}: {by_patch}");
+        assert!(by_patch <= 50.0, "seed {seed}: {by_patch}");
         // Each fault is mended or not, and some other functions are broken.
         let mut fixes = String::new();
         for _ in 0..4 {
