@@ -56,6 +56,18 @@ fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), S
     }
 }
 
+/// Writes the same program as it is at first, and keeps the student's.
+pub fn reset(place: &Workplace) -> Result<(), Stop> {
+    let (file, seed, is_new) = begun(place, None)?;
+    if is_new {
+        to_stdout(&format!("Written: {}\n", name(&file)));
+        return Ok(());
+    }
+    let kept = place.kept_under_another_name(&file, Draw::of(seed).file().as_bytes())?;
+    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
+    Ok(())
+}
+
 /// The seed in the first line of a file.
 fn seed_of(file: &Path) -> Result<u64, Stop> {
     let of_file = |what: &dyn std::fmt::Display| wrong(format!("{}: {what}", name(file)));

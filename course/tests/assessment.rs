@@ -145,6 +145,13 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     assert!(folder.names().iter().all(|name| name == "progress.json"), "{:?}", folder.names());
     folder.run(&["final", "--seed", "7"]);
     one_line(&["final", "--seed", "8"], "is the program of seed 7: move it away to begin that of seed 8");
+    one_line(&["run", "final", "--gpu", "none"], "leave out --gpu and --size");
+    one_line(&["hint", "final"], "it has no hints and no solution");
+    folder.write("final.rs", "// seed 7\n// mine\n");
+    let done = folder.run(&["reset", "final"]);
+    assert!(done.code == 0 && done.out.contains("Yours is kept: "), "{done:?}");
+    assert_eq!(folder.read("final.rs"), Draw::of(7).file());
+    assert_eq!(folder.read("final.rs.yours-1"), "// seed 7\n// mine\n");
     folder.write("final.rs", "fn mine() {}\n");
     one_line(&["check", "final"], "its first line has to end in `seed` and a number from 0 to 999");
     folder.write("final.rs", "// seed 7\nfn mine() {");

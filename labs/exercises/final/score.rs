@@ -37,6 +37,9 @@ pub const RIGHT_IN_A_GRADE: f64 = 0.85;
 /// How many times the reference's memory a fast program may take.
 pub const ROOM: u64 = 4;
 
+/// How many products `fit` has to compute on the GPU: two or three steps. What plain Rust computes takes no modelled time.
+const PRODUCTS: usize = 12;
+
 /// What was found of a program.
 pub struct Outcome {
     /// For each function but `fit`.
@@ -110,6 +113,12 @@ pub fn pace(seen: &Seen, right: &Seen, least: f64) -> Result<Pace, String> {
     }
     if seen.fact("device") != right.fact("device") {
         return Err("the network of `fit` is not on the device".to_owned());
+    }
+    let products = seen.of(CallKind::Launch).filter(|call| call.name == "gemm").count();
+    if products < PRODUCTS {
+        return Err(format!(
+            "`fit` does not learn on the device: it computes {products} matrix products there"
+        ));
     }
     if let Some(race) = seen.races.first() {
         let [one, other] = &race.operations;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use exercises::assessment::{
-    Category, DIFFERENT, Draw, FASTER, FAULTS, FOR_A_FAULT, Finding, Outcome, PLANTED, Pace, SEEDS, Score,
-    Times, UNITS,
+    Category, DIFFERENT, Draw, FASTER, FAULTS, FOR_A_FAULT, Finding, Outcome, PASS, PLANTED, Pace, SEEDS,
+    Score, Times, UNITS,
 };
 
 use super::matrix::named;
@@ -42,6 +42,11 @@ fn all_draws_have_the_same_mix_and_any_two_differ_in_six_faults() {
     for (at, one) in marks.iter().enumerate() {
         let nearest = marks[..at].iter().map(|other| common(one, other)).max().unwrap_or(0);
         assert!(nearest <= PLANTED - DIFFERENT, "seed {at}");
+    }
+    // What tells of itself, with an error or with the report of a race, is not enough to pass.
+    for draw in &draws {
+        let told = draw.faults.iter().filter(|fault| ["error", "race"].contains(&fault.symptom)).count();
+        assert!(FOR_A_FAULT * (told as f64) < PASS, "seed {}: {told}", draw.seed);
     }
     // Every fault is somebody's.
     let all = marks.iter().fold([0; 3], |all, one| [0, 1, 2].map(|at: usize| all[at] | one[at]));
