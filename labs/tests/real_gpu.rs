@@ -138,7 +138,7 @@ fn what_pip_installs_for_cuda_13_compiles() {
     ] {
         std::fs::copy(stand_ins.folder.join(from), to).unwrap();
     }
-    let mut empty = gpp();
+    let mut empty = gpp().unwrap();
     empty.args(["-shared", "-x", "c++", "/dev/null", &format!("-Wl,-soname,{builtins}"), "-o"]);
     run(empty.arg(lib.join(builtins))).unwrap();
     let flags = ["--gpu", "real", "--epochs", "1", "--batch-size", "512"];
