@@ -23,6 +23,7 @@ Left out: lab-05, section 4, because it depends on what other programs hold.
 Left out: lab-07, sections 2, 3, 4, 5, 6, because cuDNN chooses there, if it is installed.
 Left out: lab-08, section 7, because a real GPU does nothing more after its error.
 Left out: lab-09, section 5, because fewer workers are tried where time is measured.
+Left out: lab-13, section 1, because the monitor of a real GPU has other readings.
 ";
 
 /// The flags that a lab runs with there. Threads of the stand-ins take turns, so lab 04 has smaller batches, lab 06 trains

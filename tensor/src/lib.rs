@@ -128,7 +128,7 @@ pub mod func {
 #[doc(hidden)]
 pub mod profiles {
     pub use crate::figure_file::{FigureSet, figures};
-    pub use crate::gpu::simulated::profile::{PROFILES, Profile};
+    pub use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
     pub use crate::host_profile::{HOSTS, HostProfile};
     pub use todevice_gpu::figure::{Figure, Status, Unit};
 }

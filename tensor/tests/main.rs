@@ -59,6 +59,7 @@ mod places;
 mod races;
 mod regressions;
 mod resume;
+mod set_up;
 mod several_gpus;
 mod sizes;
 mod soft_targets;

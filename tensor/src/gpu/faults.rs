@@ -147,8 +147,15 @@ impl Driver for Faulty {
 
 fn machine(faults: &Arc<Mutex<Faults>>, linked: bool) -> Machine {
     let profile = if linked { &H200 } else { &T4 };
-    let options =
-        SimulatedOptions { profile, host: &LAPTOP_8_CORES, count: 2, memory: None, others: 0, seed: None };
+    let options = SimulatedOptions {
+        profile,
+        host: &LAPTOP_8_CORES,
+        count: 2,
+        memory: None,
+        others: 0,
+        seed: None,
+        setup: Default::default(),
+    };
     let faults = faults.clone();
     Machine::with_driver(|clock| Box::new(Faulty { inner: Simulated::new(options, clock), faults }))
 }

@@ -112,6 +112,7 @@ impl Machine {
             memory: gpus.memory,
             others: gpus.others.unwrap_or(0),
             seed: gpus.seed,
+            setup: gpus.setup,
         };
         Machine::build(GpuSpec::Simulated(gpus), Ambient::like(host, Clock::default()), |clock| {
             Some(Box::new(Simulated::new(options, clock)))
@@ -292,6 +293,20 @@ impl Machine {
                 Err(MachineError::Unavailable(why).into())
             }
             gpus => gpus.visible(list).bare_machine(),
+        }
+    }
+
+    /// Another machine like this one, as a program has it that is started with `NCCL_P2P_DISABLE=1`: its collectives go
+    /// through the host's memory. The variable is NCCL's, so copies with `.to` still go from one GPU straight to the other.
+    ///
+    /// Errors with real GPUs: the variable has to be set before the program starts.
+    pub fn with_nccl_p2p_disabled(&self) -> Result<Machine> {
+        match self.gpus() {
+            GpuSpec::Real => {
+                let why = format!("{} is set before a program starts that uses real GPUs", environment::P2P);
+                Err(MachineError::Unavailable(why).into())
+            }
+            gpus => gpus.without_nccl_p2p().bare_machine(),
         }
     }
 

@@ -34,6 +34,7 @@ const GPU: Rooms = &[
             "turn.rs",
             "process.rs",
             "properties.rs",
+            "pytorch_build.rs",
             "reading.rs",
             "lock.rs",
             "sort.rs",
