@@ -8,6 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use exercises::assessment;
 use exercises::check::check;
 use exercises::library::Library;
 use exercises::{EXERCISES, Exercise, OwnFolder, Verdict, can_confine, plain, printable};
@@ -18,7 +19,13 @@ use crate::report::{Format, Row, written};
 use crate::workplace::{Workplace, failed, wrong};
 
 /// Grades what is in a folder.
-pub fn grade(place: &Workplace, folder: &Path, seed: Option<u64>, format: Format) -> Result<(), Stop> {
+pub fn grade(
+    place: &Workplace,
+    folder: &Path,
+    seed: Option<u64>,
+    of_final: Option<u64>,
+    format: Format,
+) -> Result<(), Stop> {
     if !folder.is_dir() {
         return Err(wrong(format!("{}: there is no such folder", folder.display())));
     }
@@ -45,9 +52,30 @@ pub fn grade(place: &Workplace, folder: &Path, seed: Option<u64>, format: Format
                 (false, format!("not checked: {}", first_line(&error)))
             }),
         };
-        rows.push(Row { id: exercise.id, title: exercise.title, passed, says });
+        rows.push(Row { id: exercise.id.to_owned(), title: exercise.title.to_owned(), passed, says });
     }
-    to_stdout(&written(&rows, format)?);
+    let standing = match folder.join(assessment::FILE) {
+        file if file.exists() || of_final.is_some() => {
+            let graded = read(&file).map(|text| {
+                crate::assessment::graded(&library, &text, of_final, seeds[0] % 1_000_000, own.path())
+            });
+            match graded {
+                Ok(Ok(Ok(standing))) => Some(standing),
+                Ok(Ok(Err(says))) | Err(says) => {
+                    rows.push(Row {
+                        id: crate::assessment::ID.to_owned(),
+                        title: "The final assessment".to_owned(),
+                        passed: false,
+                        says: first_line(&says),
+                    });
+                    None
+                }
+                Ok(Err(error)) => return Err(failed(format!("{}: {error}", assessment::FILE))),
+            }
+        }
+        _ => None,
+    };
+    to_stdout(&written(&rows, standing.as_ref(), format)?);
     match unchecked {
         0 => Ok(()),
         _ => Err(failed(format!("{unchecked} of {} exercises could not be checked", EXERCISES.len()))),

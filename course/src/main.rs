@@ -1,5 +1,6 @@
 //! `cargo course`: the exercises of To Device, and the way to everything else in it.
 
+mod assessment;
 mod explain;
 mod grade;
 mod provoke;
@@ -7,6 +8,7 @@ mod quiz;
 mod report;
 mod score;
 mod show;
+mod standing;
 mod student;
 mod watch;
 mod workplace;
@@ -114,6 +116,14 @@ enum Do {
     },
     /// Build the book and serve it at http://127.0.0.1:3000
     Book,
+    /// Begin the final assessment, or show what its program asks of the GPU, function by function
+    Final {
+        /// One function, with its errors, races, memory, and timeline
+        function: Option<String>,
+        /// Whose program it is, from 0 to 999 [default: any]
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// Show how you did in the whole course, which bets you lost, and what to read next
     Score,
     /// Report what you have passed
@@ -127,6 +137,9 @@ enum Do {
         /// Seed that the others are made of, to grade the same way again
         #[arg(long)]
         seed: Option<u64>,
+        /// Whose program final.rs has to be, from 0 to 999 [default: the seed in its first line]
+        #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(0..exercises::assessment::SEEDS))]
+        of_final: Option<u64>,
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
@@ -164,9 +177,15 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
         Some(Do::Show { exercise }) => student::task(&place, place.named(exercise.as_deref())?)?,
         Some(Do::Check { exercises, all }) => student::check_all(&mut place, &exercises, all)?,
+        Some(Do::Run { exercise: Some(name), .. }) if assessment::is_meant(&name) => {
+            assessment::show(&place, None, None)?;
+        }
         Some(Do::Run { exercise, gpu, seed, size }) => {
             let exercise = place.named(exercise.as_deref())?;
             student::run(&place, exercise, gpu, seed, size)?;
+        }
+        Some(Do::Watch { exercise: Some(name) }) if assessment::is_meant(&name) => {
+            watch::watch_final(&place)?;
         }
         Some(Do::Watch { exercise }) => {
             let exercise = place.named(exercise.as_deref())?;
@@ -182,7 +201,10 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
         Some(Do::Score) => score::score(&place)?,
         Some(Do::Report { format }) => report::report(&place, format)?,
-        Some(Do::Grade { folder, seed, format }) => grade::grade(&place, &folder, seed, format)?,
+        Some(Do::Grade { folder, seed, of_final, format }) => {
+            grade::grade(&place, &folder, seed, of_final, format)?;
+        }
+        Some(Do::Final { function, seed }) => assessment::show(&place, function.as_deref(), seed)?,
         Some(Do::Explain { .. } | Do::Doctor | Do::Verify { .. } | Do::Book | Do::Completions { .. }) => {}
     }
     Ok(())

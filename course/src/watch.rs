@@ -13,6 +13,7 @@ use exercises::{Exercise, file, printable};
 use labs::Stop;
 use labs::stdio::{line, to_stdout, to_stdout_as_it_is};
 
+use crate::assessment;
 use crate::show::{name, text};
 use crate::student::{hint, list, titled, told, verdict};
 use crate::workplace::Workplace;
@@ -81,6 +82,32 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
                     to_stdout(&format!("`{other}` is not a command here. {}", prompt(false)))
                 }
             }
+        }
+    }
+}
+
+/// Watches the program of the final assessment, and checks it whenever it is saved.
+pub fn watch_final(place: &Workplace) -> Result<(), Stop> {
+    let (send, said) = mpsc::channel();
+    thread::spawn(move || listen(send));
+    let mut last = None;
+    loop {
+        let file = assessment::file_of(place);
+        let now = settled(&file);
+        if !file.exists() || now.is_some() && now != last {
+            match assessment::check(place) {
+                Ok(_) => {}
+                // It has been told; the next save may be better.
+                Err(stop) if stop.message.is_empty() => {}
+                Err(stop) => return Err(stop),
+            }
+            to_stdout("\nEnter to check again, q to leave (a letter, then Enter)\n");
+            last = settled(&file);
+        }
+        match next(&said).as_deref() {
+            None => {}
+            Some("q") => return Ok(()),
+            Some(_) => last = None,
         }
     }
 }

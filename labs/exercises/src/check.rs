@@ -21,7 +21,7 @@ use crate::seen::{Form, Seen, with_axis};
 use crate::verdict::{Diagnosis, Verdict};
 
 /// Runs take a few milliseconds each. Of what the code prints the beginning is kept.
-const PROGRAM: Limits = Limits { cpu: 10, wall: 60, memory: 2048, disk: 64, printed: 1 << 18 };
+pub(crate) const PROGRAM: Limits = Limits { cpu: 10, wall: 60, memory: 2048, disk: 64, printed: 1 << 18 };
 
 /// A verdict, with what the code did in each case that it came to, and what it printed.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub fn check(
         let right = right.join().map_err(|_| format!("{}: the solution panics", exercise.id))?;
         match compiled {
             Compiled::Well => run(&program, exercise, "student", cases, &right, own.path()),
-            Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise, file, &text, &errors))),
+            Compiled::Wrong(errors) => Ok(not_yet(compile_error(exercise.functions, file, &text, &errors))),
             Compiled::GaveUp(why) => {
                 let says = format!("The compiler made no program of this file: it {why}.");
                 Ok(not_yet(Diagnosis::new("compiler", says).expected("a program after half a second").idea(
@@ -91,7 +91,6 @@ pub fn compile(
     files: &[(&str, &Path)],
     program: &Path,
 ) -> Result<Compiled, String> {
-    let cannot = |error: io::Error| format!("{}: {error}", program.display());
     let module = exercise.module();
     let mut root = String::new();
     let mut variants = String::new();
@@ -104,6 +103,12 @@ pub fn compile(
     }
     root +=
         &format!("fn main() -> std::process::ExitCode {{\n    exercises::child(&[\n{variants}    ])\n}}\n");
+    compile_root(library, &root, program)
+}
+
+/// Compiles the root of a program, which names its other files.
+pub(crate) fn compile_root(library: &Library, root: &str, program: &Path) -> Result<Compiled, String> {
+    let cannot = |error: io::Error| format!("{}: {error}", program.display());
     let main = program.with_extension("main.rs");
     if let Some(folder) = program.parent() {
         fs::create_dir_all(folder).map_err(cannot)?;
@@ -146,13 +151,18 @@ fn without_a_place(messages: &str) -> String {
     format!("`{}`", first.chars().take(200).collect::<String>())
 }
 
-/// What the compiler says first, in the words of the exercise.
-fn compile_error(exercise: &Exercise, file: &Path, text: &str, errors: &[CompileError]) -> Diagnosis {
+/// What the compiler says first. `functions` are those that the check calls, with what they look like.
+pub(crate) fn compile_error(
+    functions: &[(&str, &str)],
+    file: &Path,
+    text: &str,
+    errors: &[CompileError],
+) -> Diagnosis {
     let in_file: Vec<_> = errors.iter().filter(|error| Path::new(error.file()) == file).collect();
     // What is forgotten at the end of a line is often told of the next one first.
     let Some(first) = in_file.iter().min_by_key(|error| error.line()) else {
         // The check cannot call the code.
-        let signatures = exercise.functions.iter().map(|(_, signature)| format!("`{signature}`"));
+        let signatures = functions.iter().map(|(_, signature)| format!("`{signature}`"));
         return Diagnosis::new("signature", "The check cannot call your code.")
             .seen(&errors[0].message)
             .expected(signatures.collect::<Vec<_>>().join(", "))
@@ -226,14 +236,15 @@ pub fn run(
 }
 
 /// A process that ran a student's code.
-struct Observed {
+pub(crate) struct Observed {
     /// What the code did in each case that it came to.
-    seen: Vec<Seen>,
-    printed: String,
-    ended: Ended,
+    pub seen: Vec<Seen>,
+    pub printed: String,
+    pub ended: Ended,
 }
 
-fn observed(
+/// Runs cases of a variant in a process of its own.
+pub(crate) fn observed(
     program: &Path,
     variant: &str,
     cases: &[Case],

@@ -19,6 +19,9 @@
 // A check ends with its first diagnosis: how large that is costs nobody anything.
 #![allow(clippy::result_large_err)]
 
+#[cfg(not(target_family = "wasm"))]
+#[path = "../final/mod.rs"]
+pub mod assessment;
 mod case;
 #[cfg(not(target_family = "wasm"))]
 pub mod check;

@@ -308,9 +308,20 @@ fn calls(trace: &Trace) -> Vec<Call> {
         last = found.unwrap_or(last);
         found.is_some_and(|at| trace.work[at].span.end <= call.end)
     };
+    // What a block takes is said where it is taken, and here where it is given back, too.
+    let mut blocks: Vec<(u64, u64)> = Vec::new();
     let mut of = |call: &todevice::trace::Call| {
         let is_to_host = matches!(call.kind, EventKind::Copy { kind: CopyKind::DeviceToHost, .. });
-        Call::of(call, trace.began, is_to_host && has_arrived(call))
+        let mut seen = Call::of(call, trace.began, is_to_host && has_arrived(call))?;
+        match call.kind {
+            EventKind::Allocate { address, bytes, .. } => blocks.push((address, bytes)),
+            EventKind::Free { address, .. } => {
+                let at = blocks.iter().rposition(|block| block.0 == address);
+                seen.bytes = at.map_or(0, |at| blocks.swap_remove(at).1);
+            }
+            _ => {}
+        }
+        Some(seen)
     };
     trace.calls.iter().filter_map(&mut of).collect()
 }

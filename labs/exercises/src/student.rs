@@ -34,7 +34,8 @@ pub fn panicked(panic: &(dyn Any + Send)) -> (String, Option<u32>) {
 
 /// A report that names the lines of this package, which a student has never seen, as what they are.
 pub fn without_our_lines(report: &str) -> String {
-    let place = |word: &str| word.contains("exercises/src/../source/") || word.contains("exercises\\src\\");
+    let of_check = ["exercises/src/../source/", "exercises/src/../final/", "exercises\\src\\"];
+    let place = |word: &str| of_check.iter().any(|path| word.contains(path));
     let line = |line: &str| match (line.split_once(" at "), line.split_once("--> ")) {
         (Some((before, after)), _) if place(after) => format!("{before} by the check"),
         (_, Some((before, after))) if place(after) => format!("{before}--> the check"),

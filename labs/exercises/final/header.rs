@@ -1,0 +1,36 @@
+//! What a student reads at the top of the file.
+
+use super::SEEDS;
+
+/// The first lines of a student's file.
+pub fn header(seed: u64) -> String {
+    debug_assert!(seed < SEEDS);
+    format!("// The final assessment of To Device: the program of seed {seed}.\n{RULES}")
+}
+
+const RULES: &str = "//
+// Twelve faults are planted in it: five make it wrong, two waste memory, three waste
+// time, and two are data races. No two are in the same function, and none is in `fit`.
+// Each function has to do what the comment above it says, and besides:
+//
+// - It works on the device that it is given, also where that is not the first GPU, and
+//   leaves what it returns there, unless its comment says otherwise.
+// - Arguments stay as they are, unless it is the function's work to change them.
+// - Learning has dropout, and everything else has not. Nothing keeps a graph longer than
+//   it is used.
+// - Networks compute in float16 under autocast, everything else in float32.
+// - Rows come from the host a batch at a time, each once, and go when their turn is over.
+// - Nothing in a loop waits for the GPU but what it cannot do without: `scaler.step`, or
+//   a result that goes to the host. A copy from pinned memory need not be waited for.
+// - A file may come from a machine with other GPUs. What is missing in it is an error, and
+//   loading takes no more of the GPU's memory than the model already does.
+//
+//   cargo course final              what the GPU was asked for, function by function
+//   cargo course final train        one function: errors, races, memory, timeline
+//   cargo course check final        your points
+//
+// Last act: `fit` works, but it is twenty times slower than it has to be (modelled time,
+// on a T4, for 256 rows). It may take four times the memory. Write it anew as you like: a
+// network from `network` has to be right for nine of ten rows that it has never seen.
+//
+";

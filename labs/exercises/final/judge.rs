@@ -1,0 +1,149 @@
+//! What is wrong with a function: a comparison of what was seen of it with what was seen of the reference, on the same inputs.
+//!
+//! Nothing looks at a text. The bounds leave room for other right ways to write a function: a few launches or copies more, some
+//! more memory. Where a fault of that function shows in a quantity, its bound is tight; inputs are large enough for the fault to
+//! be beyond it.
+
+use super::faults::FAULTS;
+use crate::{CallKind, Ended, Seen, Value};
+
+/// What is seen first of a fault.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    pub symptom: &'static str,
+    /// What was seen, and what would have been.
+    pub seen: String,
+    pub expected: String,
+}
+
+/// How near numbers have to be: other right ways to write a function round in float16 elsewhere.
+const NEAR: f64 = 4e-3;
+
+/// A quantity of a run: the symptom that too much of it is, and what it is measured in; how to count it; and how much of it is too
+/// much where the reference has so much, tight and loose.
+struct Quantity {
+    symptom: &'static str,
+    unit: &'static str,
+    of: fn(&Seen) -> u64,
+    tight: fn(u64) -> u64,
+    loose: fn(u64) -> u64,
+}
+
+#[rustfmt::skip]
+const QUANTITIES: &[Quantity] = &[
+    Quantity { symptom: "double", unit: "kernels in float64", of: doubles, tight: |right| right, loose: |right| right },
+    Quantity { symptom: "copies-back", unit: "copies to the host", of: |seen| seen.count(CallKind::ToHost) as u64, tight: |right| right + 1, loose: |right| right + 2 },
+    Quantity { symptom: "copies-back", unit: "bytes to the host", of: |seen| seen.bytes(CallKind::ToHost), tight: |right| right + right / 2 + 64, loose: |right| 2 * right + 1024 },
+    Quantity { symptom: "copies", unit: "copies to the GPU", of: |seen| seen.count(CallKind::ToDevice) as u64, tight: |right| right, loose: |right| 2 * right + 2 },
+    Quantity { symptom: "copies", unit: "bytes to the GPU", of: |seen| seen.bytes(CallKind::ToDevice), tight: |right| right + right / 4 + 256, loose: |right| 2 * right + 1024 },
+    Quantity { symptom: "waits", unit: "calls that wait", of: waits, tight: |right| right + 2, loose: |right| right + right / 2 + 2 },
+    Quantity { symptom: "driver", unit: "calls of cudaFree", of: freed, tight: |right| right, loose: |right| right },
+    Quantity { symptom: "launches", unit: "kernels", of: |seen| seen.count(CallKind::Launch) as u64, tight: |right| right + right / 2 + 4, loose: |right| 2 * right + 8 },
+    Quantity { symptom: "peak", unit: "bytes at most", of: |seen| seen.peak, tight: |right| right + right / 4 + (8 << 10), loose: |right| 4 * right + (64 << 10) },
+    Quantity { symptom: "kept", unit: "bytes at the end", of: |seen| seen.kept, tight: |right| right, loose: |right| right + right / 4 + (64 << 10) },
+    Quantity { symptom: "blocking", unit: "ns in calls that copy", of: copying, tight: |right| right + right / 2, loose: |right| 4 * right + 20_000 },
+    Quantity { symptom: "slow", unit: "ns", of: |seen| seen.time, tight: |right| right, loose: |right| 3 * right + 50_000 },
+];
+
+/// What is wrong with a function, if anything is.
+pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
+    let finding = |symptom, seen: String, expected: &str| {
+        Some(Finding { symptom, seen, expected: expected.to_owned() })
+    };
+    match &seen.ended {
+        Ended::Returned(_) => {}
+        Ended::Failed { message, .. } => return finding("error", message.clone(), "no error"),
+        Ended::Panicked { message, .. } => return finding("error", message.clone(), "no panic"),
+        Ended::UsedUp => return finding("error", "no end".to_owned(), "an end"),
+    }
+    if let Some(race) = seen.races.first() {
+        let [one, other] = &race.operations;
+        return finding("race", format!("`{one}` and `{other}`"), "no race");
+    }
+    if !is_near(seen.value(), right.value()) {
+        return finding("result", short(seen.value()), &short(right.value()));
+    }
+    for name in seen.facts.keys().chain(right.facts.keys()) {
+        let (value, expected) = (seen.fact(name), right.fact(name));
+        if !is_near(value, expected) {
+            return finding("result", format!("{name}: {}", short(value)), &short(expected));
+        }
+    }
+    let (launches, expected) = (seen.count(CallKind::Launch), right.count(CallKind::Launch));
+    if expected > 3 && 3 * launches < expected {
+        return finding("on-the-host", format!("{launches} kernels"), &format!("about {expected}"));
+    }
+    if 4 * halves(seen) < 3 * halves(right) {
+        return finding(
+            "precision",
+            format!("{} products in 16 bits", halves(seen)),
+            &format!("about {}", halves(right)),
+        );
+    }
+    for Quantity { symptom, unit, of, tight, loose } in QUANTITIES {
+        let shows = FAULTS.iter().any(|fault| fault.place == place && fault.symptom == *symptom);
+        let most = if shows { tight } else { loose };
+        let (seen, right) = (of(seen), of(right));
+        if seen > most(right) {
+            return finding(symptom, format!("{seen} {unit}"), &format!("about {right}"));
+        }
+    }
+    None
+}
+
+fn computes_in(seen: &Seen, is: impl Fn(&str) -> bool) -> u64 {
+    seen.of(CallKind::Launch).filter(|call| call.types.iter().any(|one| is(one))).count() as u64
+}
+
+fn doubles(seen: &Seen) -> u64 {
+    computes_in(seen, |one| one == "torch.float64")
+}
+
+/// Products in 16 bits.
+fn halves(seen: &Seen) -> u64 {
+    let products = seen.of(CallKind::Launch).filter(|call| call.name == "gemm");
+    products.filter(|call| call.types.iter().any(|one| one.contains("16"))).count() as u64
+}
+
+fn waits(seen: &Seen) -> u64 {
+    seen.calls.iter().filter(|call| call.waits).count() as u64
+}
+
+fn freed(seen: &Seen) -> u64 {
+    seen.of(CallKind::Driver).filter(|call| call.name == "cudaFree").count() as u64
+}
+
+/// For how long the host is held up by copies to the GPU.
+pub(super) fn copying(seen: &Seen) -> u64 {
+    seen.of(CallKind::ToDevice).map(|call| call.end - call.begin).sum()
+}
+
+/// Whether values are the same, but for rounding, and tensors are on the same device, too. The numbers of a tensor are measured
+/// by the largest of them.
+fn is_near(value: &Value, other: &Value) -> bool {
+    match (value, other) {
+        (
+            Value::Tensor { device, dtype, sizes, has_graph, values, .. },
+            Value::Tensor {
+                device: home, dtype: kind, sizes: shape, has_graph: graph, values: others, ..
+            },
+        ) => {
+            let largest = others.iter().fold(1e-6, |most: f64, x| most.max(x.abs()));
+            let is_far = |(a, b): &(&f64, &f64)| !(a == b || (*a - *b).abs() <= NEAR * largest);
+            let far = values.iter().zip(others).filter(is_far).count();
+            // A class is decided by numbers that are rounded: one in a hundred may be another.
+            let most = if dtype == "torch.int64" { values.len() / 100 } else { 0 };
+            device == home && dtype == kind && sizes == shape && has_graph == graph && far <= most
+        }
+        (Value::List(a), Value::List(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_near(a, b)),
+        _ => value.is_near(other, NEAR),
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = format!("{value:?}");
+    match text.char_indices().nth(300) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,202 @@
+//! What a program earns.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+
+use super::faults::Fault;
+use super::kinds::Category;
+use super::{Draw, Finding, PLANTED};
+use crate::{CallKind, Ended, Seen};
+
+/// Points for each fault that is mended, and off for each function that was right and is not any more.
+pub const FOR_A_FAULT: f64 = 6.0;
+/// Points for a whole program that takes no more time than the reference, and for one that takes little more memory.
+pub const FOR_TIME: f64 = 4.0;
+pub const FOR_MEMORY: f64 = 4.0;
+/// Points for the last act.
+pub const FOR_PACE: f64 = 20.0;
+
+/// Who has so many points has passed.
+pub const PASS: f64 = 60.0;
+
+/// Why.
+pub const WHY_PASS: &str = "You pass with 60 of 100 points. Whoever mends only what stops with an error gets fewer, and so does whoever hands in \
+    another student's repairs: two programs have no more than six faults in common, and these are worth 50 points at most. Ten faults \
+    that you found yourself are enough, without the last act.";
+
+/// How many times faster than the reference the last act asks for.
+pub const FASTER: f64 = 20.0;
+
+/// The share of new rows that `fit` has to classify rightly.
+pub const RIGHT: f64 = 0.9;
+
+/// How many times the reference's memory a fast program may take.
+pub const ROOM: u64 = 4;
+
+/// What was found of a program.
+pub struct Outcome {
+    /// For each function but `fit`.
+    pub findings: Vec<(&'static str, Option<Finding>)>,
+    /// Whether `train` works at all, or stops with an error: that of a program from which training was deleted does neither.
+    pub trains: bool,
+    /// How `fit` ran, and why it does not count if it does not.
+    pub fit: Result<Pace, String>,
+}
+
+/// Where time went, in modelled nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    pub all: u64,
+    /// What the host waited for, had copied and had launched, and what it did itself.
+    pub waiting: u64,
+    pub copying: u64,
+    pub launching: u64,
+    pub own: u64,
+    /// For how long the GPU computed meanwhile.
+    pub computing: u64,
+    pub launches: u64,
+    pub peak: u64,
+}
+
+/// A run of `fit`, and the reference's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    pub before: Times,
+    pub after: Times,
+    /// The share of new rows that were classified rightly.
+    pub right: f64,
+}
+
+impl Pace {
+    pub fn factor(&self) -> f64 {
+        self.before.all as f64 / self.after.all.max(1) as f64
+    }
+}
+
+impl Times {
+    pub fn of(seen: &Seen) -> Times {
+        let time = |is: fn(&crate::Call) -> bool| -> u64 {
+            seen.calls.iter().filter(|call| is(call)).map(|call| call.end - call.begin).sum()
+        };
+        let waiting = time(|call| call.waits);
+        let copying =
+            time(|call| call.kind == CallKind::ToDevice || call.kind == CallKind::ToHost && !call.waits);
+        let launching = time(|call| call.kind == CallKind::Launch);
+        let all = seen.time;
+        let own = all.saturating_sub(waiting + copying + launching);
+        let launches = seen.count(CallKind::Launch) as u64;
+        Times { all, waiting, copying, launching, own, computing: seen.computed, launches, peak: seen.peak }
+    }
+}
+
+/// How `fit` ran, compared with the reference, or why it does not count.
+pub fn pace(seen: &Seen, right: &Seen) -> Result<Pace, String> {
+    match &seen.ended {
+        Ended::Returned(_) => {}
+        Ended::Failed { message, .. } => return Err(format!("`fit` fails: {message}")),
+        Ended::Panicked { message, .. } => return Err(format!("`fit` panics: {message}")),
+        Ended::UsedUp => return Err("`fit` does not end".to_owned()),
+    }
+    let share = seen.fact("right").number().unwrap_or(0.0);
+    if share < RIGHT {
+        let (share, needed) = (100.0 * share, 100.0 * RIGHT);
+        return Err(format!(
+            "the network of `fit` is right for {share:.0} % of new rows, and {needed:.0} % are needed"
+        ));
+    }
+    if seen.fact("device") != right.fact("device") {
+        return Err("the network of `fit` is not on the device".to_owned());
+    }
+    if let Some(race) = seen.races.first() {
+        let [one, other] = &race.operations;
+        return Err(format!("`fit` has a data race: `{one}` and `{other}`"));
+    }
+    Ok(Pace { before: Times::of(right), after: Times::of(seen), right: share })
+}
+
+/// The points of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    pub points: f64,
+    pub mended: Vec<&'static Fault>,
+    pub open: Vec<&'static Fault>,
+    /// Functions that were right.
+    pub broken: Vec<&'static str>,
+    pub for_faults: f64,
+    pub for_time: f64,
+    pub for_memory: f64,
+    pub for_pace: f64,
+    pub pace: Result<Pace, String>,
+    /// Why there are no points at all, if there is a reason.
+    pub nothing: Option<&'static str>,
+}
+
+impl Score {
+    pub fn of(draw: &Draw, outcome: Outcome) -> Score {
+        let Outcome { findings, trains, fit } = outcome;
+        let (mut mended, mut open, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, finding) in &findings {
+            match (draw.fault(name), finding) {
+                (Some(fault), None) => mended.push(fault),
+                (Some(fault), Some(_)) => open.push(fault),
+                (None, Some(_)) => broken.push(*name),
+                (None, None) => {}
+            }
+        }
+        let for_faults = (FOR_A_FAULT * (mended.len() as f64 - broken.len() as f64)).max(0.0);
+        // A whole program that is fast counts as far as it is right.
+        let share = for_faults / (FOR_A_FAULT * PLANTED as f64);
+        let [for_time, for_memory, for_pace] = match &fit {
+            Ok(pace) => {
+                let in_time = pace.after.all as f64 <= 1.1 * pace.before.all as f64;
+                let in_memory = pace.after.peak <= ROOM * pace.before.peak;
+                let pace = (pace.factor().ln() / FASTER.ln()).clamp(0.0, 1.0);
+                let points = |is: bool, points: f64| if is { share * points } else { 0.0 };
+                [points(in_time, FOR_TIME), points(in_memory, FOR_MEMORY), share * FOR_PACE * pace]
+            }
+            Err(_) => [0.0; 3],
+        };
+        let nothing = (!trains).then_some("`train` does not train: without training there are no points");
+        let points = if trains { for_faults + for_time + for_memory + for_pace } else { 0.0 };
+        // Whole points, so that what is printed adds up.
+        let points = points.floor();
+        Score { points, mended, open, broken, for_faults, for_time, for_memory, for_pace, pace: fit, nothing }
+    }
+
+    pub fn passed(&self) -> bool {
+        self.points >= PASS
+    }
+
+    /// How many faults of a category are mended, of how many.
+    pub fn of_category(&self, category: Category) -> (usize, usize) {
+        let of = |faults: &[&Fault]| faults.iter().filter(|fault| fault.kind().category == category).count();
+        (of(&self.mended), of(&self.mended) + of(&self.open))
+    }
+}
+
+/// Where the time went, before and after, as a table.
+pub fn table(pace: &Pace) -> String {
+    let mut text = format!("{:<34}{:>12}{:>12}\n", "modelled time of `fit`", "before", "after");
+    let rows: [(&str, fn(&Times) -> u64); 6] = [
+        ("all", |times| times.all),
+        ("the host waits for the GPU", |times| times.waiting),
+        ("the host launches", |times| times.launching),
+        ("the host copies", |times| times.copying),
+        ("the host does other work", |times| times.own),
+        ("the GPU computes", |times| times.computing),
+    ];
+    for (name, of) in rows {
+        let cell = |times: &Times| {
+            let share = 100 * of(times) / times.all.max(1);
+            let time = format!("{:.2} ms", of(times) as f64 / 1e6);
+            if name == "all" { time } else { format!("{time} {share:>3} %") }
+        };
+        let _ = writeln!(text, "{name:<30}{:>17}{:>17}", cell(&pace.before), cell(&pace.after));
+    }
+    let [before, after] = [pace.before, pace.after];
+    let _ = writeln!(text, "{:<30}{:>17}{:>17}", "kernels", before.launches, after.launches);
+    let kib = |times: Times| format!("{} KiB", times.peak >> 10);
+    let _ = writeln!(text, "{:<30}{:>17}{:>17}", "memory at most", kib(before), kib(after));
+    text
+}
