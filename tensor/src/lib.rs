@@ -79,10 +79,12 @@ mod error;
 mod gpu;
 mod machine;
 pub mod monitor;
+mod moves;
 pub mod nn;
 mod operation;
 mod ops;
 pub mod optim;
+mod options;
 pub mod parallel;
 pub mod prelude;
 mod print;
@@ -143,8 +145,8 @@ pub use backends::{
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
-    DeviceMismatch, Error, GpuError, HalfDone, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
-    RacingAccess, RacingOperation, RacingWorker, RankError, Result,
+    DeviceMismatch, Error, Forgetful, GpuError, HalfDone, LayoutError, MismatchedTensor, OutOfMemory, Race,
+    RaceKind, RacingAccess, RacingOperation, RacingWorker, RankError, Result, Unlisted,
 };
 pub use half::{bf16, f16};
 pub use host_memory::HostMemory;
@@ -152,11 +154,13 @@ pub use machine::{GpuSpec, Machine, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::{Approximate, Bound, Operand};
 pub use ops::loss::{CrossEntropyOptions, Reduction};
-pub use ops::norm::BatchNormArguments;
+pub use ops::norm::{BatchNormArguments, LayerNormArguments};
 pub use ops::pair::Pair;
 pub use ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
+pub use ops::random::RandomOptions;
 pub use ops::shape::CopyOptions;
 pub use ops::values::NestedData;
+pub use options::AndOptions;
 pub use races::RaceCheck;
 pub use random::Generator;
 pub use rng_state::{get_rng_state, set_rng_state};

@@ -364,7 +364,7 @@ fn how_much_of_the_stream_an_epoch_left_early_took_depends_on_prefetching_as_in_
             assert_eq!(start(&loader, 1), [[5, 2, 1, 6, 3, 7, 7, 9, 8, 1, 8, 1, 8, 7, 2, 0]]);
             assert_eq!(start(&loader, 1), [second]);
             assert_eq!(next_rand(), 0.47161436080932617);
-            assert_eq!(Tensor::rand_with(&[1], DType::F32, Some(&own)).unwrap().item().unwrap(), next);
+            assert_eq!(Tensor::rand((&[1], &own)).unwrap().item().unwrap(), next);
         });
     }
 }

@@ -141,7 +141,7 @@ fn values_are_written_where_a_mask_is_true_and_where_an_index_points() -> Result
 #[test]
 fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_overlap() -> Result<()> {
     everywhere(|device| {
-        let x = || Tensor::zeros_with(&[2], (device, DType::U8));
+        let x = || Tensor::zeros((&[2], (device, DType::U8)));
         let (mask, index) = (Tensor::new([true, false])?.to(device)?, Tensor::new([0i64])?.to(device)?);
         for index in [&mask, &index] {
             let overflow = "value cannot be converted to type uint8_t without overflow";
@@ -152,7 +152,7 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
             );
         }
         // One number is filled in, whatever its type and its dimensions are; and then a mask of bytes will not do.
-        let whole = Tensor::zeros_with(&[2], (device, DType::I64))?;
+        let whole = Tensor::zeros((&[2], (device, DType::I64)))?;
         whole.index_put_(&mask, &Tensor::new([[2.7f32]])?)?;
         assert_eq!(whole.to_vec::<i64>()?, [2, 0]);
         let bytes = Tensor::new([1u8, 0])?.to(device)?;
@@ -173,7 +173,7 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
 fn writes_to_chosen_entries_of_an_expanded_tensor_warn_and_the_last_one_stays() -> Result<()> {
     let warnings = everywhere(|device| {
         let on = |tensor: Tensor| tensor.to(device);
-        let line = || Tensor::zeros_with(&[3], device);
+        let line = || Tensor::zeros((&[3], device));
         let two_rows = |x: &Tensor| x.expand(&[2, 3]);
         let entries = on(Tensor::new([1.0f32, 2.0, 3.0])?)?;
         let mask = on(Tensor::new([[true, false, true], [false, false, true]])?)?;
@@ -220,7 +220,7 @@ fn a_mask_of_bytes_is_warned_of_before_its_shape_and_not_beside_a_number() -> Re
     ] {
         let warnings = everywhere(|device| {
             let mask = Tensor::new([1u8, 0, 1])?.to(device)?;
-            assert_eq!(said(call(&Tensor::zeros_with(&[4], device)?, &mask)), result);
+            assert_eq!(said(call(&Tensor::zeros((&[4], device))?, &mask)), result);
             Ok(())
         })?;
         assert_eq!(warnings, warned);

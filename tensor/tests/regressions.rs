@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use todevice::autograd::{BackwardOptions, Context, Function, GradOptions, Operation, Saved, grad};
+use todevice::autograd::{self, BackwardOptions, Context, Function, GradOptions, Operation, Saved, grad};
 use todevice::nn::Parameter;
 use todevice::prelude::*;
 use todevice::{Machine, enable_grad};
@@ -136,12 +136,12 @@ fn a_leaf_that_was_frozen_after_the_forward_pass_collects_nothing() -> Result<()
     let loss = x.mul(&y)?;
     let retained = || BackwardOptions { retain_graph: true, ..Default::default() };
     x.requires_grad_(false)?;
-    loss.backward_with(retained())?;
+    autograd::backward(&loss, retained())?;
     assert!(x.grad().is_none());
     assert_eq!((y.grad().unwrap().item()?, *seen.lock().unwrap()), (2.0, 0));
 
     x.requires_grad_(true)?;
-    loss.backward_with(retained())?;
+    autograd::backward(&loss, retained())?;
     assert_eq!((x.grad().unwrap().item()?, *seen.lock().unwrap()), (5.0, 1));
 
     x.requires_grad_(false)?;
@@ -396,9 +396,9 @@ fn the_cross_entropy_of_many_samples_has_gradients_in_halves_too() -> Result<()>
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
         for device in [Device::Cpu, Device::cuda(0)] {
-            let scores = Tensor::zeros_with(&[70_000, 2], (device, DType::F16))?.requires_grad_(true)?;
-            let target = Tensor::zeros_with(&[70_000], (device, DType::I64))?;
-            let loss = scores.cross_entropy(&target, &Default::default())?;
+            let scores = Tensor::zeros((&[70_000, 2], (device, DType::F16)))?.requires_grad_(true)?;
+            let target = Tensor::zeros((&[70_000], (device, DType::I64)))?;
+            let loss = scores.cross_entropy(&target, Default::default())?;
             assert_eq!(loss.to(DType::F32)?.item()?, f64::from(todevice::f16::from_f32(2f32.ln())));
             loss.backward()?;
             let expected = todevice::f16::from_f32(0.5 / 70_000.0);

@@ -244,7 +244,7 @@ pub fn observe(case: &Case, train: Train) -> Seen {
         let run = || {
             let losses = train(&batches, &copies, &mut |x| step(x, &weight))?;
             // New work on the stream of the copies: memory that was dropped too early is used again.
-            cuda::stream(&copies, || Tensor::zeros_with(batches[0].sizes(), device))?;
+            cuda::stream(&copies, || Tensor::zeros((batches[0].sizes(), device)))?;
             Ok(losses)
         };
         // Once before: taking memory for the first time makes the GPU wait, and hides races.

@@ -119,8 +119,8 @@ pub(crate) fn step(
     };
     record_function(&format!("{batch} samples"), || {
         let [x, y] = record_function("batch", || {
-            let x = Tensor::ones_with(&[batch, 784], device)?;
-            Ok::<_, Error>([x, Tensor::zeros_with(&[batch], (device, DType::I64))?])
+            let x = Tensor::ones((&[batch, 784], device))?;
+            Ok::<_, Error>([x, Tensor::zeros((&[batch], (device, DType::I64)))?])
         })?;
         let loss_fn = nn::CrossEntropyLoss::default();
         let loss = record_function("forward", || {

@@ -56,12 +56,12 @@ const JOBS: [Job; 7] = [
 
 // ANCHOR: jobs
 fn product(device: Device, dtype: DType, size: usize) -> Result<Duration> {
-    let x = Tensor::ones_with(&[size, size], (device, dtype))?;
+    let x = Tensor::ones((&[size, size], (device, dtype)))?;
     device_time(device, || x.matmul(&x))
 }
 
 fn relu(device: Device, dtype: DType) -> Result<Duration> {
-    let x = Tensor::ones_with(&[1 << 22], (device, dtype))?;
+    let x = Tensor::ones((&[1 << 22], (device, dtype)))?;
     device_time(device, || x.relu())
 }
 // ANCHOR_END: jobs
@@ -193,8 +193,8 @@ fn step_of(
     [rows, width]: [usize; 2],
     half: Option<DType>,
 ) -> crate::Result<(Duration, u64)> {
-    let x = Tensor::ones_with(&[rows, width], device)?;
-    let y = Tensor::zeros_with(&[rows], (device, DType::I64))?;
+    let x = Tensor::ones((&[rows, width], device))?;
+    let y = Tensor::zeros((&[rows], (device, DType::I64)))?;
     first_product(device)?;
     peak_of(device, || {
         // ANCHOR: step

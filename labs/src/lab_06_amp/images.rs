@@ -43,10 +43,10 @@ fn convolutions(
     let padded =
         |by: usize| nn::Conv2dOptions { padding: by.into(), ..Default::default() };
     let model = nn::Sequential::new((
-        nn::Conv2d::with_options(channels, 8, 5, padded(2))?,
+        nn::Conv2d::new(channels, 8, (5, padded(2)))?,
         nn::ReLU,
         nn::MaxPool2d::new(2), // half as high and half as wide
-        nn::Conv2d::with_options(8, 16, 3, padded(1))?,
+        nn::Conv2d::new(8, 16, (3, padded(1)))?,
         nn::ReLU,
         nn::MaxPool2d::new((height / 2, width / 2)), // the largest, wherever it is
         nn::Flatten::default(),
@@ -86,7 +86,7 @@ fn train(
     let mut step = |x: &Tensor, y: &Tensor| {
         optimizer.zero_grad();
         let loss = amp::autocast(casting(device, half), || {
-            model.forward(x)?.cross_entropy(y, &CrossEntropyOptions::default())
+            model.forward(x)?.cross_entropy(y, CrossEntropyOptions::default())
         })?;
         scaler.scale(&loss)?.backward()?;
         let taken = scaler.step(&mut optimizer)?;

@@ -59,7 +59,7 @@ pub(super) fn loss_of(
     batches: usize,
 ) -> Result<Tensor> {
     let scores = model.forward(x)?;
-    scores.cross_entropy(y, &CrossEntropyOptions::default())? / batches as f64
+    scores.cross_entropy(y, CrossEntropyOptions::default())? / batches as f64
 }
 // ANCHOR_END: loss
 
@@ -68,7 +68,7 @@ const FORWARD: &str = "\
 let hidden = first.forward(&x)?;
 let active = hidden.relu()?;
 let scores = last.forward(&active)?;
-let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;";
+let loss = scores.cross_entropy(&y, CrossEntropyOptions::default())?;";
 
 pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
@@ -94,7 +94,7 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         let hidden = first.forward(&x)?;
         let active = hidden.relu()?;
         let scores = last.forward(&active)?;
-        let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;
+        let loss = scores.cross_entropy(&y, CrossEntropyOptions::default())?;
         Ok([hidden, active, scores, loss])
     };
     let step = || {
@@ -225,7 +225,8 @@ fn gradients(
     let options = CrossEntropyOptions::default();
     // ANCHOR: gradients
     let (scores, watched) = amp::autocast(casting(device, half), || watch(&model, &x))?;
-    let loss = (scores.to(DType::F32)?.cross_entropy(&y, &options)? / batches as f64)?;
+    let loss =
+        (scores.to(DType::F32)?.cross_entropy(&y, options.clone())? / batches as f64)?;
     loss.backward()?;
     // ANCHOR_END: gradients
     watched.iter().map(|zero| Ok(zero.grad().ok_or("no gradient came")?)).collect()

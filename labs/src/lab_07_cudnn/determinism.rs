@@ -47,7 +47,7 @@ pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
 fn network(device: Device) -> Result<nn::Sequential> {
     let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
     let net = nn::Sequential::new((
-        nn::Conv2d::with_options(1, 8, 3, padded)?,
+        nn::Conv2d::new(1, 8, (3, padded))?,
         nn::ReLU,
         nn::MaxPool2d::new(2),
         nn::Flatten::default(),

@@ -162,7 +162,7 @@ fn convolution(
         bias: false,
         ..Default::default()
     };
-    let conv = nn::Conv2d::with_options(from, to, kernel, options)?;
+    let conv = nn::Conv2d::new(from, to, (kernel, options))?;
     conv.to(device)?;
     Ok((conv, Tensor::randn(&[images, from, size, size])?.to(device)?))
 }
@@ -172,7 +172,7 @@ fn convolution(
 fn in_f64(conv: &nn::Conv2d, x: &Tensor) -> Result<Tensor> {
     let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
     let weight = conv.weight.tensor().detach().to((Device::Cpu, DType::F64))?;
-    x.to((Device::Cpu, DType::F64))?.conv2d(&weight, None, &options)
+    x.to((Device::Cpu, DType::F64))?.conv2d(&weight, None, options)
 }
 
 // ANCHOR: error

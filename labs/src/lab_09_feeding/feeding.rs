@@ -218,7 +218,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
         .only_if(!blocking),
     );
     // ANCHOR: truth
-    let work = Tensor::ones_with(&[1024, 1024], device)?;
+    let work = Tensor::ones((&[1024, 1024], device))?;
     let pageable = Tensor::ones(&[512, 512])?;
     let pinned = pageable.pin_memory()?;
     let same = cuda::current_stream(device)?;
@@ -359,7 +359,7 @@ fn losses(device: Device) -> Result<[f64; 3]> {
         non_blocking: true,
         ..Default::default()
     };
-    let loss = Tensor::ones_with(&[], device)?;
+    let loss = Tensor::ones((&[], device))?;
     let first = loss.to(to_cpu)?;
     cuda::synchronize()?;
     let first_loss = first.item()?;

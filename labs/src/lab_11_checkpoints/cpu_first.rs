@@ -42,7 +42,7 @@ fn with_a_cache(
     empty_cache: bool,
 ) -> Result<(u64, Counters)> {
     cuda::empty_cache()?;
-    drop(Tensor::zeros_with(&[32 << 20], device)?);
+    drop(Tensor::zeros((&[32 << 20], device))?);
     let before = Machine::current().counters();
     if empty_cache {
         cuda::empty_cache()?;
@@ -107,7 +107,7 @@ fn save_large(disk: &Disk, device: Device) -> Result<()> {
     let net = network()?;
     net.to(device)?;
     let mut optimizer = optim::Adam::new(net.parameters(), AdamOptions::default())?;
-    net.forward(&Tensor::ones_with(&[1, 2048], device)?)?.sum()?.backward()?;
+    net.forward(&Tensor::ones((&[1, 2048], device))?)?.sum()?.backward()?;
     optimizer.step()?;
     let checkpoint = Dict::from_iter([
         ("model", Value::from(net.state_dict())),

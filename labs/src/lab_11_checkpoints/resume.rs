@@ -27,7 +27,7 @@ impl Training {
     /// The same for the same seed. With dropout it draws random numbers on its device.
     fn new(seed: u64, device: Device, dropout: f64) -> Result<Training> {
         let of_data = Generator::new().manual_seed(1);
-        let x = Tensor::randn_with(&[64, 10], DType::F32, Some(&of_data))?;
+        let x = Tensor::randn((&[64, 10], &of_data))?;
         let y = x.sum_dims(&[1], true)?;
         manual_seed(seed);
         let options =

@@ -47,7 +47,7 @@ use crate::time::Clock;
 /// let machine: Machine = "sim:t4x2".parse()?; // as after --gpu
 /// machine.enter(|| {
 ///     assert_eq!(cuda::device_count(), 2);
-///     let x = Tensor::zeros_with(&[3], Device::cuda(1))?;
+///     let x = Tensor::zeros((&[3], Device::cuda(1)))?;
 ///     assert_eq!(x.device().to_string(), "cuda:1");
 ///     Ok::<(), todevice::Error>(())
 /// })?;
@@ -379,7 +379,7 @@ impl Machine {
     ///
     /// let machine: Machine = "sim:t4".parse()?;
     /// machine.enter(|| {
-    ///     let x = Tensor::ones_with(&[64, 64], Device::cuda(0))?;
+    ///     let x = Tensor::ones((&[64, 64], Device::cuda(0)))?;
     ///     let (y, trace) = machine.profile(|| x.matmul(&x));
     ///     assert_eq!(y?.sum()?.item()?, 262144.0);
     ///     assert_eq!(trace.kernels(0)[0].name, "gemm");

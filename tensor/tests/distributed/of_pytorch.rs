@@ -68,7 +68,7 @@ fn lab_06(rank: usize, size: usize) -> Result<Trained> {
     let [x, y] = [part(&x, rank, size)?, part(&y, rank, size)?];
     let mut losses = Vec::new();
     for _ in 0..20 {
-        let loss = model.forward(&x)?.cross_entropy(&y, &CrossEntropyOptions::default())?;
+        let loss = model.forward(&x)?.cross_entropy(&y, CrossEntropyOptions::default())?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;

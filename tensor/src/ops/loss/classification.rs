@@ -60,22 +60,22 @@ impl Tensor {
     /// shape:
     ///
     /// ```
-    /// # use todevice::{CrossEntropyOptions, Tensor};
+    /// # use todevice::Tensor;
     /// let scores = Tensor::new([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])?;
     /// let target = Tensor::new([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0]])?;
-    /// let loss = scores.cross_entropy(&target, &CrossEntropyOptions::default())?;
+    /// let loss = scores.cross_entropy(&target, Default::default())?;
     /// assert_eq!(loss.to_string(), "tensor(2.0901)");
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
-    pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+    pub fn cross_entropy(&self, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
         if target.sizes() == self.sizes() {
-            return soft::of_probabilities(self, target, options);
+            return soft::of_probabilities(self, target, &options);
         }
         if options.label_smoothing > 0.0 {
-            return soft::smoothed(self, target, options);
+            return soft::smoothed(self, target, &options);
         }
-        over_rows(&CROSS_ENTROPY, [self, target], options, |scores, rows| {
+        over_rows(&CROSS_ENTROPY, [self, target], &options, |scores, rows| {
             target::check_scores(scores)?;
             Ok(CrossEntropy(rows))
         })
@@ -86,8 +86,8 @@ impl Tensor {
     ///
     /// The mean is weighted: divided by the sum of the weights of the targets.
     #[track_caller]
-    pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        over_rows(&NLL_LOSS, [self, target], options, |_, rows| match options.label_smoothing {
+    pub fn nll_loss(&self, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+        over_rows(&NLL_LOSS, [self, target], &options, |_, rows| match options.label_smoothing {
             0.0 => Ok(NllLoss(rows)),
             _ => Err(LossError::SmoothingOfNllLoss.into()),
         })
