@@ -35,8 +35,8 @@ fn a_build_without_code_for_the_card_warns_at_the_first_use_and_refuses_kernels_
         let calls: [(&str, Result<Tensor>); 4] = [
             ("add", &there + 1.0),
             ("mm", there.mm(&there)),
-            ("fill", Tensor::ones_with(&[3], Device::cuda(0))),
-            ("conv2d", image.conv2d(&weight, None, &Default::default())),
+            ("fill", Tensor::ones((&[3], Device::cuda(0)))),
+            ("conv2d", image.conv2d(&weight, None, Default::default())),
         ];
         for (name, result) in calls {
             let error = result.unwrap_err().to_string();
@@ -73,7 +73,7 @@ fn a_build_with_code_for_the_card_says_nothing() {
     ] {
         let (sum, warnings) = with_warnings(gpus, || {
             assert_eq!(cuda::get_arch_list().join(" "), arch_list, "{gpus}");
-            Tensor::ones_with(&[3, 3], Device::cuda_if_available())?.sum()?.item()
+            Tensor::ones((&[3, 3], Device::cuda_if_available()))?.sum()?.item()
         });
         assert_eq!((sum, warnings.len()), (9.0, 0), "{gpus}");
     }
@@ -82,7 +82,7 @@ fn a_build_with_code_for_the_card_says_nothing() {
 /// How many of so many ones arrive on the second GPU, straight and through the host.
 fn ones_that_arrive(gpus: &str, count: usize) -> [usize; 2] {
     machine(gpus).enter(|| {
-        let x = Tensor::ones_with(&[count], Device::cuda(0)).unwrap();
+        let x = Tensor::ones((&[count], Device::cuda(0))).unwrap();
         let ways = [x.to(Device::cuda(1)), x.cpu().and_then(|x| x.to(Device::cuda(1)))];
         ways.map(|there| there.unwrap().sum().unwrap().item().unwrap() as usize)
     })
@@ -134,7 +134,7 @@ fn collectives_lose_bytes_too_unless_nccl_is_told_to_use_the_host() {
     assert_eq!(sums(&machine("sim:t4x2").with_nccl_p2p_disabled().unwrap()), [3.0; 2]);
     // The variable is NCCL's: a copy still goes straight.
     disabled.enter(|| {
-        let x = Tensor::ones_with(&[1000], Device::cuda(0)).unwrap();
+        let x = Tensor::ones((&[1000], Device::cuda(0))).unwrap();
         let there = x.to(Device::cuda(1)).unwrap();
         assert!(there.sum().unwrap().item().unwrap() < 1000.0);
     });
@@ -151,7 +151,7 @@ fn collectives_lose_bytes_too_unless_nccl_is_told_to_use_the_host() {
 fn each_rank_is_a_process_of_its_own_to_a_monitor() {
     let pids = machine("sim:t4x2").enter(|| {
         Ranks::new(2)?.run(|rank| {
-            let _x = Tensor::ones_with(&[1], Device::cuda(rank))?;
+            let _x = Tensor::ones((&[1], Device::cuda(rank)))?;
             Ok(todevice::monitor::gpu(rank)?.processes[0].pid)
         })
     });

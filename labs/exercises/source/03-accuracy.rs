@@ -17,7 +17,7 @@ pub mod solution {
         device: Device,
     ) -> Result<f64> {
         model.eval();
-        let mut right = Tensor::zeros_with(&[], device)?;
+        let mut right = Tensor::zeros((&[], device))?;
         let mut samples = 0;
         for (x, y) in held_out {
             let (x, y) = (x.to(device)?, y.to(device)?);
@@ -35,7 +35,7 @@ pub mod solution {
 type Accuracy = fn(&nn::Sequential, &[(Tensor, Tensor)], Device) -> Result<f64>;
 
 const EVAL: &str = "    model.eval();\n";
-const RIGHT: &str = "    let mut right = Tensor::zeros_with(&[], device)?;\n";
+const RIGHT: &str = "    let mut right = Tensor::zeros((&[], device))?;\n";
 const SAMPLES: &str = "    let mut samples = 0;\n";
 const FOR: &str = "    for (x, y) in held_out {\n";
 const MOVE: &str = "        let (x, y) = (x.to(device)?, y.to(device)?);\n";

@@ -198,7 +198,7 @@ pub fn observe(case: &Case, brighten: Brighten) -> Seen {
         manual_seed(case.seed);
         let pictures = given(case).expect("they are small");
         // A segment of the cache is free, so there is something to empty.
-        drop(Tensor::zeros_with(&[1 << 21], case.device()));
+        drop(Tensor::zeros((&[1 << 21], case.device())));
         crate::observe(
             case,
             || brighten(&pictures),

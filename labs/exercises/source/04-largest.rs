@@ -189,7 +189,7 @@ pub fn observe(case: &Case, largest_batch: LargestBatch) -> Seen {
         let net = network().expect("it is small");
         net.to(device).expect("it is small");
         let peak_of = |samples: u64| -> Result<u64> {
-            let x = Tensor::zeros_with(&[samples as usize, case.size, WIDTH], device)?;
+            let x = Tensor::zeros((&[samples as usize, case.size, WIDTH], device))?;
             cuda::reset_peak_memory_stats();
             net.forward(&x)?.square()?.mean()?.backward()?;
             net.zero_grad();

@@ -55,7 +55,7 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "sum_of_gradients",
             edits: &[
-                (EXACT, "    let mut sum = Tensor::zeros_with(weights.sizes(), weights.device())?;\n"),
+                (EXACT, "    let mut sum = Tensor::zeros((weights.sizes(), weights.device()))?;\n"),
                 (STEP, ""),
                 (TAKE, "        sum = (sum + gradient.to(DType::F32)?)?;\n"),
                 (RETURN, "    (weights.to(DType::F32)? - (sum * lr)?)?.to(weights.dtype())\n"),

@@ -210,7 +210,7 @@ fn fails(case: &Case) -> Fails {
 pub fn observe(case: &Case, first_to_fail: FirstToFail) -> Seen {
     case.machine().enter(|| {
         let device = case.device();
-        let table = Tensor::ones_with(&[10, 4], device).expect("it is small");
+        let table = Tensor::ones((&[10, 4], device)).expect("it is small");
         let ids = |last: i64| Tensor::new([0, 1, last]).and_then(|ids| ids.to(device)).expect("they are small");
         let (good, bad) = (ids(9), ids(12));
         let runs = RefCell::new(Vec::new());

@@ -67,7 +67,7 @@ const BATCHES: usize = 60;
 fn evaluate(model: &nn::Sequential, x: &Tensor) -> (Vec<u64>, Result<f64>) {
     let mut curve = Vec::new();
     let outcome = (|| {
-        let mut total = Tensor::zeros_with(&[], x.device())?;
+        let mut total = Tensor::zeros((&[], x.device()))?;
         for _ in 0..BATCHES {
             let loss = model.forward(x)?.square()?.mean()?;
             total = (&total + &loss)?;

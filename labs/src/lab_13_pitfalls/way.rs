@@ -56,7 +56,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<Pitfall> {
     // ANCHOR_END: broken
     let on_both = broken.enter(|| {
         // ANCHOR: symptom
-        let first = Tensor::ones_with(&[NUMBERS], Device::cuda(0))?;
+        let first = Tensor::ones((&[NUMBERS], Device::cuda(0)))?;
         let second = first.to(Device::cuda(1))?;
         Ok::<_, Error>([first.sum()?.item()?, second.sum()?.item()?])
         // ANCHOR_END: symptom
