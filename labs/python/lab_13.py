@@ -4,6 +4,7 @@ import io
 import time
 
 import torch
+import torch.distributed as dist
 from torch import nn, optim
 from torch.utils.data import DataLoader, Dataset
 
@@ -238,7 +239,7 @@ def lost_between_gpus():
 
 # ANCHOR: routes (needs a GPU)
 def wrong(x, there):
-    """How many of the numbers are wrong that went from one GPU to the other."""
+    """How many numbers are wrong that went from one GPU to the other."""
     return (x != there.cpu()).sum().item()
 
 
@@ -246,15 +247,26 @@ def routes():
     """The same for the way straight, for one that waits, and through the host."""
     x = torch.ones(NUMBERS)
     first = x.to("cuda:0")
-    straight = first.to("cuda:1")
+    straight = wrong(x, first.to("cuda:1"))
 
-    torch.cuda.synchronize(0)
     waited = first.to("cuda:1")
-    torch.cuda.synchronize(1)
+    torch.cuda.synchronize()
+    waited = wrong(x, waited)
 
-    by_host = first.cpu().to("cuda:1")
-    return [wrong(x, straight), wrong(x, waited), wrong(x, by_host)]
+    by_host = wrong(x, first.cpu().to("cuda:1"))
+    return [straight, waited, by_host]
 # ANCHOR_END: routes
+
+
+# ANCHOR: reduced (needs a GPU)
+def mean_of_sum(rank):
+    """The mean that each of two ranks holds after ones and twos are added up."""
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl")
+    x = torch.full((NUMBERS,), rank + 1.0, device=f"cuda:{rank}")
+    dist.all_reduce(x)
+    return x.mean().item()
+# ANCHOR_END: reduced
 
 
 # ANCHOR: load

@@ -54,10 +54,8 @@ impl Seen {
 pub(super) fn section(lab: &mut Lab, build: &str) -> crate::Result<Pitfall> {
     lab.section(6, "A new card");
     lab.part("warning");
-    // ANCHOR: new_card
     let card = "sim:rtx5090";
     let before = Seen::on(&format!("{card},build={build}"))?;
-    // ANCHOR_END: new_card
     // The last of the two: the first says the same, with a line for each architecture.
     if let Some(warning) = before.warnings.last() {
         lab.report(wrap(warning.trim()));

@@ -63,13 +63,11 @@ pub(super) fn section(lab: &mut Lab, count: usize) -> crate::Result<Pitfall> {
     lab.section(9, "One full GPU");
     lab.part("gpus");
     let machine = Machine::simulated(SimulatedGpus { count, ..Default::default() });
-    // ANCHOR: saved
     let saved = || -> Result<Vec<u8>> {
         let model = network()?;
         model.to(Device::cuda(0))?; // rank 0 saves
         serialize::to_bytes(model.state_dict())
     };
-    // ANCHOR_END: saved
     let file = machine.enter(saved)?;
     let before = machine.enter(|| loaded(&file, count, false))?;
     let after = machine.enter(|| loaded(&file, count, true))?;

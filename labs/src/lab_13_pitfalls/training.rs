@@ -83,7 +83,6 @@ pub(super) fn graphs_are_kept(lab: &mut Lab, device: Device) -> crate::Result<Pi
     lab.section(3, "A memory curve");
     lab.part("grows");
     manual_seed(lab.seed());
-    // ANCHOR: limited
     let (hidden, last) = (nn::Linear::new(16, 1024)?, nn::Linear::new(1024, 10)?);
     let model = nn::Sequential::new((hidden, nn::ReLU, last));
     model.to(device)?;
@@ -93,7 +92,6 @@ pub(super) fn graphs_are_kept(lab: &mut Lab, device: Device) -> crate::Result<Pi
     let limit = (LIMIT << 20) as f64;
     cuda::set_per_process_memory_fraction(limit / total as f64)?;
     let (curve, outcome) = evaluate(&model, &x);
-    // ANCHOR_END: limited
     let ran = curve.len();
     let mut table = Table::new(["after batch", "memory_allocated()"]);
     for batch in [1, 2, 3, ran / 2, ran] {
