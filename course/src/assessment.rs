@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use colored::Colorize;
-use exercises::assessment::{self, Category, Draw, FASTER, Looked, SEEDS, Score, UNITS, Unit, WHY_PASS};
+use exercises::assessment::{
+    self, Category, Draw, FASTER, Looked, ROUND, SEEDS, Score, UNITS, Unit, WHY_PASS,
+};
 use exercises::{CallKind, Case, Ended, Seen, Verdict, file, printable};
 use labs::stdio::to_stdout;
 use labs::{Stop, files};
@@ -21,9 +23,6 @@ pub const ID: &str = "final";
 pub fn is_meant(name: &str) -> bool {
     name.trim_end_matches(".rs") == ID
 }
-
-/// Inputs of a check on a student's computer.
-const ROUND: u64 = 1;
 
 pub fn file_of(place: &Workplace) -> PathBuf {
     place.folder.join(assessment::FILE)
@@ -55,6 +54,18 @@ fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), S
         ))),
         _ => Ok((file, own, false)),
     }
+}
+
+/// Writes the same program as it is at first, and keeps the student's.
+pub fn reset(place: &Workplace) -> Result<(), Stop> {
+    let (file, seed, is_new) = begun(place, None)?;
+    if is_new {
+        to_stdout(&format!("Written: {}\n", name(&file)));
+        return Ok(());
+    }
+    let kept = place.kept_under_another_name(&file, Draw::of(seed).file().as_bytes())?;
+    to_stdout(&format!("Written anew: {}\nYours is kept: {}\n", name(&file), name(&kept)));
+    Ok(())
 }
 
 /// The seed in the first line of a file.
@@ -121,19 +132,19 @@ fn not_run(file: &Path, diagnosis: exercises::Diagnosis) -> Stop {
 /// What was asked of each GPU, a function in a row.
 fn overview(looked: &[Looked]) -> String {
     let mut told = format!(
-        "{:<12}{:<11}{:>8}{:>7}{:>7}{:>7}{:>9}{:>9}{:>7}{:>10}\n",
-        "function", "machine", "kernels", "to GPU", "back", "waits", "KiB in", "peak KiB", "races", "ms"
+        "{:<12}{:<10}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>9}\n",
+        "function", "machine", "kernels", "in", "back", "waits", "KiB in", "peak KiB", "races", "ms, busy"
     );
     let mut notes = String::new();
     for Looked { unit, case, seen } in looked {
-        let label = format!("{:<12}{:<11}", unit.name, case.gpu);
+        let label = format!("{:<12}{:<10}", unit.name, case.gpu);
         let Some(seen) = seen else {
             told += &format!("{label}did not run\n");
             continue;
         };
         let waits = seen.calls.iter().filter(|call| call.waits).count();
         told += &format!(
-            "{label}{:>8}{:>7}{:>7}{:>7}{:>9}{:>9}{:>7}{:>10.3}\n",
+            "{label}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>9.3}{:>4} %\n",
             seen.count(CallKind::Launch),
             seen.count(CallKind::ToDevice),
             seen.count(CallKind::ToHost),
@@ -142,6 +153,7 @@ fn overview(looked: &[Looked]) -> String {
             seen.peak >> 10,
             seen.races.len(),
             seen.time as f64 / 1e6,
+            100 * seen.computed / seen.time.max(1),
         );
         if let Some(error) = ended(seen) {
             let error = printable::line(error.lines().next().unwrap_or_default());
@@ -152,7 +164,10 @@ fn overview(looked: &[Looked]) -> String {
     if !notes.is_empty() {
         told += &format!("\n{notes}");
     }
-    told + "\nTimes are modelled. The peak is that of cuda:0; on sim:t4x2 the device is cuda:1.\n"
+    told += "\nCopies in and back, calls that wait for the GPU, and how busy it is. What the check itself\n\
+             asks of a result is counted too. Times are modelled. The peak is that of cuda:0; on\n\
+             sim:t4x2 the device is cuda:1.\n";
+    told
 }
 
 /// How a function ended, if not well.
@@ -183,9 +198,30 @@ fn one(Looked { unit, case, seen }: &Looked) -> String {
         }
     }
     told += &crate::student::ran(case, seen);
+    told += &kernels(seen);
     told += &waits(seen);
     told += &memory(seen);
     told
+}
+
+/// The kernels by name, with how often each was launched.
+fn kernels(seen: &Seen) -> String {
+    let mut names: Vec<(String, usize)> = Vec::new();
+    for call in seen.of(CallKind::Launch) {
+        // A kernel's own name says what it computes in.
+        let name = match call.name.as_str() {
+            "gemm" => format!("gemm {}", call.types.join(" ")),
+            name => name.to_owned(),
+        };
+        match names.iter_mut().find(|known| known.0 == name) {
+            Some(known) => known.1 += 1,
+            None => names.push((name, 1)),
+        }
+    }
+    names.sort_by_key(|known| std::cmp::Reverse(known.1));
+    let shown = names.iter().take(16).map(|(name, count)| format!("{count} × {name}"));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    if shown.is_empty() { shown } else { format!("\nkernels\n{}", text(&shown, "  ")) }
 }
 
 /// The lines that made the host wait, or copied, with how often.

@@ -184,7 +184,12 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
         Some(Do::Show { exercise }) => student::task(&place, place.named(exercise.as_deref())?)?,
         Some(Do::Check { exercises, all }) => student::check_all(&mut place, &exercises, all)?,
-        Some(Do::Run { exercise: Some(name), .. }) if assessment::is_meant(&name) => {
+        Some(Do::Run { exercise: Some(name), gpu, size, .. }) if assessment::is_meant(&name) => {
+            if gpu.is_some() || size.is_some() {
+                return Err(wrong(
+                    "the final assessment has machines and sizes of its own: leave out --gpu and --size",
+                ));
+            }
             assessment::show(&place, None, None)?;
         }
         Some(Do::Run { exercise, gpu, seed, size }) => {
@@ -203,6 +208,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
             student::hint(&mut place, exercise, number, false);
         }
         Some(Do::Solution { exercise }) => student::solution(place.named(exercise.as_deref())?),
+        Some(Do::Reset { exercise: name }) if assessment::is_meant(&name) => assessment::reset(&place)?,
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
         Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,

@@ -37,7 +37,8 @@ pub fn start(place: &Workplace) -> Result<(), Stop> {
             told += &format!("\n  {}\n", name(&file));
         }
         None => {
-            told += "\nAll exercises have passed. `cargo course quiz 01` asks the questions of a chapter.\n"
+            told += "\nAll exercises have passed. `cargo course quiz 01` asks the questions of a chapter, and `cargo course final` \
+                     is the final assessment.\n"
         }
     }
     told += "\n`cargo course list` names all exercises, `cargo course help` all commands.\n";

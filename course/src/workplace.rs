@@ -69,11 +69,16 @@ impl Workplace {
 
     /// Writes a student's file as it is at first, and returns the name under which the student's is kept.
     pub fn begin_again(&self, exercise: &Exercise) -> Result<PathBuf, Stop> {
-        let file = self.file(exercise);
-        let unchanged = |error| cannot_be_written(&file, &error, "; your work is unchanged, in that file");
-        let names = (1..).map(|number| self.folder.join(format!("{}.yours-{number}", exercise.file())));
-        let kept = files::keep(&file, names).map_err(unchanged)?;
-        if let Err(error) = files::replace(&file, exercise.skeleton().as_bytes()) {
+        self.kept_under_another_name(&self.file(exercise), exercise.skeleton().as_bytes())
+    }
+
+    /// Writes a file anew, and returns the name under which the old one is kept.
+    pub fn kept_under_another_name(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, Stop> {
+        let unchanged = |error| cannot_be_written(file, &error, "; your work is unchanged, in that file");
+        let of_file = file.file_name().unwrap_or_default().to_string_lossy();
+        let names = (1..).map(|number| self.folder.join(format!("{of_file}.yours-{number}")));
+        let kept = files::keep(file, names).map_err(unchanged)?;
+        if let Err(error) = files::replace(file, bytes) {
             let _ = fs::remove_file(&kept); // It is the same file under another name, or a copy.
             return Err(unchanged(error));
         }
@@ -133,6 +138,11 @@ fn cannot_be_written(file: &Path, error: &io::Error, but: &str) -> Stop {
 /// All exercises that a name may mean: one, or those of a chapter.
 pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
     let name = name.trim_end_matches(".rs");
+    if name == crate::assessment::ID {
+        return Err(wrong(
+            "`final` is the final assessment and no exercise: cargo course final begins it; it has no hints and no solution",
+        ));
+    }
     if let Some(exercise) = Exercise::find(name) {
         return Ok(vec![exercise]);
     }

@@ -1,5 +1,6 @@
 //! `course` as a student, a teacher and a script use it: as a program, in folders of their own.
 
+mod assessment;
 mod ending;
 mod errors;
 mod files;

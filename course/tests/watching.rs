@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::program::Folder;
 
-/// `course watch 02-batch`, the lines that it prints, and what the student types.
+/// `course watch`, the lines that it prints, and what the student types.
 struct Watch {
     child: Child,
     lines: Receiver<String>,
@@ -18,7 +18,11 @@ struct Watch {
 
 impl Watch {
     fn start(folder: &Folder) -> Watch {
-        let mut watch = folder.command(&["watch", "02-batch"]);
+        Watch::of(folder, "02-batch")
+    }
+
+    fn of(folder: &Folder, exercise: &str) -> Watch {
+        let mut watch = folder.command(&["watch", exercise]);
         let mut child = watch.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (send, lines) = mpsc::channel();
@@ -107,5 +111,18 @@ fn a_save_through_a_link_is_seen() {
     watch.until("q to leave");
     elsewhere.write("mine.rs", &folder.run(&["solution", "02-batch"]).out);
     watch.until("passed: right in all");
+    watch.end();
+}
+
+#[test]
+fn the_final_assessment_is_checked_whenever_it_is_saved() {
+    let folder = Folder::new("the assessed watchers");
+    let watch = Watch::of(&folder, "final");
+    watch.until("Written, as it is to begin with: ");
+    watch.until("not yet: 0 of 100 points");
+    watch.until("q to leave");
+    folder.write("final.rs", "// seed 7\nfn mine(");
+    watch.until("not yet: It does not compile");
+    watch.until("q to leave");
     watch.end();
 }

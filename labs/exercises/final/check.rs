@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::thread;
 
-use super::{Draw, Finding, Outcome, REFERENCE, SEEDS, Score, UNITS, Unit, judge, look, pace};
+use super::{
+    Draw, Finding, Outcome, REFERENCE, RIGHT, RIGHT_IN_A_GRADE, SEEDS, Score, UNITS, Unit, judge, look, pace,
+};
 use crate::check::{Compiled, compile_error, compile_root, observed};
 use crate::library::Library;
 use crate::own_folder::OwnFolder;
@@ -12,6 +14,9 @@ use crate::{CallKind, Case, Diagnosis, Seen, confined, file, rules};
 
 /// The name of the student's file.
 pub const FILE: &str = "final.rs";
+
+/// The inputs of a check on a student's computer. Others, which nobody has seen, decide on a grade.
+pub const ROUND: u64 = 1;
 
 /// A run of a unit with the student's function.
 pub struct Looked {
@@ -48,14 +53,14 @@ fn text_of(file: &Path) -> Result<Result<String, Diagnosis>, String> {
     Ok(rules::check("final", &text, confined::is_available()).map(|()| text))
 }
 
-/// Compiles a student's file and runs its functions. `wanted` says which. `folder` is for temporary files. The outer error is not the
-/// student's.
+/// Compiles a student's file and runs these cases of its functions, with timelines if they are to be drawn. `folder` is for temporary
+/// files. The outer error is not the student's.
 pub fn run(
     library: &Library,
     file: &Path,
     cases: &[Case],
     folder: &Path,
-    draws: bool,
+    is_drawn: bool,
 ) -> Result<Result<Run, Diagnosis>, String> {
     let text = match text_of(file)? {
         Ok(text) => text,
@@ -84,7 +89,7 @@ pub fn run(
             )));
         }
     }
-    let axis = draws.then_some(0);
+    let axis = is_drawn.then_some(0);
     let observed = observed(&program, "student", cases, axis, own.path())?;
     let ended = match observed.ended {
         Ended::Well => None,
@@ -105,17 +110,18 @@ pub fn check(
     folder: &Path,
 ) -> Result<Result<Score, Diagnosis>, String> {
     let cases: Vec<Case> = UNITS.iter().flat_map(|unit| unit.cases(seed, round)).collect();
+    let least = if round == ROUND { RIGHT } else { RIGHT_IN_A_GRADE };
     thread::scope(|scope| {
         // Meanwhile.
         let right = scope.spawn(|| cases.iter().map(|case| look(case, &REFERENCE)).collect::<Vec<_>>());
         let run = run(library, file, &cases, folder, false)?;
         let right = right.join().map_err(|_| "the reference panics".to_owned())?;
-        Ok(run.map(|run| Score::of(&Draw::of(seed), outcome(&run, &right))))
+        Ok(run.map(|run| Score::of(&Draw::of(seed), outcome(&run, &right, least))))
     })
 }
 
 /// What is found of a run.
-fn outcome(run: &Run, right: &[Seen]) -> Outcome {
+fn outcome(run: &Run, right: &[Seen], least: f64) -> Outcome {
     let died = || Finding {
         symptom: "error",
         seen: run.ended.clone().unwrap_or_else(|| "an earlier function does not end".to_owned()),
@@ -126,9 +132,10 @@ fn outcome(run: &Run, right: &[Seen]) -> Outcome {
     let mut fit = Err("`fit` did not run".to_owned());
     for (Looked { unit, seen, .. }, right) in run.looked.iter().zip(right) {
         if unit.name == "fit" {
-            fit = seen
-                .as_ref()
-                .map_or_else(|| Err(format!("`fit` did not run: {}", died().seen)), |seen| pace(seen, right));
+            fit = seen.as_ref().map_or_else(
+                || Err(format!("`fit` did not run: {}", died().seen)),
+                |seen| pace(seen, right, least),
+            );
             continue;
         }
         if let Some(seen) = seen

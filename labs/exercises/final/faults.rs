@@ -39,7 +39,7 @@ faults! {
     }
     loader {
         "last-rows" shows "result": ("        pin_memory: true,\n", "        pin_memory: true,\n        drop_last: true,\n");
-        "blocking-copy" shows "result": ("        pin_memory: true,\n", "");
+        "blocking-copy" shows "result": ("    let options = DataLoaderOptions {\n        batch_size: numbers().batch,\n        shuffle: true,\n        pin_memory: true,\n        ..Default::default()\n    };\n", "    let options =\n        DataLoaderOptions { batch_size: numbers().batch, shuffle: true, ..Default::default() };\n");
     }
     normalize {
         "wrong-dim" shows "result": ("x.std(&[0], 1, true)", "x.std(&[1], 1, true)");
@@ -73,7 +73,7 @@ faults! {
         "empty-cache" shows "driver": ("        scaler.update()?;\n", "        scaler.update()?;\n        cuda::empty_cache()?;\n");
         "moved-each-time" shows "copies": ("    let weight = Some(weights.to(device)?);\n    let options = CrossEntropyOptions { weight, ..Default::default() };\n", ""), ("        optimizer.zero_grad();\n", "        let weight = Some(weights.to(device)?);\n        let options = CrossEntropyOptions { weight, ..Default::default() };\n        optimizer.zero_grad();\n");
         "blocking-copy" shows "blocking": ("non_blocking: true", "non_blocking: false");
-        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, options.clone())\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss = amp::autocast(DeviceType::Cuda, || {\n            outputs.cross_entropy(&y, options.clone())\n        })?;\n");
+        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, options.clone())\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss =\n            amp::autocast(DeviceType::Cuda, || outputs.cross_entropy(&y, options.clone()))?;\n");
     }
     accumulate {
         "left-behind" shows "error": ("(x.to(device)?, y.to(device)?)", "(x.to(device)?, y)");
@@ -89,7 +89,7 @@ faults! {
         "batch-kept" shows "peak": ("    let mut losses = Vec::new();\n", "    let (mut inputs, mut losses) = (Vec::new(), Vec::new());\n"), ("        losses.push(loss.detach());\n", "        losses.push(loss.detach());\n        inputs.push((x, y));\n");
         "item-each" shows "copies-back": ("losses.push(loss.detach())", "losses.push(Tensor::full(&[], loss.item()?, device)?)");
         "moved-each-time" shows "copies": ("    let weight = Some(weights.to(device)?);\n    let options = CrossEntropyOptions { weight, ..Default::default() };\n", ""), ("        let loss =", "        let weight = Some(weights.to(device)?);\n        let options = CrossEntropyOptions { weight, ..Default::default() };\n        let loss =");
-        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, options.clone())\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss = amp::autocast(DeviceType::Cuda, || {\n            outputs.cross_entropy(&y, options.clone())\n        })?;\n");
+        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, options.clone())\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss =\n            amp::autocast(DeviceType::Cuda, || outputs.cross_entropy(&y, options.clone()))?;\n");
     }
     fine_tune {
         "left-behind" shows "error": ("    let weight = Some(weights.to(device)?);\n", "    let weight = Some(weights.clone());\n");
@@ -116,7 +116,7 @@ faults! {
         "softmax-twice" shows "result": ("outputs.cross_entropy(", "outputs.softmax(1)?.cross_entropy(");
         "wrong-dim" shows "result": ("outputs.argmax(1, false)?.eq(&y)?", "outputs.softmax(0)?.argmax(1, false)?.eq(&y)?");
         "mean-of-means" shows "result": ("    let options =\n        CrossEntropyOptions { reduction: Reduction::Sum, ..Default::default() };\n", "    let options = CrossEntropyOptions::default();\n"), ("hits.sum()?", "hits.mean()?"), ("    let rows = loader.dataset().len() as f64;\n    Ok([right.item()? / rows, total.item()? / rows])", "    let batches = loader.len() as f64;\n    Ok([right.item()? / batches, total.item()? / batches])");
-        "no-grad" shows "peak": ("            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "            amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
+        "no-grad" shows "peak": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
         "outputs-kept" shows "peak": ("    let mut right = Tensor::zeros((&[], device))?;\n", "    let mut parts = Vec::new();\n    let mut right = Tensor::zeros((&[], device))?;\n"), ("        right = (right + hits.sum()?)?;\n        total = (total + outputs.cross_entropy(&y, options.clone())?)?;\n", "        right = (right + hits.sum()?)?;\n        parts.push((x, outputs, y));\n"), ("    let rows = loader", "    for (_, outputs, y) in &parts {\n        total = (total + outputs.cross_entropy(y, options.clone())?)?;\n    }\n    let rows = loader");
         "item-each" shows "copies-back": ("    let mut right = Tensor::zeros((&[], device))?;\n    let mut total = Tensor::zeros((&[], device))?;\n", "    let (mut right, mut total) = (0.0, 0.0);\n"), ("        right = (right + hits.sum()?)?;\n        total = (total + outputs.cross_entropy(&y, options.clone())?)?;\n", "        right += hits.sum()?.item()?;\n        total += outputs.cross_entropy(&y, options.clone())?.item()?;\n"), ("Ok([right.item()? / rows, total.item()? / rows])", "Ok([right / rows, total / rows])");
         "synchronize" shows "waits": ("        right = (right + hits.sum()?)?;\n", "        right = (right + hits.sum()?)?;\n        cuda::current_stream(device)?.synchronize()?;\n");
@@ -124,36 +124,36 @@ faults! {
         "made-on-host" shows "copies": ("        right = (right + hits.sum()?)?;\n", "        let ones = Tensor::ones(y.sizes())?.to(device)?;\n        right = (right + (hits * ones)?.sum()?)?;\n");
         "blocking-copy" shows "blocking": ("non_blocking: true", "non_blocking: false");
         "copied-twice" shows "copies-back": ("(outputs.to(DType::F32)? / numbers().temperature)?", "(outputs.to(DType::F32)?.cpu()?.to(device)? / numbers().temperature)?");
-        "full-precision" shows "precision": ("            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "            no_grad(|| model.forward(&x))?;\n");
+        "full-precision" shows "precision": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = no_grad(|| model.forward(&x))?;\n");
     }
     predict {
         "one-card" shows "error": ("x.to(device)?", "x.to(Device::cuda_if_available())?");
         "eval-mode" shows "result": ("    model.eval();\n", "");
         "wrong-dim" shows "result": (".softmax(1)?", ".softmax(0)?");
         "last-rows" shows "result": ("    for x in x.split(100, 0)? {\n        let x = x.to(device)?;\n", "    for batch in 0..x.size(0)? / 100 {\n        let x = x.narrow(0, 100 * batch, 100)?.to(device)?;\n");
-        "no-grad" shows "peak": ("            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "            amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
+        "no-grad" shows "peak": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
         "outputs-kept" shows "peak": ("    let mut classes = Vec::new();\n", "    let (mut batches, mut classes) = (Vec::new(), Vec::new());\n"), (".cpu()?);\n", ".cpu()?);\n        batches.push((x, outputs));\n");
         "all-at-once" shows "peak": ("    for x in x.split(100, 0)? {\n        let x = x.to(device)?;\n", "    let x = x.to(device)?;\n    for x in x.split(100, 0)? {\n");
         "empty-cache" shows "driver": ("        let x = x.to(device)?;\n", "        let x = x.to(device)?;\n        cuda::empty_cache()?;\n");
         "on-the-host" shows "copies-back": ("            outputs.to(DType::F32)?.softmax(1)?", "            outputs.to(DType::F32)?.cpu()?.softmax(1)?");
-        "full-precision" shows "precision": ("            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "            no_grad(|| model.forward(&x))?;\n");
+        "full-precision" shows "precision": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = no_grad(|| model.forward(&x))?;\n");
     }
     center {
         "left-behind" shows "error": ("        let x = x.to(device)?;\n", "");
         "eval-mode" shows "result": ("    model.eval();\n", "");
         "mean-of-means" shows "result": ("sum_dims(&[0], false)?);\n", "mean_dims(&[0], false)?);\n"), ("loader.dataset().len()", "loader.len()");
-        "no-grad" shows "result": ("            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "            amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
+        "no-grad" shows "result": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
         "outputs-kept" shows "peak": ("sums.push(outputs.to(DType::F32)?.sum_dims(&[0], false)?);", "sums.push((outputs.to(DType::F32)?, x));"), ("    let sum = Tensor::stack(&sums, 0)?.sum_dims(&[0], false)?;\n", "    let sums = sums.iter().map(|(outputs, _)| outputs.sum_dims(&[0], false));\n    let sum =\n        Tensor::stack(&sums.collect::<Result<Vec<_>>>()?, 0)?.sum_dims(&[0], false)?;\n");
         "batch-kept" shows "peak": ("    let mut sums = Vec::new();\n", "    let (mut all, mut sums) = (Vec::new(), Vec::new());\n"), ("sum_dims(&[0], false)?);\n", "sum_dims(&[0], false)?);\n        all.push(x);\n");
         "item-each" shows "copies-back": ("sums.push(outputs.to(DType::F32)?.sum_dims(&[0], false)?);", "let sum = outputs.to(DType::F32)?.sum_dims(&[0], false)?;\n        sums.push(Tensor::new(sum.to_vec::<f32>()?)?.to(device)?);");
         "copied-twice" shows "copies-back": ("        let x = x.to(device)?;\n", "        let x = x.to(device)?.cpu()?.to(device)?;\n");
-        "full-precision" shows "precision": ("            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "            no_grad(|| model.forward(&x))?;\n");
+        "full-precision" shows "precision": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = no_grad(|| model.forward(&x))?;\n");
     }
     confusion {
         "wrong-dim" shows "result": ("((actual * 8)? + predicted)?", "((predicted * 8)? + actual)?");
         "double" shows "double": ("to(DType::F32)?;\n", "to(DType::F64)?;\n"), ("predicted.device())?", "(predicted.device(), DType::F64))?"), ("reshape(&[8, 8])", "reshape(&[8, 8])?.to(DType::F32)");
         "made-on-host" shows "copies": ("Tensor::zeros((&[64], predicted.device()))?", "Tensor::zeros(&[64])?.to(predicted.device())?");
-        "row-by-row" shows "launches": ("    let counts = Tensor::zeros((&[64], predicted.device()))?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])", "    let counts = (0..64).map(|pair| (pairs.eq(pair)?.to(DType::F32)? * &counted)?.sum());\n    Tensor::stack(&counts.collect::<Result<Vec<_>>>()?, 0)?.reshape(&[8, 8])");
+        "row-by-row" shows "launches": ("    let counts = Tensor::zeros((&[64], predicted.device()))?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])\n", "    let counts =\n        (0..64).map(|pair| (pairs.eq(pair)?.to(DType::F32)? * &counted)?.sum());\n    Tensor::stack(&counts.collect::<Result<Vec<_>>>()?, 0)?.reshape(&[8, 8])\n");
         "on-the-host" shows "on-the-host": ("    let counted =", "    let device = predicted.device();\n    let (predicted, actual) = (&predicted.cpu()?, actual.cpu()?);\n    let counted ="), ("reshape(&[8, 8])", "reshape(&[8, 8])?.to(device)");
     }
     recall {
@@ -208,7 +208,7 @@ faults! {
     }
     download {
         "synchronize" shows "waits": ("        arrived.push(", "        compute.synchronize()?;\n        arrived.push(");
-        "blocking-copy" shows "waits": ("        non_blocking: true,\n", "");
+        "blocking-copy" shows "waits": ("    let to = ToOptions {\n        device: Some(Device::Cpu),\n        non_blocking: true,\n        ..Default::default()\n    };\n", "    let to = ToOptions { device: Some(Device::Cpu), ..Default::default() };\n");
         "outputs-kept" shows "peak": ("    let mut arrived = Vec::new();\n", "    let (mut sent, mut arrived) = (Vec::new(), Vec::new());\n"), ("|| scaled.to(to))?);\n", "|| scaled.to(to))?);\n        sent.push(scaled);\n");
         "no-wait" shows "race": ("        let ready = compute.record_event()?;\n        copies.wait_event(&ready)?;\n", "");
         "no-record-stream" shows "race": ("        scaled.record_stream(copies)?;\n", "");

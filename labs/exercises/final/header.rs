@@ -31,6 +31,7 @@ const RULES: &str = "//
 //
 // Last act: `fit` works, but it is twenty times slower than it has to be (modelled time,
 // on a T4, for 256 rows). It may take four times the memory. Write it anew as you like: a
-// network from `network` has to be right for nine of ten rows that it has never seen.
+// network from `network`, which learns on the device, has to be right for nine of ten rows
+// that it has never seen.
 //
 ";

@@ -45,6 +45,9 @@ const QUANTITIES: &[Quantity] = &[
     Quantity { symptom: "slow", unit: "ns", of: |seen| seen.time, tight: |right| right, loose: |right| 3 * right + 50_000 },
 ];
 
+/// Where one may send a batch ahead, which takes memory too.
+const AHEAD: [&str; 2] = ["upload", "download"];
+
 /// What is wrong with a function, if anything is.
 pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
     let finding = |symptom, seen: String, expected: &str| {
@@ -84,7 +87,8 @@ pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
         let shows = FAULTS.iter().any(|fault| fault.place == place && fault.symptom == *symptom);
         let most = if shows { tight } else { loose };
         let (seen, right) = (of(seen), of(right));
-        if seen > most(right) {
+        let ahead = if *symptom == "peak" && AHEAD.contains(&place) { right } else { 0 };
+        if seen > most(right) + ahead {
             return finding(symptom, format!("{seen} {unit}"), &format!("about {right}"));
         }
     }

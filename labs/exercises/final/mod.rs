@@ -13,7 +13,7 @@ pub mod program_text;
 mod score;
 mod units;
 
-pub use check::{FILE, Looked, Run, check, run, seed_of};
+pub use check::{FILE, Looked, ROUND, Run, check, run, seed_of};
 pub use draw::{DIFFERENT, Draw, PLANTED, SEEDS};
 pub use faults::{FAULTS, Fault};
 pub use judge::{Finding, judge};
@@ -74,7 +74,7 @@ pub fn paced(program: &Program, seed: u64) -> String {
     let unit = Unit::find("fit").expect("a function of the program");
     let case = unit.cases(seed, 1).next().expect("a machine");
     let (seen, right) = (look(&case, program), look(&case, &REFERENCE));
-    match pace(&seen, &right) {
+    match pace(&seen, &right, RIGHT) {
         Ok(pace) => format!("{:.2}\t{:.3}\t{}", pace.factor(), pace.right, table(&pace).replace('\n', "|")),
         Err(why) => format!("0\t0\t{why}"),
     }

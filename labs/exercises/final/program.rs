@@ -17,10 +17,7 @@ pub type Loader = DataLoader<TensorDataset<2>>;
 
 /// A classifier of 128 features and 8 classes with numbers().hidden hidden units, in training mode.
 pub fn network(device: Device) -> Result<nn::Sequential> {
-    let (hidden, classes) = (
-        nn::Linear::new(128, numbers().hidden)?,
-        nn::Linear::new(numbers().hidden, 8)?,
-    );
+    let (hidden, classes) = (nn::Linear::new(128, numbers().hidden)?, nn::Linear::new(numbers().hidden, 8)?);
     let model =
         nn::Sequential::new((hidden, nn::ReLU, nn::Dropout::new(0.2)?, classes));
     model.to(device)?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use exercises::assessment::{
-    Category, DIFFERENT, Draw, FAULTS, FOR_A_FAULT, Finding, Outcome, PASS, PLANTED, Pace, SEEDS, Score,
-    Times, UNITS,
+    Category, DIFFERENT, Draw, FASTER, FAULTS, FOR_A_FAULT, Finding, Outcome, PASS, PLANTED, Pace, SEEDS,
+    Score, Times, UNITS,
 };
 
 use super::matrix::named;
@@ -42,6 +42,11 @@ fn all_draws_have_the_same_mix_and_any_two_differ_in_six_faults() {
     for (at, one) in marks.iter().enumerate() {
         let nearest = marks[..at].iter().map(|other| common(one, other)).max().unwrap_or(0);
         assert!(nearest <= PLANTED - DIFFERENT, "seed {at}");
+    }
+    // What tells of itself, with an error or with the report of a race, is not enough to pass.
+    for draw in &draws {
+        let told = draw.faults.iter().filter(|fault| ["error", "race"].contains(&fault.symptom)).count();
+        assert!(FOR_A_FAULT * (told as f64) < PASS, "seed {}: {told}", draw.seed);
     }
     // Every fault is somebody's.
     let all = marks.iter().fold([0; 3], |all, one| [0, 1, 2].map(|at: usize| all[at] | one[at]));
@@ -84,12 +89,17 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         random >> 33
     };
+    let mut factor = 0.0;
     for seed in seeds {
         let draw = Draw::of(seed);
         let mut asked: Vec<(String, u64)> =
             versions[..of_reference].iter().map(|version| (version.name.clone(), seed)).collect();
         asked.extend(draw.faults.iter().map(|fault| (named(fault.kind, fault.place), seed)));
-        asked.push((way.to_owned(), seed));
+        // The last act takes most of the time, and knows of no fault.
+        let has_last_act = factor == 0.0 || seed % 10 == 0;
+        if has_last_act {
+            asked.push((way.to_owned(), seed));
+        }
         let told = told(&program, &asked);
         let (references, rest) = told.split_at(of_reference);
         for (told, version) in references.iter().zip(&versions) {
@@ -108,8 +118,10 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
                 (fault.place, true)
             })
             .collect();
-        let factor: f64 = rest[PLANTED].symptom.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0.0);
-        assert!(factor >= 20.0, "seed {seed}: {way}: {factor}, {}", rest[PLANTED].seen);
+        if let Some(fast) = rest.get(PLANTED) {
+            factor = fast.symptom.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0.0);
+            assert!(factor >= FASTER, "seed {seed}: {way}: {factor}, {}", fast.seen);
+        }
 
         let points = |outcome| Score::of(&draw, outcome).points;
         let by_reference = points(outcome(&[], Some(factor)));
@@ -119,7 +131,7 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
         let most = (0..SEEDS).filter(|other| *other != seed);
         let shared = most.map(|other| common(&all[seed as usize], &all[other as usize])).max().unwrap_or(0);
         let by_patch = points(outcome(&found[shared..], Some(factor)));
-        assert!(by_patch <= 50.0 && by_patch < PASS, "seed {seed}: {by_patch}");
+        assert!(by_patch <= 50.0, "seed {seed}: {by_patch}");
         // Each fault is mended or not, and some other functions are broken.
         let mut fixes = String::new();
         for _ in 0..4 {
@@ -132,10 +144,12 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
             assert_eq!(points, (FOR_A_FAULT * (mended as f64 - broken.len() as f64)).max(0.0), "seed {seed}");
             fixes += &format!("  {mended:>2}-{} {points:>3}", broken.len());
         }
-        lines += &format!(
+        let line = format!(
             "seed {seed:>3}: reference {by_reference}, nothing {by_nothing}, patch with {shared} in common {by_patch}, \
              random fixes (mended-broken, points){fixes}\n"
         );
+        print!("{line}");
+        lines += &line;
     }
     lines
 }
@@ -149,5 +163,5 @@ fn draws_earn_all_by_the_reference_nothing_by_nothing_and_at_most_half_by_a_patc
 #[test]
 #[ignore = "it takes minutes: a command for whoever changes the final assessment"]
 fn two_hundred_draws() {
-    println!("{}", scores(0..200));
+    assert_eq!(scores(0..200).lines().count(), 200);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exercises::assessment::{FAULTS, KINDS, UNITS};
+use exercises::assessment::{FAULTS, KINDS, UNITS, program_text};
 
 use super::variants::{Version, compiled, told};
 
@@ -54,4 +54,21 @@ fn each_fault_is_found_where_it_is_and_the_reference_has_none() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// So a fault is seen by the unit of its own function, and by no other but `fit`, which is judged by itself.
+#[test]
+fn no_function_but_the_last_calls_another() {
+    for unit in UNITS.iter().filter(|unit| unit.name != "fit") {
+        let alone = program_text::alone(unit.name, &[]);
+        let (_, body) = alone.split_once(&format!("pub fn {}(", unit.name)).unwrap();
+        for other in UNITS {
+            let name = format!("{}(", other.name);
+            let is_call = |at: usize| {
+                !body[..at].ends_with(|before: char| ['.', '_'].contains(&before) || before.is_alphanumeric())
+            };
+            let calls = body.match_indices(&name).filter(|(at, _)| is_call(*at)).count();
+            assert_eq!(calls, 0, "{} calls {}", unit.name, other.name);
+        }
+    }
 }
