@@ -1018,7 +1018,7 @@ fn here(device: Device) -> Device {
 // ANCHOR: bad_index
 fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
     let table = Tensor::ones((&[10, 4], device))?;
-    let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
+    let ids = Tensor::new([3, 12, 5])?.to(device)?;
     let large = Tensor::ones((&[1024, 1024], device))?;
     // The GPU has something to do, as in the middle of a program.
     large.matmul(&large)?;
@@ -1034,7 +1034,7 @@ fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
     let device = here(lab.device());
     // ANCHOR: sticks
     let table = Tensor::ones((&[10, 4], device))?;
-    let ids = Tensor::new([3i64, 12, 5])?;
+    let ids = Tensor::new([3, 12, 5])?;
     let one = Tensor::ones((&[1], device))?;
     table.index_select(0, &ids.to(device)?)?;
     let first = wait_for(device);

@@ -30,6 +30,23 @@
 //! }
 //! ```
 //!
+//! Names are PyTorch's. This is how calls differ, for those who know it:
+//!
+//! | in Python | here |
+//! | --- | --- |
+//! | `torch.zeros(2, 3)` | `Tensor::zeros(&[2, 3])?` |
+//! | `torch.zeros(2, 3, device=device)` | `Tensor::zeros((&[2, 3], device))?`: options stand in a pair with the last argument ([`AndOptions`]) |
+//! | `nn.Linear(16, 64, bias=False)` | `nn::Linear::new(16, (64, nn::LinearOptions { bias: false, ..Default::default() }))?` |
+//! | `nn.Conv2d(1, 8, 3, padding=1)` | `nn::Conv2d::new(1, 8, (3, nn::Conv2dOptions { padding: 1.into(), ..Default::default() }))?` |
+//! | `class Net(nn.Module):` | `#[derive(Module)] struct Net { … }`, and a `forward` of its own ([`nn::Module`]) |
+//! | `loss_fn(model(x), y)` | `loss_fn.forward(&model.forward(&x)?, &y)?` |
+//! | `for x, y in loader:` | `for batch in &loader { let [x, y] = batch?; … }` |
+//! | `x = x.to(device)`, `model.to(device)` | `let x = x.to(device)?;`, `model.to(device)?;` |
+//! | `with torch.no_grad():` | `no_grad(\|\| …)?` |
+//! | `x + y`, `x + 1` | `(&x + &y)?`, `(&x + 1.0)?` |
+//! | `x.flatten(1)`, `x.argmax(1)` | `x.flatten(1, -1)?`, `x.argmax(1, false)?`: one or two optional arguments are written out |
+//! | `loss.backward(retain_graph=True)` | [`autograd::backward`]`(&loss, BackwardOptions { retain_graph: true, ..Default::default() })?` |
+//!
 //! A tour of the source:
 //!
 //! | to learn | read |

@@ -1,5 +1,7 @@
 //! Keyword arguments: how functions take the options that most calls leave out.
 
+use crate::tensor::Tensor;
+
 /// The last argument of a function, alone or in a pair with options: `A`, or `(A, O)`.
 ///
 /// Python's keyword arguments come last, and most calls leave them out. Options do the same here. Those of tensors may also be a
@@ -77,6 +79,25 @@ impl<'a, O: Default> AndOptions<&'a [usize], O> for &'a Vec<usize> {
 /// What an iterator over lists of sizes yields.
 impl<'a, O: Default> AndOptions<&'a [usize], O> for &'a &'a [usize] {
     fn split(self) -> (&'a [usize], O) {
+        (self, O::default())
+    }
+}
+
+impl<'a, O: Default> AndOptions<&'a Tensor, O> for &'a Tensor {
+    fn split(self) -> (&'a Tensor, O) {
+        (self, O::default())
+    }
+}
+
+impl<'a, O: Default> AndOptions<&'a Tensor, O> for &'a &'a Tensor {
+    fn split(self) -> (&'a Tensor, O) {
+        (self, O::default())
+    }
+}
+
+/// A tensor that need not be there, such as a bias.
+impl<'a, O: Default> AndOptions<Option<&'a Tensor>, O> for Option<&'a Tensor> {
+    fn split(self) -> (Option<&'a Tensor>, O) {
         (self, O::default())
     }
 }

@@ -13,11 +13,11 @@ use todevice::nn::utils::clip_grad_norm_;
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
 use todevice::serialize::Key;
+use todevice::{DType::BF16, DType::F16, DType::F32, DType::F64};
 use todevice::{
-    Conv2dOptions, DeviceType, LayerNormArguments, Machine, TensorOptions, cuda, inference_mode,
+    DeviceType, LayerNormArguments, Machine, TensorOptions, cuda, inference_mode,
     use_deterministic_algorithms,
 };
-use todevice::{DType::BF16, DType::F16, DType::F32, DType::F64};
 
 use crate::seeded;
 
@@ -62,7 +62,7 @@ enum Runs {
 use Runs::{AsGiven, Low, Widest};
 
 fn classes(of: &Tensor) -> Result<Tensor> {
-    Tensor::new([0i64, 2, 1, 3])?.to(of.device())
+    Tensor::new([0, 2, 1, 3])?.to(of.device())
 }
 
 /// Operations on an activation (half, 4 × 4) and a matrix of f32, and where they run: on the CPU, on CUDA devices.
@@ -82,21 +82,17 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
         |y, x| {
             let image = y.reshape(&[1, 1, 4, 4])?;
             let kernel = x.narrow(0, 0, 1)?.reshape(&[1, 1, 2, 2])?;
-            image.conv2d(
-                &kernel,
-                Some(&x.narrow(0, 1, 1)?.flatten(0, -1)?.narrow(0, 0, 1)?),
-                Conv2dOptions::default(),
-            )
+            image.conv2d(&kernel, Some(&x.narrow(0, 1, 1)?.flatten(0, -1)?.narrow(0, 0, 1)?))
         },
         [Low, Low],
     ),
-    ("cross_entropy", |y, _| y.cross_entropy(&classes(y)?, Default::default()), [Runs::F32, Runs::F32]),
+    ("cross_entropy", |y, _| y.cross_entropy(&classes(y)?), [Runs::F32, Runs::F32]),
     (
         "cross_entropy with weights",
         |y, x| {
             let weight = Some(x.get(0)?.abs()?);
             let options = CrossEntropyOptions { weight, ..Default::default() };
-            y.cross_entropy(&classes(y)?, options.clone())
+            y.cross_entropy((&classes(y)?, options.clone()))
         },
         [Runs::F32, Runs::F32],
     ),
@@ -104,11 +100,11 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
         "nll_loss with weights of halves",
         |y, x| {
             let options = CrossEntropyOptions { weight: Some(y.get(0)?), ..Default::default() };
-            x.nll_loss(&classes(y)?, options.clone())
+            x.nll_loss((&classes(y)?, options.clone()))
         },
         [Runs::F32, Runs::F32],
     ),
-    ("nll_loss", |y, _| y.nll_loss(&classes(y)?, Default::default()), [Runs::F32, Runs::F32]),
+    ("nll_loss", |y, _| y.nll_loss(&classes(y)?), [Runs::F32, Runs::F32]),
     ("mse_loss", |y, x| y.mse_loss(x, Reduction::Mean), [Runs::F32, Runs::F32]),
     ("l1_loss", |y, _| y.l1_loss(y, Reduction::Sum), [Runs::F32, Runs::F32]),
     ("softmax", |y, _| y.softmax(1), [AsGiven, Runs::F32]),
@@ -138,7 +134,7 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
     ("sigmoid", |y, _| y.sigmoid(), [AsGiven, AsGiven]),
     ("sqrt", |y, _| y.abs()?.sqrt(), [AsGiven, AsGiven]),
     ("dropout", |y, _| y.dropout(0.5, true), [AsGiven, AsGiven]),
-    ("max_pool2d", |y, _| y.reshape(&[1, 1, 4, 4])?.max_pool2d(2, Default::default()), [AsGiven, AsGiven]),
+    ("max_pool2d", |y, _| y.reshape(&[1, 1, 4, 4])?.max_pool2d(2), [AsGiven, AsGiven]),
     (
         "batch_norm",
         |y, _| {
@@ -156,7 +152,7 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
         "scatter_add",
         |y, x| {
             let source = if y.is_cuda() { x } else { y }; // Where nothing is cast, two types are refused.
-            y.scatter_add(0, &Tensor::new([[0i64, 1, 2, 3]])?.to(y.device())?, &source.narrow(0, 0, 1)?)
+            y.scatter_add(0, &Tensor::new([[0, 1, 2, 3]])?.to(y.device())?, &source.narrow(0, 0, 1)?)
         },
         [AsGiven, Runs::F32],
     ),
@@ -531,10 +527,10 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
             ));
             model.to(device)?;
             let x = matrix(4, 16, device)?.reshape(&[4, 1, 4, 4])?;
-            let y = Tensor::new([0i64, 1, 2, 3])?.to(device)?;
+            let y = Tensor::new([0, 1, 2, 3])?.to(device)?;
             let output = amp::autocast(device, || model.forward(&x))?;
             assert_eq!(output.grad_fn(), Some("AddmmBackward0"));
-            let loss = amp::autocast(device, || output.cross_entropy(&y, Default::default()))?;
+            let loss = amp::autocast(device, || output.cross_entropy(&y))?;
             loss.backward()?;
             let outside: Vec<Tensor> = model.parameters().iter().filter_map(Parameter::grad).collect();
             assert!(outside.len() == 4 && outside.iter().all(|grad| grad.dtype() == F32));
@@ -542,12 +538,12 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
             // In the region backward does the same, as in PyTorch. A forward pass of f32 stays one of f32; there
             // PyTorch casts the products of its backward.
             model.zero_grad();
-            amp::autocast(device, || model.forward(&x)?.cross_entropy(&y, Default::default())?.backward())?;
+            amp::autocast(device, || model.forward(&x)?.cross_entropy(&y)?.backward())?;
             for (parameter, outside) in model.parameters().iter().zip(&outside) {
                 assert!(parameter.grad().unwrap().equal(outside)?);
             }
             model.zero_grad();
-            let loss = model.forward(&x)?.cross_entropy(&y, Default::default())?;
+            let loss = model.forward(&x)?.cross_entropy(&y)?;
             let options = BackwardOptions { retain_graph: true, ..Default::default() };
             autograd::backward(&loss, options)?;
             let plain: Vec<Tensor> = model.parameters().iter().filter_map(Parameter::grad).collect();
@@ -597,10 +593,9 @@ fn a_trace_tells_which_operation_ran_in_which_type() -> Result<()> {
         let layer = nn::Linear::new(4, 4)?;
         let gpu = Device::cuda(0);
         layer.to(gpu)?;
-        let (x, y) = (matrix(4, 4, gpu)?, Tensor::new([0i64, 1, 2, 3])?.to(gpu)?);
-        let (result, trace) = Machine::current().profile(|| {
-            amp::autocast(gpu, || layer.forward(&x)?.relu()?.cross_entropy(&y, Default::default()))
-        });
+        let (x, y) = (matrix(4, 4, gpu)?, Tensor::new([0, 1, 2, 3])?.to(gpu)?);
+        let (result, trace) = Machine::current()
+            .profile(|| amp::autocast(gpu, || layer.forward(&x)?.relu()?.cross_entropy(&y)));
         result?;
         let kernels = trace.kernels(0);
         let ran: Vec<(&str, &str, &[DType])> = kernels
@@ -989,7 +984,7 @@ fn a_network_in_f16_overflows_backs_off_and_learns() -> Result<()> {
             let loss = amp::autocast(CUDA, || -> Result<_> {
                 let output = model.forward(&x)?;
                 assert_eq!(output.dtype(), F16);
-                output.cross_entropy(&y, Default::default())
+                output.cross_entropy(&y)
             })?;
             let before: Vec<Tensor> = model
                 .parameters()

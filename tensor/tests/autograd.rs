@@ -153,7 +153,7 @@ fn a_gradient_of_another_type_is_converted_first() {
     for dtype in [DType::F64, DType::I64, DType::F32] {
         for operation in [Tensor::relu, Tensor::tanh, Tensor::exp, Tensor::copy] {
             let x = leaf(&[1.0, 2.0, 3.0]);
-            let gradient = Some(Tensor::new([1i64, 2, 3]).unwrap().to(dtype).unwrap());
+            let gradient = Some(Tensor::new([1, 2, 3]).unwrap().to(dtype).unwrap());
             let expected = leaf(&[1.0, 2.0, 3.0]);
             autograd::backward(&operation(&expected).unwrap(), with_gradient(&[1.0, 2.0, 3.0])).unwrap();
             autograd::backward(&operation(&x).unwrap(), BackwardOptions { gradient, ..Default::default() })
@@ -213,12 +213,12 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
         ("softmax", |x, _| x.softmax(0)),
         ("dot", |x, y| x.matmul(y)),
         ("mse", |x, y| x.mse_loss(y, Reduction::Mean)),
-        ("cross_entropy", |x, _| x.cross_entropy(&index(&[1]).select(0, 0)?, Default::default())),
+        ("cross_entropy", |x, _| x.cross_entropy(&index(&[1]).select(0, 0)?)),
         ("dropout", |x, _| x.dropout(0.5, true)),
         ("std", |x, _| x.std(&[], 1, false)),
         ("mul halves by a number", |x, _| x.to(DType::F16)?.mul(2.0)),
-        ("max_pool2d", |x, _| x.view(&[1, 1, 3])?.max_pool2d((1, 2), Default::default())),
-        ("avg_pool2d", |x, _| x.view(&[1, 1, 3])?.avg_pool2d((1, 2), Default::default())),
+        ("max_pool2d", |x, _| x.view(&[1, 1, 3])?.max_pool2d((1, 2))),
+        ("avg_pool2d", |x, _| x.view(&[1, 1, 3])?.avg_pool2d((1, 2))),
         ("adaptive_avg_pool2d", |x, _| x.view(&[1, 1, 3])?.adaptive_avg_pool2d((1, 2))),
     ];
     for (repeatable, (name, operation)) in
@@ -328,8 +328,8 @@ fn the_nodes_of_losses_tell_images_from_samples() {
             let options = CrossEntropyOptions { reduction, ..Default::default() };
             let x = scores(sizes);
             let losses = [
-                x.cross_entropy(&target, options.clone()),
-                x.log_softmax((sizes.len() as i64 - 1).min(1)).unwrap().nll_loss(&target, options.clone()),
+                x.cross_entropy((&target, options.clone())),
+                x.log_softmax((sizes.len() as i64 - 1).min(1)).unwrap().nll_loss((&target, options.clone())),
             ];
             for loss in losses {
                 let loss = loss.unwrap();
@@ -408,7 +408,7 @@ const SAVED: [(&str, OfTwo, &str); 50] = [
     ("mse_loss", |a, b| a.mse_loss(b, Reduction::Mean), "xx."),
     ("cat", |a, b| Tensor::cat(&[a, b], 0), "..."),
     ("index_select", |a, _| a.index_select(0, &index(&[0, 0])), "..."),
-    ("cross_entropy", |a, _| a.cross_entropy(&index(&[1]).select(0, 0)?, Default::default()), "..."),
+    ("cross_entropy", |a, _| a.cross_entropy(&index(&[1]).select(0, 0)?), "..."),
     ("norm", |a, _| a.norm(), "x.x"),
     ("var", |a, _| a.var(&[], 1, false), "x.."),
     ("std", |a, _| a.std(&[], 1, false), "x.x"),
@@ -419,7 +419,7 @@ const SAVED: [(&str, OfTwo, &str); 50] = [
 /// Operations that save less, or other tensors, than PyTorch's.
 const SAVED_OTHERWISE: [(&str, OfTwo); 4] = [
     ("gather", |a, _| a.gather(0, &index(&[0, 2]))),
-    ("nll_loss", |a, _| a.nll_loss(&index(&[1]).select(0, 0)?, Default::default())),
+    ("nll_loss", |a, _| a.nll_loss(&index(&[1]).select(0, 0)?)),
     ("index_add", |a, b| a.index_add(0, &index(&[0, 1, 2]), b)),
     ("scatter_add", |a, b| a.scatter_add(0, &index(&[0, 1, 2]), b)),
 ];
@@ -484,7 +484,7 @@ fn editing_indices_conditions_and_class_weights_is_noticed() {
         ("gather", |x, positions| x.gather(0, positions)),
         ("index_add", |x, positions| x.index_add(0, positions, x)),
         ("scatter_add", |x, positions| x.scatter_add(0, positions, x)),
-        ("nll_loss", |x, positions| x.expand(&[3, 3])?.nll_loss(positions, Default::default())),
+        ("nll_loss", |x, positions| x.expand(&[3, 3])?.nll_loss(positions)),
     ];
     for (name, operation) in indexed {
         let (x, positions) = (leaf(&[1.0, 2.0, 3.0]), index(&[0, 1, 1]));
@@ -498,7 +498,7 @@ fn editing_indices_conditions_and_class_weights_is_noticed() {
     assert!(refused!(out.backward(), AutogradError::ModifiedInPlace { .. }));
     let (x, weight) = (leaf(&[1.0, 2.0]), Tensor::new([1.0f32, 2.0]).unwrap());
     let options = CrossEntropyOptions { weight: Some(weight.clone()), ..Default::default() };
-    let out = x.nll_loss(&index(&[1]).select(0, 0).unwrap(), options.clone()).unwrap();
+    let out = x.nll_loss((&index(&[1]).select(0, 0).unwrap(), options.clone())).unwrap();
     weight.zero_().unwrap();
     assert!(refused!(out.backward(), AutogradError::ModifiedInPlace { .. }), "class weights");
 }
@@ -1354,6 +1354,6 @@ fn an_empty_tensor_that_joins_others_is_an_input_like_them() {
 fn ignored_and_weighted_targets_have_their_gradients() {
     let x = Tensor::zeros(&[2, 2]).unwrap().requires_grad_(true).unwrap();
     let options = CrossEntropyOptions { ignore_index: 1, ..Default::default() };
-    x.cross_entropy(&index(&[0, 1]), options.clone()).unwrap().backward().unwrap();
+    x.cross_entropy((&index(&[0, 1]), options.clone())).unwrap().backward().unwrap();
     assert_eq!(grad(&x), [-0.5, 0.5, 0.0, 0.0]);
 }

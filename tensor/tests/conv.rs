@@ -120,7 +120,7 @@ fn computed(case: &Case, dtype: DType, inputs: [&[f64]; 4]) -> Result<[Tensor; 4
         |values: &[f64], sizes: &[usize]| Tensor::from_slice(values, sizes)?.to(dtype)?.requires_grad_(true);
     let (x, weight) = (leaf(x, &case.x)?, leaf(weight, &case.weight)?);
     let bias = leaf(bias, &[case.weight[0]])?;
-    let y = x.conv2d(&weight, Some(&bias), case.options())?;
+    let y = x.conv2d(&weight, (Some(&bias), case.options()))?;
     assert_eq!(y.sizes(), case.out(), "{case:?}");
     let gradient = Some(Tensor::from_slice(grad, &case.out())?.to(dtype)?);
     autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
@@ -261,7 +261,7 @@ fn what_is_not_read_is_not_a_number_without_harm() -> Result<()> {
     let x = Tensor::from_slice(&image, &[1, 1, 5, 5])?.requires_grad_(true)?;
     let weight = Tensor::ones(&[4, 1, 3, 3])?.requires_grad_(true)?;
     let options = Conv2dOptions { stride: (2, 3).into(), ..Default::default() };
-    let y = x.conv2d(&weight, None, options)?;
+    let y = x.conv2d(&weight, (None, options))?;
     assert_eq!(y.to_vec::<f32>()?, [9.0; 8]);
     y.sum()?.backward()?;
     assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [2.0; 36]);
@@ -275,7 +275,7 @@ fn what_was_left_in_memory_does_no_harm() -> Result<()> {
     let weight = Tensor::full(&[9, 9, 3, 3], f64::NAN, DType::F32)?.requires_grad_(true)?;
     for padding in [0, 1] {
         let options = Conv2dOptions { padding: padding.into(), ..Default::default() };
-        nan.copy()?.requires_grad_(true)?.conv2d(&weight, None, options)?.sum()?.backward()?;
+        nan.copy()?.requires_grad_(true)?.conv2d(&weight, (None, options))?.sum()?.backward()?;
         check(plain([2, 5, 7, 9], [5, 3, 3]).padding([1, 2]));
         check(plain([1, 4, 9, 7], [9, 2, 3]).stride([2, 1]).padding([0, 1]));
     }
@@ -326,7 +326,7 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
         };
         let (x, weight) = (leaf(&sizes(&case["x"]), 0)?, leaf(&sizes(&case["weight"]), 1)?);
         let bias = case["bias"].as_bool().unwrap().then(|| leaf(&weight.sizes()[..1], 2)).transpose()?;
-        let y = x.conv2d(&weight, bias.as_ref(), options(&case["options"]))?;
+        let y = x.conv2d(&weight, (bias.as_ref(), options(&case["options"])))?;
         assert_eq!(y.grad_fn(), case["grad_fn"].as_str());
         let gradient = Some(Tensor::from_slice(&numbers(y.numel(), 3), y.sizes())?);
         autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
@@ -360,7 +360,7 @@ fn errors_are_pytorchs() {
         };
         let (x, weight) = (tensor(0, sizes(&case["x"])), tensor(1, sizes(&case["weight"])));
         let bias = (!case["bias"].is_null()).then(|| tensor(2, sizes(&case["bias"])));
-        let error = x.conv2d(&weight, bias.as_ref(), options(&case["options"])).unwrap_err();
+        let error = x.conv2d(&weight, (bias.as_ref(), options(&case["options"]))).unwrap_err();
         assert_eq!(Some(error.to_string().as_str()), case["message"].as_str(), "{case}");
     }
 }
@@ -377,17 +377,17 @@ fn more_errors() -> Result<()> {
         ),
         (DType::Bool, "\"slow_conv2d_cpu\" not implemented for 'Bool'"),
     ] {
-        let refused = x.to(dtype)?.conv2d(&weight.to(dtype)?, None, Conv2dOptions::default());
+        let refused = x.to(dtype)?.conv2d(&weight.to(dtype)?, None);
         assert_eq!(refused.unwrap_err().to_string(), says);
     }
     let padding = usize::MAX.into();
-    let huge = x.conv2d(&weight, None, Conv2dOptions { padding, ..Default::default() }).unwrap_err();
+    let huge = x.conv2d(&weight, (None, Conv2dOptions { padding, ..Default::default() })).unwrap_err();
     assert!(matches!(huge.layout(), Some(LayoutError::TooManyElements)), "{huge}");
     let padding = (1 << 40).into();
-    let huge = x.conv2d(&weight, None, Conv2dOptions { padding, ..Default::default() });
+    let huge = x.conv2d(&weight, (None, Conv2dOptions { padding, ..Default::default() }));
     assert!(huge.is_err());
     let stride = (usize::MAX, 1).into();
-    let huge = x.conv2d(&weight, None, Conv2dOptions { stride, ..Default::default() }).unwrap_err();
+    let huge = x.conv2d(&weight, (None, Conv2dOptions { stride, ..Default::default() })).unwrap_err();
     assert!(matches!(huge.layout(), Some(LayoutError::TooManyElements)), "{huge}");
     Ok(())
 }
@@ -406,7 +406,7 @@ fn what_a_large_stride_leaves_out_takes_no_memory() -> Result<()> {
     }
     let x = Tensor::ones(&[1, 1, 1000, 1000])?.requires_grad_(true)?;
     let options = Conv2dOptions { stride: 1000.into(), ..Default::default() };
-    x.conv2d(&Tensor::ones(&[1; 4])?, None, options)?.sum()?.backward()?;
+    x.conv2d(&Tensor::ones(&[1; 4])?, (None, options))?.sum()?.backward()?;
     assert_eq!(x.grad().unwrap().sum()?.item()?, 1.0);
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
@@ -424,7 +424,7 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
         let error = |x: (Device, DType), weight: (Device, DType), bias: Device| -> Result<Error> {
             let (x, weight) = (tensor(&[1, 1, 4, 4], x.0, x.1)?, tensor(&[1, 1, 3, 3], weight.0, weight.1)?);
             let bias = tensor(&[1], bias, x.dtype())?;
-            Ok(x.conv2d(&weight, Some(&bias), Conv2dOptions::default()).unwrap_err())
+            Ok(x.conv2d(&weight, Some(&bias)).unwrap_err())
         };
         let (cpu, f32) = (Device::Cpu, DType::F32);
         let forgotten = error((gpu, f32), (cpu, f32), gpu)?;
@@ -485,7 +485,7 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
     })?;
     "sim:h200".parse::<Machine>().unwrap().enter(|| {
         let ones = |dtype| Tensor::ones((&[1, 1, 4, 4], (Device::cuda(0), dtype)));
-        let refused = ones(DType::F32)?.conv2d(&ones(DType::BF16)?, None, Conv2dOptions::default());
+        let refused = ones(DType::F32)?.conv2d(&ones(DType::BF16)?, None);
         assert_eq!(
             refused.unwrap_err().to_string(),
             "Input type (torch.cuda.FloatTensor) and weight type (CUDABFloat16Type) should be the same"
@@ -592,7 +592,7 @@ fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
             ])?;
             let options =
                 Conv2dOptions { stride: 2.into(), padding: 2.into(), groups: 2, ..Default::default() };
-            let out = image.conv2d(&weight.to(device)?, None, options)?.to_vec::<f32>()?;
+            let out = image.conv2d(&weight.to(device)?, (None, options))?.to_vec::<f32>()?;
             let nan = f32::NAN;
             let expected = [nan, nan, nan, nan, nan, -inf, nan, nan];
             for (out, expected) in out.iter().zip(expected) {
@@ -604,7 +604,8 @@ fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
             // What is infinite in the image is seen by those windows alone that cover it.
             let spot = Tensor::new([[[1.0f32, 1.0, 1.0], [1.0, inf, 1.0], [1.0, 1.0, 1.0]]])?.to(device)?;
             let ones = Tensor::ones((&[1, 1, 2, 2], device))?;
-            let sums = spot.conv2d(&ones, None, Conv2dOptions { padding: 1.into(), ..Default::default() })?;
+            let sums =
+                spot.conv2d(&ones, (None, Conv2dOptions { padding: 1.into(), ..Default::default() }))?;
             let [f, i] = [false, true];
             let covered = [f, f, f, f, f, i, i, f, f, i, i, f, f, f, f, f];
             assert_eq!(sums.eq(inf)?.to_vec::<bool>()?, covered);

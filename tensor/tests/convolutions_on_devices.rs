@@ -17,7 +17,7 @@ fn convolution(device: Device, dtype: DType, sizes: [usize; 4], k: usize) -> Res
     let to = |tensor: Tensor| tensor.to(dtype)?.to(device);
     let x = to(Tensor::randn(&sizes)?)?.requires_grad_(true)?;
     let weight = to(Tensor::randn(&[k, sizes[1], 3, 3])?)?.requires_grad_(true)?;
-    let y = x.conv2d(&weight, None, Conv2dOptions { padding: 1.into(), ..Default::default() })?;
+    let y = x.conv2d(&weight, (None, Conv2dOptions { padding: 1.into(), ..Default::default() }))?;
     let gradient = Some(to(Tensor::randn(y.sizes())?)?);
     autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
     Ok([y.detach(), x.grad().expect("a gradient"), weight.grad().expect("a gradient")])
@@ -121,7 +121,7 @@ fn cost(sizes: [usize; 4], k: usize) -> Result<(u64, u64)> {
     let weight = Tensor::ones((&[k, sizes[1], 3, 3], gpu()))?;
     cuda::reset_peak_memory_stats();
     let before = Machine::current().counters().launches;
-    x.conv2d(&weight, None, Conv2dOptions { padding: 1.into(), ..Default::default() })?;
+    x.conv2d(&weight, (None, Conv2dOptions { padding: 1.into(), ..Default::default() }))?;
     cuda::synchronize()?;
     Ok((Machine::current().counters().launches - before, cuda::max_memory_allocated()))
 }
@@ -193,7 +193,7 @@ fn an_algorithm_whose_memory_is_gone_makes_way_for_another() {
         let weight = Tensor::ones((&[64, 64, 3, 3], gpu()))?;
         let chosen = || -> Result<Vec<(String, bool)>> {
             let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
-            let (y, trace) = Machine::current().profile(|| x.conv2d(&weight, None, options));
+            let (y, trace) = Machine::current().profile(|| x.conv2d(&weight, (None, options)));
             assert_eq!(y?.to_vec::<f32>()?[0], 4.0 * 64.0, "a corner sees four of nine");
             Ok(trace.kernels(0).into_iter().map(|kernel| (kernel.name, kernel.workspace > 1 << 20)).collect())
         };

@@ -13,8 +13,8 @@ use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
 use todevice::{
-    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CopyOptions, LayerNormArguments,
-    Machine, MaxPool2dOptions, TensorOptions,
+    Approximate, AvgPool2dOptions, BatchNormArguments, CopyOptions, LayerNormArguments, Machine,
+    MaxPool2dOptions, TensorOptions,
 };
 
 /// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
@@ -287,30 +287,30 @@ fn losses() -> Vec<Case> {
         case("l1_loss mean", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::Mean))),
         case("l1_loss sum", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::Sum))),
         case("l1_loss none", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::None))),
-        case("cross_entropy", scores(), |x| one(x[0].cross_entropy(&target(&x[0])?, Default::default()))),
+        case("cross_entropy", scores(), |x| one(x[0].cross_entropy(&target(&x[0])?))),
         case("cross_entropy weighted", scores(), |x| {
-            one(x[0].cross_entropy(&target(&x[0])?, weighted(&x[0], Reduction::Mean)?))
+            one(x[0].cross_entropy((&target(&x[0])?, weighted(&x[0], Reduction::Mean)?)))
         }),
         case("cross_entropy weighted sum", scores(), |x| {
-            one(x[0].cross_entropy(&target(&x[0])?, weighted(&x[0], Reduction::Sum)?))
+            one(x[0].cross_entropy((&target(&x[0])?, weighted(&x[0], Reduction::Sum)?)))
         }),
         case("cross_entropy weighted none", scores(), |x| {
-            one(x[0].cross_entropy(&target(&x[0])?, weighted(&x[0], Reduction::None)?))
+            one(x[0].cross_entropy((&target(&x[0])?, weighted(&x[0], Reduction::None)?)))
         }),
         case("cross_entropy all ignored", scores(), |x| {
             let none = CrossEntropyOptions { ignore_index: 0, ..Default::default() };
-            one(x[0].cross_entropy(&target(&x[0])?.zeros_like()?, none.clone()))
+            one(x[0].cross_entropy((&target(&x[0])?.zeros_like()?, none.clone())))
         }),
-        case("nll_loss", scores(), |x| one(x[0].nll_loss(&target(&x[0])?, Default::default()))),
+        case("nll_loss", scores(), |x| one(x[0].nll_loss(&target(&x[0])?))),
         case("nll_loss weighted sum", scores(), |x| {
-            one(x[0].nll_loss(&target(&x[0])?, weighted(&x[0], Reduction::Sum)?))
+            one(x[0].nll_loss((&target(&x[0])?, weighted(&x[0], Reduction::Sum)?)))
         }),
         case("nll_loss weighted none", scores(), |x| {
-            one(x[0].nll_loss(&target(&x[0])?, weighted(&x[0], Reduction::None)?))
+            one(x[0].nll_loss((&target(&x[0])?, weighted(&x[0], Reduction::None)?)))
         }),
         case("nll_loss all ignored", scores(), |x| {
             let none = CrossEntropyOptions { ignore_index: 0, ..Default::default() };
-            one(x[0].nll_loss(&target(&x[0])?.zeros_like()?, none.clone()))
+            one(x[0].nll_loss((&target(&x[0])?.zeros_like()?, none.clone())))
         }),
     ]
 }
@@ -332,19 +332,19 @@ fn pools() -> Vec<Case> {
         sizes(&all)
     };
     vec![
-        case("max_pool2d", images(), |x| one(x[0].max_pool2d(2, Default::default()))),
-        case("max_pool2d of all", images(), |x| one(x[0].max_pool2d(1, Default::default()))),
+        case("max_pool2d", images(), |x| one(x[0].max_pool2d(2))),
+        case("max_pool2d of all", images(), |x| one(x[0].max_pool2d(1))),
         case("max_pool2d overlapping", images(), |x| {
             let options =
                 MaxPool2dOptions { stride: Some(1.into()), padding: 1.into(), ..Default::default() };
-            one(x[0].max_pool2d((3, 2), options))
+            one(x[0].max_pool2d(((3, 2), options)))
         }),
         case("max_pool2d with holes", images(), |x| {
             let (stride, dilation) = (Some((2, 3).into()), (1, 2).into());
             let padding = (0, 1).into();
-            one(x[0].max_pool2d((1, 2), MaxPool2dOptions { stride, padding, dilation, ceil_mode: true }))
+            one(x[0].max_pool2d(((1, 2), MaxPool2dOptions { stride, padding, dilation, ceil_mode: true })))
         }),
-        case("avg_pool2d", images(), |x| one(x[0].avg_pool2d(2, Default::default()))),
+        case("avg_pool2d", images(), |x| one(x[0].avg_pool2d(2))),
         case("avg_pool2d overlapping", images(), |x| {
             let options = AvgPool2dOptions {
                 stride: Some((1, 2).into()),
@@ -352,17 +352,17 @@ fn pools() -> Vec<Case> {
                 count_include_pad: false,
                 ..Default::default()
             };
-            one(x[0].avg_pool2d((3, 1), options))
+            one(x[0].avg_pool2d(((3, 1), options)))
         }),
         case("avg_pool2d hanging over", images(), |x| {
             let stride = Some((3, 2).into());
             let options =
                 AvgPool2dOptions { stride, padding: 1.into(), ceil_mode: true, ..Default::default() };
-            one(x[0].avg_pool2d((2, 3), options))
+            one(x[0].avg_pool2d(((2, 3), options)))
         }),
         case("avg_pool2d divided", images(), |x| {
             let options = AvgPool2dOptions { divisor_override: Some(-3), ..Default::default() };
-            one(x[0].avg_pool2d((1, 2), options))
+            one(x[0].avg_pool2d(((1, 2), options)))
         }),
         case("adaptive_avg_pool2d", images(), |x| one(x[0].adaptive_avg_pool2d((3, 2)))),
         case("adaptive_avg_pool2d to more", images(), |x| one(x[0].adaptive_avg_pool2d((Some(9), None)))),
@@ -528,7 +528,7 @@ fn indexing() -> Vec<Case> {
             one(x.index_put_(&x.detach().gt(0)?, &x.detach().gt(0)?.to(x.dtype())?.max()?))
         }),
         case("index from the end", sizes(&[&[&[5]], &[&[3, 2]]]), |x| {
-            one(x[0].index(&Tensor::new([[-1i64, 0], [1, -3]])?)) // An index of the host will do.
+            one(x[0].index(&Tensor::new([[-1, 0], [1, -3]])?)) // An index of the host will do.
         }),
         case("index_select none", boxes(), |x| one(x[0].index_select(0, &indices(0, 1, &x[0])?))),
         case("index_select by floats", sizes(&[&[&[5]], &[&[0]]]), |x| match x[0].numel() {
@@ -1234,9 +1234,7 @@ fn everything_else() -> Result<()> {
             let image = Tensor::ones((&[1, 2, 4, 4], options))?.requires_grad_(true)?;
             let weight = Tensor::ones((&[3, 2, 3, 3], options))?;
             let without = cudnn::Flags { enabled: false, ..cudnn::current() };
-            cudnn::flags(without, || {
-                image.conv2d(&weight, None, Conv2dOptions::default())?.sum()?.backward()
-            })?;
+            cudnn::flags(without, || image.conv2d(&weight, None)?.sum()?.backward())?;
         }
     }
     Ok(())

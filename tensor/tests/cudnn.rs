@@ -52,7 +52,7 @@ fn convolution(case: &Case, device: Device, dtype: DType) -> Result<[Tensor; 4]>
     manual_seed(3);
     let made = |sizes: &[usize]| Tensor::randn(sizes)?.to(dtype)?.to(device)?.requires_grad_(true);
     let (x, weight, bias) = (made(&case.x)?, made(&case.weight)?, made(&case.weight[..1])?);
-    let y = x.conv2d(&weight, Some(&bias), case.options)?;
+    let y = x.conv2d(&weight, (Some(&bias), case.options))?;
     let gradient = Some(Tensor::randn(y.sizes())?.to(dtype)?.to(device)?);
     autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
     let grad = |leaf: Tensor| leaf.grad().expect("a gradient");
@@ -116,7 +116,7 @@ fn a_search_tries_as_many_as_it_may() {
             let x = Tensor::ones(&[1, 2, 8, 8 + benchmark_limit])?.to(Device::cuda(0))?;
             let weight = Tensor::ones(&[2, 2, 3, 3])?.to(Device::cuda(0))?;
             let before = Machine::current().counters().launches;
-            let y = cudnn::flags(flags, || x.conv2d(&weight, None, Conv2dOptions::default()))?;
+            let y = cudnn::flags(flags, || x.conv2d(&weight, None))?;
             assert_eq!(Machine::current().counters().launches - before, launches, "limit {benchmark_limit}");
             assert!(y.to_vec::<f32>()?.iter().all(|sum| *sum == 18.0));
         }

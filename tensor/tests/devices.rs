@@ -63,11 +63,11 @@ const RULES: [(&str, Option<(&str, &[&str])>, &[&[usize]], Operation); 25] = [
     ("gather", Some(("gather", &["self", "index"])), &[&[2, 3], &[2, 2]], |x| x[0].gather(0, &index(&x[1])?)),
     ("index_add", Some(("index_add", &["self", "index", "source"])), &[&[2, 3], &[2], &[2, 3]], |x| x[0].index_add(0, &index(&x[1])?, &x[2])),
     ("scatter_add", Some(("scatter_add", &["self", "index", "src"])), &[&[2, 3], &[1, 3], &[1, 3]], |x| x[0].scatter_add(0, &index(&x[1])?, &x[2])),
-    ("nll_loss", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].nll_loss(&index(&x[1])?, Default::default())),
-    ("cross_entropy", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].cross_entropy(&index(&x[1])?, Default::default())),
+    ("nll_loss", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].nll_loss(&index(&x[1])?)),
+    ("cross_entropy", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].cross_entropy(&index(&x[1])?)),
     ("cross_entropy", Some(("nll_loss_forward", &["self", "target", "weight"])), &[&[2, 3], &[2], &[3]], |x| {
         let options = CrossEntropyOptions { weight: Some(x[2].clone()), ..Default::default() };
-        x[0].cross_entropy(&index(&x[1])?, options.clone())
+        x[0].cross_entropy((&index(&x[1])?, options.clone()))
     }),
     ("cat", Some(("cat", &["tensors", "tensors", "tensors"])), &[&[2, 3], &[1, 3], &[2, 3]], |x| Tensor::cat(x, 0)),
 ];
@@ -280,7 +280,7 @@ fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu(
         let host = Tensor::zeros(&[3])?;
         assert_eq!(host.copy_(&x)?.to_vec::<f32>()?, [5.0; 3]);
         assert!(!host.is_cuda() && host.version() == 1);
-        assert_eq!(x.copy_(&Tensor::new([1i64, 2, 3])?)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+        assert_eq!(x.copy_(&Tensor::new([1, 2, 3])?)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
         let w = Tensor::ones(&[3])?.requires_grad_(true)?;
         let y = x.mul(1)?;
         y.copy_(&w)?.sum()?.backward()?;
@@ -751,9 +751,9 @@ fn operations_run_where_their_tensors_are_whatever_the_current_device() -> Resul
         model.to(device)?;
         let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
         let x = Tensor::randn(&[5, 4])?.to(device)?;
-        let target = Tensor::new([0i64, 1, 0, 1, 1])?.to(device)?;
+        let target = Tensor::new([0, 1, 0, 1, 1])?.to(device)?;
         for _ in 0..2 {
-            let loss = model.forward(&x)?.dropout(0.5, true)?.cross_entropy(&target, Default::default())?;
+            let loss = model.forward(&x)?.dropout(0.5, true)?.cross_entropy(&target)?;
             optimizer.zero_grad();
             loss.backward()?;
             assert_eq!(clip_grad_norm_(&model.parameters(), 1.0, Default::default())?.device(), device);
@@ -956,19 +956,19 @@ fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
 #[test]
 fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Result<()> {
     let operations: [(&str, fn(Device) -> Result<Tensor>); 6] = [
-        ("index_select", |d| Tensor::ones((&[3, 2], d))?.index_select(0, &Tensor::new([0i64, 3])?.to(d)?)),
-        ("gather", |d| Tensor::ones((&[3, 2], d))?.gather(0, &Tensor::new([[-1i64, 0]])?.to(d)?)),
+        ("index_select", |d| Tensor::ones((&[3, 2], d))?.index_select(0, &Tensor::new([0, 3])?.to(d)?)),
+        ("gather", |d| Tensor::ones((&[3, 2], d))?.gather(0, &Tensor::new([[-1, 0]])?.to(d)?)),
         ("index_add", |d| {
             let x = Tensor::ones((&[3], d))?;
-            x.index_add(0, &Tensor::new([5i64, 0])?.to(d)?, &Tensor::ones((&[2], d))?)
+            x.index_add(0, &Tensor::new([5, 0])?.to(d)?, &Tensor::ones((&[2], d))?)
         }),
         ("scatter_add", |d| {
             let x = Tensor::ones((&[3], d))?;
-            x.scatter_add(0, &Tensor::new([5i64, 0])?.to(d)?, &Tensor::ones((&[2], d))?)
+            x.scatter_add(0, &Tensor::new([5, 0])?.to(d)?, &Tensor::ones((&[2], d))?)
         }),
         ("cross_entropy", |d| {
-            let target = Tensor::new([0i64, 7])?.to(d)?;
-            Tensor::ones((&[2, 3], d))?.cross_entropy(&target, Default::default())
+            let target = Tensor::new([0, 7])?.to(d)?;
+            Tensor::ones((&[2, 3], d))?.cross_entropy(&target)
         }),
         ("bernoulli", |d| Tensor::full(&[3], 1.5, d)?.bernoulli(None)),
     ];
@@ -1015,7 +1015,7 @@ fn an_assertion_on_one_card_leaves_the_host_and_its_tensors_whole() -> Result<()
         let memory = Machine::current().host_memory().allocated();
         {
             let x = host.cuda()?;
-            let wrong = x.index_select(0, &Tensor::new([9i64])?.cuda()?)?;
+            let wrong = x.index_select(0, &Tensor::new([9])?.cuda()?)?;
             assert!(text(wrong.item()).starts_with("CUDA error: device-side assert triggered"));
         }
         assert_eq!(cuda::memory_allocated(), 0);
@@ -1114,7 +1114,7 @@ fn everything_a_training_run_takes_comes_back() -> Result<()> {
             for _ in 0..3 {
                 let x = Tensor::randn(&[32, 8])?.to(Device::cuda(0))?.to(device)?;
                 let target = Tensor::randint(0, 3, &[32])?.to(device)?;
-                let loss = model.forward(&x)?.cross_entropy(&target, Default::default())?;
+                let loss = model.forward(&x)?.cross_entropy(&target)?;
                 optimizer.zero_grad();
                 loss.backward()?;
                 optimizer.step()?;
@@ -1368,7 +1368,7 @@ fn reading_waits_once_and_computing_never_does() -> Result<()> {
             (read.copies_to_host, read.bytes_to_host, read.synchronizations, read.launches),
             (1, 4, 1, 0)
         );
-        assert_eq!(Tensor::new([1i64, 2])?.cuda()?.to_string(), "tensor([1, 2], device='cuda:0')");
+        assert_eq!(Tensor::new([1, 2])?.cuda()?.to_string(), "tensor([1, 2], device='cuda:0')");
         Ok(())
     })
 }

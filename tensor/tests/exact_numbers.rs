@@ -183,7 +183,7 @@ fn mse_loss_takes_a_bool_for_a_number() {
 fn a_convolution_has_no_version_before_it_is_written_to() {
     everywhere(|device| {
         let ones = |sizes: &[usize]| Tensor::ones((sizes, device));
-        let y = ones(&[1, 1, 3, 3])?.conv2d(&ones(&[1, 1, 2, 2])?, Some(&ones(&[1])?), Default::default())?;
+        let y = ones(&[1, 1, 3, 3])?.conv2d(&ones(&[1, 1, 2, 2])?, Some(&ones(&[1])?))?;
         assert_eq!((y.version(), y.to_vec::<f32>()?), (0, vec![5.0; 4]));
         Ok(())
     });

@@ -112,7 +112,7 @@ fn norms() -> Words {
 fn convolutions() -> Words {
     let conv = |x: Tensor, weight: Tensor, bias: Option<Tensor>, dilation: usize| {
         let options = Conv2dOptions { dilation: dilation.into(), ..Default::default() };
-        text(x.conv2d(&weight, bias.as_ref(), options))
+        text(x.conv2d(&weight, (bias.as_ref(), options)))
     };
     let (image, kernel) = ([1, 1, 3, 3], [1, 1, 2, 2]);
     vec![
@@ -260,7 +260,7 @@ fn nothing_is_joined_along_any_dimension_and_no_image_has_any_dilation() -> Resu
         ..Default::default()
     };
     let (images, kernel) = (leaf(&[0, 4, 5, 2]), leaf(&[2, 2, 3, 2]));
-    let out = images.conv2d(&kernel, None, options)?;
+    let out = images.conv2d(&kernel, (None, options))?;
     assert_eq!(out.sizes(), [0, 2, 4, 3]);
     out.sum()?.backward()?;
     assert_eq!(kernel.grad().unwrap().to_vec::<f32>()?, [0.0; 24]);

@@ -37,12 +37,12 @@ type Operation = fn() -> Result<Tensor>;
 
 const ASSERTS: [(&str, Operation); 4] = [
     ("index_select_f32", || {
-        Tensor::ones((&[10, 4], gpu()))?.index_select(0, &Tensor::new([3i64, 12])?.to(gpu())?)
+        Tensor::ones((&[10, 4], gpu()))?.index_select(0, &Tensor::new([3, 12])?.to(gpu())?)
     }),
-    ("gather_f32", || Tensor::ones((&[3, 2], gpu()))?.gather(0, &Tensor::new([[-1i64, 0]])?.to(gpu())?)),
+    ("gather_f32", || Tensor::ones((&[3, 2], gpu()))?.gather(0, &Tensor::new([[-1, 0]])?.to(gpu())?)),
     ("cross_entropy", || {
-        let target = Tensor::new([0i64, 7])?.to(gpu())?;
-        Tensor::ones((&[2, 3], gpu()))?.cross_entropy(&target, Default::default())
+        let target = Tensor::new([0, 7])?.to(gpu())?;
+        Tensor::ones((&[2, 3], gpu()))?.cross_entropy(&target)
     }),
     ("bernoulli", || Tensor::full(&[3], 1.5, gpu())?.bernoulli(None)),
 ];
@@ -74,7 +74,7 @@ fn an_error_is_of_the_call_that_caused_it_and_names_the_kernel() -> Result<()> {
 fn lines_before_the_culprit_succeed_and_those_after_it_are_not_reached() -> Result<()> {
     let lines = both(|| {
         let table = Tensor::ones((&[10, 4], gpu()))?;
-        let ids = Tensor::new([3i64, 12])?.to(gpu())?;
+        let ids = Tensor::new([3, 12])?.to(gpu())?;
         busy()?;
         let mut done = Vec::new();
         let mut run = || {

@@ -42,7 +42,7 @@ fn pair(value: &Value) -> Pair {
 fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> {
     let flag = |i: usize| a[i].as_bool().unwrap();
     match name {
-        "max_pool2d" => x[0].max_pool2d(
+        "max_pool2d" => x[0].max_pool2d((
             pair(&a[0]),
             MaxPool2dOptions {
                 stride: Some(pair(&a[1])),
@@ -50,8 +50,8 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
                 dilation: pair(&a[3]),
                 ceil_mode: flag(4),
             },
-        ),
-        "avg_pool2d" => x[0].avg_pool2d(
+        )),
+        "avg_pool2d" => x[0].avg_pool2d((
             pair(&a[0]),
             AvgPool2dOptions {
                 stride: Some(pair(&a[1])),
@@ -60,7 +60,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
                 count_include_pad: flag(4),
                 divisor_override: a[5].as_i64(),
             },
-        ),
+        )),
         "adaptive_avg_pool2d" => {
             let size = |i: usize| a[0][i].as_u64().map(|size| size as usize);
             x[0].adaptive_avg_pool2d((size(0), size(1)))
@@ -167,7 +167,7 @@ fn zeros(sizes: &[usize]) -> Tensor {
 #[test]
 fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
     let x = zeros(&[1, 2, 4, 4]);
-    let max = |kernel: (usize, usize), options: MaxPool2dOptions| x.max_pool2d(kernel, options);
+    let max = |kernel: (usize, usize), options: MaxPool2dOptions| x.max_pool2d((kernel, options));
     let plain = MaxPool2dOptions::default();
     let half =
         "pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and dilation=1";
@@ -197,34 +197,31 @@ fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
         assert!(x.adaptive_avg_pool2d((huge, huge)).is_err());
     }
     for sizes in [&[4, 4][..], &[1, 1, 2, 4, 4]] {
-        let refused = zeros(sizes).max_pool2d(2, plain);
+        let refused = zeros(sizes).max_pool2d((2, plain));
         says("non-empty 3D or 4D (batch mode) tensor expected for input", refused);
     }
     let empty = "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:[2, 0, 4, 4]";
-    says(empty, zeros(&[2, 0, 4, 4]).max_pool2d(2, plain));
-    says(
-        "\"max_pool2d\" not implemented for 'Bool'",
-        x.to(DType::Bool).unwrap().max_pool2d(2, Default::default()),
-    );
+    says(empty, zeros(&[2, 0, 4, 4]).max_pool2d((2, plain)));
+    says("\"max_pool2d\" not implemented for 'Bool'", x.to(DType::Bool).unwrap().max_pool2d(2));
     says(
         "integer out of range\nnote: a plane of 65536 × 32768 = 2147483648 elements is not allowed; at most 2147483647 is",
-        zeros(&[1, 1, 1]).expand(&[1, 1 << 16, 1 << 15]).unwrap().max_pool2d(2, plain),
+        zeros(&[1, 1, 1]).expand(&[1, 1 << 16, 1 << 15]).unwrap().max_pool2d((2, plain)),
     );
     says(
         "integer out of range\nnote: a stride of 2147483648 is not allowed; at most 2147483647 is",
         max((2, 2), MaxPool2dOptions { stride: Some((1 << 31).into()), ..plain }),
     );
 
-    let avg = |options: AvgPool2dOptions| x.avg_pool2d(2, options);
+    let avg = |options: AvgPool2dOptions| x.avg_pool2d((2, options));
     let plain = AvgPool2dOptions::default();
     let kernel = "kernel size should be greater than zero, but got kH: 0 kW: 3";
-    says(kernel, x.avg_pool2d((0, 3), plain));
+    says(kernel, x.avg_pool2d(((0, 3), plain)));
     says("divisor must be not zero", avg(AvgPool2dOptions { divisor_override: Some(0), ..plain }));
     says(half, avg(AvgPool2dOptions { padding: 2.into(), ..plain }));
-    let two_dims = zeros(&[4, 4]).avg_pool2d(2, plain);
+    let two_dims = zeros(&[4, 4]).avg_pool2d((2, plain));
     says("Dimension out of range (expected to be in range of [-2, 1], but got -3)", two_dims);
     let ints = x.to(DType::I32).unwrap();
-    says("\"avg_pool2d\" not implemented for 'Int'", ints.avg_pool2d(2, plain));
+    says("\"avg_pool2d\" not implemented for 'Int'", ints.avg_pool2d((2, plain)));
 
     says("\"adaptive_avg_pool2d\" not implemented for 'Int'", ints.adaptive_avg_pool2d(2));
     let dims = "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got [4, 4]";
@@ -339,7 +336,7 @@ fn what_cannot_be_taken_along_a_dimension_is_refused_in_pytorchs_words() -> Resu
     says("ZeroDivisionError", zeros(&[2, 0]).take_along_dim(&index(&[1, 1])?, 1));
     says(
         "index -1 is out of bounds for dimension 0 with size 12",
-        x.take_along_dim(&Tensor::new([3i64, -1])?, None),
+        x.take_along_dim(&Tensor::new([3, -1])?, None),
     );
     says(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
@@ -392,7 +389,7 @@ fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result
             (layer.weight.tensor().dtype(), layer.weight.tensor().get(3)?.abs()?.sum()?.item()?),
             (DType::F64, 0.0)
         );
-        layer.forward(&Tensor::new([[0i64, 1, 1], [3, 3, 3]])?)?.sum()?.backward()?;
+        layer.forward(&Tensor::new([[0, 1, 1], [3, 3, 3]])?)?.sum()?.backward()?;
         let grad = layer.weight.grad().unwrap();
         assert_eq!(grad.to_vec::<f64>()?, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         nn::Embedding::new(0, 3)?;
@@ -402,7 +399,7 @@ fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result
 
 #[test]
 fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
-    let (weight, index) = (zeros(&[4, 3]), Tensor::new([[0i64, 3]])?);
+    let (weight, index) = (zeros(&[4, 3]), Tensor::new([[0, 3]])?);
     for (dtype, name) in [
         (DType::F32, "torch.FloatTensor"),
         (DType::U8, "torch.ByteTensor"),
@@ -419,7 +416,7 @@ fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
     says("index_select(): self indexing axis dim should be positive", index.embedding(&zeros(&[0, 3]), None));
     says(
         "INDICES element is out of DATA bounds, id=7 axis_dim=4",
-        Tensor::new([7i64])?.embedding(&zeros(&[4, 0]), None),
+        Tensor::new([7])?.embedding(&zeros(&[4, 0]), None),
     );
     says("'weight' must be 2-D", index.embedding(&zeros(&[4]), None));
     says("'weight' must be 2-D", index.to(DType::F32)?.embedding(&zeros(&[1, 4, 3]), None));

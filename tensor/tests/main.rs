@@ -55,6 +55,7 @@ mod monitor;
 mod nn;
 mod older_states;
 mod operations;
+mod operators;
 mod options;
 mod parallel;
 mod pinned;

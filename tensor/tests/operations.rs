@@ -203,9 +203,9 @@ fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
             let options =
                 CrossEntropyOptions { weight, ignore_index: a.int(1), reduction, ..Default::default() };
             if name == "nll_loss" {
-                x[0].nll_loss(&x[1], options.clone())
+                x[0].nll_loss((&x[1], options.clone()))
             } else {
-                x[0].cross_entropy(&x[1], options.clone())
+                x[0].cross_entropy((&x[1], options.clone()))
             }
         }
         "cat" => Tensor::cat(x, a.int(0)),
@@ -446,7 +446,7 @@ fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
             assert!(x.equal(&filled)?, "{dtype}");
         }
     }
-    let whole = Tensor::new([1i64, 2])?;
+    let whole = Tensor::new([1, 2])?;
     assert_eq!(whole.masked_fill(&mask, large)?.to_vec::<i64>()?, [large, 2]);
     assert_eq!(whole.masked_fill(&mask, &Tensor::new(large)?)?.to_vec::<i64>()?, [large, 2]);
     let bytes = Tensor::zeros((&[2], DType::U8))?;
@@ -717,7 +717,7 @@ fn a_bound_that_is_nan_is_pytorchs() -> Result<()> {
                 }
                 assert!(x.clamp(f64::NAN, None)?.equal(&x)? && x.clamp(None, f64::NAN)?.equal(&x)?);
             }
-            let whole = Tensor::new([1i64, 3])?.to(device)?.clamp(f64::NAN, 2)?;
+            let whole = Tensor::new([1, 3])?.to(device)?.clamp(f64::NAN, 2)?;
             assert_eq!(whole.dtype(), DType::F32);
             assert!(whole.isnan()?.all()?.is_nonzero()?);
         }

@@ -127,13 +127,13 @@ fn layers_and_wrappers_take_their_options_in_a_pair_with_the_last_argument() -> 
 fn functions_of_images_take_options_by_value_and_refuse_those_of_a_layer() -> Result<()> {
     let (x, w) = (Tensor::ones(&[1, 1, 4, 4])?, Tensor::ones(&[1, 1, 3, 3])?);
     let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
-    assert_eq!(x.conv2d(&w, None, padded)?.sizes(), [1, 1, 4, 4]);
+    assert_eq!(x.conv2d(&w, (None, padded))?.sizes(), [1, 1, 4, 4]);
     for (options, option) in [
         (Conv2dOptions { bias: false, ..padded }, "bias"),
         (Conv2dOptions { dtype: DType::F64, ..padded }, "dtype"),
         (Conv2dOptions { device: Device::cuda(0), ..padded }, "device"),
     ] {
-        let error = x.conv2d(&w, None, options).unwrap_err();
+        let error = x.conv2d(&w, (None, options)).unwrap_err();
         assert_eq!(error.kind(), "TypeError");
         assert_eq!(
             error.to_string(),
@@ -180,5 +180,35 @@ fn older_names_do_the_same() -> Result<()> {
             DistributedDataParallel::with_options(nn::Linear::new(2, 3)?, options).map(drop)
         })
     })?;
+    Ok(())
+}
+
+/// The right column of the table of `lib.rs`, so that it stays right.
+#[test]
+fn the_table_for_those_who_know_pytorch_is_right() -> Result<()> {
+    use todevice::autograd::{self, BackwardOptions};
+    let device = Device::cuda_if_available();
+    let x = Tensor::zeros((&[2, 16], device))?;
+    let model = nn::Linear::new(16, (64, nn::LinearOptions { bias: false, ..Default::default() }))?;
+    nn::Conv2d::new(1, 8, (3, nn::Conv2dOptions { padding: 1.into(), ..Default::default() }))?;
+    let y = Tensor::zeros(&[2, 64])?;
+    let loss = nn::MSELoss::default().forward(&model.forward(&x)?, &y)?;
+    autograd::backward(&loss, BackwardOptions { retain_graph: true, ..Default::default() })?;
+    for batch in &DataLoader::new(TensorDataset::new([x.clone(), y])?, DataLoaderOptions::default())? {
+        let [x, _y] = batch?;
+        let x = x.to(device)?;
+        no_grad(|| (&x + &x)? + 1.0)?;
+        assert_eq!(x.flatten(1, -1)?.argmax(1, false)?.sizes(), [1]);
+    }
+    // The table itself names each of these.
+    let table = include_str!("../src/lib.rs");
+    for form in [
+        "Tensor::zeros((&[2, 3], device))?",
+        "x.flatten(1, -1)?",
+        "x.argmax(1, false)?",
+        "let [x, y] = batch?;",
+    ] {
+        assert!(table.contains(form), "{form}");
+    }
     Ok(())
 }

@@ -80,7 +80,7 @@ fn operations_of_the_host_work_on_pinned_tensors_as_on_others() -> Result<()> {
         let pinned = |x: Tensor| if pin { x.pin_memory() } else { Ok(x) };
         let x = pinned(Tensor::randn(&[33, 17])?)?;
         let y = pinned(Tensor::randn(&[17, 5])?)?;
-        let index = pinned(Tensor::new([3i64, 0, 32])?)?;
+        let index = pinned(Tensor::new([3, 0, 32])?)?;
         let number = pinned(Tensor::new(2.5f32)?)?;
         x.narrow(1, 2, 7)?.fill_(0.25)?; // Part of it, with gaps.
         x.t()?.mul_(&number)?;

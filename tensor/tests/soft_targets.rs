@@ -86,13 +86,13 @@ fn losses_and_gradients_are_pytorchs() -> Result<()> {
 fn a_smoothing_that_is_not_positive_smooths_nothing() -> Result<()> {
     everywhere(|device| {
         let scores = Tensor::new([[1.0f32, 2.0, 0.5], [0.0, -1.0, 3.0]])?.to(device)?;
-        let classes = Tensor::new([1i64, 2])?.to(device)?;
+        let classes = Tensor::new([1, 2])?.to(device)?;
         let probabilities = Tensor::new([[0.2f32, 0.5, 0.3], [1.0, 0.0, 0.0]])?.to(device)?;
         for label_smoothing in [0.0, -0.1, f64::NAN] {
             let options = smoothing(label_smoothing);
-            assert_eq!(scores.cross_entropy(&classes, options.clone())?.to_string(), on("0.2651", device));
+            assert_eq!(scores.cross_entropy((&classes, options.clone()))?.to_string(), on("0.2651", device));
             assert_eq!(
-                scores.cross_entropy(&probabilities, options.clone())?.to_string(),
+                scores.cross_entropy((&probabilities, options.clone()))?.to_string(),
                 on("2.0901", device)
             );
         }
@@ -203,7 +203,7 @@ fn refusals_are_pytorchs() -> Result<()> {
             ),
         ];
         for (scores, target, options, expected) in cases {
-            let error = scores.cross_entropy(target, options.clone()).unwrap_err();
+            let error = scores.cross_entropy((target, options.clone())).unwrap_err();
             let text = error.to_string();
             let said = format!("{}: {}", error.kind(), text.lines().next().unwrap_or_default());
             assert_eq!(said, expected, "{device}");
@@ -237,7 +237,7 @@ fn a_target_or_a_weight_on_another_device_is_refused_as_pytorch_does_it() -> Res
             (&scores, hard.clone(), both, named("weight")),
         ];
         for (scores, target, options, expected) in cases {
-            let text = scores.cross_entropy(&target, options.clone()).unwrap_err().to_string();
+            let text = scores.cross_entropy((&target, options.clone())).unwrap_err().to_string();
             assert_eq!(text.lines().next(), Some(expected.as_str()));
         }
         Ok(())
@@ -252,7 +252,7 @@ fn autocast_computes_soft_losses_in_f32() -> Result<()> {
         let hard = Tensor::zeros((&[2], (device, DType::I64)))?;
         autocast(device.device_type(), || {
             for target in [scores.softmax(1)?.to(half)?, hard] {
-                assert_eq!(scores.cross_entropy(&target, smoothing(0.1))?.dtype(), DType::F32);
+                assert_eq!(scores.cross_entropy((&target, smoothing(0.1)))?.dtype(), DType::F32);
             }
             Ok(())
         })

@@ -21,7 +21,7 @@ fn steps() -> Result<Vec<u32>> {
     let mut bits = Vec::new();
     for _ in 0..3 {
         let output = model.forward(&x)?;
-        let loss = output.cross_entropy(&y, Default::default())?;
+        let loss = output.cross_entropy(&y)?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;

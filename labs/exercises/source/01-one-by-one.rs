@@ -128,7 +128,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[(
                 BACK,
                 "    let mut back = Vec::new();\n    for i in 0..vectors.len() {\n        \
-                 back.push(lengths.get(i as i64)?.item()? as f32);\n    }\n    Tensor::new(back)\n",
+                 back.push(lengths.get(i as i64)?.item()?);\n    }\n    Tensor::new(back)\n",
             )],
             diagnosis: "back-one-by-one",
         },
@@ -264,7 +264,7 @@ pub static EXERCISE: Exercise = Exercise {
                 &[(
                     BACK,
                     "    let mut back = Vec::new();\n    for i in 0..vectors.len() {\n        \
-                     back.push(lengths.get(i as i64)?.item()? as f32);\n    }\n    Tensor::new(back)\n",
+                     back.push(lengths.get(i as i64)?.item()?);\n    }\n    Tensor::new(back)\n",
                 )],
             ],
         ),

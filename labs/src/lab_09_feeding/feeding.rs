@@ -376,7 +376,7 @@ fn losses(device: Device) -> Result<[f64; 3]> {
 
 // ANCHOR: torn
 /// Sends a batch of ones, and fills it with twos. How many twos arrive?
-fn twos(device: Device, wait: bool) -> Result<i64> {
+fn twos(wait: bool, device: Device) -> Result<i64> {
     let to_gpu =
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let batch = Tensor::ones(&[1 << 20])?.pin_memory()?;
@@ -486,7 +486,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
         .raced()
         .only_if(!blocking),
     );
-    let (at_once, after_the_event) = (twos(device, false)?, twos(device, true)?);
+    let (at_once, after_the_event) = (twos(false, device)?, twos(true, device)?);
     let ones = |twos: i64| (1 << 20) - twos;
     lab.table(
         Table::new(["filled with twos", "ones that arrive", "twos"])

@@ -37,9 +37,9 @@ fn peak_of_loading(disk: &Disk, device: Device, map_location: Device) -> Result<
 /// The peak, and what the driver was asked meanwhile, with memory in the cache that an earlier part of the program has left there.
 fn with_a_cache(
     disk: &Disk,
+    empty_cache: bool,
     device: Device,
     map_location: Device,
-    empty_cache: bool,
 ) -> Result<(u64, Counters)> {
     cuda::empty_cache()?;
     drop(Tensor::zeros((&[32 << 20], device))?);
@@ -79,7 +79,7 @@ fn memory(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let mut table = Table::new(["map_location", "peak", "the driver is asked"]);
     let mut seen = Vec::new();
     for (name, map_location, empty_cache) in cases {
-        let (peak, counters) = with_a_cache(disk, device, map_location, empty_cache)?;
+        let (peak, counters) = with_a_cache(disk, empty_cache, device, map_location)?;
         let asked = counters.driver_mallocs;
         seen.push((peak, asked));
         table = table.row(row![

@@ -247,7 +247,7 @@ fn convolutions() -> Result<Vec<f32>> {
     let x = Tensor::full(&[2, 3, 6, 6], 0.5, gpu())?.requires_grad_(true)?;
     let weight = Tensor::full(&[4, 3, 3, 3], 0.25, gpu())?.requires_grad_(true)?;
     let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
-    x.conv2d(&weight, None, options)?.square()?.sum()?.backward()?;
+    x.conv2d(&weight, (None, options))?.square()?.sum()?.backward()?;
     Ok([x.grad().expect("a gradient").to_vec()?, weight.grad().expect("a gradient").to_vec()?].concat())
 }
 

@@ -115,7 +115,7 @@ impl Module for Conv2d {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Parameter::tensor);
-        input.conv2d(&self.weight.tensor(), bias.as_ref(), self.options)
+        input.conv2d(&self.weight.tensor(), (bias.as_ref(), self.options))
     }
 
     fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {

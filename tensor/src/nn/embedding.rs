@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 /// use todevice::prelude::*;
 ///
 /// let words = nn::Embedding::new(1000, 16)?;
-/// let sentences = Tensor::new([[17i64, 4, 999], [4, 4, 0]])?;
+/// let sentences = Tensor::new([[17, 4, 999], [4, 4, 0]])?;
 /// assert_eq!(words.forward(&sentences)?.sizes(), [2, 3, 16]);
 /// # Ok::<(), todevice::Error>(())
 /// ```

@@ -204,6 +204,6 @@ macro_rules! losses {
 losses! {
     MSELoss: |loss, input, target| input.mse_loss(target, loss.reduction), [];
     L1Loss: |loss, input, target| input.l1_loss(target, loss.reduction), [];
-    CrossEntropyLoss: |loss, input, target| input.cross_entropy(target, loss.0.options()), [of_classes];
-    NLLLoss: |loss, input, target| input.nll_loss(target, loss.0.options()), [of_classes];
+    CrossEntropyLoss: |loss, input, target| input.cross_entropy((target, loss.0.options())), [of_classes];
+    NLLLoss: |loss, input, target| input.nll_loss((target, loss.0.options())), [of_classes];
 }

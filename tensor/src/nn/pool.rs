@@ -31,7 +31,7 @@ impl Module for MaxPool2d {
 
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.max_pool2d(self.kernel_size, self.options)
+        input.max_pool2d((self.kernel_size, self.options))
     }
 
     fn extra_repr(&self) -> String {
@@ -69,7 +69,7 @@ impl Module for AvgPool2d {
 
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.avg_pool2d(self.kernel_size, self.options)
+        input.avg_pool2d((self.kernel_size, self.options))
     }
 
     fn extra_repr(&self) -> String {

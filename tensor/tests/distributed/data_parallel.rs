@@ -8,7 +8,7 @@ use todevice::data::{
 use todevice::distributed::{self as dist, DistributedDataParallel, DistributedError, Ranks, ReduceOp};
 use todevice::nn::{self, Module};
 use todevice::optim::{Adam, AdamOptions, Optimizer, SGD, SGDOptions};
-use todevice::{CrossEntropyOptions, DType, Device, Machine, Result, Tensor, cuda, manual_seed, no_grad};
+use todevice::{DType, Device, Machine, Result, Tensor, cuda, manual_seed, no_grad};
 
 use super::machine;
 
@@ -255,7 +255,7 @@ fn train_lab_06(
         for step in 0..100 {
             ranks.run_each(&mut replicas, |_, replica| {
                 let scores = replica.model.forward(&replica.x)?;
-                let loss = scores.cross_entropy(&replica.y, CrossEntropyOptions::default())?;
+                let loss = scores.cross_entropy(&replica.y)?;
                 replica.optimizer.zero_grad();
                 loss.backward()?;
                 replica.optimizer.step()?;
@@ -292,7 +292,7 @@ fn parameters_stay_the_same_bits_on_eight_ranks_over_a_hundred_steps_of_lab_06()
         let mut optimizer = Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
         let mut losses = Vec::new();
         for _ in 0..100 {
-            let loss = model.forward(&x)?.cross_entropy(&y, CrossEntropyOptions::default())?;
+            let loss = model.forward(&x)?.cross_entropy(&y)?;
             optimizer.zero_grad();
             loss.backward()?;
             optimizer.step()?;

@@ -60,7 +60,7 @@ fn gloo_averages_floats_and_passes_contiguous_tensors_only() {
             dist::all_reduce(&x, ReduceOp::Avg)?;
             averages.push(x.to(DType::F32)?.to_vec::<f32>()?);
         }
-        let whole = error(dist::all_reduce(&Tensor::new([1i64, 2])?, ReduceOp::Avg));
+        let whole = error(dist::all_reduce(&Tensor::new([1, 2])?, ReduceOp::Avg));
         let turned = Tensor::zeros(&[2, 2])?.t()?;
         let passed = error(if rank == 0 { dist::send(&turned, 1) } else { dist::recv(&turned, 0) });
         Ok((averages, whole, passed))

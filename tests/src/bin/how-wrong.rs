@@ -170,9 +170,7 @@ fn operations(smaller: usize) -> Result<Times> {
                 },
             ))
         })?;
-        queued.add("`cross_entropy`, 16,384 by 1024", || {
-            rows.cross_entropy(&classes, CrossEntropyOptions::default())
-        })?;
+        queued.add("`cross_entropy`, 16,384 by 1024", || rows.cross_entropy(&classes))?;
         queued.add("`index_select`, 16,384 rows of 1024", || rows.index_select(0, &order))?;
     }
     for (side, precision, name) in [
@@ -194,9 +192,9 @@ fn operations(smaller: usize) -> Result<Times> {
     let (images, weight) = (randn(&[64 / smaller, 64, 56, 56])?, randn(&[64, 64, 3, 3])?);
     let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
     F32.rounding(|| {
-        queued.add("`conv2d` 3×3, 64 images of 64×56×56", || images.conv2d(&weight, None, padded))
+        queued.add("`conv2d` 3×3, 64 images of 64×56×56", || images.conv2d(&weight, (None, padded)))
     })?;
-    queued.add("`max_pool2d` 2×2, 64 images of 64×56×56", || images.max_pool2d(2, Default::default()))?;
+    queued.add("`max_pool2d` 2×2, 64 images of 64×56×56", || images.max_pool2d(2))?;
     Ok(queued.times)
 }
 

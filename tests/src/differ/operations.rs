@@ -341,19 +341,19 @@ operations! {
     Close l1_loss(x: Floats, y: Like, how: HowReduced) "F.l1_loss(x, y, reduction=how)" => x.l1_loss(y, how);
     Close cross_entropy(x: Scores, y: Classes, w: ClassWeight, how: HowReduced)
         "F.cross_entropy(x, y, weight=w, reduction=how)"
-        => x.cross_entropy(y, CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() });
+        => x.cross_entropy((y, CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() }));
     Close nll_loss(x: Scores, y: Classes, w: ClassWeight, how: HowReduced)
         "F.nll_loss(x, y, weight=w, reduction=how)"
-        => x.nll_loss(y, CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() });
+        => x.nll_loss((y, CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() }));
     Close conv2d(x: Image, g: Small, w: Filter, b: FilterBias, s: Small, p: Count, d: Small)
         "F.conv2d(x, w, b, s, p, d, g)"
-        => x.conv2d(w, b, Conv2dOptions { stride: s.into(), padding: p.into(), dilation: d.into(), groups: g, ..Default::default() });
+        => x.conv2d(w, (b, Conv2dOptions { stride: s.into(), padding: p.into(), dilation: d.into(), groups: g, ..Default::default() }));
     Exact max_pool2d(x: Image, k: Small, s: Small, p: Count, up: Flag)
         "F.max_pool2d(x, k, s, p, ceil_mode=up)"
-        => x.max_pool2d(k, MaxPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, ..Default::default() });
+        => x.max_pool2d((k, MaxPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, ..Default::default() }));
     Close avg_pool2d(x: Image, k: Small, s: Small, p: Count, up: Flag, pad: Flag)
         "F.avg_pool2d(x, k, s, p, up, pad)"
-        => x.avg_pool2d(k, AvgPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, count_include_pad: pad, ..Default::default() });
+        => x.avg_pool2d((k, AvgPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, count_include_pad: pad, ..Default::default() }));
     Close adaptive_avg_pool2d(x: Image, a: Small, b: Small) "F.adaptive_avg_pool2d(x, (a, b))" => x.adaptive_avg_pool2d((a, b));
     Steep batch_norm(x: Batch, m: PerChannel, v: Variance, w: PerChannel, b: PerChannel, on: Flag)
         "F.batch_norm(x, m, v, w, b, training=on)"

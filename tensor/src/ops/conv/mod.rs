@@ -24,7 +24,7 @@ use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Cast, Operation, operations};
-use crate::options::Keywords;
+use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
 operations! {
@@ -123,34 +123,45 @@ impl Tensor {
     /// # use todevice::Tensor;
     /// let image = Tensor::new([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]])?;
     /// let difference = Tensor::new([[[[-1.0, 1.0]]]])?;
-    /// let edges = image.conv2d(&difference, None, Default::default())?;
+    /// let edges = image.conv2d(&difference, None)?;
     /// assert_eq!(edges.to_vec::<f32>()?, [1.0, 1.0, 1.0, 1.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
-    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
-        options.check_without_layer()?;
-        let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
-        ops::call(&CONV2D, &operands, |operands| {
-            let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
-            if let Some(bias) = bias
-                && bias.dtype() != x.dtype()
-            {
-                return Err(ConvError::BiasDType { input: x.dtype(), bias: bias.dtype() }.into());
-            }
-            match x.ndim() {
-                3 => x.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
-                4 => {
-                    let convolution = Convolution::checked(x, weight, bias, &options)?;
-                    match bias {
-                        Some(bias) => ops::apply(convolution, [x, weight, bias]),
-                        None => ops::apply(convolution, [x, weight]),
-                    }
-                }
-                _ => Err(ConvError::Input { sizes: x.sizes().to_vec() }.into()),
-            }
-        })
+    pub fn conv2d<'a>(
+        &self,
+        weight: &'a Tensor,
+        bias: impl AndOptions<Option<&'a Tensor>, Conv2dOptions>,
+    ) -> Result<Tensor> {
+        let (bias, options) = bias.split();
+        convolved(self, weight, bias, options)
     }
+}
+
+/// Apart from `conv2d`, which is compiled for each way to call it.
+#[track_caller]
+fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
+    options.check_without_layer()?;
+    let operands: SmallVec<[&Tensor; 3]> = [x, weight].into_iter().chain(bias).collect();
+    ops::call(&CONV2D, &operands, |operands| {
+        let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
+        if let Some(bias) = bias
+            && bias.dtype() != x.dtype()
+        {
+            return Err(ConvError::BiasDType { input: x.dtype(), bias: bias.dtype() }.into());
+        }
+        match x.ndim() {
+            3 => convolved(&x.unsqueeze(0)?, weight, bias, options)?.squeeze(0),
+            4 => {
+                let convolution = Convolution::checked(x, weight, bias, &options)?;
+                match bias {
+                    Some(bias) => ops::apply(convolution, [x, weight, bias]),
+                    None => ops::apply(convolution, [x, weight]),
+                }
+            }
+            _ => Err(ConvError::Input { sizes: x.sizes().to_vec() }.into()),
+        }
+    })
 }
 
 /// Of an image and a weight, and of a bias if there is a third.

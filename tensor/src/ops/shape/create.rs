@@ -118,7 +118,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// let x = Tensor::new([[1, 2], [3, 4]])?;
     /// assert_eq!(x.full_like(7)?.to_vec::<i64>()?, [7; 4]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
