@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use labs::model::{self, FigureSet, HOSTS, PROFILES};
+use labs::model::{self, ALL, FigureSet, HOSTS, PROFILES};
 use labs::sensitivity::FILE;
 use labs::{Table, row};
 
@@ -12,7 +12,7 @@ use crate::output;
 
 /// The figures, a table for each card and host.
 pub fn profiles() -> String {
-    let cards = PROFILES.iter().map(|card| of_set(*card, card.name, &format!("--gpu sim:{}", card.key)));
+    let cards = ALL.iter().map(|card| of_set(*card, card.name, &format!("--gpu sim:{}", card.key)));
     let hosts = HOSTS.iter().map(|host| of_set(*host, host.name, &format!("--host {}", host.key)));
     cards.chain(hosts).collect()
 }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn every_card_and_host_is_on_the_page_with_its_sources() {
         let page = profiles();
-        for card in PROFILES {
+        for card in ALL {
             assert!(page.contains(&format!("### {}\n", card.name)), "{}", card.name);
         }
         assert!(page.contains("### A laptop with 8 cores\n\n`--host laptop`: "));

@@ -17,6 +17,7 @@ mod digits;
 mod directive;
 mod doctests;
 mod document;
+mod ending;
 mod english;
 mod error_pages;
 mod exercises;

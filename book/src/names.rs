@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 23] = [
+pub const LINES: [(&str, &str); 24] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -27,6 +27,7 @@ pub const LINES: [(&str, &str); 23] = [
     ("clone", "{{#clone 03}}"),
     ("chapters", "{{#chapters}}"),
     ("score", "{{#score}}"),
+    ("ending", "{{#ending}}"),
     ("profiles", "{{#profiles}}"),
     ("turns", "{{#turns}}"),
     ("cards", "{{#cards}}"),

@@ -17,6 +17,7 @@
 //! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
 //! | `{{#cheat-sheet}}` | the maps of all chapters: see `cheat_sheet.rs` |
 //! | `{{#score}}` | how the reader did in all chapters: see `score_page.rs` |
+//! | `{{#ending}}` | the moments of the course in one picture, and the ways to go on: see `ending.rs` |
 //! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | what only the first page has: see `first_page.rs` |
 //! | `{{#paste-error}}`, `{{#errors}}` | the box for an error message, and the list of all: see `error_pages.rs` |
 //! | `{{#profiles}}`, `{{#turns}}` | the figures of the model, and what turns with them: see `how_wrong.rs` |

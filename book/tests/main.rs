@@ -8,6 +8,7 @@ mod cheat_sheet;
 mod checks;
 mod commands;
 mod directives;
+mod ending;
 mod error_pages;
 mod folder;
 mod lint;

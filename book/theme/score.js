@@ -91,6 +91,14 @@ const score = {
     none.textContent = made ? "None so far. Either you know all this, or you bet carefully." : "A bet that you lost appears here with the real value, and with what you know now.";
   }
 
+  // The picture of the twelve moments, and the list below it, say what became of each bet.
+  function moments(predictions) {
+    const words = { right: "bet won", wrong: "bet lost", off: "bet lost" };
+    for (const moment of document.querySelectorAll(".ending [data-bet]")) {
+      moment.querySelector(".moment-bet").textContent = words[predictions[moment.dataset.bet]?.verdict] ?? "";
+    }
+  }
+
   function next(all) {
     const list = page.querySelector(".score-next");
     const isBegun = ({ objectives }) => objectives.some(objective => all.get(objective).state !== "not yet");
@@ -132,6 +140,7 @@ const score = {
     unknown.textContent = score.unknown(done.filter(id => !known.has(id)).length);
     unknown.hidden = unknown.textContent === "";
     bets(kept.predictions ?? {});
+    moments(kept.predictions ?? {});
     next(all);
   }
 

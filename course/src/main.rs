@@ -1,6 +1,7 @@
 //! `cargo course`: the exercises of To Device, and the way to everything else in it.
 
 mod assessment;
+mod ending;
 mod explain;
 mod grade;
 mod provoke;
@@ -126,6 +127,12 @@ enum Do {
     },
     /// Show how you did in the whole course, which bets you lost, and what to read next
     Score,
+    /// Show the end of the course: your score, its twelve moments, and three ways to go on
+    Ending {
+        /// File for all of it as a page to print, with the moments as a picture
+        #[arg(long, value_name = "FILE")]
+        page: Option<PathBuf>,
+    },
     /// Report what you have passed
     Report {
         #[arg(long, value_enum, default_value = "text")]
@@ -205,7 +212,8 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
         Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
-        Some(Do::Score) => score::score(&place)?,
+        Some(Do::Score) => score::score(&place, &mut |told| to_stdout(told))?,
+        Some(Do::Ending { page }) => ending::ending(&place, page.as_deref())?,
         Some(Do::Report { format }) => report::report(&place, format)?,
         Some(Do::Grade { folder, seed, of_final, format }) => {
             grade::grade(&place, &folder, seed, of_final, format)?;

@@ -1,15 +1,14 @@
 //! How the student did in the whole course, in the words of the page after the last chapter.
 
 use labs::render_text::without_ticks;
-use labs::stdio::to_stdout;
 use labs::{Event, Stop};
 use questions::score::{Asked, Course, Shown, State, Total};
 
 use crate::show::text;
 use crate::workplace::{Workplace, failed, root};
 
-/// Prints the objectives with what was shown of each, the bets that were lost, and what to read next.
-pub fn score(place: &Workplace) -> Result<(), Stop> {
+/// Tells the objectives with what was shown of each, the bets that were lost, and what to read next.
+pub fn score(place: &Workplace, tell: &mut dyn FnMut(&str)) -> Result<(), Stop> {
     let course = Course::read(root()).map_err(failed)?;
     let record = &place.record;
     let total = Total::of(&course, record);
@@ -52,8 +51,8 @@ pub fn score(place: &Workplace) -> Result<(), Stop> {
             unread.push(if chapter.optional { format!("{name}, optional") } else { name });
         }
     }
-    to_stdout(&told);
-    lost(place, &course)?;
+    tell(&told);
+    lost(place, &course, tell)?;
 
     let mut next = "\nWhat to read next\n\n".to_owned();
     if unread.len() == course.chapters.len() {
@@ -72,7 +71,7 @@ pub fn score(place: &Workplace) -> Result<(), Stop> {
         next += &item(&format!("{}: {}", reading.title, reading.why));
         next += &format!("    {}\n", reading.link);
     }
-    to_stdout(&next);
+    tell(&next);
     Ok(())
 }
 
@@ -82,7 +81,7 @@ fn item(words: &str) -> String {
 }
 
 /// The bets that were lost, each with the sentence that the lab says to what was bet. Only the labs that asked them are run.
-fn lost(place: &Workplace, course: &Course) -> Result<(), Stop> {
+fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(&str)) -> Result<(), Stop> {
     let record = &place.record;
     let is_lost = |asked: &&Asked| matches!(record.verdict(&asked.id), Some("off" | "wrong"));
     let asked = course.asked(root()).map_err(failed)?;
@@ -107,12 +106,12 @@ fn lost(place: &Workplace, course: &Course) -> Result<(), Stop> {
             continue;
         }
         if is_first {
-            to_stdout("\nBets that you lost\n");
+            tell("\nBets that you lost\n");
             is_first = false;
         }
         let question = without_ticks(&answer.prediction.question.replace('\n', " "));
         let compared = without_ticks(&answer.compared(&said));
-        to_stdout(&format!("\n{}{}", text(&format!("{id}: {question}"), "  "), text(&compared, "    ")));
+        tell(&format!("\n{}{}", text(&format!("{id}: {question}"), "  "), text(&compared, "    ")));
     }
     Ok(())
 }

@@ -285,7 +285,7 @@ mod tests {
 
     /// A mebibyte.
     fn block() -> Result<Tensor> {
-        Tensor::ones_with(&[1 << 18], Device::cuda(0)) // which takes time, as in any program
+        Tensor::ones((&[1 << 18], Device::cuda(0))) // which takes time, as in any program
     }
 
     fn recorded(gpu: &str, program: impl FnOnce() -> Result<()>) -> Trace {

@@ -11,6 +11,7 @@
 //! | [`Filling`] | who holds how much of a GPU's memory, and when |
 //! | [`placement::picture`] | which tensor lives where |
 //! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`], [`orders::picture`] | one idea of a chapter each |
+//! | [`moments::picture`] | what a reader found out in all chapters |
 //! | [`chart`] | numbers |
 //!
 //! A [`Drawing`] has a picture in all its forms: for a page, for a phone, and for a terminal.
@@ -27,6 +28,7 @@ mod filling;
 pub mod ladder;
 pub mod link;
 mod memory_map;
+pub mod moments;
 pub mod orders;
 pub mod placement;
 pub mod printable;

@@ -162,7 +162,7 @@ mod tests {
                     let wrong: Vec<&str> = drawn.filter(|line| line.chars().count() != 91).collect();
                     assert!(wrong.is_empty(), "{wrong:#?}");
                     assert_eq!(text.contains("todevice"), look == 1);
-                    Tensor::ones_with(&[1], Device::cuda(0)).unwrap();
+                    Tensor::ones((&[1], Device::cuda(0))).unwrap();
                 }
             });
         }

@@ -13,6 +13,7 @@ pub use crate::handles::{DevicePtr, EventId, OpId, PinnedPtr, StreamId};
 use crate::kernel::Launch;
 pub use crate::process::Process;
 pub use crate::properties::DeviceProperties;
+use crate::pytorch_build::Build;
 use crate::races::RaceLog;
 use crate::ranks::Member;
 use crate::reading::Gpu;
@@ -100,6 +101,11 @@ pub trait Driver: Send + Sync {
     }
     /// Where it sits, `00000000:01:00.0`: what NVML knows it by. (Its numbers are other ones than CUDA's.)
     fn pci_bus_id(&self, _device: usize) -> Option<String> {
+        None
+    }
+
+    /// The build of PyTorch that the program is to run as; none if kernels are compiled for the card.
+    fn build(&self) -> Option<Build> {
         None
     }
 

@@ -426,7 +426,7 @@ impl Trace {
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
     /// let machine: Machine = "sim:t4".parse()?;
-    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones((&[3], Device::cuda(0)))));
     /// assert!(trace.compute_time(0) > std::time::Duration::ZERO);
     /// # Ok::<(), todevice::Error>(())
     /// ```
@@ -442,7 +442,7 @@ impl Trace {
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
     /// let machine: Machine = "sim:t4".parse()?;
-    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones_with(&[3], Device::cuda(0))));
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones((&[3], Device::cuda(0)))));
     /// let kernels = trace.kernels(0);
     /// assert_eq!(kernels[0].name, "fill_f32");
     /// assert_eq!(kernels[0].time, Some(trace.compute_time(0)));

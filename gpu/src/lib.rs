@@ -4,7 +4,7 @@
 //!
 //! | room | what is there |
 //! | --- | --- |
-//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine, and `turn.rs`, how one hands on its turn; `topology.rs`, how its GPUs are connected; `sort.rs` |
+//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine, and `turn.rs`, how one hands on its turn; `topology.rs`, how its GPUs are connected; `pytorch_build.rs`, which cards a build of PyTorch has kernels for; `sort.rs` |
 //! | host | `ambient.rs`, what is around a thread; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
 //! | contract | `driver.rs`, all that is asked of a GPU; `races.rs` |
 //! | events | `events.rs`, what was asked for and when it ran |
@@ -33,7 +33,7 @@
 //!
 //! let clock = Clock::default(); // virtual
 //! let host = Ambient::new(clock.clone());
-//! let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None };
+//! let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };
 //! let driver = Box::new(Simulated::new(options, clock.clone()));
 //! let cuda = Arc::new(Cuda::new(driver, host.id(), clock, Arc::default()));
 //! host.enter(|| {
@@ -60,7 +60,7 @@
 //! use todevice_gpu::driver::Driver;
 //! # use todevice_gpu::host_profile::LAPTOP_8_CORES;
 //! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
-//! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None };
+//! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };
 //!
 //! let gpu = Simulated::new(options, Default::default());
 //! let memory = gpu.malloc(0, 4096)?;
@@ -92,7 +92,7 @@
 //! use todevice_gpu::time::Clock;
 //! # use todevice_gpu::host_profile::LAPTOP_8_CORES;
 //! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
-//! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None };
+//! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };
 //!
 //! const BYTES: usize = 64 << 20;
 //! let clock = Clock::default();
@@ -153,6 +153,8 @@ pub mod pinned;
 #[doc(hidden)]
 pub mod process;
 pub mod properties;
+#[doc(hidden)]
+pub mod pytorch_build;
 pub mod races;
 pub mod random;
 #[doc(hidden)]

@@ -27,6 +27,7 @@ use crate::device::MachineId;
 use crate::error::gpu::{GpuError, Result};
 use crate::events::{EventKind, Recorder};
 use crate::lock::lock;
+use crate::pytorch_build::Build;
 use crate::races::{RACE, RaceLog};
 use crate::random::Philox;
 use crate::ranks::{MEETING, Member};
@@ -48,6 +49,7 @@ pub struct Cuda {
     thread: AtomicU64,
     /// Which rank of several has them so.
     member: Option<Member>,
+    build: Option<Build>,
 }
 
 /// The number of this thread, counted from 1 in the order in which they asked.
@@ -91,6 +93,7 @@ impl Cuda {
             sync_debug: Mutex::default(),
             launch_blocking: AtomicBool::default(),
             peers: Mutex::default(),
+            build: driver.build(),
             driver,
             machine,
             clock,
@@ -145,6 +148,34 @@ impl Cuda {
 
     pub fn properties(&self, device: usize) -> &DeviceProperties {
         &self.devices[device].properties
+    }
+
+    /// The build of PyTorch that the program is to run as.
+    pub fn build(&self) -> Option<Build> {
+        self.build
+    }
+
+    /// Warns once, in PyTorch's words, of every device that the build has no kernels for.
+    pub fn warn_of_build(&self) {
+        let Some(build) = self.build else { return };
+        let (mut checked, mut of_cubins) = (Vec::new(), Vec::new());
+        for (index, gpu) in self.devices.iter().enumerate() {
+            let DeviceProperties { name, major, minor, .. } = &gpu.properties;
+            if !build.runs_on((*major, *minor)) {
+                let [first, second] = build.warnings(index, name, (*major, *minor));
+                checked.push(first);
+                of_cubins.push(second);
+            }
+        }
+        let mut warnings = checked.into_iter().chain(of_cubins);
+        let (Some(first), mut is_new) = (warnings.next(), false) else { return };
+        Ambient::warn_once("build", || {
+            is_new = true;
+            first
+        });
+        if is_new {
+            warnings.for_each(|warning| Ambient::warn(&warning));
+        }
     }
 
     /// Refuses the threads that may not use CUDA.

@@ -38,13 +38,13 @@ pub fn one_step(gpu: Option<&str>, batch: usize, pinned: bool) -> crate::Result<
     machine.enter(|| {
         manual_seed(0);
         let device = if gpu.is_some() { Device::cuda(0) } else { Device::Cpu };
-        step_on(device, batch, pinned)
+        step_on(batch, pinned, device)
     })
 }
 
 /// Trains one step on a device of the current machine. The batch for a GPU is in pinned memory, and copied without
 /// waiting, if it is `pinned`.
-pub fn step_on(device: Device, batch: usize, pinned: bool) -> crate::Result<Step> {
+pub fn step_on(batch: usize, pinned: bool, device: Device) -> crate::Result<Step> {
     let model = nn::Sequential::new((
         nn::Linear::new(16, 64)?,
         nn::ReLU,

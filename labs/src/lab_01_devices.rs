@@ -210,8 +210,8 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
     );
 
     // ANCHOR: first_use
-    let first = time_of(device, || Tensor::zeros_with(&[16, 16], device))?;
-    let second = time_of(device, || Tensor::zeros_with(&[16, 16], device))?;
+    let first = time_of(device, || Tensor::zeros((&[16, 16], device)))?;
+    let second = time_of(device, || Tensor::zeros((&[16, 16], device)))?;
     // ANCHOR_END: first_use
     lab.table(
         Table::new(["16 × 16 zeros on the GPU", "time"])
@@ -238,7 +238,7 @@ fn first_use(lab: &mut Lab) -> crate::Result<()> {
     );
 
     // ANCHOR: launches
-    let x = Tensor::rand_with(&[16, 16], device, None)?;
+    let x = Tensor::rand((&[16, 16], device))?;
     let before = Machine::current().counters();
     (x.matmul(&x)? + 1.0)?.relu()?;
     let done = Machine::current().counters() - before;
@@ -261,7 +261,7 @@ fn product_on_cpu(size: usize) -> Result<Duration> {
 }
 
 fn product_on_gpu(size: usize) -> Result<Duration> {
-    let x = Tensor::rand_with(&[size, size], Device::cuda(0), None)?;
+    let x = Tensor::rand((&[size, size], Device::cuda(0)))?;
     x.matmul(&x)?; // not timed: the first takes memory and loads code
 
     cuda::synchronize()?; // the GPU is done with all that came before
@@ -421,7 +421,7 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: six_calls
     let on_cpu = Tensor::rand(&[1000])?;
-    let on_device = Tensor::rand_with(&[1000], device, None)?;
+    let on_device = Tensor::rand((&[1000], device))?;
 
     let calls = [
         call(&on_cpu, Device::Cpu)?,
@@ -566,7 +566,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     if device.is_cuda() {
         let zeros = Tensor::zeros(&[1000, 1000])?;
         let (_, copied) = cost_of(device, || zeros.to(device))?;
-        let (_, made) = cost_of(device, || Tensor::zeros_with(&[1000, 1000], device))?;
+        let (_, made) = cost_of(device, || Tensor::zeros((&[1000, 1000], device)))?;
         lab.prose(text!(
             "A million zeros are copied to the GPU in {}, and made there in {}.",
             in_ms("copy_time", copied),
@@ -593,7 +593,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: made
     let moved = cost_of(device, || Tensor::rand(&[1000, 1000])?.to(device))?;
-    let made = cost_of(device, || Tensor::rand_with(&[1000, 1000], device, None))?;
+    let made = cost_of(device, || Tensor::rand((&[1000, 1000], device)))?;
     // ANCHOR_END: made
     let cost = |way: &str, (done, time): (Counters, Duration)| {
         row![
@@ -606,15 +606,15 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     lab.table(
         Table::new(["1000 × 1000 random numbers", "copies", "bytes", "time"])
             .row(cost("Tensor::rand(…)?.to(device)", moved))
-            .row(cost("Tensor::rand_with(…, device, …)", made)),
+            .row(cost("Tensor::rand((…, device))", made)),
     );
     lab.answer(guess, ratio("times_as_long", moved.1, made.1).unit("times").digits(0));
     if device.is_cuda() {
-        lab.prose("If you make a tensor on the device, you need not move it there. Tensor::zeros_with and ones_with take a device, too.");
+        lab.prose("If you make a tensor on the device, you need not move it there. Tensor::zeros and Tensor::ones take a device, too.");
         // ANCHOR: seeds
         manual_seed(lab.seed());
         let by_cpu = Tensor::rand(&[1])?.item()?;
-        let by_gpu = Tensor::rand_with(&[1], device, None)?.item()?;
+        let by_gpu = Tensor::rand((&[1], device))?.item()?;
         // ANCHOR_END: seeds
         lab.print(text!("First number made by the CPU: {}", exact("cpu_rand", by_cpu)));
         lab.print(text!("First number made by the GPU: {}", exact("gpu_rand", by_gpu)));

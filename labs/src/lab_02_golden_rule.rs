@@ -202,7 +202,7 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     for &model_device in &devices {
         for &data_device in &devices {
             let (model, data) = (model_device.to_string(), data_device.to_string());
-            match train(lab.seed(), model_device, data_device, options) {
+            match train(lab.seed(), options, model_device, data_device) {
                 Ok(Training { first_loss, last_loss, step_time }) => {
                     trained += 1;
                     placements.push((model_device, data_device, Ok(step_time)));
@@ -283,9 +283,9 @@ struct Training {
 /// Trains a new network on one batch.
 fn train(
     seed: u64,
+    options: &Options,
     model_device: Device,
     data_device: Device,
-    options: &Options,
 ) -> Result<Training> {
     manual_seed(seed);
     let (x, y) = batch(options.batch_size)?;
@@ -351,7 +351,7 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     let x = Tensor::ones(&[3])?.to(device)?;
     let number = Tensor::new(2.0)?;
     let vector = Tensor::new([2.0])?;
-    let index = Tensor::new([2i64, 0])?;
+    let index = Tensor::new([2, 0])?;
 
     let results = [
         &x + 2.0,
@@ -451,8 +451,8 @@ fn optimizer_before_or_after(lab: &mut Lab, options: &Options) -> crate::Result<
         .because("The optimizer holds the parameters themselves, and only their values have moved."),
     );
     // ANCHOR: optimizers
-    let after = losses(lab.seed(), device, options, OptimizerMade::AfterTheMove)?;
-    let before = losses(lab.seed(), device, options, OptimizerMade::BeforeTheMove)?;
+    let after = losses(lab.seed(), options, OptimizerMade::AfterTheMove, device)?;
+    let before = losses(lab.seed(), options, OptimizerMade::BeforeTheMove, device)?;
     // ANCHOR_END: optimizers
     let learns = before.last() < before.first();
     let mut table =
@@ -482,9 +482,9 @@ enum OptimizerMade {
 /// The losses of the first three steps.
 fn losses(
     seed: u64,
-    device: Device,
     options: &Options,
     made: OptimizerMade,
+    device: Device,
 ) -> Result<Vec<f64>> {
     manual_seed(seed);
     let (x, y) = batch(options.batch_size)?;

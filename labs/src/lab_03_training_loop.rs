@@ -593,8 +593,8 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         )
     });
     let Step { trace, moved, queued, done, launches, computed, .. } =
-        step_on(device, batch_size, false)?;
-    let large_done = step_on(device, 16 * batch_size, false)?.done;
+        step_on(batch_size, false, device)?;
+    let large_done = step_on(16 * batch_size, false, device)?.done;
     if !device.is_cuda() {
         lab.table(
             Table::new(["batch", "time of a step"])
@@ -654,8 +654,8 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         .raced(),
     );
     // ANCHOR: both
-    let cpu_done = step_on(Device::Cpu, batch_size, false)?.done;
-    let cpu_large_done = step_on(Device::Cpu, 16 * batch_size, false)?.done;
+    let cpu_done = step_on(batch_size, false, Device::Cpu)?.done;
+    let cpu_large_done = step_on(16 * batch_size, false, Device::Cpu)?.done;
     // ANCHOR_END: both
     lab.table(
         Table::new(["batch", "a step on the CPU", "a step on the GPU"])

@@ -444,7 +444,7 @@ fn loop_that_runs_ahead(
     batches: &[Tensor],
     device: Device,
 ) -> Result<f64> {
-    let mut total = Tensor::zeros_with(&[], device)?;
+    let mut total = Tensor::zeros((&[], device))?;
     for batch in batches {
         let x = batch.to(not_waiting(device))?; // the batch is pinned
         let loss = training.step(&x)?;
@@ -636,8 +636,8 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: race
     let side = Stream::new(device)?;
-    let large = Tensor::ones_with(&[1024, 1024], device)?;
-    let x = Tensor::zeros_with(&[1000], device)?;
+    let large = Tensor::ones((&[1024, 1024], device))?;
+    let x = Tensor::zeros((&[1000], device))?;
     // Once before: taking memory for the first time makes the GPU wait.
     large.matmul(&large)?;
     cuda::synchronize()?;
@@ -772,7 +772,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: no_order
     let side = Stream::new(device)?;
     // On the default stream, like everything outside a scope.
-    let x = Tensor::ones_with(&[1000], device)?;
+    let x = Tensor::ones((&[1000], device))?;
     let y = cuda::stream(&side, || x.mul(2.0))?;
     let unordered_sum = y.sum()?.item()?;
     // ANCHOR_END: no_order
@@ -789,7 +789,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
 
     // ANCHOR: both_ways
     let default = cuda::default_stream(device)?;
-    let x = Tensor::ones_with(&[1000], device)?;
+    let x = Tensor::ones((&[1000], device))?;
     side.wait_stream(&default)?; // before it uses what was made there
     let y = cuda::stream(&side, || x.mul(2.0))?;
     default.wait_stream(&side)?; // before y is used here
@@ -812,12 +812,12 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     );
     let before = machine.races().len();
     // ANCHOR: dropped
-    let large = Tensor::ones_with(&[1024, 1024], device)?;
+    let large = Tensor::ones((&[1024, 1024], device))?;
     side.wait_stream(&default)?;
     cuda::stream(&side, || large.matmul(&large))?; // once before, here too
     cuda::synchronize()?;
 
-    let x = Tensor::ones_with(&[1000], device)?;
+    let x = Tensor::ones((&[1000], device))?;
     side.wait_stream(&default)?;
     let y = cuda::stream(&side, || {
         large.matmul(&large)?;
@@ -832,7 +832,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     drop(other);
 
     // ANCHOR: recorded
-    let x = Tensor::ones_with(&[1000], device)?;
+    let x = Tensor::ones((&[1000], device))?;
     side.wait_stream(&default)?;
     let y = cuda::stream(&side, || {
         large.matmul(&large)?;
@@ -1017,9 +1017,9 @@ fn here(device: Device) -> Device {
 
 // ANCHOR: bad_index
 fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
-    let table = Tensor::ones_with(&[10, 4], device)?;
-    let ids = Tensor::new([3i64, 12, 5])?.to(device)?;
-    let large = Tensor::ones_with(&[1024, 1024], device)?;
+    let table = Tensor::ones((&[10, 4], device))?;
+    let ids = Tensor::new([3, 12, 5])?.to(device)?;
+    let large = Tensor::ones((&[1024, 1024], device))?;
     // The GPU has something to do, as in the middle of a program.
     large.matmul(&large)?;
 
@@ -1033,9 +1033,9 @@ fn bad_index(told: &mut Told, device: Device) -> Result<f64> {
 fn after_the_error(lab: &mut Lab) -> crate::Result<()> {
     let device = here(lab.device());
     // ANCHOR: sticks
-    let table = Tensor::ones_with(&[10, 4], device)?;
-    let ids = Tensor::new([3i64, 12, 5])?;
-    let one = Tensor::ones_with(&[1], device)?;
+    let table = Tensor::ones((&[10, 4], device))?;
+    let ids = Tensor::new([3, 12, 5])?;
+    let one = Tensor::ones((&[1], device))?;
     table.index_select(0, &ids.to(device)?)?;
     let first = wait_for(device);
 

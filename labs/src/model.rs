@@ -1,8 +1,8 @@
 //! What the times of a simulated machine are worked out from, as tables: the figures of a card and of a host, each with its
 //! unit, what is known of it, and from where.
 
+pub use todevice::profiles::{ALL, FigureSet, HOSTS, PROFILES};
 use todevice::profiles::{Figure, Status, Unit, figures};
-pub use todevice::profiles::{FigureSet, HOSTS, PROFILES};
 
 use crate::{Table, hardware, row};
 

@@ -563,7 +563,7 @@ mod among_libraries {
     use std::process::Command;
     use std::sync::LazyLock;
 
-    use crate::stand_ins::fake_cuda::gpp::shared_object;
+    use crate::stand_ins::fake_cuda::gpp::{gpp, shared_object};
 
     /// Folders with one library each.
     struct StandIns {
@@ -597,7 +597,7 @@ mod among_libraries {
         [&source, &sources.join("gpp.rs"), &sources.join("product.h"), &sources.join("halves.h")]
             .map(|file| fs::read(file).unwrap())
             .hash(&mut hasher);
-        (library, options, std::env::var_os("CXX")).hash(&mut hasher);
+        (library, options, format!("{:?}", gpp())).hash(&mut hasher);
         let name = format!("{folder}-{:016x}", hasher.finish());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab_00_libraries").join(name);
         if !folder.join(library).exists() {

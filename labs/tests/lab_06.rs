@@ -276,7 +276,7 @@ fn all_sections_are_there() {
 #[test]
 fn predictions_are_answered_with_what_was_found() {
     let key = |id: &'static str, key: &str| (id, key.to_owned());
-    let loss = "let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;";
+    let loss = "let loss = scores.cross_entropy(&y)?;";
     let expected = [
         key("06-thousand", "1.0000"),
         key("06-bfloat16", "no"),

@@ -20,6 +20,7 @@ mod lab_08;
 mod lab_09;
 mod lab_10;
 mod lab_11;
+mod lab_13;
 mod predictions;
 mod questions;
 #[cfg(target_os = "linux")]

@@ -184,6 +184,7 @@ thinkers![
     "lab-09": lab_09_feeding,
     "lab-10": lab_10_many_gpus,
     "lab-11": lab_11_checkpoints,
+    "lab-13": lab_13_pitfalls,
 ];
 
 /// What a lab says, each with the section in which it says it.

@@ -8,6 +8,7 @@ use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::tensor::TensorError;
 use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor, Result};
+use crate::moves;
 use crate::operation::{Arguments, Devices, Operation};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
@@ -107,12 +108,15 @@ pub(crate) fn mismatch(
         }
     };
     let operands = pair.map(|i| operand(called(i), inputs[i]));
+    let behind = if b.is_cuda() && !a.is_cuda() { pair[0] } else { pair[1] };
+    let unlisted = moves::unlisted(inputs[behind], if behind == pair[0] { b } else { a });
     Error::DeviceMismatch(Box::new(DeviceMismatch {
         sentence,
         operation: name,
         place: scope::here(),
         operands,
         fix: None,
+        unlisted,
     }))
 }
 

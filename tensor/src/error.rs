@@ -8,7 +8,7 @@ pub(crate) mod distributed;
 pub(crate) mod dtype;
 pub(crate) mod tensor;
 
-pub use device_mismatch::{DeviceMismatch, MismatchedTensor};
+pub use device_mismatch::{DeviceMismatch, Forgetful, MismatchedTensor, Unlisted};
 pub use distributed::RankError;
 pub use todevice_gpu::error::{
     GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker,

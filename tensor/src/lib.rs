@@ -30,6 +30,23 @@
 //! }
 //! ```
 //!
+//! Names are PyTorch's. This is how calls differ, for those who know it:
+//!
+//! | in Python | here |
+//! | --- | --- |
+//! | `torch.zeros(2, 3)` | `Tensor::zeros(&[2, 3])?` |
+//! | `torch.zeros(2, 3, device=device)` | `Tensor::zeros((&[2, 3], device))?`: options stand in a pair with the last argument ([`AndOptions`]) |
+//! | `nn.Linear(16, 64, bias=False)` | `nn::Linear::new(16, (64, nn::LinearOptions { bias: false, ..Default::default() }))?` |
+//! | `nn.Conv2d(1, 8, 3, padding=1)` | `nn::Conv2d::new(1, 8, (3, nn::Conv2dOptions { padding: 1.into(), ..Default::default() }))?` |
+//! | `class Net(nn.Module):` | `#[derive(Module)] struct Net { … }`, and a `forward` of its own ([`nn::Module`]) |
+//! | `loss_fn(model(x), y)` | `loss_fn.forward(&model.forward(&x)?, &y)?` |
+//! | `for x, y in loader:` | `for batch in &loader { let [x, y] = batch?; … }` |
+//! | `x = x.to(device)`, `model.to(device)` | `let x = x.to(device)?;`, `model.to(device)?;` |
+//! | `with torch.no_grad():` | `no_grad(\|\| …)?` |
+//! | `x + y`, `x + 1` | `(&x + &y)?`, `(&x + 1.0)?` |
+//! | `x.flatten(1)`, `x.argmax(1)` | `x.flatten(1, -1)?`, `x.argmax(1, false)?`: one or two optional arguments are written out |
+//! | `loss.backward(retain_graph=True)` | [`autograd::backward`]`(&loss, BackwardOptions { retain_graph: true, ..Default::default() })?` |
+//!
 //! A tour of the source:
 //!
 //! | to learn | read |
@@ -79,10 +96,12 @@ mod error;
 mod gpu;
 mod machine;
 pub mod monitor;
+mod moves;
 pub mod nn;
 mod operation;
 mod ops;
 pub mod optim;
+mod options;
 pub mod parallel;
 pub mod prelude;
 mod print;
@@ -128,7 +147,7 @@ pub mod func {
 #[doc(hidden)]
 pub mod profiles {
     pub use crate::figure_file::{FigureSet, figures};
-    pub use crate::gpu::simulated::profile::{PROFILES, Profile};
+    pub use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
     pub use crate::host_profile::{HOSTS, HostProfile};
     pub use todevice_gpu::figure::{Figure, Status, Unit};
 }
@@ -143,8 +162,8 @@ pub use backends::{
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};
 pub use error::{
-    DeviceMismatch, Error, GpuError, HalfDone, LayoutError, MismatchedTensor, OutOfMemory, Race, RaceKind,
-    RacingAccess, RacingOperation, RacingWorker, RankError, Result,
+    DeviceMismatch, Error, Forgetful, GpuError, HalfDone, LayoutError, MismatchedTensor, OutOfMemory, Race,
+    RaceKind, RacingAccess, RacingOperation, RacingWorker, RankError, Result, Unlisted,
 };
 pub use half::{bf16, f16};
 pub use host_memory::HostMemory;
@@ -152,11 +171,13 @@ pub use machine::{GpuSpec, Machine, SimulatedGpus, manual_seed, parse_seed};
 pub use ops::conv::{Conv2dOptions, Padding};
 pub use ops::elementwise::{Approximate, Bound, Operand};
 pub use ops::loss::{CrossEntropyOptions, Reduction};
-pub use ops::norm::BatchNormArguments;
+pub use ops::norm::{BatchNormArguments, LayerNormArguments};
 pub use ops::pair::Pair;
 pub use ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
+pub use ops::random::RandomOptions;
 pub use ops::shape::CopyOptions;
 pub use ops::values::NestedData;
+pub use options::AndOptions;
 pub use races::RaceCheck;
 pub use random::Generator;
 pub use rng_state::{get_rng_state, set_rng_state};

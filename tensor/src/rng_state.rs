@@ -57,9 +57,9 @@ pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
 /// let machine: Machine = "sim:t4x2".parse()?;
 /// machine.enter(|| {
 ///     let states = cuda::get_rng_state_all()?;
-///     let x = Tensor::rand_with(&[3], Device::cuda(1), None)?;
+///     let x = Tensor::rand((&[3], Device::cuda(1)))?;
 ///     cuda::set_rng_state_all(&states)?;
-///     assert!(Tensor::rand_with(&[3], Device::cuda(1), None)?.equal(&x)?);
+///     assert!(Tensor::rand((&[3], Device::cuda(1)))?.equal(&x)?);
 ///     Ok::<(), todevice::Error>(())
 /// })?;
 /// # Ok::<(), todevice::Error>(())
@@ -83,9 +83,9 @@ pub fn set_rng_state_all(states: &[Tensor]) -> Result<()> {
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     cuda::manual_seed(7);
-///     let x = Tensor::rand_with(&[3], Device::cuda(0), None)?;
+///     let x = Tensor::rand((&[3], Device::cuda(0)))?;
 ///     cuda::manual_seed(7);
-///     assert!(Tensor::rand_with(&[3], Device::cuda(0), None)?.equal(&x)?);
+///     assert!(Tensor::rand((&[3], Device::cuda(0)))?.equal(&x)?);
 ///     Ok::<(), todevice::Error>(())
 /// })?;
 /// # Ok::<(), todevice::Error>(())

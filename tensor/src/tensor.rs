@@ -14,6 +14,8 @@ use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::handles::DevicePtr;
 use crate::lock::lock;
+use crate::moves::Owner;
+use crate::options::sizes_and;
 use crate::scope::{self, Place};
 use crate::shape::Layout;
 use crate::storage::Storage;
@@ -39,6 +41,8 @@ struct Inner {
     place: Place,
     /// The line that moved it to where it is, if it was made elsewhere.
     moved: Option<Place>,
+    /// The module's parameter or buffer that it is.
+    owner: Option<Box<Owner>>,
 }
 
 /// What `torch.zeros(..., dtype=, device=, requires_grad=)` takes as keyword arguments.
@@ -57,6 +61,8 @@ impl Default for TensorOptions {
         TensorOptions { dtype: DType::F32, device: Device::Cpu, requires_grad: false }
     }
 }
+
+sizes_and!([] TensorOptions);
 
 impl From<DType> for TensorOptions {
     fn from(dtype: DType) -> TensorOptions {
@@ -169,6 +175,7 @@ impl Tensor {
             inference: autograd::is_inference_mode_enabled(),
             place: scope::here(),
             moved: None,
+            owner: None,
         }))
     }
 
@@ -186,6 +193,7 @@ impl Tensor {
             inference: self.0.inference,
             place: if scope::is_part() { self.0.place } else { scope::here() },
             moved: self.0.moved,
+            owner: None,
         }))
     }
 
@@ -206,6 +214,7 @@ impl Tensor {
             inference: self.0.inference,
             place,
             moved: self.0.moved,
+            owner: None,
         }))
     }
 }
@@ -272,7 +281,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
-    /// let x = Tensor::zeros_with(&[2, 3], DType::F16)?;
+    /// let x = Tensor::zeros((&[2, 3], DType::F16))?;
     /// assert_eq!((x.element_size(), x.nbytes()), (2, 12));
     /// // Eight rows, but memory of one.
     /// assert_eq!(x.get(0)?.expand(&[8, 3])?.nbytes(), 48);
@@ -401,6 +410,19 @@ impl Tensor {
             inner.place = scope::place_or(place);
         }
         self
+    }
+
+    /// Notes that it is a module's. It is new, so nobody else has it yet.
+    pub(crate) fn owned_by(mut self, owner: Owner) -> Tensor {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.owner = Some(Box::new(owner));
+        }
+        self
+    }
+
+    /// The module's parameter or buffer that it is, if it is one.
+    pub(crate) fn owner(&self) -> Option<&Owner> {
+        self.0.owner.as_deref()
     }
 
     /// Notes that this is the tensor `origin`, moved here on the line under way.

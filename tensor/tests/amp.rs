@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
-use todevice::autograd::{BackwardOptions, Cast, Context, Function, Operation, Saved, operations};
+use todevice::autograd::{self, BackwardOptions, Cast, Context, Function, Operation, Saved, operations};
 use todevice::errors::TensorError;
 use todevice::nn::Parameter;
 use todevice::nn::utils::clip_grad_norm_;
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
 use todevice::serialize::Key;
-use todevice::{
-    Conv2dOptions, DeviceType, Machine, TensorOptions, cuda, inference_mode, use_deterministic_algorithms,
-};
 use todevice::{DType::BF16, DType::F16, DType::F32, DType::F64};
+use todevice::{
+    DeviceType, LayerNormArguments, Machine, TensorOptions, cuda, inference_mode,
+    use_deterministic_algorithms,
+};
 
 use crate::seeded;
 
@@ -61,7 +62,7 @@ enum Runs {
 use Runs::{AsGiven, Low, Widest};
 
 fn classes(of: &Tensor) -> Result<Tensor> {
-    Tensor::new([0i64, 2, 1, 3])?.to(of.device())
+    Tensor::new([0, 2, 1, 3])?.to(of.device())
 }
 
 /// Operations on an activation (half, 4 × 4) and a matrix of f32, and where they run: on the CPU, on CUDA devices.
@@ -81,21 +82,17 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
         |y, x| {
             let image = y.reshape(&[1, 1, 4, 4])?;
             let kernel = x.narrow(0, 0, 1)?.reshape(&[1, 1, 2, 2])?;
-            image.conv2d(
-                &kernel,
-                Some(&x.narrow(0, 1, 1)?.flatten(0, -1)?.narrow(0, 0, 1)?),
-                &Conv2dOptions::default(),
-            )
+            image.conv2d(&kernel, Some(&x.narrow(0, 1, 1)?.flatten(0, -1)?.narrow(0, 0, 1)?))
         },
         [Low, Low],
     ),
-    ("cross_entropy", |y, _| y.cross_entropy(&classes(y)?, &Default::default()), [Runs::F32, Runs::F32]),
+    ("cross_entropy", |y, _| y.cross_entropy(&classes(y)?), [Runs::F32, Runs::F32]),
     (
         "cross_entropy with weights",
         |y, x| {
             let weight = Some(x.get(0)?.abs()?);
             let options = CrossEntropyOptions { weight, ..Default::default() };
-            y.cross_entropy(&classes(y)?, &options)
+            y.cross_entropy((&classes(y)?, options.clone()))
         },
         [Runs::F32, Runs::F32],
     ),
@@ -103,11 +100,11 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
         "nll_loss with weights of halves",
         |y, x| {
             let options = CrossEntropyOptions { weight: Some(y.get(0)?), ..Default::default() };
-            x.nll_loss(&classes(y)?, &options)
+            x.nll_loss((&classes(y)?, options.clone()))
         },
         [Runs::F32, Runs::F32],
     ),
-    ("nll_loss", |y, _| y.nll_loss(&classes(y)?, &Default::default()), [Runs::F32, Runs::F32]),
+    ("nll_loss", |y, _| y.nll_loss(&classes(y)?), [Runs::F32, Runs::F32]),
     ("mse_loss", |y, x| y.mse_loss(x, Reduction::Mean), [Runs::F32, Runs::F32]),
     ("l1_loss", |y, _| y.l1_loss(y, Reduction::Sum), [Runs::F32, Runs::F32]),
     ("softmax", |y, _| y.softmax(1), [AsGiven, Runs::F32]),
@@ -122,7 +119,11 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
     ("sum", |y, _| y.sum(), [AsGiven, Runs::F32]),
     ("sum over a dimension", |y, _| y.sum_dims(&[0], true), [AsGiven, Runs::F32]),
     ("norm", |y, _| y.norm(), [AsGiven, Runs::F32]),
-    ("layer_norm", |y, x| y.layer_norm(&[4], Some(&x.get(0)?), None, 1e-5), [AsGiven, Runs::F32]),
+    (
+        "layer_norm",
+        |y, x| y.layer_norm((&[4], LayerNormArguments { weight: Some(x.get(0)?), ..Default::default() })),
+        [AsGiven, Runs::F32],
+    ),
     ("cumsum", |y, _| y.cumsum(0), [AsGiven, Runs::F32]),
     ("softplus", |y, _| y.softplus(1.0, 20.0), [AsGiven, Runs::F32]),
     ("mean", |y, _| y.mean(), [AsGiven, AsGiven]),
@@ -133,12 +134,12 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
     ("sigmoid", |y, _| y.sigmoid(), [AsGiven, AsGiven]),
     ("sqrt", |y, _| y.abs()?.sqrt(), [AsGiven, AsGiven]),
     ("dropout", |y, _| y.dropout(0.5, true), [AsGiven, AsGiven]),
-    ("max_pool2d", |y, _| y.reshape(&[1, 1, 4, 4])?.max_pool2d(2, &Default::default()), [AsGiven, AsGiven]),
+    ("max_pool2d", |y, _| y.reshape(&[1, 1, 4, 4])?.max_pool2d(2), [AsGiven, AsGiven]),
     (
         "batch_norm",
         |y, _| {
             let arguments = todevice::BatchNormArguments { training: true, ..Default::default() };
-            y.batch_norm(&arguments)
+            y.batch_norm(arguments.clone())
         },
         [AsGiven, AsGiven],
     ),
@@ -151,7 +152,7 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
         "scatter_add",
         |y, x| {
             let source = if y.is_cuda() { x } else { y }; // Where nothing is cast, two types are refused.
-            y.scatter_add(0, &Tensor::new([[0i64, 1, 2, 3]])?.to(y.device())?, &source.narrow(0, 0, 1)?)
+            y.scatter_add(0, &Tensor::new([[0, 1, 2, 3]])?.to(y.device())?, &source.narrow(0, 0, 1)?)
         },
         [AsGiven, Runs::F32],
     ),
@@ -518,7 +519,7 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
         for device in [Device::Cpu, Device::cuda(0)] {
             let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
             let model = nn::Sequential::new((
-                nn::Conv2d::with_options(1, 2, 3, padded)?,
+                nn::Conv2d::new(1, 2, (3, padded))?,
                 nn::ReLU,
                 nn::MaxPool2d::new(2),
                 nn::Flatten::default(),
@@ -526,10 +527,10 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
             ));
             model.to(device)?;
             let x = matrix(4, 16, device)?.reshape(&[4, 1, 4, 4])?;
-            let y = Tensor::new([0i64, 1, 2, 3])?.to(device)?;
+            let y = Tensor::new([0, 1, 2, 3])?.to(device)?;
             let output = amp::autocast(device, || model.forward(&x))?;
             assert_eq!(output.grad_fn(), Some("AddmmBackward0"));
-            let loss = amp::autocast(device, || output.cross_entropy(&y, &Default::default()))?;
+            let loss = amp::autocast(device, || output.cross_entropy(&y))?;
             loss.backward()?;
             let outside: Vec<Tensor> = model.parameters().iter().filter_map(Parameter::grad).collect();
             assert!(outside.len() == 4 && outside.iter().all(|grad| grad.dtype() == F32));
@@ -537,14 +538,14 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
             // In the region backward does the same, as in PyTorch. A forward pass of f32 stays one of f32; there
             // PyTorch casts the products of its backward.
             model.zero_grad();
-            amp::autocast(device, || model.forward(&x)?.cross_entropy(&y, &Default::default())?.backward())?;
+            amp::autocast(device, || model.forward(&x)?.cross_entropy(&y)?.backward())?;
             for (parameter, outside) in model.parameters().iter().zip(&outside) {
                 assert!(parameter.grad().unwrap().equal(outside)?);
             }
             model.zero_grad();
-            let loss = model.forward(&x)?.cross_entropy(&y, &Default::default())?;
+            let loss = model.forward(&x)?.cross_entropy(&y)?;
             let options = BackwardOptions { retain_graph: true, ..Default::default() };
-            loss.backward_with(options)?;
+            autograd::backward(&loss, options)?;
             let plain: Vec<Tensor> = model.parameters().iter().filter_map(Parameter::grad).collect();
             model.zero_grad();
             amp::autocast(device, || loss.backward())?;
@@ -592,10 +593,9 @@ fn a_trace_tells_which_operation_ran_in_which_type() -> Result<()> {
         let layer = nn::Linear::new(4, 4)?;
         let gpu = Device::cuda(0);
         layer.to(gpu)?;
-        let (x, y) = (matrix(4, 4, gpu)?, Tensor::new([0i64, 1, 2, 3])?.to(gpu)?);
-        let (result, trace) = Machine::current().profile(|| {
-            amp::autocast(gpu, || layer.forward(&x)?.relu()?.cross_entropy(&y, &Default::default()))
-        });
+        let (x, y) = (matrix(4, 4, gpu)?, Tensor::new([0, 1, 2, 3])?.to(gpu)?);
+        let (result, trace) = Machine::current()
+            .profile(|| amp::autocast(gpu, || layer.forward(&x)?.relu()?.cross_entropy(&y)));
         result?;
         let kernels = trace.kernels(0);
         let ran: Vec<(&str, &str, &[DType])> = kernels
@@ -713,7 +713,7 @@ fn misuse_is_told_in_pytorchs_words() -> Result<()> {
     says(scaler.unscale_(&optimizer), &none("unscale_"));
     says(scaler.step(&mut optimizer), &none("step"));
     says(scaler.update(), &none("update"));
-    says(scaler.update_with(2.0), &none("update"));
+    says(scaler.update_to(2.0), &none("update"));
 
     scaler.scale(&parameter.tensor().sum()?)?;
     says(scaler.update(), "No inf checks were recorded prior to update.");
@@ -730,7 +730,7 @@ fn misuse_is_told_in_pytorchs_words() -> Result<()> {
     scaler.step(&mut optimizer)?; // Now it may be again.
     scaler.update()?;
 
-    let halves = Parameter::new(&Tensor::ones_with(&[2], F16)?)?;
+    let halves = Parameter::new(&Tensor::ones((&[2], F16))?)?;
     let optimizer = optim::SGD::new(vec![halves.clone()], SGDOptions::default())?;
     scaler.scale(&halves.tensor().to(F32)?.sum()?)?.backward()?;
     says(scaler.unscale_(&optimizer), "Attempting to unscale FP16 gradients.");
@@ -870,7 +870,7 @@ fn a_scaler_goes_on_from_its_state() -> Result<()> {
     let mut scaler = GradScaler::new(on_cpu())?;
     let state = scaler.state_dict()?;
     scaler.scale(&parameter.tensor().sum()?)?;
-    scaler.update_with(8.0)?;
+    scaler.update_to(8.0)?;
     assert_eq!(scaler.get_scale()?, 8.0);
     assert_eq!(scaler.scale(&parameter.tensor())?.item()?, 8.0);
     scaler.load_state_dict(&state)?;
@@ -892,7 +892,7 @@ fn a_gradient_of_any_type_and_layout_is_unscaled() -> Result<()> {
         for device in [Device::Cpu, Device::cuda(0)] {
             for dtype in [F32, F64, BF16] {
                 for (bad, taken) in [(None, true), (Some(f64::INFINITY), false), (Some(f64::NAN), false)] {
-                    let parameter = Parameter::new(&Tensor::zeros_with(&[3, 2], (device, dtype))?)?;
+                    let parameter = Parameter::new(&Tensor::zeros((&[3, 2], (device, dtype)))?)?;
                     let optimizer = &mut optim::SGD::new(
                         vec![parameter.clone()],
                         SGDOptions { lr: 1.0, ..Default::default() },
@@ -984,7 +984,7 @@ fn a_network_in_f16_overflows_backs_off_and_learns() -> Result<()> {
             let loss = amp::autocast(CUDA, || -> Result<_> {
                 let output = model.forward(&x)?;
                 assert_eq!(output.dtype(), F16);
-                output.cross_entropy(&y, &Default::default())
+                output.cross_entropy(&y)
             })?;
             let before: Vec<Tensor> = model
                 .parameters()

@@ -57,7 +57,7 @@ fn a_gradient_shares_memory_with_nothing() {
     let (a, b) = (leaf(&[1.0, 2.0]), leaf(&[3.0, 4.0]));
     let given = Tensor::new([5.0f32, 6.0]).unwrap();
     let y = a.add(&b).unwrap();
-    y.backward_with(BackwardOptions { gradient: Some(given.clone()), ..Default::default() }).unwrap();
+    autograd::backward(&y, BackwardOptions { gradient: Some(given.clone()), ..Default::default() }).unwrap();
     let (grad_a, grad_b) = (a.grad().unwrap(), b.grad().unwrap());
     grad_a.zero_().unwrap();
     given.fill_(9.0).unwrap();
@@ -75,7 +75,7 @@ fn a_gradient_shares_memory_with_nothing() {
     // A leaf that is its own root.
     let x = leaf(&[1.0]);
     let seed = Tensor::new([3.0f32]).unwrap();
-    x.backward_with(BackwardOptions { gradient: Some(seed.clone()), ..Default::default() }).unwrap();
+    autograd::backward(&x, BackwardOptions { gradient: Some(seed.clone()), ..Default::default() }).unwrap();
     seed.zero_().unwrap();
     assert_eq!(grad(&x), [3.0]);
 }
@@ -130,7 +130,8 @@ fn a_gradient_added_on_one_path_does_not_show_on_another() {
     let (x, w) = (leaf(&[0.0, 0.0]), leaf(&[1.0, 2.0]));
     let older = x.exp().unwrap();
     let out = older.add(&x.copy().unwrap().add(&w).unwrap()).unwrap();
-    out.backward_with(BackwardOptions { gradient: Some(given.clone()), ..Default::default() }).unwrap();
+    autograd::backward(&out, BackwardOptions { gradient: Some(given.clone()), ..Default::default() })
+        .unwrap();
     assert_eq!((grad(&x), grad(&w), values(&given)), (vec![2.0, 2.0], vec![1.0, 1.0], vec![1.0, 1.0]));
 }
 
@@ -139,7 +140,7 @@ fn backward_of_more_than_one_element_needs_a_gradient() {
     let x = leaf(&[1.0, 2.0, 3.0]);
     assert!(refused!(x.square().unwrap().backward(), AutogradError::ImplicitGradient));
     assert!(x.grad().is_none());
-    x.square().unwrap().backward_with(with_gradient(&[1.0, 10.0, 100.0])).unwrap();
+    autograd::backward(&x.square().unwrap(), with_gradient(&[1.0, 10.0, 100.0])).unwrap();
     assert_eq!(grad(&x), [2.0, 40.0, 600.0]);
     // One element is a scalar whatever its dimensions.
     let x = leaf(&[4.0]);
@@ -152,10 +153,11 @@ fn a_gradient_of_another_type_is_converted_first() {
     for dtype in [DType::F64, DType::I64, DType::F32] {
         for operation in [Tensor::relu, Tensor::tanh, Tensor::exp, Tensor::copy] {
             let x = leaf(&[1.0, 2.0, 3.0]);
-            let gradient = Some(Tensor::new([1i64, 2, 3]).unwrap().to(dtype).unwrap());
+            let gradient = Some(Tensor::new([1, 2, 3]).unwrap().to(dtype).unwrap());
             let expected = leaf(&[1.0, 2.0, 3.0]);
-            operation(&expected).unwrap().backward_with(with_gradient(&[1.0, 2.0, 3.0])).unwrap();
-            operation(&x).unwrap().backward_with(BackwardOptions { gradient, ..Default::default() }).unwrap();
+            autograd::backward(&operation(&expected).unwrap(), with_gradient(&[1.0, 2.0, 3.0])).unwrap();
+            autograd::backward(&operation(&x).unwrap(), BackwardOptions { gradient, ..Default::default() })
+                .unwrap();
             assert_eq!(x.grad().unwrap().dtype(), DType::F32);
             assert_eq!(grad(&x), grad(&expected));
         }
@@ -211,12 +213,12 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
         ("softmax", |x, _| x.softmax(0)),
         ("dot", |x, y| x.matmul(y)),
         ("mse", |x, y| x.mse_loss(y, Reduction::Mean)),
-        ("cross_entropy", |x, _| x.cross_entropy(&index(&[1]).select(0, 0)?, &Default::default())),
+        ("cross_entropy", |x, _| x.cross_entropy(&index(&[1]).select(0, 0)?)),
         ("dropout", |x, _| x.dropout(0.5, true)),
         ("std", |x, _| x.std(&[], 1, false)),
         ("mul halves by a number", |x, _| x.to(DType::F16)?.mul(2.0)),
-        ("max_pool2d", |x, _| x.view(&[1, 1, 3])?.max_pool2d((1, 2), &Default::default())),
-        ("avg_pool2d", |x, _| x.view(&[1, 1, 3])?.avg_pool2d((1, 2), &Default::default())),
+        ("max_pool2d", |x, _| x.view(&[1, 1, 3])?.max_pool2d((1, 2))),
+        ("avg_pool2d", |x, _| x.view(&[1, 1, 3])?.avg_pool2d((1, 2))),
         ("adaptive_avg_pool2d", |x, _| x.view(&[1, 1, 3])?.adaptive_avg_pool2d((1, 2))),
     ];
     for (repeatable, (name, operation)) in
@@ -241,9 +243,9 @@ fn a_second_backward_fails_only_where_tensors_were_saved() {
 fn a_retained_graph_can_be_walked_until_it_is_not_retained() {
     let x = leaf(&[2.0]);
     let y = x.exp().unwrap().mul(&x).unwrap();
-    y.backward_with(retained()).unwrap();
+    autograd::backward(&y, retained()).unwrap();
     let once = grad(&x)[0];
-    y.backward_with(retained()).unwrap();
+    autograd::backward(&y, retained()).unwrap();
     y.backward().unwrap();
     assert_eq!(grad(&x), [once * 3.0]);
     assert!(refused!(y.backward(), AutogradError::BackwardTwice));
@@ -256,7 +258,7 @@ fn two_results_share_a_graph_only_if_the_first_backward_retains_it() {
         let x = leaf(&[2.0]);
         let shared = x.square().unwrap();
         let (a, b) = (shared.mul(3.0).unwrap(), shared.exp().unwrap());
-        a.backward_with(BackwardOptions { retain_graph, ..Default::default() }).unwrap();
+        autograd::backward(&a, BackwardOptions { retain_graph, ..Default::default() }).unwrap();
         assert_eq!(b.backward().is_ok(), retain_graph);
     }
 }
@@ -326,8 +328,8 @@ fn the_nodes_of_losses_tell_images_from_samples() {
             let options = CrossEntropyOptions { reduction, ..Default::default() };
             let x = scores(sizes);
             let losses = [
-                x.cross_entropy(&target, &options),
-                x.log_softmax((sizes.len() as i64 - 1).min(1)).unwrap().nll_loss(&target, &options),
+                x.cross_entropy((&target, options.clone())),
+                x.log_softmax((sizes.len() as i64 - 1).min(1)).unwrap().nll_loss((&target, options.clone())),
             ];
             for loss in losses {
                 let loss = loss.unwrap();
@@ -343,7 +345,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
                         .expand(&loss.sizes().iter().map(|size| *size as i64).collect::<Vec<_>>())
                         .unwrap(),
                 };
-                loss.backward_with(BackwardOptions { gradient: Some(gradient), ..Default::default() })
+                autograd::backward(&loss, BackwardOptions { gradient: Some(gradient), ..Default::default() })
                     .unwrap();
                 // A third each, less 1 at the right class.
                 let count = if reduction == Reduction::Mean { target.numel() } else { 1 };
@@ -406,7 +408,7 @@ const SAVED: [(&str, OfTwo, &str); 50] = [
     ("mse_loss", |a, b| a.mse_loss(b, Reduction::Mean), "xx."),
     ("cat", |a, b| Tensor::cat(&[a, b], 0), "..."),
     ("index_select", |a, _| a.index_select(0, &index(&[0, 0])), "..."),
-    ("cross_entropy", |a, _| a.cross_entropy(&index(&[1]).select(0, 0)?, &Default::default()), "..."),
+    ("cross_entropy", |a, _| a.cross_entropy(&index(&[1]).select(0, 0)?), "..."),
     ("norm", |a, _| a.norm(), "x.x"),
     ("var", |a, _| a.var(&[], 1, false), "x.."),
     ("std", |a, _| a.std(&[], 1, false), "x.x"),
@@ -417,7 +419,7 @@ const SAVED: [(&str, OfTwo, &str); 50] = [
 /// Operations that save less, or other tensors, than PyTorch's.
 const SAVED_OTHERWISE: [(&str, OfTwo); 4] = [
     ("gather", |a, _| a.gather(0, &index(&[0, 2]))),
-    ("nll_loss", |a, _| a.nll_loss(&index(&[1]).select(0, 0)?, &Default::default())),
+    ("nll_loss", |a, _| a.nll_loss(&index(&[1]).select(0, 0)?)),
     ("index_add", |a, b| a.index_add(0, &index(&[0, 1, 2]), b)),
     ("scatter_add", |a, b| a.scatter_add(0, &index(&[0, 1, 2]), b)),
 ];
@@ -482,7 +484,7 @@ fn editing_indices_conditions_and_class_weights_is_noticed() {
         ("gather", |x, positions| x.gather(0, positions)),
         ("index_add", |x, positions| x.index_add(0, positions, x)),
         ("scatter_add", |x, positions| x.scatter_add(0, positions, x)),
-        ("nll_loss", |x, positions| x.expand(&[3, 3])?.nll_loss(positions, &Default::default())),
+        ("nll_loss", |x, positions| x.expand(&[3, 3])?.nll_loss(positions)),
     ];
     for (name, operation) in indexed {
         let (x, positions) = (leaf(&[1.0, 2.0, 3.0]), index(&[0, 1, 1]));
@@ -496,7 +498,7 @@ fn editing_indices_conditions_and_class_weights_is_noticed() {
     assert!(refused!(out.backward(), AutogradError::ModifiedInPlace { .. }));
     let (x, weight) = (leaf(&[1.0, 2.0]), Tensor::new([1.0f32, 2.0]).unwrap());
     let options = CrossEntropyOptions { weight: Some(weight.clone()), ..Default::default() };
-    let out = x.nll_loss(&index(&[1]).select(0, 0).unwrap(), &options).unwrap();
+    let out = x.nll_loss((&index(&[1]).select(0, 0).unwrap(), options.clone())).unwrap();
     weight.zero_().unwrap();
     assert!(refused!(out.backward(), AutogradError::ModifiedInPlace { .. }), "class weights");
 }
@@ -759,12 +761,12 @@ fn noted_chain(fails: bool) -> ([Tensor; 3], Tensor, Arc<Mutex<Vec<&'static str>
 fn a_leaf_is_served_before_the_operations_that_come_before_it() {
     let (leaves, out, seen) = noted_chain(false);
     let options = || BackwardOptions { retain_graph: true, ..Default::default() };
-    out.backward_with(options()).unwrap();
+    autograd::backward(&out, options()).unwrap();
     assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
     assert_eq!(leaves.each_ref().map(grad), [[1.0], [1.0], [1.0]]);
     // Again, through the same graph, and through one in which a leaf is used by two operations: it waits for both.
     seen.lock().unwrap().clear();
-    out.backward_with(options()).unwrap();
+    autograd::backward(&out, options()).unwrap();
     assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
     seen.lock().unwrap().clear();
     out.mul(&leaves[0]).unwrap().sum().unwrap().backward().unwrap();
@@ -1039,7 +1041,7 @@ fn memory_falls_while_backward_walks() {
     measured(|held, _| {
         let x = big_leaf();
         let loss = x.exp().unwrap().exp().unwrap().sum().unwrap();
-        loss.backward_with(retained()).unwrap();
+        autograd::backward(&loss, retained()).unwrap();
         assert_eq!(held(), 4);
         loss.backward().unwrap();
         assert_eq!(held(), 2);
@@ -1352,6 +1354,6 @@ fn an_empty_tensor_that_joins_others_is_an_input_like_them() {
 fn ignored_and_weighted_targets_have_their_gradients() {
     let x = Tensor::zeros(&[2, 2]).unwrap().requires_grad_(true).unwrap();
     let options = CrossEntropyOptions { ignore_index: 1, ..Default::default() };
-    x.cross_entropy(&index(&[0, 1]), &options).unwrap().backward().unwrap();
+    x.cross_entropy((&index(&[0, 1]), options.clone())).unwrap().backward().unwrap();
     assert_eq!(grad(&x), [-0.5, 0.5, 0.0, 0.0]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use todevice::amp::{AutocastOptions, autocast};
-use todevice::autograd::{BackwardOptions, GradOptions, checkpoint, grad};
+use todevice::autograd::{self, BackwardOptions, GradOptions, checkpoint, grad};
 use todevice::cuda::{self, Stream};
 use todevice::errors::AutogradError;
 use todevice::prelude::*;
@@ -67,7 +67,7 @@ fn gradients_and_random_numbers_are_those_of_a_plain_pass_to_the_bit() -> Result
                 let loss = y.square()?.mean()?;
                 loss.backward()?;
                 // The next numbers too are those that would have come.
-                let next = [Tensor::rand(&[4])?, Tensor::rand_with(&[4], device, None)?];
+                let next = [Tensor::rand(&[4])?, Tensor::rand((&[4], device))?];
                 let next = [bits(&next[0])?, bits(&next[1])?];
                 Ok((bits(&loss)?, gradients(&blocks)?, bits(&x.grad().expect("a leaf"))?, next))
             })
@@ -134,9 +134,9 @@ fn a_graph_that_is_retained_is_computed_again_each_time() -> Result<()> {
     let x = Tensor::new([0.5f32])?.requires_grad_(true)?;
     let y = checkpoint(|x| x.sin()?.exp(), &x)?.sum()?;
     let retained = || BackwardOptions { retain_graph: true, ..Default::default() };
-    y.backward_with(retained())?;
+    autograd::backward(&y, retained())?;
     let once = x.grad().expect("a leaf").item()?;
-    y.backward_with(retained())?;
+    autograd::backward(&y, retained())?;
     assert_eq!(x.grad().expect("a leaf").item()?, 2.0 * once);
     Ok(())
 }
@@ -260,7 +260,7 @@ fn what_is_computed_again_must_be_what_was_there() -> Result<()> {
 #[test]
 fn a_step_that_runs_out_of_memory_while_computing_again_gives_all_of_it_back() -> Result<()> {
     on("sim:t4,mem=1GiB", |device| {
-        let x = Tensor::ones_with(&[16 << 20], device)?.requires_grad_(true)?; // 64 MiB
+        let x = Tensor::ones((&[16 << 20], device))?.requires_grad_(true)?; // 64 MiB
         let before = cuda::memory_allocated();
         let y = checkpoint(|x| x.sin()?.exp()?.cos()?.sum(), &x)?;
         cuda::empty_cache()?;

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::backends::cudnn;
-use todevice::nn::{Conv2d, Conv2dOptions as LayerOptions, Module};
+use todevice::nn::{Conv2d, Module};
 use todevice::{
     Conv2dOptions, DType, Device, Error, LayoutError, Machine, Padding, Pair, Result, Tensor, manual_seed,
     nn, optim,
@@ -60,6 +60,7 @@ impl Case {
             padding: Padding::Zeros(each(padding)),
             dilation: each(dilation),
             groups,
+            ..Default::default()
         }
     }
 
@@ -119,10 +120,10 @@ fn computed(case: &Case, dtype: DType, inputs: [&[f64]; 4]) -> Result<[Tensor; 4
         |values: &[f64], sizes: &[usize]| Tensor::from_slice(values, sizes)?.to(dtype)?.requires_grad_(true);
     let (x, weight) = (leaf(x, &case.x)?, leaf(weight, &case.weight)?);
     let bias = leaf(bias, &[case.weight[0]])?;
-    let y = x.conv2d(&weight, Some(&bias), &case.options())?;
+    let y = x.conv2d(&weight, (Some(&bias), case.options()))?;
     assert_eq!(y.sizes(), case.out(), "{case:?}");
     let gradient = Some(Tensor::from_slice(grad, &case.out())?.to(dtype)?);
-    y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
     let grad = |leaf: &Tensor| leaf.grad().expect("a gradient");
     Ok([y.detach(), grad(&x), grad(&weight), grad(&bias)])
 }
@@ -260,7 +261,7 @@ fn what_is_not_read_is_not_a_number_without_harm() -> Result<()> {
     let x = Tensor::from_slice(&image, &[1, 1, 5, 5])?.requires_grad_(true)?;
     let weight = Tensor::ones(&[4, 1, 3, 3])?.requires_grad_(true)?;
     let options = Conv2dOptions { stride: (2, 3).into(), ..Default::default() };
-    let y = x.conv2d(&weight, None, &options)?;
+    let y = x.conv2d(&weight, (None, options))?;
     assert_eq!(y.to_vec::<f32>()?, [9.0; 8]);
     y.sum()?.backward()?;
     assert_eq!(weight.grad().unwrap().to_vec::<f32>()?, [2.0; 36]);
@@ -274,7 +275,7 @@ fn what_was_left_in_memory_does_no_harm() -> Result<()> {
     let weight = Tensor::full(&[9, 9, 3, 3], f64::NAN, DType::F32)?.requires_grad_(true)?;
     for padding in [0, 1] {
         let options = Conv2dOptions { padding: padding.into(), ..Default::default() };
-        nan.copy()?.requires_grad_(true)?.conv2d(&weight, None, &options)?.sum()?.backward()?;
+        nan.copy()?.requires_grad_(true)?.conv2d(&weight, (None, options))?.sum()?.backward()?;
         check(plain([2, 5, 7, 9], [5, 3, 3]).padding([1, 2]));
         check(plain([1, 4, 9, 7], [9, 2, 3]).stride([2, 1]).padding([0, 1]));
     }
@@ -312,6 +313,8 @@ fn options(value: &Value) -> Conv2dOptions {
         },
         dilation: pair(&value["dilation"]).unwrap_or(1.into()),
         groups: value["groups"].as_u64().unwrap_or(1) as usize,
+        bias: value["bias"].as_bool().unwrap_or(true),
+        ..Default::default()
     }
 }
 
@@ -323,10 +326,10 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
         };
         let (x, weight) = (leaf(&sizes(&case["x"]), 0)?, leaf(&sizes(&case["weight"]), 1)?);
         let bias = case["bias"].as_bool().unwrap().then(|| leaf(&weight.sizes()[..1], 2)).transpose()?;
-        let y = x.conv2d(&weight, bias.as_ref(), &options(&case["options"]))?;
+        let y = x.conv2d(&weight, (bias.as_ref(), options(&case["options"])))?;
         assert_eq!(y.grad_fn(), case["grad_fn"].as_str());
         let gradient = Some(Tensor::from_slice(&numbers(y.numel(), 3), y.sizes())?);
-        y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+        autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
         let grads = [Some(&x), Some(&weight), bias.as_ref()].into_iter().flatten();
         let results = std::iter::once(y.detach()).chain(grads.map(|leaf| leaf.grad().unwrap()));
         let expected = case["results"].as_array().unwrap();
@@ -357,7 +360,7 @@ fn errors_are_pytorchs() {
         };
         let (x, weight) = (tensor(0, sizes(&case["x"])), tensor(1, sizes(&case["weight"])));
         let bias = (!case["bias"].is_null()).then(|| tensor(2, sizes(&case["bias"])));
-        let error = x.conv2d(&weight, bias.as_ref(), &options(&case["options"])).unwrap_err();
+        let error = x.conv2d(&weight, (bias.as_ref(), options(&case["options"]))).unwrap_err();
         assert_eq!(Some(error.to_string().as_str()), case["message"].as_str(), "{case}");
     }
 }
@@ -374,17 +377,17 @@ fn more_errors() -> Result<()> {
         ),
         (DType::Bool, "\"slow_conv2d_cpu\" not implemented for 'Bool'"),
     ] {
-        let refused = x.to(dtype)?.conv2d(&weight.to(dtype)?, None, &Conv2dOptions::default());
+        let refused = x.to(dtype)?.conv2d(&weight.to(dtype)?, None);
         assert_eq!(refused.unwrap_err().to_string(), says);
     }
     let padding = usize::MAX.into();
-    let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() }).unwrap_err();
+    let huge = x.conv2d(&weight, (None, Conv2dOptions { padding, ..Default::default() })).unwrap_err();
     assert!(matches!(huge.layout(), Some(LayoutError::TooManyElements)), "{huge}");
     let padding = (1 << 40).into();
-    let huge = x.conv2d(&weight, None, &Conv2dOptions { padding, ..Default::default() });
+    let huge = x.conv2d(&weight, (None, Conv2dOptions { padding, ..Default::default() }));
     assert!(huge.is_err());
     let stride = (usize::MAX, 1).into();
-    let huge = x.conv2d(&weight, None, &Conv2dOptions { stride, ..Default::default() }).unwrap_err();
+    let huge = x.conv2d(&weight, (None, Conv2dOptions { stride, ..Default::default() })).unwrap_err();
     assert!(matches!(huge.layout(), Some(LayoutError::TooManyElements)), "{huge}");
     Ok(())
 }
@@ -403,7 +406,7 @@ fn what_a_large_stride_leaves_out_takes_no_memory() -> Result<()> {
     }
     let x = Tensor::ones(&[1, 1, 1000, 1000])?.requires_grad_(true)?;
     let options = Conv2dOptions { stride: 1000.into(), ..Default::default() };
-    x.conv2d(&Tensor::ones(&[1; 4])?, None, &options)?.sum()?.backward()?;
+    x.conv2d(&Tensor::ones(&[1; 4])?, (None, options))?.sum()?.backward()?;
     assert_eq!(x.grad().unwrap().sum()?.item()?, 1.0);
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
@@ -421,7 +424,7 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
         let error = |x: (Device, DType), weight: (Device, DType), bias: Device| -> Result<Error> {
             let (x, weight) = (tensor(&[1, 1, 4, 4], x.0, x.1)?, tensor(&[1, 1, 3, 3], weight.0, weight.1)?);
             let bias = tensor(&[1], bias, x.dtype())?;
-            Ok(x.conv2d(&weight, Some(&bias), &Conv2dOptions::default()).unwrap_err())
+            Ok(x.conv2d(&weight, Some(&bias)).unwrap_err())
         };
         let (cpu, f32) = (Device::Cpu, DType::F32);
         let forgotten = error((gpu, f32), (cpu, f32), gpu)?;
@@ -481,8 +484,8 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
         Ok::<(), Error>(())
     })?;
     "sim:h200".parse::<Machine>().unwrap().enter(|| {
-        let ones = |dtype| Tensor::ones_with(&[1, 1, 4, 4], (Device::cuda(0), dtype));
-        let refused = ones(DType::F32)?.conv2d(&ones(DType::BF16)?, None, &Conv2dOptions::default());
+        let ones = |dtype| Tensor::ones((&[1, 1, 4, 4], (Device::cuda(0), dtype)));
+        let refused = ones(DType::F32)?.conv2d(&ones(DType::BF16)?, None);
         assert_eq!(
             refused.unwrap_err().to_string(),
             "Input type (torch.cuda.FloatTensor) and weight type (CUDABFloat16Type) should be the same"
@@ -496,10 +499,7 @@ fn layers_print_as_pytorchs() -> Result<()> {
     let layer = |case: &Value| {
         let arguments = &case["arguments"];
         let channels = |i: usize| size(&arguments[i]);
-        let Conv2dOptions { stride, padding, dilation, groups } = options(&case["options"]);
-        let bias = case["options"]["bias"].as_bool().unwrap_or(true);
-        let options = LayerOptions { stride, padding, dilation, groups, bias, ..Default::default() };
-        Conv2d::with_options(channels(0), channels(1), pair(&arguments[2]).unwrap(), options)
+        Conv2d::new(channels(0), channels(1), (pair(&arguments[2]).unwrap(), options(&case["options"])))
     };
     for case in vectors()["layers"].as_array().unwrap() {
         assert_eq!(Some(layer(case)?.to_string().as_str()), case["repr"].as_str());
@@ -517,8 +517,8 @@ fn a_layer_has_a_weight_and_a_bias() -> Result<()> {
     let state: Vec<(String, Vec<usize>)> =
         layer.state_dict().iter().map(|(name, tensor)| (name.to_string(), tensor.sizes().to_vec())).collect();
     assert_eq!(state, [("weight".into(), vec![3, 2, 1, 5]), ("bias".into(), vec![3])]);
-    let options = LayerOptions { bias: false, dtype: DType::F64, ..Default::default() };
-    let layer = Conv2d::with_options(2, 3, 3, options)?;
+    let options = Conv2dOptions { bias: false, dtype: DType::F64, ..Default::default() };
+    let layer = Conv2d::new(2, 3, (3, options))?;
     assert_eq!(layer.parameters().len(), 1);
     assert_eq!(layer.forward(&Tensor::zeros(&[2, 4, 4])?.to(DType::F64)?)?.sizes(), [3, 2, 2]);
     // Nothing is drawn for weights there are none of.
@@ -531,12 +531,12 @@ fn a_layer_has_a_weight_and_a_bias() -> Result<()> {
 fn losses<M: Module + 'static>(shrink: impl Fn(usize) -> Result<M>) -> Result<Vec<f64>> {
     Machine::new().enter(|| {
         manual_seed(0);
-        let wide = LayerOptions { padding: 1.into(), ..Default::default() };
+        let wide = Conv2dOptions { padding: 1.into(), ..Default::default() };
         let model = nn::Sequential::new((
-            Conv2d::with_options(3, 32, 3, wide)?,
+            Conv2d::new(3, 32, (3, wide))?,
             nn::ReLU,
             shrink(32)?,
-            Conv2d::with_options(32, 64, 3, wide)?,
+            Conv2d::new(32, 64, (3, wide))?,
             nn::ReLU,
             shrink(64)?,
             nn::Flatten::default(),
@@ -571,8 +571,8 @@ fn assert_pytorchs(losses: &[f64], name: &str) {
 fn a_network_learns_as_pytorchs() -> Result<()> {
     assert_pytorchs(&losses(|_| Ok(nn::MaxPool2d::new(2)))?, "pool");
     let strided = |channels: usize| {
-        let options = LayerOptions { stride: 2.into(), groups: channels / 4, ..Default::default() };
-        Conv2d::with_options(channels, channels, 2, options)
+        let options = Conv2dOptions { stride: 2.into(), groups: channels / 4, ..Default::default() };
+        Conv2d::new(channels, channels, (2, options))
     };
     assert_pytorchs(&losses(strided)?, "convolution");
     Ok(())
@@ -592,7 +592,7 @@ fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
             ])?;
             let options =
                 Conv2dOptions { stride: 2.into(), padding: 2.into(), groups: 2, ..Default::default() };
-            let out = image.conv2d(&weight.to(device)?, None, &options)?.to_vec::<f32>()?;
+            let out = image.conv2d(&weight.to(device)?, (None, options))?.to_vec::<f32>()?;
             let nan = f32::NAN;
             let expected = [nan, nan, nan, nan, nan, -inf, nan, nan];
             for (out, expected) in out.iter().zip(expected) {
@@ -603,9 +603,9 @@ fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
             }
             // What is infinite in the image is seen by those windows alone that cover it.
             let spot = Tensor::new([[[1.0f32, 1.0, 1.0], [1.0, inf, 1.0], [1.0, 1.0, 1.0]]])?.to(device)?;
-            let ones = Tensor::ones_with(&[1, 1, 2, 2], device)?;
+            let ones = Tensor::ones((&[1, 1, 2, 2], device))?;
             let sums =
-                spot.conv2d(&ones, None, &Conv2dOptions { padding: 1.into(), ..Default::default() })?;
+                spot.conv2d(&ones, (None, Conv2dOptions { padding: 1.into(), ..Default::default() }))?;
             let [f, i] = [false, true];
             let covered = [f, f, f, f, f, i, i, f, f, i, i, f, f, f, f, f];
             assert_eq!(sums.eq(inf)?.to_vec::<bool>()?, covered);

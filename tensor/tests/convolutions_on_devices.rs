@@ -1,6 +1,6 @@
 //! Convolutions on a simulated GPU: which algorithm is taken, what it costs, and what of it can be relied on.
 
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::backends::cudnn::{self, Flags};
 use todevice::{
     Conv2dOptions, DType, Device, Machine, Result, Tensor, cuda, manual_seed, use_deterministic_algorithms,
@@ -17,9 +17,9 @@ fn convolution(device: Device, dtype: DType, sizes: [usize; 4], k: usize) -> Res
     let to = |tensor: Tensor| tensor.to(dtype)?.to(device);
     let x = to(Tensor::randn(&sizes)?)?.requires_grad_(true)?;
     let weight = to(Tensor::randn(&[k, sizes[1], 3, 3])?)?.requires_grad_(true)?;
-    let y = x.conv2d(&weight, None, &Conv2dOptions { padding: 1.into(), ..Default::default() })?;
+    let y = x.conv2d(&weight, (None, Conv2dOptions { padding: 1.into(), ..Default::default() }))?;
     let gradient = Some(to(Tensor::randn(y.sizes())?)?);
-    y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
     Ok([y.detach(), x.grad().expect("a gradient"), weight.grad().expect("a gradient")])
 }
 
@@ -117,11 +117,11 @@ fn the_gradient_of_a_small_weight_comes_in_disorder_unless_order_is_asked_for() 
 
 /// Launches, and bytes at the peak, of a convolution without gradients.
 fn cost(sizes: [usize; 4], k: usize) -> Result<(u64, u64)> {
-    let x = Tensor::ones_with(&sizes, gpu())?;
-    let weight = Tensor::ones_with(&[k, sizes[1], 3, 3], gpu())?;
+    let x = Tensor::ones((&sizes, gpu()))?;
+    let weight = Tensor::ones((&[k, sizes[1], 3, 3], gpu()))?;
     cuda::reset_peak_memory_stats();
     let before = Machine::current().counters().launches;
-    x.conv2d(&weight, None, &Conv2dOptions { padding: 1.into(), ..Default::default() })?;
+    x.conv2d(&weight, (None, Conv2dOptions { padding: 1.into(), ..Default::default() }))?;
     cuda::synchronize()?;
     Ok((Machine::current().counters().launches - before, cuda::max_memory_allocated()))
 }
@@ -189,11 +189,11 @@ fn an_algorithm_whose_memory_is_not_to_be_had_is_passed_over() {
 #[test]
 fn an_algorithm_whose_memory_is_gone_makes_way_for_another() {
     on("sim:t4", || {
-        let x = Tensor::ones_with(&[4, 64, 16, 16], gpu())?;
-        let weight = Tensor::ones_with(&[64, 64, 3, 3], gpu())?;
+        let x = Tensor::ones((&[4, 64, 16, 16], gpu()))?;
+        let weight = Tensor::ones((&[64, 64, 3, 3], gpu()))?;
         let chosen = || -> Result<Vec<(String, bool)>> {
             let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
-            let (y, trace) = Machine::current().profile(|| x.conv2d(&weight, None, &options));
+            let (y, trace) = Machine::current().profile(|| x.conv2d(&weight, (None, options)));
             assert_eq!(y?.to_vec::<f32>()?[0], 4.0 * 64.0, "a corner sees four of nine");
             Ok(trace.kernels(0).into_iter().map(|kernel| (kernel.name, kernel.workspace > 1 << 20)).collect())
         };

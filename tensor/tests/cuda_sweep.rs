@@ -13,8 +13,8 @@ use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};
 use todevice::optim::lr_scheduler::StepLR;
 use todevice::prelude::*;
 use todevice::{
-    Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CopyOptions, Machine, MaxPool2dOptions,
-    TensorOptions,
+    Approximate, AvgPool2dOptions, BatchNormArguments, CopyOptions, LayerNormArguments, Machine,
+    MaxPool2dOptions, TensorOptions,
 };
 
 /// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
@@ -287,30 +287,30 @@ fn losses() -> Vec<Case> {
         case("l1_loss mean", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::Mean))),
         case("l1_loss sum", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::Sum))),
         case("l1_loss none", pairs(), |x| one(x[0].l1_loss(&x[1], Reduction::None))),
-        case("cross_entropy", scores(), |x| one(x[0].cross_entropy(&target(&x[0])?, &Default::default()))),
+        case("cross_entropy", scores(), |x| one(x[0].cross_entropy(&target(&x[0])?))),
         case("cross_entropy weighted", scores(), |x| {
-            one(x[0].cross_entropy(&target(&x[0])?, &weighted(&x[0], Reduction::Mean)?))
+            one(x[0].cross_entropy((&target(&x[0])?, weighted(&x[0], Reduction::Mean)?)))
         }),
         case("cross_entropy weighted sum", scores(), |x| {
-            one(x[0].cross_entropy(&target(&x[0])?, &weighted(&x[0], Reduction::Sum)?))
+            one(x[0].cross_entropy((&target(&x[0])?, weighted(&x[0], Reduction::Sum)?)))
         }),
         case("cross_entropy weighted none", scores(), |x| {
-            one(x[0].cross_entropy(&target(&x[0])?, &weighted(&x[0], Reduction::None)?))
+            one(x[0].cross_entropy((&target(&x[0])?, weighted(&x[0], Reduction::None)?)))
         }),
         case("cross_entropy all ignored", scores(), |x| {
             let none = CrossEntropyOptions { ignore_index: 0, ..Default::default() };
-            one(x[0].cross_entropy(&target(&x[0])?.zeros_like()?, &none))
+            one(x[0].cross_entropy((&target(&x[0])?.zeros_like()?, none.clone())))
         }),
-        case("nll_loss", scores(), |x| one(x[0].nll_loss(&target(&x[0])?, &Default::default()))),
+        case("nll_loss", scores(), |x| one(x[0].nll_loss(&target(&x[0])?))),
         case("nll_loss weighted sum", scores(), |x| {
-            one(x[0].nll_loss(&target(&x[0])?, &weighted(&x[0], Reduction::Sum)?))
+            one(x[0].nll_loss((&target(&x[0])?, weighted(&x[0], Reduction::Sum)?)))
         }),
         case("nll_loss weighted none", scores(), |x| {
-            one(x[0].nll_loss(&target(&x[0])?, &weighted(&x[0], Reduction::None)?))
+            one(x[0].nll_loss((&target(&x[0])?, weighted(&x[0], Reduction::None)?)))
         }),
         case("nll_loss all ignored", scores(), |x| {
             let none = CrossEntropyOptions { ignore_index: 0, ..Default::default() };
-            one(x[0].nll_loss(&target(&x[0])?.zeros_like()?, &none))
+            one(x[0].nll_loss((&target(&x[0])?.zeros_like()?, none.clone())))
         }),
     ]
 }
@@ -332,19 +332,19 @@ fn pools() -> Vec<Case> {
         sizes(&all)
     };
     vec![
-        case("max_pool2d", images(), |x| one(x[0].max_pool2d(2, &Default::default()))),
-        case("max_pool2d of all", images(), |x| one(x[0].max_pool2d(1, &Default::default()))),
+        case("max_pool2d", images(), |x| one(x[0].max_pool2d(2))),
+        case("max_pool2d of all", images(), |x| one(x[0].max_pool2d(1))),
         case("max_pool2d overlapping", images(), |x| {
             let options =
                 MaxPool2dOptions { stride: Some(1.into()), padding: 1.into(), ..Default::default() };
-            one(x[0].max_pool2d((3, 2), &options))
+            one(x[0].max_pool2d(((3, 2), options)))
         }),
         case("max_pool2d with holes", images(), |x| {
             let (stride, dilation) = (Some((2, 3).into()), (1, 2).into());
             let padding = (0, 1).into();
-            one(x[0].max_pool2d((1, 2), &MaxPool2dOptions { stride, padding, dilation, ceil_mode: true }))
+            one(x[0].max_pool2d(((1, 2), MaxPool2dOptions { stride, padding, dilation, ceil_mode: true })))
         }),
-        case("avg_pool2d", images(), |x| one(x[0].avg_pool2d(2, &Default::default()))),
+        case("avg_pool2d", images(), |x| one(x[0].avg_pool2d(2))),
         case("avg_pool2d overlapping", images(), |x| {
             let options = AvgPool2dOptions {
                 stride: Some((1, 2).into()),
@@ -352,17 +352,17 @@ fn pools() -> Vec<Case> {
                 count_include_pad: false,
                 ..Default::default()
             };
-            one(x[0].avg_pool2d((3, 1), &options))
+            one(x[0].avg_pool2d(((3, 1), options)))
         }),
         case("avg_pool2d hanging over", images(), |x| {
             let stride = Some((3, 2).into());
             let options =
                 AvgPool2dOptions { stride, padding: 1.into(), ceil_mode: true, ..Default::default() };
-            one(x[0].avg_pool2d((2, 3), &options))
+            one(x[0].avg_pool2d(((2, 3), options)))
         }),
         case("avg_pool2d divided", images(), |x| {
             let options = AvgPool2dOptions { divisor_override: Some(-3), ..Default::default() };
-            one(x[0].avg_pool2d((1, 2), &options))
+            one(x[0].avg_pool2d(((1, 2), options)))
         }),
         case("adaptive_avg_pool2d", images(), |x| one(x[0].adaptive_avg_pool2d((3, 2)))),
         case("adaptive_avg_pool2d to more", images(), |x| one(x[0].adaptive_avg_pool2d((Some(9), None)))),
@@ -413,14 +413,14 @@ fn norms() -> Vec<Case> {
     vec![
         case("batch_norm", batches(), |x| {
             let training = BatchNormArguments { training: true, ..Default::default() };
-            one(x[0].batch_norm(&training))
+            one(x[0].batch_norm(training.clone()))
         }),
         case("batch_norm affine", batches(), |x| {
             let (weight, bias) = (Some(x[1].clone()), Some(x[2].clone()));
-            one(x[0].batch_norm(&BatchNormArguments { weight, bias, training: true, ..Default::default() }))
+            one(x[0].batch_norm(BatchNormArguments { weight, bias, training: true, ..Default::default() }))
         }),
         case("batch_norm running", batches(), |x| {
-            let [mean, var] = [&x[1], &x[2]].map(|x| Tensor::ones_with(x.sizes(), x));
+            let [mean, var] = [&x[1], &x[2]].map(|x| Tensor::ones((x.sizes(), x)));
             let (mean, var) = (mean?, var?);
             let (running_mean, running_var) = (Some(mean.clone()), Some(var.clone()));
             let arguments = BatchNormArguments {
@@ -430,7 +430,7 @@ fn norms() -> Vec<Case> {
                 momentum: 0.3,
                 ..Default::default()
             };
-            let out = x[0].batch_norm(&arguments)?;
+            let out = x[0].batch_norm(arguments.clone())?;
             Ok(vec![out, mean, var])
         }),
         case("batch_norm evaluation", batches(), |x| {
@@ -438,14 +438,14 @@ fn norms() -> Vec<Case> {
             let weight = Some(x[2].clone());
             let arguments =
                 BatchNormArguments { running_mean, running_var, weight, eps: 0.5, ..Default::default() };
-            one(x[0].batch_norm(&arguments))
+            one(x[0].batch_norm(arguments.clone()))
         }),
         // Beside halves weights may be f32s.
         case("batch_norm of f32 weights", batches(), |x| {
             let (weight, bias) = (in_f32(&x[1]), in_f32(&x[2]));
             let options = (x[2].device(), parameter_type(&x[2]));
             let (mean, var) =
-                (Tensor::zeros_with(x[2].sizes(), options)?, Tensor::ones_with(x[2].sizes(), options)?);
+                (Tensor::zeros((x[2].sizes(), options))?, Tensor::ones((x[2].sizes(), options))?);
             let arguments = BatchNormArguments {
                 running_mean: Some(mean.clone()),
                 running_var: Some(var.clone()),
@@ -454,18 +454,37 @@ fn norms() -> Vec<Case> {
                 training: true,
                 ..Default::default()
             };
-            let out = x[0].batch_norm(&arguments)?;
-            let evaluated = x[0].batch_norm(&BatchNormArguments { training: false, ..arguments })?;
+            let out = x[0].batch_norm(arguments.clone())?;
+            let evaluated = x[0].batch_norm(BatchNormArguments { training: false, ..arguments })?;
             Ok(vec![out, evaluated, mean, var])
         }),
         case("layer_norm of f32 weights", rows(), |x| {
-            one(x[0].layer_norm(x[1].sizes(), Some(&in_f32(&x[1])?), Some(&in_f32(&x[2])?), 1e-5))
+            one(x[0].layer_norm((
+                x[1].sizes(),
+                LayerNormArguments {
+                    weight: Some(in_f32(&x[1])?),
+                    bias: Some(in_f32(&x[2])?),
+                    ..Default::default()
+                },
+            )))
         }),
-        case("layer_norm", rows(), |x| one(x[0].layer_norm(x[1].sizes(), None, None, 1e-5))),
+        case("layer_norm", rows(), |x| one(x[0].layer_norm(x[1].sizes()))),
         case("layer_norm affine", rows(), |x| {
-            one(x[0].layer_norm(x[1].sizes(), Some(&x[1]), Some(&x[2]), 1e-5))
+            one(x[0].layer_norm((
+                x[1].sizes(),
+                LayerNormArguments {
+                    weight: Some(x[1].clone()),
+                    bias: Some(x[2].clone()),
+                    ..Default::default()
+                },
+            )))
         }),
-        case("layer_norm bias", rows(), |x| one(x[0].layer_norm(x[1].sizes(), None, Some(&x[2]), 0.1))),
+        case("layer_norm bias", rows(), |x| {
+            one(x[0].layer_norm((
+                x[1].sizes(),
+                LayerNormArguments { bias: Some(x[2].clone()), eps: 0.1, ..Default::default() },
+            )))
+        }),
         case("gelu", edges(1), |x| one(x[0].gelu(Approximate::None))),
         case("gelu far", edges(1), |x| one(x[0].mul(5.0)?.gelu(Approximate::None))),
         case("gelu tanh", edges(1), |x| one(x[0].gelu(Approximate::Tanh))),
@@ -509,12 +528,12 @@ fn indexing() -> Vec<Case> {
             one(x.index_put_(&x.detach().gt(0)?, &x.detach().gt(0)?.to(x.dtype())?.max()?))
         }),
         case("index from the end", sizes(&[&[&[5]], &[&[3, 2]]]), |x| {
-            one(x[0].index(&Tensor::new([[-1i64, 0], [1, -3]])?)) // An index of the host will do.
+            one(x[0].index(&Tensor::new([[-1, 0], [1, -3]])?)) // An index of the host will do.
         }),
         case("index_select none", boxes(), |x| one(x[0].index_select(0, &indices(0, 1, &x[0])?))),
         case("index_select by floats", sizes(&[&[&[5]], &[&[0]]]), |x| match x[0].numel() {
             0 => one(x[0].copy()),
-            _ => one(x[0].index_select(0, &Tensor::zeros_with(&[2], x[0].device())?)),
+            _ => one(x[0].index_select(0, &Tensor::zeros((&[2], x[0].device()))?)),
         }),
         case("gather 0", boxes(), |x| one(x[0].gather(0, &everywhere(&x[0], 0)?))),
         case("gather -1", boxes(), |x| one(x[0].gather(-1, &everywhere(&x[0], -1)?))),
@@ -631,8 +650,8 @@ fn shapes() -> Vec<Case> {
         case("to i64 of large ones", edges(1), |x| one(x[0].mul(1e19)?.to(DType::I64))),
         case("to bool", edges(1), |x| one(x[0].to(DType::Bool))),
         case("to here", edges(1), |x| one(x[0].to(x[0].device()))),
-        case("zeros_with", boxes(), |x| one(Tensor::zeros_with(x[0].sizes(), like(&x[0])))),
-        case("ones_with", boxes(), |x| one(Tensor::ones_with(x[0].sizes(), like(&x[0])))),
+        case("zeros", boxes(), |x| one(Tensor::zeros((x[0].sizes(), like(&x[0]))))),
+        case("ones", boxes(), |x| one(Tensor::ones((x[0].sizes(), like(&x[0]))))),
         case("full", boxes(), |x| one(Tensor::full(x[0].sizes(), 7.5, like(&x[0])))),
         case("arange", boxes(), |x| one(Tensor::arange(3, 40, 2, like(&x[0])))),
         case("linspace", boxes(), |x| one(Tensor::linspace(-1.0, 5.0, 9, like(&x[0])))),
@@ -793,7 +812,7 @@ fn scaled_steps(device: Device, dtype: DType) -> Result<Vec<Vec<u64>>> {
     })?;
     let mut seen = Vec::new();
     for (step, factor) in [1.0, 0.5, f64::INFINITY, 0.25, f64::NAN, 1.5, 1.0].into_iter().enumerate() {
-        scaler.scale(&Tensor::ones_with(&[], device)?)?;
+        scaler.scale(&Tensor::ones((&[], device))?)?;
         let grad = numbers(&[29, 37], 2 + step)?;
         grad.get(28)?.narrow(0, 36, 1)?.fill_(factor)?;
         parameter.set_grad(Some(grad.t()?))?;
@@ -863,12 +882,12 @@ fn numbers_truths_hooks_and_modes_are_those_of_the_cpu() -> Result<()> {
             assert_eq!(x.is_nonzero()?, xd.is_nonzero()?);
             assert_eq!(x.to_string(), xd.to_string().replace(", device='cuda:0'", ""));
         }
-        let two = Tensor::zeros_with(&[2], device)?;
+        let two = Tensor::zeros((&[2], device))?;
         assert_eq!(two.item().unwrap_err().to_string(), Tensor::zeros(&[2])?.item().unwrap_err().to_string());
         assert!(two.is_nonzero().unwrap_err().to_string().contains("ambiguous"));
 
         let calls = Arc::new(AtomicUsize::new(0));
-        let (w, seen) = (Tensor::ones_with(&[3], device)?.requires_grad_(true)?, calls.clone());
+        let (w, seen) = (Tensor::ones((&[3], device))?.requires_grad_(true)?, calls.clone());
         w.register_post_accumulate_grad_hook(move |grad| {
             assert!(grad.is_cuda());
             seen.fetch_add(1, Ordering::Relaxed);
@@ -896,7 +915,7 @@ fn numbers_truths_hooks_and_modes_are_those_of_the_cpu() -> Result<()> {
 fn network() -> Result<nn::Sequential> {
     let head = nn::Sequential::new((nn::Linear::new(8, 6)?, nn::Tanh, nn::Dropout::new(0.0)?));
     let no_bias = nn::LinearOptions { bias: false, ..Default::default() };
-    let tail = nn::Linear::with_options(6, 4, no_bias)?;
+    let tail = nn::Linear::new(6, (4, no_bias))?;
     Ok(nn::Sequential::new((nn::Flatten::default(), head, nn::ReLU, nn::Sigmoid, tail)))
 }
 
@@ -960,13 +979,13 @@ const LOSSES: [(&str, fn(&Tensor, &Tensor) -> Result<Tensor>); 6] = [
     ("CrossEntropyLoss weighted", |y, t| {
         let weight = Some(Tensor::new([1.0f32, 0.5, 2.0, 0.25])?.to(y.device())?);
         let options = CrossEntropyOptions { weight, ignore_index: 2, ..Default::default() };
-        nn::CrossEntropyLoss { options }.forward(y, t)
+        nn::CrossEntropyLoss::new(options).forward(y, t)
     }),
     ("NLLLoss", |y, t| nn::NLLLoss::default().forward(&y.log_softmax(1)?, t)),
     ("NLLLoss sum", |y, t| {
         let options =
             CrossEntropyOptions { ignore_index: 0, reduction: Reduction::Sum, ..Default::default() };
-        nn::NLLLoss { options }.forward(&y.log_softmax(1)?, t)
+        nn::NLLLoss::new(options).forward(&y.log_softmax(1)?, t)
     }),
     ("MSELoss", |y, t| nn::MSELoss::default().forward(&y.get(0)?, &t.slice(0, 0, 4, 1)?.to(y.dtype())?)),
     ("L1Loss", |y, t| {
@@ -1045,8 +1064,8 @@ fn image_network() -> Result<nn::Sequential> {
         nn::Sequential::new((nn::Linear::new(4, 9)?, nn::LayerNorm::new(&[4, 9])?, nn::GELU::default())),
         nn::AdaptiveAvgPool2d::new((3, 2)),
         nn::Flatten::default(),
-        nn::BatchNorm1d::with_options(18, slow)?,
-        nn::LayerNorm::with_options(&[18], plain)?,
+        nn::BatchNorm1d::new((18, slow))?,
+        nn::LayerNorm::new((&[18], plain))?,
         nn::Linear::new(18, 4)?,
     )))
 }
@@ -1054,7 +1073,7 @@ fn image_network() -> Result<nn::Sequential> {
 /// Words, of which one is padding.
 fn word_network() -> Result<nn::Sequential> {
     let padded = nn::EmbeddingOptions { padding_idx: Some(0), ..Default::default() };
-    let words = nn::Embedding::with_options(12, 6, padded)?;
+    let words = nn::Embedding::new(12, (6, padded))?;
     Ok(nn::Sequential::new((words, nn::Flatten::default(), nn::Linear::new(24, 4)?)))
 }
 
@@ -1179,7 +1198,7 @@ fn everything_compared() -> Result<BTreeSet<&'static str>> {
     let nodes = run(&all_cases());
     for (_, make) in OPTIMIZERS {
         for dtype in sweep::FLOATS {
-            let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], (device, dtype))?)?;
+            let parameter = nn::Parameter::new(&Tensor::ones((&[3], (device, dtype)))?)?;
             let mut optimizer = make(vec![parameter.clone()])?;
             for _ in 0..2 {
                 parameter.tensor().sum()?.backward()?;
@@ -1199,25 +1218,23 @@ fn everything_else() -> Result<()> {
     for dtype in sweep::ALL {
         let options = TensorOptions { dtype, device, requires_grad: false };
         // Long rows are reduced in two steps.
-        let long = Tensor::zeros_with(&[8192], options)?;
+        let long = Tensor::zeros((&[8192], options))?;
         for reduce in [Tensor::sum, Tensor::max, Tensor::min] {
             reduce(&long)?;
         }
-        Tensor::randint_with(0, 2, &[3], options, None)?;
+        Tensor::randint(0, 2, (&[3], options))?;
         for other in sweep::ALL {
             long.to(other)?;
         }
         if dtype.is_floating_point() {
-            let x = Tensor::rand_with(&[3], options, None)?;
+            let x = Tensor::rand((&[3], options))?;
             x.randn_like()?.dropout(0.5, true)?;
             x.bernoulli(None)?;
             // A convolution without cuDNN.
-            let image = Tensor::ones_with(&[1, 2, 4, 4], options)?.requires_grad_(true)?;
-            let weight = Tensor::ones_with(&[3, 2, 3, 3], options)?;
+            let image = Tensor::ones((&[1, 2, 4, 4], options))?.requires_grad_(true)?;
+            let weight = Tensor::ones((&[3, 2, 3, 3], options))?;
             let without = cudnn::Flags { enabled: false, ..cudnn::current() };
-            cudnn::flags(without, || {
-                image.conv2d(&weight, None, &Conv2dOptions::default())?.sum()?.backward()
-            })?;
+            cudnn::flags(without, || image.conv2d(&weight, None)?.sum()?.backward())?;
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Convolutions by cuDNN, as a real GPU has it. NVIDIA's libraries are stand-ins: what they are told is checked as
 //! NVIDIA's check it, and what they compute is a convolution by its definition. With a GPU: `TEST_GPU=real`.
 
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::backends::cudnn::{self, Flags};
 use todevice::{Conv2dOptions, DType, Device, Machine, Result, Tensor, manual_seed};
 
@@ -32,8 +32,13 @@ struct Case {
 
 fn cases() -> [Case; 4] {
     let plain = Conv2dOptions::default();
-    let uneven =
-        Conv2dOptions { stride: (2, 1).into(), padding: (1, 2).into(), dilation: (1, 2).into(), groups: 2 };
+    let uneven = Conv2dOptions {
+        stride: (2, 1).into(),
+        padding: (1, 2).into(),
+        dilation: (1, 2).into(),
+        groups: 2,
+        ..plain
+    };
     [
         Case { x: [2, 3, 6, 5], weight: [4, 3, 3, 3], options: Conv2dOptions { padding: 1.into(), ..plain } },
         Case { x: [3, 4, 7, 8], weight: [6, 2, 3, 2], options: uneven },
@@ -47,9 +52,9 @@ fn convolution(case: &Case, device: Device, dtype: DType) -> Result<[Tensor; 4]>
     manual_seed(3);
     let made = |sizes: &[usize]| Tensor::randn(sizes)?.to(dtype)?.to(device)?.requires_grad_(true);
     let (x, weight, bias) = (made(&case.x)?, made(&case.weight)?, made(&case.weight[..1])?);
-    let y = x.conv2d(&weight, Some(&bias), &case.options)?;
+    let y = x.conv2d(&weight, (Some(&bias), case.options))?;
     let gradient = Some(Tensor::randn(y.sizes())?.to(dtype)?.to(device)?);
-    y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
     let grad = |leaf: Tensor| leaf.grad().expect("a gradient");
     Ok([y.detach(), grad(x), grad(weight), grad(bias)])
 }
@@ -111,7 +116,7 @@ fn a_search_tries_as_many_as_it_may() {
             let x = Tensor::ones(&[1, 2, 8, 8 + benchmark_limit])?.to(Device::cuda(0))?;
             let weight = Tensor::ones(&[2, 2, 3, 3])?.to(Device::cuda(0))?;
             let before = Machine::current().counters().launches;
-            let y = cudnn::flags(flags, || x.conv2d(&weight, None, &Conv2dOptions::default()))?;
+            let y = cudnn::flags(flags, || x.conv2d(&weight, None))?;
             assert_eq!(Machine::current().counters().launches - before, launches, "limit {benchmark_limit}");
             assert!(y.to_vec::<f32>()?.iter().all(|sum| *sum == 18.0));
         }

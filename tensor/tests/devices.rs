@@ -6,12 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use todevice::GpuError;
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::errors::DataError;
 use todevice::nn::utils::clip_grad_norm_;
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{CopyOptions, Machine, TensorOptions, ToOptions, cuda};
+use todevice::{CopyOptions, Machine, RandomOptions, TensorOptions, ToOptions, cuda};
 
 fn on(gpus: &str, test: impl FnOnce() -> Result<()>) -> Result<()> {
     gpus.parse::<Machine>()?.enter(test)
@@ -63,11 +63,11 @@ const RULES: [(&str, Option<(&str, &[&str])>, &[&[usize]], Operation); 25] = [
     ("gather", Some(("gather", &["self", "index"])), &[&[2, 3], &[2, 2]], |x| x[0].gather(0, &index(&x[1])?)),
     ("index_add", Some(("index_add", &["self", "index", "source"])), &[&[2, 3], &[2], &[2, 3]], |x| x[0].index_add(0, &index(&x[1])?, &x[2])),
     ("scatter_add", Some(("scatter_add", &["self", "index", "src"])), &[&[2, 3], &[1, 3], &[1, 3]], |x| x[0].scatter_add(0, &index(&x[1])?, &x[2])),
-    ("nll_loss", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].nll_loss(&index(&x[1])?, &Default::default())),
-    ("cross_entropy", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].cross_entropy(&index(&x[1])?, &Default::default())),
+    ("nll_loss", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].nll_loss(&index(&x[1])?)),
+    ("cross_entropy", Some(("nll_loss_forward", &["self", "target"])), &[&[2, 3], &[2]], |x| x[0].cross_entropy(&index(&x[1])?)),
     ("cross_entropy", Some(("nll_loss_forward", &["self", "target", "weight"])), &[&[2, 3], &[2], &[3]], |x| {
         let options = CrossEntropyOptions { weight: Some(x[2].clone()), ..Default::default() };
-        x[0].cross_entropy(&index(&x[1])?, &options)
+        x[0].cross_entropy((&index(&x[1])?, options.clone()))
     }),
     ("cat", Some(("cat", &["tensors", "tensors", "tensors"])), &[&[2, 3], &[1, 3], &[2, 3]], |x| Tensor::cat(x, 0)),
 ];
@@ -266,9 +266,9 @@ fn a_number_on_the_host_joins_a_gpu_and_its_gradient_comes_back() -> Result<()> 
 fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu() -> Result<()> {
     on("sim:t4", || {
         let number = Tensor::full(&[], 2, DType::F32)?;
-        let x = Tensor::ones_with(&[3], Device::cuda(0))?;
+        let x = Tensor::ones((&[3], Device::cuda(0)))?;
         assert_eq!(x.mul_(&number)?.add_(&number)?.to_vec::<f32>()?, [4.0; 3]);
-        let scalar = Tensor::ones_with(&[], Device::cuda(0))?;
+        let scalar = Tensor::ones((&[], Device::cuda(0)))?;
         for (host, gpu) in [(&[3][..], &x), (&[3], &scalar), (&[], &scalar)] {
             let host = Tensor::ones(host)?;
             assert_eq!(text(host.add_(gpu)), TWO_DEVICES);
@@ -280,7 +280,7 @@ fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu(
         let host = Tensor::zeros(&[3])?;
         assert_eq!(host.copy_(&x)?.to_vec::<f32>()?, [5.0; 3]);
         assert!(!host.is_cuda() && host.version() == 1);
-        assert_eq!(x.copy_(&Tensor::new([1i64, 2, 3])?)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+        assert_eq!(x.copy_(&Tensor::new([1, 2, 3])?)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
         let w = Tensor::ones(&[3])?.requires_grad_(true)?;
         let y = x.mul(1)?;
         y.copy_(&w)?.sum()?.backward()?;
@@ -296,10 +296,12 @@ fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu(
 #[test]
 fn a_gradient_on_another_device_is_refused() -> Result<()> {
     on("sim:t4", || {
-        let w = Tensor::ones_with(&[3], Device::cuda(0))?.requires_grad_(true)?;
+        let w = Tensor::ones((&[3], Device::cuda(0)))?.requires_grad_(true)?;
         let gradient = Some(Tensor::ones(&[3])?);
-        let refused =
-            w.exp()?.backward_with(BackwardOptions { gradient: gradient.clone(), ..Default::default() });
+        let refused = autograd::backward(
+            &w.exp()?,
+            BackwardOptions { gradient: gradient.clone(), ..Default::default() },
+        );
         assert_eq!(text(refused), "invalid gradient at index 0 - expected device cuda:0 but got cpu");
         assert_eq!(
             text(w.set_grad(gradient)),
@@ -462,7 +464,7 @@ fn an_in_place_copy_goes_where_it_belongs_in_one_copy_and_touches_nothing_else()
 #[test]
 fn an_in_place_copy_to_a_gpu_takes_no_memory_there_if_it_fits_as_it_is() -> Result<()> {
     on("sim:t4", || {
-        let buffer = Tensor::zeros_with(&[100, 10], Device::cuda(0))?;
+        let buffer = Tensor::zeros((&[100, 10], Device::cuda(0)))?;
         let host = Tensor::ones(&[100, 10])?;
         let machine = Machine::current();
         let before = machine.counters();
@@ -495,7 +497,7 @@ fn an_in_place_copy_that_autograd_records_gives_the_gradient_to_its_source() -> 
         {
             for non_blocking in [false, true] {
                 let w = place(&Tensor::new([1.0f32, 2.0, 3.0])?, from)?.requires_grad_(true)?;
-                let y = place(&Tensor::zeros_with(&[2, 3], DType::F64)?, to)?;
+                let y = place(&Tensor::zeros((&[2, 3], DType::F64))?, to)?;
                 y.copy_with_(&w, CopyOptions { non_blocking })?;
                 cuda::device(0, || cuda::synchronize())??;
                 y.square()?.sum()?.backward()?;
@@ -512,7 +514,7 @@ fn an_in_place_copy_that_autograd_records_gives_the_gradient_to_its_source() -> 
 fn an_in_place_copy_works_where_it_is_wherever_the_program_is() -> Result<()> {
     let [a, b]: [Machine; 2] = ["sim:t4", "sim:t4"].map(|gpus| gpus.parse().unwrap());
     let (there, pinned) = a.enter(|| {
-        Ok::<_, Error>((Tensor::zeros_with(&[3], Device::cuda(0))?, Tensor::ones(&[3])?.pin_memory()?))
+        Ok::<_, Error>((Tensor::zeros((&[3], Device::cuda(0)))?, Tensor::ones(&[3])?.pin_memory()?))
     })?;
     b.enter(|| {
         for non_blocking in [false, true] {
@@ -552,7 +554,7 @@ fn cards_copy_to_each_other_with_or_without_a_link() -> Result<()> {
                 sentence.ends_with(&format!("at least two devices, cuda:0 and cuda:{last}!")),
                 "{sentence}"
             );
-            let target = Tensor::zeros_with(&[100, 10], Device::cuda(0))?;
+            let target = Tensor::zeros((&[100, 10], Device::cuda(0)))?;
             assert_same_values(&target.copy_(&y)?.cpu()?, &y.cpu()?);
             Ok(())
         })?;
@@ -588,12 +590,12 @@ fn devices_are_equal_when_machine_and_index_are() -> Result<()> {
     let other = b.enter(|| Device::cuda(0));
     assert!(zero == a.enter(|| "cuda".parse().unwrap()) && zero != one && zero != other);
     assert_eq!(zero.to_string(), other.to_string());
-    let x = a.enter(|| Tensor::ones_with(&[2], zero))?;
+    let x = a.enter(|| Tensor::ones((&[2], zero)))?;
     b.enter(|| {
         let refused = "cuda:0 belongs to another machine than the one entered here";
-        assert_eq!(text(Tensor::zeros_with(&[1], zero)), refused);
+        assert_eq!(text(Tensor::zeros((&[1], zero))), refused);
         assert_eq!(text(Tensor::zeros(&[1])?.to(zero)), refused);
-        let y = Tensor::ones_with(&[2], other)?;
+        let y = Tensor::ones((&[2], other))?;
         for mixed in [x.add(&y), y.add(&x), Tensor::cat(&[&x, &y], 0), y.copy()?.mul_(&x)] {
             assert_eq!(text(mixed), refused);
         }
@@ -630,9 +632,9 @@ fn a_machine_without_a_gpu_says_so_in_pytorchs_words() -> Result<()> {
             text(cuda::synchronize()),
             text(cuda::device(0, || cuda::synchronize()).and_then(|done| done)),
             text(cuda::mem_get_info()),
-            text(Tensor::zeros_with(&[1], device)),
+            text(Tensor::zeros((&[1], device))),
             text(Tensor::empty(&[0], device)),
-            text(Tensor::rand_with(&[1], device, None)),
+            text(Tensor::rand((&[1], device))),
             text(Tensor::arange(0, 3, 1, device)),
             text(Tensor::zeros(&[1])?.to(device)),
             text(Tensor::zeros(&[1])?.cuda()),
@@ -659,7 +661,7 @@ fn ordinals_and_names_that_do_not_exist_are_refused_in_pytorchs_words() -> Resul
             text(cuda::set_device(2)),
             text(cuda::device(2, || ())),
             text(cuda::device(7, || cuda::synchronize()).and_then(|done| done)),
-            text(Tensor::zeros_with(&[1], Device::cuda(2))),
+            text(Tensor::zeros((&[1], Device::cuda(2)))),
             text(Tensor::zeros(&[0])?.to(Device::cuda(100))),
             text(Device::cuda(2).check_usable()),
         ] {
@@ -734,7 +736,7 @@ fn cuda_without_an_index_is_the_device_current_when_it_is_named() -> Result<()> 
         let (named, made) =
             cuda::device(1, || -> Result<_> { Ok(("cuda".parse()?, Tensor::zeros(&[2])?.cuda()?)) })??;
         assert_eq!((named, made.device()), (Device::cuda(1), Device::cuda(1)));
-        assert_eq!(Tensor::zeros_with(&[1], named)?.device(), Device::cuda(1));
+        assert_eq!(Tensor::zeros((&[1], named))?.device(), Device::cuda(1));
         assert_eq!(cuda::device(1, Device::cuda_if_available)?, Device::cuda(1));
         Ok(())
     })
@@ -749,9 +751,9 @@ fn operations_run_where_their_tensors_are_whatever_the_current_device() -> Resul
         model.to(device)?;
         let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
         let x = Tensor::randn(&[5, 4])?.to(device)?;
-        let target = Tensor::new([0i64, 1, 0, 1, 1])?.to(device)?;
+        let target = Tensor::new([0, 1, 0, 1, 1])?.to(device)?;
         for _ in 0..2 {
-            let loss = model.forward(&x)?.dropout(0.5, true)?.cross_entropy(&target, &Default::default())?;
+            let loss = model.forward(&x)?.dropout(0.5, true)?.cross_entropy(&target)?;
             optimizer.zero_grad();
             loss.backward()?;
             assert_eq!(clip_grad_norm_(&model.parameters(), 1.0, Default::default())?.device(), device);
@@ -921,7 +923,7 @@ fn a_worker_that_enters_its_machine_again_is_still_a_worker() -> Result<()> {
 fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
     let machine: Machine = "sim:t4".parse()?;
     machine.enter(|| {
-        let x = Tensor::ones_with(&[3], Device::cuda(0))?;
+        let x = Tensor::ones((&[3], Device::cuda(0)))?;
         let inside = machine.clone();
         let theirs = x.clone();
         let refused = thread::spawn(move || {
@@ -929,7 +931,7 @@ fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
                 [
                     text(theirs.add(1.0)),
                     text(theirs.to_vec::<f32>()),
-                    text(Tensor::zeros_with(&[1], Device::cuda(0))),
+                    text(Tensor::zeros((&[1], Device::cuda(0)))),
                     text(Tensor::zeros(&[1]).and_then(|x| x.cuda())),
                     text(cuda::synchronize()),
                     text(cuda::set_device(0)),
@@ -954,19 +956,19 @@ fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
 #[test]
 fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Result<()> {
     let operations: [(&str, fn(Device) -> Result<Tensor>); 6] = [
-        ("index_select", |d| Tensor::ones_with(&[3, 2], d)?.index_select(0, &Tensor::new([0i64, 3])?.to(d)?)),
-        ("gather", |d| Tensor::ones_with(&[3, 2], d)?.gather(0, &Tensor::new([[-1i64, 0]])?.to(d)?)),
+        ("index_select", |d| Tensor::ones((&[3, 2], d))?.index_select(0, &Tensor::new([0, 3])?.to(d)?)),
+        ("gather", |d| Tensor::ones((&[3, 2], d))?.gather(0, &Tensor::new([[-1, 0]])?.to(d)?)),
         ("index_add", |d| {
-            let x = Tensor::ones_with(&[3], d)?;
-            x.index_add(0, &Tensor::new([5i64, 0])?.to(d)?, &Tensor::ones_with(&[2], d)?)
+            let x = Tensor::ones((&[3], d))?;
+            x.index_add(0, &Tensor::new([5, 0])?.to(d)?, &Tensor::ones((&[2], d))?)
         }),
         ("scatter_add", |d| {
-            let x = Tensor::ones_with(&[3], d)?;
-            x.scatter_add(0, &Tensor::new([5i64, 0])?.to(d)?, &Tensor::ones_with(&[2], d)?)
+            let x = Tensor::ones((&[3], d))?;
+            x.scatter_add(0, &Tensor::new([5, 0])?.to(d)?, &Tensor::ones((&[2], d))?)
         }),
         ("cross_entropy", |d| {
-            let target = Tensor::new([0i64, 7])?.to(d)?;
-            Tensor::ones_with(&[2, 3], d)?.cross_entropy(&target, &Default::default())
+            let target = Tensor::new([0, 7])?.to(d)?;
+            Tensor::ones((&[2, 3], d))?.cross_entropy(&target)
         }),
         ("bernoulli", |d| Tensor::full(&[3], 1.5, d)?.bernoulli(None)),
     ];
@@ -975,7 +977,7 @@ fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Re
             assert!(!text(run(Device::Cpu)).contains("CUDA"), "{name} is an error of the call on the CPU");
             let device = Device::cuda(0);
             Machine::current().start_trace();
-            let x = Tensor::ones_with(&[4], device)?;
+            let x = Tensor::ones((&[4], device))?;
             let result =
                 run(device).map_err(|error| Error::custom(format!("{name} at the call: {error}")))?;
             let asserted = "CUDA error: device-side assert triggered";
@@ -1013,7 +1015,7 @@ fn an_assertion_on_one_card_leaves_the_host_and_its_tensors_whole() -> Result<()
         let memory = Machine::current().host_memory().allocated();
         {
             let x = host.cuda()?;
-            let wrong = x.index_select(0, &Tensor::new([9i64])?.cuda()?)?;
+            let wrong = x.index_select(0, &Tensor::new([9])?.cuda()?)?;
             assert!(text(wrong.item()).starts_with("CUDA error: device-side assert triggered"));
         }
         assert_eq!(cuda::memory_allocated(), 0);
@@ -1029,9 +1031,9 @@ fn an_assertion_on_one_card_leaves_the_host_and_its_tensors_whole() -> Result<()
 fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
     on("sim:t4,mem=512MiB", || {
         let device = Device::cuda(0);
-        let held = Tensor::ones_with(&[1 << 18], device)?; // 1 MiB
+        let held = Tensor::ones((&[1 << 18], device))?; // 1 MiB
         let allocated = cuda::memory_allocated();
-        let error = Tensor::zeros_with(&[1 << 28], device).unwrap_err();
+        let error = Tensor::zeros((&[1 << 28], device)).unwrap_err();
         let sentence = error.to_string();
         let Some(GpuError::OutOfDeviceMemory(memory)) = error.gpu() else { panic!("{error:?}") };
         assert_eq!((memory.device, memory.tried), (0, 1 << 30));
@@ -1051,7 +1053,7 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
         let fill = || {
             let mut tensors = Vec::new();
             let error = loop {
-                match Tensor::zeros_with(&[4 << 20], device) {
+                match Tensor::zeros((&[4 << 20], device)) {
                     Ok(tensor) => tensors.push(tensor),
                     Err(error) => break error,
                 }
@@ -1068,7 +1070,7 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
         assert_eq!((cuda::memory_allocated(), held.sum()?.item()?), (allocated, 262144.0));
 
         // A result that does not fit, in the middle of an operation, backward and an in-place one.
-        let big = Tensor::zeros_with(&[25 << 20], device)?.requires_grad_(true)?;
+        let big = Tensor::zeros((&[25 << 20], device))?.requires_grad_(true)?;
         assert!(text(big.exp()?.add(1.0)).starts_with("CUDA out of memory."));
         let y = big.mul(2.0)?.sum()?;
         assert!(text(y.backward().and_then(|()| big.add(1.0))).starts_with("CUDA out of memory."));
@@ -1091,11 +1093,11 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
 fn memory_that_the_computer_itself_has_not_is_refused_at_the_call_and_the_gpu_lives_on() -> Result<()> {
     on("sim:t4,mem=16777216GiB", || {
         let device = Device::cuda(0);
-        let text = text(Tensor::zeros_with(&[1 << 50], device));
+        let text = text(Tensor::zeros((&[1 << 50], device)));
         assert!(text.starts_with("CUDA error: out of memory (this computer cannot give the "), "{text}");
         assert_eq!((cuda::memory_allocated(), cuda::memory_reserved()), (0, 0));
         cuda::synchronize()?;
-        assert_eq!(Tensor::ones_with(&[1 << 20], device)?.sum()?.item()?, 1048576.0);
+        assert_eq!(Tensor::ones((&[1 << 20], device))?.sum()?.item()?, 1048576.0);
         Ok(())
     })
 }
@@ -1112,7 +1114,7 @@ fn everything_a_training_run_takes_comes_back() -> Result<()> {
             for _ in 0..3 {
                 let x = Tensor::randn(&[32, 8])?.to(Device::cuda(0))?.to(device)?;
                 let target = Tensor::randint(0, 3, &[32])?.to(device)?;
-                let loss = model.forward(&x)?.cross_entropy(&target, &Default::default())?;
+                let loss = model.forward(&x)?.cross_entropy(&target)?;
                 optimizer.zero_grad();
                 loss.backward()?;
                 optimizer.step()?;
@@ -1144,7 +1146,7 @@ fn tensors_without_elements_take_nothing_and_do_everything() -> Result<()> {
     on("sim:t4", || {
         let machine = Machine::current();
         let before = machine.counters();
-        let x = Tensor::zeros_with(&[0, 3], Device::cuda(0))?.requires_grad_(true)?;
+        let x = Tensor::zeros((&[0, 3], Device::cuda(0)))?.requires_grad_(true)?;
         let y = Tensor::cat(&[&x.exp()?, &x], 0)?.t()?.contiguous()?.softmax(0)?;
         assert_eq!((y.sizes(), y.is_cuda()), (&[3, 0][..], true));
         assert_eq!(y.cpu()?.cuda()?.to_vec::<f32>()?, [0.0; 0]);
@@ -1172,18 +1174,18 @@ fn draw_all() -> Result<Vec<Vec<u64>>> {
     let device = Device::cuda(0);
     let mut drawn = Vec::new();
     for dtype in [DType::F32, DType::F64] {
-        drawn.push(bits(&Tensor::rand_with(&[257], options(dtype), None)?)?);
-        drawn.push(bits(&Tensor::randn_with(&[3, 5], options(dtype), None)?)?);
-        drawn.push(bits(&Tensor::zeros_with(&[7], options(dtype))?.uniform_(-2.0, 3.0, None)?)?);
-        drawn.push(bits(&Tensor::zeros_with(&[7], options(dtype))?.normal_(5.0, 0.1, None)?)?);
+        drawn.push(bits(&Tensor::rand((&[257], options(dtype)))?)?);
+        drawn.push(bits(&Tensor::randn((&[3, 5], options(dtype)))?)?);
+        drawn.push(bits(&Tensor::zeros((&[7], options(dtype)))?.uniform_(-2.0, 3.0, None)?)?);
+        drawn.push(bits(&Tensor::zeros((&[7], options(dtype)))?.normal_(5.0, 0.1, None)?)?);
     }
     for dtype in [DType::I64, DType::I32, DType::U8, DType::F32, DType::F64, DType::Bool] {
-        drawn.push(bits(&Tensor::zeros_with(&[9], options(dtype))?.random_(None)?)?);
-        drawn.push(bits(&Tensor::zeros_with(&[9], options(dtype))?.random_from_to_(0, 2, None)?)?);
+        drawn.push(bits(&Tensor::zeros((&[9], options(dtype)))?.random_(None)?)?);
+        drawn.push(bits(&Tensor::zeros((&[9], options(dtype)))?.random_from_to_(0, 2, None)?)?);
     }
-    drawn.push(bits(&Tensor::randint_with(-5, 5, &[100], device, None)?)?);
+    drawn.push(bits(&Tensor::randint(-5, 5, (&[100], device))?)?);
     drawn.push(bits(&Tensor::full(&[50], 0.3, device)?.bernoulli(None)?)?);
-    drawn.push(bits(&Tensor::ones_with(&[50], device)?.dropout(0.4, true)?)?);
+    drawn.push(bits(&Tensor::ones((&[50], device))?.dropout(0.4, true)?)?);
     Ok(drawn)
 }
 
@@ -1203,15 +1205,15 @@ fn a_seed_gives_the_same_numbers_on_every_card() -> Result<()> {
         // Each card has a generator, and the host another; all start from the one seed.
         manual_seed(42);
         Tensor::rand(&[5])?;
-        let zero = Tensor::rand_with(&[257], Device::cuda(0), None)?;
-        let one = Tensor::rand_with(&[257], Device::cuda(1), None)?;
+        let zero = Tensor::rand((&[257], Device::cuda(0)))?;
+        let one = Tensor::rand((&[257], Device::cuda(1)))?;
         assert_eq!(bits(&zero)?, all[0][0]);
         assert_eq!(bits(&one)?, all[0][0]);
         manual_seed(43);
-        assert_ne!(bits(&Tensor::rand_with(&[257], Device::cuda(0), None)?)?, all[0][0]);
+        assert_ne!(bits(&Tensor::rand((&[257], Device::cuda(0)))?)?, all[0][0]);
         // The host's numbers do not depend on the GPUs.
         manual_seed(42);
-        Tensor::rand_with(&[5], Device::cuda(0), None)?;
+        Tensor::rand((&[5], Device::cuda(0)))?;
         let host = Tensor::rand(&[5])?;
         manual_seed(42);
         assert_same_values(&host, &Tensor::rand(&[5])?);
@@ -1228,14 +1230,14 @@ fn numbers_do_not_depend_on_how_a_fill_is_split_or_where_it_lies() -> Result<()>
             for fill in fills {
                 let drawn = |sizes: &[&[usize]]| -> Result<Vec<u64>> {
                     manual_seed(3);
-                    let fresh = |sizes: &&[usize]| bits(&fill(&Tensor::zeros_with(sizes, options(dtype))?)?);
+                    let fresh = |sizes: &&[usize]| bits(&fill(&Tensor::zeros((sizes, options(dtype)))?)?);
                     Ok(sizes.iter().map(fresh).collect::<Result<Vec<_>>>()?.concat())
                 };
                 let whole = drawn(&[&[10]])?;
                 assert_eq!(drawn(&[&[5], &[5]])?, whole);
                 assert_eq!(drawn(&[&[1], &[0], &[2, 3], &[], &[2]])?, whole);
                 manual_seed(3);
-                let base = Tensor::zeros_with(&[5, 4], options(dtype))?;
+                let base = Tensor::zeros((&[5, 4], options(dtype)))?;
                 assert_eq!(bits(&fill(&base.t()?.slice(0, 0, 4, 2)?)?)?, whole);
                 assert_eq!(base.eq(0.0)?.sum()?.item()?, 10.0);
             }
@@ -1256,10 +1258,10 @@ fn numbers_of_a_device_are_in_range_and_spread_as_they_should() -> Result<()> {
                 assert!((s / std - 1.0).abs() < 0.02, "std {s}");
                 Ok(())
             };
-            let uniform = Tensor::rand_with(&[n], options(dtype), None)?;
+            let uniform = Tensor::rand((&[n], options(dtype)))?;
             assert!(uniform.min()?.item()? >= 0.0 && uniform.max()?.item()? < 1.0);
             near(&uniform, 0.5, (1.0f64 / 12.0).sqrt())?;
-            let normal = Tensor::randn_with(&[n], options(dtype), None)?;
+            let normal = Tensor::randn((&[n], options(dtype)))?;
             near(&normal, 0.0, 1.0)?;
             assert!(normal.abs()?.max()?.item()? > 3.5 && normal.abs()?.max()?.item()? < 7.0);
             near(&normal.normal_(-3.0, 0.5, None)?, -3.0, 0.5)?;
@@ -1268,7 +1270,7 @@ fn numbers_of_a_device_are_in_range_and_spread_as_they_should() -> Result<()> {
             near(&kept, 0.3, 0.21f64.sqrt())?;
             assert_eq!(kept.dtype(), dtype);
         }
-        let dice = Tensor::randint_with(1, 7, &[n], options(DType::I64), None)?;
+        let dice = Tensor::randint(1, 7, (&[n], options(DType::I64)))?;
         assert_eq!((dice.min()?.item()?, dice.max()?.item()?), (1.0, 6.0));
         for side in 1..7 {
             let share = dice.eq(side)?.sum()?.item()? / n as f64;
@@ -1294,18 +1296,19 @@ fn what_the_host_refuses_to_draw_a_device_refuses_too() -> Result<()> {
                 |x| x.expand(&[3, 2])?.random_(None),
             ];
             for (i, fill) in fills.iter().enumerate() {
-                let (host, gpu) =
-                    (Tensor::zeros_with(&[2], dtype)?, Tensor::zeros_with(&[2], options(dtype))?);
+                let (host, gpu) = (Tensor::zeros((&[2], dtype))?, Tensor::zeros((&[2], options(dtype)))?);
                 assert_eq!(text(fill(&host)), text(fill(&gpu)), "{i} {dtype:?}");
             }
         }
         let generator = Generator::new();
+        let options =
+            RandomOptions { device: Device::cuda(0), generator: Some(&generator), ..Default::default() };
         let sentence = "Expected a 'cuda' device type for generator but found 'cpu'";
-        let x = Tensor::zeros_with(&[2], Device::cuda(0))?;
+        let x = Tensor::zeros((&[2], Device::cuda(0)))?;
         for refused in [
-            text(Tensor::rand_with(&[2], Device::cuda(0), Some(&generator))),
-            text(Tensor::randn_with(&[2], Device::cuda(0), Some(&generator))),
-            text(Tensor::randint_with(0, 2, &[2], Device::cuda(0), Some(&generator))),
+            text(Tensor::rand((&[2], options))),
+            text(Tensor::randn((&[2], options))),
+            text(Tensor::randint(0, 2, (&[2], options))),
             text(x.uniform_(0.0, 1.0, Some(&generator))),
             text(x.random_(Some(&generator))),
             text(x.bernoulli(Some(&generator))),
@@ -1342,7 +1345,7 @@ fn dropout_on_a_device_keeps_its_share_scales_it_and_masks_the_gradient() -> Res
         }
         let model = nn::Sequential::new((nn::Dropout::new(0.5)?, nn::ReLU));
         model.eval();
-        let x = Tensor::ones_with(&[10], Device::cuda(0))?;
+        let x = Tensor::ones((&[10], Device::cuda(0)))?;
         assert_eq!(model.forward(&x)?.to_vec::<f32>()?, [1.0; 10]);
         Ok(())
     })
@@ -1365,7 +1368,7 @@ fn reading_waits_once_and_computing_never_does() -> Result<()> {
             (read.copies_to_host, read.bytes_to_host, read.synchronizations, read.launches),
             (1, 4, 1, 0)
         );
-        assert_eq!(Tensor::new([1i64, 2])?.cuda()?.to_string(), "tensor([1, 2], device='cuda:0')");
+        assert_eq!(Tensor::new([1, 2])?.cuda()?.to_string(), "tensor([1, 2], device='cuda:0')");
         Ok(())
     })
 }
@@ -1374,7 +1377,7 @@ fn reading_waits_once_and_computing_never_does() -> Result<()> {
 #[test]
 fn peer_access_is_asked_for_once() -> Result<()> {
     on("sim:t4x2", || {
-        let x = Tensor::ones_with(&[4], Device::cuda(0))?;
+        let x = Tensor::ones((&[4], Device::cuda(0)))?;
         let copy = || -> Result<Duration> {
             let start = Instant::now();
             x.to(Device::cuda(1))?;

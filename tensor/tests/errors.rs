@@ -98,7 +98,7 @@ fn autograd_speaks_as_pytorch_does() {
     let gradient = Some(zeros(&[2]));
     says(
         "Mismatch in shape: grad_output[0] has a shape of torch.Size([2]) and output[0] has a shape of torch.Size([3]).",
-        leaf(&[3]).mul(2.0).unwrap().backward_with(BackwardOptions { gradient, ..Default::default() }),
+        autograd::backward(&leaf(&[3]).mul(2.0).unwrap(), BackwardOptions { gradient, ..Default::default() }),
     );
     says(
         "attempting to assign a gradient of size '[4]' to a tensor of size '[3]'. Please ensure that the gradient and the tensor are the same size",
@@ -133,9 +133,9 @@ fn kinds_are_the_classes_of_pytorchs_exceptions() {
         ("IndexError", x.narrow(0, 4, 0).err()),
         ("IndexError", number.size(0).err()),
         ("IndexError", x.sum_dims(&[1], false).err()),
-        ("ValueError", number.nll_loss(&one, &options).err()),
-        ("ValueError", scores.nll_loss(&one, &options).err()),
-        ("ValueError", x.nll_loss(&longs(&[0, 1]), &options).err()),
+        ("ValueError", number.nll_loss((&one, options.clone())).err()),
+        ("ValueError", scores.nll_loss((&one, options.clone())).err()),
+        ("ValueError", x.nll_loss((&longs(&[0, 1]), options.clone())).err()),
         ("RuntimeError", zeros(&[3, 2]).index_select(1, &four).err()),
         ("RuntimeError", x.narrow(0, 2, 2).err()),
         ("RuntimeError", scores.matmul(&scores).err()),
@@ -396,7 +396,7 @@ fn joins_and_indices_speak_as_pytorch_does() {
 #[test]
 fn losses_speak_as_pytorch_does() {
     let options = CrossEntropyOptions::default();
-    let loss = |input: &[usize], target: &Tensor| zeros(input).cross_entropy(target, &options);
+    let loss = |input: &[usize], target: &Tensor| zeros(input).cross_entropy((target, options.clone()));
     let targets = |sizes: &[usize]| of(DType::I64, sizes);
     says("Expected input batch_size (4) to match target batch_size (5).", loss(&[4, 3], &targets(&[5])));
     says(
@@ -407,16 +407,19 @@ fn losses_speak_as_pytorch_does() {
     says("Target -1 is out of bounds.", loss(&[1, 3], &longs(&[-1])));
     says("expected scalar type Long but found Float", loss(&[1, 3], &zeros(&[1])));
     says("expected scalar type Long but found Int", loss(&[1, 3], &of(DType::I32, &[1])));
-    says("expected scalar type Long but found Float", zeros(&[1, 3]).nll_loss(&zeros(&[1]), &options));
+    says(
+        "expected scalar type Long but found Float",
+        zeros(&[1, 3]).nll_loss((&zeros(&[1]), options.clone())),
+    );
     says("Expected target size [2, 4], got [2, 5]", loss(&[2, 3, 4], &targets(&[2, 5])));
     let weighted = |weight| CrossEntropyOptions { weight: Some(weight), ..Default::default() };
     says(
         "weight tensor should be defined either for all 3 classes or no classes but got weight tensor of shape: [4]",
-        zeros(&[2, 3]).cross_entropy(&targets(&[2]), &weighted(zeros(&[4]))),
+        zeros(&[2, 3]).cross_entropy((&targets(&[2]), weighted(zeros(&[4])))),
     );
     says(
         "expected scalar type Float but found Double",
-        zeros(&[2, 3]).cross_entropy(&targets(&[2]), &weighted(of(DType::F64, &[3]))),
+        zeros(&[2, 3]).cross_entropy((&targets(&[2]), weighted(of(DType::F64, &[3])))),
     );
     says("dropout probability has to be between 0 and 1, but got 1.5", zeros(&[3]).dropout(1.5, true));
     says("dropout probability has to be between 0 and 1, but got -0.5", zeros(&[3]).dropout(-0.5, false));
@@ -475,8 +478,8 @@ fn types_speak_as_pytorch_does() {
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.",
         of(DType::Bool, &[2]).sub(&of(DType::Bool, &[2])),
     );
-    says("\"normal_kernel_cpu\" not implemented for 'Long'", Tensor::randn_with(&[2], DType::I64, None));
-    says("\"check_uniform_bounds\" not implemented for 'Long'", Tensor::rand_with(&[2], DType::I64, None));
+    says("\"normal_kernel_cpu\" not implemented for 'Long'", Tensor::randn((&[2], DType::I64)));
+    says("\"check_uniform_bounds\" not implemented for 'Long'", Tensor::rand((&[2], DType::I64)));
     says("normal expects std >= 0.0, but found std -1", zeros(&[2]).normal_(0.0, -1.0, None));
     says(
         "uniform_ expects to return a [from, to) range, but found from=2 > to=1",
@@ -492,10 +495,7 @@ fn types_speak_as_pytorch_does() {
     says("\"softmax_lastdim_kernel_impl\" not implemented for 'Long'", long.softmax(0));
     says("\"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'", long.log_softmax(0));
     says("\"softmax_kernel_impl\" not implemented for 'Long'", of(DType::I64, &[2, 2]).softmax(0));
-    says(
-        "\"nll_loss_out_frame\" not implemented for 'Long'",
-        of(DType::I64, &[2, 3]).nll_loss(&long, &Default::default()),
-    );
+    says("\"nll_loss_out_frame\" not implemented for 'Long'", of(DType::I64, &[2, 3]).nll_loss(&long));
     says("torch.clamp: At least one of 'min' or 'max' must not be None", zeros(&[2]).clamp(None, None));
     says("expected sequence of length 2 at dim 1 (got 1)", Tensor::new(vec![vec![1i64, 2], vec![3]]));
     says("step must be nonzero", Tensor::arange(0, 3, 0, DType::I64));
@@ -577,8 +577,8 @@ fn numbers_that_a_type_does_not_hold_are_refused() {
         ];
         for (low, high, dtype, refusal) in bounds {
             for device in [Device::Cpu, Device::cuda(0)] {
-                says(refusal, Tensor::randint_with(low, high, &[0], (device, dtype), None));
-                let x = Tensor::zeros_with(&[3], (device, dtype)).unwrap();
+                says(refusal, Tensor::randint(low, high, (&[0], (device, dtype))));
+                let x = Tensor::zeros((&[3], (device, dtype))).unwrap();
                 says(refusal, x.random_from_to_(low, high, None));
                 assert_eq!((x.to(DType::F32).unwrap().sum().unwrap().item().unwrap(), x.version()), (0.0, 0));
             }
@@ -586,7 +586,7 @@ fn numbers_that_a_type_does_not_hold_are_refused() {
         for (low, high, dtype) in
             [(0, 256, DType::U8), (0, 2, DType::Bool), (-(1 << 31), 1 << 31, DType::I32), (-65504, 65505, DType::F16)]
         {
-            assert!(Tensor::randint_with(low, high, &[3], dtype, None).is_ok(), "{dtype}");
+            assert!(Tensor::randint(low, high, (&[3], dtype)).is_ok(), "{dtype}");
         }
     });
 }
@@ -610,7 +610,7 @@ fn devices_speak_as_pytorch_does() {
     let driver = "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx";
     says(driver, zeros(&[1]).to(Device::cuda(0)));
     says(driver, Tensor::full(&[1], 0, Device::cuda(0)));
-    says(driver, Tensor::randn_with(&[1], Device::cuda(1), None));
+    says(driver, Tensor::randn((&[1], Device::cuda(1))));
     says(driver, Tensor::arange(0, 3, 1, Device::cuda(0)));
 }
 
@@ -827,8 +827,8 @@ fn no_combination_of_types_and_shapes_panics() {
                 ("linear with bias", &|| x.linear(y, Some(x))),
                 ("mse_loss", &|| x.mse_loss(y, Reduction::Mean)),
                 ("l1_loss", &|| x.l1_loss(y, Reduction::None)),
-                ("nll_loss", &|| x.nll_loss(y, &CrossEntropyOptions::default())),
-                ("cross_entropy", &|| x.cross_entropy(y, &CrossEntropyOptions::default())),
+                ("nll_loss", &|| x.nll_loss(y)),
+                ("cross_entropy", &|| x.cross_entropy(y)),
                 ("index_select", &|| x.index_select(0, y)),
                 ("gather", &|| x.gather(0, y)),
                 ("index_add", &|| x.index_add(0, y, x)),

@@ -99,7 +99,7 @@ fn an_infinite_weight_of_a_batch_norm_makes_nans_as_it_does_in_pytorch() {
     everywhere(|device| {
         for (training, expected) in [(true, [f64::NAN, f64::NAN]), (false, [-inf, f64::NAN])] {
             let vector = |values: &[f64]| Tensor::from_slice(values, &[3])?.to(device);
-            let out = Tensor::from_slice(&x, &[3, 3])?.to(device)?.batch_norm(&BatchNormArguments {
+            let out = Tensor::from_slice(&x, &[3, 3])?.to(device)?.batch_norm(BatchNormArguments {
                 running_mean: Some(vector(&[0.3; 3])?),
                 running_var: Some(vector(&[1.7; 3])?),
                 weight: Some(vector(&[1.0, inf, -inf])?),
@@ -122,7 +122,7 @@ fn running_values_in_bfloat16_are_rounded_at_every_step() {
         let (mean, var) = (Tensor::full(&[3], 0.3, made)?, Tensor::full(&[3], 1.7, made)?);
         let x = [-0.8228, -0.93, 0.55, -0.043, -0.51, 0.39, 1.7, -3.3, 0.01];
         for _ in 0..3 {
-            Tensor::from_slice(&x, &[3, 3])?.to(made)?.batch_norm(&BatchNormArguments {
+            Tensor::from_slice(&x, &[3, 3])?.to(made)?.batch_norm(BatchNormArguments {
                 running_mean: Some(mean.clone()),
                 running_var: Some(var.clone()),
                 training: true,
@@ -155,7 +155,7 @@ fn uniform_refuses_types_and_bounds_in_pytorchs_order() {
                 "uniform_ expects to-from <= std::numeric_limits<Half>::max(), but found to=60000 and from=-60000 which result in to-from to exceed the limit",
             ),
         ] {
-            let x = Tensor::zeros_with(&[2], (device, dtype))?;
+            let x = Tensor::zeros((&[2], (device, dtype)))?;
             assert_eq!(error(x.uniform_(from, to, None)), expected);
         }
         Ok(())
@@ -182,9 +182,8 @@ fn mse_loss_takes_a_bool_for_a_number() {
 #[test]
 fn a_convolution_has_no_version_before_it_is_written_to() {
     everywhere(|device| {
-        let ones = |sizes: &[usize]| Tensor::ones_with(sizes, device);
-        let y =
-            ones(&[1, 1, 3, 3])?.conv2d(&ones(&[1, 1, 2, 2])?, Some(&ones(&[1])?), &Default::default())?;
+        let ones = |sizes: &[usize]| Tensor::ones((sizes, device));
+        let y = ones(&[1, 1, 3, 3])?.conv2d(&ones(&[1, 1, 2, 2])?, Some(&ones(&[1])?))?;
         assert_eq!((y.version(), y.to_vec::<f32>()?), (0, vec![5.0; 4]));
         Ok(())
     });

@@ -180,7 +180,7 @@ fn a_collate_fn_puts_batches_on_the_gpu_where_it_may() -> Result<()> {
 fn what_the_pinning_thread_cannot_pin_is_said_as_its_error() -> Result<()> {
     on("sim:t4", || {
         // Made before, so that no worker has to touch the GPU.
-        let there = Tensor::ones_with(&[3], gpu())?;
+        let there = Tensor::ones((&[3], gpu()))?;
         let constant = move |_: Vec<[Tensor; 2]>| Ok(there.clone());
         let loader = DataLoader::with_collate_fn(rows(64, 3)?, constant, options(2))?;
         let errors: Vec<String> = loader.iter().map(text).collect();
@@ -198,7 +198,7 @@ fn consume<B>(
     batches: impl Iterator<Item = Result<B>>,
     take: impl Fn(B) -> Result<[Tensor; 2]>,
 ) -> Result<(Vec<f64>, Duration)> {
-    let work = Tensor::ones_with(&[512, 512], gpu())?;
+    let work = Tensor::ones((&[512, 512], gpu()))?;
     work.matmul(&work)?;
     cuda::synchronize()?;
     let start = Instant::now();
@@ -280,7 +280,7 @@ fn a_batch_may_be_dropped_while_it_is_used() -> Result<()> {
     // Each batch is used late, and its handle is gone by then.
     on("sim:t4", || {
         let loader = DataLoader::new(rows(1024, 64)?, options(0))?;
-        let work = Tensor::ones_with(&[1024, 1024], gpu())?;
+        let work = Tensor::ones((&[1024, 1024], gpu()))?;
         let mut sums = Vec::new();
         for batch in DevicePrefetcher::new(&loader, gpu())? {
             work.matmul(&work)?;

@@ -2,7 +2,10 @@
 //! it, and wrote `vectors/first_wrong.json`.
 
 use serde_json::Value;
-use todevice::{BatchNormArguments, Conv2dOptions, DType, Device, Machine, Result, Tensor, TensorOptions};
+use todevice::{
+    BatchNormArguments, Conv2dOptions, DType, Device, LayerNormArguments, Machine, Result, Tensor,
+    TensorOptions,
+};
 
 use crate::errors::{leaf, longs, of, zeros};
 use DType::{BF16, Bool, F16, F64, I32, I64};
@@ -25,7 +28,14 @@ fn text<T>(result: Result<T>) -> String {
 }
 
 fn layer_norm(x: &Tensor, shape: &[usize], weight: Tensor, bias: Option<Tensor>) -> String {
-    text(x.layer_norm(shape, Some(&weight), bias.as_ref(), 1e-5))
+    text(x.layer_norm((
+        shape,
+        LayerNormArguments {
+            weight: Some(weight.clone()),
+            bias: bias.as_ref().cloned(),
+            ..Default::default()
+        },
+    )))
 }
 
 fn batch_norm(x: &Tensor, [mean, var, weight, bias]: [Option<Tensor>; 4], training: bool) -> String {
@@ -37,7 +47,7 @@ fn batch_norm(x: &Tensor, [mean, var, weight, bias]: [Option<Tensor>; 4], traini
         training,
         ..Default::default()
     };
-    text(x.batch_norm(&arguments))
+    text(x.batch_norm(arguments.clone()))
 }
 
 fn norms() -> Words {
@@ -102,7 +112,7 @@ fn norms() -> Words {
 fn convolutions() -> Words {
     let conv = |x: Tensor, weight: Tensor, bias: Option<Tensor>, dilation: usize| {
         let options = Conv2dOptions { dilation: dilation.into(), ..Default::default() };
-        text(x.conv2d(&weight, bias.as_ref(), &options))
+        text(x.conv2d(&weight, (bias.as_ref(), options)))
     };
     let (image, kernel) = ([1, 1, 3, 3], [1, 1, 2, 2]);
     vec![
@@ -212,7 +222,7 @@ fn products() -> Words {
 fn on_a_gpu_a_parameter_of_another_type_is_named() {
     "sim:t4".parse::<Machine>().unwrap().enter(|| {
         let of = |dtype, sizes: &[usize]| {
-            Tensor::zeros_with(sizes, TensorOptions { dtype, device: Device::cuda(0), ..Default::default() })
+            Tensor::zeros((sizes, TensorOptions { dtype, device: Device::cuda(0), ..Default::default() }))
                 .unwrap()
         };
         let expected = |expected, found| format!("expected scalar type {expected} but found {found}");
@@ -242,15 +252,21 @@ fn nothing_is_joined_along_any_dimension_and_no_image_has_any_dilation() -> Resu
     let nothing = zeros(&[0]);
     assert_eq!(zeros(&[3]).slice(0, 2, 2, 2)?.view(&[0])?.strides(), [2]);
     assert_eq!(Tensor::cat(&[&nothing, &nothing], 5)?.sizes(), [0]);
-    let options = Conv2dOptions { stride: 3.into(), padding: 3.into(), dilation: 0.into(), groups: 2 };
+    let options = Conv2dOptions {
+        stride: 3.into(),
+        padding: 3.into(),
+        dilation: 0.into(),
+        groups: 2,
+        ..Default::default()
+    };
     let (images, kernel) = (leaf(&[0, 4, 5, 2]), leaf(&[2, 2, 3, 2]));
-    let out = images.conv2d(&kernel, None, &options)?;
+    let out = images.conv2d(&kernel, (None, options))?;
     assert_eq!(out.sizes(), [0, 2, 4, 3]);
     out.sum()?.backward()?;
     assert_eq!(kernel.grad().unwrap().to_vec::<f32>()?, [0.0; 24]);
     assert_eq!(images.grad().unwrap().sizes(), [0, 4, 5, 2]);
     let none = BatchNormArguments { weight: Some(of(F64, &[2])), ..Default::default() };
-    assert_eq!(zeros(&[0, 2]).batch_norm(&none)?.sizes(), [0, 2]);
+    assert_eq!(zeros(&[0, 2]).batch_norm(none.clone())?.sizes(), [0, 2]);
     Ok(())
 }
 

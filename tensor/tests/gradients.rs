@@ -6,7 +6,7 @@ use crate::gradcheck::{Case, Domain, case, check, names_seen, record_names};
 use todevice::autograd::operations;
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Generator,
-    Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,
+    LayerNormArguments, Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,
 };
 
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[2], &[3], &[2, 3], &[3, 0], &[2, 1, 3]];
@@ -165,7 +165,7 @@ fn selections() -> Vec<Case> {
         case("masked_select beyond", &[&[3]], move |x| x[0].masked_select(&mask())),
         case("index_put_ of a mask", &[&[2, 3], &[3]], move |x| x[0].mul(1.0)?.index_put_(&mask(), &x[1])),
         case("index_put_ of rows", &[&[3, 2], &[1, 2]], move |x| {
-            x[0].mul(1.0)?.index_put_(&Tensor::new([2i64, 0])?, &x[1])
+            x[0].mul(1.0)?.index_put_(&Tensor::new([2, 0])?, &x[1])
         }),
         case("index_put_ of a number", &[&[2, 3], &[]], move |x| x[0].mul(1.0)?.index_put_(&mask(), &x[1])),
         case("masked_fill", &[&[2, 3]], move |x| x[0].masked_fill(&row(), 0.5)),
@@ -174,7 +174,7 @@ fn selections() -> Vec<Case> {
         case("masked_fill_", &[&[2, 3]], move |x| x[0].mul(1.0)?.masked_fill_(&row(), 0.5)),
         case("masked_fill_ tensor", &[&[2, 3], &[]], move |x| x[0].mul(1.0)?.masked_fill_(&mask(), &x[1])),
         case("masked_fill_ of a constant", &[&[]], move |x| {
-            Tensor::zeros_with(&[2, 3], DType::F64)?.masked_fill_(&mask(), &x[0])
+            Tensor::zeros((&[2, 3], DType::F64))?.masked_fill_(&mask(), &x[0])
         }),
         case("clamp both", &[&[2, 3]], |x| x[0].clamp(-0.8, 0.7)),
         case("clamp min", &[&[7]], |x| x[0].clamp(0.2, None)),
@@ -264,26 +264,26 @@ fn views() -> Vec<Case> {
         case("index_select last", &[&[2, 3]], |x| x[0].index_select(-1, &index(&[1, 1]))),
         case("index_select nothing", &[&[2, 3]], |x| x[0].index_select(1, &index(&[]))),
         case("index_select i32", &[&[3]], |x| x[0].index_select(0, &Tensor::from_slice(&[1i32, 0], &[2])?)),
-        case("index", &[&[3, 2]], |x| x[0].index(&Tensor::new([[2i64, -1], [0, 2]])?)),
+        case("index", &[&[3, 2]], |x| x[0].index(&Tensor::new([[2, -1], [0, 2]])?)),
         case("index nothing", &[&[3]], |x| x[0].index(&index(&[]))),
         case("index by a number", &[&[3, 2]], |x| x[0].index(&index(&[1]).select(0, 0)?)),
-        case("gather", &[&[3, 2]], |x| x[0].gather(0, &Tensor::new([[0i64, 2], [2, 2]])?)),
-        case("gather last", &[&[3, 4]], |x| x[0].gather(1, &Tensor::new([[0i64, 3, 3], [1, 1, 1]])?)),
+        case("gather", &[&[3, 2]], |x| x[0].gather(0, &Tensor::new([[0, 2], [2, 2]])?)),
+        case("gather last", &[&[3, 4]], |x| x[0].gather(1, &Tensor::new([[0, 3, 3], [1, 1, 1]])?)),
         case("gather nothing", &[&[3, 2]], |x| x[0].gather(0, &index(&[]).reshape(&[0, 1])?)),
         case("cumsum", &[&[3, 2]], |x| x[0].cumsum(0)),
         case("cumsum last", &[&[2, 3]], |x| x[0].cumsum(-1)),
         case("cumsum of a number", &[&[]], |x| x[0].cumsum(0)),
         case("cumsum of nothing", &[&[0, 2]], |x| x[0].cumsum(0)),
         case("cumsum of more than a warp has", &[&[70]], |x| x[0].cumsum(0)),
-        case("embedding", &[&[4, 2]], |x| Tensor::new([[3i64, 0], [3, 3]])?.embedding(&x[0], None)),
+        case("embedding", &[&[4, 2]], |x| Tensor::new([[3, 0], [3, 3]])?.embedding(&x[0], None)),
         case("embedding of i32", &[&[3, 1]], |x| {
             Tensor::from_slice(&[2i32, 1, 2], &[3])?.embedding(&x[0], None)
         }),
         case("embedding of a number", &[&[3, 2]], |x| index(&[1]).select(0, 0)?.embedding(&x[0], None)),
         case("embedding of nothing", &[&[3, 2]], |x| index(&[]).embedding(&x[0], None)),
-        case("take_along_dim", &[&[3, 2]], |x| x[0].take_along_dim(&Tensor::new([[0i64, 2], [-1, 5]])?, 0)),
+        case("take_along_dim", &[&[3, 2]], |x| x[0].take_along_dim(&Tensor::new([[0, 2], [-1, 5]])?, 0)),
         case("take_along_dim broadcast", &[&[1, 4]], |x| {
-            x[0].take_along_dim(&Tensor::new([[0i64, 3], [1, 1], [3, 3]])?, 1)
+            x[0].take_along_dim(&Tensor::new([[0, 3], [1, 1], [3, 3]])?, 1)
         }),
         case("take_along_dim of all", &[&[3, 4]], |x| {
             x[0].reshape(&[12])?.take_along_dim(&index(&[7, 7, 0]), None)
@@ -292,10 +292,10 @@ fn views() -> Vec<Case> {
         case("index_add last", &[&[2, 3], &[2, 2]], |x| x[0].index_add(1, &index(&[1, 1]), &x[1])),
         case("index_add nothing", &[&[2, 3], &[2, 0]], |x| x[0].index_add(1, &index(&[]), &x[1])),
         case("scatter_add", &[&[3, 2], &[2, 2]], |x| {
-            x[0].scatter_add(0, &Tensor::new([[0i64, 2], [0, 2]])?, &x[1])
+            x[0].scatter_add(0, &Tensor::new([[0, 2], [0, 2]])?, &x[1])
         }),
         case("scatter_add last", &[&[2, 3], &[1, 3]], |x| {
-            x[0].scatter_add(-1, &Tensor::new([[2i64, 2, 1]])?, &x[1])
+            x[0].scatter_add(-1, &Tensor::new([[2, 2, 1]])?, &x[1])
         }),
         case("copy_", &[&[2, 3]], |x| Tensor::full(&[2, 3], 1, DType::F64)?.copy_(&x[0])),
         case("copy_ of a constant", &[&[3]], |x| x[0].mul(1.0)?.copy_(&Tensor::full(&[3], 2, DType::F64)?)),
@@ -485,10 +485,10 @@ fn convolutions() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for (x, weight, options) in shapes {
-        let with_bias = move |x: &[Tensor]| x[0].conv2d(&x[1], Some(&x[2]), &options);
+        let with_bias = move |x: &[Tensor]| x[0].conv2d(&x[1], (Some(&x[2]), options));
         let sizes = [x, weight, &weight[..1]];
         cases.push(case(format!("conv2d {x:?} {weight:?} {options:?} with bias"), &sizes, with_bias));
-        let without = move |x: &[Tensor]| x[0].conv2d(&x[1], None, &options);
+        let without = move |x: &[Tensor]| x[0].conv2d(&x[1], (None, options));
         cases.push(case(format!("conv2d {x:?} {weight:?} {options:?}"), &sizes[..2], without));
     }
     cases
@@ -541,9 +541,9 @@ fn losses() -> Vec<Case> {
                     CrossEntropyOptions { weight, ignore_index: -1, reduction, ..Default::default() };
                 let name = |loss: &str| format!("{loss} {sizes:?} {reduction:?}, weighted {weighted}");
                 let (target2, options2) = (target.clone(), options.clone());
-                let nll = move |x: &[Tensor]| x[0].nll_loss(&target, &options);
+                let nll = move |x: &[Tensor]| x[0].nll_loss((&target, options.clone()));
                 cases.push(case(name("nll_loss"), &[sizes], nll));
-                let cross_entropy = move |x: &[Tensor]| x[0].cross_entropy(&target2, &options2);
+                let cross_entropy = move |x: &[Tensor]| x[0].cross_entropy((&target2, options2.clone()));
                 cases.push(case(name("cross_entropy"), &[sizes], cross_entropy));
             }
         }
@@ -561,17 +561,17 @@ fn pools() -> Vec<Case> {
     for sizes in [&[1usize, 1, 1] as &[usize], &[2, 4, 5], &[2, 1, 3, 6], &[0, 2, 4, 4]] {
         let name = |what: &str| format!("{what} {sizes:?}");
         let pairs = || (1, sizes[sizes.len() - 1].min(2));
-        let max = move |x: &[Tensor]| x[0].max_pool2d(pairs(), &Default::default());
+        let max = move |x: &[Tensor]| x[0].max_pool2d(pairs());
         cases.push(case(name("max_pool2d"), &[sizes], max));
         let stride = Some(1.into());
         let max_options =
             MaxPool2dOptions { stride, padding: 1.into(), dilation: (1, 2).into(), ceil_mode: true };
-        let max = move |x: &[Tensor]| x[0].max_pool2d((3, 2), &max_options);
+        let max = move |x: &[Tensor]| x[0].max_pool2d(((3, 2), max_options));
         // A window that is all padding is −∞, and has no slope.
         if sizes != [1, 1, 1] {
             cases.push(case(name("max_pool2d overlapping"), &[sizes], max));
         }
-        let avg = move |x: &[Tensor]| x[0].avg_pool2d(pairs(), &Default::default());
+        let avg = move |x: &[Tensor]| x[0].avg_pool2d(pairs());
         cases.push(case(name("avg_pool2d"), &[sizes], avg));
         for (count_include_pad, divisor_override) in [(true, None), (false, None), (false, Some(-7))] {
             let options = AvgPool2dOptions {
@@ -581,7 +581,7 @@ fn pools() -> Vec<Case> {
                 count_include_pad,
                 divisor_override,
             };
-            let avg = move |x: &[Tensor]| x[0].avg_pool2d(3, &options);
+            let avg = move |x: &[Tensor]| x[0].avg_pool2d((3, options));
             cases.push(case(name("avg_pool2d with options"), &[sizes], avg));
         }
         for output in [(3, 2), (5, 1), (1, 7)] {
@@ -611,7 +611,7 @@ fn norms() -> Vec<Case> {
             let name = format!("batch_norm {sizes:?}, training {training}, affine {affine}");
             let running = |value: f64| Tensor::full(channels, value, DType::F64);
             let norm = move |x: &[Tensor]| {
-                x[0].batch_norm(&BatchNormArguments {
+                x[0].batch_norm(BatchNormArguments {
                     running_mean: Some(running(0.25)?),
                     running_var: Some(running(1.5)?),
                     weight: affine.then(|| x[1].clone()),
@@ -628,11 +628,23 @@ fn norms() -> Vec<Case> {
     let rows: [[&[usize]; 2]; 5] =
         [[&[3, 4], &[4]], [&[2, 3, 2], &[3, 2]], [&[5], &[5]], [&[0, 3], &[3]], [&[2, 1], &[1]]];
     for [sizes, shape] in rows {
-        let plain = move |x: &[Tensor]| x[0].layer_norm(shape, None, None, 0.01);
+        let plain = move |x: &[Tensor]| {
+            x[0].layer_norm((shape, LayerNormArguments { eps: 0.01, ..Default::default() }))
+        };
         cases.push(case(format!("layer_norm {sizes:?}"), &[sizes], plain));
-        let affine = move |x: &[Tensor]| x[0].layer_norm(shape, Some(&x[1]), Some(&x[2]), 0.01);
+        let affine = move |x: &[Tensor]| {
+            x[0].layer_norm((
+                shape,
+                LayerNormArguments { weight: Some(x[1].clone()), bias: Some(x[2].clone()), eps: 0.01 },
+            ))
+        };
         cases.push(case(format!("layer_norm affine {sizes:?}"), &[sizes, shape, shape], affine));
-        let weighted = move |x: &[Tensor]| x[0].layer_norm(shape, Some(&x[1]), None, 0.01);
+        let weighted = move |x: &[Tensor]| {
+            x[0].layer_norm((
+                shape,
+                LayerNormArguments { weight: Some(x[1].clone()), eps: 0.01, ..Default::default() },
+            ))
+        };
         cases.push(case(format!("layer_norm weighted {sizes:?}"), &[sizes, shape], weighted));
     }
     for approximate in [Approximate::None, Approximate::Tanh] {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::nn::{Buffer, Parameter};
 use todevice::optim::{Adam, SGD, optimizer_to};
 use todevice::prelude::*;
@@ -26,7 +26,7 @@ fn device_of(state: &Dict, id: usize, name: &str) -> Result<Device> {
 }
 
 fn backward(model: &impl Module) -> Result<()> {
-    let x = Tensor::ones_with(&[2, 3], model.parameters()[0].tensor().device())?;
+    let x = Tensor::ones((&[2, 3], model.parameters()[0].tensor().device()))?;
     model.forward(&x)?.square()?.sum()?.backward()
 }
 
@@ -127,7 +127,7 @@ fn a_model_moved_between_forward_and_backward_is_told_of_by_the_step() -> Result
         let mut optimizer = SGD::new(model.parameters(), SGDOptions::default())?;
         let loss = model.forward(&Tensor::ones(&[2, 3])?)?.sum()?;
         let expected = {
-            loss.backward_with(BackwardOptions { retain_graph: true, ..Default::default() })?;
+            autograd::backward(&loss, BackwardOptions { retain_graph: true, ..Default::default() })?;
             model.parameters().iter().map(|p| bits(&p.grad().unwrap())).collect::<Result<Vec<_>>>()?
         };
         model.zero_grad();

@@ -3,7 +3,7 @@
 
 use crate::half_patterns::{BF16, F16, Format};
 use serde_json::Value;
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::optim::{Adam, AdamW, AdamWOptions, Optimizer, SGD, SGDOptions};
 use todevice::{
     CrossEntropyOptions, DType, Element, Machine, MaxPool2dOptions, Operand, Reduction, Result, Tensor, bf16,
@@ -83,7 +83,7 @@ fn moves_keep_the_bits() {
         assert_eq!(back(x.index_select(0, &index).unwrap()), all);
         let columns = index.unsqueeze(0).unwrap().expand(&[256, 256]).unwrap();
         assert_eq!(back(x.gather(1, &columns).unwrap()), all);
-        let truth = Tensor::ones_with(&[256, 256], DType::Bool).unwrap();
+        let truth = Tensor::ones((&[256, 256], DType::Bool)).unwrap();
         assert_eq!(back(truth.where_cond(&x, &x.zeros_like().unwrap()).unwrap()), all);
         assert_eq!(back(Tensor::cat(&[&x], 0).unwrap()), all);
     }
@@ -105,9 +105,9 @@ fn is_that_of_floats(x: &Tensor, grad: &Tensor, operation: impl Fn(&Tensor) -> R
     assert_eq!(numbers(&y), numbers(&wanted.detach().to(dtype)?));
     let sizes: Vec<i64> = y.sizes().iter().map(|size| *size as i64).collect();
     let grad = grad.narrow(0, 0, y.numel())?.reshape(&sizes)?;
-    y.backward_with(BackwardOptions { gradient: Some(grad.clone()), ..Default::default() })?;
+    autograd::backward(&y, BackwardOptions { gradient: Some(grad.clone()), ..Default::default() })?;
     let gradient = Some(grad.to(DType::F32)?);
-    wanted.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+    autograd::backward(&wanted, BackwardOptions { gradient, ..Default::default() })?;
     assert_eq!(numbers(&half.grad().unwrap()), numbers(&float.grad().unwrap().to(dtype)?));
     Ok(())
 }
@@ -123,18 +123,18 @@ fn relu_and_max_pooling_tell_halves_by_their_bits_as_floats_by_their_values() ->
         let images = x.reshape(&[16, 64, 64])?;
         let pad = MaxPool2dOptions { stride: Some(2.into()), padding: 1.into(), ..Default::default() };
         let holes = MaxPool2dOptions { stride: Some(5.into()), dilation: 2.into(), ..Default::default() };
-        is_that_of_floats(&images, &grad, |x| x.max_pool2d(2, &Default::default()))?;
-        is_that_of_floats(&images, &grad, |x| x.max_pool2d(3, &pad))?; // they overlap
-        is_that_of_floats(&images, &grad, |x| x.max_pool2d((3, 2), &holes))?;
-        is_that_of_floats(&images, &grad, |x| x.max_pool2d(16, &Default::default()))?;
-        is_that_of_floats(&images, &grad, |x| x.max_pool2d((64, 64), &Default::default()))?;
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d(2))?;
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d((3, pad)))?; // they overlap
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d(((3, 2), holes)))?;
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d(16))?;
+        is_that_of_floats(&images, &grad, |x| x.max_pool2d((64, 64)))?;
     }
     // The gradient goes to the element that was found. A zero stays 0 that is not negative.
     for (gradient, expected) in [(-0.0, [0, 0, 0]), (-1.0, [0, 0xbc00, 0])] {
         let x = Tensor::new([1.0f32, 2.0, 0.0])?.to(DType::F16)?.view(&[1, 1, 3])?.requires_grad_(true)?;
         let gradient = Some(Tensor::full(&[1, 1, 1], gradient, DType::F16)?);
-        let y = x.max_pool2d((1, 3), &Default::default())?;
-        y.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+        let y = x.max_pool2d((1, 3))?;
+        autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
         assert_eq!(to_bits(&x.grad().unwrap().reshape(&[-1])?), expected);
     }
     Ok(())
@@ -266,7 +266,7 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
         "mul_backward" | "div_backward" => {
             let (a, b) = (x[0].copy()?.requires_grad_(true)?, x[1].copy()?.requires_grad_(true)?);
             let y = if op == "mul_backward" { a.mul(&b)? } else { a.div(&b)? };
-            y.backward_with(BackwardOptions { gradient: Some(x[2].clone()), ..Default::default() })?;
+            autograd::backward(&y, BackwardOptions { gradient: Some(x[2].clone()), ..Default::default() })?;
             Ok(a.grad().unwrap())
         }
         "gt_number" => x[0].gt(number()),
@@ -289,7 +289,7 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
         "softmax_backward" => backward(Tensor::softmax),
         "log_softmax_backward" => backward(Tensor::log_softmax),
         "cross_entropy_mean" | "cross_entropy_sum" | "cross_entropy_none" => {
-            x[0].cross_entropy(&x[1], &CrossEntropyOptions { reduction: reduction(), ..Default::default() })
+            x[0].cross_entropy((&x[1], CrossEntropyOptions { reduction: reduction(), ..Default::default() }))
         }
         "mse_loss_mean" | "mse_loss_sum" | "mse_loss_none" => x[0].mse_loss(&x[1], reduction()),
         "matmul" | "matmul_exact" | "dot" => x[0].matmul(&x[1]),
@@ -297,8 +297,8 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
         "bmm_exact" => x[0].bmm(&x[1]),
         "index_select" => x[0].index_select(0, &x[1]),
         "index_add" => x[0].index_add(0, &x[1], &x[2]),
-        "rand" => Tensor::rand_with(wanted.sizes(), wanted.dtype(), None),
-        "randn" => Tensor::randn_with(wanted.sizes(), wanted.dtype(), None),
+        "rand" => Tensor::rand((wanted.sizes(), wanted.dtype())),
+        "randn" => Tensor::randn((wanted.sizes(), wanted.dtype())),
         "uniform_" => empty()?.uniform_(numbers[2], numbers[3], None),
         "normal_" => empty()?.normal_(numbers[2], numbers[3], None),
         "random_" => empty()?.random_(None),
@@ -371,7 +371,7 @@ fn operations_are_pytorchs() {
 #[test]
 fn optimizers_keep_halves_of_halves() -> Result<()> {
     for (dtype, _) in FORMATS {
-        let parameter = nn::Parameter::new(&Tensor::ones_with(&[3], dtype)?)?;
+        let parameter = nn::Parameter::new(&Tensor::ones((&[3], dtype))?)?;
         parameter.tensor().set_grad(Some(Tensor::full(&[3], 2f64.powi(-10), dtype)?))?;
         let mut sgd = SGD::new(vec![parameter.clone()], SGDOptions { momentum: 0.9, ..Default::default() })?;
         let mut adam = Adam::new(vec![parameter.clone()], Default::default())?;

@@ -25,7 +25,15 @@ fn of_the_stand_ins() {
 /// Runs a test on the simulated driver, and on NVIDIA's or what stands in for it.
 fn on_drivers(test: fn(&dyn Driver) -> DriverResult<()>) {
     let (profile, host) = (&T4, &LAPTOP_8_CORES);
-    let options = SimulatedOptions { profile, host, count: 1, memory: None, others: 0, seed: None };
+    let options = SimulatedOptions {
+        profile,
+        host,
+        count: 1,
+        memory: None,
+        others: 0,
+        seed: None,
+        setup: Default::default(),
+    };
     test(&Simulated::new(options, Clock::default())).unwrap();
     if std::env::var_os("TEST_GPU").is_some() {
         test(&Nvidia::open(Clock::real()).unwrap()).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::model::*;
 use proptest::prelude::*;
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::errors::{AutogradError, DTypeError, TensorError};
 use todevice::{DType, Device, Machine, Result, Tensor, no_grad};
 
@@ -173,7 +173,7 @@ fn overlapping_writes_are_refused_where_pytorch_refuses_them() -> Result<()> {
         (4, |x| x.view(&[2, 2])?.add_(&x.view(&[2, 2])?.t()?), Err(SOURCE)),
         (4, |x| x.view(&[2, 2])?.copy_(&x.view(&[2, 2])?.t()?), Err(SOURCE)),
         (4, |x| x.view(&[1, 4])?.add_(x), Err(SOURCE)),
-        (4, |x| x.index_put_(&Tensor::new([0i64, 1])?, &x.narrow(0, 1, 2)?), Err(SOURCE)),
+        (4, |x| x.index_put_(&Tensor::new([0, 1])?, &x.narrow(0, 1, 2)?), Err(SOURCE)),
         (4, |x| x.view(&[2, 2])?.get(0)?.add_(&x.view(&[2, 2])?.get(1)?), Ok(&[2.0, 4.0, 2.0, 3.0])),
         (4, |x| x.slice(0, 0, 4, 2)?.copy_(&x.slice(0, 1, 4, 2)?), Ok(&[1.0, 1.0, 3.0, 3.0])),
         (4, |x| x.view(&[2, 2])?.t()?.add_(&x.view(&[2, 2])?.t()?), Ok(&[0.0, 2.0, 4.0, 6.0])),
@@ -288,7 +288,7 @@ fn large_overlapping_writes_are_loops_over_a_copy() {
 fn the_type_of_the_target_stays_or_the_write_is_refused() {
     let ints = Tensor::from_slice(&[5i32, -3, 7], &[3]).unwrap();
     assert_eq!(
-        ints.add_(&Tensor::new([1i64 << 33, 1, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(),
+        ints.add_(&Tensor::new([1 << 33, 1, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(),
         [5, -2, 9]
     );
     assert_eq!(
@@ -301,7 +301,7 @@ fn the_type_of_the_target_stays_or_the_write_is_refused() {
         [1.1, 2.0]
     );
     assert_eq!(floats.dtype(), DType::F32);
-    assert_eq!(values(&floats.copy_(&Tensor::new([3i64, 4]).unwrap()).unwrap()), [3.0, 4.0]);
+    assert_eq!(values(&floats.copy_(&Tensor::new([3, 4]).unwrap()).unwrap()), [3.0, 4.0]);
 
     type Write = fn(&Tensor) -> Result<Tensor>;
     let refused: [Write; 8] = [
@@ -315,7 +315,7 @@ fn the_type_of_the_target_stays_or_the_write_is_refused() {
         |x| x.sub_(&Tensor::full(&[], 1.0, DType::F64)?),
     ];
     for write in refused {
-        let x = Tensor::new([4i64]).unwrap();
+        let x = Tensor::new([4]).unwrap();
         assert!(refused!(write(&x), DTypeError::InPlaceCast { output: DType::I64, .. }));
         assert_eq!((x.to_vec::<i64>().unwrap(), x.version()), (vec![4], 0));
     }
@@ -344,7 +344,7 @@ fn leaf(values: &[f32]) -> Tensor {
 fn gradient_of(x: &Tensor, out: &Tensor) -> Vec<f32> {
     x.set_grad(None).unwrap();
     let gradient = Some(out.detach().ones_like().unwrap());
-    out.backward_with(BackwardOptions { gradient, ..Default::default() }).unwrap();
+    autograd::backward(&out, BackwardOptions { gradient, ..Default::default() }).unwrap();
     values(&x.grad().unwrap())
 }
 
@@ -398,7 +398,7 @@ fn a_plain_tensor_becomes_a_result_when_something_recorded_is_written_to_it() {
     assert_eq!(values(&v.grad().unwrap()), [0.0, 0.0]);
 
     // Nor is anything recorded where the target has no gradient.
-    let ints = Tensor::new([0i64, 0]).unwrap();
+    let ints = Tensor::new([0, 0]).unwrap();
     ints.copy_(&w).unwrap();
     assert!(!ints.requires_grad());
     let y = f32s(&[0.0, 0.0]);
@@ -450,7 +450,7 @@ fn a_recorded_tensor_that_is_overwritten_stays_recorded_and_its_gradient_is_0() 
     assert_eq!(y.grad_fn(), Some("MulBackward0"));
     assert!(plain.zero_().unwrap().is_leaf() && !plain.requires_grad());
     // A view of whole numbers takes in what is recorded: they have no gradients.
-    let ints = Tensor::new([5i64, 6, 7]).unwrap();
+    let ints = Tensor::new([5, 6, 7]).unwrap();
     ints.narrow(0, 0, 2).unwrap().copy_(&x).unwrap();
     assert_eq!(ints.to_vec::<i64>().unwrap(), [1, 2, 7]);
 }
@@ -544,7 +544,7 @@ fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
         assert!(refused!(stale.sum(), AutogradError::StaleView));
         assert!(refused!(Tensor::cat(&[stale, stale], 0), AutogradError::StaleView));
         let gradient = Some(stale.detach());
-        let backward = stale.backward_with(BackwardOptions { gradient, ..Default::default() });
+        let backward = autograd::backward(&stale, BackwardOptions { gradient, ..Default::default() });
         assert!(refused!(backward, AutogradError::StaleView));
         assert_eq!(no_grad(|| stale.sum()).unwrap().item().unwrap(), 9.0);
         assert!(stale.allclose(&stale.detach(), 1e-5, 1e-8).unwrap(), "a comparison is not recorded");

@@ -25,7 +25,7 @@ fn both<R>(test: impl Fn() -> Result<R>) -> Result<[R; 2]> {
 
 /// Keeps the current stream busy for some milliseconds.
 fn busy() -> Result<Tensor> {
-    let x = Tensor::ones_with(&[1024, 1024], gpu())?;
+    let x = Tensor::ones((&[1024, 1024], gpu()))?;
     x.matmul(&x)?.matmul(&x)
 }
 
@@ -37,12 +37,12 @@ type Operation = fn() -> Result<Tensor>;
 
 const ASSERTS: [(&str, Operation); 4] = [
     ("index_select_f32", || {
-        Tensor::ones_with(&[10, 4], gpu())?.index_select(0, &Tensor::new([3i64, 12])?.to(gpu())?)
+        Tensor::ones((&[10, 4], gpu()))?.index_select(0, &Tensor::new([3, 12])?.to(gpu())?)
     }),
-    ("gather_f32", || Tensor::ones_with(&[3, 2], gpu())?.gather(0, &Tensor::new([[-1i64, 0]])?.to(gpu())?)),
+    ("gather_f32", || Tensor::ones((&[3, 2], gpu()))?.gather(0, &Tensor::new([[-1, 0]])?.to(gpu())?)),
     ("cross_entropy", || {
-        let target = Tensor::new([0i64, 7])?.to(gpu())?;
-        Tensor::ones_with(&[2, 3], gpu())?.cross_entropy(&target, &Default::default())
+        let target = Tensor::new([0, 7])?.to(gpu())?;
+        Tensor::ones((&[2, 3], gpu()))?.cross_entropy(&target)
     }),
     ("bernoulli", || Tensor::full(&[3], 1.5, gpu())?.bernoulli(None)),
 ];
@@ -73,8 +73,8 @@ fn an_error_is_of_the_call_that_caused_it_and_names_the_kernel() -> Result<()> {
 #[test]
 fn lines_before_the_culprit_succeed_and_those_after_it_are_not_reached() -> Result<()> {
     let lines = both(|| {
-        let table = Tensor::ones_with(&[10, 4], gpu())?;
-        let ids = Tensor::new([3i64, 12])?.to(gpu())?;
+        let table = Tensor::ones((&[10, 4], gpu()))?;
+        let ids = Tensor::new([3, 12])?.to(gpu())?;
         busy()?;
         let mut done = Vec::new();
         let mut run = || {
@@ -96,7 +96,7 @@ fn lines_before_the_culprit_succeed_and_those_after_it_are_not_reached() -> Resu
 #[test]
 fn a_call_takes_as_long_as_its_work_and_the_work_as_long_as_before() -> Result<()> {
     let [(call, all), (blocking_call, blocking_all)] = both(|| {
-        let x = Tensor::ones_with(&[1024, 1024], gpu())?;
+        let x = Tensor::ones((&[1024, 1024], gpu()))?;
         x.matmul(&x)?.matmul(&x)?; // takes memory
         cuda::synchronize()?;
         let start = Instant::now();
@@ -119,7 +119,7 @@ fn a_call_takes_as_long_as_its_work_and_the_work_as_long_as_before() -> Result<(
 fn all_that_queues_work_waits_for_it() -> Result<()> {
     let pending = both(|| {
         let pinned = Tensor::ones(&[1 << 20])?.pin_memory()?;
-        let x = Tensor::ones_with(&[1 << 20], gpu())?;
+        let x = Tensor::ones((&[1 << 20], gpu()))?;
         cuda::synchronize()?;
         let stream = cuda::current_stream(gpu())?;
         let mut pending = Vec::new();
@@ -155,7 +155,7 @@ fn it_is_no_synchronization_of_the_program() -> Result<()> {
 fn it_hides_races_from_the_numbers_and_not_from_their_reports() -> Result<()> {
     let [(stale, races), (right, blocking)] = both(|| {
         let side = Stream::new(gpu())?;
-        let x = Tensor::zeros_with(&[1000], gpu())?;
+        let x = Tensor::zeros((&[1000], gpu()))?;
         busy()?;
         cuda::synchronize()?;
         cuda::stream(&side, || x.sum()?.item())?; // memory is taken now: that makes the GPU wait

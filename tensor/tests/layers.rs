@@ -2,11 +2,11 @@
 //! wrote `vectors/layers.json`, and says what is in it.
 
 use serde_json::Value;
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::nn::{self, Module};
 use todevice::{
-    Approximate, AvgPool2dOptions, BatchNormArguments, DType, Device, Machine, MaxPool2dOptions, Pair,
-    Result, Tensor, cuda, no_grad,
+    Approximate, AvgPool2dOptions, BatchNormArguments, DType, Device, LayerNormArguments, Machine,
+    MaxPool2dOptions, Pair, Result, Tensor, cuda, no_grad,
 };
 
 use crate::seeded;
@@ -42,30 +42,30 @@ fn pair(value: &Value) -> Pair {
 fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> {
     let flag = |i: usize| a[i].as_bool().unwrap();
     match name {
-        "max_pool2d" => x[0].max_pool2d(
+        "max_pool2d" => x[0].max_pool2d((
             pair(&a[0]),
-            &MaxPool2dOptions {
+            MaxPool2dOptions {
                 stride: Some(pair(&a[1])),
                 padding: pair(&a[2]),
                 dilation: pair(&a[3]),
                 ceil_mode: flag(4),
             },
-        ),
-        "avg_pool2d" => x[0].avg_pool2d(
+        )),
+        "avg_pool2d" => x[0].avg_pool2d((
             pair(&a[0]),
-            &AvgPool2dOptions {
+            AvgPool2dOptions {
                 stride: Some(pair(&a[1])),
                 padding: pair(&a[2]),
                 ceil_mode: flag(3),
                 count_include_pad: flag(4),
                 divisor_override: a[5].as_i64(),
             },
-        ),
+        )),
         "adaptive_avg_pool2d" => {
             let size = |i: usize| a[0][i].as_u64().map(|size| size as usize);
             x[0].adaptive_avg_pool2d((size(0), size(1)))
         }
-        "batch_norm" => x[0].batch_norm(&BatchNormArguments {
+        "batch_norm" => x[0].batch_norm(BatchNormArguments {
             running_mean: state.first().cloned(),
             running_var: state.get(1).cloned(),
             weight: x.get(1).cloned(),
@@ -74,7 +74,14 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
             momentum: a[1].as_f64().unwrap(),
             eps: a[2].as_f64().unwrap(),
         }),
-        "layer_norm" => x[0].layer_norm(&sizes(&a[0]), x.get(1), x.get(2), a[1].as_f64().unwrap()),
+        "layer_norm" => x[0].layer_norm((
+            &sizes(&a[0]),
+            LayerNormArguments {
+                weight: x.get(1).cloned(),
+                bias: x.get(2).cloned(),
+                eps: a[1].as_f64().unwrap(),
+            },
+        )),
         "gelu" => x[0].gelu(if a[0] == "none" { Approximate::None } else { Approximate::Tanh }),
         "leaky_relu" => x[0].leaky_relu(a[0].as_f64().unwrap()),
         "silu" => x[0].silu(),
@@ -132,7 +139,7 @@ fn values_and_gradients_are_pytorchs() -> Result<()> {
         }
         if out.requires_grad() {
             let gradient = Some(weights(out.sizes(), out.dtype())?);
-            out.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+            autograd::backward(&out, BackwardOptions { gradient, ..Default::default() })?;
         }
         for (i, (leaf, expected)) in leaves.iter().zip(case["gradients"].as_array().unwrap()).enumerate() {
             let what = format!("{what}: gradient {i}");
@@ -160,7 +167,7 @@ fn zeros(sizes: &[usize]) -> Tensor {
 #[test]
 fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
     let x = zeros(&[1, 2, 4, 4]);
-    let max = |kernel: (usize, usize), options: MaxPool2dOptions| x.max_pool2d(kernel, &options);
+    let max = |kernel: (usize, usize), options: MaxPool2dOptions| x.max_pool2d((kernel, options));
     let plain = MaxPool2dOptions::default();
     let half =
         "pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and dilation=1";
@@ -190,34 +197,31 @@ fn windows_that_cannot_be_are_refused_in_pytorchs_words() {
         assert!(x.adaptive_avg_pool2d((huge, huge)).is_err());
     }
     for sizes in [&[4, 4][..], &[1, 1, 2, 4, 4]] {
-        let refused = zeros(sizes).max_pool2d(2, &plain);
+        let refused = zeros(sizes).max_pool2d((2, plain));
         says("non-empty 3D or 4D (batch mode) tensor expected for input", refused);
     }
     let empty = "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:[2, 0, 4, 4]";
-    says(empty, zeros(&[2, 0, 4, 4]).max_pool2d(2, &plain));
-    says(
-        "\"max_pool2d\" not implemented for 'Bool'",
-        x.to(DType::Bool).unwrap().max_pool2d(2, &Default::default()),
-    );
+    says(empty, zeros(&[2, 0, 4, 4]).max_pool2d((2, plain)));
+    says("\"max_pool2d\" not implemented for 'Bool'", x.to(DType::Bool).unwrap().max_pool2d(2));
     says(
         "integer out of range\nnote: a plane of 65536 × 32768 = 2147483648 elements is not allowed; at most 2147483647 is",
-        zeros(&[1, 1, 1]).expand(&[1, 1 << 16, 1 << 15]).unwrap().max_pool2d(2, &plain),
+        zeros(&[1, 1, 1]).expand(&[1, 1 << 16, 1 << 15]).unwrap().max_pool2d((2, plain)),
     );
     says(
         "integer out of range\nnote: a stride of 2147483648 is not allowed; at most 2147483647 is",
         max((2, 2), MaxPool2dOptions { stride: Some((1 << 31).into()), ..plain }),
     );
 
-    let avg = |options: AvgPool2dOptions| x.avg_pool2d(2, &options);
+    let avg = |options: AvgPool2dOptions| x.avg_pool2d((2, options));
     let plain = AvgPool2dOptions::default();
     let kernel = "kernel size should be greater than zero, but got kH: 0 kW: 3";
-    says(kernel, x.avg_pool2d((0, 3), &plain));
+    says(kernel, x.avg_pool2d(((0, 3), plain)));
     says("divisor must be not zero", avg(AvgPool2dOptions { divisor_override: Some(0), ..plain }));
     says(half, avg(AvgPool2dOptions { padding: 2.into(), ..plain }));
-    let two_dims = zeros(&[4, 4]).avg_pool2d(2, &plain);
+    let two_dims = zeros(&[4, 4]).avg_pool2d((2, plain));
     says("Dimension out of range (expected to be in range of [-2, 1], but got -3)", two_dims);
     let ints = x.to(DType::I32).unwrap();
-    says("\"avg_pool2d\" not implemented for 'Int'", ints.avg_pool2d(2, &plain));
+    says("\"avg_pool2d\" not implemented for 'Int'", ints.avg_pool2d((2, plain)));
 
     says("\"adaptive_avg_pool2d\" not implemented for 'Int'", ints.adaptive_avg_pool2d(2));
     let dims = "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got [4, 4]";
@@ -234,13 +238,12 @@ fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
     says("expected 4D input (got 3D input)", nn::BatchNorm2d::new(3)?.forward(&x.get(0)?));
     says("expected 2D or 3D input (got 4D input)", nn::BatchNorm1d::new(3)?.forward(&x));
     says("running_mean should contain 3 elements not 4", {
-        let layer =
-            nn::BatchNorm2d::with_options(4, nn::BatchNormOptions { affine: false, ..Default::default() })?;
+        let layer = nn::BatchNorm2d::new((4, nn::BatchNormOptions { affine: false, ..Default::default() }))?;
         layer.forward(&x)
     });
     let one = "Expected more than 1 value per channel when training, got input size torch.Size([1, 3, 1, 1])";
     says(one, nn::BatchNorm2d::new(3)?.forward(&zeros(&[1, 3, 1, 1])));
-    let norm = |arguments: BatchNormArguments| x.batch_norm(&arguments);
+    let norm = |arguments: BatchNormArguments| x.batch_norm(arguments.clone());
     let plain = BatchNormArguments::default;
     says("running_mean must be defined in evaluation mode", norm(plain()));
     says(
@@ -271,26 +274,23 @@ fn what_cannot_be_normalised_is_refused_in_pytorchs_words() -> Result<()> {
     let weight = Some(zeros(&[3]));
     says(
         "mixed dtype (CPU): all inputs must share same datatype.",
-        doubles.batch_norm(&BatchNormArguments { weight, ..training() }),
+        doubles.batch_norm(BatchNormArguments { weight, ..training() }),
     );
-    says("\"batch_norm\" not implemented for 'Long'", x.to(DType::I64)?.batch_norm(&training()));
+    says("\"batch_norm\" not implemented for 'Long'", x.to(DType::I64)?.batch_norm(training()));
 
     says(
         "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []",
-        x.layer_norm(&[], None, None, 1e-5),
+        x.layer_norm(&[]),
     );
     says(
         "Given normalized_shape=[3, 4], expected input with shape [*, 3, 4], but got input of size[2, 3, 4, 4]",
-        x.layer_norm(&[3, 4], None, None, 1e-5),
+        x.layer_norm(&[3, 4]),
     );
     says(
         "Expected bias to be of same shape as normalized_shape, but got bias of shape [4] and normalized_shape = [4, 4]",
-        x.layer_norm(&[4, 4], None, Some(&zeros(&[4])), 1e-5),
+        x.layer_norm((&[4, 4], LayerNormArguments { bias: Some(zeros(&[4])), ..Default::default() })),
     );
-    says(
-        "\"LayerNormKernelImpl\" not implemented for 'Long'",
-        x.to(DType::I64)?.layer_norm(&[4], None, None, 1e-5),
-    );
+    says("\"LayerNormKernelImpl\" not implemented for 'Long'", x.to(DType::I64)?.layer_norm(&[4]));
     says("\"GeluKernelImpl\" not implemented for 'Bool'", x.to(DType::Bool)?.gelu(Approximate::None));
     Ok(())
 }
@@ -336,7 +336,7 @@ fn what_cannot_be_taken_along_a_dimension_is_refused_in_pytorchs_words() -> Resu
     says("ZeroDivisionError", zeros(&[2, 0]).take_along_dim(&index(&[1, 1])?, 1));
     says(
         "index -1 is out of bounds for dimension 0 with size 12",
-        x.take_along_dim(&Tensor::new([3i64, -1])?, None),
+        x.take_along_dim(&Tensor::new([3, -1])?, None),
     );
     says(
         "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.",
@@ -358,7 +358,7 @@ fn running_sums_of_all_types_begin_with_nothing() -> Result<()> {
     assert_eq!(bits.collect::<Vec<_>>(), [0.0f32, 0.0, 0.1].map(f32::to_bits));
     assert_eq!(x.to(DType::Bool)?.cumsum(0)?.to_vec::<i64>()?, [0, 0, 1]);
     // Of halves the sum is not one.
-    let ones = |dtype| Tensor::ones_with(&[3000], dtype)?.cumsum(0)?.get(-1)?.item();
+    let ones = |dtype| Tensor::ones((&[3000], dtype))?.cumsum(0)?.get(-1)?.item();
     assert_eq!([ones(DType::F16)?, ones(DType::BF16)?], [3000.0, 3008.0]);
     assert_eq!(Tensor::full(&[100_000], 0.1, DType::F32)?.cumsum(0)?.get(-1)?.item()?, 10_000.0);
     let range = "Dimension out of range (expected to be in range of [-1, 0], but got 1)";
@@ -371,7 +371,7 @@ fn running_sums_of_all_types_begin_with_nothing() -> Result<()> {
 fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result<()> {
     seeded(0, || {
         let padded = nn::EmbeddingOptions { padding_idx: Some(2), ..Default::default() };
-        let layer = nn::Embedding::with_options(10, 3, padded)?;
+        let layer = nn::Embedding::new(10, (3, padded))?;
         let weight = layer.weight.tensor().narrow(0, 0, 4)?;
         let expected = Tensor::new([
             [-1.125_839_8f32, -1.152_360_2, -0.250_578_58],
@@ -383,13 +383,13 @@ fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result
         assert_eq!(layer.to_string(), "Embedding(10, 3, padding_idx=2)");
         assert_eq!(nn::Embedding::new(4, 3)?.to_string(), "Embedding(4, 3)");
         let last = nn::EmbeddingOptions { padding_idx: Some(-1), dtype: DType::F64, ..Default::default() };
-        let layer = nn::Embedding::with_options(4, 3, last)?;
+        let layer = nn::Embedding::new(4, (3, last))?;
         assert_eq!(layer.to_string(), "Embedding(4, 3, padding_idx=3)");
         assert_eq!(
             (layer.weight.tensor().dtype(), layer.weight.tensor().get(3)?.abs()?.sum()?.item()?),
             (DType::F64, 0.0)
         );
-        layer.forward(&Tensor::new([[0i64, 1, 1], [3, 3, 3]])?)?.sum()?.backward()?;
+        layer.forward(&Tensor::new([[0, 1, 1], [3, 3, 3]])?)?.sum()?.backward()?;
         let grad = layer.weight.grad().unwrap();
         assert_eq!(grad.to_vec::<f64>()?, [1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         nn::Embedding::new(0, 3)?;
@@ -399,7 +399,7 @@ fn embeddings_start_as_in_pytorch_and_learn_all_rows_but_the_padding() -> Result
 
 #[test]
 fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
-    let (weight, index) = (zeros(&[4, 3]), Tensor::new([[0i64, 3]])?);
+    let (weight, index) = (zeros(&[4, 3]), Tensor::new([[0, 3]])?);
     for (dtype, name) in [
         (DType::F32, "torch.FloatTensor"),
         (DType::U8, "torch.ByteTensor"),
@@ -416,14 +416,14 @@ fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
     says("index_select(): self indexing axis dim should be positive", index.embedding(&zeros(&[0, 3]), None));
     says(
         "INDICES element is out of DATA bounds, id=7 axis_dim=4",
-        Tensor::new([7i64])?.embedding(&zeros(&[4, 0]), None),
+        Tensor::new([7])?.embedding(&zeros(&[4, 0]), None),
     );
     says("'weight' must be 2-D", index.embedding(&zeros(&[4]), None));
     says("'weight' must be 2-D", index.to(DType::F32)?.embedding(&zeros(&[1, 4, 3]), None));
     for padding_idx in [4, -5] {
         says("Padding_idx must be within num_embeddings", index.embedding(&weight, padding_idx));
         let options = nn::EmbeddingOptions { padding_idx: Some(padding_idx), ..Default::default() };
-        says("Padding_idx must be within num_embeddings", nn::Embedding::with_options(4, 3, options));
+        says("Padding_idx must be within num_embeddings", nn::Embedding::new(4, (3, options)));
     }
     let whole = Tensor::arange(0, 12, 1, DType::I64)?.reshape(&[4, 3])?;
     assert_eq!(index.embedding(&whole, None)?.to_vec::<i64>()?, [0, 1, 2, 9, 10, 11]);
@@ -475,7 +475,7 @@ fn what_is_on_another_device_is_called_by_its_name() {
         let made = |line: u32| format!("made at {}:{line}:", file!());
         let x = zeros(&[2, 3, 4, 4]).to(Device::cuda(0)).unwrap();
         let options = nn::BatchNormOptions { affine: false, ..Default::default() };
-        let (layer, line) = (nn::BatchNorm2d::with_options(3, options).unwrap(), line!());
+        let (layer, line) = (nn::BatchNorm2d::new((3, options)).unwrap(), line!());
         let running = report(layer.forward(&x));
         assert!(
             running.contains("but got running_mean is on cpu") && running.contains(&made(line)),
@@ -484,7 +484,9 @@ fn what_is_on_another_device_is_called_by_its_name() {
         let (layer, line) = (nn::LayerNorm::new(&[4]).unwrap(), line!());
         let weight = report(layer.forward(&x));
         assert!(weight.contains("but got weight is on cpu") && weight.contains(&made(line)), "{weight}");
-        let bias = report(x.layer_norm(&[4], None, Some(&zeros(&[4])), 1e-5));
+        let bias = report(
+            x.layer_norm((&[4], LayerNormArguments { bias: Some(zeros(&[4])), ..Default::default() })),
+        );
         assert!(bias.contains("but got bias is on cpu"), "{bias}");
     });
 }
@@ -508,16 +510,16 @@ fn layers_print_as_in_pytorch() -> Result<()> {
     let model = nn::Sequential::new((
         nn::Sequential::new((
             nn::MaxPool2d::new(2),
-            nn::MaxPool2d::with_options((3, 2), holes),
+            nn::MaxPool2d::new(((3, 2), holes)),
             nn::AvgPool2d::new(2),
-            nn::AvgPool2d::with_options((3, 2), hanging),
+            nn::AvgPool2d::new(((3, 2), hanging)),
             nn::AdaptiveAvgPool2d::new(1),
             nn::AdaptiveAvgPool2d::new((None, Some(2))),
         )),
         nn::BatchNorm2d::new(3)?,
-        nn::BatchNorm1d::with_options(4, bare)?,
+        nn::BatchNorm1d::new((4, bare))?,
         nn::LayerNorm::new(&[3])?,
-        nn::LayerNorm::with_options(&[2, 3], fine)?,
+        nn::LayerNorm::new((&[2, 3], fine))?,
         nn::GELU::default(),
         nn::GELU { approximate: Approximate::Tanh },
     ));
@@ -563,7 +565,7 @@ fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
 
     // Into another one, which goes on from there; and with the mean of all batches.
     let mean_of_all = nn::BatchNormOptions { momentum: None, ..Default::default() };
-    let other = nn::BatchNorm1d::with_options(2, mean_of_all)?;
+    let other = nn::BatchNorm1d::new((2, mean_of_all))?;
     other.load_state_dict(&state.copy()?, true)?;
     other.forward(&x.mul(3.0)?)?;
     let found = other.state_dict();
@@ -572,7 +574,7 @@ fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
 
     // Evaluation without running values is by the batch itself.
     let bare = nn::BatchNormOptions { affine: false, track_running_stats: false, ..Default::default() };
-    let bare = nn::BatchNorm1d::with_options(2, bare)?;
+    let bare = nn::BatchNorm1d::new((2, bare))?;
     bare.eval();
     assert!(bare.forward(&x)?.mean()?.item()?.abs() < 1e-6 && bare.state_dict().iter().count() == 0);
 
@@ -606,8 +608,8 @@ fn the_gradient_of_an_evaluation_knows_nothing_of_its_input() -> Result<()> {
                     ..Default::default()
                 };
                 let gradient = Some(Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.to((device, dtype))?);
-                let out = x.batch_norm(&arguments)?;
-                out.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+                let out = x.batch_norm(arguments.clone())?;
+                autograd::backward(&out, BackwardOptions { gradient, ..Default::default() })?;
                 let grad: Vec<f32> = x.grad().unwrap().to(DType::F32)?.to_vec()?;
                 assert_eq!(grad, [1.0, 1.5, 3.0, 3.0], "{dtype} on {device}");
             }
@@ -655,17 +657,20 @@ fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
             let [w, b] = rounded.map(|tensor| tensor.unwrap().requires_grad_(true).unwrap());
             let found = x.detach().requires_grad_(true)?;
             let given = arguments(&w, &b)?;
-            let y = found.batch_norm(&given)?;
+            let y = found.batch_norm(given.clone())?;
             let [wide_w, wide_b] = [&w, &b]
                 .map(|t| t.detach().to(DType::F32).unwrap().copy().unwrap().requires_grad_(true).unwrap());
             let wide = float.detach().requires_grad_(true)?;
             let wide_given = arguments(&wide_w, &wide_b)?;
-            let expected = wide.batch_norm(&wide_given)?;
+            let expected = wide.batch_norm(wide_given.clone())?;
             assert!(y.dtype() == dtype && y.equal(&expected.to(dtype)?)?);
             let gradient = weights(y.sizes(), DType::F32)?.to(dtype)?;
-            y.backward_with(BackwardOptions { gradient: Some(gradient.clone()), ..Default::default() })?;
+            autograd::backward(
+                &y,
+                BackwardOptions { gradient: Some(gradient.clone()), ..Default::default() },
+            )?;
             let gradient = Some(gradient.to(DType::F32)?);
-            expected.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+            autograd::backward(&expected, BackwardOptions { gradient, ..Default::default() })?;
             for (found, expected) in [(&found, &wide), (&w, &wide_w), (&b, &wide_b)] {
                 assert!(found.grad().unwrap().equal(&expected.grad().unwrap().to(found.dtype())?)?);
             }
@@ -678,9 +683,25 @@ fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
             let [w, b] = [&weight, &bias]
                 .map(|tensor| tensor.detach().slice(0, 0, 1, 1).and_then(|one| one.expand(&[5])).unwrap());
             let [w, b] = [w.to(parameters)?, b.to(parameters)?];
-            let found = x.layer_norm(&[5], Some(&w), Some(&b), 1e-5)?;
+            let found = x.layer_norm((
+                &[5],
+                LayerNormArguments { weight: Some(w.clone()), bias: Some(b.clone()), ..Default::default() },
+            ))?;
             let [w, b] = [w.to(DType::F32)?, b.to(DType::F32)?];
-            assert!(found.equal(&float.layer_norm(&[5], Some(&w), Some(&b), 1e-5)?.to(dtype)?)?);
+            assert!(
+                found.equal(
+                    &float
+                        .layer_norm((
+                            &[5],
+                            LayerNormArguments {
+                                weight: Some(w.clone()),
+                                bias: Some(b.clone()),
+                                ..Default::default()
+                            }
+                        ))?
+                        .to(dtype)?
+                )?
+            );
         }
         for approximate in [Approximate::None, Approximate::Tanh] {
             assert!(x.gelu(approximate)?.equal(&float.gelu(approximate)?.to(dtype)?)?);
@@ -709,14 +730,14 @@ fn cost(dtype: DType, run: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>)
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
         let gpu = Device::cuda(0);
-        let x = Tensor::ones_with(&SIZES, (gpu, dtype))?.requires_grad_(true)?;
+        let x = Tensor::ones((&SIZES, (gpu, dtype)))?.requires_grad_(true)?;
         let [weight, bias] = [1, 0].map(|value| Tensor::full(&[64], value, (gpu, DType::F32)));
         let (weight, bias) = (weight?.requires_grad_(true)?, bias?.requires_grad_(true)?);
-        let gradient = Some(Tensor::ones_with(&SIZES, (gpu, dtype))?);
+        let gradient = Some(Tensor::ones((&SIZES, (gpu, dtype)))?);
         cuda::synchronize()?;
         cuda::reset_peak_memory_stats();
         let (launches, bytes) = (machine.counters().launches, cuda::memory_allocated());
-        run(&x, &weight, &bias)?.backward_with(BackwardOptions { gradient, ..Default::default() })?;
+        autograd::backward(&run(&x, &weight, &bias)?, BackwardOptions { gradient, ..Default::default() })?;
         cuda::synchronize()?;
         assert!([&x, &weight, &bias].iter().all(|leaf| leaf.grad().is_some()));
         Ok((machine.counters().launches - launches, cuda::max_memory_allocated() - bytes))
@@ -732,10 +753,18 @@ fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()>
         let (weight, bias) = (Some(weight.clone()), Some(bias.clone()));
         let (running_mean, running_var) = (Some(mean?), Some(var?));
         let given = BatchNormArguments { running_mean, running_var, weight, bias, ..Default::default() };
-        x.batch_norm(&BatchNormArguments { training: true, ..given })
+        x.batch_norm(BatchNormArguments { training: true, ..given })
     };
-    let layer_norm =
-        |x: &Tensor, weight: &Tensor, bias: &Tensor| x.layer_norm(&[64], Some(weight), Some(bias), 1e-5);
+    let layer_norm = |x: &Tensor, weight: &Tensor, bias: &Tensor| {
+        x.layer_norm((
+            &[64],
+            LayerNormArguments {
+                weight: Some(weight.clone()),
+                bias: Some(bias.clone()),
+                ..Default::default()
+            },
+        ))
+    };
     let elements: u64 = SIZES.iter().product::<usize>() as u64;
     for dtype in [DType::F16, DType::BF16] {
         // Two to fill the running values, forward, their update, backward.

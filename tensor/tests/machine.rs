@@ -6,7 +6,7 @@ use todevice::errors::{MachineError, TensorError};
 use todevice::monitor::Link;
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{GpuSpec, Machine, cuda, get_rng_state, parse_seed, set_rng_state};
+use todevice::{GpuSpec, Machine, RandomOptions, cuda, get_rng_state, parse_seed, set_rng_state};
 
 fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
@@ -152,7 +152,7 @@ fn another_host_takes_its_own_time() {
 #[test]
 fn a_launch_returns_before_the_kernel_has_run_and_a_read_waits_for_it() {
     on("sim:t4", || {
-        let x = Tensor::rand_with(&[1 << 24], Device::cuda(0), None)?;
+        let x = Tensor::rand((&[1 << 24], Device::cuda(0)))?;
         cuda::synchronize()?;
         let start = Instant::now();
         let y = x.exp()?;
@@ -216,7 +216,7 @@ fn memory_is_counted_as_the_caching_allocator_counts_it() {
     on("sim:t4", || {
         let device = Device::cuda(0);
         assert_eq!((cuda::memory_allocated(), cuda::memory_reserved()), (0, 0));
-        let x = Tensor::rand_with(&[300, 300, 300], device, None)?;
+        let x = Tensor::rand((&[300, 300, 300], device))?;
         assert_eq!(cuda::memory_allocated(), 108_000_256);
         assert_eq!(cuda::memory_reserved(), 109_051_904);
         drop(x);
@@ -237,7 +237,7 @@ fn memory_is_counted_as_the_caching_allocator_counts_it() {
 fn the_first_product_takes_the_workspace_of_cublas() {
     for (gpu, workspace) in [("sim:t4", 8_519_680), ("sim:rtx4090", 8_519_680), ("sim:h200", 33_554_432)] {
         on(gpu, || {
-            let x = Tensor::zeros_with(&[4, 4], Device::cuda(0))?;
+            let x = Tensor::zeros((&[4, 4], Device::cuda(0)))?;
             let before = cuda::memory_allocated();
             let y = x.matmul(&x)?;
             assert_eq!(cuda::memory_allocated(), before + workspace + 512, "{gpu}");
@@ -294,7 +294,7 @@ fn a_long_sum_takes_two_launches_and_keeps_its_bits() {
             assert_eq!(bits(&sum)?, bits(&x.sum_dims(dims, false)?)?, "{sizes:?}");
             assert_eq!(bits(&on_device.amax(dims, true)?)?, bits(&x.amax(dims, true)?)?, "{sizes:?}");
         }
-        let x = Tensor::zeros_with(&[1 << 24], device)?;
+        let x = Tensor::zeros((&[1 << 24], device))?;
         x.sum()?;
         cuda::synchronize()?;
         let start = Instant::now();
@@ -335,15 +335,15 @@ fn what_is_made_on_a_device_is_not_copied_there() {
         let machine = Machine::current();
         let before = machine.counters();
         let made = [
-            Tensor::zeros_with(&[3], device)?,
+            Tensor::zeros((&[3], device))?,
             Tensor::full(&[3], 2.5, device)?,
             Tensor::arange(0, 10, 3, device)?,
             Tensor::arange(9, -1, -4, (device, DType::I64))?,
             Tensor::linspace(0.0, 1.0, 7, device)?,
             Tensor::eye(3, device)?,
-            Tensor::rand_with(&[3], device, None)?,
-            Tensor::randn_with(&[3], device, None)?,
-            Tensor::randint_with(0, 9, &[3], (device, DType::I64), None)?,
+            Tensor::rand((&[3], device))?,
+            Tensor::randn((&[3], device))?,
+            Tensor::randint(0, 9, (&[3], (device, DType::I64)))?,
         ];
         assert!(made.iter().all(Tensor::is_cuda));
         let counted = machine.counters() - before;
@@ -374,7 +374,7 @@ fn a_machine_stops_a_program_that_does_not_end() {
             machine.limit_operations(100);
             let mut done = 0;
             let ended = machine.enter(|| -> Result<()> {
-                let x = Tensor::zeros_with(&[], device.parse::<Device>()?)?;
+                let x = Tensor::zeros((&[], device.parse::<Device>()?))?;
                 while done < 1000 {
                     step(&x)?;
                     done += 1;
@@ -404,7 +404,10 @@ fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
             let machine = || machine_of(spec);
             let draw = || {
                 let (device, generator) = (device.parse::<Device>().unwrap(), None);
-                Tensor::rand_with(&[4], device, generator).unwrap().to_vec::<f32>().unwrap()
+                Tensor::rand((&[4], RandomOptions { device, generator, ..Default::default() }))
+                    .unwrap()
+                    .to_vec::<f32>()
+                    .unwrap()
             };
             let expected = machine().enter(|| {
                 manual_seed(7);

@@ -105,10 +105,10 @@ fn values_are_written_where_a_mask_is_true_and_where_an_index_points() -> Result
             (put(&first, &three), [1.0, 2.0, 3.0, 3.0, 4.0, 5.0]),
             (put(&counting(device)?.gt(9)?, &on(Tensor::new([1.0f32])?)?), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
             (
-                put(&on(Tensor::new([0i64, 0])?)?, &on(Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]])?)?),
+                put(&on(Tensor::new([0, 0])?)?, &on(Tensor::new([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]])?)?),
                 [4.0, 5.0, 6.0, 3.0, 4.0, 5.0],
             ),
-            (counting(device)?.index_put_(&Tensor::new([-1i64])?, 4), [0.0, 1.0, 2.0, 4.0, 4.0, 4.0]),
+            (counting(device)?.index_put_(&Tensor::new([-1])?, 4), [0.0, 1.0, 2.0, 4.0, 4.0, 4.0]),
         ] {
             assert_eq!(result?.to_vec::<f32>()?, values);
         }
@@ -122,14 +122,14 @@ fn values_are_written_where_a_mask_is_true_and_where_an_index_points() -> Result
                 "shape mismatch: value tensor of shape [3] cannot be broadcast to indexing result of shape [0]",
             ),
             (
-                put(&large, &on(Tensor::new([1i64, 2, 3])?)?),
+                put(&large, &on(Tensor::new([1, 2, 3])?)?),
                 "Index put requires the source and destination dtypes match, got Float for the destination and Long for the source.",
             ),
             (
                 put(&on(Tensor::new([true, false, true])?)?, &three),
                 "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0",
             ),
-            (put(&Tensor::new([2i64])?, &three), "index 2 is out of bounds for dimension 0 with size 2"),
+            (put(&Tensor::new([2])?, &three), "index 2 is out of bounds for dimension 0 with size 2"),
         ] {
             assert_eq!(said(result), says);
         }
@@ -141,8 +141,8 @@ fn values_are_written_where_a_mask_is_true_and_where_an_index_points() -> Result
 #[test]
 fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_overlap() -> Result<()> {
     everywhere(|device| {
-        let x = || Tensor::zeros_with(&[2], (device, DType::U8));
-        let (mask, index) = (Tensor::new([true, false])?.to(device)?, Tensor::new([0i64])?.to(device)?);
+        let x = || Tensor::zeros((&[2], (device, DType::U8)));
+        let (mask, index) = (Tensor::new([true, false])?.to(device)?, Tensor::new([0])?.to(device)?);
         for index in [&mask, &index] {
             let overflow = "value cannot be converted to type uint8_t without overflow";
             assert_eq!(said(x()?.index_put_(index, 300)), overflow);
@@ -152,7 +152,7 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
             );
         }
         // One number is filled in, whatever its type and its dimensions are; and then a mask of bytes will not do.
-        let whole = Tensor::zeros_with(&[2], (device, DType::I64))?;
+        let whole = Tensor::zeros((&[2], (device, DType::I64)))?;
         whole.index_put_(&mask, &Tensor::new([[2.7f32]])?)?;
         assert_eq!(whole.to_vec::<i64>()?, [2, 0]);
         let bytes = Tensor::new([1u8, 0])?.to(device)?;
@@ -162,7 +162,7 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
         let overlap = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.";
         assert_eq!(said(line.index_put_(&line.copy()?, &line)), overlap);
         let (first, last) = (line.narrow(0, 0, 3)?, line.narrow(0, 1, 3)?);
-        let places = Tensor::new([0i64, 1, 2])?.to(device)?;
+        let places = Tensor::new([0, 1, 2])?.to(device)?;
         assert_eq!(said(first.index_put_(&places, &last)), overlap);
         Ok(())
     })?;
@@ -173,14 +173,14 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
 fn writes_to_chosen_entries_of_an_expanded_tensor_warn_and_the_last_one_stays() -> Result<()> {
     let warnings = everywhere(|device| {
         let on = |tensor: Tensor| tensor.to(device);
-        let line = || Tensor::zeros_with(&[3], device);
+        let line = || Tensor::zeros((&[3], device));
         let two_rows = |x: &Tensor| x.expand(&[2, 3]);
         let entries = on(Tensor::new([1.0f32, 2.0, 3.0])?)?;
         let mask = on(Tensor::new([[true, false, true], [false, false, true]])?)?;
-        let last = on(Tensor::new([1i64])?)?;
+        let last = on(Tensor::new([1])?)?;
         for (index, values, result) in [
             (&last, &entries, [1.0, 2.0, 3.0]),
-            (&on(Tensor::new([0i64])?)?, &entries, [1.0, 2.0, 3.0]),
+            (&on(Tensor::new([0])?)?, &entries, [1.0, 2.0, 3.0]),
             (&mask, &entries, [1.0, 0.0, 3.0]),
             (&mask, &Tensor::new(5.0f32)?, [5.0, 0.0, 5.0]),
         ] {
@@ -220,7 +220,7 @@ fn a_mask_of_bytes_is_warned_of_before_its_shape_and_not_beside_a_number() -> Re
     ] {
         let warnings = everywhere(|device| {
             let mask = Tensor::new([1u8, 0, 1])?.to(device)?;
-            assert_eq!(said(call(&Tensor::zeros_with(&[4], device)?, &mask)), result);
+            assert_eq!(said(call(&Tensor::zeros((&[4], device))?, &mask)), result);
             Ok(())
         })?;
         assert_eq!(warnings, warned);

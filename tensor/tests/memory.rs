@@ -36,7 +36,7 @@ fn figures() -> [u64; 4] {
 #[allow(deprecated)]
 fn the_notebook_has_the_figures_of_the_document() {
     on("sim:t4", || {
-        let rand = || Tensor::rand_with(&[300, 300, 300], Device::cuda(0), None);
+        let rand = || Tensor::rand((&[300, 300, 300], Device::cuda(0)));
         assert_eq!(figures(), [0; 4]);
         // Some earlier cell made something small, which is gone.
         drop(floats(100)?);
@@ -242,7 +242,7 @@ fn a_snapshot_shows_segments_blocks_and_the_lines_they_come_from() {
 #[test]
 fn a_snapshot_tells_the_block_of_a_tensor_and_the_workspace_of_cublas() {
     on("sim:t4", || {
-        let x = Tensor::ones_with(&[4, 4], Device::cuda(0))?;
+        let x = Tensor::ones((&[4, 4], Device::cuda(0)))?;
         x.matmul(&x)?;
         let segments = cuda::memory_snapshot();
         let blocks = || segments.iter().flat_map(|segment| &segment.blocks);
@@ -269,7 +269,7 @@ fn every_block_knows_the_line_of_the_program() {
         let loss = model.forward(&x)?.square()?.mean()?;
         loss.backward()?;
         optimizer.step()?;
-        let _more = (x.exp()?, (&x + &x)?, x.softmax(-1)?, x.sum()?, Tensor::rand_with(&[4], device, None)?);
+        let _more = (x.exp()?, (&x + &x)?, x.softmax(-1)?, x.sum()?, Tensor::rand((&[4], device))?);
         let segments = cuda::memory_snapshot();
         let blocks = segments.iter().flat_map(|segment| &segment.blocks);
         let places: Vec<_> = blocks.filter_map(|block| block.place).collect();

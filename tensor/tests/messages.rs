@@ -61,7 +61,7 @@ fn duplicate_parameters_and_padding_same_with_an_even_kernel_are_warned_of() -> 
         let same = Conv2dOptions { padding: Padding::Same, ..Default::default() };
         for kernel in [3, 2, 2] {
             let ones = |size| Tensor::ones(&[1, 1, size, size]);
-            ones(4)?.conv2d(&ones(kernel)?, None, &same)?;
+            ones(4)?.conv2d(&ones(kernel)?, (None, same))?;
         }
         let parameter = nn::Parameter::new(&Tensor::ones(&[1])?)?;
         // As in PyTorch, SGD takes a rate that is not a number.

@@ -47,7 +47,7 @@ fn looking_takes_no_time_and_makes_no_context() {
 #[test]
 fn utilization_is_the_share_of_the_period_in_which_kernels_ran() {
     on("sim:t4", || {
-        let x = Tensor::ones_with(&[1024, 1024], Device::cuda(0))?;
+        let x = Tensor::ones((&[1024, 1024], Device::cuda(0)))?;
         x.matmul(&x)?;
         cuda::synchronize()?;
         pause();
@@ -73,7 +73,7 @@ fn utilization_is_the_share_of_the_period_in_which_kernels_ran() {
 #[test]
 fn what_is_queued_but_has_not_run_does_not_count() {
     on("sim:t4", || {
-        let x = Tensor::ones_with(&[1024, 1024], Device::cuda(0))?;
+        let x = Tensor::ones((&[1024, 1024], Device::cuda(0)))?;
         cuda::synchronize()?;
         pause();
         for _ in 0..100 {
@@ -89,7 +89,7 @@ fn what_is_queued_but_has_not_run_does_not_count() {
 #[test]
 fn one_block_of_threads_keeps_a_gpu_busy_and_empty() {
     on("sim:t4", || {
-        let row = Tensor::ones_with(&[1, 65536], Device::cuda(0))?;
+        let row = Tensor::ones((&[1, 65536], Device::cuda(0)))?;
         cuda::synchronize()?;
         pause();
         for_a_period(|| row.argmax(1, false).map(drop))?;
@@ -97,7 +97,7 @@ fn one_block_of_threads_keeps_a_gpu_busy_and_empty() {
         assert!(gpu.utilization >= Some(95), "{gpu:?}");
         assert_eq!((gpu.sm_active, gpu.sm_occupancy), (Some(2), Some(1)), "1 of 40 multiprocessors");
 
-        let large = Tensor::ones_with(&[1 << 22], Device::cuda(0))?;
+        let large = Tensor::ones((&[1 << 22], Device::cuda(0)))?;
         for_a_period(|| large.tanh().map(drop))?;
         let full = monitor::gpu(0)?;
         assert!(full.sm_active >= Some(95) && full.sm_occupancy >= Some(95), "{full:?}");
@@ -137,7 +137,7 @@ fn bytes_over_the_bus_are_counted_each_way() {
 #[test]
 fn devices_are_watched_one_by_one() {
     on("sim:t4x2", || {
-        let x = Tensor::ones_with(&[512, 512], Device::cuda(1))?;
+        let x = Tensor::ones((&[512, 512], Device::cuda(1)))?;
         for_a_period(|| x.matmul(&x).map(drop))?;
         assert_eq!(cuda::utilization()?, 0);
         assert!(cuda::device(1, cuda::utilization)?? > 90);
@@ -152,7 +152,7 @@ fn devices_are_watched_one_by_one() {
 #[test]
 fn torch_s_names_say_the_same() {
     on("sim:t4,others=1GiB", || {
-        let x = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
+        let x = Tensor::ones((&[512, 512], Device::cuda(0)))?;
         for_a_period(|| x.matmul(&x).map(drop))?;
         let gpu = monitor::gpu(0)?;
         assert_eq!(Some(cuda::utilization()?), gpu.utilization);
@@ -258,7 +258,7 @@ fn workers_are_seen_at_work_and_who_waits_for_them_is_not() {
 fn waiting_for_a_gpu_is_as_busy_as_work() {
     let usage = |before: Host| monitor::host().cpu_usage_since(&before).unwrap();
     on("sim:t4", || {
-        let x = Tensor::ones_with(&[1024, 1024], Device::cuda(0))?;
+        let x = Tensor::ones((&[1024, 1024], Device::cuda(0)))?;
         x.matmul(&x)?;
         let before = monitor::host();
         cuda::synchronize()?;

@@ -73,12 +73,12 @@ fn layers_on(device: Device) -> Vec<Result<Box<dyn Module>>> {
     let rows = nn::LayerNormOptions { device, ..Default::default() };
     let table = nn::EmbeddingOptions { padding_idx: Some(1), device, ..Default::default() };
     vec![
-        boxed(nn::Linear::with_options(3, 2, nn::LinearOptions { device, ..Default::default() })),
-        boxed(nn::Conv2d::with_options(1, 2, 3, convolution)),
-        boxed(nn::BatchNorm1d::with_options(3, batches)),
-        boxed(nn::BatchNorm2d::with_options(3, batches)),
-        boxed(nn::LayerNorm::with_options(&[3], rows)),
-        boxed(nn::Embedding::with_options(4, 3, table)),
+        boxed(nn::Linear::new(3, (2, nn::LinearOptions { device, ..Default::default() }))),
+        boxed(nn::Conv2d::new(1, 2, (3, convolution))),
+        boxed(nn::BatchNorm1d::new((3, batches))),
+        boxed(nn::BatchNorm2d::new((3, batches))),
+        boxed(nn::LayerNorm::new((&[3], rows))),
+        boxed(nn::Embedding::new(4, (3, table))),
     ]
 }
 
@@ -113,7 +113,7 @@ fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
         let drawn = Tensor::empty(&[2, 3], device)?.uniform_(-1.0 / 3f64.sqrt(), 1.0 / 3f64.sqrt(), None)?;
         assert!(layers[0].parameters()[0].tensor().allclose(&drawn, 1e-6, 0.0)?);
         assert_eq!(layers[5].parameters()[0].tensor().get(1)?.to_vec::<f32>()?, [0.0; 3]);
-        let x = Tensor::ones_with(&[2, 3], device)?;
+        let x = Tensor::ones((&[2, 3], device))?;
         assert_eq!(layers[4].forward(&layers[2].forward(&x)?)?.device(), device);
 
         // A device that is not there is an error.
@@ -153,7 +153,7 @@ fn a_module_is_frozen_and_thawed_as_a_whole() -> Result<()> {
 fn models_print_as_in_pytorch() -> Result<()> {
     let model = nn::Sequential::new((
         nn::Flatten::default(),
-        nn::Linear::with_options(4, 2, nn::LinearOptions { bias: false, ..Default::default() })?,
+        nn::Linear::new(4, (2, nn::LinearOptions { bias: false, ..Default::default() }))?,
         nn::Sequential::new((nn::Tanh, nn::Sigmoid)),
         nn::Dropout::new(0.25)?,
     ));
@@ -233,7 +233,7 @@ fn an_optimizer_made_before_the_model_moved_updates_the_moved_model() -> Result<
     let train = |optimizer_first: bool| -> Result<Vec<f64>> {
         seeded(3, || {
             let model = nn::Sequential::new((nn::Linear::new(3, 4)?, nn::Tanh, nn::Linear::new(4, 1)?));
-            let x = Tensor::randn_with(&[8, 3], DType::F64, None)?;
+            let x = Tensor::randn((&[8, 3], DType::F64))?;
             let new = || optim::Adam::new(model.parameters(), AdamOptions { lr: 0.1, ..Default::default() });
             let mut optimizer = if optimizer_first {
                 let optimizer = new()?;
@@ -281,7 +281,7 @@ fn a_boxed_model_is_a_model() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
         let (boxed, shared): (Box<dyn Module>, Arc<dyn Module>) = (Box::new(model()?), Arc::new(model()?));
-        let (device, x) = (Device::cuda(0), Tensor::ones_with(&[2, 3], Device::cuda(0))?);
+        let (device, x) = (Device::cuda(0), Tensor::ones((&[2, 3], Device::cuda(0)))?);
         boxed.to(device)?.to(DType::F64)?;
         shared.to(device)?;
         assert_eq!(boxed.forward(&x.to(DType::F64)?)?.dtype(), DType::F64);

@@ -323,10 +323,10 @@ fn a_number_may_be_saved_as_one_element() -> Result<()> {
         state.insert(BATCHES, batches);
         Ok::<_, Error>(load(state, true))
     };
-    assert_eq!(with(Tensor::new([5i64])?)?, Ok(5));
+    assert_eq!(with(Tensor::new([5])?)?, Ok(5));
     let words = "Error(s) in loading state_dict for Sequential:\n\tsize mismatch for 1.num_batches_tracked: copying a param \
                  with shape torch.Size([2]) from checkpoint, the shape in current model is torch.Size([]).";
-    assert_eq!(with(Tensor::zeros_with(&[2], DType::I64)?)?, Err(words.to_owned()));
+    assert_eq!(with(Tensor::zeros((&[2], DType::I64))?)?, Err(words.to_owned()));
     Ok(())
 }
 

@@ -203,9 +203,9 @@ fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
             let options =
                 CrossEntropyOptions { weight, ignore_index: a.int(1), reduction, ..Default::default() };
             if name == "nll_loss" {
-                x[0].nll_loss(&x[1], &options)
+                x[0].nll_loss((&x[1], options.clone()))
             } else {
-                x[0].cross_entropy(&x[1], &options)
+                x[0].cross_entropy((&x[1], options.clone()))
             }
         }
         "cat" => Tensor::cat(x, a.int(0)),
@@ -405,7 +405,7 @@ fn tensors_are_made_like_others_on_every_device() -> Result<()> {
     machine.enter(|| {
         for device in [Device::Cpu, Device::cuda(0)] {
             for (dtype, size) in [(DType::Bool, 1), (DType::BF16, 2), (DType::I32, 4), (DType::F64, 8)] {
-                let x = Tensor::zeros_with(&[3, 2], (device, dtype))?.t()?;
+                let x = Tensor::zeros((&[3, 2], (device, dtype)))?.t()?;
                 assert_eq!((x.element_size(), x.nbytes()), (size, 6 * size));
                 let full = x.full_like(1)?;
                 assert!(full.equal(&x.ones_like()?)?);
@@ -415,7 +415,7 @@ fn tensors_are_made_like_others_on_every_device() -> Result<()> {
                 }
             }
         }
-        let bytes = Tensor::zeros_with(&[2], DType::U8)?;
+        let bytes = Tensor::zeros((&[2], DType::U8))?;
         assert_eq!(
             bytes.full_like(300).unwrap_err().to_string(),
             "value cannot be converted to type uint8_t without overflow"
@@ -436,7 +436,7 @@ fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
         for (dtype, expected) in
             [(DType::I64, 2.0), (DType::Bool, 1.0), (DType::BF16, 2.5), (DType::F32, 2.5)]
         {
-            let x = Tensor::zeros_with(&[2], dtype)?;
+            let x = Tensor::zeros((&[2], dtype))?;
             let filled = x.masked_fill(&mask, value)?;
             assert_eq!(
                 (filled.dtype(), filled.to(DType::F64)?.to_vec::<f64>()?),
@@ -446,10 +446,10 @@ fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
             assert!(x.equal(&filled)?, "{dtype}");
         }
     }
-    let whole = Tensor::new([1i64, 2])?;
+    let whole = Tensor::new([1, 2])?;
     assert_eq!(whole.masked_fill(&mask, large)?.to_vec::<i64>()?, [large, 2]);
     assert_eq!(whole.masked_fill(&mask, &Tensor::new(large)?)?.to_vec::<i64>()?, [large, 2]);
-    let bytes = Tensor::zeros_with(&[2], DType::U8)?;
+    let bytes = Tensor::zeros((&[2], DType::U8))?;
     assert_eq!(bytes.masked_fill(&mask, &Tensor::new(-1i64)?)?.to_vec::<u8>()?, [255, 0]);
     // A copy has the sizes of both, and what is filled in place keeps its own.
     let column = Tensor::new([[true], [false]])?;
@@ -685,7 +685,7 @@ fn deviations_are_squared_where_their_squares_fit() {
 #[test]
 fn random_whole_numbers_of_floats_are_drawn_between_floats() {
     let drawn = |low: i64, high: i64, dtype| {
-        seeded(3, || floats(&Tensor::randint_with(low, high, &[4], dtype, None).unwrap()))
+        seeded(3, || floats(&Tensor::randint(low, high, (&[4], dtype)).unwrap()))
     };
     let large = 1 << 40;
     assert_eq!(drawn(0, 1 << 31, DType::F32), [322108832.0, 540317056.0, 399205952.0, 1465378304.0]);
@@ -717,7 +717,7 @@ fn a_bound_that_is_nan_is_pytorchs() -> Result<()> {
                 }
                 assert!(x.clamp(f64::NAN, None)?.equal(&x)? && x.clamp(None, f64::NAN)?.equal(&x)?);
             }
-            let whole = Tensor::new([1i64, 3])?.to(device)?.clamp(f64::NAN, 2)?;
+            let whole = Tensor::new([1, 3])?.to(device)?.clamp(f64::NAN, 2)?;
             assert_eq!(whole.dtype(), DType::F32);
             assert!(whole.isnan()?.all()?.is_nonzero()?);
         }

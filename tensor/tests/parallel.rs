@@ -69,23 +69,23 @@ fn gradients_on_several_cards_are_those_of_one() -> Result<()> {
 fn parts_are_those_of_chunk_and_gradients_flow_through_them() -> Result<()> {
     on("sim:t4x4", || {
         let rows = |n: usize| -> Result<Vec<usize>> {
-            Ok(scatter(&batch(n)?, &[0, 1, 2, 3], 0)?.iter().map(|part| part.sizes()[0]).collect())
+            Ok(scatter(&batch(n)?, 0, &[0, 1, 2, 3])?.iter().map(|part| part.sizes()[0]).collect())
         };
         assert_eq!(rows(10)?, [3, 3, 3, 1]);
         assert_eq!(rows(5)?, [2, 2, 1]);
         assert_eq!(rows(1)?, [1]);
         let x = batch(5)?.to(Device::cuda(3))?.requires_grad_(true)?;
-        let parts = scatter(&x, &[2, 0], 0)?;
+        let parts = scatter(&x, 0, &[2, 0])?;
         assert_eq!(parts.iter().map(Tensor::device).collect::<Vec<_>>(), [Device::cuda(2), Device::cuda(0)]);
         let parts = [parts[0].mul(2.0)?, parts[1].mul(3.0)?];
-        let whole = gather(&parts, Device::cuda(1), 0)?;
+        let whole = gather(&parts, 0, Device::cuda(1))?;
         assert_eq!((whole.device(), whole.sizes()), (Device::cuda(1), &[5, 4][..]));
         whole.sum()?.backward()?;
         assert_eq!(values(&x.grad().unwrap()), [[2.0; 12].as_slice(), &[3.0; 8]].concat());
         let numbers = [0, 1].map(|index| {
             Tensor::full(&[], index as i64, DType::I64).unwrap().to(Device::cuda(index)).unwrap()
         });
-        assert_eq!(gather(&numbers, Device::Cpu, 0)?.to_vec::<i64>()?, [0, 1]);
+        assert_eq!(gather(&numbers, 0, Device::Cpu)?.to_vec::<i64>()?, [0, 1]);
         Ok(())
     })
 }
@@ -105,7 +105,7 @@ fn the_module_must_be_on_the_first_card() -> Result<()> {
             output_device: Some(0),
             ..Default::default()
         };
-        let model = DataParallel::with_options(whole()?, options)?;
+        let model = DataParallel::new((whole()?, options))?;
         model.to(Device::cuda(1))?;
         assert_eq!(model.forward(&batch(4)?)?.device(), Device::cuda(0));
         assert_eq!(
@@ -115,7 +115,7 @@ fn the_module_must_be_on_the_first_card() -> Result<()> {
         let names: Vec<String> = model.named_parameters().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "module.0.weight");
         let nowhere = DataParallelOptions { device_ids: Some(vec![0, 2]), ..Default::default() };
-        assert!(DataParallel::with_options(whole()?, nowhere).is_err());
+        assert!(DataParallel::new((whole()?, nowhere)).is_err());
         Ok(())
     })
 }
@@ -180,7 +180,7 @@ fn a_second_card_that_is_full_leaves_all_whole() -> Result<()> {
         model.to(Device::cuda(0))?;
         let x = Tensor::ones(&[8, 4096])?;
         let free = cuda::device(1, cuda::mem_get_info)??.0 as usize;
-        let filler = Tensor::zeros_with(&[(free - (12 << 20)) / 4], Device::cuda(1))?;
+        let filler = Tensor::zeros((&[(free - (12 << 20)) / 4], Device::cuda(1)))?;
         let held = cuda::device(0, cuda::memory_allocated)?;
         let error = model.forward(&x).unwrap_err();
         assert!(error.to_string().contains("out of memory"), "{error}");
@@ -201,7 +201,7 @@ fn what_cannot_be_split_or_joined_is_refused_in_pytorchs_words() -> Result<()> {
         let with = |device_ids: &[usize], output_device| {
             let options =
                 DataParallelOptions { device_ids: Some(device_ids.to_vec()), output_device, dim: 0 };
-            DataParallel::with_options(whole()?, options)
+            DataParallel::new((whole()?, options))
         };
         let text = |result: Result<Tensor>| result.unwrap_err().to_string();
         assert_eq!(with(&[], None).err().unwrap().to_string(), "no available devices were found");
@@ -214,14 +214,14 @@ fn what_cannot_be_split_or_joined_is_refused_in_pytorchs_words() -> Result<()> {
         let number = Tensor::ones(&[])?;
         assert_eq!(text(model.forward(&number)), "chunk expects at least a 1-dimensional tensor");
         let along = DataParallelOptions { dim: 2, ..Default::default() };
-        let error = text(DataParallel::with_options(model, along)?.forward(&batch(2)?));
+        let error = text(DataParallel::new((model, along))?.forward(&batch(2)?));
         assert_eq!(error, "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
         let model = DataParallel::new(whole()?)?;
         model.to(Device::cuda(0))?;
         assert_eq!(model.forward(&batch(0)?)?.sizes(), [0, 2]);
 
         assert_eq!(
-            scatter(&number, &[], 0).unwrap_err().to_string(),
+            scatter(&number, 0, &[]).unwrap_err().to_string(),
             "Expected at least one device to scatter to"
         );
         let replicas = replicate(model.module(), &[0, 1])?;
@@ -231,19 +231,19 @@ fn what_cannot_be_split_or_joined_is_refused_in_pytorchs_words() -> Result<()> {
         assert_eq!(error.to_string(), "The number of modules 2 is not equal to the number of inputs 1");
 
         let gpu = Device::cuda(0);
-        assert_eq!(text(gather(&[], gpu, 0)), "Expected at least one tensor to gather from");
-        let error = gather(&[Tensor::ones(&[1])?], gpu, 0).unwrap_err();
+        assert_eq!(text(gather(&[], 0, gpu)), "Expected at least one tensor to gather from");
+        let error = gather(&[Tensor::ones(&[1])?], 0, gpu).unwrap_err();
         assert!(matches!(error.refusal(), Some(ParallelError::GatherFromHost)));
         assert_eq!(error.to_string(), "Gather function not implemented for CPU tensors");
         let on_gpus = |sizes: [&[usize]; 2]| -> Result<[Tensor; 2]> {
-            Ok([Tensor::ones_with(sizes[0], gpu)?, Tensor::ones_with(sizes[1], Device::cuda(1))?])
+            Ok([Tensor::ones((sizes[0], gpu))?, Tensor::ones((sizes[1], Device::cuda(1)))?])
         };
         assert_eq!(
-            text(gather(&on_gpus([&[2, 3], &[2, 4]])?, gpu, 0)),
+            text(gather(&on_gpus([&[2, 3], &[2, 4]])?, 0, gpu)),
             "Input tensor at index 1 has invalid shape [2, 4], but expected [2, 3]"
         );
         assert_eq!(
-            text(gather(&on_gpus([&[2, 3], &[2]])?, gpu, 0)),
+            text(gather(&on_gpus([&[2, 3], &[2]])?, 0, gpu)),
             "Expected all input tensors to have the same number of dimensions, but got tensor at index 1 with 1 \
              dimensions, (expected 2)"
         );
@@ -259,7 +259,7 @@ impl Module for OnTheFirst {
         "OnTheFirst"
     }
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.add(&Tensor::ones_with(&[4], Device::cuda(0))?)
+        input.add(&Tensor::ones((&[4], Device::cuda(0)))?)
     }
 }
 
@@ -358,7 +358,7 @@ fn a_batch_may_lie_along_another_dimension_and_without_gradients_nothing_is_reco
     }
     on("sim:t4x3", || {
         let options = DataParallelOptions { dim: -1, ..Default::default() };
-        let model = DataParallel::with_options(Sum(Parameter::new(&Tensor::new([2.0f32])?)?), options)?;
+        let model = DataParallel::new((Sum(Parameter::new(&Tensor::new([2.0f32])?)?), options))?;
         model.to(Device::cuda(0))?;
         let x = Tensor::new(&[0.0f32, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0][..])?.reshape(&[2, 5])?;
         let y = model.forward(&x)?;
@@ -406,13 +406,13 @@ fn a_checkpoint_within_a_replica_is_computed_again_there() -> Result<()> {
 fn gather_puts_each_part_in_its_place() -> Result<()> {
     on("sim:t4x4", || {
         let mebibyte = 1 << 20;
-        let parts = (0..4).map(|gpu| Tensor::ones_with(&[1, mebibyte / 4], Device::cuda(gpu)));
+        let parts = (0..4).map(|gpu| Tensor::ones((&[1, mebibyte / 4], Device::cuda(gpu))));
         let parts = parts.collect::<Result<Vec<_>>>()?;
         cuda::reset_peak_memory_stats();
         let held = cuda::memory_allocated();
-        let whole = gather(&parts, Device::cuda(0), 0)?;
+        let whole = gather(&parts, 0, Device::cuda(0))?;
         assert_eq!(cuda::max_memory_allocated() - held, 4 * mebibyte as u64);
-        assert_eq!(gather(&parts, Device::Cpu, 0)?.sum()?.item()?, whole.sum()?.item()?);
+        assert_eq!(gather(&parts, 0, Device::Cpu)?.sum()?.item()?, whole.sum()?.item()?);
         Ok(())
     })
 }
@@ -462,10 +462,10 @@ fn on_real_gpus() -> Result<()> {
         assert!(!cuda::can_device_access_peer(0, 0)?);
         cuda::can_device_access_peer(0, 1)?;
         assert_eq!(cuda::can_device_access_peer(0, 64).unwrap_err().to_string(), "Invalid peer device id");
-        let model = DataParallel::with_options(
+        let model = DataParallel::new((
             whole()?,
             DataParallelOptions { device_ids: Some(vec![0, 1]), ..Default::default() },
-        )?;
+        ))?;
         model.to(Device::cuda(0))?;
         for rows in [6, 5, 1] {
             let x = batch(rows)?.to(Device::cuda(0))?;

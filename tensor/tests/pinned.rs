@@ -40,7 +40,7 @@ struct Busy(Tensor);
 
 impl Busy {
     fn new() -> Result<Busy> {
-        let busy = Busy(Tensor::ones_with(&[1024, 1024], gpu())?);
+        let busy = Busy(Tensor::ones((&[1024, 1024], gpu()))?);
         busy.work()?;
         cuda::synchronize()?;
         Ok(busy)
@@ -80,7 +80,7 @@ fn operations_of_the_host_work_on_pinned_tensors_as_on_others() -> Result<()> {
         let pinned = |x: Tensor| if pin { x.pin_memory() } else { Ok(x) };
         let x = pinned(Tensor::randn(&[33, 17])?)?;
         let y = pinned(Tensor::randn(&[17, 5])?)?;
-        let index = pinned(Tensor::new([3i64, 0, 32])?)?;
+        let index = pinned(Tensor::new([3, 0, 32])?)?;
         let number = pinned(Tensor::new(2.5f32)?)?;
         x.narrow(1, 2, 7)?.fill_(0.25)?; // Part of it, with gaps.
         x.t()?.mul_(&number)?;
@@ -200,7 +200,7 @@ fn gradients_pass_through_pinning_and_copies_nobody_waits_for() -> Result<()> {
 #[test]
 fn what_cannot_be_pinned_is_refused_in_pytorchs_words() -> Result<()> {
     on("sim:t4", || {
-        let refused = text(Tensor::ones_with(&[3], gpu())?.pin_memory());
+        let refused = text(Tensor::ones((&[3], gpu()))?.pin_memory());
         assert_eq!(refused, "cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned");
         Ok::<(), Error>(())
     })?;
@@ -319,7 +319,7 @@ fn pageable_memory_may_be_overwritten_at_once() -> Result<()> {
 fn a_result_that_is_read_too_early_is_not_there_yet() -> Result<()> {
     on("sim:t4", || {
         let busy = Busy::new()?;
-        let x = Tensor::ones_with(&[1000], gpu())?;
+        let x = Tensor::ones((&[1000], gpu()))?;
         drop(x.to(at_once(Device::Cpu))?); // The block is there.
         cuda::synchronize()?;
         x.fill_(2.0)?;
@@ -337,7 +337,7 @@ fn a_result_that_is_read_too_early_is_not_there_yet() -> Result<()> {
 #[test]
 fn a_result_that_is_read_during_the_copy_is_torn_and_a_snapshot_stays_as_it_is() -> Result<()> {
     on("sim:t4", || {
-        let x = Tensor::ones_with(&[SIZE], gpu())?;
+        let x = Tensor::ones((&[SIZE], gpu()))?;
         drop(x.to(at_once(Device::Cpu))?);
         cuda::synchronize()?;
         x.fill_(2.0)?;
@@ -355,7 +355,7 @@ fn a_result_that_is_read_during_the_copy_is_torn_and_a_snapshot_stays_as_it_is()
 fn a_blocking_copy_to_the_host_needs_no_synchronization() -> Result<()> {
     on("sim:t4", || {
         let busy = Busy::new()?;
-        let x = Tensor::zeros_with(&[SIZE], gpu())?;
+        let x = Tensor::zeros((&[SIZE], gpu()))?;
         busy.work()?;
         x.fill_(2.0)?;
         let back = x.to(Device::Cpu)?;
@@ -368,7 +368,7 @@ fn a_blocking_copy_to_the_host_needs_no_synchronization() -> Result<()> {
 #[test]
 fn what_the_host_writes_to_a_result_on_its_way_is_overwritten_by_it() -> Result<()> {
     on("sim:t4", || {
-        let (busy, x) = (Busy::new()?, Tensor::ones_with(&[1000], gpu())?);
+        let (busy, x) = (Busy::new()?, Tensor::ones((&[1000], gpu()))?);
         busy.work()?;
         let back = x.to(at_once(Device::Cpu))?;
         back.narrow(0, 0, 10)?.fill_(5.0)?;
@@ -385,7 +385,7 @@ fn what_the_host_writes_to_a_result_on_its_way_is_overwritten_by_it() -> Result<
 fn an_in_place_copy_has_the_times_and_the_hazards_of_to() -> Result<()> {
     const AT_ONCE: CopyOptions = CopyOptions { non_blocking: true };
     on("sim:t4", || {
-        let (host, there) = (Tensor::ones(&[SIZE])?.pin_memory()?, Tensor::zeros_with(&[SIZE], gpu())?);
+        let (host, there) = (Tensor::ones(&[SIZE])?.pin_memory()?, Tensor::zeros((&[SIZE], gpu()))?);
         let busy = Busy::new()?;
         let waited = time(|| there.copy_(&host));
         assert!(time(|| there.copy_with_(&host, AT_ONCE)) * 10 < waited);
@@ -413,7 +413,7 @@ fn an_in_place_copy_has_the_times_and_the_hazards_of_to() -> Result<()> {
         assert_eq!(Machine::current().races().len(), 2, "of the two, the copies that nobody waited for");
 
         // What is converted first, or goes through pageable memory, is waited for where it must be.
-        let doubles = Tensor::zeros_with(&[SIZE], DType::F64)?.pin_memory()?;
+        let doubles = Tensor::zeros((&[SIZE], DType::F64))?.pin_memory()?;
         there.fill_(4.0)?;
         busy.work()?;
         doubles.narrow(0, 0, SIZE / 2)?.t()?.copy_with_(&there.narrow(0, 0, SIZE / 2)?, AT_ONCE)?;

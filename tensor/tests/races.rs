@@ -6,7 +6,7 @@ use todevice::{Machine, RaceCheck};
 /// A step of training on two GPUs: half of the batch on each, the second one's gradients go to the first.
 fn step(parameters: [&Tensor; 2], x: &Tensor) -> Result<f64> {
     let [first, second] = x.split(8, 0)?.try_into().map_err(|_| Error::custom("two halves"))?;
-    let mut total = Tensor::zeros_with(&[], Device::cuda(0))?;
+    let mut total = Tensor::zeros((&[], Device::cuda(0)))?;
     for (w, x) in parameters.into_iter().zip([first, second]) {
         let loss = x.to(w.device())?.matmul(w)?.square()?.sum()?;
         loss.backward()?;

@@ -39,8 +39,8 @@ fn train(plan: Plan, device: Device, from: Option<&[u8]>) -> Result<(Vec<Vec<u64
     let mut scaler = GradScaler::new(scale)?;
     let loader = {
         let draws = Generator::new().manual_seed(1);
-        let x = Tensor::randn_with(&[38, 6], DType::F32, Some(&draws))?;
-        let y = Tensor::randint_with(0, 3, &[38], DType::I64, Some(&draws))?;
+        let x = Tensor::randn((&[38, 6], &draws))?;
+        let y = Tensor::randint(0, 3, (&[38], &draws))?;
         let options = DataLoaderOptions {
             batch_size: 8,
             shuffle: true,
@@ -247,7 +247,7 @@ fn the_state_of_a_loader_that_is_none_is_refused() -> Result<()> {
     assert_eq!(with("_num_yielded", Value::Int(-1)), "'_num_yielded': expected a count, found -1");
     assert_eq!(with("_base_seed", "x".into()), "'_base_seed': expected int, found str");
     let short = "Expected a CPUGeneratorImplState of size 5056 but found the input RNG state size to be 3";
-    assert_eq!(with("rng_state", Tensor::zeros_with(&[3], DType::U8)?.into()), short);
+    assert_eq!(with("rng_state", Tensor::zeros((&[3], DType::U8))?.into()), short);
     assert_eq!(loader.load_state_dict(&Dict::new()).unwrap_err().to_string(), "'_iterator_finished'");
     drop(batches);
     assert_eq!(loader.iter().count(), 4, "nothing was loaded");

@@ -27,9 +27,9 @@ fn visible_devices_are_counted_anew_in_the_order_of_the_list() -> Result<()> {
         assert_eq!(text(cuda::get_device_properties(2)), "Invalid device id");
         assert!(text(cuda::set_device(2)).starts_with("CUDA error: invalid device ordinal"));
         assert!(
-            text(Tensor::zeros_with(&[1], Device::cuda(3))).starts_with("CUDA error: invalid device ordinal")
+            text(Tensor::zeros((&[1], Device::cuda(3)))).starts_with("CUDA error: invalid device ordinal")
         );
-        let x = Tensor::ones_with(&[1], Device::cuda(1))?;
+        let x = Tensor::ones((&[1], Device::cuda(1)))?;
         assert_eq!((x.device().to_string().as_str(), monitor::gpu(1)?.index), ("cuda:1", 1));
         let model = DataParallel::new(nn::Linear::new(3, 1)?)?;
         model.to(Device::cuda(0))?;
@@ -149,7 +149,7 @@ fn a_peer_copy_is_faster_than_one_by_hand_through_the_host() -> Result<()> {
     for gpus in ["sim:t4x2", "sim:rtx4090x2", "sim:h200x2"] {
         let machine = machine(gpus);
         let (by_driver, by_hand) = machine.enter(|| {
-            let x = Tensor::ones_with(&[elements], Device::cuda(0))?;
+            let x = Tensor::ones((&[elements], Device::cuda(0)))?;
             let pinned = Tensor::zeros(&[elements])?.pin_memory()?;
             let (y, by_driver) = machine.profile(|| x.to(Device::cuda(1)));
             let (z, by_hand) = machine.profile(|| {
@@ -184,7 +184,7 @@ fn a_copy_between_gpus_synchronizes_both_by_itself() -> Result<()> {
         let machine = machine(gpus);
         machine.set_race_check(RaceCheck::Error);
         machine.enter(|| {
-            let [x, other] = [0, 1].map(|gpu| Tensor::ones_with(&[512, 512], Device::cuda(gpu)));
+            let [x, other] = [0, 1].map(|gpu| Tensor::ones((&[512, 512], Device::cuda(gpu))));
             let (x, other) = (x?, other?);
             x.to(Device::cuda(1))?; // Peers are made known to each other.
             cuda::synchronize()?;
@@ -216,7 +216,7 @@ fn a_copy_between_gpus_synchronizes_both_by_itself() -> Result<()> {
 fn two_gpus_work_at_once_and_the_host_asks_one_after_the_other() -> Result<()> {
     let machine = machine("sim:t4x2");
     machine.enter(|| {
-        let both = [0, 1].map(|gpu| Tensor::ones_with(&[1024, 1024], Device::cuda(gpu)));
+        let both = [0, 1].map(|gpu| Tensor::ones((&[1024, 1024], Device::cuda(gpu))));
         let [a, b] = both;
         let (a, b) = (a?, b?);
         a.matmul(&a)?;
@@ -246,7 +246,7 @@ fn parts_of_pinned_memory_go_to_all_gpus_while_the_host_goes_on() -> Result<()> 
         for gpu in 0..2 {
             x.narrow(0, 0, 1 << 21)?.to(Device::cuda(gpu))?;
         }
-        let (parts, trace) = machine.profile(|| todevice::parallel::scatter(&x, &[0, 1], 0));
+        let (parts, trace) = machine.profile(|| todevice::parallel::scatter(&x, 0, &[0, 1]));
         let [first, second] = &trace.work[..] else { panic!("{trace:?}") };
         assert!(second.span.start < first.span.end, "two copy engines");
         assert!(second.call.end < first.span.end, "the host was ahead");

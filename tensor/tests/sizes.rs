@@ -58,8 +58,8 @@ fn on(device: &str, words: &str) -> String {
 
 fn calls(device: Device) -> Vec<(&'static str, Result<Tensor>)> {
     let of = |dtype| (device, dtype);
-    let x = |sizes: &[usize]| Tensor::zeros_with(sizes, device).unwrap();
-    let typed = |dtype, sizes: &[i64]| Tensor::zeros_with(&[1], of(dtype)).unwrap().expand(sizes);
+    let x = |sizes: &[usize]| Tensor::zeros((sizes, device)).unwrap();
+    let typed = |dtype, sizes: &[i64]| Tensor::zeros((&[1], of(dtype))).unwrap().expand(sizes);
     let e = |sizes: &[usize]| {
         let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
         typed(DType::F32, &sizes).unwrap()
@@ -71,7 +71,7 @@ fn calls(device: Device) -> Vec<(&'static str, Result<Tensor>)> {
     };
     vec![
         ("torch.empty(T)", Tensor::empty(&[T], device)),
-        ("torch.zeros(T)", Tensor::zeros_with(&[T], device)),
+        ("torch.zeros(T)", Tensor::zeros((&[T], device))),
         ("torch.empty(P - 1, dtype=u8)", Tensor::empty(&[P - 1], of(DType::U8))),
         ("torch.empty(P, dtype=u8)", Tensor::empty(&[P], of(DType::U8))),
         ("torch.empty(R, dtype=u8)", Tensor::empty(&[R], of(DType::U8))),
@@ -88,16 +88,16 @@ fn calls(device: Device) -> Vec<(&'static str, Result<Tensor>)> {
         ("torch.empty(H, H, 0)", Tensor::empty(&[H, H, 0], device)),
         ("torch.empty(H, 0, H)", Tensor::empty(&[H, 0, H], device)),
         ("torch.empty(0, H, H)", Tensor::empty(&[0, H, H], device)),
-        ("torch.zeros(R)", Tensor::zeros_with(&[R], device)),
-        ("torch.zeros(R, dtype=u8)", Tensor::zeros_with(&[R], of(DType::U8))),
-        ("torch.ones(R)", Tensor::ones_with(&[R], device)),
-        ("torch.ones(R, dtype=u8)", Tensor::ones_with(&[R], of(DType::U8))),
+        ("torch.zeros(R)", Tensor::zeros((&[R], device))),
+        ("torch.zeros(R, dtype=u8)", Tensor::zeros((&[R], of(DType::U8)))),
+        ("torch.ones(R)", Tensor::ones((&[R], device))),
+        ("torch.ones(R, dtype=u8)", Tensor::ones((&[R], of(DType::U8)))),
         ("torch.full((H, H), 1.)", Tensor::full(&[H, H], 1.0, device)),
         ("torch.full((R,), 1, dtype=u8)", Tensor::full(&[R], 1, of(DType::U8))),
-        ("torch.rand(R)", Tensor::rand_with(&[R], device, None)),
-        ("torch.rand(P)", Tensor::rand_with(&[P], device, None)),
-        ("torch.randn(R)", Tensor::randn_with(&[R], device, None)),
-        ("torch.randint(0, 5, (T,))", Tensor::randint_with(0, 5, &[T], of(DType::I64), None)),
+        ("torch.rand(R)", Tensor::rand((&[R], device))),
+        ("torch.rand(P)", Tensor::rand((&[P], device))),
+        ("torch.randn(R)", Tensor::randn((&[R], device))),
+        ("torch.randint(0, 5, (T,))", Tensor::randint(0, 5, (&[T], of(DType::I64)))),
         ("torch.randperm(R)", Tensor::randperm(R)),
         ("torch.linspace(0, 1, R)", Tensor::linspace(0.0, 1.0, R, device)),
         ("torch.arange(R)", Tensor::arange(0, R as i64, 1, of(DType::I64))),
@@ -153,7 +153,7 @@ fn calls(device: Device) -> Vec<(&'static str, Result<Tensor>)> {
             "F.adaptive_avg_pool2d(x(1, 1, 4, 4), H // 2)",
             x(&[1, 1, 4, 4]).adaptive_avg_pool2d((H / 2, H / 2)),
         ),
-        ("F.layer_norm(e(T, 2), (2,))", e(&[T, 2]).layer_norm(&[2], None, None, 1e-5)),
+        ("F.layer_norm(e(T, 2), (2,))", e(&[T, 2]).layer_norm(&[2])),
         ("F.softmax(e(T, 2), 1)", e(&[T, 2]).softmax(1)),
         ("e(T, 2).sum(1)", e(&[T, 2]).sum_dims(&[1], false)),
         ("e(T, 2).cumsum(1)", e(&[T, 2]).cumsum(1)),

@@ -71,7 +71,7 @@ fn losses_and_gradients_are_pytorchs() -> Result<()> {
                     _ => Reduction::None,
                 },
             };
-            let loss = CrossEntropyLoss { options }.forward(&scores, &target)?;
+            let loss = CrossEntropyLoss::new(options).forward(&scores, &target)?;
             loss.sum()?.backward()?;
             assert_eq!((loss.grad_fn(), loss.version()), (case["node"].as_str(), 0), "{case}");
             assert_close(Some(loss), tensor(&case["loss"], device)?, case)?;
@@ -86,12 +86,15 @@ fn losses_and_gradients_are_pytorchs() -> Result<()> {
 fn a_smoothing_that_is_not_positive_smooths_nothing() -> Result<()> {
     everywhere(|device| {
         let scores = Tensor::new([[1.0f32, 2.0, 0.5], [0.0, -1.0, 3.0]])?.to(device)?;
-        let classes = Tensor::new([1i64, 2])?.to(device)?;
+        let classes = Tensor::new([1, 2])?.to(device)?;
         let probabilities = Tensor::new([[0.2f32, 0.5, 0.3], [1.0, 0.0, 0.0]])?.to(device)?;
         for label_smoothing in [0.0, -0.1, f64::NAN] {
             let options = smoothing(label_smoothing);
-            assert_eq!(scores.cross_entropy(&classes, &options)?.to_string(), on("0.2651", device));
-            assert_eq!(scores.cross_entropy(&probabilities, &options)?.to_string(), on("2.0901", device));
+            assert_eq!(scores.cross_entropy((&classes, options.clone()))?.to_string(), on("0.2651", device));
+            assert_eq!(
+                scores.cross_entropy((&probabilities, options.clone()))?.to_string(),
+                on("2.0901", device)
+            );
         }
         Ok(())
     })
@@ -107,8 +110,8 @@ fn on(value: &str, device: Device) -> String {
 #[test]
 fn refusals_are_pytorchs() -> Result<()> {
     everywhere(|device| {
-        let scores = Tensor::zeros_with(&[2, 3], device)?;
-        let zeros = |sizes: &[usize], dtype| Tensor::zeros_with(sizes, (device, dtype));
+        let scores = Tensor::zeros((&[2, 3], device))?;
+        let zeros = |sizes: &[usize], dtype| Tensor::zeros((sizes, (device, dtype)));
         let soft = zeros(&[2, 3], DType::F32)?;
         let hard = zeros(&[2], DType::I64)?;
         let weight = |sizes: &[usize]| zeros(sizes, DType::F32).map(weighted);
@@ -200,12 +203,12 @@ fn refusals_are_pytorchs() -> Result<()> {
             ),
         ];
         for (scores, target, options, expected) in cases {
-            let error = scores.cross_entropy(target, &options).unwrap_err();
+            let error = scores.cross_entropy((target, options.clone())).unwrap_err();
             let text = error.to_string();
             let said = format!("{}: {}", error.kind(), text.lines().next().unwrap_or_default());
             assert_eq!(said, expected, "{device}");
         }
-        let error = NLLLoss { options: smoothing(0.1) }.forward(&scores, &hard).unwrap_err();
+        let error = NLLLoss::new(smoothing(0.1)).forward(&scores, &hard).unwrap_err();
         assert_eq!(error.to_string(), "nll_loss() got an unexpected keyword argument 'label_smoothing'");
         Ok(())
     })
@@ -216,8 +219,8 @@ fn a_target_or_a_weight_on_another_device_is_refused_as_pytorch_does_it() -> Res
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
         let gpu = Device::cuda(0);
-        let (scores, soft) = (Tensor::zeros_with(&[2, 3], gpu)?, Tensor::zeros_with(&[2, 3], gpu)?);
-        let hard = Tensor::zeros_with(&[2], (gpu, DType::I64))?;
+        let (scores, soft) = (Tensor::zeros((&[2, 3], gpu))?, Tensor::zeros((&[2, 3], gpu))?);
+        let hard = Tensor::zeros((&[2], (gpu, DType::I64)))?;
         let weight = || Tensor::ones(&[3]).map(weighted);
         let both = CrossEntropyOptions { label_smoothing: 0.1, ..weight()? };
         let walked = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!";
@@ -234,7 +237,7 @@ fn a_target_or_a_weight_on_another_device_is_refused_as_pytorch_does_it() -> Res
             (&scores, hard.clone(), both, named("weight")),
         ];
         for (scores, target, options, expected) in cases {
-            let text = scores.cross_entropy(&target, &options).unwrap_err().to_string();
+            let text = scores.cross_entropy((&target, options.clone())).unwrap_err().to_string();
             assert_eq!(text.lines().next(), Some(expected.as_str()));
         }
         Ok(())
@@ -245,11 +248,11 @@ fn a_target_or_a_weight_on_another_device_is_refused_as_pytorch_does_it() -> Res
 fn autocast_computes_soft_losses_in_f32() -> Result<()> {
     everywhere(|device| {
         let half = if device.is_cuda() { DType::F16 } else { DType::BF16 };
-        let scores = Tensor::zeros_with(&[2, 3], (device, half))?;
-        let hard = Tensor::zeros_with(&[2], (device, DType::I64))?;
+        let scores = Tensor::zeros((&[2, 3], (device, half)))?;
+        let hard = Tensor::zeros((&[2], (device, DType::I64)))?;
         autocast(device.device_type(), || {
             for target in [scores.softmax(1)?.to(half)?, hard] {
-                assert_eq!(scores.cross_entropy(&target, &smoothing(0.1))?.dtype(), DType::F32);
+                assert_eq!(scores.cross_entropy((&target, smoothing(0.1)))?.dtype(), DType::F32);
             }
             Ok(())
         })

@@ -223,7 +223,7 @@ fn what_does_not_fit_is_refused_in_pytorchs_words() -> Result<()> {
         ("torch.set_rng_state(torch.zeros(3))", set_rng_state(&Tensor::zeros(&[3])?)),
         (
             "torch.set_rng_state(torch.zeros(3, dtype=torch.uint8))",
-            set_rng_state(&Tensor::zeros_with(&[3], DType::U8)?),
+            set_rng_state(&Tensor::zeros((&[3], DType::U8))?),
         ),
         (r#"torch.amp.GradScaler("cpu").load_state_dict({})"#, scaler(Dict::new())),
         (
@@ -441,11 +441,11 @@ fn seeds_of_the_gpus_leave_the_cpu_alone() -> Result<()> {
         assert_eq!(seeds()?, [6, 5]);
         cuda::device(1, || cuda::manual_seed(-1i64 as u64))?;
         assert_eq!(seeds()?, [6, u64::MAX]);
-        Tensor::rand_with(&[3], Device::cuda(0), None)?;
+        Tensor::rand((&[3], Device::cuda(0)))?;
         cuda::manual_seed_all(8);
         assert_eq!(seeds()?, [8, 8]);
-        let x = Tensor::rand_with(&[3], Device::cuda(0), None)?;
-        assert!(x.equal(&Tensor::rand_with(&[3], Device::cuda(1), None)?.to(x.device())?)?);
+        let x = Tensor::rand((&[3], Device::cuda(0)))?;
+        assert!(x.equal(&Tensor::rand((&[3], Device::cuda(1)))?.to(x.device())?)?);
         assert!(get_rng_state()?.equal(&cpu)?);
         Ok::<(), Error>(())
     })?;
@@ -465,7 +465,7 @@ fn generators_go_on_from_their_states() -> Result<()> {
         let draw = || -> Result<Vec<Vec<u64>>> {
             [Device::Cpu, Device::cuda(0), Device::cuda(1)]
                 .into_iter()
-                .map(|device| bits(&Tensor::randn_with(&[3], device, None)?))
+                .map(|device| bits(&Tensor::randn((&[3], device))?))
                 .collect()
         };
         draw()?;
@@ -477,7 +477,7 @@ fn generators_go_on_from_their_states() -> Result<()> {
         cuda::set_rng_state_all(&gpus)?;
         assert_eq!(draw()?, expected);
         cuda::set_rng_state(&gpus[1], 0)?;
-        assert_eq!(bits(&Tensor::randn_with(&[3], Device::cuda(0), None)?)?, expected[2]);
+        assert_eq!(bits(&Tensor::randn((&[3], Device::cuda(0)))?)?, expected[2]);
 
         // A checkpoint that was loaded to a GPU as a whole has its generator's state there too.
         let moved = set_rng_state(&cpu.to(Device::cuda(0))?).unwrap_err();

@@ -28,12 +28,12 @@ fn gpu() -> Device {
 }
 
 fn full(sizes: &[usize], value: f64, device: Device) -> Result<Tensor> {
-    Tensor::zeros_with(sizes, device)?.fill_(value)
+    Tensor::zeros((sizes, device))?.fill_(value)
 }
 
 /// Keeps the current stream busy for some milliseconds.
 fn busy() -> Result<Tensor> {
-    let x = Tensor::ones_with(&[1024, 1024], gpu())?;
+    let x = Tensor::ones((&[1024, 1024], gpu()))?;
     x.matmul(&x)?.matmul(&x)
 }
 
@@ -121,7 +121,7 @@ fn a_stream_of_another_machine_changes_nothing_here() -> Result<()> {
             Ok::<(), Error>(())
         })?;
         let own = Stream::new(gpu())?;
-        let x = Tensor::ones_with(&[3], gpu())?;
+        let x = Tensor::ones((&[3], gpu()))?;
         for refused in [
             text(own.wait_stream(&strange)),
             text(own.wait_event(&event)),
@@ -142,7 +142,7 @@ fn warm(stream: &Stream) -> Result<()> {
     busy()?;
     cuda::stream(stream, || {
         busy()?;
-        Tensor::zeros_with(&[1000], gpu())?.add(1.0)
+        Tensor::zeros((&[1000], gpu()))?.add(1.0)
     })?;
     cuda::synchronize()
 }
@@ -150,7 +150,7 @@ fn warm(stream: &Stream) -> Result<()> {
 /// Two streams, one of which is to use what the other makes late. What does it find?
 fn handed_over(order: impl FnOnce(&Stream, &Stream) -> Result<()>) -> Result<f64> {
     let (maker, user) = (cuda::default_stream(gpu())?, Stream::new(gpu())?);
-    let x = Tensor::zeros_with(&[1000], gpu())?;
+    let x = Tensor::zeros((&[1000], gpu()))?;
     warm(&user)?;
     let _work = busy()?;
     x.fill_(1.0)?;
@@ -228,7 +228,7 @@ fn an_event_stands_for_its_last_record_at_the_time_of_the_wait() -> Result<()> {
 fn the_host_waits_for_a_stream_and_not_for_its_neighbours() -> Result<()> {
     on("sim:t4", || {
         let (quick, slow) = (Stream::new(gpu())?, Stream::new(gpu())?);
-        let x = cuda::stream(&quick, || Tensor::ones_with(&[10], gpu()))?;
+        let x = cuda::stream(&quick, || Tensor::ones((&[10], gpu())))?;
         let _work = cuda::stream(&slow, busy)?;
         quick.synchronize()?;
         assert!(quick.query()? && !slow.query()?);
@@ -313,7 +313,7 @@ fn times_that_are_not_there_are_refused_in_pytorchs_words() -> Result<()> {
 fn dropped_early(record: bool) -> Result<f64> {
     let side = Stream::new(gpu())?;
     warm(&side)?;
-    let x = Tensor::ones_with(&[1000], gpu())?;
+    let x = Tensor::ones((&[1000], gpu()))?;
     side.wait_stream(&cuda::current_stream(gpu())?)?;
     let y = cuda::stream(&side, || {
         let _work = busy()?;
@@ -341,7 +341,7 @@ fn dropped_elsewhere() -> Result<(Vec<f64>, Duration, String)> {
     let machine = Machine::current();
     let side = Stream::new(gpu())?;
     warm(&side)?;
-    let used = (0..4).map(|_| Tensor::ones_with(&[1000], gpu())).collect::<Result<Vec<_>>>()?;
+    let used = (0..4).map(|_| Tensor::ones((&[1000], gpu()))).collect::<Result<Vec<_>>>()?;
     side.wait_stream(&cuda::current_stream(gpu())?)?;
     let sums = cuda::stream(&side, || {
         let _work = busy()?;
@@ -391,12 +391,12 @@ fn memory_that_other_threads_drop_waits_for_its_streams_and_the_same_way_every_t
 #[test]
 fn memory_of_one_stream_is_not_given_to_another() -> Result<()> {
     on("sim:t4", || {
-        drop(Tensor::ones_with(&[1 << 20], gpu())?);
+        drop(Tensor::ones((&[1 << 20], gpu()))?);
         let reserved = cuda::memory_reserved();
-        drop(Tensor::ones_with(&[1 << 20], gpu())?);
+        drop(Tensor::ones((&[1 << 20], gpu()))?);
         assert_eq!(cuda::memory_reserved(), reserved);
         let side = Stream::new(gpu())?;
-        drop(cuda::stream(&side, || Tensor::ones_with(&[1 << 20], gpu()))?);
+        drop(cuda::stream(&side, || Tensor::ones((&[1 << 20], gpu())))?);
         assert_eq!(cuda::memory_reserved(), 2 * reserved);
         assert_eq!(cuda::memory_allocated(), 0);
         Ok(())
@@ -407,7 +407,7 @@ fn memory_of_one_stream_is_not_given_to_another() -> Result<()> {
 fn each_stream_that_multiplies_has_a_workspace() -> Result<()> {
     on("sim:t4", || {
         let multiply = || {
-            let x = Tensor::ones_with(&[4, 4], gpu())?;
+            let x = Tensor::ones((&[4, 4], gpu()))?;
             x.matmul(&x).map(drop)
         };
         multiply()?;
@@ -427,8 +427,8 @@ fn what_is_of_no_stream_is_not_recorded() -> Result<()> {
         assert!(
             refused.starts_with("Could not run 'aten::record_stream' with arguments from the 'CPU' backend")
         );
-        Tensor::ones_with(&[0], gpu())?.record_stream(&stream)?;
-        let x = Tensor::ones_with(&[3], gpu())?;
+        Tensor::ones((&[0], gpu()))?.record_stream(&stream)?;
+        let x = Tensor::ones((&[3], gpu()))?;
         x.record_stream(&cuda::default_stream(gpu())?)?;
         x.record_stream(&stream)?;
         x.record_stream(&stream)
@@ -444,7 +444,7 @@ fn copies_between_cards_wait_for_both_current_streams() -> Result<()> {
             let second = Device::cuda(1);
             let (from, to) = (Stream::new(gpu())?, Stream::new(second)?);
             let y = cuda::stream(&from, || {
-                let x = Tensor::zeros_with(&[1000], gpu())?;
+                let x = Tensor::zeros((&[1000], gpu()))?;
                 let _work = busy()?;
                 x.fill_(3.0)?;
                 cuda::stream(&to, || x.to(second)?.add(1.0))
@@ -461,7 +461,7 @@ fn copies_between_cards_wait_for_both_current_streams() -> Result<()> {
 fn reading_waits_for_the_current_stream_only() -> Result<()> {
     on("sim:t4", || {
         let side = Stream::new(gpu())?;
-        let x = Tensor::zeros_with(&[10], gpu())?;
+        let x = Tensor::zeros((&[10], gpu()))?;
         cuda::synchronize()?;
         cuda::stream(&side, || {
             let _work = busy()?;
@@ -524,7 +524,7 @@ fn gradients_are_the_same_on_any_streams() -> Result<()> {
 fn a_backward_runs_on_the_stream_of_its_forward() -> Result<()> {
     on("sim:t4", || {
         let side = Stream::new(gpu())?;
-        let x = Tensor::ones_with(&[4], gpu())?.requires_grad_(true)?;
+        let x = Tensor::ones((&[4], gpu()))?.requires_grad_(true)?;
         side.wait_stream(&cuda::current_stream(gpu())?)?;
         let y = cuda::stream(&side, || x.exp()?.sum())?;
         cuda::synchronize()?;

@@ -59,11 +59,11 @@ const NO_WAITS: [Operation; 12] = [
     |_, _| cuda::synchronize(),
     |x, _| cuda::current_stream(x.device())?.record_event()?.synchronize(),
     |x, _| cuda::current_stream(x.device())?.query().map(drop),
-    |x, _| Tensor::zeros_with(&[1 << 20], x.device()).map(drop),
+    |x, _| Tensor::zeros((&[1 << 20], x.device())).map(drop),
 ];
 
 fn tensors() -> Result<(Tensor, Tensor)> {
-    Ok((Tensor::ones_with(&[3], Device::cuda(0))?, Tensor::ones(&[3])?.pin_memory()?))
+    Ok((Tensor::ones((&[3], Device::cuda(0)))?, Tensor::ones(&[3])?.pin_memory()?))
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn printing_is_named_with_the_line_that_made_the_tensor() -> Result<()> {
     on_t4(|| {
         Machine::current().on_warning(move |text| ear.lock().unwrap().push(text.to_string()));
         let made = line!() + 1;
-        let x = Tensor::ones_with(&[2], Device::cuda(0))?;
+        let x = Tensor::ones((&[2], Device::cuda(0)))?;
         let other = x.add(1.0)?;
         let note = |line: u32| {
             format!(

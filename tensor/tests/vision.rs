@@ -322,7 +322,7 @@ fn accuracy_of(model: &nn::Sequential, epochs: usize) -> Result<f64> {
     for _ in 0..epochs {
         for batch in &loader {
             let (x, y) = batch?;
-            let loss = model.forward(&x)?.cross_entropy(&y, &Default::default())?;
+            let loss = model.forward(&x)?.cross_entropy(&y)?;
             optimizer.zero_grad();
             loss.backward()?;
             optimizer.step()?;

@@ -285,7 +285,7 @@ fn types(words: &mut Words) {
     );
     let conv = |image: &Tensor, weight: &Tensor, groups| {
         let options = Conv2dOptions { dilation: 0.into(), groups, ..Default::default() };
-        image.conv2d(weight, None, &options)
+        image.conv2d(weight, (None, options))
     };
     words.of(
         "F.conv2d(zeros(1, 1, 3, 3), zeros(1, 1, 2, 2), dilation=0)",
@@ -332,18 +332,15 @@ fn types(words: &mut Words) {
     words.of("longs(1).requires_grad_()", longs(&[1]).requires_grad_(true));
     words.of(
         "torch.zeros(2, dtype=torch.int64, requires_grad=True)",
-        Tensor::zeros_with(
-            &[2],
-            TensorOptions { dtype: DType::I64, requires_grad: true, ..Default::default() },
-        ),
+        Tensor::zeros((&[2], TensorOptions { dtype: DType::I64, requires_grad: true, ..Default::default() })),
     );
 }
 
 fn losses(words: &mut Words) {
     let cross_entropy = |scores: &[usize], target: Tensor, weight: Option<Tensor>| {
-        zeros(scores).cross_entropy(&target, &CrossEntropyOptions { weight, ..Default::default() })
+        zeros(scores).cross_entropy((&target, CrossEntropyOptions { weight, ..Default::default() }))
     };
-    let nll_loss = |scores: Tensor, target: Tensor| scores.nll_loss(&target, &Default::default());
+    let nll_loss = |scores: Tensor, target: Tensor| scores.nll_loss(&target);
     let classes = |sizes: &[usize]| of(DType::I64, sizes);
     let mut of_cross_entropy = |call, scores: &[usize], target: &[usize], weight: Option<&[usize]>| {
         words.of(call, cross_entropy(scores, classes(target), weight.map(zeros)));
@@ -401,7 +398,7 @@ fn losses(words: &mut Words) {
         running_var: Some(zeros(&[3])),
         ..Default::default()
     };
-    words.of("F.batch_norm(zeros(2, 3), leaf(3), zeros(3))", zeros(&[2, 3]).batch_norm(&running));
+    words.of("F.batch_norm(zeros(2, 3), leaf(3), zeros(3))", zeros(&[2, 3]).batch_norm(running.clone()));
 }
 
 /// What was refused for want of a dimension, or for a shape that PyTorch takes.
@@ -426,18 +423,18 @@ fn what_pytorch_takes_is_taken() {
     }
     // Of a source that is larger than the index, a part is added; of an empty one, one part is split.
     let source = Tensor::new([[1.0f32, 2.0, 3.0]]).unwrap();
-    let sum = zeros(&[3, 2]).scatter_add(0, &Tensor::new([[2i64, 0]]).unwrap(), &source).unwrap();
+    let sum = zeros(&[3, 2]).scatter_add(0, &Tensor::new([[2, 0]]).unwrap(), &source).unwrap();
     assert_eq!(sum.to_vec::<f32>().unwrap(), [0.0, 2.0, 0.0, 0.0, 1.0, 0.0]);
     assert_eq!(zeros(&[0, 3]).split(0, 0).unwrap().len(), 1);
     // A single sample has one target, which may be a vector; targets of samples may be bytes.
     let scores = Tensor::new([0.0f32, 0.0]).unwrap();
     let options = CrossEntropyOptions { reduction: Reduction::None, ..Default::default() };
-    let loss = scores.cross_entropy(&first, &options).unwrap();
+    let loss = scores.cross_entropy((&first, options.clone())).unwrap();
     assert_eq!((loss.sizes(), loss.item().unwrap()), (&[] as &[usize], f64::from(2f32.ln())));
-    assert!(zeros(&[2, 3]).nll_loss(&of(DType::U8, &[2]), &options).is_ok());
+    assert!(zeros(&[2, 3]).nll_loss((&of(DType::U8, &[2]), options.clone())).is_ok());
     // For images the weights may be of any shape.
     let weight = Some(Tensor::ones(&[3, 1]).unwrap());
     let images = zeros(&[1, 3, 2, 2])
-        .cross_entropy(&of(DType::I64, &[1, 2, 2]), &CrossEntropyOptions { weight, ..Default::default() });
+        .cross_entropy((&of(DType::I64, &[1, 2, 2]), CrossEntropyOptions { weight, ..Default::default() }));
     assert!((images.unwrap().item().unwrap() - 3f64.ln()).abs() < 1e-6);
 }

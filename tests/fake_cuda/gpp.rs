@@ -1,22 +1,45 @@
 //! The C++ compiler that stand-ins are made with.
 
-use std::io::ErrorKind;
-use std::path::Path;
-use std::process::{Command, Output};
+#[path = "pip.rs"]
+pub mod pip;
 
-/// g++, or what `CXX` names.
-pub fn gpp() -> Command {
-    Command::new(std::env::var_os("CXX").unwrap_or("g++".into()))
+use std::env;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// Zig's compiler of C++, which pip can fetch.
+const ZIG: (&str, &str, &str) = ("ziglang", "0.15.2", "ziglang/zig");
+
+/// The compiler that `CXX` names, or g++. Where neither is there, one is fetched.
+pub fn gpp() -> Result<Command, String> {
+    static FOUND: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
+    let words = FOUND.get_or_init(find).as_ref()?;
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    Ok(command)
 }
 
-/// Runs it. A computer without one cannot run these tests, and is told what is missing.
+fn find() -> Result<Vec<String>, String> {
+    if let Ok(named) = env::var("CXX") {
+        return Ok(vec![named]);
+    }
+    let runs = Command::new("g++").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if runs.is_ok_and(|status| status.success()) {
+        return Ok(vec!["g++".to_owned()]);
+    }
+    let (package, version, file) = ZIG;
+    let zig = pip::fetched(package, version, file).map_err(|trouble| {
+        format!("this test compiles C++, and there is no g++ (on Debian: apt-get install g++); {trouble}")
+    })?;
+    Ok(vec![zig.display().to_string(), "c++".to_owned()])
+}
+
+/// Runs the compiler.
 pub fn run(command: &mut Command) -> Result<(), String> {
     match command.output() {
         Ok(Output { status, .. }) if status.success() => Ok(()),
         Ok(output) => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err("this test compiles C++: it takes g++ (on Debian: apt-get install g++)".to_owned())
-        }
         Err(error) => Err(format!("{command:?}: {error}")),
     }
 }
@@ -24,7 +47,7 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 /// Makes a shared object of one source.
 #[allow(dead_code)] // Not all who compile make one.
 pub fn shared_object(source: &Path, to: &Path, options: &[&str]) -> Result<(), String> {
-    let mut command = gpp();
+    let mut command = gpp()?;
     command.args(["-std=c++17", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden"]);
     if let Some(name) = to.file_name() {
         command.arg(format!("-Wl,-soname,{}", name.to_string_lossy()));

@@ -58,14 +58,14 @@ pub fn compile(
 
     let objects: Vec<PathBuf> = files.iter().map(|file| file.with_extension("o")).collect();
     let compile = |(file, object): (&PathBuf, &PathBuf)| {
-        let mut command = gpp();
+        let mut command = gpp()?;
         command.args(OPTIONS).arg("-I").arg(folder).arg("-include").arg(&cuda);
         run(command.args(["-x", "c++", "-c"]).arg(file).arg("-o").arg(object))
     };
     files.par_iter().zip(&objects).map(compile).collect::<Result<Vec<()>, String>>()?;
     let library = folder.join("libkernels_on_host.so");
     // A kernel of the table that no source has is an error here, not when it is called.
-    run(gpp().args(["-shared", "-Wl,--no-undefined", "-o"]).arg(&library).args(&objects))?;
+    run(gpp()?.args(["-shared", "-Wl,--no-undefined", "-o"]).arg(&library).args(&objects))?;
     Ok(library)
 }
 

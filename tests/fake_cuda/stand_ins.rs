@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use fake_cuda::gpp::shared_object;
+use fake_cuda::gpp::{gpp, shared_object};
 use fake_cuda::{CUDA_ON_HOST, HALVES, compile};
 
 /// The libraries by the names that are looked for, and their sources.
@@ -74,6 +74,7 @@ pub fn stand_ins(signatures: fn() -> Vec<(String, Vec<String>)>) -> &'static Sta
 fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     let mut hasher = DefaultHasher::new();
     (LIBRARIES, FAST_CLOCK, signatures).hash(&mut hasher);
+    format!("{:?}", gpp()?).hash(&mut hasher);
     [
         include_str!("stand_ins.rs"),
         include_str!("mod.rs"),

@@ -106,7 +106,7 @@ pub fn copy(device: Device, elements: usize) -> Result<Doing> {
 
 /// An operation on one element: a launch and next to no work.
 pub fn launch(device: Device) -> Result<Doing> {
-    let x = Tensor::zeros_with(&[1], device)?;
+    let x = Tensor::zeros((&[1], device))?;
     Ok(Box::new(move || x.add_(1.0).map(drop)))
 }
 
@@ -132,10 +132,10 @@ pub fn mlp(sizes: &[usize], device: Device) -> Result<nn::Sequential> {
 fn cnn(device: Device) -> Result<nn::Sequential> {
     let padding = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
     let model = nn::Sequential::new((
-        nn::Conv2d::with_options(3, 32, 3, padding)?,
+        nn::Conv2d::new(3, 32, (3, padding))?,
         nn::ReLU,
         nn::MaxPool2d::new(2),
-        nn::Conv2d::with_options(32, 64, 3, padding)?,
+        nn::Conv2d::new(32, 64, (3, padding))?,
         nn::ReLU,
         nn::MaxPool2d::new(2),
         nn::Flatten::default(),

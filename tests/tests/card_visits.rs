@@ -289,12 +289,12 @@ fn made_up(name: &str, steps: &str) -> Package {
 
 #[test]
 fn a_visit_goes_on_after_a_step_that_fails_hangs_or_is_not_there() {
-    let steps = "step wrong 5 bash -c 'echo it breaks; exit 7'
+    let steps = "step wrong 60 bash -c 'echo it breaks; exit 7'
         step hangs 3 sleep 60
-        step missing 5 ./no-such-program
-        step talks 9 seq 100000
+        step missing 60 ./no-such-program
+        step talks 60 seq 100000
         note 200 < <(for i in $(seq 120); do echo \"difference $i\"; done)
-        step last 5 echo well";
+        step last 60 echo well";
     let package = made_up("failing", steps);
     let output = package.visit("visit-x", "first", "out").output().unwrap();
     let summary = is_in_order(&package, "out", &output);
@@ -302,7 +302,8 @@ fn a_visit_goes_on_after_a_step_that_fails_hangs_or_is_not_there() {
     assert!(summary.contains("FAILED    wrong: exit code 7: it breaks\n"), "{summary}");
     assert!(summary.contains("FAILED    hangs: stopped after 3 s"), "{summary}");
     assert!(summary.contains("FAILED    missing: exit code 127"), "{summary}");
-    assert!(summary.contains("ok        talks (0 s): 100000\n"), "{summary}");
+    let talks = |line: &str| line.starts_with("ok        talks (") && line.ends_with(" s): 100000");
+    assert!(summary.lines().any(talks), "{summary}");
     assert!(
         summary.contains("): well\ndifference 1\n"),
         "how steps went comes before what they found: {summary}"
@@ -319,10 +320,11 @@ fn a_visit_goes_on_after_a_step_that_fails_hangs_or_is_not_there() {
 #[test]
 fn a_visit_keeps_to_its_time_and_one_that_is_killed_leaves_what_it_has() {
     let package =
-        made_up("timed", "step first 5 echo well\nstep long 600 sleep 30\nstep never 600 echo never");
+        made_up("timed", "step first 60 echo well\nstep long 600 sleep 600\nstep never 600 echo never");
     let start = Instant::now();
     let output = package.visit("visit-x", "second", "timed").env("LIMIT", "8").output().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(9));
+    // The visit has 8 seconds. A busy computer takes longer to begin and to end it.
+    assert!(start.elapsed() < Duration::from_secs(60));
     let summary = is_in_order(&package, "timed", &output);
     assert!(
         summary.contains("FAILED    long: stopped after ") && summary.contains("left out  never: no time"),
@@ -333,7 +335,7 @@ fn a_visit_keeps_to_its_time_and_one_that_is_killed_leaves_what_it_has() {
     while !package.0.join("killed/running.log").exists()
         || !package.read("killed", "summary.txt").contains("well")
     {
-        assert!(start.elapsed() < Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(180));
         std::thread::sleep(Duration::from_millis(20));
     }
     // SIGKILL, which it cannot answer.

@@ -21,7 +21,7 @@ fn steps() -> Result<Vec<u32>> {
     let mut bits = Vec::new();
     for _ in 0..3 {
         let output = model.forward(&x)?;
-        let loss = output.cross_entropy(&y, &Default::default())?;
+        let loss = output.cross_entropy(&y)?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;
@@ -48,7 +48,7 @@ fn images() -> Result<Vec<u32>> {
     let model = nn::Sequential::new((
         nn::BatchNorm2d::new(10)?,
         nn::GELU::default(),
-        nn::MaxPool2d::with_options(3, overlapping),
+        nn::MaxPool2d::new((3, overlapping)),
         nn::AvgPool2d::new((1, 2)),
         nn::LayerNorm::new(&[20, 12])?,
         nn::AdaptiveAvgPool2d::new((15, 9)),

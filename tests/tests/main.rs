@@ -20,6 +20,7 @@ mod labs_in_pytorch;
 #[cfg(target_os = "linux")]
 mod nvml;
 mod own_project;
+mod public_names;
 mod pytorch_amp;
 mod pytorch_training;
 mod trace;

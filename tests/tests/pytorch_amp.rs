@@ -75,7 +75,7 @@ fn cnn(autocast: AutocastOptions) -> Result<Vec<f64>> {
     let y = x.flatten(1, -1)?.matmul(&Tensor::randn(&[192, 4])?)?.argmax(1, false)?;
     let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
     let model = Sequential::new((
-        Conv2d::with_options(3, 8, 3, padded)?,
+        Conv2d::new(3, 8, (3, padded))?,
         BatchNorm2d::new(8)?,
         ReLU,
         MaxPool2d::new(2),

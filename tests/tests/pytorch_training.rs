@@ -65,7 +65,7 @@ fn train(name: &str, seed: u64) -> Result<Vec<f64>> {
         }
     }
     // What the next draw is shows that nothing was drawn too often or too seldom.
-    losses.push(Tensor::rand_with(&[1], DType::F32, Some(&generator))?.item()?);
+    losses.push(Tensor::rand((&[1], &generator))?.item()?);
     Ok(losses)
 }
 

@@ -46,6 +46,14 @@ fn linked(
     target: &Path,
     told: &mut dyn FnMut(Step),
 ) -> Result<(String, Vec<u8>), String> {
+    // Checked first, so that nothing is fetched in vain.
+    let manifest = root.join("Cargo.toml");
+    if !manifest.is_file() {
+        return Err(format!(
+            "`{package}` cannot be compiled for the page: there is no {}",
+            manifest.display()
+        ));
+    }
     fetch_target(told)?;
     let failed = |error| format!("cargo: {error}");
     let mut cargo = Command::new(cargo())

@@ -1,4 +1,4 @@
-//! Who takes what: each function, and each piece of data, belongs to one piece or to all.
+//! Who takes what: each function, and each piece of data, belongs to one piece, to two, or to the base.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -14,11 +14,40 @@ enum Node {
     Data(usize, usize, usize),
 }
 
-/// For functions and for bytes of data: the piece that alone takes them. All else stays together.
+/// Which pieces something belongs to.
+///
+/// A page loads the base and one piece. So what two pieces take is in both of them, at the same place, and pages of other pieces do
+/// without. What more take is in the base.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pieces(u64);
+
+impl Pieces {
+    const BASE: Pieces = Pieces(0);
+    const MOST: u32 = 2;
+
+    fn with(self, piece: usize) -> Pieces {
+        Pieces(self.0 | 1 << piece)
+    }
+
+    /// Itself, or the base if that is too many.
+    fn or_base(self) -> Pieces {
+        if self.0.count_ones() > Pieces::MOST { Pieces::BASE } else { self }
+    }
+
+    pub fn is_base(self) -> bool {
+        self == Pieces::BASE
+    }
+
+    pub fn has(self, piece: usize) -> bool {
+        self.0 >> piece & 1 == 1
+    }
+}
+
+/// The owners of functions and of bytes of data.
 pub struct Owners {
-    pub functions: Vec<Option<usize>>,
+    pub functions: Vec<Pieces>,
     /// For each segment, for each byte.
-    pub bytes: Vec<Vec<Option<usize>>>,
+    pub bytes: Vec<Vec<Pieces>>,
 }
 
 struct Graph<'a> {
@@ -36,6 +65,9 @@ pub fn owners(linked: &Linked, table: &str, piece_of: &[usize]) -> Result<Owners
     let Node::Data(_, _, size) = graph.table else { unreachable!("a table is data") };
     if entries == 0 || size % entries != 0 {
         return Err(format!("the table {table} of {size} bytes has no {entries} entries"));
+    }
+    if piece_of.iter().any(|piece| *piece >= u64::BITS as usize) {
+        return Err(format!("the table {table} has more than {} pieces", u64::BITS));
     }
     // What the module takes even if it never looks at the table.
     let exported = linked.exports.iter().filter(|(_, kind, _)| *kind == wasmparser::ExternalKind::Func);
@@ -62,27 +94,30 @@ pub fn owners(linked: &Linked, table: &str, piece_of: &[usize]) -> Result<Owners
         let reached = takes.entry(*piece).or_insert_with(|| everyones.clone());
         graph.reach(functions.into_iter(), reached);
     }
-    let mut owner = HashMap::new();
+    let mut owner = HashMap::<Node, Pieces>::new();
     for (piece, reached) in &takes {
         for node in reached.difference(&everyones) {
-            // Whoever comes second finds that it is not the only one.
-            owner.entry(*node).and_modify(|owner| *owner = None).or_insert(Some(*piece));
+            let pieces = owner.entry(*node).or_default();
+            *pieces = pieces.with(*piece);
         }
     }
     everyones.extend(&looked_at);
-    let of = |node: &Node| if everyones.contains(node) { None } else { owner.get(node).copied().flatten() };
+    let of = |node: &Node| match owner.get(node) {
+        Some(pieces) if !everyones.contains(node) => pieces.or_base(),
+        _ => Pieces::BASE,
+    };
 
     let functions = (0..linked.bodies.len()).map(|function| of(&Node::Function(function))).collect();
-    // Some data lies within other data: the end of a text is a text. Such a byte has one owner only if all of them agree.
+    // Some data lies within other data: the end of a text is a text. Such a byte is of pieces only if all of them agree.
     let mut bytes: Vec<_> =
-        linked.segments.iter().map(|segment| vec![(false, None); segment.bytes.len()]).collect();
+        linked.segments.iter().map(|segment| vec![(false, Pieces::BASE); segment.bytes.len()]).collect();
     for (segment, all) in graph.data.iter().enumerate() {
         for &(offset, size) in all {
             let owner = of(&Node::Data(segment, offset, size));
             for byte in &mut bytes[segment][offset..offset + size] {
                 *byte = match *byte {
                     (false, _) => (true, owner),
-                    (true, before) => (true, if before == owner { owner } else { None }),
+                    (true, before) => (true, if before == owner { owner } else { Pieces::BASE }),
                 };
             }
         }

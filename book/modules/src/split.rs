@@ -1,4 +1,5 @@
-//! Splits a module into what several entries of a table take, and pieces that only some of its entries need.
+//! Splits a module into what many entries of a table take, and pieces that only some of its entries need. What two pieces take is in
+//! both: a page starts the base and one piece.
 //!
 //! Functions keep their places in the table, and data its place in memory, so that nothing else that refers to them changes. The
 //! base exports what pieces take from it, and a page that has started the base starts a piece with the base's exports.
@@ -40,11 +41,11 @@ pub fn split(linked: &[u8], table: &str, names: &[&str]) -> Result<Split, String
     // Which functions of the base the pieces call.
     let mut lent: BTreeMap<u32, String> = BTreeMap::new();
     for function in 0..linked.bodies.len() {
-        if owners.functions[function].is_none() {
+        if owners.functions[function].is_base() {
             continue;
         }
         for (_, index) in linked.calls(function) {
-            if index < imported as u32 || owners.functions[index as usize - imported].is_none() {
+            if index < imported as u32 || owners.functions[index as usize - imported].is_base() {
                 lent.insert(index, String::new());
             }
         }
@@ -63,7 +64,7 @@ pub fn split(linked: &[u8], table: &str, names: &[&str]) -> Result<Split, String
 /// What is left when all pieces are taken away.
 fn base(linked: &Linked, owners: &Owners, lent: &BTreeMap<u32, String>) -> Result<Vec<u8>, String> {
     let imported = linked.imports.len() as u32;
-    let own = |function: &usize| owners.functions[*function].is_none();
+    let own = |function: &usize| owners.functions[*function].is_base();
     let mut numbers: BTreeMap<u32, u32> = (0..imported).map(|index| (index, index)).collect();
     for (after, function) in (0..linked.bodies.len()).filter(own).enumerate() {
         numbers.insert(imported + function as u32, imported + after as u32);
@@ -109,7 +110,7 @@ fn base(linked: &Linked, owners: &Owners, lent: &BTreeMap<u32, String>) -> Resul
     Ok(module.finish())
 }
 
-/// What only one piece has.
+/// What the base does not have, of one piece.
 fn piece(
     linked: &Linked,
     owners: &Owners,
@@ -117,7 +118,7 @@ fn piece(
     lent: &BTreeMap<u32, String>,
 ) -> Result<Vec<u8>, String> {
     let imported = linked.imports.len();
-    let own = |function: &usize| owners.functions[*function] == Some(number);
+    let own = |function: &usize| owners.functions[*function].has(number);
     let called = (0..linked.bodies.len()).filter(own).flat_map(|function| linked.calls(function));
     let called: BTreeSet<u32> = called.map(|(_, index)| index).collect();
     let mut imports = ImportSection::new();
@@ -228,25 +229,25 @@ fn elements(linked: &Linked, numbers: &BTreeMap<u32, u32>, own: impl Fn(usize) -
     section
 }
 
-/// The data of one owner. What is of others is zero there, or left out.
-fn data(linked: &Linked, owners: &Owners, owner: Option<usize>) -> DataSection {
+/// The data of the base, or of a piece. What is of others is zero there, or left out.
+fn data(linked: &Linked, owners: &Owners, piece: Option<usize>) -> DataSection {
     /// A gap that is shorter is filled: to say that there is one takes as many bytes.
     const GAP: usize = 12;
     let mut section = DataSection::new();
     for (segment, of) in linked.segments.iter().zip(&owners.bytes) {
-        if owner.is_none() {
-            let bytes = segment.bytes.iter().zip(of).map(|(byte, of)| if of.is_none() { *byte } else { 0 });
+        let Some(piece) = piece else {
+            let bytes = segment.bytes.iter().zip(of).map(|(byte, of)| if of.is_base() { *byte } else { 0 });
             section.active(0, &ConstExpr::i32_const(segment.start), bytes.collect::<Vec<u8>>());
             continue;
-        }
+        };
         let mut at = 0;
-        while let Some(begin) = (at..of.len()).find(|at| of[*at] == owner) {
+        while let Some(begin) = (at..of.len()).find(|at| of[*at].has(piece)) {
             let mut end = begin;
             at = begin;
             // What fills a gap is there already, or is of another piece.
-            while at < of.len() && (of[at] == owner || at - end < GAP && (of[at].is_none())) {
+            while at < of.len() && (of[at].has(piece) || at - end < GAP && of[at].is_base()) {
                 at += 1;
-                if of[at - 1] == owner {
+                if of[at - 1].has(piece) {
                     end = at;
                 }
             }

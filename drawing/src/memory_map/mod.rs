@@ -37,7 +37,7 @@ const MOST_LINES: usize = 12;
 ///
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
-///     let x = Tensor::zeros_with(&[100_000], Device::cuda(0))?;
+///     let x = Tensor::zeros((&[100_000], Device::cuda(0)))?;
 ///     let map = MemoryMap::now().name("x", [&x]);
 ///     assert_eq!(map.bytes_of("x"), 400_384); // 400000 bytes, and what makes it a multiple of 512
 ///     println!("{map}");

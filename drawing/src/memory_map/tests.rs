@@ -147,7 +147,7 @@ fn names_get_letters_of_their_own_and_not_all_are_listed() {
 #[test]
 fn the_workspace_of_cublas_is_known_and_the_others_can_be_named() {
     on("sim:t4", || {
-        let x = Tensor::ones_with(&[64, 64], Device::cuda(0))?;
+        let x = Tensor::ones((&[64, 64], Device::cuda(0)))?;
         let y = x.matmul(&x)?;
         let map = MemoryMap::now().name("x", [&x, &Tensor::ones(&[3])?]).name_others("rest");
         assert_eq!(map.bytes_of("cuBLAS workspace"), 8_519_680);
@@ -161,8 +161,8 @@ fn the_workspace_of_cublas_is_known_and_the_others_can_be_named() {
 #[test]
 fn two_devices_are_told_apart_and_a_name_may_be_any_text() {
     let map = on("sim:t4x2", || {
-        let x = Tensor::ones_with(&[3], Device::cuda(0))?;
-        let y = Tensor::ones_with(&[3], Device::cuda(1))?;
+        let x = Tensor::ones((&[3], Device::cuda(0)))?;
+        let y = Tensor::ones((&[3], Device::cuda(1)))?;
         Ok(MemoryMap::now().name("<x>&\u{0}", [&x]).name("é", [&y]))
     });
     let titles = all(&map.to_svg(), "text");

@@ -79,9 +79,8 @@ fn ranges_enclose_their_calls() {
 #[test]
 fn a_trace_file_says_its_version_its_machine_and_its_clock() {
     let step = |machine: &Machine| {
-        let work = || {
-            record_function("seen", || Tensor::ones_with(&[3], Device::cuda_if_available())?.sum()?.item())
-        };
+        let work =
+            || record_function("seen", || Tensor::ones((&[3], Device::cuda_if_available()))?.sum()?.item());
         let (result, trace) = machine.profile(work);
         result?;
         Ok(serde_json::from_str::<Json>(&Timeline::of(&trace).to_chrome_json()).unwrap())
@@ -267,9 +266,8 @@ fn the_text_is_as_wide_as_asked_for() {
     let deep = |machine: &Machine| {
         let ((), trace) = machine.profile(|| {
             for device in [0, 9] {
-                let x = record_function("one\n\u{0}\u{4e2d}", || {
-                    Tensor::ones_with(&[64, 64], Device::cuda(device))
-                });
+                let x =
+                    record_function("one\n\u{0}\u{4e2d}", || Tensor::ones((&[64, 64], Device::cuda(device))));
                 record_function("a name that is as long as a name should not be", || x?.sum()?.item())
                     .unwrap();
             }
@@ -393,7 +391,7 @@ fn copies_beside_kernels_are_marked_and_a_wait_has_the_words_it_is_given() {
         on("sim:t4", |machine| {
             let device = Device::cuda(0);
             let (work, batch) =
-                (Tensor::ones_with(&[1024, 1024], device)?, Tensor::ones(&[1 << 20])?.pin_memory()?);
+                (Tensor::ones((&[1024, 1024], device))?, Tensor::ones(&[1 << 20])?.pin_memory()?);
             let side = if streams { Stream::new(device)? } else { cuda::current_stream(device)? };
             let to = ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
             let run = || {
@@ -518,7 +516,7 @@ fn a_picture_knows_of_each_bar_what_it_is_and_what_comes_before_it() {
 fn a_stream_that_waits_for_another_has_an_arrow_from_it() {
     let trace = on("sim:t4", |machine| {
         let device = Device::cuda(0);
-        let (x, side) = (Tensor::ones_with(&[256, 256], device)?, Stream::new(device)?);
+        let (x, side) = (Tensor::ones((&[256, 256], device))?, Stream::new(device)?);
         let event = cuda::Event::new(cuda::EventOptions::default());
         let work = || {
             let y = x.matmul(&x)?;

@@ -73,6 +73,7 @@ mod tests {
             memory: None,
             others: 0,
             seed: None,
+            setup: Default::default(),
         };
         let driver = Box::new(Simulated::new(options, clock.clone()));
         let cuda = Arc::new(Cuda::new(driver, ambient.id(), clock, Arc::default()));

@@ -36,6 +36,8 @@ pub(super) struct Card {
     total: u64,
     /// Bytes of it that another process holds.
     others: u64,
+    /// Which process uses it: each rank is one of its own.
+    rank: usize,
     pub(super) memory: AddressSpace,
     /// Whether it has been used: CUDA makes its context then.
     pub(super) used: bool,
@@ -56,14 +58,15 @@ impl Card {
     pub(super) fn new(
         index: usize,
         profile: &'static Profile,
-        total: u64,
-        others: u64,
+        (total, others): (u64, u64),
+        rank: usize,
         room: &Arc<Room>,
     ) -> Card {
         Card {
             profile,
             total,
             others,
+            rank,
             memory: AddressSpace::new(BASE + index as u64 * APART, PAGE, room.clone()),
             used: false,
             streams: Vec::new(),
@@ -103,6 +106,7 @@ impl Card {
     pub(super) fn processes(&self) -> Vec<Process> {
         let other = Process { used_memory: self.others, is_this: false, ..BROWSER };
         let this = Process { used_memory: self.taken(), is_this: true, ..THIS_PROGRAM };
+        let this = Process { pid: this.pid + self.rank as u32, ..this };
         let mut processes = Vec::new();
         processes.extend((self.others > 0).then_some(other));
         processes.extend(self.used.then_some(this));

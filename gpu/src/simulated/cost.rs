@@ -174,11 +174,17 @@ pub fn pageable_copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
 /// there are ranks pass over every link. A tree, two of them in fact, so that all links are busy, moves everything up and
 /// down, in steps as few as its height. The shorter of both is taken. A step takes what a copy takes to set out.
 ///
-/// Cards that are no peers go through the host: down from one and up to the next, one after the other. That all share the
+/// Cards that are no peers, or may not use that way, go through the host: down from one and up to the next, one after the other. That all share the
 /// host's memory, and some of them a switch, is left out; so is what a collective takes of the multiprocessors.
-pub fn collective(profile: &Profile, kind: CollectiveKind, bytes: usize, ranks: usize) -> CollectiveTime {
-    let hop = profile.copy_latency.nanoseconds() * if profile.has_peers() { 1 } else { 2 };
-    let link = |bytes: f64| match profile.has_peers() {
+pub fn collective(
+    profile: &Profile,
+    uses_p2p: bool,
+    kind: CollectiveKind,
+    bytes: usize,
+    ranks: usize,
+) -> CollectiveTime {
+    let hop = profile.copy_latency.nanoseconds() * if uses_p2p { 1 } else { 2 };
+    let link = |bytes: f64| match uses_p2p {
         true => bytes / profile.peer.value,
         false => bytes / profile.pinned_to_host.value + bytes / profile.pinned_to_device.value,
     };
@@ -265,7 +271,8 @@ mod tests {
         use crate::collective::ReduceOp;
         let sum = CollectiveKind::AllReduce(ReduceOp::Sum);
         let of = |profile, bytes, ranks| {
-            let CollectiveTime { algorithm, latency, transfer } = collective(profile, sum, bytes, ranks);
+            let CollectiveTime { algorithm, latency, transfer } =
+                collective(profile, profile.has_peers(), sum, bytes, ranks);
             (algorithm, latency, transfer)
         };
         // 10 MB at 10 GB/s: half of it twice, in two steps.
@@ -274,8 +281,8 @@ mod tests {
         assert_eq!(of(&T4, 10_000_000, 8), (Algorithm::Ring, 2_500 + 14 * 2_000, 1_750_000));
         // A kibibyte on NVLink: three steps up and three down.
         assert_eq!(of(&H200, 1024, 8), (Algorithm::Tree, 2_000 + 6 * 1_500, 2 * 1024 / 380));
-        assert!(collective(&H200, sum, 1024, 8).latency_rules());
-        assert!(!collective(&H200, sum, 400 << 20, 8).latency_rules());
+        assert!(collective(&H200, true, sum, 1024, 8).latency_rules());
+        assert!(!collective(&H200, true, sum, 400 << 20, 8).latency_rules());
         // No peers: down from one, 25.5 GB/s, and up to the next, 25.
         let (_, latency, transfer) = of(&RTX_4090, 25_000_000, 2);
         assert_eq!((latency, transfer), (1_800 + 2 * 3_000, (25e6 / 25.5 + 1e6) as u64));

@@ -14,6 +14,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use super::Setup;
 use super::activity;
 use super::card::Card;
 use super::convolution;
@@ -22,10 +23,12 @@ use super::events::Events;
 use super::execute;
 use super::meetings;
 use super::op::{End, Head, Op, Queue, Task};
+use super::peers::{P2p, lose_packets};
 use super::pinned::PinnedSpace;
 use super::races::Races;
 use crate::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
 use crate::races::RaceLog;
+use crate::random::mix;
 use crate::ranks::Member;
 use crate::reading::Gpu;
 use crate::time::Clock;
@@ -42,6 +45,7 @@ const OWN_ENGINES: usize = 3;
 pub(super) struct State {
     pub(super) clock: Clock,
     pub(super) seed: Option<u64>,
+    pub(super) setup: Setup,
     pub(super) devices: Vec<Card>,
     pub(super) streams: Vec<Queue>,
     pub(super) pinned: PinnedSpace,
@@ -85,7 +89,7 @@ pub(super) struct Next {
 impl State {
     pub(super) fn new(
         clock: Clock,
-        seed: Option<u64>,
+        (seed, setup): (Option<u64>, Setup),
         devices: Vec<Card>,
         races: &Arc<RaceLog>,
         member: Option<Member>,
@@ -94,6 +98,7 @@ impl State {
         let mut state = State {
             clock,
             seed,
+            setup,
             devices,
             streams: Vec::new(),
             pinned: PinnedSpace::new(),
@@ -324,16 +329,35 @@ impl State {
     fn execute(&mut self, stream: usize, slice: usize) -> DriverResult<()> {
         let Queue { id, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return Ok(()) };
+        let seed = self.seed.unwrap_or(0);
         let memory = &mut self.devices[id.device].memory;
         match &op.task {
             Task::Kernel(launch) => execute::kernel(memory, launch),
             Task::Gemm(gemm) => execute::gemm(memory, gemm),
-            Task::Convolution(task) => {
-                convolution::execute(memory, task, op.id ^ self.seed.unwrap_or(0).rotate_left(32))
-            }
+            Task::Convolution(task) => convolution::execute(memory, task, op.id ^ seed.rotate_left(32)),
             Task::Memset { to, value, bytes } => execute::memset(memory, *to, *value, *bytes),
-            Task::Copy(copy) => execute::copy(&mut self.devices, &mut self.pinned, copy, copy.slice(slice)),
-            Task::Collective(part) => meetings::take(self.member.as_ref(), part, memory),
+            Task::Copy(copy) => {
+                let part = copy.slice(slice);
+                execute::copy(&mut self.devices, &mut self.pinned, copy, part)?;
+                let is_direct = op.engine.is_some_and(|engine| self.engine_kind(engine) == Engine::Peer);
+                match copy.to.offset(part.0) {
+                    End::Device { device, address } if is_direct && self.setup.p2p == P2p::Broken => {
+                        lose_packets(&mut self.devices[device].memory, seed, address, part)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Task::Collective(part) => {
+                meetings::take(self.member.as_ref(), part, memory)?;
+                let is_broken = self.setup.p2p == P2p::Broken && !self.setup.nccl_p2p_disable && part.of > 1;
+                match part.writes() {
+                    // Each rank loses other packets.
+                    bytes if is_broken && bytes > 0 => {
+                        lose_packets(memory, mix(seed ^ id.device as u64), part.output.0, (0, bytes))
+                    }
+                    _ => Ok(()),
+                }
+            }
             Task::Record(_) | Task::Wait { .. } => Ok(()),
         }
     }

@@ -31,6 +31,11 @@ pub(super) const fn invalid_device() -> DriverError {
     plain(101, "cudaErrorInvalidDevice", "invalid device ordinal")
 }
 
+pub(super) const fn no_kernel_image() -> DriverError {
+    let message = "no kernel image is available for execution on the device";
+    plain(209, "cudaErrorNoKernelImageForDevice", message)
+}
+
 pub(super) const fn peer_access_unsupported() -> DriverError {
     let message = "peer access is not supported between these two devices";
     plain(217, "cudaErrorPeerAccessUnsupported", message)

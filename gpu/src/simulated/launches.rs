@@ -10,7 +10,7 @@ use crate::kernel::{Argument, Launch};
 impl Simulated {
     pub(super) fn queue_kernel(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
         let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        let (mut state, stream) = self.enter_to_compute(stream)?;
         if !execute::arguments_fit(&launch) {
             return Err(errors::invalid_value());
         }
@@ -27,7 +27,7 @@ impl Simulated {
 
     pub(super) fn queue_gemm(&self, stream: StreamId, mut gemm: Gemm) -> DriverResult<OpId> {
         let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        let (mut state, stream) = self.enter_to_compute(stream)?;
         for pointer in [gemm.a, gemm.b, gemm.c] {
             state.devices[device].memory.back(pointer.0)?;
         }
@@ -44,7 +44,7 @@ impl Simulated {
         algorithm: &ConvAlgorithm,
     ) -> DriverResult<OpId> {
         let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        let (mut state, stream) = self.enter_to_compute(stream)?;
         let profile = state.devices[device].profile;
         let task = Convolution::new(profile, conv, algorithm)?;
         for access in task.accesses() {
@@ -73,14 +73,16 @@ impl Simulated {
     /// On the link, until all ranks have come, and then for as long as the bytes take.
     pub(super) fn queue_collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {
         let device = stream.device;
-        let (mut state, stream) = self.enter_stream(stream, &self.host.launch)?;
+        let (mut state, stream) = self.enter_to_compute(stream)?;
         if state.member.is_none() {
             return Err(errors::invalid_value());
         }
         check_device(&mut state, device, part.input, part.reads())?;
         check_device(&mut state, device, part.output, part.writes())?;
+        let profile = state.devices[device].profile;
         let (kind, bytes) = (part.fingerprint.kind, part.fingerprint.bytes());
-        let duration = cost::collective(state.devices[device].profile, kind, bytes, part.of).total();
+        let duration =
+            cost::collective(profile, state.setup.collectives_use_p2p(profile), kind, bytes, part.of).total();
         let engine = state.engine(device, Engine::Peer, device);
         state.submit(stream, Some(engine), duration, Task::Collective(Box::new(part)))
     }

@@ -10,7 +10,7 @@
 //! | in which order things happen | `engine.rs`, `op.rs`; `meetings.rs`, where ranks wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `profile.rs`, `host_profile.rs` |
-//! | what each call does | this file, `copies.rs`, `launches.rs` |
+//! | what each call does | this file, `copies.rs`, `launches.rs`; `peers.rs`, when a copy arrives wrong |
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
 //!
@@ -31,6 +31,7 @@ pub mod launches;
 mod meetings;
 mod memory;
 mod op;
+pub mod peers;
 mod pinned;
 pub mod profile;
 mod races;
@@ -45,6 +46,7 @@ use self::engine::State;
 use self::events::Record;
 use self::memory::Room;
 use self::op::Task;
+use self::peers::P2p;
 use self::profile::Profile;
 use crate::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::driver::{
@@ -57,6 +59,7 @@ use crate::host_profile::HostProfile;
 use crate::kernel::Launch;
 use crate::lock::lock;
 use crate::properties::DeviceProperties;
+use crate::pytorch_build::Build;
 use crate::races::RaceLog;
 use crate::ranks::Member;
 use crate::reading::Gpu;
@@ -76,6 +79,25 @@ pub struct SimulatedOptions {
     pub others: u64,
     /// Makes all work up to a fifth longer or shorter, in a way that depends on the seed.
     pub seed: Option<u64>,
+    pub setup: Setup,
+}
+
+/// How the computer is set up around the cards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// The build of PyTorch, whose kernels may not run on the card; if none is named, the kernels are compiled for the card.
+    pub build: Option<Build>,
+    /// How devices reach each other's memory.
+    pub p2p: P2p,
+    /// Whether collectives do without that way: `NCCL_P2P_DISABLE=1`.
+    pub nccl_p2p_disable: bool,
+}
+
+impl Setup {
+    /// Whether collectives go straight from one device to another.
+    fn collectives_use_p2p(&self, profile: &Profile) -> bool {
+        profile.has_peers() && self.p2p != P2p::Off && !self.nccl_p2p_disable
+    }
 }
 
 /// Simulated devices, all of one kind.
@@ -101,9 +123,10 @@ impl Simulated {
         member: Option<Member>,
     ) -> Simulated {
         let total = options.memory.unwrap_or(options.profile.memory.value as u64);
-        let device = |index| Card::new(index, options.profile, total, options.others, &room);
+        let rank = member.as_ref().map_or(0, |member| member.rank);
+        let device = |index| Card::new(index, options.profile, (total, options.others), rank, &room);
         let devices = (0..options.count).map(device).collect();
-        let state = State::new(clock.clone(), options.seed, devices, &races, member);
+        let state = State::new(clock.clone(), (options.seed, options.setup), devices, &races, member);
         let state = Arc::new(Mutex::new(state));
         Simulated { options, room, host: options.host, clock, state, races }
     }
@@ -128,6 +151,16 @@ impl Simulated {
     /// The end of a call in which races may have been found. What was asked for has been done all the same.
     fn leave<T>(&self, done: DriverResult<T>) -> DriverResult<T> {
         if self.races.tell() { done.and(Err(errors::race())) } else { done }
+    }
+
+    /// A call that runs code on a device: that takes code for its architecture.
+    fn enter_to_compute(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+        let entered = self.enter_stream(id, &self.host.launch)?;
+        let Profile { major, minor, .. } = *self.options.profile;
+        match self.options.setup.build {
+            Some(build) if !build.runs_on((major, minor)) => Err(errors::no_kernel_image()),
+            _ => Ok(entered),
+        }
     }
 
     /// A call that concerns a stream.
@@ -448,7 +481,8 @@ impl Driver for Simulated {
     }
 
     fn collective_time(&self, kind: CollectiveKind, bytes: usize, ranks: usize) -> Option<CollectiveTime> {
-        Some(cost::collective(self.options.profile, kind, bytes, ranks))
+        let SimulatedOptions { profile, setup, .. } = self.options;
+        Some(cost::collective(profile, setup.collectives_use_p2p(profile), kind, bytes, ranks))
     }
 
     fn finish(&self, stream: StreamId) -> DriverResult<()> {
@@ -464,12 +498,16 @@ impl Driver for Simulated {
         Ok(())
     }
 
+    fn build(&self) -> Option<Build> {
+        self.options.setup.build
+    }
+
     fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
         let state = self.state();
         let [Some(on), Some(_)] = [device, peer].map(|device| state.devices.get(device)) else {
             return Err(errors::invalid_device());
         };
-        Ok(device != peer && on.profile.has_peers())
+        Ok(device != peer && on.profile.has_peers() && state.setup.p2p != P2p::Off)
     }
 
     fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {

@@ -73,8 +73,11 @@ pub struct Profile {
     pub state_ready: u32,
 }
 
-/// All there are, the one most readers meet first first.
+/// Those that the labs are tested on, the one most readers meet first first.
 pub static PROFILES: [&Profile; 3] = [&T4, &RTX_4090, &H200];
+
+/// All there are.
+pub static ALL: [&Profile; 4] = [&T4, &RTX_4090, &H200, &RTX_5090];
 
 /// Those of files.
 static LOADED: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
@@ -91,7 +94,7 @@ impl FigureSet for Profile {
     );
 
     fn built_in() -> &'static [&'static Profile] {
-        &PROFILES
+        &ALL
     }
 
     fn loaded() -> &'static Mutex<Vec<&'static Profile>> {
@@ -145,6 +148,8 @@ const T4_SHEET: &str = "NVIDIA T4 datasheet";
 const TURING: &str = "NVIDIA Turing architecture whitepaper";
 const RTX_4090_PAGE: &str = "NVIDIA GeForce RTX 4090 specifications";
 const ADA: &str = "NVIDIA Ada architecture whitepaper";
+const RTX_5090_PAGE: &str = "NVIDIA GeForce RTX 5090 specifications";
+const BLACKWELL: &str = "NVIDIA RTX Blackwell architecture whitepaper";
 const H200_SHEET: &str = "NVIDIA H200 datasheet";
 const HOPPER: &str = "NVIDIA H100 architecture whitepaper";
 const DENSE: &str = "half of the H200 datasheet's number, which assumes sparsity";
@@ -280,6 +285,51 @@ pub static H200: Profile = Profile {
     power_ready: Figure::guess(115.0, Watts, OUTPUTS),
     state_idle: 0, // It never leaves P0.
     state_ready: 0,
+};
+
+/// A card that builds of PyTorch from before 2025 have no kernels for.
+pub static RTX_5090: Profile = Profile {
+    key: "rtx5090",
+    name: "NVIDIA GeForce RTX 5090",
+    major: 12,
+    minor: 0,
+    multiprocessors: Figure::datasheet(170.0, One, BLACKWELL),
+    threads_per_multiprocessor: Figure::datasheet(1536.0, One, CUDA_GUIDE),
+    clock: Figure::datasheet(2407.0, Megahertz, BLACKWELL),
+    fp32: Figure::datasheet(104_800.0, GigaflopsPerSecond, BLACKWELL),
+    fp64: Figure::datasheet(
+        1_637.0,
+        GigaflopsPerSecond,
+        "1/64 of single precision, RTX Blackwell whitepaper",
+    ),
+    gemm_factor: Figure::guess(0.7, One, "large single precision products of cuBLAS"),
+    tensor_f16: Figure::datasheet(209_500.0, GigaflopsPerSecond, BLACKWELL),
+    tensor_bf16: Figure::datasheet(209_500.0, GigaflopsPerSecond, BLACKWELL),
+    tensor_tf32: Figure::datasheet(104_800.0, GigaflopsPerSecond, BLACKWELL),
+    tensor_factor: Figure::guess(0.85, One, "large products of cuBLAS"),
+    dram: Figure::datasheet(1_792.0, GigabytesPerSecond, BLACKWELL),
+    dram_factor: Figure::guess(0.9, One, RULE_OF_THUMB),
+    l2: Figure::datasheet(96.0 * 1048576.0, Bytes, BLACKWELL),
+    memory: Figure::guess(31.36 * 1073741824.0, Bytes, "32 GB, less about what an RTX 4090 keeps for itself"),
+    context: Figure::guess(500.0 * 1048576.0, Bytes, CONTEXT_LARGE),
+    launch_latency: Figure::guess(4.0, Microseconds, RULE_OF_THUMB),
+    kernel_gap: Figure::guess(0.7, Microseconds, RULE_OF_THUMB),
+    smallest_kernel: Figure::guess(1.8, Microseconds, RULE_OF_THUMB),
+    copy_latency: Figure::guess(1.5, Microseconds, RULE_OF_THUMB),
+    pinned_to_device: Figure::guess(52.0, GigabytesPerSecond, "PCIe 5.0 x16, 63 GB/s less overhead"),
+    pinned_to_host: Figure::guess(52.0, GigabytesPerSecond, "PCIe 5.0 x16, 63 GB/s less overhead"),
+    pageable_to_device: Figure::guess(15.0, GigabytesPerSecond, "bound by the host's copy to staging memory"),
+    pageable_to_host: Figure::guess(12.0, GigabytesPerSecond, "bound by the host's copy from staging memory"),
+    peer: Figure::guess(0.0, GigabytesPerSecond, "GeForce cards have no peer access since the RTX 40 series"),
+    link: Link::Phb, // Each sits in a slot of its own.
+    malloc: Figure::guess(50.0, Microseconds, "about 50 µs up to 512 KB, University of Virginia"),
+    malloc_growth: Figure::guess(0.7, MicrosecondsPerMebibyte, RULE_OF_THUMB),
+    free: Figure::guess(60.0, Microseconds, FREE_IS_A_MALLOC),
+    power_limit: Figure::datasheet(575.0, Watts, RTX_5090_PAGE),
+    power_idle: Figure::guess(20.0, Watts, OUTPUTS),
+    power_ready: Figure::guess(70.0, Watts, OUTPUTS),
+    state_idle: 8,
+    state_ready: 2, // As an RTX 4090.
 };
 
 #[cfg(test)]

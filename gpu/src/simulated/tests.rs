@@ -78,6 +78,7 @@ fn options() -> SimulatedOptions {
         memory: None,
         others: 0,
         seed: None,
+        setup: Setup::default(),
     }
 }
 

@@ -49,12 +49,12 @@ faults! {
         "on-the-host" shows "on-the-host": ("    let mean =", "    let device = x.device();\n    let x = x.cpu()?;\n    let mean ="), ("(x - mean)? / (deviation + numbers().epsilon)?", "((x - mean)? / (deviation + numbers().epsilon)?)?.to(device)");
     }
     augment {
-        "left-behind" shows "error": ("Tensor::randn_with(x.sizes(), x.device(), None)?", "Tensor::randn(x.sizes())?");
-        "one-card" shows "error": ("Tensor::randn_with(x.sizes(), x.device(), None)?", "Tensor::randn_with(x.sizes(), Device::cuda_if_available(), None)?");
+        "left-behind" shows "error": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes())?");
+        "one-card" shows "error": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn((x.sizes(), Device::cuda_if_available()))?");
         "not-a-copy" shows "result": ("    x + (noise * numbers().noise)?", "    x.add_(&(noise * numbers().noise)?)");
         "double" shows "double": ("x.device(), None)?", "(x.device(), DType::F64), None)?"), ("x + (noise * numbers().noise)?", "(x + (noise * numbers().noise)?)?.to(DType::F32)");
-        "made-on-host" shows "copies": ("Tensor::randn_with(x.sizes(), x.device(), None)?", "Tensor::randn(x.sizes())?.to(x.device())?");
-        "on-the-host" shows "copies-back": ("Tensor::randn_with(x.sizes(), x.device(), None)?", "Tensor::randn(x.sizes())?"), ("    x + (noise * numbers().noise)?", "    (x.cpu()? + (noise * numbers().noise)?)?.to(x.device())");
+        "made-on-host" shows "copies": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes())?.to(x.device())?");
+        "on-the-host" shows "copies-back": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes())?"), ("    x + (noise * numbers().noise)?", "    (x.cpu()? + (noise * numbers().noise)?)?.to(x.device())");
     }
     train {
         "left-behind" shows "error": ("(x.to(to)?, y.to(to)?)", "(x.to(to)?, y)");
@@ -68,12 +68,12 @@ faults! {
         "mean-of-means" shows "result": ("        let rows = x.size(0)? as f64;\n", ""), ("(loss.detach() * rows)?", "loss.detach()"), ("loader.dataset().len()", "loader.len()");
         "graph-kept" shows "result": ("loss.detach() * rows", "&loss * rows");
         "batch-kept" shows "peak": ("    model.train();\n", "    let mut seen = Vec::new();\n    model.train();\n"), ("(loss.detach() * rows)?)?;\n", "(loss.detach() * rows)?)?;\n        seen.push(x);\n"), ("total / loader.dataset().len() as f64", "let rows = seen.iter().map(|x| x.sizes()[0]).sum::<usize>();\n    total / rows as f64");
-        "item-each" shows "copies-back": ("Tensor::zeros_with(&[], device)?", "0.0"), ("total = (total + (loss.detach() * rows)?)?;", "total += loss.item()? * rows;"), ("    total / loader.dataset().len() as f64", "    Tensor::full(&[], total / loader.dataset().len() as f64, device)");
+        "item-each" shows "copies-back": ("Tensor::zeros((&[], device))?", "0.0"), ("total = (total + (loss.detach() * rows)?)?;", "total += loss.item()? * rows;"), ("    total / loader.dataset().len() as f64", "    Tensor::full(&[], total / loader.dataset().len() as f64, device)");
         "synchronize" shows "waits": ("        scaler.update()?;\n", "        scaler.update()?;\n        cuda::current_stream(device)?.synchronize()?;\n");
         "empty-cache" shows "driver": ("        scaler.update()?;\n", "        scaler.update()?;\n        cuda::empty_cache()?;\n");
         "moved-each-time" shows "copies": ("    let weight = Some(weights.to(device)?);\n    let options = CrossEntropyOptions { weight, ..Default::default() };\n", ""), ("        optimizer.zero_grad();\n", "        let weight = Some(weights.to(device)?);\n        let options = CrossEntropyOptions { weight, ..Default::default() };\n        optimizer.zero_grad();\n");
         "blocking-copy" shows "blocking": ("non_blocking: true", "non_blocking: false");
-        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, &options)\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss =\n            amp::autocast(DeviceType::Cuda, || outputs.cross_entropy(&y, &options))?;\n");
+        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, options.clone())\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss =\n            amp::autocast(DeviceType::Cuda, || outputs.cross_entropy(&y, options.clone()))?;\n");
     }
     accumulate {
         "left-behind" shows "error": ("(x.to(device)?, y.to(device)?)", "(x.to(device)?, y)");
@@ -89,7 +89,7 @@ faults! {
         "batch-kept" shows "peak": ("    let mut losses = Vec::new();\n", "    let (mut inputs, mut losses) = (Vec::new(), Vec::new());\n"), ("        losses.push(loss.detach());\n", "        losses.push(loss.detach());\n        inputs.push((x, y));\n");
         "item-each" shows "copies-back": ("losses.push(loss.detach())", "losses.push(Tensor::full(&[], loss.item()?, device)?)");
         "moved-each-time" shows "copies": ("    let weight = Some(weights.to(device)?);\n    let options = CrossEntropyOptions { weight, ..Default::default() };\n", ""), ("        let loss =", "        let weight = Some(weights.to(device)?);\n        let options = CrossEntropyOptions { weight, ..Default::default() };\n        let loss =");
-        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, &options)\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss =\n            amp::autocast(DeviceType::Cuda, || outputs.cross_entropy(&y, &options))?;\n");
+        "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy(&y, options.clone())\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss =\n            amp::autocast(DeviceType::Cuda, || outputs.cross_entropy(&y, options.clone()))?;\n");
     }
     fine_tune {
         "left-behind" shows "error": ("    let weight = Some(weights.to(device)?);\n", "    let weight = Some(weights.clone());\n");
@@ -117,8 +117,8 @@ faults! {
         "wrong-dim" shows "result": ("outputs.argmax(1, false)?.eq(&y)?", "outputs.softmax(0)?.argmax(1, false)?.eq(&y)?");
         "mean-of-means" shows "result": ("    let options =\n        CrossEntropyOptions { reduction: Reduction::Sum, ..Default::default() };\n", "    let options = CrossEntropyOptions::default();\n"), ("hits.sum()?", "hits.mean()?"), ("    let rows = loader.dataset().len() as f64;\n    Ok([right.item()? / rows, total.item()? / rows])", "    let batches = loader.len() as f64;\n    Ok([right.item()? / batches, total.item()? / batches])");
         "no-grad" shows "peak": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
-        "outputs-kept" shows "peak": ("    let mut right = Tensor::zeros_with(&[], device)?;\n", "    let mut parts = Vec::new();\n    let mut right = Tensor::zeros_with(&[], device)?;\n"), ("        right = (right + hits.sum()?)?;\n        total = (total + outputs.cross_entropy(&y, &options)?)?;\n", "        right = (right + hits.sum()?)?;\n        parts.push((x, outputs, y));\n"), ("    let rows = loader", "    for (_, outputs, y) in &parts {\n        total = (total + outputs.cross_entropy(y, &options)?)?;\n    }\n    let rows = loader");
-        "item-each" shows "copies-back": ("    let mut right = Tensor::zeros_with(&[], device)?;\n    let mut total = Tensor::zeros_with(&[], device)?;\n", "    let (mut right, mut total) = (0.0, 0.0);\n"), ("        right = (right + hits.sum()?)?;\n        total = (total + outputs.cross_entropy(&y, &options)?)?;\n", "        right += hits.sum()?.item()?;\n        total += outputs.cross_entropy(&y, &options)?.item()?;\n"), ("Ok([right.item()? / rows, total.item()? / rows])", "Ok([right / rows, total / rows])");
+        "outputs-kept" shows "peak": ("    let mut right = Tensor::zeros((&[], device))?;\n", "    let mut parts = Vec::new();\n    let mut right = Tensor::zeros((&[], device))?;\n"), ("        right = (right + hits.sum()?)?;\n        total = (total + outputs.cross_entropy(&y, options.clone())?)?;\n", "        right = (right + hits.sum()?)?;\n        parts.push((x, outputs, y));\n"), ("    let rows = loader", "    for (_, outputs, y) in &parts {\n        total = (total + outputs.cross_entropy(y, options.clone())?)?;\n    }\n    let rows = loader");
+        "item-each" shows "copies-back": ("    let mut right = Tensor::zeros((&[], device))?;\n    let mut total = Tensor::zeros((&[], device))?;\n", "    let (mut right, mut total) = (0.0, 0.0);\n"), ("        right = (right + hits.sum()?)?;\n        total = (total + outputs.cross_entropy(&y, options.clone())?)?;\n", "        right += hits.sum()?.item()?;\n        total += outputs.cross_entropy(&y, options.clone())?.item()?;\n"), ("Ok([right.item()? / rows, total.item()? / rows])", "Ok([right / rows, total / rows])");
         "synchronize" shows "waits": ("        right = (right + hits.sum()?)?;\n", "        right = (right + hits.sum()?)?;\n        cuda::current_stream(device)?.synchronize()?;\n");
         "empty-cache" shows "driver": ("        right = (right + hits.sum()?)?;\n", "        cuda::empty_cache()?;\n        right = (right + hits.sum()?)?;\n");
         "made-on-host" shows "copies": ("        right = (right + hits.sum()?)?;\n", "        let ones = Tensor::ones(y.sizes())?.to(device)?;\n        right = (right + (hits * ones)?.sum()?)?;\n");
@@ -152,8 +152,8 @@ faults! {
     confusion {
         "wrong-dim" shows "result": ("((actual * 8)? + predicted)?", "((predicted * 8)? + actual)?");
         "double" shows "double": ("to(DType::F32)?;\n", "to(DType::F64)?;\n"), ("predicted.device())?", "(predicted.device(), DType::F64))?"), ("reshape(&[8, 8])", "reshape(&[8, 8])?.to(DType::F32)");
-        "made-on-host" shows "copies": ("Tensor::zeros_with(&[64], predicted.device())?", "Tensor::zeros(&[64])?.to(predicted.device())?");
-        "row-by-row" shows "launches": ("    let counts = Tensor::zeros_with(&[64], predicted.device())?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])\n", "    let counts =\n        (0..64).map(|pair| (pairs.eq(pair)?.to(DType::F32)? * &counted)?.sum());\n    Tensor::stack(&counts.collect::<Result<Vec<_>>>()?, 0)?.reshape(&[8, 8])\n");
+        "made-on-host" shows "copies": ("Tensor::zeros((&[64], predicted.device()))?", "Tensor::zeros(&[64])?.to(predicted.device())?");
+        "row-by-row" shows "launches": ("    let counts = Tensor::zeros((&[64], predicted.device()))?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])\n", "    let counts =\n        (0..64).map(|pair| (pairs.eq(pair)?.to(DType::F32)? * &counted)?.sum());\n    Tensor::stack(&counts.collect::<Result<Vec<_>>>()?, 0)?.reshape(&[8, 8])\n");
         "on-the-host" shows "on-the-host": ("    let counted =", "    let device = predicted.device();\n    let (predicted, actual) = (&predicted.cpu()?, actual.cpu()?);\n    let counted ="), ("reshape(&[8, 8])", "reshape(&[8, 8])?.to(device)");
     }
     recall {

@@ -44,7 +44,7 @@ pub fn normalize(x: &Tensor) -> Result<Tensor> {
 
 /// A batch with normal noise, whose standard deviation is numbers().noise.
 pub fn augment(x: &Tensor) -> Result<Tensor> {
-    let noise = Tensor::randn_with(x.sizes(), x.device(), None)?;
+    let noise = Tensor::randn((x.sizes(), x.device()))?;
     x + (noise * numbers().noise)?
 }
 
@@ -61,7 +61,7 @@ pub fn train(
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let weight = Some(weights.to(device)?);
     let options = CrossEntropyOptions { weight, ..Default::default() };
-    let mut total = Tensor::zeros_with(&[], device)?;
+    let mut total = Tensor::zeros((&[], device))?;
     model.train();
     for batch in loader {
         let [x, y] = batch?;
@@ -69,7 +69,7 @@ pub fn train(
         let rows = x.size(0)? as f64;
         optimizer.zero_grad();
         let loss = amp::autocast(DeviceType::Cuda, || {
-            model.forward(&x)?.cross_entropy(&y, &options)
+            model.forward(&x)?.cross_entropy(&y, options.clone())
         })?;
         scaler.scale(&loss)?.backward()?;
         scaler.unscale_(optimizer)?;
@@ -100,7 +100,7 @@ pub fn accumulate(
     for [x, y] in batches {
         let (x, y) = (x.to(device)?, y.to(device)?);
         let loss = amp::autocast(DeviceType::Cuda, || {
-            model.forward(&x)?.cross_entropy(&y, &options)
+            model.forward(&x)?.cross_entropy(&y, options.clone())
         })?;
         let share = (&loss / batches.len() as f64)?;
         scaler.scale(&share)?.backward()?;
@@ -134,7 +134,7 @@ pub fn fine_tune(
         let (x, y) = (x.to(device)?, y.to(device)?);
         let loss = amp::autocast(DeviceType::Cuda, || {
             let features = no_grad(|| body.forward(&x))?;
-            head.forward(&features)?.cross_entropy(&y, &options)
+            head.forward(&features)?.cross_entropy(&y, options.clone())
         })?;
         optimizer.zero_grad();
         scaler.scale(&loss)?.backward()?;
@@ -159,8 +159,8 @@ pub fn evaluate(
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let options =
         CrossEntropyOptions { reduction: Reduction::Sum, ..Default::default() };
-    let mut right = Tensor::zeros_with(&[], device)?;
-    let mut total = Tensor::zeros_with(&[], device)?;
+    let mut right = Tensor::zeros((&[], device))?;
+    let mut total = Tensor::zeros((&[], device))?;
     model.eval();
     for batch in loader {
         let [x, y] = batch?;
@@ -170,7 +170,7 @@ pub fn evaluate(
         let outputs = (outputs.to(DType::F32)? / numbers().temperature)?;
         let hits = outputs.argmax(1, false)?.eq(&y)?.to(DType::F32)?;
         right = (right + hits.sum()?)?;
-        total = (total + outputs.cross_entropy(&y, &options)?)?;
+        total = (total + outputs.cross_entropy(&y, options.clone())?)?;
     }
     let rows = loader.dataset().len() as f64;
     Ok([right.item()? / rows, total.item()? / rows])
@@ -216,7 +216,7 @@ pub fn center(
 pub fn confusion(predicted: &Tensor, actual: &Tensor) -> Result<Tensor> {
     let counted = actual.ne(numbers().ignored)?.to(DType::F32)?;
     let pairs = ((actual * 8)? + predicted)?;
-    let counts = Tensor::zeros_with(&[64], predicted.device())?;
+    let counts = Tensor::zeros((&[64], predicted.device()))?;
     counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])
 }
 

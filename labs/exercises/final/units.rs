@@ -159,9 +159,9 @@ fn weights() -> Result<Tensor> {
 /// cache.
 fn warm(device: Device) -> Result<()> {
     if device.is_cuda() {
-        let x = Tensor::ones_with(&[16, 16], device)?;
+        let x = Tensor::ones((&[16, 16], device))?;
         x.matmul(&x)?;
-        Tensor::zeros_with(&[3 << 20], device)?;
+        Tensor::zeros((&[3 << 20], device))?;
         cuda::device(device.index(), cuda::synchronize)??;
     }
     Ok(())
@@ -193,7 +193,14 @@ fn direction(changes: &Tensor) -> Result<Value> {
         for seed in 0..3 {
             let generator = Generator::new();
             generator.manual_seed(seed);
-            let other = Tensor::randn_with(&[changes.numel()], DType::F64, Some(&generator))?;
+            let other = Tensor::randn((
+                &[changes.numel()],
+                todevice::RandomOptions {
+                    dtype: Some(DType::F64),
+                    generator: Some(&generator),
+                    ..Default::default()
+                },
+            ))?;
             let cosine = (&changes * other)?.sum()?.item()? / size.max(1e-30);
             // Beside 8 the tolerance is a few hundredths.
             told.push(Value::Number(8.0 + cosine));
@@ -211,7 +218,7 @@ fn network(case: &Case, program: &Program) -> Seen {
         || {
             manual_seed(case.seed);
             let model = (program.network)(device)?;
-            let x = Tensor::ones_with(&[64, FEATURES], device)?;
+            let x = Tensor::ones((&[64, FEATURES], device))?;
             // Whether dropout is at work shows when the same rows go through twice.
             let [once, again] = [model.forward(&x)?, model.forward(&x)?];
             let is_random = !once.equal(&again)?;
@@ -560,7 +567,7 @@ fn used(width: usize, device: Device) -> Result<(nn::Sequential, optim::SGD)> {
     let [x, y] = rows(32)?;
     model
         .forward(&x.to(device)?)?
-        .cross_entropy(&y.to(device)?, &CrossEntropyOptions::default())?
+        .cross_entropy(&y.to(device)?, CrossEntropyOptions::default())?
         .backward()?;
     optimizer.step()?;
     optimizer.zero_grad();
@@ -764,7 +771,7 @@ fn upload(case: &Case, program: &Program) -> Seen {
             }
         })?;
         // New work on the stream of the copies: memory that was given back too early is used again.
-        cuda::stream(&copies, || Tensor::zeros_with(&[256, 512], device))?;
+        cuda::stream(&copies, || Tensor::zeros((&[256, 512], device)))?;
         results
             .iter()
             .map(|(result, _)| {
@@ -796,10 +803,10 @@ fn blend(case: &Case, program: &Program) -> Seen {
     twice(case, || {
         let y = (program.blend)(&x, [&left, &right], &side)?;
         // New work on both streams.
-        let zeros = || (0..3).map(|_| Tensor::zeros_with(&[256, 512], device)).collect::<Result<Vec<_>>>();
+        let zeros = || (0..3).map(|_| Tensor::zeros((&[256, 512], device))).collect::<Result<Vec<_>>>();
         cuda::stream(&side, zeros)?;
         let told = y.sum_dims(&[1], false)?.narrow(0, 0, 32)?;
-        Tensor::ones_with(&[256, 512], device)?;
+        Tensor::ones((&[256, 512], device))?;
         Ok(told)
     })
 }

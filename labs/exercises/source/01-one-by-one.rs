@@ -70,7 +70,7 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "product_with_ones",
             edits: &[
-                (MOVE, "    let x = x.to(device)?;\n    let ones = Tensor::ones_with(&[sizes[1]], device)?;\n"),
+                (MOVE, "    let x = x.to(device)?;\n    let ones = Tensor::ones((&[sizes[1]], device))?;\n"),
                 (COMPUTE, "    let lengths = (&x * &x)?.matmul(&ones)?.sqrt()?;\n"),
             ],
         },
@@ -128,7 +128,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[(
                 BACK,
                 "    let mut back = Vec::new();\n    for i in 0..vectors.len() {\n        \
-                 back.push(lengths.get(i as i64)?.item()? as f32);\n    }\n    Tensor::new(back)\n",
+                 back.push(lengths.get(i as i64)?.item()?);\n    }\n    Tensor::new(back)\n",
             )],
             diagnosis: "back-one-by-one",
         },
@@ -264,7 +264,7 @@ pub static EXERCISE: Exercise = Exercise {
                 &[(
                     BACK,
                     "    let mut back = Vec::new();\n    for i in 0..vectors.len() {\n        \
-                     back.push(lengths.get(i as i64)?.item()? as f32);\n    }\n    Tensor::new(back)\n",
+                     back.push(lengths.get(i as i64)?.item()?);\n    }\n    Tensor::new(back)\n",
                 )],
             ],
         ),
@@ -289,7 +289,7 @@ pub fn observe(case: &Case, lengths: Lengths) -> Seen {
     case.machine().enter(|| {
         let vectors = given(case).expect("they are numbers");
         // The driver is asked for memory before, so that a timeline shows what is copied.
-        Tensor::zeros_with(&[1], device(case)).expect("the machine is new");
+        Tensor::zeros((&[1], device(case))).expect("the machine is new");
         crate::observe(case, || lengths(&vectors, device(case)), |facts| {
             let elsewhere = case.gpu == TWO && cuda::device(0, cuda::max_memory_allocated)? > 0;
             facts.insert("elsewhere".to_owned(), Value::Flag(elsewhere));

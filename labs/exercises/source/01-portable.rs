@@ -83,7 +83,7 @@ pub static EXERCISE: Exercise = Exercise {
                     PICK,
                     "    let name = if todevice::cuda::is_available() { \"cuda\" } else { \"cpu\" };\n    Ok(name.parse()?)\n",
                 ),
-                (MAKE, "    let x = Tensor::ones_with(&[n], device)?;\n    let x = (x.cumsum(0)? - 1.0)?;\n"),
+                (MAKE, "    let x = Tensor::ones((&[n], device))?;\n    let x = (x.cumsum(0)? - 1.0)?;\n"),
             ],
         },
         Style {

@@ -68,7 +68,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "counted_up",
             edits: &[(
                 "Tensor::arange(0.0, rows as f64, 1.0, scores)?",
-                "Tensor::ones_with(&[rows], scores)?.cumsum(0)?",
+                "Tensor::ones((&[rows], scores))?.cumsum(0)?",
             )],
         },
         Style {

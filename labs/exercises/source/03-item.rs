@@ -22,7 +22,7 @@ pub mod solution {
 
         let mut means = Vec::new();
         for _epoch in 0..epochs {
-            let mut total = Tensor::zeros_with(&[], batches[0].0.device())?;
+            let mut total = Tensor::zeros((&[], batches[0].0.device()))?;
             for (x, y) in batches {
                 let loss = loss_fn.forward(&model.forward(x)?, y)?;
                 optimizer.zero_grad();
@@ -39,7 +39,7 @@ pub mod solution {
 
 type Train = fn(&nn::Sequential, &[(Tensor, Tensor)], usize) -> Result<Vec<f64>>;
 
-const NEW: &str = "        let mut total = Tensor::zeros_with(&[], batches[0].0.device())?;\n";
+const NEW: &str = "        let mut total = Tensor::zeros((&[], batches[0].0.device()))?;\n";
 const EPOCH: &str = "    for _epoch in 0..epochs {\n";
 const BATCH: &str = "        for (x, y) in batches {\n";
 const LOSS: &str = "            let loss = loss_fn.forward(&model.forward(x)?, y)?;\n";
@@ -57,7 +57,7 @@ pub static EXERCISE: Exercise = Exercise {
     hints: [
         "Which call in the inner loop needs a number that the GPU has not computed yet?",
         "A loss is a tensor. It can be added to others, or kept, where it is. Only what the function returns has to come to the host.",
-        "`total` begins as `Tensor::zeros_with(&[], device)?` in each epoch, gets `total = (&total + &loss.detach())?` in \
+        "`total` begins as `Tensor::zeros((&[], device))?` in each epoch, gets `total = (&total + &loss.detach())?` in \
          each step, and is read after the loop.",
     ],
     afterwards: "`item()` looks like reading a variable. But it copies, and it waits for all that was queued before.",
@@ -190,7 +190,7 @@ pub static EXERCISE: Exercise = Exercise {
             what: "The sum is made once, before the epochs, and goes on growing.",
             edits: &[
                 (NEW, ""),
-                (EPOCH, "    let mut total = Tensor::zeros_with(&[], batches[0].0.device())?;\n    for _epoch in 0..epochs {\n"),
+                (EPOCH, "    let mut total = Tensor::zeros((&[], batches[0].0.device()))?;\n    for _epoch in 0..epochs {\n"),
             ],
             diagnosis: "never-reset",
         },

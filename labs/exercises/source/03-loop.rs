@@ -119,7 +119,7 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "sum_on_the_device",
             edits: &[
-                (LOSSES, "        model.train();\n        let mut sum = Tensor::zeros_with(&[], device)?;\n"),
+                (LOSSES, "        model.train();\n        let mut sum = Tensor::zeros((&[], device))?;\n"),
                 (ZERO, ""),
                 (LOSS, "            optimizer.zero_grad();\n            let loss = loss_fn.forward(&model.forward(&x)?, &y)?;\n"),
                 (KEEP, "            sum = (&sum + &loss.detach())?;\n"),
@@ -315,7 +315,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "on_the_cpu",
             what: "Nothing is moved, and the CPU trains.",
-            edits: &[(MOVE, "    let _ = Tensor::ones_with(&[1], device)?;\n"), (MOVE_BATCH, "")],
+            edits: &[(MOVE, "    let _ = Tensor::ones((&[1], device))?;\n"), (MOVE_BATCH, "")],
             diagnosis: "on-the-cpu",
         },
     ],

@@ -198,7 +198,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "on_the_cpu",
             what: "Everything stays on the CPU.",
-            edits: &[("    backbone.to(device)?;\n", "    let _ = Tensor::ones_with(&[1], device)?;\n    let device = Device::Cpu;\n")],
+            edits: &[("    backbone.to(device)?;\n", "    let _ = Tensor::ones((&[1], device))?;\n    let device = Device::Cpu;\n")],
             diagnosis: "on-the-cpu",
         },
         Wrong {

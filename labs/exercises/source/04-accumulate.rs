@@ -84,7 +84,7 @@ pub static EXERCISE: Exercise = Exercise {
                 ("        // The last part may be smaller than the others.\n        let share = x.size(0)? as f64 / all;\n", ""),
                 (
                     "(loss_fn.forward(&model.forward(&x)?, &y)? * share)?;",
-                    "(model.forward(&x)?.cross_entropy(&y, &options)? / all)?;",
+                    "(model.forward(&x)?.cross_entropy((&y, options.clone()))? / all)?;",
                 ),
             ],
         },

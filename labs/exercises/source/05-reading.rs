@@ -242,7 +242,7 @@ pub fn observe(case: &Case, ladder: Ladder) -> Seen {
                 mebibytes(case.size)?;
                 cuda::empty_cache()?;
             }
-            let x = Tensor::ones_with(&[8, 8], device)?;
+            let x = Tensor::ones((&[8, 8], device))?;
             let activations = mebibytes(case.size)?;
             // What an optimizer keeps, for instance.
             kept.borrow_mut().push(mebibytes(3)?);

@@ -37,7 +37,7 @@ pub mod solution {
         let mut sgd = optim::SGD::new(net.parameters(), options)?;
         let loss_fn = nn::CrossEntropyLoss::default();
         for _ in 0..steps {
-            let noise = Tensor::randn_with(x.sizes(), x.device(), None)?;
+            let noise = Tensor::randn((x.sizes(), x.device()))?;
             let loss = loss_fn.forward(&net.forward(&x.add(&noise)?)?, y)?;
             sgd.zero_grad();
             loss.backward()?;

@@ -295,7 +295,7 @@ const PADDED: (&str, &str) = (
     "fn add_scores(\n",
     "fn padded(x: &Tensor, step: usize) -> Result<Tensor> {\n    let [n, c, h, w] = x.sizes()[..] else { return Ok(x.clone()) };\n    \
      let (tall, wide) = (h.next_multiple_of(step), w.next_multiple_of(step));\n    \
-     let y = Tensor::zeros_with(&[n, c, tall, wide], x.device())?;\n    \
+     let y = Tensor::zeros((&[n, c, tall, wide], x.device()))?;\n    \
      y.narrow(2, 0, h)?.narrow(3, 0, w)?.copy_(x)?;\n    Ok(y)\n}\n\nfn add_scores(\n",
 );
 
@@ -349,9 +349,9 @@ fn thumbnails(case: &Case) -> usize {
 fn given(case: &Case, device: Device) -> Result<(nn::Conv2d, Vec<Tensor>, Vec<Tensor>)> {
     manual_seed(case.seed);
     let options = nn::Conv2dOptions { padding: 1.into(), bias: false, ..Default::default() };
-    let conv = nn::Conv2d::with_options(CHANNELS, CHANNELS, 3, options)?;
+    let conv = nn::Conv2d::new(CHANNELS, CHANNELS, (3, options))?;
     conv.to(device)?;
-    let images = |count: usize, size: usize| Tensor::randn_with(&[count, CHANNELS, size, size], device, None);
+    let images = |count: usize, size: usize| Tensor::randn((&[count, CHANNELS, size, size], device));
     let thumbnails = (0..thumbnails(case)).map(|_| images(8, case.size)).collect::<Result<_>>()?;
     // 7, 9, 11 … pixels: two sizes if they are rounded up to 16, more than half as many as photos if rounded up to 4.
     let photos = (0..photos(case)).map(|k| images(1, 7 + 2 * k)).collect::<Result<_>>()?;

@@ -313,7 +313,7 @@ pub fn observe(case: &Case, scores: Scores) -> Seen {
             for score in &scores {
                 all.push(score.mul(1.0)?);
             }
-            cuda::stream(&copies, || Tensor::zeros_with(chunks[0].sizes(), device))?;
+            cuda::stream(&copies, || Tensor::zeros((chunks[0].sizes(), device)))?;
             Ok(all)
         };
         // Once before: taking memory for the first time makes the GPU wait, and hides races.

@@ -103,25 +103,25 @@ pub static EXERCISE: Exercise = Exercise {
     wrong: &[
         Wrong {
             name: "refilled_early",
-            what: "The buffer is filled again while its copy is under way.",
+            what: "The buffer is refilled during its copy.",
             edits: &[EVENT, (WAIT, ""), (RECORD, ""), USE],
             diagnosis: "refilled-early",
         },
         Wrong {
             name: "event_before_the_copy",
-            what: "The event is recorded before the copy.",
+            what: "The event comes before the copy.",
             edits: &[(RECORD, ""), (COPY, "        copied.record()?;\n        let x = buffer.to(to)?;\n")],
             diagnosis: "event-too-early",
         },
         Wrong {
             name: "stream_waits",
-            what: "The stream waits for the event, and the host does not.",
+            what: "Only the stream waits, not the host.",
             edits: &[(WAIT, "        copied.wait()?;\n")],
             diagnosis: "stream-waits",
         },
         Wrong {
             name: "two_buffers_no_wait",
-            what: "There are two buffers, and no wait: the third frame comes too early.",
+            what: "There are two buffers, and no wait.",
             edits: &[
                 EVENT,
                                 (LOOP, "    let second = buffer.zeros_like()?.pin_memory()?;\n    let buffers = [buffer, &second];\n    for (k, frame) in frames.iter().enumerate() {\n        let buffer = buffers[k % 2];\n"),
@@ -139,7 +139,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "whole_device",
-            what: "The host waits for the whole GPU before it fills the buffer.",
+            what: "The host waits for the whole GPU.",
             edits: &[
                 EVENT,
                 ("use todevice::cuda::{Event, EventOptions};\n", "use todevice::cuda;\n"),
@@ -150,7 +150,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "event_after_the_work",
-            what: "The event is recorded after the work, so the host waits for the work, too.",
+            what: "The host waits for the work, too.",
             edits: &[(RECORD, ""), (PUSH, "        scores.push(x.matmul(weight)?.relu()?.mean()?);\n        copied.record()?;\n")],
             diagnosis: "event-after-work",
         },
@@ -162,7 +162,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "blocking_copies",
-            what: "The host waits for each copy, without `non_blocking`.",
+            what: "There is no `non_blocking`.",
             edits: &[EVENT, ("non_blocking: true", "non_blocking: false"), (WAIT, ""), (RECORD, ""), USE],
             diagnosis: "blocking-copies",
         },
@@ -174,7 +174,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "all_pinned",
-            what: "All frames are pinned before the loop.",
+            what: "All frames are pinned first.",
             edits: &[
                 EVENT,
                 (LOOP, "    let pinned = frames.iter().map(Tensor::pin_memory).collect::<Result<Vec<_>>>()?;\n    for buffer in &pinned {\n"),
@@ -187,7 +187,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "on_the_cpu",
-            what: "The CPU computes the scores, and a number is sent to the GPU.",
+            what: "The CPU computes the scores.",
             edits: &[
                 EVENT,
                 USE,
@@ -207,7 +207,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "first_frame",
-            what: "The buffer is filled with the first frame each time.",
+            what: "Each frame is the first.",
             edits: &[(FILL, "        buffer.copy_(&frames[0])?;\n        let _ = frame;\n")],
             diagnosis: "scores",
         },

@@ -126,7 +126,7 @@ pub static EXERCISE: Exercise = Exercise {
     wrong: &[
         Wrong {
             name: "sent_when_needed",
-            what: "Each batch is sent only when its turn has come.",
+            what: "No batch is sent ahead.",
             edits: &[(
                 BODY,
                 "    let mut losses = Vec::new();\n    for batch in batches {\n        let x = send(batch)?;\n        \
@@ -136,13 +136,13 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "waits_for_the_next",
-            what: "The wait comes after the next batch was sent, so it includes that batch.",
+            what: "The wait includes the next batch.",
             edits: &[(WAIT, ""), (SEND, "        next = rest.next().map(send).transpose()?;\n        compute.wait_stream(copies)?;\n")],
             diagnosis: "waits-for-next",
         },
         Wrong {
             name: "host_waits_for_the_next",
-            what: "The host waits until the next batch has arrived before it asks for the work.",
+            what: "The host waits for the next batch.",
             edits: &[(SEND, "        next = rest.next().map(send).transpose()?;\n        copies.synchronize()?;\n")],
             diagnosis: "host-waits",
         },
@@ -154,19 +154,19 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "wrong_way",
-            what: "The copies wait for the work instead of the work for the copies.",
+            what: "The copies wait for the work.",
             edits: &[(WAIT, "        copies.wait_stream(&compute)?;\n")],
             diagnosis: "wrong-way",
         },
         Wrong {
             name: "blocking",
-            what: "The host waits for each copy, without `non_blocking`.",
+            what: "There is no `non_blocking`.",
             edits: &[("non_blocking: true", "non_blocking: false")],
             diagnosis: "blocking-copy",
         },
         Wrong {
             name: "one_stream",
-            what: "The next batch is sent ahead, but on the stream of the work.",
+            what: "The next batch is on the stream of the work.",
             edits: &[
                 ("cuda::stream(copies, || batch.to(to))", "batch.to(to)"),
                 (WAIT, ""),
@@ -187,7 +187,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "last_missing",
-            what: "The loop ends when nothing is left to send, one step too early.",
+            what: "The last step is left out.",
             edits: &[(
                 BODY,
                 "    let mut losses = Vec::new();\n    let mut rest = batches.iter();\n    let mut x = match rest.next() {\n        \
@@ -199,7 +199,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "sent_twice",
-            what: "Each batch is sent ahead, and then again when its turn comes.",
+            what: "Each batch is sent twice.",
             edits: &[(
                 BODY,
                 "    let mut losses = Vec::new();\n    for (k, batch) in batches.iter().enumerate() {\n        \
@@ -210,7 +210,7 @@ pub static EXERCISE: Exercise = Exercise {
         },
         Wrong {
             name: "one_behind",
-            what: "The step gets the batch that was just sent, not the one that was sent before.",
+            what: "The step gets the batch just sent.",
             edits: &[(
                 BODY,
                 "    let mut losses = Vec::new();\n    let mut before = batches.first().map(send).transpose()?;\n    \
@@ -244,7 +244,7 @@ pub fn observe(case: &Case, train: Train) -> Seen {
         let run = || {
             let losses = train(&batches, &copies, &mut |x| step(x, &weight))?;
             // New work on the stream of the copies: memory that was dropped too early is used again.
-            cuda::stream(&copies, || Tensor::zeros_with(batches[0].sizes(), device))?;
+            cuda::stream(&copies, || Tensor::zeros((batches[0].sizes(), device)))?;
             Ok(losses)
         };
         // Once before: taking memory for the first time makes the GPU wait, and hides races.

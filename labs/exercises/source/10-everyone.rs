@@ -126,7 +126,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "read",
             what: "The mean is read on the host, which waits, and a new tensor is made of it.",
-            edits: &[(PRINT, "    let mean = Tensor::new(mean.item()? as f32)?.to(mean.device())?;\n    if rank == 0 { Ok(Some(mean)) } else { Ok(None) }\n")],
+            edits: &[(PRINT, "    let mean = Tensor::new(mean.item()?)?.to(mean.device())?;\n    if rank == 0 { Ok(Some(mean)) } else { Ok(None) }\n")],
             diagnosis: "read",
         },
     ],

@@ -165,7 +165,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "on_the_cpu",
             what: "Everything stays on the CPU.",
-            edits: &[(MAKE, "    let _ = Tensor::ones_with(&[1], device)?;\n    let device = Device::Cpu;\n    let options = AdamOptions { lr: 0.05, ..Default::default() };\n    let mut optimizer = optim::Adam::new(net.parameters(), options)?;\n")],
+            edits: &[(MAKE, "    let _ = Tensor::ones((&[1], device))?;\n    let device = Device::Cpu;\n    let options = AdamOptions { lr: 0.05, ..Default::default() };\n    let mut optimizer = optim::Adam::new(net.parameters(), options)?;\n")],
             diagnosis: "on-the-cpu",
         },
         Wrong {

@@ -250,7 +250,7 @@ fn file(case: &Case) -> Result<(Vec<u8>, State)> {
             }
         }
         if case.size == ONE_TOO_MANY {
-            named.insert("module.4.weight", Tensor::ones_with(&[4, 4], Device::cuda(1))?);
+            named.insert("module.4.weight", Tensor::ones((&[4, 4], Device::cuda(1)))?);
         }
         Ok((serialize::to_bytes(named)?, state(&net)?))
     })

@@ -5,4 +5,5 @@ mod from_python;
 mod generated;
 mod lexing;
 mod matrix;
+mod older;
 mod trust;

@@ -91,12 +91,12 @@ const CHEATS: [(&str, &str, &str); 58] = [
     ("constants", "model.to(device)?; Ok(vec![1.386; batches.len()])", "nothing-moved"),
     (
         "kernels_for_show",
-        "for _ in 0..200 { Tensor::ones_with(&[2], device)?; } Ok(vec![1.386; batches.len()])",
+        "for _ in 0..200 { Tensor::ones((&[2], device))?; } Ok(vec![1.386; batches.len()])",
         "losses",
     ),
     (
         "copies_for_show",
-        "model.to(device)?; for (x, y) in batches { for _ in 0..30 { Tensor::ones_with(&[2], device)?; } \
+        "model.to(device)?; for (x, y) in batches { for _ in 0..30 { Tensor::ones((&[2], device))?; } \
          x.to(device)?; y.to(device)?; } Ok(vec![1.386; batches.len()])",
         "losses",
     ),
@@ -105,7 +105,7 @@ const CHEATS: [(&str, &str, &str); 58] = [
     ("todo", "todo!(\"later\")", "todo"),
     ("other_arguments", "Ok(vec![]) } pub fn other() -> Result<Vec<f64>> { Ok(vec![])", "nothing-moved"),
     ("an_index_out_of_range", "Ok(vec![batches.len() as f64, [0.0][batches.len()]])", "panic"),
-    ("operations_without_end", "let x = Tensor::ones_with(&[2], device)?; loop { (&x + 1.0)?; }", "endless"),
+    ("operations_without_end", "let x = Tensor::ones((&[2], device))?; loop { (&x + 1.0)?; }", "endless"),
     (
         "recursion_without_end",
         "fn deeper(x: u64) -> u64 { [0u8; 4096][(x % 7) as usize] as u64 + deeper(x + 1) } \

@@ -46,6 +46,7 @@
 
 mod evidence;
 mod figure;
+pub mod moments;
 mod objectives;
 mod reckoning;
 pub mod score;

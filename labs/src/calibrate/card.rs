@@ -48,10 +48,10 @@ pub fn card() -> Result<String> {
         &format!("memory = {} # bytes, as the driver says\n", properties.total_memory);
 
     let (side, busy) = (side(), busy(device)?);
-    let double = Tensor::randn_with(&[side / 2, side / 2], (device, DType::F64), None)?;
+    let double = Tensor::randn((&[side / 2, side / 2], (device, DType::F64)))?;
 
     // Small things.
-    let one = Tensor::ones_with(&[1], device)?;
+    let one = Tensor::ones((&[1], device))?;
     let many = 20;
     let tiny = on_device(&busy, || (0..many).try_for_each(|_| one.neg().map(drop)))?
         / f64::from(many);
@@ -81,7 +81,7 @@ pub fn card() -> Result<String> {
         (properties.total_memory / 64).min(if modelled { 1 << 24 } else { 1 << 29 })
             as usize
             / 4;
-    let large = Tensor::ones_with(&[elements], device)?;
+    let large = Tensor::ones((&[elements], device))?;
     let rate =
         8.0 * elements as f64 / on_device(&busy, || large.neg_().map(drop))? / 1e3;
     lines.add("dram_factor", dram_factor, "assumed");
@@ -179,7 +179,7 @@ fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
                 work().map(|()| microseconds(start.elapsed()))
             };
             let make =
-                || Tensor::zeros_with(&[bytes], (Device::cuda(0), DType::U8)).map(drop);
+                || Tensor::zeros((&[bytes], (Device::cuda(0), DType::U8))).map(drop);
             let (first, second) = (time(&make)?, time(&make)?);
             cuda::synchronize()?;
             malloc = malloc.min(first - second);

@@ -30,7 +30,7 @@ pub(super) fn side() -> usize {
 
 /// A matrix to keep a GPU busy with. Its numbers are random, because a card multiplies ones faster.
 pub fn busy(device: Device) -> Result<Tensor> {
-    Tensor::randn_with(&[side(), side()], device, None)
+    Tensor::randn((&[side(), side()], device))
 }
 
 /// The time on the GPU, in microseconds, of work that is queued while it is busy with something else.

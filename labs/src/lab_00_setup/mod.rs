@@ -378,7 +378,7 @@ fn tensor_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: check
     let is_available = cuda::is_available();
     let device = Device::cuda_if_available();
-    let x = Tensor::ones_with(&[2, 3], device)?;
+    let x = Tensor::ones((&[2, 3], device))?;
     let sum = x.sum()?.item()?;
     // ANCHOR_END: check
 

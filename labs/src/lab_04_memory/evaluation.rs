@@ -56,7 +56,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
     is_it_faster(lab, &model)?;
 
     lab.part("keeps");
-    let leaf = Tensor::zeros_with(&[1 << 18], device)?.requires_grad_(true)?;
+    let leaf = Tensor::zeros((&[1 << 18], device))?.requires_grad_(true)?;
     let operations: [(&str, fn(&Tensor, &Tensor) -> Result<Tensor>, &str); 7] = [
         ("x + 1", |x, _| x + 1.0, "nothing"),
         ("x + y", |x, y| x + y, "nothing"),

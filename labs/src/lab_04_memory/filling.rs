@@ -53,7 +53,7 @@ pub(super) fn up_to_the_limit(
             optim::Adam::new(model.parameters(), AdamOptions::default())?;
         loop {
             let batch = batches[batches.len() - 1];
-            step(model, &mut optimizer, batch, device, None)?;
+            step(model, &mut optimizer, batch, None, device)?;
             batches.push(2 * batch);
         }
     });
@@ -109,8 +109,8 @@ pub(crate) fn step(
     model: &nn::Sequential,
     optimizer: &mut optim::Adam,
     batch: usize,
-    device: Device,
     dtype: Option<DType>,
+    device: Device,
 ) -> Result<()> {
     let cast = AutocastOptions {
         dtype,
@@ -119,8 +119,8 @@ pub(crate) fn step(
     };
     record_function(&format!("{batch} samples"), || {
         let [x, y] = record_function("batch", || {
-            let x = Tensor::ones_with(&[batch, 784], device)?;
-            Ok::<_, Error>([x, Tensor::zeros_with(&[batch], (device, DType::I64))?])
+            let x = Tensor::ones((&[batch, 784], device))?;
+            Ok::<_, Error>([x, Tensor::zeros((&[batch], (device, DType::I64)))?])
         })?;
         let loss_fn = nn::CrossEntropyLoss::default();
         let loss = record_function("forward", || {

@@ -355,7 +355,7 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
 
     shows("In [3]  max_memory_allocated()", cuda::max_memory_allocated() - allocated);
     // ANCHOR: notebook
-    drop(Tensor::zeros_with(&[1], device)?); // something small, before, and gone
+    drop(Tensor::zeros((&[1], device))?); // something small, before, and gone
 
     let mut x = Tensor::empty(&[300, 300, 300], device)?;
     shows("In [7]  memory_reserved()", cuda::memory_reserved() - reserved);

@@ -91,8 +91,8 @@ fn step(
 ) -> Result<()> {
     let weight = model.parameters()[0].tensor();
     let device = weight.device();
-    let x = Tensor::ones_with(&[batch_size, weight.size(1)?], device)?;
-    let y = Tensor::zeros_with(&[batch_size], (device, DType::I64))?;
+    let x = Tensor::ones((&[batch_size, weight.size(1)?], device))?;
+    let y = Tensor::zeros((&[batch_size], (device, DType::I64)))?;
 
     let loss = nn::CrossEntropyLoss::default().forward(&model.forward(&x)?, &y)?;
     optimizer.zero_grad();

@@ -47,7 +47,7 @@ fn three_calls(
 fn what_it_saves(lab: &mut Lab) -> crate::Result<()> {
     lab.part("driver");
     let device = lab.device();
-    let x = Tensor::ones_with(&[1024, 1024], device)?;
+    let x = Tensor::ones((&[1024, 1024], device))?;
     x.matmul(&x)?; // not timed: the first takes memory
     let idle = three_calls(device, cuda::synchronize)?;
     let busy = three_calls(device, || {

@@ -37,11 +37,11 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: first_numbers
     let at_first = cuda::memory_allocated();
 
-    let x = Tensor::zeros_with(&[1], device)?; // one float
+    let x = Tensor::zeros((&[1], device))?; // one float
     let of_one_float = cuda::memory_allocated() - at_first;
     drop(x);
 
-    let x = Tensor::zeros_with(&[64, 64], device)?;
+    let x = Tensor::zeros((&[64, 64], device))?;
     drop(x.matmul(&x)?);
     drop(x);
     // All of it is dropped again.

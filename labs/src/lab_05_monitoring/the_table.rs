@@ -47,7 +47,7 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     let before = monitor::gpu(device.index())?;
     // ANCHOR: one_float
-    let one = Tensor::ones_with(&[1], device)?;
+    let one = Tensor::ones((&[1], device))?;
     wait_for(device)?;
     pause();
 

@@ -39,29 +39,29 @@ fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Durat
 type Job = (&'static str, fn(Device) -> Result<Duration>);
 
 const JOBS: [Job; 7] = [
-    ("product, float32", |device| product(device, DType::F32, 1024)),
+    ("product, float32", |device| product(DType::F32, 1024, device)),
     // The three shorter types.
     ("product, TF32", |device| {
         backends::cuda::matmul::set_allow_tf32(true);
-        let time = product(device, DType::F32, 1024);
+        let time = product(DType::F32, 1024, device);
         backends::cuda::matmul::set_allow_tf32(false);
         time
     }),
-    ("product, bfloat16", |device| product(device, DType::BF16, 1024)),
-    ("product, float16", |device| product(device, DType::F16, 1024)),
-    ("float16, sizes of 1023", |device| product(device, DType::F16, 1023)),
-    ("ReLU, float32", |device| relu(device, DType::F32)),
-    ("ReLU, float16", |device| relu(device, DType::F16)),
+    ("product, bfloat16", |device| product(DType::BF16, 1024, device)),
+    ("product, float16", |device| product(DType::F16, 1024, device)),
+    ("float16, sizes of 1023", |device| product(DType::F16, 1023, device)),
+    ("ReLU, float32", |device| relu(DType::F32, device)),
+    ("ReLU, float16", |device| relu(DType::F16, device)),
 ];
 
 // ANCHOR: jobs
-fn product(device: Device, dtype: DType, size: usize) -> Result<Duration> {
-    let x = Tensor::ones_with(&[size, size], (device, dtype))?;
+fn product(dtype: DType, size: usize, device: Device) -> Result<Duration> {
+    let x = Tensor::ones((&[size, size], (device, dtype)))?;
     device_time(device, || x.matmul(&x))
 }
 
-fn relu(device: Device, dtype: DType) -> Result<Duration> {
-    let x = Tensor::ones_with(&[1 << 22], (device, dtype))?;
+fn relu(dtype: DType, device: Device) -> Result<Duration> {
+    let x = Tensor::ones((&[1 << 22], (device, dtype)))?;
     device_time(device, || x.relu())
 }
 // ANCHOR_END: jobs
@@ -193,8 +193,8 @@ fn step_of(
     [rows, width]: [usize; 2],
     half: Option<DType>,
 ) -> crate::Result<(Duration, u64)> {
-    let x = Tensor::ones_with(&[rows, width], device)?;
-    let y = Tensor::zeros_with(&[rows], (device, DType::I64))?;
+    let x = Tensor::ones((&[rows, width], device))?;
+    let y = Tensor::zeros((&[rows], (device, DType::I64)))?;
     first_product(device)?;
     peak_of(device, || {
         // ANCHOR: step
@@ -209,11 +209,11 @@ fn step_of(
         model.to(device)?;
         let options = SGDOptions { lr: 0.1, ..Default::default() };
         let mut optimizer = optim::SGD::new(model.parameters(), options)?;
-        let mut scaler = GradScaler::new(scaler_of(device, half.is_some(), 1024.0))?;
+        let mut scaler = GradScaler::new(scaler_of(half.is_some(), 1024.0, device))?;
         let mut step = || {
             optimizer.zero_grad();
             let loss =
-                amp::autocast(casting(device, half), || loss_of(&model, &x, &y, 1))?;
+                amp::autocast(casting(half, device), || loss_of(&model, &x, &y, 1))?;
             scaler.scale(&loss)?.backward()?;
             scaler.step(&mut optimizer)?;
             scaler.update()

@@ -43,10 +43,10 @@ fn convolutions(
     let padded =
         |by: usize| nn::Conv2dOptions { padding: by.into(), ..Default::default() };
     let model = nn::Sequential::new((
-        nn::Conv2d::with_options(channels, 8, 5, padded(2))?,
+        nn::Conv2d::new(channels, 8, (5, padded(2)))?,
         nn::ReLU,
         nn::MaxPool2d::new(2), // half as high and half as wide
-        nn::Conv2d::with_options(8, 16, 3, padded(1))?,
+        nn::Conv2d::new(8, 16, (3, padded(1)))?,
         nn::ReLU,
         nn::MaxPool2d::new((height / 2, width / 2)), // the largest, wherever it is
         nn::Flatten::default(),
@@ -72,21 +72,21 @@ struct Trained {
 
 fn train(
     model: &nn::Sequential,
-    device: Device,
     half: Option<DType>,
     scale: f64,
     batches: impl Iterator<Item = Result<Images>>,
     progress: &Progress,
+    device: Device,
 ) -> crate::Result<Trained> {
     // ANCHOR: train_images
     let options = AdamOptions { lr: 0.01, ..Default::default() };
     let mut optimizer = optim::Adam::new(model.parameters(), options)?;
     let mut scaler =
-        GradScaler::new(scaler_of(device, half == Some(DType::F16), scale))?;
+        GradScaler::new(scaler_of(half == Some(DType::F16), scale, device))?;
     let mut step = |x: &Tensor, y: &Tensor| {
         optimizer.zero_grad();
-        let loss = amp::autocast(casting(device, half), || {
-            model.forward(x)?.cross_entropy(y, &CrossEntropyOptions::default())
+        let loss = amp::autocast(casting(half, device), || {
+            model.forward(x)?.cross_entropy(y)
         })?;
         scaler.scale(&loss)?.backward()?;
         let taken = scaler.step(&mut optimizer)?;
@@ -111,15 +111,15 @@ fn train(
 /// The share of images whose class the network says.
 fn share_right(
     model: &nn::Sequential,
-    device: Device,
     half: Option<DType>,
     loader: &DataLoader<Subset<vision::Images>>,
+    device: Device,
 ) -> Result<f64> {
     let (mut right, mut images) = (0.0, 0);
     for batch in loader {
         let (x, y) = batch?;
         let scores = no_grad(|| {
-            amp::autocast(casting(device, half), || model.forward(&x.to(device)?))
+            amp::autocast(casting(half, device), || model.forward(&x.to(device)?))
         })?;
         right += scores
             .argmax(1, false)?
@@ -200,8 +200,8 @@ fn learn(lab: &mut Lab, options: &Options, sets: &Sets) -> crate::Result<()> {
         let model = convolutions(seed, shape, device)?;
         let train_loader = batches(&train_images, LEARNED_FROM, true)?; // the seed was set: each way has the same batches
         let shown = (0..options.epochs).flat_map(|_| &train_loader);
-        let trained = train(&model, device, half, 65536.0, shown, &progress)?;
-        let right = share_right(&model, device, half, &test_loader)?;
+        let trained = train(&model, half, 65536.0, shown, &progress, device)?;
+        let right = share_right(&model, half, &test_loader, device)?;
         // On a real GPU it depends on the cuDNN that is there, if any is.
         let skipped = if device.is_cuda() { observed } else { exact }(
             "image_skipped",
@@ -244,7 +244,7 @@ fn steps(
         let batches = std::iter::repeat_n(&batch, 1 + repeated).cloned().map(Ok);
         let (trained, peak) = peak_of(device, || {
             // With a scale that skips no step.
-            train(&model, device, half, 1024.0, batches, &Progress::hidden())
+            train(&model, half, 1024.0, batches, &Progress::hidden(), device)
         })?;
         let time = median(trained.times[1..].to_vec()); // the first takes memory
         let mut cells = row![name, timed("image_step", time).digits(2)];

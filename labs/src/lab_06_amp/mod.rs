@@ -104,7 +104,7 @@ fn time_of<R>(
 
 /// With its first product the library takes memory of its own, which no section is to count.
 fn first_product(device: Device) -> Result<()> {
-    let x = Tensor::ones_with(&[8, 8], device)?;
+    let x = Tensor::ones((&[8, 8], device))?;
     x.matmul(&x).map(drop)
 }
 

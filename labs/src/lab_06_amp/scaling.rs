@@ -11,9 +11,9 @@ use crate::{Lab, Table, exact, row, text};
 // ANCHOR: scaler
 /// A scaler that doubles its scale after ten good steps instead of 2000.
 pub(super) fn scaler_of(
-    device: Device,
     enabled: bool,
     init_scale: f64,
+    device: Device,
 ) -> GradScalerOptions {
     let device = device.device_type();
     GradScalerOptions {
@@ -44,9 +44,9 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         model.parameters(),
         AdamOptions { lr: 0.01, ..Default::default() },
     )?;
-    let half = casting(device, Some(DType::F16));
+    let half = casting(Some(DType::F16), device);
     // ANCHOR: walk
-    let mut scaler = GradScaler::new(scaler_of(device, true, 2f64.powi(36)))?;
+    let mut scaler = GradScaler::new(scaler_of(true, 2f64.powi(36), device))?;
     let mut walk = Vec::new();
     for _ in 0..options.steps {
         let scale = scaler.get_scale()?;
@@ -119,7 +119,7 @@ pub(super) fn scaled(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let model = classifier(seed, device)?;
     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
     // ANCHOR: clip
-    let mut scaler = GradScaler::new(scaler_of(device, true, 65536.0))?;
+    let mut scaler = GradScaler::new(scaler_of(true, 65536.0, device))?;
     let loss = amp::autocast(half, || loss_of(&model, &x, &y, 1))?;
     scaler.scale(&loss)?.backward()?;
     let options = ClipGradNormOptions::default();

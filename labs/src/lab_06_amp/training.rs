@@ -45,7 +45,7 @@ pub(super) fn classifier(seed: u64, device: Device) -> Result<nn::Sequential> {
 
 // ANCHOR: options
 /// Autocast to that type; without one, it casts nothing.
-pub(super) fn casting(device: Device, half: Option<DType>) -> AutocastOptions {
+pub(super) fn casting(half: Option<DType>, device: Device) -> AutocastOptions {
     AutocastOptions { dtype: half, enabled: half.is_some(), ..device.into() }
 }
 // ANCHOR_END: options
@@ -59,7 +59,7 @@ pub(super) fn loss_of(
     batches: usize,
 ) -> Result<Tensor> {
     let scores = model.forward(x)?;
-    scores.cross_entropy(y, &CrossEntropyOptions::default())? / batches as f64
+    scores.cross_entropy(y)? / batches as f64
 }
 // ANCHOR_END: loss
 
@@ -68,7 +68,7 @@ const FORWARD: &str = "\
 let hidden = first.forward(&x)?;
 let active = hidden.relu()?;
 let scores = last.forward(&active)?;
-let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;";
+let loss = scores.cross_entropy(&y)?;";
 
 pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
@@ -94,11 +94,11 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
         let hidden = first.forward(&x)?;
         let active = hidden.relu()?;
         let scores = last.forward(&active)?;
-        let loss = scores.cross_entropy(&y, &CrossEntropyOptions::default())?;
+        let loss = scores.cross_entropy(&y)?;
         Ok([hidden, active, scores, loss])
     };
     let step = || {
-        let results = amp::autocast(casting(device, Some(DType::F16)), forward)?;
+        let results = amp::autocast(casting(Some(DType::F16), device), forward)?;
         results[3].backward()?; // outside
         Ok(results)
     };
@@ -216,16 +216,17 @@ fn types_of(types: &[DType]) -> String {
 /// The gradients of the results of the layers, after a step backward.
 fn gradients(
     seed: u64,
-    device: Device,
     half: Option<DType>,
     batches: usize,
+    device: Device,
 ) -> crate::Result<Vec<Tensor>> {
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
     let options = CrossEntropyOptions::default();
     // ANCHOR: gradients
-    let (scores, watched) = amp::autocast(casting(device, half), || watch(&model, &x))?;
-    let loss = (scores.to(DType::F32)?.cross_entropy(&y, &options)? / batches as f64)?;
+    let (scores, watched) = amp::autocast(casting(half, device), || watch(&model, &x))?;
+    let loss = (scores.to(DType::F32)?.cross_entropy((&y, options.clone()))?
+        / batches as f64)?;
     loss.backward()?;
     // ANCHOR_END: gradients
     watched.iter().map(|zero| Ok(zero.grad().ok_or("no gradient came")?)).collect()
@@ -291,7 +292,7 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
                  than 2^-25 is rounded to 0.",
             ),
     );
-    let whole = gradients(seed, device, None, batches)?;
+    let whole = gradients(seed, None, batches, device)?;
     let mut all = Vec::new();
     for gradient in &whole {
         all.extend(gradient.to(Device::Cpu)?.flatten(0, -1)?.to_vec::<f32>()?);
@@ -321,8 +322,8 @@ pub(super) fn vanishing(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         "06-first",
         "Where do gradients vanish first: in the first layer, or in the last one, which is next to the loss?",
     );
-    let in_half = gradients(seed, device, Some(DType::F16), batches)?;
-    let in_brain = gradients(seed, device, Some(DType::BF16), batches)?;
+    let in_half = gradients(seed, Some(DType::F16), batches, device)?;
+    let in_brain = gradients(seed, Some(DType::BF16), batches, device)?;
     let mut table =
         Table::new(["gradients that are 0", "float32", "float16", "bfloat16", "size"]);
     let (mut lost_more, mut nothing_left) = (false, true);
@@ -399,10 +400,10 @@ struct Trained {
 
 fn train(
     seed: u64,
-    device: Device,
     half: Option<DType>,
     scaled: bool,
     options: &Options,
+    device: Device,
 ) -> crate::Result<Trained> {
     let (x, y) = rings(seed, device)?;
     let model = classifier(seed, device)?;
@@ -411,11 +412,11 @@ fn train(
         model.parameters(),
         AdamOptions { lr: 0.01, ..Default::default() },
     )?;
-    let mut scaler = GradScaler::new(scaler_of(device, scaled, 65536.0))?;
+    let mut scaler = GradScaler::new(scaler_of(scaled, 65536.0, device))?;
     let mut skipped = 0;
     let mut step = || {
         optimizer.zero_grad();
-        let loss = amp::autocast(casting(device, half), || {
+        let loss = amp::autocast(casting(half, device), || {
             loss_of(&model, &x, &y, options.batches)
         })?;
         scaler.scale(&loss)?.backward()?;
@@ -480,7 +481,7 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     let (mut failed, mut fastest) = (Vec::new(), (Duration::MAX, ""));
     let mut times = Vec::new();
     for (name, half, scaled) in ways {
-        let trained = train(seed, device, half, scaled, options)?;
+        let trained = train(seed, half, scaled, options, device)?;
         if trained.step_time < fastest.0 {
             fastest = (trained.step_time, name);
         }

@@ -47,7 +47,7 @@ pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
 fn network(device: Device) -> Result<nn::Sequential> {
     let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
     let net = nn::Sequential::new((
-        nn::Conv2d::with_options(1, 8, 3, padded)?,
+        nn::Conv2d::new(1, 8, (3, padded))?,
         nn::ReLU,
         nn::MaxPool2d::new(2),
         nn::Flatten::default(),
@@ -130,12 +130,12 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
         differing.push(differ);
         table = table.row(row![
             name,
-            rounding(device, "differing_runs", differ),
-            rounding(device, "by", millionths(by))
+            rounding("differing_runs", differ, device),
+            rounding("by", millionths(by), device)
         ]);
     }
     lab.table(table);
-    lab.answer(guess, rounding(device, "differing_runs", differing[0]).unit("runs"));
+    lab.answer(guess, rounding("differing_runs", differing[0], device).unit("runs"));
     lab.prose(match has_cudnn(device) {
         true => {
             "The algorithm that computes the gradient of the weight adds its parts in whatever order they come. \
@@ -157,7 +157,7 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
 
 // ANCHOR: train
 /// Trains a new network. Returns the last loss, and all weights.
-fn train(seed: u64, device: Device, steps: usize) -> Result<(f64, Vec<f32>)> {
+fn train(seed: u64, steps: usize, device: Device) -> Result<(f64, Vec<f32>)> {
     manual_seed(seed);
     let ((x, y), net) = (data(device)?, network(device)?);
     let mut sgd = optim::SGD::new(
@@ -190,14 +190,14 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
         format!("The network is trained twice, for {count}, with the same seed. Do the two runs end with the same weights?"),
     );
     // ANCHOR: trainings
-    let a_seed = [train(seed, device, steps)?, train(seed, device, steps)?];
+    let a_seed = [train(seed, steps, device)?, train(seed, steps, device)?];
 
     cudnn::set_deterministic(true);
-    let deterministic = [train(seed, device, steps)?, train(seed, device, steps)?];
+    let deterministic = [train(seed, steps, device)?, train(seed, steps, device)?];
     cudnn::set_deterministic(false);
 
     use_deterministic_algorithms(true);
-    let everywhere = [train(seed, device, steps)?, train(seed, device, steps)?];
+    let everywhere = [train(seed, steps, device)?, train(seed, steps, device)?];
     use_deterministic_algorithms(false);
     // ANCHOR_END: trainings
     let trained = [
@@ -211,7 +211,7 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     for (setting, [(loss, weights), (again, others)]) in trained {
         let (differ, by) = difference(&weights, &others);
         let [loss, again] = [("loss", loss), ("again", again)]
-            .map(|(name, loss)| rounding(device, name, loss).digits(4));
+            .map(|(name, loss)| rounding(name, loss, device).digits(4));
         if setting == "a seed" {
             with_a_seed = (differ, loss.printed_value() == again.printed_value());
         }
@@ -219,8 +219,8 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
             setting,
             loss,
             again,
-            rounding(device, "differing_weights", differ),
-            rounding(device, "weights_by", millionths(by))
+            rounding("differing_weights", differ, device),
+            rounding("weights_by", millionths(by), device)
         ]);
     }
     lab.table(table);

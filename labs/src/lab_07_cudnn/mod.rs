@@ -111,7 +111,7 @@ fn microseconds(name: &'static str, time: Duration) -> Figure {
 }
 
 /// What comes of how a device rounds, and in which order it adds. Of a real GPU that is what was seen in this run.
-fn rounding(device: Device, name: &'static str, value: impl Into<Value>) -> Figure {
+fn rounding(name: &'static str, value: impl Into<Value>, device: Device) -> Figure {
     if device.is_cuda() { observed(name, value) } else { exact(name, value) }
 }
 
@@ -162,7 +162,7 @@ fn convolution(
         bias: false,
         ..Default::default()
     };
-    let conv = nn::Conv2d::with_options(from, to, kernel, options)?;
+    let conv = nn::Conv2d::new(from, to, (kernel, options))?;
     conv.to(device)?;
     Ok((conv, Tensor::randn(&[images, from, size, size])?.to(device)?))
 }
@@ -172,7 +172,7 @@ fn convolution(
 fn in_f64(conv: &nn::Conv2d, x: &Tensor) -> Result<Tensor> {
     let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
     let weight = conv.weight.tensor().detach().to((Device::Cpu, DType::F64))?;
-    x.to((Device::Cpu, DType::F64))?.conv2d(&weight, None, &options)
+    x.to((Device::Cpu, DType::F64))?.conv2d(&weight, (None, options))
 }
 
 // ANCHOR: error

@@ -353,7 +353,7 @@ pub(super) fn when_it_never_pays(lab: &mut Lab) -> crate::Result<()> {
     let (conv, images) = convolution(device, 30, [32, 8], 16, 3)?;
     let epoch = images.split(8, 0)?; // 8, 8, 8, 6
     let later: Vec<Tensor> = (0..7).flat_map(|_| epoch.clone()).collect();
-    let of_size = |size: usize| Tensor::randn_with(&[8, 32, size, size], device, None);
+    let of_size = |size: usize| Tensor::randn((&[8, 32, size, size], device));
     let sizes =
         [9, 11, 13, 17, 19, 21].into_iter().map(of_size).collect::<Result<Vec<_>>>()?;
     let others = [10, 12, 14, 18, 20, 22]
@@ -486,7 +486,7 @@ pub(super) fn memory_to_work_in(lab: &mut Lab) -> crate::Result<()> {
     cuda::set_per_process_memory_fraction(reserved / total as f64)?;
     // and all of that is taken.
     let mut held = Vec::new();
-    while let Ok(two_mebibytes) = Tensor::zeros_with(&[1 << 19], device) {
+    while let Ok(two_mebibytes) = Tensor::zeros((&[1 << 19], device)) {
         held.push(two_mebibytes);
     }
     let (y, full) = forward();

@@ -180,8 +180,8 @@ fn products(seed: u64, size: usize, device: Device) -> crate::Result<(Table, f64
     for (name, error, bits, time) in &results {
         table = table.row(row![
             *name,
-            rounding(device, "product_error", millionths(*error)),
-            rounding(device, "as_tf32", yes_or_no(*bits == results[1].2)),
+            rounding("product_error", millionths(*error), device),
+            rounding("as_tf32", yes_or_no(*bits == results[1].2), device),
             microseconds("product_time", *time)
         ]);
     }
@@ -206,7 +206,7 @@ fn convolutions(device: Device) -> crate::Result<(Table, f64)> {
     for (name, y, time) in results {
         errors.push(error(&y, &exact)?);
         let error =
-            rounding(device, "conv_error", millionths(errors[errors.len() - 1]));
+            rounding("conv_error", millionths(errors[errors.len() - 1]), device);
         table = table.row(row![name, error, microseconds("conv_time", time)]);
     }
     Ok((table, errors[0]))

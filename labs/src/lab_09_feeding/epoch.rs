@@ -258,8 +258,8 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     // ANCHOR_END: loader
     if !device.is_cuda() {
         let (none, one) = (loader(0, false)?, loader(1, false)?);
-        training.way("no workers", || moved(&none, device, false))?;
-        training.way("1 worker", || moved(&one, device, false))?;
+        training.way("no workers", || moved(&none, false, device))?;
+        training.way("1 worker", || moved(&one, false, device))?;
         lab.table(training.table());
         lab.prose(
             "With --gpu sim:t4 you see eight ways to bring the batches to a GPU, and how much of the time it computes.",
@@ -268,9 +268,9 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     }
     // ANCHOR: ways
     let (pageable, pinned) = (loader(0, false)?, loader(0, true)?);
-    training.way("pageable", || moved(&pageable, device, false))?;
-    training.way("pinned", || moved(&pinned, device, false))?;
-    training.way("+ non_blocking", || moved(&pinned, device, true))?;
+    training.way("pageable", || moved(&pageable, false, device))?;
+    training.way("pinned", || moved(&pinned, false, device))?;
+    training.way("+ non_blocking", || moved(&pinned, true, device))?;
 
     let copies = Stream::new(device)?;
     training.way("+ prefetcher", || ahead(&pinned, &copies))?;
@@ -357,9 +357,9 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
     // Not timed: this takes pinned memory for as many batches as may be under way.
     drop(pinned.iter().collect::<Result<Vec<_>>>()?);
     let mut training = Training::new(128 * 128, 32, device)?;
-    training.way("pageable", || moved(&pageable, device, false))?;
-    training.way("pinned", || moved(&pinned, device, false))?;
-    training.way("+ non_blocking", || moved(&pinned, device, true))?;
+    training.way("pageable", || moved(&pageable, false, device))?;
+    training.way("pinned", || moved(&pinned, false, device))?;
+    training.way("+ non_blocking", || moved(&pinned, true, device))?;
     training.way("+ prefetcher", || ahead(&pinned, &copies))?;
     // ANCHOR_END: copies
     lab.table(training.table());

@@ -218,7 +218,7 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
         .only_if(!blocking),
     );
     // ANCHOR: truth
-    let work = Tensor::ones_with(&[1024, 1024], device)?;
+    let work = Tensor::ones((&[1024, 1024], device))?;
     let pageable = Tensor::ones(&[512, 512])?;
     let pinned = pageable.pin_memory()?;
     let same = cuda::current_stream(device)?;
@@ -359,7 +359,7 @@ fn losses(device: Device) -> Result<[f64; 3]> {
         non_blocking: true,
         ..Default::default()
     };
-    let loss = Tensor::ones_with(&[], device)?;
+    let loss = Tensor::ones((&[], device))?;
     let first = loss.to(to_cpu)?;
     cuda::synchronize()?;
     let first_loss = first.item()?;
@@ -376,7 +376,7 @@ fn losses(device: Device) -> Result<[f64; 3]> {
 
 // ANCHOR: torn
 /// Sends a batch of ones, and fills it with twos. How many twos arrive?
-fn twos(device: Device, wait: bool) -> Result<i64> {
+fn twos(wait: bool, device: Device) -> Result<i64> {
     let to_gpu =
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let batch = Tensor::ones(&[1 << 20])?.pin_memory()?;
@@ -486,7 +486,7 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
         .raced()
         .only_if(!blocking),
     );
-    let (at_once, after_the_event) = (twos(device, false)?, twos(device, true)?);
+    let (at_once, after_the_event) = (twos(false, device)?, twos(true, device)?);
     let ones = |twos: i64| (1 << 20) - twos;
     lab.table(
         Table::new(["filled with twos", "ones that arrive", "twos"])

@@ -277,7 +277,7 @@ fn check(x: &Tensor) -> Result<()> {
 /// Keeps the GPU busy with a tensor of so many rows. Returns what the monitor says, and
 /// how many rows get done in a millisecond.
 fn argmax_of(rows: usize, device: Device) -> Result<(Gpu, f64)> {
-    let x = Tensor::rand_with(&[rows, 1 << 16], device, None)?;
+    let x = Tensor::rand((&[rows, 1 << 16], device))?;
     pause();
     let (start, mut launches) = (Instant::now(), 0);
     let (gpu, _) = watched(device, || {

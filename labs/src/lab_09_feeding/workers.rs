@@ -172,7 +172,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.part("way");
     // Not timed: the first takes memory.
-    drop(Tensor::zeros_with(&[1024, 1024], device)?);
+    drop(Tensor::zeros((&[1024, 1024], device))?);
     cuda::synchronize()?;
     let machine = Machine::current();
     let taken = || (machine.host_memory().allocated(), cuda::memory_allocated());
@@ -192,7 +192,7 @@ fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     note("dropped on the GPU");
 
     let start = Instant::now();
-    let there = Tensor::rand_with(&[1024, 1024], device, None)?;
+    let there = Tensor::rand((&[1024, 1024], device))?;
     cuda::synchronize()?;
     let made_time = start.elapsed();
     note("made on the GPU");

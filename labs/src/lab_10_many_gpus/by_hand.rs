@@ -122,7 +122,7 @@ fn data_parallel(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     for rows in [10, 5, 2, 64] {
         // ANCHOR: parts
         let batch = Tensor::zeros(&[rows, 4])?;
-        let parts = parallel::scatter(&batch, &gpus, 0)?;
+        let parts = parallel::scatter(&batch, 0, &gpus)?;
         // ANCHOR_END: parts
         if rows == 10 {
             busy = parts.len();

@@ -122,7 +122,7 @@ fn trained(seed: u64, rows: usize, bucket_cap_mb: f64) -> Result<Run> {
             bucket_cap_mb: Some(bucket_cap_mb),
             ..Default::default()
         };
-        let model = DistributedDataParallel::with_options(net, options)?;
+        let model = DistributedDataParallel::new((net, options))?;
         let optimizer = sgd(&model)?;
         Ok(Replica { model, optimizer, x })
     })?;

@@ -53,7 +53,7 @@ fn uneven() -> Result<()> {
     let mut averages = ranks.run(|rank| {
         let device = set_up(rank)?;
         let batches = if rank == 0 { 3 } else { 4 }; // a shorter share
-        let x = Tensor::ones_with(&[1000], device)?;
+        let x = Tensor::ones((&[1000], device))?;
         for _ in 0..batches {
             dist::all_reduce(&x, ReduceOp::Avg)?;
         }

@@ -61,8 +61,8 @@ fn where_tensors_live(lab: &mut Lab, asked: &str) -> crate::Result<()> {
     lab.table(table);
 
     // ANCHOR: rule
-    let a = Tensor::ones_with(&[2], Device::cuda(0))?;
-    let b = Tensor::ones_with(&[2], Device::cuda(1))?;
+    let a = Tensor::ones((&[2], Device::cuda(0)))?;
+    let b = Tensor::ones((&[2], Device::cuda(1)))?;
     let sum = &a + &b;
     let moved = (&a + &b.to(Device::cuda(0))?)?;
     // ANCHOR_END: rule
@@ -126,8 +126,8 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
 
     lab.part("at-once");
     // ANCHOR: at_once
-    let a = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
-    let b = Tensor::ones_with(&[512, 512], Device::cuda(1))?;
+    let a = Tensor::ones((&[512, 512], Device::cuda(0)))?;
+    let b = Tensor::ones((&[512, 512], Device::cuda(1)))?;
     let both = |x: &Tensor, y: &Tensor| -> Result<()> {
         x.matmul(x)?;
         y.matmul(y)?;
@@ -165,7 +165,7 @@ fn from_one_to_another(lab: &mut Lab) -> crate::Result<()> {
 // ANCHOR: two_ways
 /// The time of a copy between two GPUs, straight and by way of the host.
 fn two_ways(numbers: usize) -> Result<(Duration, Duration)> {
-    let x = Tensor::ones_with(&[numbers], Device::cuda(0))?;
+    let x = Tensor::ones((&[numbers], Device::cuda(0)))?;
     let direct = || x.to(Device::cuda(1));
     let detour = || x.cpu()?.to(Device::cuda(1));
     direct()?; // not timed: the first takes memory

@@ -37,12 +37,12 @@ fn peak_of_loading(disk: &Disk, device: Device, map_location: Device) -> Result<
 /// The peak, and what the driver was asked meanwhile, with memory in the cache that an earlier part of the program has left there.
 fn with_a_cache(
     disk: &Disk,
+    empty_cache: bool,
     device: Device,
     map_location: Device,
-    empty_cache: bool,
 ) -> Result<(u64, Counters)> {
     cuda::empty_cache()?;
-    drop(Tensor::zeros_with(&[32 << 20], device)?);
+    drop(Tensor::zeros((&[32 << 20], device))?);
     let before = Machine::current().counters();
     if empty_cache {
         cuda::empty_cache()?;
@@ -79,7 +79,7 @@ fn memory(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let mut table = Table::new(["map_location", "peak", "the driver is asked"]);
     let mut seen = Vec::new();
     for (name, map_location, empty_cache) in cases {
-        let (peak, counters) = with_a_cache(disk, device, map_location, empty_cache)?;
+        let (peak, counters) = with_a_cache(disk, empty_cache, device, map_location)?;
         let asked = counters.driver_mallocs;
         seen.push((peak, asked));
         table = table.row(row![
@@ -107,7 +107,7 @@ fn save_large(disk: &Disk, device: Device) -> Result<()> {
     let net = network()?;
     net.to(device)?;
     let mut optimizer = optim::Adam::new(net.parameters(), AdamOptions::default())?;
-    net.forward(&Tensor::ones_with(&[1, 2048], device)?)?.sum()?.backward()?;
+    net.forward(&Tensor::ones((&[1, 2048], device))?)?.sum()?.backward()?;
     optimizer.step()?;
     let checkpoint = Dict::from_iter([
         ("model", Value::from(net.state_dict())),

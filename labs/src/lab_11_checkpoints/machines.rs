@@ -44,7 +44,7 @@ pub(super) fn map_location(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     // ANCHOR: second
     let two: Machine = "sim:t4x2".parse()?;
     two.enter(|| {
-        let x = Tensor::ones_with(&[2, 2], Device::cuda(1))?;
+        let x = Tensor::ones((&[2, 2], Device::cuda(1)))?;
         disk.save(&x, "second.pt")
     })?;
     // ANCHOR_END: second

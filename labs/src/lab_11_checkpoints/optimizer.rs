@@ -39,7 +39,7 @@ fn train_step(
     optimizer: &mut Adam,
     device: Device,
 ) -> Result<()> {
-    let x = Tensor::ones_with(&[4, 10], device)?;
+    let x = Tensor::ones((&[4, 10], device))?;
     let loss = net.forward(&x)?.square()?.mean()?;
     optimizer.zero_grad();
     loss.backward()?;

@@ -25,9 +25,9 @@ struct Training {
 
 impl Training {
     /// The same for the same seed. With dropout it draws random numbers on its device.
-    fn new(seed: u64, device: Device, dropout: f64) -> Result<Training> {
+    fn new(seed: u64, dropout: f64, device: Device) -> Result<Training> {
         let of_data = Generator::new().manual_seed(1);
-        let x = Tensor::randn_with(&[64, 10], DType::F32, Some(&of_data))?;
+        let x = Tensor::randn((&[64, 10], &of_data))?;
         let y = x.sum_dims(&[1], true)?;
         manual_seed(seed);
         let options =
@@ -111,11 +111,11 @@ impl Training {
 /// Resumes a training run. Returns the losses of the epochs that are left.
 fn rest(
     checkpoint: &Dict,
-    device: Device,
     dropout: f64,
     epochs: i64,
+    device: Device,
 ) -> Result<Vec<f64>> {
-    let mut training = Training::new(OTHER_SEED, device, dropout)?;
+    let mut training = Training::new(OTHER_SEED, dropout, device)?;
     training.resume(checkpoint)?;
     training.train(epochs)
 }
@@ -149,7 +149,7 @@ pub(super) fn resumed(
     );
     let seed = lab.seed();
     // ANCHOR: interrupted
-    let mut training = Training::new(seed, device, 0.0)?;
+    let mut training = Training::new(seed, 0.0, device)?;
     training.train(half)?;
     disk.save(training.checkpoint()?, "training.pt")?;
     let straight = training.train(epochs)?; // as if nothing had happened
@@ -157,10 +157,10 @@ pub(super) fn resumed(
 
     // ANCHOR: resumed
     let loaded = disk.load("training.pt", Device::Cpu)?;
-    let resumed = rest(loaded.as_dict()?, device, 0.0, epochs)?;
+    let resumed = rest(loaded.as_dict()?, 0.0, epochs, device)?;
 
     // Once more, with what was loaded for the first.
-    let resumed_twice = rest(loaded.as_dict()?, device, 0.0, epochs)?;
+    let resumed_twice = rest(loaded.as_dict()?, 0.0, epochs, device)?;
     // ANCHOR_END: resumed
 
     let mut rows = vec![
@@ -169,26 +169,26 @@ pub(super) fn resumed(
     ];
     if device.is_cuda() {
         let loaded = disk.load("training.pt", Device::Cpu)?;
-        let on_cpu = rest(loaded.as_dict()?, Device::Cpu, 0.0, epochs)?;
+        let on_cpu = rest(loaded.as_dict()?, 0.0, epochs, Device::Cpu)?;
         rows.push(("resumed on cpu".to_owned(), on_cpu));
     }
     // ANCHOR: elsewhere
     let loaded = disk.load("training.pt", Device::Cpu)?;
     let elsewhere: Machine = "sim:rtx4090".parse()?;
     let on_another_card =
-        elsewhere.enter(|| rest(loaded.as_dict()?, Device::cuda(0), 0.0, epochs))?;
+        elsewhere.enter(|| rest(loaded.as_dict()?, 0.0, epochs, Device::cuda(0)))?;
     // ANCHOR_END: elsewhere
     rows.push(("resumed on a simulated RTX 4090".to_owned(), on_another_card));
     if let Some(bytes) = &options.resume {
         let of_file = serialize::from_bytes(bytes, Device::Cpu)?;
-        let losses = rest(of_file.as_dict()?, device, 0.0, epochs)?;
+        let losses = rest(of_file.as_dict()?, 0.0, epochs, device)?;
         rows.push(("resumed from the file of --resume".to_owned(), losses));
     }
     for part in ["optimizer", "rng_state"] {
         let loaded = disk.load("training.pt", Device::Cpu)?;
         let mut less = loaded.as_dict()?.clone();
         less.remove(part);
-        rows.push((format!("without {part}"), rest(&less, device, 0.0, epochs)?));
+        rows.push((format!("without {part}"), rest(&less, 0.0, epochs, device)?));
     }
     rows.push(("resumed twice from one load".to_owned(), resumed_twice));
     let mut table = Table::new(["training run", "last loss", "the same bits"]);
@@ -196,7 +196,7 @@ pub(super) fn resumed(
         table = table.row(row![
             name.as_str(),
             last_loss(losses),
-            same_bits(device, *losses == straight)
+            same_bits(*losses == straight, device)
         ]);
     }
     lab.table(table);
@@ -226,14 +226,14 @@ pub(super) fn resumed(
             false => "The CPU draws the same numbers from the same state.",
         }),
     );
-    let mut training = Training::new(seed, device, 0.2)?;
+    let mut training = Training::new(seed, 0.2, device)?;
     training.train(half)?;
     disk.save(training.checkpoint()?, "dropout.pt")?;
     let straight = training.train(epochs)?;
     let loaded = disk.load("dropout.pt", Device::Cpu)?;
-    let again = rest(loaded.as_dict()?, device, 0.2, epochs)?;
+    let again = rest(loaded.as_dict()?, 0.2, epochs, device)?;
     let loaded = disk.load("dropout.pt", Device::Cpu)?;
-    let on_cpu = rest(loaded.as_dict()?, Device::Cpu, 0.2, epochs)?;
+    let on_cpu = rest(loaded.as_dict()?, 0.2, epochs, Device::Cpu)?;
     let mut rows = vec![
         ("not interrupted".to_owned(), &straight),
         (format!("resumed on {device}"), &again),
@@ -244,7 +244,7 @@ pub(super) fn resumed(
     let is_same = on_cpu == straight;
     let mut table = Table::new(["with dropout", "last loss", "the same bits"]);
     for (name, losses) in rows {
-        let same = same_bits(device, *losses == straight);
+        let same = same_bits(*losses == straight, device);
         table = table.row(row![name, last_loss(losses), same]);
     }
     lab.table(table);
@@ -265,7 +265,7 @@ fn last_loss(losses: &[f64]) -> Figure {
 }
 
 /// A real GPU rounds its own way.
-fn same_bits(device: Device, same: bool) -> Figure {
+fn same_bits(same: bool, device: Device) -> Figure {
     match device.is_cuda() {
         true => observed("same_bits", yes(same)),
         false => exact("same_bits", yes(same)),

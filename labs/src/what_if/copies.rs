@@ -95,7 +95,7 @@ fn copy(setting: &Setting) -> crate::Result<Copied> {
     let machine = setting.machine()?;
     machine.enter(|| {
         let device = Device::cuda(0);
-        let work = Tensor::ones_with(&[SIZE, SIZE], device)?;
+        let work = Tensor::ones((&[SIZE, SIZE], device))?;
         let numbers: Vec<f32> =
             sent().into_iter().map(|number| number as f32).collect();
         let mut batch = Tensor::from_slice(&numbers, &[SIZE, SIZE])?;

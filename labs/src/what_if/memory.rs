@@ -88,8 +88,7 @@ fn taken(setting: &Setting) -> crate::Result<Taken> {
             nn::Linear::new(128, 10)?,
         ));
         // cuBLAS takes its workspace, which is not what this is about.
-        Tensor::ones_with(&[1, 1], device)?
-            .matmul(&Tensor::ones_with(&[1, 1], device)?)?;
+        Tensor::ones((&[1, 1], device))?.matmul(&Tensor::ones((&[1, 1], device))?)?;
         cuda::empty_cache()?;
         let before = cuda::memory_snapshot();
         let (done, trace) = machine.profile(|| {

@@ -18,6 +18,7 @@ mod lab_08;
 mod lab_09;
 mod lab_10;
 mod lab_11;
+mod lab_13;
 
 use machines::Run;
 use rayon::prelude::*;
@@ -55,6 +56,7 @@ const ALL: &[&Claims] = &[
     &lab_09::CLAIMS,
     &lab_10::CLAIMS,
     &lab_11::CLAIMS,
+    &lab_13::CLAIMS,
 ];
 
 /// Words that compare, or that say how much.

@@ -1,4 +1,4 @@
-//! `#[derive(Module)]`, which `todevice::nn` documents.
+//! `#[derive(Module)]` and `#[derive(Loss)]`, which `todevice::nn` documents.
 
 use proc_macro::TokenStream;
 use quote::{quote, quote_spanned};
@@ -13,7 +13,68 @@ pub fn derive_module(input: TokenStream) -> TokenStream {
     module(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
+/// Makes a struct a `todevice::nn::Loss`, which is a module too: its fields become children, parameters and buffers. The struct's
+/// own method `forward`, which takes the output and the target, is its forward pass.
+#[proc_macro_derive(Loss, attributes(module))]
+pub fn derive_loss(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    loss(&input).unwrap_or_else(Error::into_compile_error).into()
+}
+
 fn module(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
+    // Without a `forward` of its own, the struct's would be this one. The span is the struct's, so that the compiler says so.
+    let forward = quote_spanned! {input.ident.span()=>
+        #[track_caller]
+        #[deny(unconditional_recursion)]
+        fn forward(&self, input: &::todevice::Tensor) -> ::todevice::Result<::todevice::Tensor> {
+            Self::forward(self, input)
+        }
+    };
+    implementation(input, &forward)
+}
+
+fn loss(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
+    let (name, text) = (&input.ident, input.ident.to_string());
+    let module = implementation(
+        input,
+        &quote! {
+            #[track_caller]
+            fn forward(&self, _input: &::todevice::Tensor) -> ::todevice::Result<::todevice::Tensor> {
+                ::todevice::nn::no_target(#text)
+            }
+        },
+    )?;
+    let forward = quote_spanned! {name.span()=>
+        #[track_caller]
+        #[deny(unconditional_recursion)]
+        fn forward(
+            &self,
+            input: &::todevice::Tensor,
+            target: &::todevice::Tensor,
+        ) -> ::todevice::Result<::todevice::Tensor> {
+            Self::forward(self, input, target)
+        }
+    };
+    let (generics, arguments, conditions) = input.generics.split_for_impl();
+    Ok(quote! {
+        #module
+
+        #[automatically_derived]
+        impl #generics ::todevice::nn::Loss for #name #arguments #conditions {
+            #forward
+
+            fn as_module(&self) -> &dyn ::todevice::nn::Module {
+                self
+            }
+        }
+    })
+}
+
+/// `Module` for a struct whose forward pass is that.
+fn implementation(
+    input: &DeriveInput,
+    forward: &proc_macro2::TokenStream,
+) -> Result<proc_macro2::TokenStream> {
     let fields = match &input.data {
         Data::Struct(data) => &data.fields,
         _ => {
@@ -23,30 +84,20 @@ fn module(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
             ));
         }
     };
-    let mut listed = Vec::new();
+    let (mut listed, mut skipped) = (Vec::new(), Vec::new());
     for (i, field) in fields.iter().enumerate() {
-        if !is_skipped(field)? {
-            listed.push((member(fields, i), field));
+        match is_skipped(field)? {
+            true => skipped.push(name_of(&member(fields, i))),
+            false => listed.push((member(fields, i), field)),
         }
     }
     // The span is the field's: the compiler shows a field whose type is none of a module's.
     let listed = listed.iter().map(|(member, field)| {
-        let name = match member {
-            Member::Named(name) => name.to_string(),
-            Member::Unnamed(index) => index.index.to_string(),
-        };
+        let name = name_of(member);
         quote_spanned!(field.ty.span()=> (#name, &self.#member))
     });
     let (name, text) = (&input.ident, input.ident.to_string());
     let (generics, arguments, conditions) = input.generics.split_for_impl();
-    // Without a `forward` of its own, the struct's would be this one. The span is the struct's, so that the compiler says so.
-    let forward = quote_spanned! {name.span()=>
-        #[track_caller]
-        #[deny(unconditional_recursion)]
-        fn forward(&self, input: &::todevice::Tensor) -> ::todevice::Result<::todevice::Tensor> {
-            Self::forward(self, input)
-        }
-    };
     Ok(quote! {
         #[automatically_derived]
         impl #generics ::todevice::nn::Module for #name #arguments #conditions {
@@ -59,6 +110,10 @@ fn module(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
             fn fields(&self) -> ::std::vec::Vec<(&'static str, &dyn ::todevice::nn::ModuleField)> {
                 ::std::vec![#(#listed),*]
             }
+
+            fn skipped_fields(&self) -> ::std::option::Option<&'static [&'static str]> {
+                ::std::option::Option::Some(&[#(#skipped),*])
+            }
         }
     })
 }
@@ -67,6 +122,13 @@ fn member(fields: &Fields, i: usize) -> Member {
     match fields.iter().nth(i).and_then(|field| field.ident.clone()) {
         Some(name) => Member::Named(name),
         None => Member::Unnamed(Index::from(i)),
+    }
+}
+
+fn name_of(member: &Member) -> String {
+    match member {
+        Member::Named(name) => name.to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
     }
 }
 

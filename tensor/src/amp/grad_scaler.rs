@@ -226,7 +226,7 @@ impl GradScaler {
 
     /// Goes on with a scale of the caller's choice, whatever the gradients were (`update(new_scale)`).
     #[track_caller]
-    pub fn update_with(&mut self, new_scale: f64) -> Result<()> {
+    pub fn update_to(&mut self, new_scale: f64) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
         if !self.options.enabled {
             return Ok(());

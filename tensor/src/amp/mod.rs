@@ -16,7 +16,7 @@
 //!     let mut optimizer = optim::SGD::new(model.parameters(), Default::default())?;
 //!     let mut scaler = GradScaler::new(GradScalerOptions::default())?;
 //!     let x = Tensor::randn(&[4, 8])?.to(device)?;
-//!     let y = Tensor::new([0i64, 1, 1, 0])?.to(device)?;
+//!     let y = Tensor::new([0, 1, 1, 0])?.to(device)?;
 //!     for _ in 0..3 {
 //!         let loss = amp::autocast(DeviceType::Cuda, || {
 //!             let output = model.forward(&x)?;

@@ -45,21 +45,32 @@ impl Tensor {
     /// Computes the gradient of this scalar in every leaf of its graph and adds it to their `grad`s.
     ///
     /// The tensors saved for it are freed on the way, so memory falls and a second call is an error;
-    /// [`backward_with`](Self::backward_with) can retain them.
+    /// [`autograd::backward`](crate::autograd::backward) can retain them.
     #[track_caller]
     pub fn backward(&self) -> Result<()> {
-        self.backward_with(BackwardOptions::default())
+        backward(self, BackwardOptions::default())
     }
+}
 
-    /// `Tensor.backward(gradient=..., retain_graph=...)`.
-    #[track_caller]
-    pub fn backward_with(&self, options: BackwardOptions) -> Result<()> {
-        let _scope = scope::on_behalf_of(Location::caller());
-        let seed = seed_gradient(self, options.gradient)?;
-        without_autocast(|| {
-            no_grad(|| walk(self, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
-        })
-    }
+/// [`Tensor::backward`] with keyword arguments (`torch.autograd.backward`).
+///
+/// ```
+/// use todevice::autograd::{self, BackwardOptions};
+/// use todevice::prelude::*;
+///
+/// let x = Tensor::new([1.0, 2.0])?.requires_grad_(true)?;
+/// let y = x.square()?;
+/// autograd::backward(&y, BackwardOptions { gradient: Some(Tensor::ones(&[2])?), ..Default::default() })?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), todevice::Error>(())
+/// ```
+#[track_caller]
+pub fn backward(tensor: &Tensor, options: BackwardOptions) -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
+    let seed = seed_gradient(tensor, options.gradient)?;
+    without_autocast(|| {
+        no_grad(|| walk(tensor, seed, options.retain_graph, |leaf, grad| leaf.accumulate(grad)))
+    })
 }
 
 /// The gradients of `output` in `inputs`, without touching any `grad` (`torch.autograd.grad`).

@@ -27,7 +27,7 @@ pub use crate::operation::Operation;
 #[doc(hidden)]
 pub use crate::ops::registry::operations;
 pub use checkpoint::checkpoint;
-pub use engine::{BackwardOptions, GradOptions, grad};
+pub use engine::{BackwardOptions, GradOptions, backward, grad};
 pub use function::{Context, Function, Saved};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
 

@@ -88,7 +88,7 @@ pub trait Dataset: Send + Sync {
 /// # use todevice::Tensor;
 /// # use todevice::data::{Dataset, TensorDataset};
 /// let x = Tensor::new([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])?;
-/// let y = Tensor::new([10i64, 20, 30])?;
+/// let y = Tensor::new([10, 20, 30])?;
 /// let dataset = TensorDataset::new([x, y])?;
 /// let [x, y] = dataset.get(2)?;
 /// assert_eq!((x.to_vec::<f32>()?, y.item()?), (vec![5.0, 6.0], 30.0));

@@ -87,7 +87,7 @@ impl Default for DataLoaderOptions {
 /// # use todevice::{Result, Tensor, manual_seed};
 /// # use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
 /// manual_seed(0);
-/// let dataset = TensorDataset::new([Tensor::new([0i64, 1, 2, 3, 4, 5, 6, 7, 8, 9])?])?;
+/// let dataset = TensorDataset::new([Tensor::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])?])?;
 /// let options = DataLoaderOptions { batch_size: 4, shuffle: true, ..Default::default() };
 /// let loader = DataLoader::new(dataset, options)?;
 /// let mut order = Vec::new();
@@ -251,7 +251,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
     /// # use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
     /// # use todevice::{Result, Tensor, get_rng_state, manual_seed, set_rng_state};
     /// let make = || {
-    ///     let dataset = TensorDataset::new([Tensor::new([0i64, 1, 2, 3, 4, 5, 6, 7, 8, 9])?])?;
+    ///     let dataset = TensorDataset::new([Tensor::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])?])?;
     ///     DataLoader::new(dataset, DataLoaderOptions { batch_size: 4, shuffle: true, ..Default::default() })
     /// };
     /// manual_seed(0);

@@ -18,6 +18,36 @@ pub struct DeviceMismatch {
     pub operands: [MismatchedTensor; 2],
     /// What to do, where that is known better than of any two tensors.
     pub fix: Option<&'static str>,
+    /// Which module was moved without the tensor that stayed behind, if that is a parameter or a buffer.
+    pub unlisted: Option<Unlisted>,
+}
+
+/// A parameter or a buffer that stayed behind when modules were moved that could have listed it.
+#[derive(Clone, Debug)]
+pub struct Unlisted {
+    /// Its name in its layer, or "parameter" or "buffer".
+    pub name: &'static str,
+    /// The layer that made it, if one did.
+    pub layer: Option<&'static str>,
+    /// The method of a module that lists what it should be found by.
+    pub list: &'static str,
+    /// Where it was made.
+    pub made: &'static Location<'static>,
+    /// Where the modules were moved.
+    pub moved: &'static Location<'static>,
+    /// The modules.
+    pub modules: Vec<Forgetful>,
+}
+
+/// A module that does not list all its fields by itself: it does so by hand, or skips some.
+#[derive(Clone, Debug)]
+pub struct Forgetful {
+    /// The name of its type.
+    pub module: &'static str,
+    /// Children, parameters and buffers that it lists.
+    pub listed: Vec<String>,
+    /// The fields that its derived list skips; none, if it is written by hand.
+    pub skipped: Option<&'static [&'static str]>,
 }
 
 /// A tensor that took part.
@@ -50,6 +80,9 @@ impl DeviceMismatch {
                 None => writeln!(report, "     {:width$}  never moved", ""),
             };
         }
+        if let Some(unlisted) = &self.unlisted {
+            let _ = writeln!(report, "   = not listed: {unlisted}");
+        }
         let _ = write!(report, "   = fix: {}", self.fix());
         report
     }
@@ -59,6 +92,9 @@ impl DeviceMismatch {
         let [a, b] = &self.operands;
         if let Some(fix) = self.fix {
             return format!("{} is on {}, and its parameter on {}: {fix}", b.name, b.device, a.device);
+        }
+        if let Some(unlisted) = &self.unlisted {
+            return unlisted.fix();
         }
         let (behind, ahead) = if b.device.is_cuda() && !a.device.is_cuda() { (a, b) } else { (b, a) };
         let (name, device) = (&behind.name, ahead.device);
@@ -70,6 +106,60 @@ impl DeviceMismatch {
                 format!("move {name} to {device} before this line, and keep what `.to(device)?` returns")
             }
         }
+    }
+}
+
+impl Unlisted {
+    /// What holds the tensor: the layer that made it, or the tensor itself.
+    fn field(&self) -> String {
+        match self.layer {
+            Some(layer) => format!("the {layer} made at {}", self.made),
+            None => format!("the {} made at {}", self.name, self.made),
+        }
+    }
+
+    fn fix(&self) -> String {
+        let mut ways = Vec::new();
+        let by_hand: Vec<&str> = self
+            .modules
+            .iter()
+            .filter(|module| module.skipped.is_none())
+            .map(|module| module.module)
+            .collect();
+        if !by_hand.is_empty() {
+            let of_layer = if self.layer.is_some() { "the field that holds " } else { "" };
+            ways.push(format!(
+                "in {}, add {of_layer}{} to `{}`, or derive Module",
+                by_hand.join(" or "),
+                self.field(),
+                self.list
+            ));
+        }
+        for Forgetful { module, skipped, .. } in &self.modules {
+            if let Some(fields) = skipped {
+                ways.push(format!("in {module}, take #[module(skip)] off {}", fields.join(", ")));
+            }
+        }
+        format!("{}; if it belongs to another model, move that one", ways.join("; or "))
+    }
+}
+
+/// Which tensor did not move with which module.
+impl fmt::Display for Unlisted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.layer.is_some() {
+            write!(f, "{} of ", self.name)?;
+        }
+        write!(f, "{} did not move with ", self.field())?;
+        for (i, Forgetful { module, listed, skipped }) in self.modules.iter().enumerate() {
+            let and = if i == 0 { "" } else { " and " };
+            match skipped {
+                Some(fields) => write!(f, "{and}{module}, which skips {}", fields.join(", "))?,
+                None if listed.is_empty() => write!(f, "{and}{module}, which lists nothing")?,
+                None => write!(f, "{and}{module}, which lists {} only", listed.join(", "))?,
+            }
+        }
+        write!(f, ", at {}", self.moved)
     }
 }
 

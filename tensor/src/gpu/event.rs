@@ -29,7 +29,7 @@ pub struct EventOptions {
 ///
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
-///     let x = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
+///     let x = Tensor::ones((&[512, 512], Device::cuda(0)))?;
 ///     let timed = EventOptions { enable_timing: true };
 ///     let (start, end) = (Event::new(timed), Event::new(timed));
 ///     start.record()?;

@@ -147,8 +147,15 @@ impl Driver for Faulty {
 
 fn machine(faults: &Arc<Mutex<Faults>>, linked: bool) -> Machine {
     let profile = if linked { &H200 } else { &T4 };
-    let options =
-        SimulatedOptions { profile, host: &LAPTOP_8_CORES, count: 2, memory: None, others: 0, seed: None };
+    let options = SimulatedOptions {
+        profile,
+        host: &LAPTOP_8_CORES,
+        count: 2,
+        memory: None,
+        others: 0,
+        seed: None,
+        setup: Default::default(),
+    };
     let faults = faults.clone();
     Machine::with_driver(|clock| Box::new(Faulty { inner: Simulated::new(options, clock), faults }))
 }
@@ -240,7 +247,7 @@ fn convolutions() -> Result<Vec<f32>> {
     let x = Tensor::full(&[2, 3, 6, 6], 0.5, gpu())?.requires_grad_(true)?;
     let weight = Tensor::full(&[4, 3, 3, 3], 0.25, gpu())?.requires_grad_(true)?;
     let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
-    x.conv2d(&weight, None, &options)?.square()?.sum()?.backward()?;
+    x.conv2d(&weight, (None, options))?.square()?.sum()?.backward()?;
     Ok([x.grad().expect("a gradient").to_vec()?, weight.grad().expect("a gradient").to_vec()?].concat())
 }
 
@@ -253,7 +260,7 @@ fn training() -> Result<Vec<f32>> {
         model.to(device)?;
         optim::optimizer_to(optimizer, device)?;
         optimizer.zero_grad();
-        model.forward(&Tensor::ones_with(&[4, 3], device)?)?.square()?.sum()?.backward()?;
+        model.forward(&Tensor::ones((&[4, 3], device))?)?.square()?.sum()?.backward()?;
         optimizer.step()
     };
     train(Device::Cpu, &mut optimizer)?;
@@ -275,7 +282,7 @@ fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
     for device in 0..2 {
         cuda::device(device, || cuda::synchronize()).unwrap().unwrap();
         // Looks for blocks that have become free.
-        drop(Tensor::ones_with(&[1], Device::cuda(device)).unwrap());
+        drop(Tensor::ones((&[1], Device::cuda(device))).unwrap());
     }
     drop(Tensor::ones(&[1]).unwrap().pin_memory().unwrap());
     let faults = lock(faults);
@@ -394,7 +401,7 @@ static HUNGRY: KernelDef = KernelDef {
 fn a_program_that_was_told_of_it_goes_on() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
-        let x = Tensor::ones_with(&[4], Device::cuda(0))?;
+        let x = Tensor::ones((&[4], Device::cuda(0)))?;
         crate::ops::launch::launch(&HUNGRY, [], [&x], &[], &[])?;
         let error = cuda::synchronize().unwrap_err().to_string();
         let says = "CUDA error: out of memory (this computer cannot give the 123 bytes";

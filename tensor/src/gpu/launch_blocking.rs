@@ -17,8 +17,8 @@ use crate::error::Result;
 ///
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
-///     let table = Tensor::ones_with(&[10, 4], Device::cuda(0))?;
-///     let ids = Tensor::new([12i64])?.cuda()?;
+///     let table = Tensor::ones((&[10, 4], Device::cuda(0)))?;
+///     let ids = Tensor::new([12])?.cuda()?;
 ///     cuda::set_launch_blocking(true)?;
 ///     let error = table.index_select(0, &ids).unwrap_err().to_string();
 ///     assert!(error.starts_with("CUDA error: device-side assert triggered (index_select_f32: index out of range"));

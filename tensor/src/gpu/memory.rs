@@ -26,7 +26,7 @@ use crate::machine::Machine;
 ///
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
-///     let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+///     let x = Tensor::zeros((&[1000], Device::cuda(0)))?;
 ///     assert_eq!(cuda::memory_allocated(), 4096); // 4000 bytes, and what makes it a multiple of 512
 ///     assert_eq!(cuda::memory_reserved(), 2 << 20);
 ///     drop(x);
@@ -68,7 +68,7 @@ pub fn max_memory_reserved() -> u64 {
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
 /// # "sim:t4".parse::<Machine>()?.enter(|| {
-/// let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+/// let x = Tensor::zeros((&[1000], Device::cuda(0)))?;
 /// assert_eq!(cuda::memory_stats()["requested_bytes.all.current"], 4000);
 /// # Ok::<(), todevice::Error>(())
 /// # })?;
@@ -214,7 +214,7 @@ pub struct MemoryBlock {
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
 /// # "sim:t4".parse::<Machine>()?.enter(|| {
-/// let x = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+/// let x = Tensor::zeros((&[1000], Device::cuda(0)))?;
 /// for block in &cuda::memory_snapshot()[0].blocks {
 ///     println!("{:#x} {:>7} {}", block.address, block.size, block.state);
 /// }

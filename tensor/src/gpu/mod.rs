@@ -104,6 +104,45 @@ pub fn get_device_capability(index: usize) -> Result<(u32, u32)> {
     Ok((properties.major, properties.minor))
 }
 
+/// The architectures that there is code of kernels for (`torch.cuda.get_arch_list`), `sm_75` for compute capability 7.5; none
+/// without a GPU. A card runs code for an architecture of its own major version that is no newer than itself.
+///
+/// This crate compiles its kernels for the cards that it finds, so they are in the list. A simulated machine can stand for a
+/// build of PyTorch instead, which may be too old for its card:
+///
+/// ```
+/// use todevice::prelude::*;
+///
+/// let machine: Machine = "sim:rtx5090".parse()?;
+/// assert_eq!(machine.enter(cuda::get_arch_list), ["sm_120"]);
+///
+/// let machine: Machine = "sim:rtx5090,build=cu126".parse()?;
+/// machine.enter(|| {
+///     assert!(cuda::is_available());
+///     assert_eq!(cuda::get_arch_list().last().map(String::as_str), Some("sm_90"));
+///     let x = Tensor::ones(&[3])?.to(Device::cuda(0))?; // memory and copies take no kernel
+///     let error = (&x + 1.0).unwrap_err().to_string();
+///     assert!(error.starts_with("CUDA error: no kernel image is available for execution on the device\n"));
+///     Ok::<(), todevice::Error>(())
+/// })?;
+/// # Ok::<(), todevice::Error>(())
+/// ```
+pub fn get_arch_list() -> Vec<String> {
+    let Some(cuda) = Machine::current().cuda().filter(|cuda| cuda.device_count() > 0).cloned() else {
+        return Vec::new();
+    };
+    if let Some(build) = cuda.build() {
+        return build.arch_list();
+    }
+    let of_cards = (0..cuda.device_count()).map(|index| {
+        let DeviceProperties { major, minor, .. } = cuda.properties(index);
+        format!("sm_{major}{minor}")
+    });
+    let mut list: Vec<String> = of_cards.collect();
+    list.dedup();
+    list
+}
+
 /// Whether `device` can reach the memory of `peer_device` itself (`torch.cuda.can_device_access_peer`). If not, a copy
 /// between them goes through the host's memory.
 ///
@@ -161,6 +200,7 @@ pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     if cuda.device_count() == 0 {
         return Err(GpuError::NoGpus.into()); // `CUDA_VISIBLE_DEVICES` hides them.
     }
+    cuda.warn_of_build();
     Ok(cuda)
 }
 

@@ -28,7 +28,7 @@ use crate::scope;
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     let device = Device::cuda(0);
-///     let x = Tensor::ones_with(&[1000], device)?;
+///     let x = Tensor::ones((&[1000], device))?;
 ///     let side = cuda::Stream::new(device)?;
 ///     side.wait_stream(&cuda::current_stream(device)?)?; // x is being made there.
 ///     let y = cuda::stream(&side, || x.add(1.0))?;

@@ -20,7 +20,7 @@ use crate::lock::lock;
 ///
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
-///     let loss = Tensor::ones_with(&[3], Device::cuda(0))?.sum()?;
+///     let loss = Tensor::ones((&[3], Device::cuda(0)))?.sum()?;
 ///     cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
 ///     let error = loss.item().unwrap_err().to_string();
 ///     assert!(error.starts_with("called a synchronizing CUDA operation\nnote: item"));

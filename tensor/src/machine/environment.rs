@@ -1,6 +1,9 @@
-//! What the environment asks of a machine: `CUDA_LAUNCH_BLOCKING`, `CUDA_VISIBLE_DEVICES`.
+//! What the environment asks of a machine: `CUDA_LAUNCH_BLOCKING`, `CUDA_VISIBLE_DEVICES`, `NCCL_P2P_DISABLE`.
 
-const VARIABLE: &str = "CUDA_LAUNCH_BLOCKING";
+const BLOCKING: &str = "CUDA_LAUNCH_BLOCKING";
+
+/// What makes collectives go through the host's memory. NCCL reads it by itself.
+pub(super) const P2P: &str = "NCCL_P2P_DISABLE";
 
 /// What hides GPUs from a program, and changes their order. NVIDIA's driver reads it by itself.
 pub(super) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
@@ -31,14 +34,24 @@ pub(super) fn visible(list: &str, count: usize) -> Vec<usize> {
 
 /// Whether launches wait: 1, or 0 as if it were not set.
 pub(super) fn launch_blocking() -> Result<bool, String> {
-    std::env::var_os(VARIABLE).map_or(Ok(false), |value| parse(&value.to_string_lossy()))
+    read(BLOCKING, "launches wait")
 }
 
-fn parse(value: &str) -> Result<bool, String> {
+/// Whether collectives do without peer access: 1, or 0 as if it were not set.
+pub(super) fn nccl_p2p_disable() -> Result<bool, String> {
+    read(P2P, "collectives go through the host")
+}
+
+fn read(variable: &str, one: &str) -> Result<bool, String> {
+    std::env::var_os(variable).map_or(Ok(false), |value| parse(variable, one, &value.to_string_lossy()))
+}
+
+/// `one` is what 1 means.
+fn parse(variable: &str, one: &str, value: &str) -> Result<bool, String> {
     match value {
         "1" => Ok(true),
         "0" | "" => Ok(false),
-        _ => Err(format!("{VARIABLE} is 1 (launches wait) or 0, but got '{value}'")),
+        _ => Err(format!("{variable} is 1 ({one}) or 0, but got '{value}'")),
     }
 }
 
@@ -70,9 +83,11 @@ mod tests {
 
     #[test]
     fn the_variable_is_1_or_0_or_refused_in_one_line() {
+        let parse = |value| parse(P2P, "collectives go through the host", value);
         assert_eq!(["1", "0", ""].map(parse), [Ok(true), Ok(false), Ok(false)]);
         for wrong in ["yes", "2", " 1", "true", "-1"] {
-            let message = format!("CUDA_LAUNCH_BLOCKING is 1 (launches wait) or 0, but got '{wrong}'");
+            let message =
+                format!("NCCL_P2P_DISABLE is 1 (collectives go through the host) or 0, but got '{wrong}'");
             assert_eq!(parse(wrong), Err(message));
         }
     }

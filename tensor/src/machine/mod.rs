@@ -47,7 +47,7 @@ use crate::time::Clock;
 /// let machine: Machine = "sim:t4x2".parse()?; // as after --gpu
 /// machine.enter(|| {
 ///     assert_eq!(cuda::device_count(), 2);
-///     let x = Tensor::zeros_with(&[3], Device::cuda(1))?;
+///     let x = Tensor::zeros((&[3], Device::cuda(1)))?;
 ///     assert_eq!(x.device().to_string(), "cuda:1");
 ///     Ok::<(), todevice::Error>(())
 /// })?;
@@ -112,6 +112,7 @@ impl Machine {
             memory: gpus.memory,
             others: gpus.others.unwrap_or(0),
             seed: gpus.seed,
+            setup: gpus.setup,
         };
         Machine::build(GpuSpec::Simulated(gpus), Ambient::like(host, Clock::default()), |clock| {
             Some(Box::new(Simulated::new(options, clock)))
@@ -295,6 +296,20 @@ impl Machine {
         }
     }
 
+    /// Another machine like this one, as a program has it that is started with `NCCL_P2P_DISABLE=1`: its collectives go
+    /// through the host's memory. The variable is NCCL's, so copies with `.to` still go from one GPU straight to the other.
+    ///
+    /// Errors with real GPUs: the variable has to be set before the program starts.
+    pub fn with_nccl_p2p_disabled(&self) -> Result<Machine> {
+        match self.gpus() {
+            GpuSpec::Real => {
+                let why = format!("{} is set before a program starts that uses real GPUs", environment::P2P);
+                Err(MachineError::Unavailable(why).into())
+            }
+            gpus => gpus.without_nccl_p2p().bare_machine(),
+        }
+    }
+
     /// The numbers of those of `count` GPUs that a program with `CUDA_VISIBLE_DEVICES=list` sees, in its order.
     #[doc(hidden)]
     pub fn visible_devices(list: &str, count: usize) -> Vec<usize> {
@@ -364,7 +379,7 @@ impl Machine {
     ///
     /// let machine: Machine = "sim:t4".parse()?;
     /// machine.enter(|| {
-    ///     let x = Tensor::ones_with(&[64, 64], Device::cuda(0))?;
+    ///     let x = Tensor::ones((&[64, 64], Device::cuda(0)))?;
     ///     let (y, trace) = machine.profile(|| x.matmul(&x));
     ///     assert_eq!(y?.sum()?.item()?, 262144.0);
     ///     assert_eq!(trace.kernels(0)[0].name, "gemm");

@@ -5,10 +5,12 @@ use std::str::FromStr;
 
 use super::error::MachineError;
 use super::{Machine, environment};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::figure_file::{find, find_or_load};
 use crate::gpu::allocator::settings::Settings;
-use crate::gpu::simulated::profile::{PROFILES, Profile};
+use crate::gpu::simulated::Setup;
+use crate::gpu::simulated::peers::P2p;
+use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
 use crate::host_profile::{HOSTS, HostProfile};
 
 /// Whether `verify --gpu real` has found, on any real card, that the labs say there what the book says. Until it has,
@@ -35,7 +37,7 @@ pub enum GpuSpec {
 /// The simulated GPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedGpus {
-    /// The name of the profile: t4, rtx4090, h200, or the path of a file of one, `my-card.profile`.
+    /// The name of the profile: t4, rtx4090, h200, rtx5090, or the path of a file of one, `my-card.profile`.
     pub profile: &'static str,
     /// How many GPUs there are.
     pub count: usize,
@@ -50,6 +52,9 @@ pub struct SimulatedGpus {
     /// The numbers of those that a program sees, in the order in which it counts them; all, if nothing is said. This is no
     /// part of what stands after `--gpu`: it comes from `CUDA_VISIBLE_DEVICES`.
     pub visible: Option<Vec<usize>>,
+    /// Which build of PyTorch the program runs as, and how GPUs reach each other: what stands after `build=` and `p2p=`, and
+    /// what comes from `NCCL_P2P_DISABLE`.
+    pub setup: Setup,
 }
 
 impl SimulatedGpus {
@@ -75,14 +80,22 @@ impl SimulatedGpus {
 impl Default for SimulatedGpus {
     fn default() -> SimulatedGpus {
         let (profile, host) = (PROFILES[0].key, HOSTS[0].key);
-        SimulatedGpus { profile, count: 1, memory: None, others: None, seed: None, host, visible: None }
+        SimulatedGpus {
+            profile,
+            count: 1,
+            memory: None,
+            others: None,
+            seed: None,
+            host,
+            visible: None,
+            setup: Setup::default(),
+        }
     }
 }
 
 impl GpuSpec {
     /// What can be said, for help and errors.
-    pub const GRAMMAR: &str =
-        "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,others=1GiB][,seed=7][,host=HOST]";
+    pub const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,others=1GiB][,seed=7][,host=HOST][,build=cu126][,p2p=broken]";
 
     /// What can stand for HOST.
     pub const HOSTS: &str = "laptop | pytorch | FILE.host";
@@ -113,16 +126,33 @@ impl GpuSpec {
         GpuSpec::Simulated(SimulatedGpus { visible, ..simulated })
     }
 
+    /// The same GPUs for a program that is started with `NCCL_P2P_DISABLE=1`. For real ones that is NCCL's business.
+    pub(super) fn without_nccl_p2p(&self) -> GpuSpec {
+        let simulated = match self {
+            GpuSpec::Simulated(gpus) => gpus.clone(),
+            GpuSpec::Auto if !VERIFIED_ON_A_REAL_GPU => SimulatedGpus::default(),
+            GpuSpec::Auto | GpuSpec::None | GpuSpec::Real => return self.clone(),
+        };
+        let setup = Setup { nccl_p2p_disable: true, ..simulated.setup };
+        GpuSpec::Simulated(SimulatedGpus { setup, ..simulated })
+    }
+
     /// The machine for people, or why there is none: with what the environment asks of the memory allocator
     /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)) and of launches
     /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)), and with the GPUs that it lets programs see
-    /// ([`Machine::with_visible_devices`]). Options of the allocator that it has not are ignored, with a warning
+    /// ([`Machine::with_visible_devices`]), and without peer access for collectives if it says so
+    /// ([`Machine::with_nccl_p2p_disabled`]). Options of the allocator that it has not are ignored, with a warning
     /// ([`Machine::on_warning`]): they were set for PyTorch. There is one as well if a simulated GPU is hidden.
     pub fn machine(&self) -> Result<Machine> {
         let (settings, mut ignored) = Settings::from_environment();
         let blocking = environment::launch_blocking().map_err(MachineError::Description)?;
         let list = environment::visible_devices();
         let spec = list.as_ref().map_or_else(|| self.clone(), |list| self.visible(list));
+        let spec = if environment::nccl_p2p_disable().map_err(MachineError::Description)? {
+            spec.without_nccl_p2p()
+        } else {
+            spec
+        };
         let machine = spec.bare_machine()?;
         if let (GpuSpec::Simulated(gpus), Some(list)) = (&spec, list)
             && gpus.visible_count() < gpus.count
@@ -183,7 +213,9 @@ impl fmt::Display for GpuSpec {
             GpuSpec::Auto => f.write_str("auto"),
             GpuSpec::None => f.write_str("none"),
             GpuSpec::Real => f.write_str("real"),
-            GpuSpec::Simulated(SimulatedGpus { profile, count, memory, others, seed, host, .. }) => {
+            GpuSpec::Simulated(SimulatedGpus {
+                profile, count, memory, others, seed, host, setup, ..
+            }) => {
                 write!(f, "sim:{profile}")?;
                 if *count != 1 {
                     write!(f, "x{count}")?;
@@ -199,7 +231,13 @@ impl fmt::Display for GpuSpec {
                 if let Some(seed) = seed {
                     write!(f, ",seed={seed}")?;
                 }
-                if *host != HOSTS[0].key { write!(f, ",host={host}") } else { Ok(()) }
+                if *host != HOSTS[0].key {
+                    write!(f, ",host={host}")?;
+                }
+                if let Some(build) = setup.build {
+                    write!(f, ",build={build}")?;
+                }
+                setup.p2p.name().map_or(Ok(()), |p2p| write!(f, ",p2p={p2p}"))
             }
         }
     }
@@ -243,9 +281,17 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
                     Some(parse_seed(seed).map_err(|expected| format!("after seed=, {expected}"))?);
             }
             Some(("host", name)) if host.is_none() => host = Some(find_or_load::<HostProfile>(name)?.key),
+            Some(("build", name)) if simulated.setup.build.is_none() => {
+                let wrong = |wrong: GpuError| format!("after build=, {wrong}");
+                simulated.setup.build = Some(name.parse().map_err(wrong)?);
+            }
+            Some(("p2p", name)) if simulated.setup.p2p == P2p::Usual => {
+                simulated.setup.p2p = name.parse().map_err(|wrong: GpuError| wrong.to_string())?;
+            }
             _ => return Err(outside_grammar()),
         }
     }
+    check_p2p(&simulated)?;
     simulated.host = host.unwrap_or(simulated.host);
     let context = simulated.card().context.value as u64;
     let total = simulated.memory.unwrap_or(simulated.card().memory.value as u64);
@@ -262,9 +308,26 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
     }
 }
 
+/// Refuses what cannot break or be turned off, as it is not there.
+fn check_p2p(gpus: &SimulatedGpus) -> Result<(), String> {
+    let Some(p2p) = gpus.setup.p2p.name() else { return Ok(()) };
+    if !gpus.card().has_peers() {
+        let those = ALL.iter().filter(|card| card.has_peers()).map(|card| card.key);
+        let those = those.collect::<Vec<_>>().join(" and ");
+        return Err(format!(
+            "p2p={p2p} needs cards that reach each other's memory, as {those} do; {} does not",
+            gpus.profile
+        ));
+    }
+    match gpus.count {
+        1 => Err(format!("p2p={p2p} needs two GPUs, such as sim:{}x2,p2p={p2p}", gpus.profile)),
+        _ => Ok(()),
+    }
+}
+
 /// `t4x2` → T4, 2; `my-card.profile` → what is in that file, 1. The profile is looked for first: the x in `rtx4090` counts nothing.
 fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
-    let counted = PROFILES
+    let counted = ALL
         .iter()
         .find_map(|profile| Some((profile.key, text.strip_prefix(profile.key)?.strip_prefix('x')?)));
     let Some((profile, count)) = counted else {

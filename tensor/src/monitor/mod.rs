@@ -36,7 +36,7 @@ use crate::machine::{GpuSpec, Machine};
 ///     let before = monitor::gpu(0)?;
 ///     assert_eq!((before.memory_used, before.performance_state), (1 << 30, Some(8)));
 ///
-///     let x = Tensor::ones_with(&[1 << 20], Device::cuda(0))?; // 4 MiB
+///     let x = Tensor::ones((&[1 << 20], Device::cuda(0)))?; // 4 MiB
 ///     let now = monitor::gpu(0)?;
 ///     let this = now.processes.iter().find(|process| process.is_this).unwrap();
 ///     let context = this.used_memory.unwrap() - cuda::memory_reserved();
@@ -125,7 +125,7 @@ pub fn sample_period() -> Duration {
 ///
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
-///     let x = Tensor::ones_with(&[512, 512], Device::cuda(0))?;
+///     let x = Tensor::ones((&[512, 512], Device::cuda(0)))?;
 ///     let start = time::Instant::now();
 ///     while start.elapsed() < monitor::sample_period() {
 ///         x.matmul(&x)?;
@@ -171,7 +171,7 @@ pub fn power_draw() -> Result<u32> {
 /// let machine: Machine = "sim:t4".parse()?;
 /// machine.enter(|| {
 ///     assert_eq!(cuda::list_gpu_processes()?, "GPU:0\nno processes are running");
-///     let x = Tensor::ones_with(&[1], Device::cuda(0))?;
+///     let x = Tensor::ones((&[1], Device::cuda(0)))?;
 ///     let text = cuda::list_gpu_processes()?;
 ///     assert_eq!(text, "GPU:0\nprocess       4242 uses      258.000 MB GPU memory");
 ///     Ok::<(), todevice::Error>(())

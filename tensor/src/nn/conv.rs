@@ -3,12 +3,11 @@
 use super::error::ModuleError;
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
-use crate::device::Device;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::conv::error::ConvError;
-use crate::ops::conv::{self, Padding};
+use crate::ops::conv::{Conv2dOptions, Padding};
 use crate::ops::pair::Pair;
+use crate::options::AndOptions;
 use crate::tensor::{Tensor, TensorOptions};
 
 /// A kernel that slides over images (`torch.nn.Conv2d`). Input (batch, in_channels, height, width), output
@@ -21,54 +20,34 @@ pub struct Conv2d {
     in_channels: usize,
     out_channels: usize,
     kernel_size: Pair,
-    options: conv::Conv2dOptions,
-}
-
-/// The keyword arguments of `torch.nn.Conv2d`.
-#[derive(Clone, Copy, Debug)]
-pub struct Conv2dOptions {
-    /// How far the kernel moves from one element of the output to the next.
-    pub stride: Pair,
-    /// The zeros around the image.
-    pub padding: Padding,
-    /// How far apart the elements of the kernel are on the image.
-    pub dilation: Pair,
-    /// Into how many groups channels are cut: each of the output sees those of its own group.
-    pub groups: usize,
-    /// Whether a bias is learned and added.
-    pub bias: bool,
-    /// Where weight and bias are made; what is random in them is drawn there.
-    pub device: Device,
-    /// The type of weight and bias.
-    pub dtype: DType,
-}
-
-impl Default for Conv2dOptions {
-    fn default() -> Conv2dOptions {
-        let conv::Conv2dOptions { stride, padding, dilation, groups } = Default::default();
-        Conv2dOptions {
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias: true,
-            device: Device::Cpu,
-            dtype: DType::F32,
-        }
-    }
+    /// Those of the convolution.
+    options: Conv2dOptions,
 }
 
 impl Conv2d {
     /// Weight and bias uniform in ±1/√(in_channels · kernel elements): PyTorch's Kaiming initialisation with a = √5,
     /// drawn from the default generator, weight first.
-    #[track_caller]
-    pub fn new(in_channels: usize, out_channels: usize, kernel_size: impl Into<Pair>) -> Result<Conv2d> {
-        Conv2d::with_options(in_channels, out_channels, kernel_size, Conv2dOptions::default())
-    }
-
-    /// [`new`](Self::new) with keyword arguments.
+    ///
+    /// ```
+    /// # use todevice::nn;
+    /// let plain = nn::Conv2d::new(3, 8, 5)?;
+    /// let padded = nn::Conv2d::new(3, 8, (5, nn::Conv2dOptions { padding: 2.into(), ..Default::default() }))?;
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     ///
     /// Errors if the sizes do not go together, and if the device is not there.
+    #[track_caller]
+    pub fn new(
+        in_channels: usize,
+        out_channels: usize,
+        kernel_size: impl AndOptions<Pair, Conv2dOptions>,
+    ) -> Result<Conv2d> {
+        let (kernel_size, options) = kernel_size.split();
+        Conv2d::made(in_channels, out_channels, kernel_size, options)
+    }
+
+    /// The older form of [`new`](Self::new) with options.
+    #[deprecated(note = "write Conv2d::new(in_channels, out_channels, (kernel_size, options))")]
     #[track_caller]
     pub fn with_options(
         in_channels: usize,
@@ -76,8 +55,18 @@ impl Conv2d {
         kernel_size: impl Into<Pair>,
         options: Conv2dOptions,
     ) -> Result<Conv2d> {
+        Conv2d::made(in_channels, out_channels, kernel_size.into(), options)
+    }
+
+    /// Apart from `new`, which is compiled for each way to call it.
+    #[track_caller]
+    fn made(
+        in_channels: usize,
+        out_channels: usize,
+        kernel_size: Pair,
+        options: Conv2dOptions,
+    ) -> Result<Conv2d> {
         let Conv2dOptions { stride, padding, dilation, groups, bias, device, dtype } = options;
-        let kernel_size = kernel_size.into();
         let [rows, columns] = kernel_size.values();
         if groups == 0 {
             return Err(ModuleError::Conv("groups must be a positive integer").into());
@@ -108,12 +97,12 @@ impl Conv2d {
                     let bound = 1.0 / fan_in.sqrt();
                     bias.uniform_(-bound, bound, None)?;
                 }
-                Some(Parameter::new(&bias)?)
+                Some(Parameter::of("Conv2d", "bias", &bias)?)
             }
             false => None,
         };
-        let options = conv::Conv2dOptions { stride, padding, dilation, groups };
-        let weight = Parameter::new(&weight)?;
+        let options = Conv2dOptions { stride, padding, dilation, groups, ..Default::default() };
+        let weight = Parameter::of("Conv2d", "weight", &weight)?;
         Ok(Conv2d { weight, bias, in_channels, out_channels, kernel_size, options })
     }
 }
@@ -126,7 +115,7 @@ impl Module for Conv2d {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let bias = self.bias.as_ref().map(Parameter::tensor);
-        input.conv2d(&self.weight.tensor(), bias.as_ref(), &self.options)
+        input.conv2d(&self.weight.tensor(), (bias.as_ref(), self.options))
     }
 
     fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
@@ -140,7 +129,7 @@ impl Module for Conv2d {
             let [height, width] = pair.values();
             format!("({height}, {width})")
         };
-        let conv::Conv2dOptions { stride, padding, dilation, groups } = self.options;
+        let Conv2dOptions { stride, padding, dilation, groups, .. } = self.options;
         let mut repr = format!(
             "{}, {}, kernel_size={}, stride={}",
             self.in_channels,

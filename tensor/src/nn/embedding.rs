@@ -6,6 +6,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::index::embedding::padding_row;
+use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
 /// For each number a row of a table that is learned (`torch.nn.Embedding`). Input (…) of indices, output
@@ -15,7 +16,7 @@ use crate::tensor::Tensor;
 /// use todevice::prelude::*;
 ///
 /// let words = nn::Embedding::new(1000, 16)?;
-/// let sentences = Tensor::new([[17i64, 4, 999], [4, 4, 0]])?;
+/// let sentences = Tensor::new([[17, 4, 999], [4, 4, 0]])?;
 /// assert_eq!(words.forward(&sentences)?.sizes(), [2, 3, 16]);
 /// # Ok::<(), todevice::Error>(())
 /// ```
@@ -38,6 +39,8 @@ pub struct EmbeddingOptions {
     pub dtype: DType,
 }
 
+impl Keywords for EmbeddingOptions {}
+
 impl Default for EmbeddingOptions {
     fn default() -> EmbeddingOptions {
         EmbeddingOptions { padding_idx: None, device: Device::Cpu, dtype: DType::F32 }
@@ -46,25 +49,26 @@ impl Default for EmbeddingOptions {
 
 impl Embedding {
     /// A table of `num_embeddings` rows, drawn from the normal distribution by the default generator.
+    ///
+    /// Errors if there is no row `padding_idx`, and if the device is not there.
     #[track_caller]
-    pub fn new(num_embeddings: usize, embedding_dim: usize) -> Result<Embedding> {
-        Embedding::with_options(num_embeddings, embedding_dim, EmbeddingOptions::default())
-    }
-
-    /// [`new`](Self::new) with keyword arguments. Errors if there is no such row, and if the device is not there.
-    #[track_caller]
-    pub fn with_options(
+    pub fn new(
         num_embeddings: usize,
-        embedding_dim: usize,
-        options: EmbeddingOptions,
+        embedding_dim: impl AndOptions<usize, EmbeddingOptions>,
     ) -> Result<Embedding> {
+        let (embedding_dim, options) = embedding_dim.split();
         let padding_idx = options.padding_idx.map(|row| padding_row(row, num_embeddings)).transpose()?;
         let weight = Tensor::empty(&[num_embeddings, embedding_dim], (options.device, options.dtype))?;
         weight.normal_(0.0, 1.0, None)?;
         if let Some(row) = padding_idx {
             weight.select(0, row as i64)?.zero_()?;
         }
-        Ok(Embedding { weight: Parameter::new(&weight)?, num_embeddings, embedding_dim, padding_idx })
+        Ok(Embedding {
+            weight: Parameter::of("Embedding", "weight", &weight)?,
+            num_embeddings,
+            embedding_dim,
+            padding_idx,
+        })
     }
 }
 

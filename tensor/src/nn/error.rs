@@ -18,6 +18,8 @@ pub enum ModuleError {
     StateDict { module: String, problems: Vec<String> },
     #[error("Error(s) in reparametrizing for {module}:\n\tUnexpected key(s): {names}.")]
     Unexpected { module: &'static str, names: String },
+    #[error("{loss}.forward() missing 1 required positional argument: 'target'")]
+    NoTarget { loss: &'static str },
     #[error("Expected state_dict to be dict-like, got <class '{class}'>.")]
     NotADict { class: &'static str },
     #[error(
@@ -46,7 +48,9 @@ fn computed(p: f64) -> String {
 impl Refusal for ModuleError {
     fn kind(&self) -> &'static str {
         match self {
-            ModuleError::NotADict { .. } | ModuleError::NotFloating { .. } => "TypeError",
+            ModuleError::NotADict { .. } | ModuleError::NotFloating { .. } | ModuleError::NoTarget { .. } => {
+                "TypeError"
+            }
             _ => "RuntimeError",
         }
     }

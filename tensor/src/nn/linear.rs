@@ -5,6 +5,7 @@ use super::parameter::Parameter;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::options::{AndOptions, Keywords};
 use crate::tensor::{Tensor, TensorOptions};
 
 /// `y = x·Wᵀ + b` (`torch.nn.Linear`). Input (…, in_features), output (…, out_features).
@@ -28,6 +29,8 @@ pub struct LinearOptions {
     pub dtype: DType,
 }
 
+impl Keywords for LinearOptions {}
+
 impl Default for LinearOptions {
     fn default() -> LinearOptions {
         LinearOptions { bias: true, device: Device::Cpu, dtype: DType::F32 }
@@ -37,12 +40,6 @@ impl Default for LinearOptions {
 impl Linear {
     /// Weight and bias uniform in ±1/√in_features: PyTorch's Kaiming initialisation with a = √5, drawn from
     /// the default generator, weight first.
-    #[track_caller]
-    pub fn new(in_features: usize, out_features: usize) -> Result<Linear> {
-        Linear::with_options(in_features, out_features, LinearOptions::default())
-    }
-
-    /// [`new`](Self::new) with keyword arguments.
     ///
     /// Errors if the device is not there.
     ///
@@ -52,14 +49,21 @@ impl Linear {
     /// let machine: Machine = "sim:t4".parse()?;
     /// machine.enter(|| {
     ///     let options = nn::LinearOptions { device: Device::cuda(0), ..Default::default() };
-    ///     let layer = nn::Linear::with_options(1024, 1024, options)?; // Nothing is copied from the host.
+    ///     let layer = nn::Linear::new(1024, (1024, options))?; // Nothing is copied from the host.
     ///     assert!(layer.weight.is_cuda());
     ///     Ok::<(), todevice::Error>(())
     /// })?;
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
-    pub fn with_options(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
+    pub fn new(in_features: usize, out_features: impl AndOptions<usize, LinearOptions>) -> Result<Linear> {
+        let (out_features, options) = out_features.split();
+        Linear::made(in_features, out_features, options)
+    }
+
+    /// Apart from `new`, which is compiled for each way to call it.
+    #[track_caller]
+    fn made(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
         let made = TensorOptions::from((options.device, options.dtype));
         let weight = Tensor::empty(&[out_features, in_features], made)?;
         let fan_in = in_features as f64;
@@ -76,11 +80,11 @@ impl Linear {
                     let bound = 1.0 / fan_in.sqrt();
                     bias.uniform_(-bound, bound, None)?;
                 }
-                Some(Parameter::new(&bias)?)
+                Some(Parameter::of("Linear", "bias", &bias)?)
             }
             false => None,
         };
-        Ok(Linear { weight: Parameter::new(&weight)?, bias, in_features, out_features })
+        Ok(Linear { weight: Parameter::of("Linear", "weight", &weight)?, bias, in_features, out_features })
     }
 }
 

@@ -1,11 +1,19 @@
-//! Losses as objects that keep their options, and what they have in common.
+//! Losses as modules, and what they have in common.
 
+use std::panic::Location;
+
+use super::error::ModuleError;
+use super::module::{self, Module, display_as_module};
+use super::parameter::Buffer;
 use crate::error::Result;
 use crate::ops::loss::{CrossEntropyOptions, Reduction};
-use crate::tensor::Tensor;
+use crate::scope;
+use crate::tensor::{Tensor, ToOptions};
 
-/// A loss: says how far the output of a module is from the target. It is to losses what [`Module`](super::Module) is to layers,
-/// so one training loop can take any of them.
+/// A loss: a module that says how far the output of another one is from the target. One training loop can take any of them.
+///
+/// A loss of your own derives it, as a module derives [`Module`]: its method `forward` takes the output and the target, and its
+/// fields, such as class weights in a [`Buffer`], move with `.to`, and are saved.
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -16,19 +24,24 @@ use crate::tensor::Tensor;
 ///     loss.item()
 /// }
 ///
-/// /// A loss of your own.
-/// struct Largest;
+/// /// The largest error, each in its unit.
+/// #[derive(Loss)]
+/// struct Largest {
+///     unit: nn::Buffer,
+/// }
 ///
-/// impl Loss for Largest {
+/// impl Largest {
 ///     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
-///         (input - target)?.abs()?.max()
+///         ((input - target)? * &self.unit.tensor())?.abs()?.max()
 ///     }
 /// }
 ///
 /// let model = nn::Linear::new(3, 1)?;
 /// let (x, y) = (Tensor::randn(&[8, 3])?, Tensor::zeros(&[8, 1])?);
-/// let losses: [&dyn Loss; 3] = [&nn::MSELoss::default(), &nn::L1Loss::default(), &Largest];
+/// let own = Largest { unit: nn::Buffer::new(&Tensor::new([100.0])?) };
+/// let losses: [&dyn Loss; 3] = [&nn::MSELoss::default(), &nn::L1Loss::default(), &own];
 /// for criterion in losses {
+///     criterion.to(Device::Cpu)?;
 ///     assert!(step(&model, criterion, &x, &y)? > 0.0);
 /// }
 /// # Ok::<(), todevice::Error>(())
@@ -37,6 +50,20 @@ pub trait Loss: Send + Sync {
     /// The loss of `input`, the output of a module, against `target`; recorded by autograd.
     #[track_caller]
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor>;
+
+    /// The same loss as a module, with its parameters, its buffers and its state. That module's own `forward`, which would have to
+    /// do without a target, is an error.
+    fn as_module(&self) -> &dyn Module;
+}
+
+impl dyn Loss + '_ {
+    /// Moves or converts the loss's parameters and buffers, in place: [`Module::to`] for losses of any type.
+    #[track_caller]
+    pub fn to(&self, options: impl Into<ToOptions>) -> Result<&Self> {
+        let _scope = scope::on_behalf_of(Location::caller());
+        let module = self.as_module();
+        module::convert(&module.parameters(), &module.named_buffers(), options.into()).map(|()| self)
+    }
 }
 
 /// A pointer to a loss is a loss.
@@ -45,6 +72,16 @@ impl<L: Loss + ?Sized> Loss for Box<L> {
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
         (**self).forward(input, target)
     }
+
+    fn as_module(&self) -> &dyn Module {
+        (**self).as_module()
+    }
+}
+
+/// What comes of a loss's `forward` without a target, for `#[derive(Loss)]`.
+#[doc(hidden)]
+pub fn no_target(loss: &'static str) -> Result<Tensor> {
+    Err(ModuleError::NoTarget { loss }.into())
 }
 
 /// The mean squared error (`torch.nn.MSELoss`), of an input and a target of the same shape.
@@ -62,23 +99,66 @@ pub struct L1Loss {
 }
 
 /// Cross entropy between scores, (n, classes), and class indices, (n), or class probabilities, (n, classes)
-/// (`torch.nn.CrossEntropyLoss`).
-#[derive(Clone, Debug, Default)]
-pub struct CrossEntropyLoss {
-    /// Class weights, the index to ignore, the reduction, label smoothing.
-    pub options: CrossEntropyOptions,
+/// (`torch.nn.CrossEntropyLoss`). The class weights are a buffer: they move with the loss.
+///
+/// ```
+/// use todevice::prelude::*;
+///
+/// let weight = Some(Tensor::new([1.0, 4.0])?);
+/// let loss_fn = nn::CrossEntropyLoss::new(CrossEntropyOptions { weight, ..Default::default() });
+/// loss_fn.to(Device::cuda_if_available())?;
+/// let loss = loss_fn.forward(&Tensor::new([[0.0, 1.0], [2.0, 0.0]])?, &Tensor::new([1, 0])?)?;
+/// # Ok::<(), todevice::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct CrossEntropyLoss(OfClasses);
+
+/// The negative log likelihood (`torch.nn.NLLLoss`) of log-probabilities, (n, classes), for class indices, (n). The class
+/// weights are a buffer: they move with the loss.
+#[derive(Debug, Default)]
+pub struct NLLLoss(OfClasses);
+
+/// What losses of classes keep.
+#[derive(Debug, Default)]
+struct OfClasses {
+    weight: Option<Buffer>,
+    /// All but the weight.
+    options: CrossEntropyOptions,
 }
 
-/// The negative log likelihood (`torch.nn.NLLLoss`) of log-probabilities, (n, classes), for class indices, (n).
-#[derive(Clone, Debug, Default)]
-pub struct NLLLoss {
-    /// Class weights, the index to ignore, the reduction.
-    pub options: CrossEntropyOptions,
+impl OfClasses {
+    fn new(loss: &'static str, mut options: CrossEntropyOptions) -> OfClasses {
+        let weight = options.weight.take().map(|weight| Buffer::of(loss, "weight", &weight));
+        OfClasses { weight, options }
+    }
+
+    fn options(&self) -> CrossEntropyOptions {
+        CrossEntropyOptions { weight: self.weight.as_ref().map(Buffer::tensor), ..self.options.clone() }
+    }
+
+    fn buffers(&self) -> Vec<(&'static str, Buffer)> {
+        self.weight.iter().map(|weight| ("weight", weight.clone())).collect()
+    }
 }
 
-// The method is there without the trait as well, for programs that do not use the prelude.
+impl CrossEntropyLoss {
+    /// Options are class weights, the index to ignore, the reduction, and label smoothing.
+    pub fn new(options: CrossEntropyOptions) -> CrossEntropyLoss {
+        CrossEntropyLoss(OfClasses::new("CrossEntropyLoss", options))
+    }
+}
+
+impl NLLLoss {
+    /// Options are class weights, the index to ignore, and the reduction.
+    pub fn new(options: CrossEntropyOptions) -> NLLLoss {
+        NLLLoss(OfClasses::new("NLLLoss", options))
+    }
+}
+
+// The method is there without the trait as well, for programs that do not use the prelude, and since it comes before the one
+// of `Module`, which takes no target.
 macro_rules! losses {
-    ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr;)*) => {$(
+    ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr, [$($of_classes:tt)?];)*) => {$(
         impl $Loss {
             /// The loss of `input`, the output of a module, against `target`.
             #[track_caller]
@@ -93,12 +173,37 @@ macro_rules! losses {
             fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor> {
                 $Loss::forward(self, input, target)
             }
+
+            fn as_module(&self) -> &dyn Module {
+                self
+            }
         }
+
+        impl Module for $Loss {
+            fn name(&self) -> &'static str {
+                stringify!($Loss)
+            }
+
+            /// Errors: a loss needs a target.
+            #[track_caller]
+            fn forward(&self, _input: &Tensor) -> Result<Tensor> {
+                no_target(stringify!($Loss))
+            }
+
+            $(losses!(@$of_classes);)?
+        }
+
+        display_as_module!($Loss);
     )*};
+    (@of_classes) => {
+        fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
+            self.0.buffers()
+        }
+    };
 }
 losses! {
-    MSELoss: |loss, input, target| input.mse_loss(target, loss.reduction);
-    L1Loss: |loss, input, target| input.l1_loss(target, loss.reduction);
-    CrossEntropyLoss: |loss, input, target| input.cross_entropy(target, &loss.options);
-    NLLLoss: |loss, input, target| input.nll_loss(target, &loss.options);
+    MSELoss: |loss, input, target| input.mse_loss(target, loss.reduction), [];
+    L1Loss: |loss, input, target| input.l1_loss(target, loss.reduction), [];
+    CrossEntropyLoss: |loss, input, target| input.cross_entropy((target, loss.0.options())), [of_classes];
+    NLLLoss: |loss, input, target| input.nll_loss((target, loss.0.options())), [of_classes];
 }

@@ -8,7 +8,9 @@ use super::error::ModuleError;
 use super::field::{self, ModuleField};
 use super::parameter::{Buffer, Parameter, Replacement};
 use super::state_dict::{self, IncompatibleKeys, StateDict};
-use crate::error::{HalfDone, Result};
+use crate::error::{Forgetful, HalfDone, Result};
+use crate::moves;
+use crate::options::AndOptions;
 use crate::scope;
 use crate::tensor::{Tensor, ToOptions};
 
@@ -52,6 +54,18 @@ pub trait Module: Send + Sync {
     #[doc(hidden)]
     fn fields(&self) -> Vec<(&'static str, &dyn ModuleField)> {
         Vec::new()
+    }
+
+    /// The fields that a derived list skips; `None` if there is no derived list.
+    #[doc(hidden)]
+    fn skipped_fields(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    /// Whether this crate lists what it has.
+    #[doc(hidden)]
+    fn is_built_in(&self) -> bool {
+        std::any::type_name::<Self>().starts_with("todevice::")
     }
 
     /// The modules this one is made of, by name, in the order of construction.
@@ -139,7 +153,10 @@ pub trait Module: Send + Sync {
         Self: Sized,
     {
         let _scope = scope::on_behalf_of(Location::caller());
-        convert(&self.parameters(), &self.named_buffers(), options.into()).map(|()| self)
+        let options = options.into();
+        convert(&self.parameters(), &self.named_buffers(), options)?;
+        note_move(self, options);
+        Ok(self)
     }
 
     /// Forgets all gradients.
@@ -165,6 +182,13 @@ pub trait Module: Send + Sync {
     }
 }
 
+/// For functions that take a module and options, such as `DataParallel::new`.
+impl<M: Module, O: Default> AndOptions<M, O> for M {
+    fn split(self) -> (M, O) {
+        (self, O::default())
+    }
+}
+
 /// Apart from the method, which is compiled for each module.
 fn require_grad(parameters: &[Parameter], requires_grad: bool) -> Result<()> {
     parameters.iter().try_for_each(|parameter| parameter.requires_grad_(requires_grad))
@@ -181,6 +205,14 @@ macro_rules! module_as_what_it_points_at {
             #[track_caller]
             fn forward(&self, input: &Tensor) -> Result<Tensor> {
                 (**self).forward(input)
+            }
+
+            fn skipped_fields(&self) -> Option<&'static [&'static str]> {
+                (**self).skipped_fields()
+            }
+
+            fn is_built_in(&self) -> bool {
+                (**self).is_built_in()
             }
 
             fn children(&self) -> Vec<(String, &dyn Module)> {
@@ -283,7 +315,11 @@ fn collect_buffers(
     }
 }
 
-fn convert(parameters: &[Parameter], buffers: &[(String, Buffer)], options: ToOptions) -> Result<()> {
+pub(super) fn convert(
+    parameters: &[Parameter],
+    buffers: &[(String, Buffer)],
+    options: ToOptions,
+) -> Result<()> {
     if let Some(dtype) = options.dtype.filter(|dtype| !dtype.is_floating_point()) {
         return Err(ModuleError::NotFloating { dtype }.into());
     }
@@ -309,6 +345,27 @@ fn convert(parameters: &[Parameter], buffers: &[(String, Buffer)], options: ToOp
         }
     }
     moved.into_iter().try_for_each(Replacement::take_place)
+}
+
+/// Notes which of the modules that were moved may have forgotten something, for the report of a tensor that stayed behind.
+fn note_move(module: &dyn Module, options: ToOptions) {
+    fn look(module: &dyn Module, found: &mut Vec<Forgetful>) {
+        let children = module.children();
+        let skipped = module.skipped_fields();
+        let lists_all = module.is_built_in() || skipped.is_some_and(<[_]>::is_empty);
+        if !lists_all && !found.iter().any(|other| other.module == module.name()) {
+            let own = module.own_parameters().into_iter().map(|(name, _)| name);
+            let own = own.chain(module.own_buffers().into_iter().map(|(name, _)| name));
+            let listed =
+                children.iter().map(|(name, _)| name.clone()).chain(own.map(str::to_owned)).collect();
+            found.push(Forgetful { module: module.name(), listed, skipped });
+        }
+        children.iter().for_each(|(_, child)| look(*child, found));
+    }
+    let Some(device) = options.device else { return };
+    let mut found = Vec::new();
+    look(module, &mut found);
+    moves::note(device, scope::here(), found);
 }
 
 fn set_training<M: Module + ?Sized>(module: &M, training: bool) {

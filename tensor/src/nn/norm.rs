@@ -9,7 +9,8 @@ use crate::autograd::no_grad;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::norm::BatchNormArguments;
+use crate::ops::norm::{BatchNormArguments, LayerNormArguments};
+use crate::options::{AndOptions, Keywords};
 use crate::python::python_float;
 use crate::tensor::Tensor;
 
@@ -29,6 +30,8 @@ pub struct BatchNormOptions {
     /// The type of all of them.
     pub dtype: DType,
 }
+
+impl Keywords for BatchNormOptions {}
 
 impl Default for BatchNormOptions {
     fn default() -> BatchNormOptions {
@@ -61,20 +64,24 @@ struct Running {
 
 impl BatchNorm {
     #[track_caller]
-    fn new(num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
+    fn new(layer: &'static str, num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
         // Not in a closure, which would not know its caller.
         let made = (options.device, options.dtype);
         let zeros = Tensor::full(&[num_features], 0, made)?;
         let ones = Tensor::full(&[num_features], 1, made)?;
         let affine = match options.affine {
-            true => Some([Parameter::new(&ones)?, Parameter::new(&zeros)?]),
+            true => Some([Parameter::of(layer, "weight", &ones)?, Parameter::of(layer, "bias", &zeros)?]),
             false => None,
         };
         let running = match options.track_running_stats {
             true => Some(Running {
-                mean: Buffer::new(&zeros.copy()?),
-                var: Buffer::new(&ones.copy()?),
-                batches: Buffer::new(&Tensor::full(&[], 0, (options.device, DType::I64))?),
+                mean: Buffer::of(layer, "running_mean", &zeros.copy()?),
+                var: Buffer::of(layer, "running_var", &ones.copy()?),
+                batches: Buffer::of(
+                    layer,
+                    "num_batches_tracked",
+                    &Tensor::full(&[], 0, (options.device, DType::I64))?,
+                ),
             }),
             false => None,
         };
@@ -96,7 +103,7 @@ impl BatchNorm {
         let affine = |i: usize| self.affine.as_ref().map(|affine| affine[i].tensor());
         let running =
             |pick: fn(&Running) -> &Buffer| self.running.as_ref().map(|running| pick(running).tensor());
-        input.batch_norm(&BatchNormArguments {
+        input.batch_norm(BatchNormArguments {
             running_mean: running(|running| &running.mean),
             running_var: running(|running| &running.var),
             weight: affine(0),
@@ -138,16 +145,11 @@ macro_rules! batch_norm {
         pub struct $Layer(BatchNorm);
 
         impl $Layer {
-            /// Weight and running variance 1, bias and running mean 0.
+            /// Weight and running variance 1, bias and running mean 0. Errors if the device is not there.
             #[track_caller]
-            pub fn new(num_features: usize) -> Result<$Layer> {
-                $Layer::with_options(num_features, BatchNormOptions::default())
-            }
-
-            /// [`new`](Self::new) with keyword arguments. Errors if the device is not there.
-            #[track_caller]
-            pub fn with_options(num_features: usize, options: BatchNormOptions) -> Result<$Layer> {
-                BatchNorm::new(num_features, options).map($Layer)
+            pub fn new(num_features: impl AndOptions<usize, BatchNormOptions>) -> Result<$Layer> {
+                let (num_features, options) = num_features.split();
+                BatchNorm::new(stringify!($Layer), num_features, options).map($Layer)
             }
         }
 
@@ -222,6 +224,8 @@ pub struct LayerNormOptions {
     pub dtype: DType,
 }
 
+impl Keywords for LayerNormOptions {}
+
 impl Default for LayerNormOptions {
     fn default() -> LayerNormOptions {
         LayerNormOptions {
@@ -245,23 +249,20 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Weight 1, bias 0: `LayerNorm::new(&[features])`.
+    /// Weight 1, bias 0: `LayerNorm::new(&[features])`. Errors if the device is not there.
     #[track_caller]
-    pub fn new(normalized_shape: &[usize]) -> Result<LayerNorm> {
-        LayerNorm::with_options(normalized_shape, LayerNormOptions::default())
-    }
-
-    /// [`new`](Self::new) with keyword arguments. Errors if the device is not there.
-    #[track_caller]
-    pub fn with_options(normalized_shape: &[usize], options: LayerNormOptions) -> Result<LayerNorm> {
+    pub fn new<'a>(normalized_shape: impl AndOptions<&'a [usize], LayerNormOptions>) -> Result<LayerNorm> {
+        let (normalized_shape, options) = normalized_shape.split();
         let mut layer =
             LayerNorm { normalized_shape: normalized_shape.to_vec(), weight: None, bias: None, options };
         // Not in a closure, which would not know its caller.
         let made = (options.device, options.dtype);
         if options.elementwise_affine {
-            layer.weight = Some(Parameter::new(&Tensor::full(normalized_shape, 1, made)?)?);
+            layer.weight =
+                Some(Parameter::of("LayerNorm", "weight", &Tensor::full(normalized_shape, 1, made)?)?);
             if options.bias {
-                layer.bias = Some(Parameter::new(&Tensor::full(normalized_shape, 0, made)?)?);
+                layer.bias =
+                    Some(Parameter::of("LayerNorm", "bias", &Tensor::full(normalized_shape, 0, made)?)?);
             }
         }
         Ok(layer)
@@ -276,7 +277,8 @@ impl Module for LayerNorm {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let [weight, bias] = [&self.weight, &self.bias].map(|own| own.as_ref().map(Parameter::tensor));
-        input.layer_norm(&self.normalized_shape, weight.as_ref(), bias.as_ref(), self.options.eps)
+        let arguments = LayerNormArguments { weight, bias, eps: self.options.eps };
+        input.layer_norm((&self.normalized_shape, arguments))
     }
 
     fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::autograd::stand_ins::{self, Cell, lasting, tensor_in};
 use crate::error::Result;
+use crate::moves::Owner;
 use crate::print;
 use crate::tensor::{Tensor, ToOptions};
 
@@ -19,8 +20,19 @@ impl Parameter {
     /// Makes `tensor` a parameter: a leaf of its own that requires grad.
     #[track_caller]
     pub fn new(tensor: &Tensor) -> Result<Parameter> {
+        Parameter::owned(tensor, Owner::new("parameter", None, "own_parameters"))
+    }
+
+    /// The parameter of that name of a layer.
+    #[track_caller]
+    pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Result<Parameter> {
+        Parameter::owned(tensor, Owner::new(name, Some(layer), "children"))
+    }
+
+    #[track_caller]
+    fn owned(tensor: &Tensor, owner: Owner) -> Result<Parameter> {
         let leaf = tensor.detach().contiguous()?.requiring_grad()?;
-        Ok(Parameter(Arc::new(RwLock::new(leaf))))
+        Ok(Parameter(Arc::new(RwLock::new(leaf.owned_by(owner)))))
     }
 
     /// The tensor as it is now, for use in a forward pass.
@@ -133,7 +145,16 @@ pub struct Buffer(Cell);
 impl Buffer {
     /// Makes `tensor` a buffer.
     pub fn new(tensor: &Tensor) -> Buffer {
-        Buffer(Arc::new(RwLock::new(tensor.detached_from(tensor.place()))))
+        Buffer::owned(tensor, Owner::new("buffer", None, "own_buffers"))
+    }
+
+    /// The buffer of that name of a layer.
+    pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Buffer {
+        Buffer::owned(tensor, Owner::new(name, Some(layer), "children"))
+    }
+
+    fn owned(tensor: &Tensor, owner: Owner) -> Buffer {
+        Buffer(Arc::new(RwLock::new(tensor.detached_from(tensor.place()).owned_by(owner))))
     }
 
     /// The tensor as it is now.

@@ -4,6 +4,7 @@ use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::ops::pair::Pair;
 use crate::ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
+use crate::options::AndOptions;
 use crate::tensor::Tensor;
 
 /// The largest element of each window of an image (`torch.nn.MaxPool2d`).
@@ -17,13 +18,9 @@ pub struct MaxPool2d {
 
 impl MaxPool2d {
     /// Windows one after another: `MaxPool2d::new(2)` halves height and width.
-    pub fn new(kernel_size: impl Into<Pair>) -> MaxPool2d {
-        MaxPool2d::with_options(kernel_size, MaxPool2dOptions::default())
-    }
-
-    /// [`new`](Self::new) with keyword arguments.
-    pub fn with_options(kernel_size: impl Into<Pair>, options: MaxPool2dOptions) -> MaxPool2d {
-        MaxPool2d { kernel_size: kernel_size.into(), options }
+    pub fn new(kernel_size: impl AndOptions<Pair, MaxPool2dOptions>) -> MaxPool2d {
+        let (kernel_size, options) = kernel_size.split();
+        MaxPool2d { kernel_size, options }
     }
 }
 
@@ -34,7 +31,7 @@ impl Module for MaxPool2d {
 
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.max_pool2d(self.kernel_size, &self.options)
+        input.max_pool2d((self.kernel_size, self.options))
     }
 
     fn extra_repr(&self) -> String {
@@ -59,13 +56,9 @@ pub struct AvgPool2d {
 
 impl AvgPool2d {
     /// Windows one after another: `AvgPool2d::new(2)` halves height and width.
-    pub fn new(kernel_size: impl Into<Pair>) -> AvgPool2d {
-        AvgPool2d::with_options(kernel_size, AvgPool2dOptions::default())
-    }
-
-    /// [`new`](Self::new) with keyword arguments.
-    pub fn with_options(kernel_size: impl Into<Pair>, options: AvgPool2dOptions) -> AvgPool2d {
-        AvgPool2d { kernel_size: kernel_size.into(), options }
+    pub fn new(kernel_size: impl AndOptions<Pair, AvgPool2dOptions>) -> AvgPool2d {
+        let (kernel_size, options) = kernel_size.split();
+        AvgPool2d { kernel_size, options }
     }
 }
 
@@ -76,7 +69,7 @@ impl Module for AvgPool2d {
 
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
-        input.avg_pool2d(self.kernel_size, &self.options)
+        input.avg_pool2d((self.kernel_size, self.options))
     }
 
     fn extra_repr(&self) -> String {

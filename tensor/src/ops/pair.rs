@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::options::AndOptions;
+
 /// One value for both dimensions of an image, or one for its height and one for its width: `2.into()`,
 /// `(3, 2).into()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,24 @@ impl<T> From<T> for Pair<T> {
 impl<T> From<(T, T)> for Pair<T> {
     fn from((height, width): (T, T)) -> Pair<T> {
         Pair::Each(height, width)
+    }
+}
+
+impl<O: Default> AndOptions<Pair, O> for usize {
+    fn split(self) -> (Pair, O) {
+        (self.into(), O::default())
+    }
+}
+
+impl<O: Default> AndOptions<Pair, O> for (usize, usize) {
+    fn split(self) -> (Pair, O) {
+        (self.into(), O::default())
+    }
+}
+
+impl<O: Default> AndOptions<Pair, O> for Pair {
+    fn split(self) -> (Pair, O) {
+        (self, O::default())
     }
 }
 

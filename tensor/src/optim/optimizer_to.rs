@@ -29,7 +29,7 @@ use crate::scope;
 ///     let mut optimizer = optim::Adam::new(model.parameters(), AdamOptions::default())?;
 ///     let mut train = |device: Device| {
 ///         optimizer.zero_grad();
-///         model.forward(&Tensor::ones_with(&[1, 3], device)?)?.sum()?.backward()?;
+///         model.forward(&Tensor::ones((&[1, 3], device))?)?.sum()?.backward()?;
 ///         optimizer.step()
 ///     };
 ///     train(Device::Cpu)?;

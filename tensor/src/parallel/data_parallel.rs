@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{self, DeviceProperties};
 use crate::nn::Module;
+use crate::options::{AndOptions, Keywords};
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -22,6 +23,8 @@ pub struct DataParallelOptions {
     /// The dimension of the batch.
     pub dim: i64,
 }
+
+impl Keywords for DataParallelOptions {}
 
 /// A module that cuts each batch into parts, runs them on several GPUs, and puts the results together
 /// (`torch.nn.DataParallel`).
@@ -55,18 +58,13 @@ pub struct DataParallel<M: Module> {
 }
 
 impl<M: Module> DataParallel<M> {
-    /// `module` on all GPUs of the machine.
-    #[track_caller]
-    pub fn new(module: M) -> Result<DataParallel<M>> {
-        DataParallel::with_options(module, DataParallelOptions::default())
-    }
-
-    /// The same with options. For one GPU the module is moved there.
+    /// `module` on all GPUs of the machine, or on those that options name in a pair with it. For one GPU the module is moved there.
     ///
     /// Errors if there is no such GPU, and if none is named. Warns if one has less than three quarters of the memory or of the
     /// multiprocessors of another.
     #[track_caller]
-    pub fn with_options(module: M, options: DataParallelOptions) -> Result<DataParallel<M>> {
+    pub fn new(module: impl AndOptions<M, DataParallelOptions>) -> Result<DataParallel<M>> {
+        let (module, options) = module.split();
         let _scope = scope::on_behalf_of(Location::caller());
         let DataParallelOptions { device_ids, output_device, dim } = options;
         if !gpu::is_available() {
@@ -108,13 +106,13 @@ impl<M: Module> Module for DataParallel<M> {
         if let Some(other) = parameters.chain(buffers).find(|tensor| tensor.device() != first) {
             return Err(ParallelError::NotOnFirstDevice { first, found: other.device() }.into());
         }
-        let inputs = scatter(input, &self.device_ids, self.dim)?;
+        let inputs = scatter(input, self.dim, &self.device_ids)?;
         if let ([_], [input]) = (&self.device_ids[..], &inputs[..]) {
             return self.module.forward(input);
         }
         let replicas = replicate(&self.module, &self.device_ids[..inputs.len()])?;
         let outputs = parallel_apply(&replicas, &inputs)?;
-        gather(&outputs, self.output_device, self.dim)
+        gather(&outputs, self.dim, self.output_device)
     }
 
     fn children(&self) -> Vec<(String, &dyn Module)> {

@@ -21,7 +21,7 @@ use crate::tensor::{Tensor, ToOptions};
 /// ```
 /// # use todevice::{Machine, Result, Tensor, parallel};
 /// # "sim:t4x4".parse::<Machine>()?.enter(|| -> Result<()> {
-/// let parts = parallel::scatter(&Tensor::zeros(&[5, 3])?, &[0, 1, 2, 3], 0)?;
+/// let parts = parallel::scatter(&Tensor::zeros(&[5, 3])?, 0, &[0, 1, 2, 3])?;
 /// let rows: Vec<usize> = parts.iter().map(|part| part.sizes()[0]).collect();
 /// assert_eq!(rows, [2, 2, 1]);
 /// assert_eq!(parts[1].device().to_string(), "cuda:1");
@@ -33,7 +33,7 @@ use crate::tensor::{Tensor, ToOptions};
 /// Errors for a tensor without dimensions, if `dim` is not one of its, if no GPU is named or one that is not there, and if
 /// the memory of one is full.
 #[track_caller]
-pub fn scatter(input: &Tensor, device_ids: &[usize], dim: i64) -> Result<Vec<Tensor>> {
+pub fn scatter(input: &Tensor, dim: i64, device_ids: &[usize]) -> Result<Vec<Tensor>> {
     let _scope = scope::on_behalf_of(Location::caller());
     if device_ids.is_empty() {
         return Err(ParallelError::ScatterToNone.into());
@@ -52,7 +52,7 @@ static GATHER: Operation = Operation::new("gather").node("GatherBackward").compo
 ///
 /// Errors for tensors of the host, if sizes differ elsewhere than in `dim`, and if the memory of the device is full.
 #[track_caller]
-pub fn gather(outputs: &[Tensor], target: Device, dim: i64) -> Result<Tensor> {
+pub fn gather(outputs: &[Tensor], dim: i64, target: Device) -> Result<Tensor> {
     let _scope = scope::on_behalf_of(Location::caller());
     if outputs.iter().any(|output| !output.is_cuda()) {
         return Err(ParallelError::GatherFromHost.into());
@@ -64,13 +64,13 @@ pub fn gather(outputs: &[Tensor], target: Device, dim: i64) -> Result<Tensor> {
                 .to_owned()
         });
         let rows = outputs.iter().map(|output| output.unsqueeze(0)).collect::<Result<Vec<_>>>()?;
-        return gather_rows(&rows, target, dim);
+        return gather_rows(&rows, dim, target);
     }
-    gather_rows(outputs, target, dim)
+    gather_rows(outputs, dim, target)
 }
 
 #[track_caller]
-fn gather_rows(rows: &[Tensor], target: Device, dim: i64) -> Result<Tensor> {
+fn gather_rows(rows: &[Tensor], dim: i64, target: Device) -> Result<Tensor> {
     let first = rows.first().ok_or(ParallelError::GatherFromNone)?;
     let dim = first.checked_dim(dim)?;
     let (mut sizes, mut parts) = (first.sizes().to_vec(), Vec::new());

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::{DType, Result, Tensor};
 
 type Operation = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
@@ -282,7 +282,7 @@ fn check_places(case: &Case, places: &[Place]) {
             let recorded: Vec<f64> = out.detach().to(DType::F64).unwrap().to_vec().unwrap();
             assert_eq!(recorded, plain, "{at}: recording changed the values");
             let gradient = Some(weights(out.sizes()).to(out.dtype()).unwrap());
-            out.backward_with(BackwardOptions { gradient, ..Default::default() })
+            autograd::backward(&out, BackwardOptions { gradient, ..Default::default() })
                 .unwrap_or_else(|error| panic!("{at}: {error}"));
             for (input, leaf) in leaves.iter().enumerate() {
                 let grad = leaf.grad();

@@ -57,7 +57,7 @@ fn what_a_rank_got_is_its_own_to_change() {
     const ROWS: usize = 256;
     everywhere(|rank, device| {
         let sum = || -> Result<Tensor> {
-            let x = Tensor::zeros_with(&[ROWS, ROWS], device)?;
+            let x = Tensor::zeros((&[ROWS, ROWS], device))?;
             x.fill_(rank as f64)?;
             dist::all_reduce(&x, ReduceOp::Sum)?;
             Ok(x)
@@ -97,7 +97,7 @@ fn what_a_rank_got_is_its_own_to_change() {
 fn the_order_of_a_sum_is_that_of_the_ranks_whoever_comes_first() {
     everywhere(|rank, device| {
         let x = Tensor::new([[1.0f32, 1e8, -1e8, 0.0][rank]])?.to(device)?;
-        let message = Tensor::zeros_with(&[1], device)?;
+        let message = Tensor::zeros((&[1], device))?;
         match rank {
             0 => dist::recv(&message, 3)?,
             3 => dist::send(&message, 0)?,
@@ -124,7 +124,7 @@ fn tensors_go_from_one_to_all_from_all_to_all_and_in_parts() {
 
         let parts: Vec<Tensor> =
             (0..4).map(|part| Tensor::new([(part * 10 + rank) as f32])?.to(device)).collect::<Result<_>>()?;
-        let own = Tensor::zeros_with(&[1], device)?;
+        let own = Tensor::zeros((&[1], device))?;
         dist::reduce_scatter(&own, &parts.iter().collect::<Vec<_>>(), ReduceOp::Sum)?;
         assert_eq!(own.to_vec::<f32>()?, [(40 * rank + 6) as f32]);
         Ok(())
@@ -135,7 +135,7 @@ fn tensors_go_from_one_to_all_from_all_to_all_and_in_parts() {
 #[test]
 fn messages_go_from_rank_to_rank() {
     everywhere(|rank, device| {
-        let (sent, got) = (Tensor::new([rank as f32])?.to(device)?, Tensor::zeros_with(&[1], device)?);
+        let (sent, got) = (Tensor::new([rank as f32])?.to(device)?, Tensor::zeros((&[1], device))?);
         let sending = dist::isend(&sent, (rank + 1) % 4)?;
         dist::recv(&got, (rank + 3) % 4)?;
         sending.wait()?;
@@ -158,16 +158,15 @@ fn a_collective_is_queued_and_the_host_goes_on() -> Result<()> {
         let waits = dist::spawn(2, |rank| {
             cuda::set_device(rank)?;
             dist::init_process_group("nccl")?;
-            let x = Tensor::ones_with(&[1 << 20], Device::cuda(rank))?;
+            let x = Tensor::ones((&[1 << 20], Device::cuda(rank)))?;
             cuda::synchronize()?;
             let start = Instant::now();
             if rank == 1 {
                 sleep(Duration::from_millis(5));
             }
-            let work = dist::all_reduce_with(
+            let work = dist::all_reduce(
                 &x,
-                ReduceOp::Sum,
-                CollectiveOptions { async_op: true, ..Default::default() },
+                (ReduceOp::Sum, CollectiveOptions { async_op: true, ..Default::default() }),
             )?;
             work.wait()?;
             let called = start.elapsed();
@@ -196,7 +195,7 @@ fn all_ranks_of_one_program_take_the_same_time() -> Result<()> {
                 cuda::set_device(rank)?;
                 dist::init_process_group("nccl")?;
                 let device = Device::cuda(rank);
-                let x = Tensor::ones_with(&[256, 256], device)?;
+                let x = Tensor::ones((&[256, 256], device))?;
                 let mut times = Vec::new();
                 for step in 0..6 {
                     let y = x.matmul(&x)?;
@@ -276,7 +275,7 @@ fn a_recording_sees_all_ranks() -> Result<()> {
             dist::spawn(4, |rank| {
                 cuda::set_device(rank)?;
                 dist::init_process_group("nccl")?;
-                let x = Tensor::ones_with(&[1 << 20], Device::cuda(rank))?;
+                let x = Tensor::ones((&[1 << 20], Device::cuda(rank)))?;
                 if rank == 2 {
                     sleep(Duration::from_millis(1));
                 }
@@ -329,12 +328,12 @@ fn who_runs_first_does_not_matter() -> Result<()> {
                 let group = dist::new_group(&[0, 1, 2])?;
                 let device_name = Device::cuda(device);
                 let (x, y) =
-                    (Tensor::ones_with(&[64, 64], device_name)?, Tensor::ones_with(&[64, 64], device_name)?);
+                    (Tensor::ones((&[64, 64], device_name))?, Tensor::ones((&[64, 64], device_name))?);
                 let side = cuda::Stream::new(device_name)?;
                 let mut under_way = None;
                 for (what, who, amount) in steps {
                     let reduce = |x: &Tensor, group| {
-                        dist::all_reduce_with(x, ReduceOp::Max, CollectiveOptions { group, async_op: true })
+                        dist::all_reduce(x, (ReduceOp::Max, CollectiveOptions { group, async_op: true }))
                     };
                     match what {
                         0 => _ = x.matmul(&x)?,

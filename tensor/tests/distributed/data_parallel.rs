@@ -8,7 +8,7 @@ use todevice::data::{
 use todevice::distributed::{self as dist, DistributedDataParallel, DistributedError, Ranks, ReduceOp};
 use todevice::nn::{self, Module};
 use todevice::optim::{Adam, AdamOptions, Optimizer, SGD, SGDOptions};
-use todevice::{CrossEntropyOptions, DType, Device, Machine, Result, Tensor, cuda, manual_seed, no_grad};
+use todevice::{DType, Device, Machine, Result, Tensor, cuda, manual_seed, no_grad};
 
 use super::machine;
 
@@ -255,7 +255,7 @@ fn train_lab_06(
         for step in 0..100 {
             ranks.run_each(&mut replicas, |_, replica| {
                 let scores = replica.model.forward(&replica.x)?;
-                let loss = scores.cross_entropy(&replica.y, &CrossEntropyOptions::default())?;
+                let loss = scores.cross_entropy(&replica.y)?;
                 replica.optimizer.zero_grad();
                 loss.backward()?;
                 replica.optimizer.step()?;
@@ -292,7 +292,7 @@ fn parameters_stay_the_same_bits_on_eight_ranks_over_a_hundred_steps_of_lab_06()
         let mut optimizer = Adam::new(model.parameters(), AdamOptions { lr: 0.01, ..Default::default() })?;
         let mut losses = Vec::new();
         for _ in 0..100 {
-            let loss = model.forward(&x)?.cross_entropy(&y, &CrossEntropyOptions::default())?;
+            let loss = model.forward(&x)?.cross_entropy(&y)?;
             optimizer.zero_grad();
             loss.backward()?;
             optimizer.step()?;
@@ -329,7 +329,7 @@ fn buckets_are_made_anew_in_the_order_of_arrival() -> Result<()> {
             let model = DistributedDataParallel::new(model)?;
             let mut seen = vec![model.buckets()];
             for _ in 0..2 {
-                model.forward(&Tensor::ones_with(&[4, 512], device)?)?.sum()?.backward()?;
+                model.forward(&Tensor::ones((&[4, 512], device))?)?.sum()?.backward()?;
                 seen.push(model.buckets());
             }
             Ok(seen)
@@ -466,7 +466,7 @@ fn the_first_bucket_leaves_before_the_last_kernel_of_the_backward_pass() -> Resu
                 let device = rank_on_gpu(rank)?;
                 let model = wide()?;
                 model.to(device)?;
-                let x = Tensor::ones_with(&[1024, 512], device)?;
+                let x = Tensor::ones((&[1024, 512], device))?;
                 Ok((DistributedDataParallel::new(model)?, x))
             })?;
             let step = |_: usize, (model, x): &mut (DistributedDataParallel<nn::Sequential>, Tensor)| {
@@ -502,7 +502,7 @@ fn a_recording_takes_no_time_from_ranks() -> Result<()> {
         let ranks = Ranks::new(2)?;
         let mut tensors = ranks.run(|rank| {
             let device = rank_on_gpu(rank)?;
-            Tensor::ones_with(&[8], device)
+            Tensor::ones((&[8], device))
         })?;
         let (started, _) = Machine::current().profile(|| {
             ranks.run_each(&mut tensors, |_, x| {

@@ -60,7 +60,7 @@ fn gloo_averages_floats_and_passes_contiguous_tensors_only() {
             dist::all_reduce(&x, ReduceOp::Avg)?;
             averages.push(x.to(DType::F32)?.to_vec::<f32>()?);
         }
-        let whole = error(dist::all_reduce(&Tensor::new([1i64, 2])?, ReduceOp::Avg));
+        let whole = error(dist::all_reduce(&Tensor::new([1, 2])?, ReduceOp::Avg));
         let turned = Tensor::zeros(&[2, 2])?.t()?;
         let passed = error(if rank == 0 { dist::send(&turned, 1) } else { dist::recv(&turned, 0) });
         Ok((averages, whole, passed))
@@ -127,7 +127,7 @@ fn gloo_refuses_in_its_own_words() {
                 expected,
             ));
         }
-        let [floats, doubles] = [DType::F32, DType::F64].map(|dtype| Tensor::zeros_with(&[2], dtype));
+        let [floats, doubles] = [DType::F32, DType::F64].map(|dtype| Tensor::zeros((&[2], dtype)));
         let (floats, doubles) = (floats?, doubles?);
         let options = |name: &str| {
             format!(
@@ -135,9 +135,9 @@ fn gloo_refuses_in_its_own_words() {
                  pinned_memory=false (default), memory_format=(nullopt))"
             )
         };
-        let (one, wide) = (floats.narrow(0, 0, 1)?, Tensor::zeros_with(&[1], DType::I64)?);
+        let (one, wide) = (floats.narrow(0, 0, 1)?, Tensor::zeros((&[1], DType::I64))?);
         let types = "outputTensors[i].dtype() == inputTensors[i].dtype()";
-        let whole = Tensor::zeros_with(&[2], DType::Bool)?;
+        let whole = Tensor::zeros((&[2], DType::Bool))?;
         let others = [
             (
                 refused(dist::all_gather_into_tensor(&floats, &wide, Default::default())),
@@ -190,12 +190,12 @@ fn nccl_refuses_in_its_own_words() {
             dist::init_process_group("nccl")?;
             let gather = |output: &[usize], input: &[usize], dtype: DType| {
                 let (output, input) =
-                    (Tensor::zeros_with(output, device)?, Tensor::zeros_with(input, (device, dtype))?);
+                    (Tensor::zeros((output, device))?, Tensor::zeros((input, (device, dtype)))?);
                 dist::all_gather_into_tensor(&output, &input, Default::default())?.wait()
             };
             let scatter = |output: &[usize], input: &[usize], dtype: DType| {
                 let (output, input) =
-                    (Tensor::zeros_with(output, device)?, Tensor::zeros_with(input, (device, dtype))?);
+                    (Tensor::zeros((output, device))?, Tensor::zeros((input, (device, dtype)))?);
                 reduce_scatter_tensor(&output, &input, ReduceOp::Sum, Default::default())?.wait()
             };
             gather(&[2, 2], &[1, 2], DType::F32)?;
@@ -230,7 +230,7 @@ fn parts_of_different_sizes_are_reduced_and_scattered() {
                     cuda::set_device(rank)?;
                 }
                 dist::init_process_group(if gpu == "none" { "gloo" } else { "nccl" })?;
-                let output = Tensor::zeros_with(&[3 - rank, 1], device)?;
+                let output = Tensor::zeros((&[3 - rank, 1], device))?;
                 let parts =
                     [Tensor::full(&[3, 1], (rank + 1) as f64, device)?, Tensor::full(&[2, 1], 2.0, device)?];
                 dist::reduce_scatter(&output, &[&parts[0], &parts[1]], ReduceOp::Sum)?;
@@ -250,7 +250,7 @@ fn groups_are_checked_as_pytorch_checks_them() {
         let broadcast = |src: usize, group: &dist::ProcessGroup| {
             let options = CollectiveOptions { group: Some(group.clone()), async_op: false };
             let x = Tensor::ones(&[1]).unwrap();
-            error(dist::broadcast_with(&x, src, options).map(drop))
+            error(dist::broadcast(&x, (src, options)).map(drop))
         };
         let group = |ranks: &[usize]| error(dist::new_group(ranks).map(drop));
         let said = [
@@ -298,9 +298,9 @@ fn a_rank_outside_the_group_is_warned_and_goes_on() {
                 let options = || CollectiveOptions { group: Some(group.clone()), async_op: false };
                 let x = Tensor::full(&[1], rank as f64, device)?;
                 for _ in 0..2 {
-                    dist::all_reduce_with(&x, ReduceOp::Sum, options())?.wait()?;
+                    dist::all_reduce(&x, (ReduceOp::Sum, options()))?.wait()?;
                 }
-                dist::broadcast_with(&x, 0, options())?.wait()?;
+                dist::broadcast(&x, (0, options()))?.wait()?;
                 let out = Tensor::full(&[1], rank as f64, device)?;
                 dist::all_gather_into_tensor(&out, &x, options())?.wait()?;
                 reduce_scatter_tensor(&out, &x, ReduceOp::Sum, options())?.wait()?;
@@ -349,7 +349,7 @@ impl Module for Model {
 fn a_model_that_is_another_one_on_one_rank_is_refused_on_all() {
     type Make = fn(Device) -> Result<Model>;
     fn zeros(sizes: &[usize], to: impl Into<todevice::TensorOptions>) -> Tensor {
-        Tensor::zeros_with(sizes, to).unwrap()
+        Tensor::zeros((sizes, to)).unwrap()
     }
     fn base(device: Device) -> Result<Model> {
         let [learned, frozen, buffers] = [0, 1, 2].map(|_| vec![zeros(&[2, 3], device), zeros(&[2], device)]);
@@ -434,10 +434,10 @@ fn a_model_that_is_another_one_on_one_rank_is_refused_on_all() {
                     }
                     let options =
                         DistributedDataParallelOptions { process_group: Some(group), ..Default::default() };
-                    let same = DistributedDataParallel::with_options(base(device)?, options.clone());
+                    let same = DistributedDataParallel::new((base(device)?, options.clone()));
                     assert_eq!(same?.module().buffers.len(), 2);
                     let model = if rank == 1 { base(device)? } else { other(device)? };
-                    let refused = DistributedDataParallel::with_options(model, options);
+                    let refused = DistributedDataParallel::new((model, options));
                     Ok(refused.map(drop).unwrap_err().to_string())
                 })
             });

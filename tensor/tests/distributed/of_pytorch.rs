@@ -15,7 +15,7 @@ use todevice::data::{
 use todevice::distributed::{self as dist, DistributedDataParallel, ReduceOp};
 use todevice::nn::Module;
 use todevice::optim::{Adam, AdamOptions, Optimizer, SGD, SGDOptions};
-use todevice::{CrossEntropyOptions, DType, Result, Tensor, manual_seed};
+use todevice::{DType, Result, Tensor, manual_seed};
 
 use super::data_parallel::{of_lab_03, of_lab_06, part, rings};
 use super::machine;
@@ -68,7 +68,7 @@ fn lab_06(rank: usize, size: usize) -> Result<Trained> {
     let [x, y] = [part(&x, rank, size)?, part(&y, rank, size)?];
     let mut losses = Vec::new();
     for _ in 0..20 {
-        let loss = model.forward(&x)?.cross_entropy(&y, &CrossEntropyOptions::default())?;
+        let loss = model.forward(&x)?.cross_entropy(&y)?;
         optimizer.zero_grad();
         loss.backward()?;
         optimizer.step()?;

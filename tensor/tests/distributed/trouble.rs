@@ -41,7 +41,7 @@ fn meeting(error: &Error) -> &MeetingError {
 #[test]
 fn a_rank_that_skips_a_collective_is_named() {
     for error in fails(3, |rank, device| {
-        let x = Tensor::ones_with(&[4], device)?;
+        let x = Tensor::ones((&[4], device))?;
         dist::all_reduce(&x, ReduceOp::Sum)?;
         if rank != 1 {
             dist::all_reduce(&x, ReduceOp::Sum)?;
@@ -64,7 +64,7 @@ fn a_rank_that_skips_a_collective_is_named() {
 #[test]
 fn a_deadlock_is_named_at_once() {
     for error in fails(2, |rank, device| {
-        let x = Tensor::zeros_with(&[1], device)?;
+        let x = Tensor::zeros((&[1], device))?;
         // Each waits for the other to send first.
         dist::recv(&x, 1 - rank)?;
         x.item()?;
@@ -90,7 +90,7 @@ fn two_groups_in_two_orders_are_a_deadlock_on_the_host() {
             for group in [rank, 1 - rank] {
                 let options =
                     dist::CollectiveOptions { group: Some(groups[group].clone()), ..Default::default() };
-                dist::all_reduce_with(&x, ReduceOp::Sum, options)?.wait()?;
+                dist::all_reduce(&x, (ReduceOp::Sum, options))?.wait()?;
             }
             Ok(())
         })
@@ -101,7 +101,7 @@ fn two_groups_in_two_orders_are_a_deadlock_on_the_host() {
 #[test]
 fn a_rank_that_dies_is_the_cause() {
     for error in fails(3, |rank, device| {
-        let x = Tensor::ones_with(&[4], device)?;
+        let x = Tensor::ones((&[4], device))?;
         if rank == 2 {
             x.reshape(&[3])?;
         }
@@ -116,7 +116,7 @@ fn a_rank_that_dies_is_the_cause() {
     }
     for error in fails(2, |rank, device| {
         assert!(rank == 0, "one and one is {}", 1 + rank);
-        let x = Tensor::ones_with(&[4], device)?;
+        let x = Tensor::ones((&[4], device))?;
         dist::all_reduce(&x, ReduceOp::Sum)?;
         let error = x.sum()?.item().unwrap_err();
         assert!(
@@ -185,7 +185,7 @@ fn of_several_errors_the_first_is_told() {
 #[test]
 fn different_collectives_in_one_place_are_found() {
     for error in fails(2, |rank, device| {
-        let x = Tensor::ones_with(&[4 + rank], device)?;
+        let x = Tensor::ones((&[4 + rank], device))?;
         dist::all_reduce(&x, ReduceOp::Sum)?;
         x.sum()?.item().map(drop)
     }) {
@@ -198,11 +198,11 @@ fn different_collectives_in_one_place_are_found() {
         );
     }
     for error in fails(2, |rank, device| {
-        let x = Tensor::ones_with(&[4], device)?;
+        let x = Tensor::ones((&[4], device))?;
         match rank {
             0 => dist::all_reduce(&x, ReduceOp::Sum)?,
             _ => dist::broadcast(&x, 0)?,
-        }
+        };
         x.sum()?.item().map(drop)
     }) {
         assert!(error.to_string().contains("OpType=BROADCAST"), "{error}");
@@ -218,8 +218,8 @@ fn a_rank_that_is_too_slow_is_a_timeout() {
                 dist::spawn(2, |rank| {
                     let device = if backend == "gloo" { Device::Cpu } else { Device::cuda(rank) };
                     let timeout = Some(Duration::from_secs(10));
-                    dist::init_process_group_with(backend, InitOptions { timeout })?;
-                    let x = Tensor::ones_with(&[4], device)?;
+                    dist::init_process_group((backend, InitOptions { timeout }))?;
+                    let x = Tensor::ones((&[4], device))?;
                     sleep(Duration::from_secs(9 * rank as u64));
                     dist::all_reduce(&x, ReduceOp::Sum)?;
                     x.sum()?.item()?; // Nine seconds are not too many.
@@ -282,7 +282,7 @@ fn without_threads_a_phase_may_not_wait_for_one_that_has_not_begun() -> Result<(
         let error = ranks.run(|rank| {
             cuda::set_device(rank)?;
             dist::init_process_group("nccl")?;
-            let x = Tensor::ones_with(&[1], Device::cuda(rank))?;
+            let x = Tensor::ones((&[1], Device::cuda(rank)))?;
             dist::all_reduce(&x, ReduceOp::Sum)?;
             x.item()
         });
@@ -303,7 +303,7 @@ fn a_rank_of_gloo_that_comes_too_late_is_named() {
             machine(gpu).enter(|| {
                 dist::spawn(2, |rank| {
                     let timeout = Some(Duration::from_millis(200));
-                    dist::init_process_group_with("gloo", InitOptions { timeout })?;
+                    dist::init_process_group(("gloo", InitOptions { timeout }))?;
                     let x = Tensor::ones(&[1])?;
                     if between {
                         dist::all_reduce(&x, ReduceOp::Sum)?;
@@ -334,11 +334,11 @@ fn a_rank_of_gloo_that_comes_too_late_is_named() {
 fn every_rank_of_gloo_says_what_it_waited_for() {
     type Call = fn(usize, &Tensor) -> Result<()>;
     let cases: [(Call, usize, [&str; 3]); 7] = [
-        (|_, x| dist::all_reduce(x, ReduceOp::Sum), 1, ["recv", "late", "send"]),
-        (|_, x| dist::all_reduce(x, ReduceOp::Sum), 0, ["late", "send", "recv"]),
+        (|_, x| dist::all_reduce(x, ReduceOp::Sum).map(drop), 1, ["recv", "late", "send"]),
+        (|_, x| dist::all_reduce(x, ReduceOp::Sum).map(drop), 0, ["late", "send", "recv"]),
         (|_, x| dist::all_gather(x).map(drop), 1, ["send", "late", "recv"]),
-        (|_, x| dist::broadcast(x, 0), 0, ["late", "recv", "recv"]),
-        (|_, x| dist::broadcast(x, 1), 2, ["recv", "send", "late"]),
+        (|_, x| dist::broadcast(x, 0).map(drop), 0, ["late", "recv", "recv"]),
+        (|_, x| dist::broadcast(x, 1).map(drop), 2, ["recv", "send", "late"]),
         (|_, _| dist::barrier(), 1, ["send", "late", "recv"]),
         (
             |rank, x| {
@@ -359,7 +359,7 @@ fn every_rank_of_gloo_says_what_it_waited_for() {
             let said = machine(gpu).enter(|| {
                 dist::spawn(3, |rank| {
                     let timeout = Some(Duration::from_millis(100));
-                    dist::init_process_group_with("gloo", InitOptions { timeout })?;
+                    dist::init_process_group(("gloo", InitOptions { timeout }))?;
                     let x = Tensor::ones(&[1000])?;
                     sleep(Duration::from_millis(if rank == late { 250 } else { 0 }));
                     Ok(call(rank, &x).err().map(|error| error.to_string()))
@@ -387,7 +387,7 @@ fn every_rank_of_gloo_says_what_it_waited_for() {
     // The cause is that ranks waited, also where the late one is the first.
     let error = machine("sim:t4").enter(|| {
         dist::spawn(2, |rank| {
-            dist::init_process_group_with("gloo", InitOptions { timeout: Some(Duration::from_millis(100)) })?;
+            dist::init_process_group(("gloo", InitOptions { timeout: Some(Duration::from_millis(100)) }))?;
             sleep(Duration::from_millis(if rank == 0 { 250 } else { 0 }));
             dist::all_reduce(&Tensor::ones(&[4])?, ReduceOp::Sum)
         })
@@ -407,7 +407,7 @@ fn groups_of_different_members_do_not_meet() {
         let group = Some(dist::new_group(members)?);
         let x = Tensor::full(&[1], rank as f64, device)?;
         let options = dist::CollectiveOptions { group, async_op: false };
-        dist::all_reduce_with(&x, ReduceOp::Sum, options)?.wait()?;
+        dist::all_reduce(&x, (ReduceOp::Sum, options))?.wait()?;
         assert_eq!((rank, x.item()?), (0, 0.0));
         Ok(())
     }) {
@@ -426,7 +426,7 @@ fn groups_of_different_members_do_not_meet() {
                 let group = Some(dist::new_group(&[rank])?);
                 let x = Tensor::full(&[1], rank as f64, Device::Cpu)?;
                 let options = dist::CollectiveOptions { group, async_op: false };
-                dist::all_reduce_with(&x, ReduceOp::Sum, options)?.wait()?;
+                dist::all_reduce(&x, (ReduceOp::Sum, options))?.wait()?;
                 x.item()
             })
         });

@@ -42,7 +42,7 @@ fn unused_parameters_are_told_in_pytorchs_words() -> Result<()> {
         dist::spawn(2, |rank| {
             let device = rank_on_gpu(rank)?;
             let model = DistributedDataParallel::new(forked(device, false)?)?;
-            let x = Tensor::ones_with(&[1, 2], device)?;
+            let x = Tensor::ones((&[1, 2], device))?;
             model.forward(&x)?.sum()?.backward()?;
             model.forward(&x).map(drop)
         })
@@ -69,8 +69,8 @@ fn unused_parameters_can_be_found() -> Result<()> {
             let device = rank_on_gpu(rank)?;
             let options =
                 DistributedDataParallelOptions { find_unused_parameters: true, ..Default::default() };
-            let model = DistributedDataParallel::with_options(forked(device, rank == 1)?, options)?;
-            let x = Tensor::ones_with(&[1, 2], device)?;
+            let model = DistributedDataParallel::new((forked(device, rank == 1)?, options))?;
+            let x = Tensor::ones((&[1, 2], device))?;
             // Only rank 1 takes the branch. Both get the average: half of what it has.
             model.forward(&x)?.sum()?.backward()?;
             let bias = model.module().sometimes.bias.as_ref().unwrap();
@@ -115,7 +115,7 @@ fn gradients_after(steps: &[Step], gpu: &str) -> Result<Vec<[f64; 2]>> {
                 rank_on_gpu(rank)?
             };
             let without_bias = nn::LinearOptions { bias: false, ..Default::default() };
-            let linear = || nn::Linear::with_options(1, 1, without_bias);
+            let linear = || nn::Linear::new(1, (1, without_bias));
             let model = Forked { always: linear()?, sometimes: linear()?, takes: true.into() };
             model.to(device)?;
             no_grad(|| {
@@ -124,7 +124,7 @@ fn gradients_after(steps: &[Step], gpu: &str) -> Result<Vec<[f64; 2]>> {
             })?;
             let options =
                 DistributedDataParallelOptions { find_unused_parameters: true, ..Default::default() };
-            let model = DistributedDataParallel::with_options(model, options)?;
+            let model = DistributedDataParallel::new((model, options))?;
             let x = Tensor::full(&[1, 1], (rank + 1) as f64, device)?;
             let branch = || model.module().sometimes.weight.clone();
             for step in steps {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write};
 
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::{DType, Device, Result, Tensor, ToOptions, bf16, f16};
 
 pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
@@ -308,7 +308,7 @@ fn observe(case: &Case, inputs: &Inputs, device: Device, gradients: bool) -> Res
         let weights: Vec<f64> =
             (0..result.numel()).map(|k| ((k + i) * 29 % 31) as f64 / 16.0 - 0.9).collect();
         let weights = Tensor::from_slice(&weights, result.sizes())?.to((device, result.dtype()))?;
-        result.backward_with(BackwardOptions { gradient: Some(weights), retain_graph: true })?;
+        autograd::backward(&result, BackwardOptions { gradient: Some(weights), retain_graph: true })?;
     }
     let gradient = |leaf: &Tensor| leaf.grad().map(|grad| see(&grad, device)).transpose();
     Ok(Outcome {

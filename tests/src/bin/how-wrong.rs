@@ -14,7 +14,7 @@ use labs::cli::count;
 use labs::stdio::to_stdout;
 use labs::{failed, program, wrong};
 use todevice::prelude::*;
-use todevice::{Conv2dOptions, CrossEntropyOptions, GpuSpec, Machine, ToOptions};
+use todevice::{Conv2dOptions, CrossEntropyOptions, GpuSpec, LayerNormArguments, Machine, ToOptions};
 
 /// Compares modelled times with measured ones, and prints tables of them
 #[derive(Parser)]
@@ -135,7 +135,7 @@ fn operations(smaller: usize) -> Result<Times> {
     let device = Device::cuda(0);
     let mut queued = Queued::new(device)?;
     // Random, because a card multiplies ones faster.
-    let randn = |sizes: &[usize]| Tensor::randn_with(sizes, device, None);
+    let randn = |sizes: &[usize]| Tensor::randn((sizes, device));
     {
         let sizes = [8192 / smaller, 8192];
         let [a, b, row] = [randn(&sizes)?, randn(&sizes)?, randn(&[8192])?];
@@ -161,11 +161,16 @@ fn operations(smaller: usize) -> Result<Times> {
         let (classes, order) = (indices(&classes)?, indices(&order)?);
         queued.add("`softmax(1)`, 16,384 by 1024", || rows.softmax(1))?;
         queued.add("`layer_norm`, 16,384 by 1024", || {
-            rows.layer_norm(&[1024], Some(&weight), Some(&bias), 1e-5)
+            rows.layer_norm((
+                &[1024],
+                LayerNormArguments {
+                    weight: Some(weight.clone()),
+                    bias: Some(bias.clone()),
+                    ..Default::default()
+                },
+            ))
         })?;
-        queued.add("`cross_entropy`, 16,384 by 1024", || {
-            rows.cross_entropy(&classes, &CrossEntropyOptions::default())
-        })?;
+        queued.add("`cross_entropy`, 16,384 by 1024", || rows.cross_entropy(&classes))?;
         queued.add("`index_select`, 16,384 rows of 1024", || rows.index_select(0, &order))?;
     }
     for (side, precision, name) in [
@@ -187,9 +192,9 @@ fn operations(smaller: usize) -> Result<Times> {
     let (images, weight) = (randn(&[64 / smaller, 64, 56, 56])?, randn(&[64, 64, 3, 3])?);
     let padded = Conv2dOptions { padding: 1.into(), ..Default::default() };
     F32.rounding(|| {
-        queued.add("`conv2d` 3×3, 64 images of 64×56×56", || images.conv2d(&weight, None, &padded))
+        queued.add("`conv2d` 3×3, 64 images of 64×56×56", || images.conv2d(&weight, (None, padded)))
     })?;
-    queued.add("`max_pool2d` 2×2, 64 images of 64×56×56", || images.max_pool2d(2, &Default::default()))?;
+    queued.add("`max_pool2d` 2×2, 64 images of 64×56×56", || images.max_pool2d(2))?;
     Ok(queued.times)
 }
 

@@ -3,10 +3,10 @@
 //! A row is: how close the results must be, a name, the parameters and what each is for, the call in Python, the call
 //! in Rust. The calls are code and text at once: a difference is printed with them.
 
-use todevice::autograd::BackwardOptions;
+use todevice::autograd::{self, BackwardOptions};
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Device,
-    MaxPool2dOptions, Reduction, Result, Scalar, Tensor, TensorOptions,
+    LayerNormArguments, MaxPool2dOptions, Reduction, Result, Scalar, Tensor, TensorOptions,
 };
 
 use super::Argument;
@@ -220,8 +220,8 @@ macro_rules! operations {
 operations! {
     // New tensors.
     Exact tensor(t: OfType, sizes: Sizes, values: Values, grad: Flag) "" => tensor(t, sizes, values, grad);
-    Exact zeros(sizes: Sizes, t: OfType) "torch.zeros(sizes, dtype=t)" => Tensor::zeros_with(sizes, t);
-    Exact ones(sizes: Sizes, t: OfType) "torch.ones(sizes, dtype=t)" => Tensor::ones_with(sizes, t);
+    Exact zeros(sizes: Sizes, t: OfType) "torch.zeros(sizes, dtype=t)" => Tensor::zeros((sizes, t));
+    Exact ones(sizes: Sizes, t: OfType) "torch.ones(sizes, dtype=t)" => Tensor::ones((sizes, t));
     Exact full(sizes: Sizes, n: Number, t: OfType) "torch.full(sizes, n, dtype=t)" => Tensor::full(sizes, n, t);
     Exact eye(n: Count, t: OfType) "torch.eye(n, dtype=t)" => Tensor::eye(n, t);
     Close arange(t: OfType, a: Number, b: Number, n: Number) "torch.arange(a, b, n, dtype=t)" => Tensor::arange(a, b, n, t);
@@ -341,27 +341,27 @@ operations! {
     Close l1_loss(x: Floats, y: Like, how: HowReduced) "F.l1_loss(x, y, reduction=how)" => x.l1_loss(y, how);
     Close cross_entropy(x: Scores, y: Classes, w: ClassWeight, how: HowReduced)
         "F.cross_entropy(x, y, weight=w, reduction=how)"
-        => x.cross_entropy(y, &CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() });
+        => x.cross_entropy((y, CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() }));
     Close nll_loss(x: Scores, y: Classes, w: ClassWeight, how: HowReduced)
         "F.nll_loss(x, y, weight=w, reduction=how)"
-        => x.nll_loss(y, &CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() });
+        => x.nll_loss((y, CrossEntropyOptions { weight: w.cloned(), reduction: how, ..Default::default() }));
     Close conv2d(x: Image, g: Small, w: Filter, b: FilterBias, s: Small, p: Count, d: Small)
         "F.conv2d(x, w, b, s, p, d, g)"
-        => x.conv2d(w, b, &Conv2dOptions { stride: s.into(), padding: p.into(), dilation: d.into(), groups: g });
+        => x.conv2d(w, (b, Conv2dOptions { stride: s.into(), padding: p.into(), dilation: d.into(), groups: g, ..Default::default() }));
     Exact max_pool2d(x: Image, k: Small, s: Small, p: Count, up: Flag)
         "F.max_pool2d(x, k, s, p, ceil_mode=up)"
-        => x.max_pool2d(k, &MaxPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, ..Default::default() });
+        => x.max_pool2d((k, MaxPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, ..Default::default() }));
     Close avg_pool2d(x: Image, k: Small, s: Small, p: Count, up: Flag, pad: Flag)
         "F.avg_pool2d(x, k, s, p, up, pad)"
-        => x.avg_pool2d(k, &AvgPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, count_include_pad: pad, ..Default::default() });
+        => x.avg_pool2d((k, AvgPool2dOptions { stride: Some(s.into()), padding: p.into(), ceil_mode: up, count_include_pad: pad, ..Default::default() }));
     Close adaptive_avg_pool2d(x: Image, a: Small, b: Small) "F.adaptive_avg_pool2d(x, (a, b))" => x.adaptive_avg_pool2d((a, b));
     Steep batch_norm(x: Batch, m: PerChannel, v: Variance, w: PerChannel, b: PerChannel, on: Flag)
         "F.batch_norm(x, m, v, w, b, training=on)"
-        => x.batch_norm(&BatchNormArguments {
+        => x.batch_norm(BatchNormArguments {
             running_mean: m.cloned(), running_var: v.cloned(), weight: w.cloned(), bias: b.cloned(), training: on, ..Default::default()
         });
     Steep layer_norm(x: Floats, sizes: LastSizes, w: OfLastSizes, b: OfLastSizes)
-        "F.layer_norm(x, sizes, w, b)" => x.layer_norm(sizes, w, b, 1e-5);
+        "F.layer_norm(x, sizes, w, b)" => x.layer_norm((sizes, LayerNormArguments { weight: w.cloned(), bias: b.cloned(), ..Default::default() }));
 
     // In place.
     Exact add_(x: Any, y: Beside) "x.add_(y)" => x.add_(y);
@@ -383,7 +383,7 @@ operations! {
     Exact copy_(x: Any, y: Beside) "x.copy_(y)" => x.copy_(y);
 
     Close backward(x: Any) "x.backward(weights(x))"
-        => x.backward_with(BackwardOptions { gradient: weights(x)?, ..Default::default() });
+        => autograd::backward(&x, BackwardOptions { gradient: weights(x)?, ..Default::default() });
 }
 
 pub fn named(name: &str) -> Option<&'static Operation> {

@@ -6,12 +6,12 @@ use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs, process, ptr};
 
 use libloading::Library;
 
 use super::spills;
+use crate::stand_ins::fake_cuda::gpp::pip;
 
 /// The package of the Python index that holds the library.
 const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12";
@@ -169,35 +169,12 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).collect()
 }
 
-/// Our own copy, in the target folder; the first time it is fetched from the Python index.
+/// The library in the target folder.
 fn fetched() -> Result<PathBuf, String> {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
-    let folder = target.join(format!("nvrtc-{VERSION}"));
-    let library = folder.join("nvidia/cuda_nvrtc/lib/libnvrtc.so.12");
-    if library.exists() {
-        return Ok(library);
-    }
-    // Renamed when it is complete: whoever is interrupted, or does the same at the same time, does no harm.
-    let unfinished = target.join(format!("nvrtc-{VERSION}.{}", process::id()));
-    let pip = Command::new("python3")
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
-        .args([unfinished.as_os_str(), format!("{PACKAGE}=={VERSION}").as_ref()])
-        .output();
-    let trouble = match pip {
-        Ok(output) if output.status.success() => {
-            fs::rename(&unfinished, &folder).err().map(|e| e.to_string())
-        }
-        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")),
-        Err(error) => Some(format!("python3: {error}")),
-    };
-    let _ = fs::remove_dir_all(&unfinished);
-    match trouble {
-        // Or another process has been quicker.
-        _ if library.exists() => Ok(library),
-        trouble => Err(format!(
+    pip::fetched(PACKAGE, VERSION, "nvidia/cuda_nvrtc/lib/libnvrtc.so.12").map_err(|trouble| {
+        format!(
             "the tests of the CUDA kernels need NVRTC: install Python 3 with pip, which fetches it, or set \
-             NVRTC_LIBRARY to the path of a libnvrtc.so.12 ({})",
-            trouble.unwrap_or_else(|| format!("{PACKAGE} has no {}", library.display()))
-        )),
-    }
+             NVRTC_LIBRARY to the path of a libnvrtc.so.12 ({trouble})"
+        )
+    })
 }

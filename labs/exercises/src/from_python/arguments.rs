@@ -16,6 +16,44 @@ const OPTIONS: [(&str, &str); 6] = [
     ("to", "ToOptions"),
 ];
 
+/// Functions whose options stand in a pair with the last argument.
+const PAIRED: [&str; 10] = [
+    "zeros",
+    "ones",
+    "rand",
+    "randn",
+    "randint",
+    "cross_entropy",
+    "nll_loss",
+    "conv2d",
+    "max_pool2d",
+    "avg_pool2d",
+];
+
+/// `f(last, options)`.
+pub fn unpaired(error: &CompileError, source: &Source) -> Option<Mistake> {
+    let open = source.next(source.at(error.place().start), &["("])?;
+    let arguments = source.arguments(open);
+    let (given, [.., last, options]) = (arguments.len(), &arguments[..]) else { return None };
+    let is_one_more = error.message.contains(&format!("{given} arguments were supplied"))
+        && error.message.contains(&format!("takes {} argument", given - 1));
+    if error.code() != "E0061" || !is_one_more || !PAIRED.contains(&source.word(open.checked_sub(1)?)) {
+        return None;
+    }
+    Some(paired(source, last, source.tokens(options.clone()), options.end))
+}
+
+/// Puts an argument and what follows it, up to a token, into a pair.
+fn paired(source: &Source, last: &Range<usize>, options: &str, end: usize) -> Mistake {
+    let range = source.start(last.start)..source.end(end - 1);
+    // Options are not lent; a tensor that says type and device is.
+    let options = match options.strip_prefix('&') {
+        Some(value) if value.to_lowercase().contains("options") => value,
+        _ => options,
+    };
+    Mistake::at(range.start).replace(range, format!("({}, {options})", source.tokens(last.clone())))
+}
+
 /// `f(name=value)`.
 pub fn keyword(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
@@ -100,6 +138,13 @@ fn positional(source: &Source, open: usize, arguments: &[Range<usize>], set: Ran
                 .replace(range, format!("{options} {{ {}..Default::default() }}", fields(&set)));
             // `optim::SGD(…, lr=0.1)`
             if *known == callee { mistake.all(constructed(source, open - 1)) } else { mistake }
+        }
+        None if PAIRED.contains(&callee)
+            && let [.., last, set] = arguments
+            && name(set)
+            && !name(last) =>
+        {
+            paired(source, last, python_value(source.tokens(set.start + 2..set.end)), set.end)
         }
         None => {
             let mut mistake = Mistake::at(at);

@@ -52,7 +52,7 @@ pub struct Explained {
 }
 
 /// The first kind that recognises an error explains it.
-pub const KINDS: [Kind; 24] = [
+pub const KINDS: [Kind; 26] = [
     Kind {
         id: "comment",
         says: "a comment begins with `//`",
@@ -107,6 +107,13 @@ pub const KINDS: [Kind; 24] = [
         idea: "Arguments go by position. A function with many settings takes a struct of options, in which \
                `..Default::default()` stands for the settings that you leave alone.",
         find: arguments::keyword,
+    },
+    Kind {
+        id: "pair",
+        says: "options stand in a pair with the last argument",
+        idea: "Most calls leave the options out. If you need some, they come in parentheses with the last argument: \
+               `Tensor::zeros((&[2, 3], device))?`, `scores.cross_entropy((&y, options))?`.",
+        find: arguments::unpaired,
     },
     Kind {
         id: "device",
@@ -200,6 +207,13 @@ pub const KINDS: [Kind; 24] = [
         idea: "The function only needs to look at the value. `&x` lends it `x`, and you still have `x` \
                afterwards. Python lends everything, so it needs no sign.",
         find: owners::not_lent,
+    },
+    Kind {
+        id: "no-borrow",
+        says: "this `&` is not needed",
+        idea: "The function takes the value itself, as all functions take their options: \
+               `optim::SGD::new(parameters, options)?`. If you need the value again, pass on a `.clone()`.",
+        find: owners::lent,
     },
     Kind {
         id: "borrow-mut",

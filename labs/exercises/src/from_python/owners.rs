@@ -60,6 +60,11 @@ pub fn not_lent(error: &CompileError, source: &Source) -> Option<Mistake> {
     if error.code() == "E0277" && error.message.contains("Scalar: From<todevice::Tensor>") {
         return Some(Mistake::at(place.start).edit(place.start, "&"));
     }
+    // `Tensor::zeros([2, 3])`
+    let is_sizes = error.message.contains("is neither `&[usize]`");
+    if is_sizes && ["`[", "`Vec<usize>"].iter().any(|owned| error.message.starts_with(owned)) {
+        return Some(Mistake::at(place.start).edit(place.start, "&"));
+    }
     // `StateDict::try_from(dict)`: the error is at the type.
     let is_there =
         error.notes().any(|note| note.contains("but trait `TryFrom<&") || note.contains("but trait `From<&"));
@@ -69,6 +74,12 @@ pub fn not_lent(error: &CompileError, source: &Source) -> Option<Mistake> {
         let at = source.end(call + 3);
         Mistake::at(at).edit(at, "&")
     })
+}
+
+/// A value is lent to a function that takes the value itself, such as options.
+pub fn lent(error: &CompileError, _: &Source) -> Option<Mistake> {
+    let edits = error.suggestion("consider removing the borrow").filter(|_| error.code() == "E0308")?;
+    edits.iter().all(|(_, new)| new.is_empty()).then(|| Mistake::of(edits))
 }
 
 /// A value is not lent to somebody who changes it.

@@ -81,9 +81,7 @@ pub fn type_of(source: &Source, value: Range<usize>, depth: usize) -> Option<Typ
             | "select" | "get" | "reshape" | "transpose" | "copy" | "softmax" | "square" | "pow",
             true,
         ) => Some(Type::Tensor),
-        ("randn" | "zeros" | "ones" | "arange" | "from_slice" | "stack" | "cat" | "zeros_with", true)
-            if of_tensor =>
-        {
+        ("randn" | "zeros" | "ones" | "arange" | "from_slice" | "stack" | "cat", true) if of_tensor => {
             Some(Type::Tensor)
         }
         _ => None,

@@ -31,13 +31,13 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
             "    let centered = x.sub(&mean)?;\n    centered.div(&deviation.add(numbers().epsilon)?)",
         )],
     ),
-    ("randn_like", "augment", &[("Tensor::randn_with(x.sizes(), x.device(), None)?", "x.randn_like()?")]),
+    ("randn_like", "augment", &[("Tensor::randn((x.sizes(), x.device()))?", "x.randn_like()?")]),
     (
         "normal_",
         "augment",
         &[
             (
-                "    let noise = Tensor::randn_with(x.sizes(), x.device(), None)?;\n",
+                "    let noise = Tensor::randn((x.sizes(), x.device()))?;\n",
                 "    let noise = x.zeros_like()?.normal_(0.0, numbers().noise, None)?;\n",
             ),
             ("    x + (noise * numbers().noise)?", "    x.add(&noise)"),
@@ -61,7 +61,7 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         "a list of losses",
         "train",
         &[
-            ("    let mut total = Tensor::zeros_with(&[], device)?;\n", "    let mut losses = Vec::new();\n"),
+            ("    let mut total = Tensor::zeros((&[], device))?;\n", "    let mut losses = Vec::new();\n"),
             (
                 "        total = (total + (loss.detach() * rows)?)?;\n",
                 "        losses.push((loss.detach() * rows)?);\n",
@@ -73,15 +73,15 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         "outputs outside",
         "train",
         &[(
-            "            model.forward(&x)?.cross_entropy(&y, &options)\n",
-            "            let outputs = model.forward(&x)?;\n            outputs.cross_entropy(&y, &options)\n",
+            "            model.forward(&x)?.cross_entropy(&y, options.clone())\n",
+            "            let outputs = model.forward(&x)?;\n            outputs.cross_entropy(&y, options.clone())\n",
         )],
     ),
     (
         "running sum",
         "accumulate",
         &[
-            ("    let mut losses = Vec::new();\n", "    let mut total = Tensor::zeros_with(&[], device)?;\n"),
+            ("    let mut losses = Vec::new();\n", "    let mut total = Tensor::zeros((&[], device))?;\n"),
             ("        losses.push(loss.detach());\n", "        total = (total + share.detach())?;\n"),
             ("    Tensor::stack(&losses, 0)?.mean()", "    Ok(total)"),
         ],
@@ -132,8 +132,8 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
             ),
             ("        right = (right + hits.sum()?)?;\n", "        right = (&right + hits.sum()?)?;\n"),
             (
-                "        total = (total + outputs.cross_entropy(&y, &options)?)?;\n    }\n",
-                "        total = (&total + outputs.cross_entropy(&y, &options)?)?;\n    }\n    Ok(())\n    })?;\n",
+                "        total = (total + outputs.cross_entropy(&y, options.clone())?)?;\n    }\n",
+                "        total = (&total + outputs.cross_entropy(&y, options.clone())?)?;\n    }\n    Ok(())\n    })?;\n",
             ),
         ],
     ),
@@ -154,8 +154,8 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
                 "    let options = CrossEntropyOptions::default();\n",
             ),
             (
-                "(total + outputs.cross_entropy(&y, &options)?)?;",
-                "(total + (outputs.cross_entropy(&y, &options)? * y.size(0)? as f64)?)?;",
+                "(total + outputs.cross_entropy(&y, options.clone())?)?;",
+                "(total + (outputs.cross_entropy(&y, options.clone())? * y.size(0)? as f64)?)?;",
             ),
         ],
     ),
@@ -184,7 +184,7 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         "running sum",
         "center",
         &[
-            ("    let mut sums = Vec::new();\n", "    let mut sum = Tensor::zeros_with(&[8], device)?;\n"),
+            ("    let mut sums = Vec::new();\n", "    let mut sum = Tensor::zeros((&[8], device))?;\n"),
             (
                 "        sums.push(outputs.to(DType::F32)?.sum_dims(&[0], false)?);\n",
                 "        sum = (sum + outputs.to(DType::F32)?.sum_dims(&[0], false)?)?;\n",
@@ -197,7 +197,7 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         "one-hot product",
         "confusion",
         &[(
-            "    let pairs = ((actual * 8)? + predicted)?;\n    let counts = Tensor::zeros_with(&[64], predicted.device())?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])",
+            "    let pairs = ((actual * 8)? + predicted)?;\n    let counts = Tensor::zeros((&[64], predicted.device()))?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])",
             "    let classes = Tensor::linspace(0.0, 7.0, 8, (predicted.device(), DType::I64))?;\n    let hot = |labels: &Tensor| labels.unsqueeze(1)?.eq(&classes)?.to(DType::F32);\n    (hot(actual)? * counted.unsqueeze(1)?)?.t()?.matmul(&hot(predicted)?)",
         )],
     ),

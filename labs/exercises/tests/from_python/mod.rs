@@ -206,7 +206,15 @@ fn files_with_older_names_still_compile() {
         "get_per_process_memory_fraction_device(0)",
         "synchronize_device(0)",
     ];
+    let made = [
+        "Tensor::zeros_with(&[2], Device::Cpu)",
+        "Tensor::ones_with(&[2], (Device::Cpu, DType::I64))",
+        "Tensor::rand_with(&[2], DType::F32, None)",
+        "Tensor::randn_with(&[2], Device::Cpu, None)",
+        "nn::Conv2d::with_options(1, 2, 3, nn::Conv2dOptions { padding: 1.into(), ..Default::default() })",
+    ];
     let lines: String = calls.iter().map(|call| format!("    cuda::{call}?;\n")).collect();
+    let lines = lines + &made.map(|call| format!("    {call}?;\n")).concat();
     let text = format!(
         "use todevice::cuda;\nuse todevice::prelude::*;\n\npub fn asked() -> Result<()> {{\n{lines}    Ok(())\n}}\n"
     );

@@ -54,10 +54,21 @@ pub enum ConvError {
         "conv2d is for floating point types, and this image and weight are {dtype}: convert both first, with .to(DType::F32)"
     )]
     Integers { dtype: DType },
+    #[error(
+        "conv2d takes its weight and its bias as they are: the option `{option}` is for nn::Conv2d, which makes them"
+    )]
+    OptionOfLayer { option: &'static str },
     #[error("getCudnnDataTypeFromScalarType() not supported for {}", .dtype.scalar_type())]
     CudnnDType { dtype: DType },
 }
 
 todevice_gpu::debug_is_message!(ConvError);
 
-impl Refusal for ConvError {}
+impl Refusal for ConvError {
+    fn kind(&self) -> &'static str {
+        match self {
+            ConvError::OptionOfLayer { .. } => "TypeError",
+            _ => "RuntimeError",
+        }
+    }
+}

@@ -14,7 +14,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::backends::cudnn;
 use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::conv::run_conv_with_bias;
-use crate::device::DeviceType;
+use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{DeviceMismatch, Error, LayoutError, Result};
@@ -24,6 +24,7 @@ use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Cast, Operation, operations};
+use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
 operations! {
@@ -34,7 +35,7 @@ operations! {
         .autocast(Cast::LowerPrecision);
 }
 
-/// The keyword arguments of a convolution.
+/// The keyword arguments of `torch.nn.Conv2d`, the first four of which are also those of [`Tensor::conv2d`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
     /// How far the kernel moves from one element of the output to the next.
@@ -45,11 +46,41 @@ pub struct Conv2dOptions {
     pub dilation: Pair,
     /// Into how many groups channels are cut: each of the output sees those of its own group.
     pub groups: usize,
+    /// Whether a layer learns and adds a bias.
+    pub bias: bool,
+    /// Where a layer's weight and bias are made; what is random in them is drawn there.
+    pub device: Device,
+    /// The type of a layer's weight and bias.
+    pub dtype: DType,
 }
 
 impl Default for Conv2dOptions {
     fn default() -> Conv2dOptions {
-        Conv2dOptions { stride: 1.into(), padding: 0.into(), dilation: 1.into(), groups: 1 }
+        Conv2dOptions {
+            stride: 1.into(),
+            padding: 0.into(),
+            dilation: 1.into(),
+            groups: 1,
+            bias: true,
+            device: Device::Cpu,
+            dtype: DType::F32,
+        }
+    }
+}
+
+impl Keywords for Conv2dOptions {}
+
+impl Conv2dOptions {
+    /// Refuses options that only a layer has, which makes its weight and bias.
+    fn check_without_layer(&self) -> Result<()> {
+        let plain = Conv2dOptions::default();
+        let option = match () {
+            () if self.bias != plain.bias => "bias",
+            () if self.device != plain.device => "device",
+            () if self.dtype != plain.dtype => "dtype",
+            () => return Ok(()),
+        };
+        Err(ConvError::OptionOfLayer { option }.into())
     }
 }
 
@@ -89,36 +120,48 @@ impl Tensor {
     /// | result | (batch, out, (height + 2·padding − dilation·(kernel − 1) − 1) / stride + 1, width likewise) |
     ///
     /// ```
-    /// # use todevice::{Conv2dOptions, Tensor};
+    /// # use todevice::Tensor;
     /// let image = Tensor::new([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]])?;
     /// let difference = Tensor::new([[[[-1.0, 1.0]]]])?;
-    /// let edges = image.conv2d(&difference, None, &Conv2dOptions::default())?;
+    /// let edges = image.conv2d(&difference, None)?;
     /// assert_eq!(edges.to_vec::<f32>()?, [1.0, 1.0, 1.0, 1.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
-    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, options: &Conv2dOptions) -> Result<Tensor> {
-        let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();
-        ops::call(&CONV2D, &operands, |operands| {
-            let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
-            if let Some(bias) = bias
-                && bias.dtype() != x.dtype()
-            {
-                return Err(ConvError::BiasDType { input: x.dtype(), bias: bias.dtype() }.into());
-            }
-            match x.ndim() {
-                3 => x.unsqueeze(0)?.conv2d(weight, bias, options)?.squeeze(0),
-                4 => {
-                    let convolution = Convolution::checked(x, weight, bias, options)?;
-                    match bias {
-                        Some(bias) => ops::apply(convolution, [x, weight, bias]),
-                        None => ops::apply(convolution, [x, weight]),
-                    }
-                }
-                _ => Err(ConvError::Input { sizes: x.sizes().to_vec() }.into()),
-            }
-        })
+    pub fn conv2d<'a>(
+        &self,
+        weight: &'a Tensor,
+        bias: impl AndOptions<Option<&'a Tensor>, Conv2dOptions>,
+    ) -> Result<Tensor> {
+        let (bias, options) = bias.split();
+        convolved(self, weight, bias, options)
     }
+}
+
+/// Apart from `conv2d`, which is compiled for each way to call it.
+#[track_caller]
+fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
+    options.check_without_layer()?;
+    let operands: SmallVec<[&Tensor; 3]> = [x, weight].into_iter().chain(bias).collect();
+    ops::call(&CONV2D, &operands, |operands| {
+        let (x, weight, bias) = (operands[0], operands[1], operands.get(2).copied());
+        if let Some(bias) = bias
+            && bias.dtype() != x.dtype()
+        {
+            return Err(ConvError::BiasDType { input: x.dtype(), bias: bias.dtype() }.into());
+        }
+        match x.ndim() {
+            3 => convolved(&x.unsqueeze(0)?, weight, bias, options)?.squeeze(0),
+            4 => {
+                let convolution = Convolution::checked(x, weight, bias, &options)?;
+                match bias {
+                    Some(bias) => ops::apply(convolution, [x, weight, bias]),
+                    None => ops::apply(convolution, [x, weight]),
+                }
+            }
+            _ => Err(ConvError::Input { sizes: x.sizes().to_vec() }.into()),
+        }
+    })
 }
 
 /// Of an image and a weight, and of a bias if there is a third.

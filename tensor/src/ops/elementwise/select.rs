@@ -76,7 +76,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
-    /// let x = Tensor::new([-3i64, 5])?;
+    /// let x = Tensor::new([-3, 5])?;
     /// assert_eq!(x.clamp(0, None)?.to_vec::<i64>()?, [0, 5]);
     /// assert_eq!(x.clamp(-0.5, 2.5)?.to_vec::<f32>()?, [-0.5, 2.5]);
     /// # Ok::<(), todevice::Error>(())

@@ -23,7 +23,7 @@ impl Tensor {
     /// ```
     /// # use todevice::Tensor;
     /// let weight = Tensor::new([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])?;
-    /// let rows = Tensor::new([[2i64, 0]])?.embedding(&weight, None)?;
+    /// let rows = Tensor::new([[2, 0]])?.embedding(&weight, None)?;
     /// assert_eq!(rows.to_vec::<f32>()?, [2.0, 2.5, 0.0, 0.5]);
     /// assert_eq!(rows.sizes(), [1, 2, 2]);
     /// # Ok::<(), todevice::Error>(())

@@ -81,7 +81,7 @@ impl Tensor {
     /// let x = Tensor::new([1.0, -2.0, -3.0])?;
     /// x.index_put_(&x.lt(0)?, 0.0)?;
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
-    /// x.index_put_(&Tensor::new([0i64, -1])?, &Tensor::new([7.0, 8.0])?)?;
+    /// x.index_put_(&Tensor::new([0, -1])?, &Tensor::new([7.0, 8.0])?)?;
     /// assert_eq!(x.to_vec::<f32>()?, [7.0, 0.0, 8.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```

@@ -72,8 +72,8 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([10i64, 20, 30])?;
-    /// let index = Tensor::new([[0i64, -1], [1, 1]])?;
+    /// let x = Tensor::new([10, 20, 30])?;
+    /// let index = Tensor::new([[0, -1], [1, 1]])?;
     /// assert_eq!(x.index(&index)?.to_vec::<i64>()?, [10, 30, 20, 20]);
     /// assert_eq!(x.index(&x.gt(15)?)?.to_vec::<i64>()?, [20, 30]);
     /// # Ok::<(), todevice::Error>(())

@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::plain::{dense, seen_as};
 use crate::ops::{self, Cast, Operation, operations};
+use crate::options::{AndOptions, Keywords};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
@@ -44,6 +45,8 @@ pub struct CrossEntropyOptions {
     pub label_smoothing: f64,
 }
 
+impl Keywords for CrossEntropyOptions {}
+
 impl Default for CrossEntropyOptions {
     fn default() -> CrossEntropyOptions {
         let reduction = Reduction::Mean;
@@ -60,22 +63,26 @@ impl Tensor {
     /// shape:
     ///
     /// ```
-    /// # use todevice::{CrossEntropyOptions, Tensor};
+    /// # use todevice::Tensor;
     /// let scores = Tensor::new([[1.0, 2.0, 0.5], [0.0, -1.0, 3.0]])?;
     /// let target = Tensor::new([[0.2, 0.5, 0.3], [1.0, 0.0, 0.0]])?;
-    /// let loss = scores.cross_entropy(&target, &CrossEntropyOptions::default())?;
+    /// let loss = scores.cross_entropy(&target)?;
     /// assert_eq!(loss.to_string(), "tensor(2.0901)");
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
-    pub fn cross_entropy(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+    pub fn cross_entropy<'a>(
+        &self,
+        target: impl AndOptions<&'a Tensor, CrossEntropyOptions>,
+    ) -> Result<Tensor> {
+        let (target, options) = target.split();
         if target.sizes() == self.sizes() {
-            return soft::of_probabilities(self, target, options);
+            return soft::of_probabilities(self, target, &options);
         }
         if options.label_smoothing > 0.0 {
-            return soft::smoothed(self, target, options);
+            return soft::smoothed(self, target, &options);
         }
-        over_rows(&CROSS_ENTROPY, [self, target], options, |scores, rows| {
+        over_rows(&CROSS_ENTROPY, [self, target], &options, |scores, rows| {
             target::check_scores(scores)?;
             Ok(CrossEntropy(rows))
         })
@@ -86,8 +93,9 @@ impl Tensor {
     ///
     /// The mean is weighted: divided by the sum of the weights of the targets.
     #[track_caller]
-    pub fn nll_loss(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        over_rows(&NLL_LOSS, [self, target], options, |_, rows| match options.label_smoothing {
+    pub fn nll_loss<'a>(&self, target: impl AndOptions<&'a Tensor, CrossEntropyOptions>) -> Result<Tensor> {
+        let (target, options) = target.split();
+        over_rows(&NLL_LOSS, [self, target], &options, |_, rows| match options.label_smoothing {
             0.0 => Ok(NllLoss(rows)),
             _ => Err(LossError::SmoothingOfNllLoss.into()),
         })

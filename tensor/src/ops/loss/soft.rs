@@ -68,7 +68,7 @@ pub(super) fn smoothed(scores: &Tensor, target: &Tensor, options: &CrossEntropyO
         let log_probs = scores.log_softmax(dim)?;
         let without =
             CrossEntropyOptions { weight: weight.cloned(), label_smoothing: 0.0, ..options.clone() };
-        let loss = log_probs.nll_loss(target, &without)?;
+        let loss = log_probs.nll_loss((target, without.clone()))?;
         let classes = scores.sizes()[classes_dim(scores)];
 
         let of_all_classes = match weight {

@@ -11,6 +11,7 @@ use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
 use crate::ops::plain::{dense, number, seen_as, write};
 use crate::ops::{self, Arguments, Cast, Operation, operations};
+use crate::options::{AndOptions, Keywords};
 use crate::scope;
 use crate::tensor::Tensor;
 
@@ -53,6 +54,25 @@ impl Default for BatchNormArguments {
     }
 }
 
+/// The keyword arguments of [`Tensor::layer_norm`].
+#[derive(Clone, Debug)]
+pub struct LayerNormArguments {
+    /// What each element is multiplied by in the end, of the normalised shape.
+    pub weight: Option<Tensor>,
+    /// What is added to each element then.
+    pub bias: Option<Tensor>,
+    /// What is added to the variance, so that it is never 0.
+    pub eps: f64,
+}
+
+impl Default for LayerNormArguments {
+    fn default() -> LayerNormArguments {
+        LayerNormArguments { weight: None, bias: None, eps: 1e-5 }
+    }
+}
+
+impl Keywords for LayerNormArguments {}
+
 operations! {
     BATCH_NORM: Operation::new("batch_norm").node("NativeBatchNormBackward0");
     BATCH_NORM_BACKWARD: Operation::new("native_batch_norm_backward");
@@ -75,10 +95,10 @@ impl Tensor {
     /// Training updates the running mean and variance in place, the latter with the variance of a sample (divided by
     /// one less).
     #[track_caller]
-    pub fn batch_norm(&self, arguments: &BatchNormArguments) -> Result<Tensor> {
+    pub fn batch_norm(&self, arguments: BatchNormArguments) -> Result<Tensor> {
         let _scope = scope::operation(BATCH_NORM.name, Location::caller());
         let BatchNormArguments { running_mean, running_var, weight, bias, training, momentum, eps } =
-            arguments;
+            &arguments;
         if running_mean.is_some() != running_var.is_some() {
             return Err(NormError::BatchNormRunning.into());
         }
@@ -131,15 +151,24 @@ impl Tensor {
     }
 
     /// The last dimensions together, of sizes `normalized_shape`, shifted and scaled to mean 0 and variance 1, then
-    /// multiplied by `weight` and added to `bias`, which are of that shape (`torch.nn.functional.layer_norm`).
+    /// multiplied by the weight and added to the bias, which are of that shape (`torch.nn.functional.layer_norm`).
+    ///
+    /// ```
+    /// # use todevice::{LayerNormArguments, Tensor};
+    /// let x = Tensor::new([[1.0, 2.0, 3.0]])?;
+    /// let plain = x.layer_norm(&[3])?;
+    /// let weight = Some(Tensor::full(&[3], 2.0, &x)?);
+    /// let twice = x.layer_norm((&[3], LayerNormArguments { weight, ..Default::default() }))?;
+    /// assert!(twice.equal(&(plain * 2.0)?)?);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
-    pub fn layer_norm(
+    pub fn layer_norm<'a>(
         &self,
-        normalized_shape: &[usize],
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        eps: f64,
+        normalized_shape: impl AndOptions<&'a [usize], LayerNormArguments>,
     ) -> Result<Tensor> {
+        let (normalized_shape, LayerNormArguments { weight, bias, eps }) = normalized_shape.split();
+        let (weight, bias) = (weight.as_ref(), bias.as_ref());
         let operands: SmallVec<[&Tensor; 3]> = [self].into_iter().chain(weight).chain(bias).collect();
         ops::call(&LAYER_NORM, &operands, |operands| {
             let mut affine = operands[1..].iter().copied();

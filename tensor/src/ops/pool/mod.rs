@@ -9,6 +9,7 @@ use crate::error::dtype::not_implemented;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, seen_as};
 use crate::ops::{self, Operation, operations};
+use crate::options::{AndOptions, Keywords};
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
@@ -34,6 +35,8 @@ pub struct MaxPool2dOptions {
     pub ceil_mode: bool,
 }
 
+impl Keywords for MaxPool2dOptions {}
+
 impl Default for MaxPool2dOptions {
     fn default() -> MaxPool2dOptions {
         MaxPool2dOptions { stride: None, padding: 0.into(), dilation: 1.into(), ceil_mode: false }
@@ -54,6 +57,8 @@ pub struct AvgPool2dOptions {
     /// What sums are divided by, instead of by their number of elements.
     pub divisor_override: Option<i64>,
 }
+
+impl Keywords for AvgPool2dOptions {}
 
 impl Default for AvgPool2dOptions {
     fn default() -> AvgPool2dOptions {
@@ -83,17 +88,18 @@ impl Tensor {
     /// ```
     /// # use todevice::{DType, Tensor};
     /// let image = Tensor::arange(0, 16, 1, DType::F32)?.reshape(&[1, 4, 4])?;
-    /// let smaller = image.max_pool2d(2, &Default::default())?;
+    /// let smaller = image.max_pool2d(2, Default::default())?;
     /// assert_eq!(smaller.to_vec::<f32>()?, [5.0, 7.0, 13.0, 15.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
-    pub fn max_pool2d(&self, kernel_size: impl Into<Pair>, options: &MaxPool2dOptions) -> Result<Tensor> {
+    pub fn max_pool2d(&self, kernel_size: impl AndOptions<Pair, MaxPool2dOptions>) -> Result<Tensor> {
+        let (kernel_size, options) = kernel_size.split();
         if !matches!(self.ndim(), 3 | 4) {
             return Err(PoolError::MaxDims.into());
         }
-        let MaxPool2dOptions { stride, padding, dilation, ceil_mode } = *options;
-        let grid = grid(self, kernel_size.into(), stride, padding, dilation, ceil_mode)?;
+        let MaxPool2dOptions { stride, padding, dilation, ceil_mode } = options;
+        let grid = grid(self, kernel_size, stride, padding, dilation, ceil_mode)?;
         if self.dtype() == DType::Bool {
             return Err(not_implemented("max_pool2d", DType::Bool));
         }
@@ -107,13 +113,13 @@ impl Tensor {
 
     /// The mean of each window (`torch.nn.functional.avg_pool2d`).
     #[track_caller]
-    pub fn avg_pool2d(&self, kernel_size: impl Into<Pair>, options: &AvgPool2dOptions) -> Result<Tensor> {
-        let AvgPool2dOptions { stride, padding, ceil_mode, count_include_pad, divisor_override } = *options;
+    pub fn avg_pool2d(&self, kernel_size: impl AndOptions<Pair, AvgPool2dOptions>) -> Result<Tensor> {
+        let (kernel_size, options) = kernel_size.split();
+        let AvgPool2dOptions { stride, padding, ceil_mode, count_include_pad, divisor_override } = options;
         if divisor_override == Some(0) {
             return Err(PoolError::Divisor.into());
         }
         self.layout().dim(-3)?; // As PyTorch, which asks for the channels first.
-        let kernel_size = kernel_size.into();
         let [height, width] = kernel_size.values();
         if height == 0 || width == 0 {
             return Err(PoolError::Kernel { height, width }.into()); // Lest the stride that it stands for be blamed.

@@ -18,6 +18,7 @@ use half::{bf16, f16};
 use crate::ambient::Ambient;
 use crate::cpu::random::*;
 use crate::cpu::reserve::reserve;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
@@ -27,6 +28,7 @@ use crate::ops::access::access;
 use crate::ops::plain::write;
 use crate::ops::shape::made;
 use crate::ops::{self, NewValues, Operation, operations};
+use crate::options::{AndOptions, sizes_and};
 use crate::random::{Engine, Generator};
 use crate::shape::Layout;
 use crate::sort;
@@ -43,70 +45,127 @@ operations! {
     RANDOM: Operation::new("random_").node("RandomBackward2");
 }
 
-/// New random tensors. The `_with` forms take a type, a device, a generator.
+/// The keyword arguments of new random tensors. A type, a device, a tensor that says both, and a generator are short for them.
+///
+/// ```
+/// use todevice::{DType, Generator, RandomOptions, Tensor};
+///
+/// let generator = Generator::new(7);
+/// let x = Tensor::randn((&[2, 3], &generator))?;
+/// let options = RandomOptions { dtype: Some(DType::F64), generator: Some(&generator), ..Default::default() };
+/// let y = Tensor::randn((&[2, 3], options))?;
+/// # Ok::<(), todevice::Error>(())
+/// ```
+#[derive(Clone, Copy, Default)]
+pub struct RandomOptions<'g> {
+    /// The type of the elements; if none is named, f32, and i64 for whole numbers.
+    pub dtype: Option<DType>,
+    /// Where the tensor is made, and its numbers are drawn.
+    pub device: Device,
+    /// Whether gradients are collected in it.
+    pub requires_grad: bool,
+    /// Draws the numbers; if none is named, the device's own does.
+    pub generator: Option<&'g Generator>,
+}
+
+sizes_and!(['g,] RandomOptions<'g>);
+
+impl<'g> From<&'g Generator> for RandomOptions<'g> {
+    fn from(generator: &'g Generator) -> RandomOptions<'g> {
+        RandomOptions { generator: Some(generator), ..Default::default() }
+    }
+}
+
+impl From<Device> for RandomOptions<'_> {
+    fn from(device: Device) -> Self {
+        RandomOptions { device, ..Default::default() }
+    }
+}
+
+impl From<DType> for RandomOptions<'_> {
+    fn from(dtype: DType) -> Self {
+        RandomOptions { dtype: Some(dtype), ..Default::default() }
+    }
+}
+
+impl From<(Device, DType)> for RandomOptions<'_> {
+    fn from((device, dtype): (Device, DType)) -> Self {
+        RandomOptions { dtype: Some(dtype), device, ..Default::default() }
+    }
+}
+
+impl From<&Tensor> for RandomOptions<'_> {
+    fn from(like: &Tensor) -> Self {
+        (like.device(), like.dtype()).into()
+    }
+}
+
+impl From<TensorOptions> for RandomOptions<'_> {
+    fn from(TensorOptions { dtype, device, requires_grad }: TensorOptions) -> Self {
+        RandomOptions { dtype: Some(dtype), device, requires_grad, generator: None }
+    }
+}
+
+impl<'g> AndOptions<usize, Option<&'g Generator>> for (usize, &'g Generator) {
+    fn split(self) -> (usize, Option<&'g Generator>) {
+        (self.0, Some(self.1))
+    }
+}
+
+/// A new tensor of that type, if the options name none.
+#[track_caller]
+fn drawn(
+    operation: &'static Operation,
+    sizes: &[usize],
+    options: RandomOptions,
+    dtype: DType,
+    draw: impl FnOnce(&Tensor) -> Result<()>,
+) -> Result<Tensor> {
+    let RandomOptions { device, requires_grad, .. } = options;
+    made(
+        operation,
+        sizes,
+        TensorOptions { dtype: options.dtype.unwrap_or(dtype), device, requires_grad },
+        draw,
+    )
+}
+
+/// New random tensors. Options, in a pair with the sizes, are a type, a device, a generator, or [`RandomOptions`].
 ///
 /// On the CPU the numbers are PyTorch's, bit for bit. On a CUDA device they come from Philox: the same on every
 /// device, simulated or real, for one seed, but not those of PyTorch on CUDA, which depend on the launch.
 impl Tensor {
-    /// Uniform in [0, 1), f32.
+    /// Uniform in [0, 1), f32 if the options name no other type.
     #[track_caller]
-    pub fn rand(sizes: &[usize]) -> Result<Tensor> {
-        Tensor::rand_with(sizes, DType::F32, None)
+    pub fn rand<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
+        let (sizes, options) = sizes.split();
+        drawn(&RAND, sizes, options, DType::F32, |tensor| uniform_(tensor, 0.0, 1.0, options.generator))
     }
 
-    /// [`rand`](Self::rand) with a type, a device, a generator.
+    /// Normal with mean 0 and variance 1, f32 if the options name no other type.
     #[track_caller]
-    pub fn rand_with(
-        sizes: &[usize],
-        options: impl Into<TensorOptions>,
-        generator: Option<&Generator>,
-    ) -> Result<Tensor> {
-        made(&RAND, sizes, options.into(), |tensor| uniform_(tensor, 0.0, 1.0, generator))
+    pub fn randn<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
+        let (sizes, options) = sizes.split();
+        drawn(&RANDN, sizes, options, DType::F32, |tensor| normal_(tensor, 0.0, 1.0, options.generator))
     }
 
-    /// Normal with mean 0 and variance 1, f32.
+    /// Whole numbers from `low` up to, not including, `high`, i64 if the options name no other type.
     #[track_caller]
-    pub fn randn(sizes: &[usize]) -> Result<Tensor> {
-        Tensor::randn_with(sizes, DType::F32, None)
-    }
-
-    /// [`randn`](Self::randn) with a type, a device, a generator.
-    #[track_caller]
-    pub fn randn_with(
-        sizes: &[usize],
-        options: impl Into<TensorOptions>,
-        generator: Option<&Generator>,
-    ) -> Result<Tensor> {
-        made(&RANDN, sizes, options.into(), |tensor| normal_(tensor, 0.0, 1.0, generator))
-    }
-
-    /// Whole numbers from `low` up to, not including, `high`, as i64.
-    #[track_caller]
-    pub fn randint(low: i64, high: i64, sizes: &[usize]) -> Result<Tensor> {
-        Tensor::randint_with(low, high, sizes, DType::I64, None)
-    }
-
-    /// [`randint`](Self::randint) with a type, a device, a generator.
-    #[track_caller]
-    pub fn randint_with(
+    pub fn randint<'a, 'g>(
         low: i64,
         high: i64,
-        sizes: &[usize],
-        options: impl Into<TensorOptions>,
-        generator: Option<&Generator>,
+        sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>,
     ) -> Result<Tensor> {
-        made(&RANDINT, sizes, options.into(), |tensor| random_from_to(tensor, low, high, generator))
+        let (sizes, options) = sizes.split();
+        drawn(&RANDINT, sizes, options, DType::I64, |tensor| {
+            random_from_to(tensor, low, high, options.generator)
+        })
     }
 
-    /// The numbers 0 to n − 1 in random order, as i64.
+    /// The numbers 0 to n − 1 in random order, as i64; with a generator, `Tensor::randperm((n, &generator))`.
     #[track_caller]
-    pub fn randperm(n: usize) -> Result<Tensor> {
-        Tensor::randperm_with(n, None)
-    }
-
-    /// [`randperm`](Self::randperm) with a generator.
-    #[track_caller]
-    pub fn randperm_with(n: usize, generator: Option<&Generator>) -> Result<Tensor> {
+    pub fn randperm<'g>(n: impl AndOptions<usize, Option<&'g Generator>>) -> Result<Tensor> {
+        let (n, generator) = n.split();
         Layout::contiguous(&[n])?.bytes(size_of::<i64>())?;
         drop(reserve::<i64>(n)?); // The engine's own allocation would abort the program.
         Tensor::from_slice(&draw(generator, |engine| randperm(engine, n)), &[n])
@@ -115,13 +174,35 @@ impl Tensor {
     /// Normal numbers in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
-        Tensor::randn_with(self.sizes(), self, None)
+        Tensor::randn((self.sizes(), self))
     }
 
     /// Uniform numbers in the shape and type of this tensor, where it is.
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
-        Tensor::rand_with(self.sizes(), self, None)
+        Tensor::rand((self.sizes(), self))
+    }
+
+    /// The older form of [`rand`](Self::rand) with options.
+    #[deprecated(note = "write Tensor::rand((sizes, options))")]
+    #[track_caller]
+    pub fn rand_with(
+        sizes: &[usize],
+        options: impl Into<TensorOptions>,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        Tensor::rand((sizes, RandomOptions { generator, ..options.into().into() }))
+    }
+
+    /// The older form of [`randn`](Self::randn) with options.
+    #[deprecated(note = "write Tensor::randn((sizes, options))")]
+    #[track_caller]
+    pub fn randn_with(
+        sizes: &[usize],
+        options: impl Into<TensorOptions>,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        Tensor::randn((sizes, RandomOptions { generator, ..options.into().into() }))
     }
 
     /// For each probability 1 if a draw falls below it, else 0.

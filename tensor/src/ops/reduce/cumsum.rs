@@ -28,7 +28,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([[1i64, 2, 3], [10, 20, 30]])?;
+    /// let x = Tensor::new([[1, 2, 3], [10, 20, 30]])?;
     /// assert_eq!(x.cumsum(1)?.to_vec::<i64>()?, [1, 3, 6, 10, 30, 60]);
     /// # Ok::<(), todevice::Error>(())
     /// ```

@@ -58,7 +58,7 @@ impl Tensor {
     /// let machine: Machine = "sim:t4".parse()?;
     /// machine.enter(|| {
     ///     let batch = Tensor::ones(&[1000])?.pin_memory()?;
-    ///     let buffer = Tensor::zeros_with(&[1000], Device::cuda(0))?;
+    ///     let buffer = Tensor::zeros((&[1000], Device::cuda(0)))?;
     ///     buffer.copy_with_(&batch, CopyOptions { non_blocking: true })?; // Returns at once.
     ///     assert_eq!(buffer.sum()?.item()?, 1000.0); // The sum comes after the copy, and this waits for it.
     ///     Ok::<(), todevice::Error>(())

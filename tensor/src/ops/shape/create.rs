@@ -9,6 +9,7 @@ use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
 use crate::ops::plain::fill;
 use crate::ops::{self, Operation, operations};
+use crate::options::AndOptions;
 use crate::shape::Layout;
 use crate::tensor::{Tensor, TensorOptions};
 
@@ -42,28 +43,41 @@ impl Tensor {
         if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
     }
 
-    /// All zeros, f32. Other types and devices: [`zeros_with`](Self::zeros_with).
+    /// All zeros: f32 on the host, or as options in a pair with the sizes say, which are a type, a device, or
+    /// [`TensorOptions`].
+    ///
+    /// ```
+    /// # use todevice::{DType, Tensor};
+    /// let x = Tensor::zeros(&[2, 3])?;
+    /// let classes = Tensor::zeros((&[2], DType::I64))?;
+    /// assert_eq!((x.dtype(), classes.dtype()), (DType::F32, DType::I64));
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
     #[track_caller]
-    pub fn zeros(sizes: &[usize]) -> Result<Tensor> {
-        Tensor::full(sizes, 0, DType::F32)
+    pub fn zeros<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
+        let (sizes, options) = sizes.split();
+        Tensor::full(sizes, 0, options)
     }
 
-    /// All zeros; `options` is a type, a device, or [`TensorOptions`].
+    /// All ones; options as of [`zeros`](Self::zeros).
+    #[track_caller]
+    pub fn ones<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
+        let (sizes, options) = sizes.split();
+        Tensor::full(sizes, 1, options)
+    }
+
+    /// The older form of [`zeros`](Self::zeros) with options.
+    #[deprecated(note = "write Tensor::zeros((sizes, options))")]
     #[track_caller]
     pub fn zeros_with(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
         Tensor::full(sizes, 0, options)
     }
 
-    /// All ones; `options` is a type, a device, or [`TensorOptions`].
+    /// The older form of [`ones`](Self::ones) with options.
+    #[deprecated(note = "write Tensor::ones((sizes, options))")]
     #[track_caller]
     pub fn ones_with(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
         Tensor::full(sizes, 1, options)
-    }
-
-    /// All ones, f32.
-    #[track_caller]
-    pub fn ones(sizes: &[usize]) -> Result<Tensor> {
-        Tensor::full(sizes, 1, DType::F32)
     }
 
     /// Every element the same; `options` is a type, a device, or [`TensorOptions`].
@@ -104,7 +118,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::Tensor;
-    /// let x = Tensor::new([[1i64, 2], [3, 4]])?;
+    /// let x = Tensor::new([[1, 2], [3, 4]])?;
     /// assert_eq!(x.full_like(7)?.to_vec::<i64>()?, [7; 4]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
@@ -121,7 +135,7 @@ impl Tensor {
     }
 
     /// The same number everywhere, in the type and on the device of this tensor (`Tensor.new_full`). For `new_zeros` and
-    /// its like there is `Tensor::zeros_with(sizes, &x)`.
+    /// its like there is `Tensor::zeros((sizes, &x))`.
     #[track_caller]
     pub fn new_full(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full(sizes, value, self)

@@ -1,5 +1,5 @@
-//! What ranks do together. Each collective has a form that waits, on the current stream or on the host, and one with options,
-//! that may leave the wait to its caller.
+//! What ranks do together. Each collective waits, on the current stream or on the host, unless its options leave the wait to its
+//! caller.
 
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use crate::machine::Machine;
 use crate::operation::Operation;
 use crate::ops::access::access;
 use crate::ops::plain::dense;
+use crate::options::{AndOptions, Keywords, alone};
 use crate::ranks::{Arrival, Call};
 use crate::scope;
 use crate::shape::signed;
@@ -44,6 +45,10 @@ pub struct CollectiveOptions {
     pub async_op: bool,
 }
 
+impl Keywords for CollectiveOptions {}
+
+alone!(ReduceOp);
+
 /// Every rank's `tensor` becomes the reduction of all of them (`torch.distributed.all_reduce`).
 ///
 /// Numbers are taken in the order of the ranks, so all get the same bits. On a GPU the collective is queued after what the
@@ -52,13 +57,8 @@ pub struct CollectiveOptions {
 /// Errors if there is no process group, if `tensor` is not contiguous or on a device that the group has no backend for, and, on
 /// the rank that finds it out, if another rank called something else.
 #[track_caller]
-pub fn all_reduce(tensor: &Tensor, op: ReduceOp) -> Result<()> {
-    all_reduce_with(tensor, op, CollectiveOptions::default()).map(drop)
-}
-
-/// The same with `group=` and `async_op=`.
-#[track_caller]
-pub fn all_reduce_with(tensor: &Tensor, op: ReduceOp, options: CollectiveOptions) -> Result<Work> {
+pub fn all_reduce(tensor: &Tensor, op: impl AndOptions<ReduceOp, CollectiveOptions>) -> Result<Work> {
+    let (op, options) = op.split();
     let _scope = enter(&ALL_REDUCE, &[tensor])?;
     let group = group_of(&options)?;
     if is_outside(&group, "all_reduce") {
@@ -70,15 +70,11 @@ pub fn all_reduce_with(tensor: &Tensor, op: ReduceOp, options: CollectiveOptions
 
 /// Every rank's `tensor` becomes that of rank `src` (`torch.distributed.broadcast`).
 ///
-/// Errors as [`all_reduce`] does, and for a `src` that is none of the ranks.
+/// `src` is a number among all ranks, not within the group. Errors as [`all_reduce`] does, and for a `src` that is none of the
+/// ranks.
 #[track_caller]
-pub fn broadcast(tensor: &Tensor, src: usize) -> Result<()> {
-    broadcast_with(tensor, src, CollectiveOptions::default()).map(drop)
-}
-
-/// The same with `group=` and `async_op=`. `src` is a number among all ranks, not within the group.
-#[track_caller]
-pub fn broadcast_with(tensor: &Tensor, src: usize, options: CollectiveOptions) -> Result<Work> {
+pub fn broadcast(tensor: &Tensor, src: impl AndOptions<usize, CollectiveOptions>) -> Result<Work> {
+    let (src, options) = src.split();
     let _scope = enter(&BROADCAST, &[tensor])?;
     let group = group_of(&options)?;
     let Some(root) = group.ranks().iter().position(|member| *member == src) else {

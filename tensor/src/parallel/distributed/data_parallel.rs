@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::collectives::{CollectiveOptions, broadcast_with, tell_each_other};
+use super::collectives::{CollectiveOptions, broadcast, tell_each_other};
 use super::group::{ProcessGroup, default_group};
 use super::reducer::{BUCKET, FIRST_BUCKET, Reducer};
 use crate::autograd::{is_grad_enabled, no_grad};
@@ -14,6 +14,7 @@ use crate::dtype::DType;
 use crate::error::distributed::DistributedError;
 use crate::error::{Error, Result};
 use crate::nn::{Buffer, Module, Parameter};
+use crate::options::{AndOptions, Keywords};
 use crate::scope;
 use crate::sort;
 use crate::tensor::Tensor;
@@ -30,6 +31,8 @@ pub struct DistributedDataParallelOptions {
     /// Looks in every forward pass for parameters that it has not used, so that nobody waits for their gradients.
     pub find_unused_parameters: bool,
 }
+
+impl Keywords for DistributedDataParallelOptions {}
 
 impl Default for DistributedDataParallelOptions {
     fn default() -> DistributedDataParallelOptions {
@@ -94,16 +97,10 @@ impl<M: Module> DistributedDataParallel<M> {
     /// Errors without a process group, if nothing in it is learned, if its parameters are on devices of several types, and, on
     /// every rank, if another rank's parameters or buffers are of another number, other sizes or other types.
     #[track_caller]
-    pub fn new(module: M) -> Result<DistributedDataParallel<M>> {
-        DistributedDataParallel::with_options(module, DistributedDataParallelOptions::default())
-    }
-
-    /// The same with options.
-    #[track_caller]
-    pub fn with_options(
-        module: M,
-        options: DistributedDataParallelOptions,
+    pub fn new(
+        module: impl AndOptions<M, DistributedDataParallelOptions>,
     ) -> Result<DistributedDataParallel<M>> {
+        let (module, options) = module.split();
         let _scope = scope::on_behalf_of(Location::caller());
         let group = options.process_group.map_or_else(default_group, Ok)?;
         group.place()?; // A rank outside the group has nobody to share gradients with.
@@ -139,6 +136,16 @@ impl<M: Module> DistributedDataParallel<M> {
         let reducer = Reducer::new(group.clone(), learned, limits, options.find_unused_parameters)?;
         let (broadcast_buffers, sync) = (options.broadcast_buffers, AtomicBool::new(true));
         Ok(DistributedDataParallel { module, group, reducer, broadcast_buffers, sync })
+    }
+
+    /// The older form of [`new`](Self::new) with options.
+    #[deprecated(note = "write DistributedDataParallel::new((module, options))")]
+    #[track_caller]
+    pub fn with_options(
+        module: M,
+        options: DistributedDataParallelOptions,
+    ) -> Result<DistributedDataParallel<M>> {
+        DistributedDataParallel::new((module, options))
     }
 
     /// The model itself (`DistributedDataParallel.module`): what is saved, and what is run on one rank alone.
@@ -287,7 +294,7 @@ fn broadcast_together(group: &ProcessGroup, tensors: &[Tensor]) -> Result<()> {
             let rows = of_kind.iter().map(|tensor| tensor.reshape(&[-1])).collect::<Result<Vec<_>>>()?;
             let flat = Tensor::cat(&rows, 0)?;
             let options = CollectiveOptions { group: Some(group.clone()), async_op: false };
-            broadcast_with(&flat, root, options)?.wait()?;
+            broadcast(&flat, (root, options))?.wait()?;
             if group.rank() == Some(0) {
                 continue; // It has them.
             }

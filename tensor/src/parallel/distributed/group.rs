@@ -14,6 +14,7 @@ use crate::error::distributed::DistributedError;
 use crate::gpu::Stream;
 use crate::lock::lock;
 use crate::machine::Machine;
+use crate::options::{AndOptions, Keywords};
 use crate::ranks::Member;
 use crate::sort;
 use crate::tensor::Tensor;
@@ -58,6 +59,8 @@ pub struct InitOptions {
     pub timeout: Option<Duration>,
 }
 
+impl Keywords for InitOptions {}
+
 /// Some of the ranks, or all (`torch.distributed.ProcessGroup`). Clones are the same group.
 #[derive(Clone)]
 pub struct ProcessGroup(pub(super) Arc<Inner>);
@@ -91,12 +94,13 @@ struct Groups(Mutex<Vec<ProcessGroup>>);
 ///
 /// Errors out of [`spawn`](super::spawn) and [`Ranks::run`](super::Ranks::run), for an unknown backend, and if it was called
 /// before.
-pub fn init_process_group(backend: &str) -> Result<()> {
-    init_process_group_with(backend, InitOptions::default())
+pub fn init_process_group<'a>(backend: impl AndOptions<&'a str, InitOptions>) -> Result<()> {
+    let (backend, options) = backend.split();
+    init(backend, options)
 }
 
-/// The same with `timeout=`.
-pub fn init_process_group_with(backend: &str, options: InitOptions) -> Result<()> {
+/// Apart from the function above, which is compiled for each way to call it.
+fn init(backend: &str, options: InitOptions) -> Result<()> {
     let backend = Backend::named(backend)?;
     let member = Ambient::member().ok_or(DistributedError::NoRank)?;
     let groups = groups();
@@ -145,7 +149,7 @@ pub fn get_world_size() -> Result<usize> {
 ///     let groups = [dist::new_group(&[0, 1])?, dist::new_group(&[2, 3])?];
 ///     let group = Some(groups[rank / 2].clone());
 ///     let x = Tensor::new([rank as f32])?;
-///     dist::all_reduce_with(&x, ReduceOp::Sum, CollectiveOptions { group, ..Default::default() })?;
+///     dist::all_reduce(&x, (ReduceOp::Sum, CollectiveOptions { group, ..Default::default() }))?;
 ///     x.item()
 /// })?;
 /// assert_eq!(sums, [1.0, 1.0, 5.0, 5.0]);

@@ -5,9 +5,9 @@
 //!
 //! * [`spawn`]`(n, |rank| …)` runs a program on `n` ranks; [`Ranks`] does so phase by phase, in a page too.
 //! * [`init_process_group`]`("nccl" | "gloo")`, [`get_rank`], [`get_world_size`], [`new_group`], [`destroy_process_group`].
-//! * [`all_reduce`], [`broadcast`], [`all_gather`], [`reduce_scatter`], [`barrier`], [`send`], [`recv`]. Those that end in
-//!   `_with` take [`CollectiveOptions`] `{ async_op, group }` and return a [`Work`] with `wait()`.
-//! * [`DistributedDataParallel`]`::new(model)`, `.module()`, `.no_sync(|| …)`, `.buckets()`; `with_options` takes `bucket_cap_mb`,
+//! * [`all_reduce`], [`broadcast`], [`all_gather`], [`reduce_scatter`], [`barrier`], [`send`], [`recv`]. A pair of the
+//!   last argument and [`CollectiveOptions`] `{ async_op, group }` makes them leave the wait to the [`Work`] that they return.
+//! * [`DistributedDataParallel`]`::new(model)`, `.module()`, `.no_sync(|| …)`, `.buckets()`; its options are `bucket_cap_mb`,
 //!   `broadcast_buffers`, `find_unused_parameters`. The sampler is [`DistributedSampler`](crate::data::DistributedSampler).
 //! * `cuda::set_device(rank)` comes first, as in PyTorch: two ranks on one GPU are an error of the first collective.
 //! * What a rank of a simulated machine takes and when is in the traces of the machine: `Machine::profile` around `spawn`
@@ -35,13 +35,13 @@ mod work;
 pub use crate::collective::{Algorithm, CollectiveKind, CollectiveTime, ReduceOp};
 pub use crate::error::distributed::DistributedError;
 pub use collectives::{
-    CollectiveOptions, all_gather, all_gather_into_tensor, all_reduce, all_reduce_with, barrier, broadcast,
-    broadcast_with, collective_time, irecv, isend, recv, reduce_scatter, reduce_scatter_tensor, send,
+    CollectiveOptions, all_gather, all_gather_into_tensor, all_reduce, barrier, broadcast, collective_time,
+    irecv, isend, recv, reduce_scatter, reduce_scatter_tensor, send,
 };
 pub use data_parallel::{DistributedDataParallel, DistributedDataParallelOptions};
 pub use group::{
     Backend, InitOptions, ProcessGroup, destroy_process_group, get_rank, get_world_size, init_process_group,
-    init_process_group_with, is_initialized, new_group,
+    is_initialized, new_group,
 };
 pub use ranks::{Ranks, spawn};
 pub use todevice_gpu::error::meeting::{Ended, MeetingError, Mismatch, Stuck, Timeout, Wait};

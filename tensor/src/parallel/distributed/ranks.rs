@@ -66,7 +66,7 @@ pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + 
 ///     let mut tensors = ranks.run(|rank| {
 ///         cuda::set_device(rank)?;
 ///         dist::init_process_group("nccl")?;
-///         let x = Tensor::ones_with(&[1000], Device::cuda(rank))?;
+///         let x = Tensor::ones((&[1000], Device::cuda(rank)))?;
 ///         dist::all_reduce(&x, ReduceOp::Sum)?; // queued on the GPU
 ///         Ok(x)
 ///     })?;

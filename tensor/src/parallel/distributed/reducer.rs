@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::buckets::{Size, assign, assign_backwards};
-use super::collectives::{CollectiveOptions, all_reduce_with, broadcast_on_host};
+use super::collectives::{CollectiveOptions, all_reduce, broadcast_on_host};
 use super::group::ProcessGroup;
 use super::work::Work;
 use crate::autograd::{Reach, no_grad};
@@ -198,7 +198,7 @@ impl Reducer {
         let options = || CollectiveOptions { group: Some(self.group.clone()), async_op: true };
         while step.under_way.len() < buckets.len() && step.missing[step.under_way.len()] == 0 {
             let flat = &buckets[step.under_way.len()].flat;
-            step.under_way.push(all_reduce_with(flat, ReduceOp::Sum, options())?);
+            step.under_way.push(all_reduce(flat, (ReduceOp::Sum, options()))?);
         }
         if step.under_way.len() < buckets.len() {
             return Ok(());
@@ -206,7 +206,7 @@ impl Reducer {
         if self.find_unused {
             let used: Vec<i32> = used.iter().map(|used| i32::from(*used)).collect();
             let used = Tensor::from_slice(&used, &[used.len()])?.to(buckets[0].flat.device())?;
-            let work = all_reduce_with(&used, ReduceOp::Sum, options())?;
+            let work = all_reduce(&used, (ReduceOp::Sum, options()))?;
             step.used = Some((used, work));
         }
         self.finish(state)

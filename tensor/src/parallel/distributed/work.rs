@@ -20,7 +20,6 @@ use todevice_gpu::error::MeetingError;
 /// A collective that was called with `async_op`, and may not have ended (`torch.distributed.Work`).
 ///
 /// Until [`wait`](Self::wait) has returned its tensors must be neither read nor written to.
-#[must_use = "its tensors may be used only after wait()"]
 pub struct Work {
     state: Mutex<State>,
     /// What it reads and writes: their memory is needed until it has ended.

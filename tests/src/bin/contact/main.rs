@@ -146,7 +146,7 @@ fn convolution() -> Result<Vec<Compared>> {
             manual_seed(4);
             let x = randn(&[4, 8, 16, 15], DType::F32, device)?.requires_grad_(true)?;
             let weight = randn(&[6, 8, 3, 3], DType::F32, device)?.requires_grad_(true)?;
-            let y = x.conv2d(&weight, None, &options)?;
+            let y = x.conv2d(&weight, (None, options))?;
             y.square()?.sum()?.backward()?;
             Ok([y, x.grad().expect("a gradient"), weight.grad().expect("a gradient")][which].clone())
         }

@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    labs::main(&labs::lab_13_pitfalls::LAB)
+}

@@ -1,0 +1,86 @@
+//! Lab 13: pitfalls. Each section shows a symptom first, then its cause, and then the cure.
+
+use todevice::prelude::*;
+use todevice::{Machine, SimulatedGpus, cuda};
+
+use crate::cli::count;
+use crate::{Cell, Entry, Lab, Run, Table, row};
+
+mod build;
+mod ranks;
+mod small;
+mod starved;
+mod training;
+mod unmoved;
+mod way;
+mod worker;
+
+pub const LAB: Entry<Options> = Entry { name: "lab-13", title: "Pitfalls", run };
+
+/// The knobs of this lab.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The build of PyTorch that meets a newer card in section 6
+    #[arg(long, value_name = "BUILD", default_value = "cu126", value_parser = ["cu126", "cu130"])]
+    pub build: String,
+
+    /// Programs that load one checkpoint in section 9
+    #[arg(long, value_name = "N", default_value = "4", value_parser = count(2..=8))]
+    pub ranks: usize,
+}
+
+/// What a pitfall cost, and what its cure gained: a row of the last table.
+struct Pitfall {
+    what: &'static str,
+    /// What is counted.
+    counted: &'static str,
+    before: Cell,
+    after: Cell,
+}
+
+pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
+    let machine = Machine::current();
+    let gpus = match cuda::is_available() {
+        true => machine,
+        false => Machine::simulated(SimulatedGpus::default()),
+    };
+    let mut pitfalls = Vec::new();
+    gpus.enter(|| on_one_gpu(lab, &mut pitfalls))?;
+    pitfalls.push(build::section(lab, &options.build)?);
+    pitfalls.push(gpus.enter(|| worker::section(lab))?);
+    pitfalls.push(way::section(lab)?);
+    pitfalls.push(ranks::section(lab, options.ranks)?);
+    table(lab, pitfalls);
+    Ok(())
+}
+
+/// The first five sections.
+fn on_one_gpu(lab: &mut Lab, pitfalls: &mut Vec<Pitfall>) -> crate::Result<()> {
+    let device = if lab.device().is_cuda() { lab.device() } else { Device::cuda(0) };
+    let sections = || -> crate::Result<()> {
+        pitfalls.push(unmoved::nothing_is_moved(lab, device)?);
+        pitfalls.push(unmoved::devices_are_mixed(lab, device)?);
+        pitfalls.push(training::graphs_are_kept(lab, device)?);
+        pitfalls.push(small::slower_than_the_cpu(lab, device)?);
+        pitfalls.push(starved::waits_for_the_loader(lab, device)?);
+        Ok(())
+    };
+    cuda::device(device.index(), sections)?
+}
+
+fn table(lab: &mut Lab, pitfalls: Vec<Pitfall>) {
+    lab.section(10, "All nine");
+    let head = ["pitfall", "what is counted", "before", "after"];
+    let rows = pitfalls.into_iter().fold(Table::new(head), |table, pitfall| {
+        let Pitfall { what, counted, before, after } = pitfall;
+        table.row(row![what, counted, before, after])
+    });
+    lab.table(rows);
+}
+
+/// The runs that are tested. The book shows them.
+pub const RUNS: &[Run] = &[
+    Run { what: "with no GPU: on a simulated one", ..Run::NONE },
+    Run::T4,
+    Run::new("h200", &["--gpu", "sim:h200"], "on a simulated H200"),
+];

@@ -1,0 +1,118 @@
+//! Keyword arguments: how functions take the options that most calls leave out.
+
+use crate::tensor::Tensor;
+
+/// The last argument of a function, alone or in a pair with options: `A`, or `(A, O)`.
+///
+/// Python's keyword arguments come last, and most calls leave them out. Options do the same here. Those of tensors may also be a
+/// type, a device, or a tensor that says both.
+///
+/// ```
+/// use todevice::prelude::*;
+///
+/// let x = Tensor::zeros(&[2, 3])?;
+/// let halves = Tensor::zeros((&[2, 3], DType::F16))?;
+/// let like_halves = Tensor::ones((&[4], &halves))?;
+///
+/// let layer = nn::Linear::new(3, 4)?;
+/// let without_bias = nn::Linear::new(3, (4, nn::LinearOptions { bias: false, ..Default::default() }))?;
+/// # Ok::<(), todevice::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither `{A}` nor a pair of it and `{O}`",
+    note = "leave the options out, or write them in a pair with the last argument: `(argument, Options {{ .., ..Default::default() }})`"
+)]
+pub trait AndOptions<A, O> {
+    /// The argument and the options, which are the default ones if there are none.
+    #[doc(hidden)]
+    fn split(self) -> (A, O);
+}
+
+/// Options of a function, which stand in a pair with its last argument.
+#[doc(hidden)]
+pub trait Keywords: Default {}
+
+impl<A, O: Keywords, S: AndOptions<A, O>> AndOptions<A, O> for (S, O) {
+    fn split(self) -> (A, O) {
+        (self.0.split().0, self.1)
+    }
+}
+
+/// Arguments that stand for themselves.
+macro_rules! alone {
+    ($($T:ty),*) => {$(
+        impl<O: Default> $crate::options::AndOptions<$T, O> for $T {
+            fn split(self) -> ($T, O) {
+                (self, O::default())
+            }
+        }
+    )*};
+}
+pub(crate) use alone;
+
+alone!(usize);
+
+impl<'a, O: Default> AndOptions<&'a str, O> for &'a str {
+    fn split(self) -> (&'a str, O) {
+        (self, O::default())
+    }
+}
+
+impl<'a, O: Default> AndOptions<&'a [usize], O> for &'a [usize] {
+    fn split(self) -> (&'a [usize], O) {
+        (self, O::default())
+    }
+}
+
+impl<'a, O: Default, const N: usize> AndOptions<&'a [usize], O> for &'a [usize; N] {
+    fn split(self) -> (&'a [usize], O) {
+        (self, O::default())
+    }
+}
+
+impl<'a, O: Default> AndOptions<&'a [usize], O> for &'a Vec<usize> {
+    fn split(self) -> (&'a [usize], O) {
+        (self, O::default())
+    }
+}
+
+/// What an iterator over lists of sizes yields.
+impl<'a, O: Default> AndOptions<&'a [usize], O> for &'a &'a [usize] {
+    fn split(self) -> (&'a [usize], O) {
+        (self, O::default())
+    }
+}
+
+impl<'a, O: Default> AndOptions<&'a Tensor, O> for &'a Tensor {
+    fn split(self) -> (&'a Tensor, O) {
+        (self, O::default())
+    }
+}
+
+impl<'a, O: Default> AndOptions<&'a Tensor, O> for &'a &'a Tensor {
+    fn split(self) -> (&'a Tensor, O) {
+        (self, O::default())
+    }
+}
+
+/// A tensor that need not be there, such as a bias.
+impl<'a, O: Default> AndOptions<Option<&'a Tensor>, O> for Option<&'a Tensor> {
+    fn split(self) -> (Option<&'a Tensor>, O) {
+        (self, O::default())
+    }
+}
+
+/// Sizes in a pair with whatever says which options are meant: a type, a device, another tensor, or all of them.
+macro_rules! sizes_and {
+    ($([$($generic:tt)*] $Options:ty),*) => {$(
+        impl<'a, $($generic)* S, P: Into<$Options>> $crate::options::AndOptions<&'a [usize], $Options> for (S, P)
+        where
+            S: $crate::options::AndOptions<&'a [usize], $Options>,
+        {
+            fn split(self) -> (&'a [usize], $Options) {
+                (self.0.split().0, self.1.into())
+            }
+        }
+    )*};
+}
+pub(crate) use sizes_and;
