@@ -36,7 +36,7 @@ fn a_build_without_code_for_the_card_warns_at_the_first_use_and_refuses_kernels_
             ("add", &there + 1.0),
             ("mm", there.mm(&there)),
             ("fill", Tensor::ones((&[3], Device::cuda(0)))),
-            ("conv2d", image.conv2d(&weight, None, Default::default())),
+            ("conv2d", image.conv2d(&weight, None)),
         ];
         for (name, result) in calls {
             let error = result.unwrap_err().to_string();

@@ -69,7 +69,7 @@ pub fn train(
         let rows = x.size(0)? as f64;
         optimizer.zero_grad();
         let loss = amp::autocast(DeviceType::Cuda, || {
-            model.forward(&x)?.cross_entropy(&y, options.clone())
+            model.forward(&x)?.cross_entropy((&y, options.clone()))
         })?;
         scaler.scale(&loss)?.backward()?;
         scaler.unscale_(optimizer)?;
@@ -100,7 +100,7 @@ pub fn accumulate(
     for [x, y] in batches {
         let (x, y) = (x.to(device)?, y.to(device)?);
         let loss = amp::autocast(DeviceType::Cuda, || {
-            model.forward(&x)?.cross_entropy(&y, options.clone())
+            model.forward(&x)?.cross_entropy((&y, options.clone()))
         })?;
         let share = (&loss / batches.len() as f64)?;
         scaler.scale(&share)?.backward()?;
@@ -134,7 +134,7 @@ pub fn fine_tune(
         let (x, y) = (x.to(device)?, y.to(device)?);
         let loss = amp::autocast(DeviceType::Cuda, || {
             let features = no_grad(|| body.forward(&x))?;
-            head.forward(&features)?.cross_entropy(&y, options.clone())
+            head.forward(&features)?.cross_entropy((&y, options.clone()))
         })?;
         optimizer.zero_grad();
         scaler.scale(&loss)?.backward()?;
@@ -170,7 +170,7 @@ pub fn evaluate(
         let outputs = (outputs.to(DType::F32)? / numbers().temperature)?;
         let hits = outputs.argmax(1, false)?.eq(&y)?.to(DType::F32)?;
         right = (right + hits.sum()?)?;
-        total = (total + outputs.cross_entropy(&y, options.clone())?)?;
+        total = (total + outputs.cross_entropy((&y, options.clone()))?)?;
     }
     let rows = loader.dataset().len() as f64;
     Ok([right.item()? / rows, total.item()? / rows])

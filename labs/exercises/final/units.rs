@@ -565,10 +565,7 @@ fn used(width: usize, device: Device) -> Result<(nn::Sequential, optim::SGD)> {
     let model = model(width, device)?;
     let mut optimizer = sgd(&model)?;
     let [x, y] = rows(32)?;
-    model
-        .forward(&x.to(device)?)?
-        .cross_entropy(&y.to(device)?, CrossEntropyOptions::default())?
-        .backward()?;
+    model.forward(&x.to(device)?)?.cross_entropy(&y.to(device)?)?.backward()?;
     optimizer.step()?;
     optimizer.zero_grad();
     Ok((model, optimizer))

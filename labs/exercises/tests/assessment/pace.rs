@@ -56,7 +56,7 @@ pub const WAYS: &[(&str, &[(&str, &str)])] = &[
     let batches: Vec<_> = x.split(32, 0)?.into_iter().zip(y.split(32, 0)?).collect();
     for _epoch in 0..2 {
         for (x, y) in &batches {
-            let loss = model.forward(x)?.cross_entropy(y, &CrossEntropyOptions::default())?;
+            let loss = model.forward(x)?.cross_entropy(y)?;
             optimizer.zero_grad();
             loss.backward()?;
             optimizer.step()?;
@@ -84,7 +84,7 @@ pub const WAYS: &[(&str, &[(&str, &str)])] = &[
         let [x, y] = batch?;
         optimizer.zero_grad();
         let loss = amp::autocast(DeviceType::Cuda, || {
-            model.forward(&x)?.cross_entropy(&y, &CrossEntropyOptions::default())
+            model.forward(&x)?.cross_entropy(&y)
         })?;
         scaler.scale(&loss)?.backward()?;
         scaler.step(&mut optimizer)?;
@@ -102,7 +102,7 @@ pub const WAYS: &[(&str, &[(&str, &str)])] = &[
     let (x, y) = (x.to(device)?, y.to(device)?);
     for _step in 0..12 {
         optimizer.zero_grad();
-        model.forward(&x)?.cross_entropy(&y, &CrossEntropyOptions::default())?.backward()?;
+        model.forward(&x)?.cross_entropy(&y)?.backward()?;
         optimizer.step()?;
     }
 ",
@@ -119,7 +119,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         optim::Adam::new(model.parameters(), AdamOptions { lr: 0.02, ..Default::default() })?;
     for _step in 0..12 {
         optimizer.zero_grad();
-        model.forward(x)?.cross_entropy(y, &CrossEntropyOptions::default())?.backward()?;
+        model.forward(x)?.cross_entropy(y)?.backward()?;
         optimizer.step()?;
     }
     model.to(device)?;

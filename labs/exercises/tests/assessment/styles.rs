@@ -73,8 +73,8 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         "outputs outside",
         "train",
         &[(
-            "            model.forward(&x)?.cross_entropy(&y, options.clone())\n",
-            "            let outputs = model.forward(&x)?;\n            outputs.cross_entropy(&y, options.clone())\n",
+            "            model.forward(&x)?.cross_entropy((&y, options.clone()))\n",
+            "            let outputs = model.forward(&x)?;\n            outputs.cross_entropy((&y, options.clone()))\n",
         )],
     ),
     (
@@ -132,8 +132,8 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
             ),
             ("        right = (right + hits.sum()?)?;\n", "        right = (&right + hits.sum()?)?;\n"),
             (
-                "        total = (total + outputs.cross_entropy(&y, options.clone())?)?;\n    }\n",
-                "        total = (&total + outputs.cross_entropy(&y, options.clone())?)?;\n    }\n    Ok(())\n    })?;\n",
+                "        total = (total + outputs.cross_entropy((&y, options.clone()))?)?;\n    }\n",
+                "        total = (&total + outputs.cross_entropy((&y, options.clone()))?)?;\n    }\n    Ok(())\n    })?;\n",
             ),
         ],
     ),
@@ -154,8 +154,8 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
                 "    let options = CrossEntropyOptions::default();\n",
             ),
             (
-                "(total + outputs.cross_entropy(&y, options.clone())?)?;",
-                "(total + (outputs.cross_entropy(&y, options.clone())? * y.size(0)? as f64)?)?;",
+                "(total + outputs.cross_entropy((&y, options.clone()))?)?;",
+                "(total + (outputs.cross_entropy((&y, options.clone()))? * y.size(0)? as f64)?)?;",
             ),
         ],
     ),
