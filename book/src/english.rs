@@ -106,6 +106,9 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     if page.path == "plan.md" {
         others.push(("book/plan.toml".to_owned(), "#"));
     }
+    if page.path == "how-you-did.md" {
+        others.push(("book/moments.toml".to_owned(), "#"));
+    }
     for (file, comment) in others {
         // What is not there is told where it is needed.
         let Ok(source) = course.read(&file) else { continue };

@@ -29,7 +29,15 @@ impl Files {
         for folder in pages.into_iter().chain(sources::FOLDERS) {
             look(&course.root().join(folder), &mut seen);
         }
-        for file in ["book.toml", "digits.toml", "plan.toml", "seeds.toml", "sensitivity.txt"] {
+        for file in [
+            "book.toml",
+            "cards.toml",
+            "digits.toml",
+            "moments.toml",
+            "plan.toml",
+            "seeds.toml",
+            "sensitivity.txt",
+        ] {
             note(course.book().join(file), &mut seen);
         }
         Files { seen }

@@ -44,7 +44,15 @@ impl Checkout {
         if Course::here().book().join("today").exists() {
             copy(&Course::here().book().join("today"), &folder.path().join("book/today"));
         }
-        for file in ["book.toml", "cards.toml", "digits.toml", "plan.toml", "seeds.toml", "sensitivity.txt"] {
+        for file in [
+            "book.toml",
+            "cards.toml",
+            "digits.toml",
+            "moments.toml",
+            "plan.toml",
+            "seeds.toml",
+            "sensitivity.txt",
+        ] {
             fs::copy(Course::here().book().join(file), folder.path().join("book").join(file)).unwrap();
         }
         Checkout { folder }

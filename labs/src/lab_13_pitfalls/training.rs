@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use drawing::Role;
+use drawing::chart::{Stack, stacked};
 use todevice::cuda;
 use todevice::prelude::*;
 use todevice::time::Instant;
@@ -79,6 +81,17 @@ fn evaluate(model: &nn::Sequential, x: &Tensor) -> (Vec<u64>, Result<f64>) {
 }
 // ANCHOR_END: kept
 
+/// The curve as bars, from top to bottom.
+fn drawn(curve: &[u64]) -> String {
+    let last = curve.len().saturating_sub(1);
+    let batches = (0..last).step_by(3).chain([last]);
+    let named: Vec<(String, u64)> =
+        batches.map(|batch| (format!("batch {}", batch + 1), curve[batch])).collect();
+    let bars: Vec<Stack> =
+        named.iter().map(|(name, bytes)| Stack { name, parts: vec![*bytes] }).collect();
+    stacked(&[("allocated", Role::Activation)], &bars)
+}
+
 pub(super) fn graphs_are_kept(lab: &mut Lab, device: Device) -> crate::Result<Pitfall> {
     lab.section(3, "A memory curve");
     lab.part("grows");
@@ -99,6 +112,10 @@ pub(super) fn graphs_are_kept(lab: &mut Lab, device: Device) -> crate::Result<Pi
             table.row(row![exact("batch", batch), bytes("curve", curve[batch - 1])]);
     }
     lab.table(table);
+    lab.picture(
+        drawn(&curve),
+        "What is allocated after every third batch, and after the last that fits.",
+    );
     let Err(error) = outcome else { return Err("the memory was enough".into()) };
     let message = error.to_string();
     let first = message.split_inclusive(". ").take(2).collect::<String>();

@@ -137,7 +137,7 @@ pub(super) fn devices_are_mixed(
         )
         .or(
             "model",
-            "The model stayed on the CPU. `model.parameters()[0].device()` says so. Move it once, before the loop.",
+            "The model stayed on the CPU. `model.parameters()[0].tensor().device()` says so. Move it once, before the loop.",
             "mat1 is the input of the layer, and mat2 its weight. The error says that mat1 is on the CPU.",
         )
         .or(
