@@ -34,10 +34,10 @@ const RANDOM_MOVED: crate::Edit =
 pub static EXERCISE: Exercise = Exercise {
     id: "03-bytes",
     title: "Bytes for nothing",
-    kind: Kind::Fix,
-    task: "`with_ramp_and_noise` makes a ramp and noise on the CPU, and sends both to where `x` is. Each call copies more bytes than `x` \
-           has. Fix it, so that no byte crosses the bus and nothing waits, on whatever device and in whatever type `x` is. The ramp is \
-           one row, and the noise differs in each row.",
+    kind: Kind::Write,
+    task: "Write `with_ramp_and_noise`. It adds to each row of `x` a ramp from 0 to 1, and to each number normal noise times `noise`. No \
+           byte may cross the bus, and nothing may wait, on whatever device and in whatever type `x` is. The ramp is one row, and the \
+           noise differs in each row.",
     hints: [
         "A function that makes a tensor can be told where. What follows the sizes in PyTorch is `device=` and `dtype=`.",
         "`linspace` takes device and type as its last argument. For noise there is a method of `x` that makes a tensor like it.",
@@ -46,7 +46,11 @@ pub static EXERCISE: Exercise = Exercise {
     afterwards: "The GPU has a generator of its own, so the noise is other noise than on the CPU, with the same seed.",
     source: include_str!("03-bytes.rs"),
     functions: &[("with_ramp_and_noise", "pub fn with_ramp_and_noise(x: &Tensor, noise: f64) -> Result<Tensor>")],
-    skeleton: &[RAMP_MOVED, RANDOM_MOVED],
+    skeleton: &[
+        (RAMP, "    // A row from 0 to 1, and noise for each number, made where `x` is.\n"),
+        (RANDOM, "    let _ = (columns, noise);\n"),
+        (RETURN, "    todo!()\n"),
+    ],
     styles: &[
         Style {
             name: "counted",
@@ -132,18 +136,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "another-ramp",
         },
     ],
-    places: &[
-        (
-            "The ramp",
-            &[
-                &[],
-                &[RAMP_MOVED],
-                &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, columns, x.dtype())?;\n")],
-                &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, columns, x.device())?;\n")],
-            ],
-        ),
-        ("The noise", &[&[], &[RANDOM_MOVED], &[(RANDOM, "    let random = x.rand_like()?;\n")]]),
-    ],
+    places: &[],
     gpus: &["sim:t4", "sim:t4x2", "none"],
     sizes: &[256, 600],
     observe: |case| observe(case, solution::with_ramp_and_noise),

@@ -185,6 +185,7 @@ pub static EXERCISE: Exercise = Exercise {
                 &[(FIRST, "    let mut x = pictures.mul_(2.0)?;\n")],
             ],
         ),
+        ("What is returned", &[&[], &[(RETURN, "    x.cpu()\n")]]),
     ],
     gpus: &["sim:t4", "sim:h200"],
     sizes: &[64, 256],

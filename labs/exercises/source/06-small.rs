@@ -38,10 +38,10 @@ const SIXTEEN: &[crate::Edit] = &[
 pub static EXERCISE: Exercise = Exercise {
     id: "06-small",
     title: "Steps too small for the type",
-    kind: Kind::Fix,
-    task: "The weights are in sixteen bits, f16 or bf16. After hundreds of small steps they are exactly what they were. No error, no NaN: \
-           each step is rounded away. Fix `descend`, so that small steps add up. The weights that it returns still have the type that \
-           they came in, and each number is rounded to it only once.",
+    kind: Kind::Write,
+    task: "Write `descend`, which takes a step of `lr` down each gradient. The weights are in sixteen bits, f16 or bf16, and a step is \
+           so small that a weight of that type stays what it was, with no error and no NaN. Make hundreds of such steps add up. The \
+           weights that are returned have the type that they came in, and each number is rounded to it only once.",
     hints: [
         "How far is it from 1 to the next number in bf16, and how long is a step?",
         "A sum of small numbers needs a type with more digits than its parts. PyTorch calls such a copy the *master weights*.",
@@ -50,7 +50,13 @@ pub static EXERCISE: Exercise = Exercise {
     afterwards: "Autocast keeps the weights in f32 for the same reason, and casts them for each product.",
     source: include_str!("06-small.rs"),
     functions: &[("descend", "pub fn descend(weights: &Tensor, gradients: &[Tensor], lr: f64) -> Result<Tensor>")],
-    skeleton: SIXTEEN,
+    skeleton: &[
+        (EXACT, ""),
+        ("    for gradient in gradients {\n", "    for _gradient in gradients {\n"),
+        (STEP, "        // Steps that are too small for sixteen bits, and add up all the same.\n"),
+        (TAKE, ""),
+        (RETURN, "    let _ = (weights, lr);\n    todo!()\n"),
+    ],
     styles: &[
         Style {
             name: "sum_of_gradients",
@@ -149,21 +155,7 @@ pub static EXERCISE: Exercise = Exercise {
             diagnosis: "on-the-cpu",
         },
     ],
-    places: &[
-        (
-            "The sum and the steps",
-            &[
-                &[],
-                SIXTEEN,
-                &[
-                    (EXACT, "    let mut exact = weights.clone();\n"),
-                    (TAKE, "        exact = (exact.to(DType::F32)? - step)?.to(weights.dtype())?;\n"),
-                    (RETURN, "    Ok(exact)\n"),
-                ],
-                &[(RETURN, "    Ok(exact)\n")],
-            ],
-        ),
-    ],
+    places: &[],
     gpus: &["sim:t4", "sim:h200"],
     sizes: &[200, 300],
     observe: |case| observe(case, solution::descend),
@@ -185,8 +177,10 @@ fn given(case: &Case) -> Result<(Tensor, Vec<Tensor>)> {
     manual_seed(case.seed);
     let (device, dtype) = (case.device(), dtype(case));
     let (large, small) = ((Tensor::rand(&[LARGE])? * 0.5)?.add(2.0)?, (Tensor::rand(&[16])? * 0.01)?);
-    let weights = Tensor::cat(&[large, small], 0)?.to(dtype)?.to(device)?;
-    let gradient = || (Tensor::rand(&[64])? * 0.2)?.add(0.3)?.to(dtype)?.to(device);
+    // One has room in bf16, and not in f16.
+    let giant = Tensor::full(&[1], if dtype == DType::BF16 { 1e5 } else { 1e3 }, Device::Cpu)?;
+    let weights = Tensor::cat(&[large, small, giant], 0)?.to(dtype)?.to(device)?;
+    let gradient = || (Tensor::rand(&[LARGE + 17])? * 0.2)?.add(0.3)?.to(dtype)?.to(device);
     Ok((weights, (0..case.size).map(|_| gradient()).collect::<Result<_>>()?))
 }
 

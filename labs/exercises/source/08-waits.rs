@@ -11,7 +11,11 @@ pub mod solution {
 
     /// Prepares batches that are on the device: each gets a mean of 0, its weights, and
     /// no number beyond 1.
-    pub fn prepare(batches: &[Tensor], weights: &[f32], device: Device) -> Result<Vec<Tensor>> {
+    pub fn prepare(
+        batches: &[Tensor],
+        weights: &[f32],
+        device: Device,
+    ) -> Result<Vec<Tensor>> {
         let weights = Tensor::from_slice(weights, &[weights.len()])?.to(device)?;
         let mut prepared = Vec::new();
         for batch in batches {
@@ -70,7 +74,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "where_cond",
             edits: &[(
                 SCALE,
-                "        let scale = Tensor::where_cond(&largest.gt(1.0)?, &largest, &largest.ones_like()?)?;\n",
+                "        let one = largest.ones_like()?;\n        let scale = Tensor::where_cond(&largest.gt(1.0)?, &largest, &one)?;\n",
             )],
         },
         Style {
@@ -175,7 +179,7 @@ fn count(case: &Case) -> usize {
 fn given(case: &Case) -> Result<Vec<Tensor>> {
     manual_seed(case.seed);
     let batch = |number: usize| {
-        let size = if number % 2 == 0 { 0.1 } else { 3.0 };
+        let size = if number.is_multiple_of(2) { 0.1 } else { 3.0 };
         ((Tensor::rand(&[case.size, WIDTH])? + 0.5)? * size)?.to(case.device())
     };
     (0..count(case)).map(batch).collect()

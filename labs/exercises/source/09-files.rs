@@ -310,6 +310,16 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
     if !value.is_near(right.value(), 1e-5) {
         return Err(wrong_sample(case, value.list(), right.value().list(), &reads));
     }
+    let dtype = |sample: &Value| match sample.list() {
+        [Value::Tensor { dtype, .. }, _] => dtype.clone(),
+        _ => String::new(),
+    };
+    if let Some(other) = value.list().iter().map(dtype).find(|dtype| dtype != "torch.float32") {
+        return Err(Diagnosis::new("another-type", "The pixels are not f32.")
+            .seen(other)
+            .expected("torch.float32")
+            .idea("Networks have parameters in f32, and a batch of another type does not fit them."));
+    }
     if seen.fact("told") != &Value::Flag(true) {
         return Err(Diagnosis::new("error-hidden", "A file that cannot be read gives a sample all the same.")
             .seen("a sample")

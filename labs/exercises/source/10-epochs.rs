@@ -263,5 +263,19 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             .expected("another order in each epoch")
             .idea("Tell the sampler another number for each epoch."));
     }
+    let sizes = |seen: &Seen| {
+        let size = |batch: &Value| match batch {
+            Value::Tensor { sizes, .. } => sizes.clone(),
+            _ => Vec::new(),
+        };
+        let epochs = seen.value().list().iter().flat_map(|of_rank| of_rank.list());
+        epochs.flat_map(|epoch| epoch.list()).map(size).collect::<Vec<_>>()
+    };
+    if sizes(seen) != sizes(right) {
+        return Err(Diagnosis::new("another-batch-size", "The batches have another size.")
+            .seen(format!("a first batch of {:?}", sizes(seen).first()))
+            .expected(format!("{:?}", sizes(right).first()))
+            .idea("Only the sampler has to change."));
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use todevice::nn::StateDict;
 use todevice::prelude::*;
-use todevice::serialize::{self, Dict};
+use todevice::serialize;
 use todevice::{cuda, get_rng_state};
 
 use crate::{Case, Diagnosis, Ended, Exercise, IntoValue, Kind, Seen, Style, Value, Wrong};
@@ -243,7 +243,7 @@ fn parts(net: &nn::Sequential, optimizer: &optim::Adam) -> Result<Vec<(&'static 
     Ok(vec![
         ("model", of(&|name| !is_buffer(name))?),
         ("buffers", of(&is_buffer)?),
-        ("optimizer", serialize::to_bytes(Dict::from(optimizer.state_dict()))?),
+        ("optimizer", serialize::to_bytes(optimizer.state_dict())?),
         ("cpu", get_rng_state()?.to_vec()?),
         ("gpu", cuda::get_rng_state(0)?.to_vec()?),
     ])
