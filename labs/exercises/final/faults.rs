@@ -52,7 +52,7 @@ faults! {
         "left-behind" shows "error": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes())?");
         "one-card" shows "error": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn((x.sizes(), Device::cuda_if_available()))?");
         "not-a-copy" shows "result": ("    x + (noise * numbers().noise)?", "    x.add_(&(noise * numbers().noise)?)");
-        "double" shows "double": ("x.device(), None)?", "(x.device(), DType::F64), None)?"), ("x + (noise * numbers().noise)?", "(x + (noise * numbers().noise)?)?.to(DType::F32)");
+        "double" shows "double": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn((x.sizes(), (x.device(), DType::F64)))?"), ("x + (noise * numbers().noise)?", "(x + (noise * numbers().noise)?)?.to(DType::F32)");
         "made-on-host" shows "copies": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes())?.to(x.device())?");
         "on-the-host" shows "copies-back": ("Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes())?"), ("    x + (noise * numbers().noise)?", "    (x.cpu()? + (noise * numbers().noise)?)?.to(x.device())");
     }
@@ -151,7 +151,7 @@ faults! {
     }
     confusion {
         "wrong-dim" shows "result": ("((actual * 8)? + predicted)?", "((predicted * 8)? + actual)?");
-        "double" shows "double": ("to(DType::F32)?;\n", "to(DType::F64)?;\n"), ("predicted.device())?", "(predicted.device(), DType::F64))?"), ("reshape(&[8, 8])", "reshape(&[8, 8])?.to(DType::F32)");
+        "double" shows "double": ("to(DType::F32)?;\n", "to(DType::F64)?;\n"), ("predicted.device()))?", "(predicted.device(), DType::F64)))?"), ("reshape(&[8, 8])", "reshape(&[8, 8])?.to(DType::F32)");
         "made-on-host" shows "copies": ("Tensor::zeros((&[64], predicted.device()))?", "Tensor::zeros(&[64])?.to(predicted.device())?");
         "row-by-row" shows "launches": ("    let counts = Tensor::zeros((&[64], predicted.device()))?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])\n", "    let counts =\n        (0..64).map(|pair| (pairs.eq(pair)?.to(DType::F32)? * &counted)?.sum());\n    Tensor::stack(&counts.collect::<Result<Vec<_>>>()?, 0)?.reshape(&[8, 8])\n");
         "on-the-host" shows "on-the-host": ("    let counted =", "    let device = predicted.device();\n    let (predicted, actual) = (&predicted.cpu()?, actual.cpu()?);\n    let counted ="), ("reshape(&[8, 8])", "reshape(&[8, 8])?.to(device)");

@@ -89,7 +89,7 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         random >> 33
     };
-    let mut factor = 0.0;
+    let (mut factor, mut missed) = (0.0, String::new());
     for seed in seeds {
         let draw = Draw::of(seed);
         let mut asked: Vec<(String, u64)> =
@@ -110,11 +110,9 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
             .iter()
             .zip(rest)
             .map(|(fault, told)| {
-                assert!(
-                    told.symptom.is_some(),
-                    "seed {seed}: {} is not found",
-                    named(fault.kind, fault.place)
-                );
+                if told.symptom.is_none() {
+                    missed += &format!("seed {seed}: {} is not found\n", named(fault.kind, fault.place));
+                }
                 (fault.place, true)
             })
             .collect();
@@ -151,6 +149,7 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
         print!("{line}");
         lines += &line;
     }
+    assert!(missed.is_empty(), "{missed}");
     lines
 }
 
