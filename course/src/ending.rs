@@ -70,6 +70,6 @@ fn html(scored: &str, svg: &str, told: &str) -> String {
          <p>Each box compares figures of a lab, in bars to one scale. Times are modelled.</p>\n{svg}<h2>What you know now</h2>\n\
          <pre>{}</pre>\n</body>\n</html>\n",
         escape(scored.trim()),
-        escape(after.trim())
+        escape(after.trim_matches('\n'))
     )
 }

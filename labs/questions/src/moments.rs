@@ -111,7 +111,7 @@ mod tests {
         assert!(chapters.len() >= 7, "{chapters:?}");
         for moment in &moments {
             let title = &moment.title;
-            assert!(title.chars().count() <= 26, "{title}");
+            assert!(title.chars().count() <= 23, "{title}");
             assert!((2..=3).contains(&moment.bars.len()), "{title}");
             let units: Vec<String> =
                 moment.bars.iter().map(|bar| bar.shown.split_whitespace().skip(1).collect()).collect();
@@ -122,7 +122,7 @@ mod tests {
             );
             for bar in &moment.bars {
                 let letters = bar.label.chars().count() + bar.shown.chars().count();
-                assert!(letters <= 28, "{title}: {} {}", bar.label, bar.shown);
+                assert!(letters <= 26, "{title}: {} {}", bar.label, bar.shown);
             }
         }
         let won = |bet: &str| moments.iter().find(|moment| moment.bet == bet).unwrap().won;
