@@ -22,7 +22,7 @@ pub mod solution {
             let x = (batch - batch.mean()?)?;
             let x = (x * &weights)?;
             let largest = x.abs()?.max()?;
-            let scale = largest.clamp(1.0, None)?;
+            let scale = largest.maximum(&largest.ones_like()?)?;
             prepared.push((x / scale)?);
         }
         Ok(prepared)
@@ -36,7 +36,7 @@ const WEIGHTS: &str = "    let weights = Tensor::from_slice(weights, &[weights.l
 const MEAN: &str = "        let x = (batch - batch.mean()?)?;\n";
 const WEIGHED: &str = "        let x = (x * &weights)?;\n";
 const LARGEST: &str = "        let largest = x.abs()?.max()?;\n";
-const SCALE: &str = "        let scale = largest.clamp(1.0, None)?;\n";
+const SCALE: &str = "        let scale = largest.maximum(&largest.ones_like()?)?;\n";
 const PUSH: &str = "        prepared.push((x / scale)?);\n";
 
 const MEAN_READ: crate::Edit = (MEAN, "        let x = (batch - batch.mean()?.item()?)?;\n");
@@ -59,7 +59,7 @@ pub static EXERCISE: Exercise = Exercise {
         "`SyncDebugMode::Error` names such a line. Or ask of each line: whose number does it need, the host's or the GPU's?",
         "A number that is used on the GPU may stay there: subtract the tensor `batch.mean()?`. A copy of the same numbers needs to be made \
          only once. And a condition on a number of the GPU can be an operation.",
-        "Move the weights before the loop. `largest.clamp(1.0, None)?` is the larger of `largest` and 1.",
+        "Move the weights before the loop. `largest.maximum(&largest.ones_like()?)?` is the larger of `largest` and 1.",
     ],
     afterwards: "The one copy before the loop still waits. It does so once, and not once for each batch.",
     source: include_str!("08-waits.rs"),
@@ -67,8 +67,8 @@ pub static EXERCISE: Exercise = Exercise {
     skeleton: &[MEAN_READ, WEIGHTS_EACH[0], WEIGHTS_EACH[1], CONDITION[0], CONDITION[1]],
     styles: &[
         Style {
-            name: "maximum",
-            edits: &[(SCALE, "        let scale = largest.maximum(&largest.ones_like()?)?;\n")],
+            name: "clamp",
+            edits: &[(SCALE, "        let scale = largest.clamp(1.0, None)?;\n")],
         },
         Style {
             name: "where_cond",
@@ -161,7 +161,7 @@ pub static EXERCISE: Exercise = Exercise {
     places: &[
         ("The mean", &[&[], &[MEAN_READ]]),
         ("The weights", &[&[], WEIGHTS_EACH]),
-        ("The scale", &[&[], CONDITION, &[(SCALE, "        let scale = largest;\n")]]),
+        ("The scale", &[&[], CONDITION]),
     ],
     gpus: &["sim:t4", "sim:h200"],
     sizes: &[16, 40],
@@ -180,7 +180,7 @@ fn given(case: &Case) -> Result<Vec<Tensor>> {
     manual_seed(case.seed);
     let batch = |number: usize| {
         let size = if number.is_multiple_of(2) { 0.1 } else { 3.0 };
-        ((Tensor::rand(&[case.size, WIDTH])? + 0.5)? * size)?.to(case.device())
+        (((Tensor::randn(&[case.size, WIDTH])? * 0.2)? + 1.0)? * size)?.to(case.device())
     };
     (0..count(case)).map(batch).collect()
 }
@@ -301,7 +301,7 @@ fn told_of_read(seen: &Seen, before: &str) -> (&'static str, &'static str, &'sta
         false => (
             "condition",
             "The host decides whether to scale, and waits for the number to decide by.",
-            "Let the GPU decide: the larger of the number and 1 is `largest.clamp(1.0, None)?`.",
+            "Let the GPU decide: `largest.maximum(&largest.ones_like()?)?` is the larger of the number and 1.",
         ),
     }
 }

@@ -13,7 +13,11 @@ pub mod solution {
     /// The gradient of each parameter for a batch on the CPU, computed by two GPUs. Each
     /// of the two networks is on its GPU, and they have the same weights. The loss of the
     /// batch is the mean over its rows, and the gradients are on the first GPU.
-    pub fn gradients(nets: &[nn::Linear; 2], x: &Tensor, y: &Tensor) -> Result<Vec<Tensor>> {
+    pub fn gradients(
+        nets: &[nn::Linear; 2],
+        x: &Tensor,
+        y: &Tensor,
+    ) -> Result<Vec<Tensor>> {
         let (xs, ys) = (x.chunk(2, 0)?, y.chunk(2, 0)?);
         for (index, net) in nets.iter().enumerate() {
             let device = Device::cuda(index);
@@ -25,7 +29,8 @@ pub mod solution {
         let mut sums = Vec::new();
         for (first, second) in nets[0].parameters().iter().zip(nets[1].parameters()) {
             let missing = || Error::custom("there was no backward pass");
-            let (first, second) = (first.grad().ok_or_else(missing)?, second.grad().ok_or_else(missing)?);
+            let first = first.grad().ok_or_else(missing)?;
+            let second = second.grad().ok_or_else(missing)?;
             sums.push((&first + second.to(first.device())?)?);
         }
         Ok(sums)
@@ -42,7 +47,7 @@ const LOSS: &str = "        let loss = net.forward(&part_x)?.mse_loss(&part_y, R
 const BACKWARD: &str = "        (loss * share)?.backward()?;\n";
 const SUM: &str = "        sums.push((&first + second.to(first.device())?)?);\n";
 const GRADIENTS: &str =
-    "        let (first, second) = (first.grad().ok_or_else(missing)?, second.grad().ok_or_else(missing)?);\n";
+    "        let first = first.grad().ok_or_else(missing)?;\n        let second = second.grad().ok_or_else(missing)?;\n";
 
 pub static EXERCISE: Exercise = Exercise {
     id: "10-by-hand",
@@ -65,7 +70,7 @@ pub static EXERCISE: Exercise = Exercise {
         (LOSS, "        // The loss of this part, weighed, and its gradients.\n"),
         (BACKWARD, "        let _ = (net, part_x, part_y);\n        todo!()\n"),
         (SUM, "        // Bring the two together.\n        sums.push(todo!());\n"),
-        (GRADIENTS, "        let (_first, _second) = (first.grad().ok_or_else(missing)?, second.grad().ok_or_else(missing)?);\n"),
+        (GRADIENTS, "        let _first = first.grad().ok_or_else(missing)?;\n        let _second = second.grad().ok_or_else(missing)?;\n"),
         ("    let mut sums = Vec::new();\n", "    let mut sums: Vec<Tensor> = Vec::new();\n"),
     ],
     styles: &[

@@ -17,7 +17,11 @@ pub mod solution {
 
     /// Saves a training run that has finished so many epochs, as the bytes of a file.
     /// The network is on cuda:0 and has a dropout. The data are shuffled.
-    pub fn checkpoint(net: &nn::Sequential, optimizer: &optim::Adam, epochs: i64) -> Result<Vec<u8>> {
+    pub fn checkpoint(
+        net: &nn::Sequential,
+        optimizer: &optim::Adam,
+        epochs: i64,
+    ) -> Result<Vec<u8>> {
         serialize::to_bytes(Dict::from_iter([
             ("epochs", Value::from(epochs)),
             ("model", net.state_dict().into()),
@@ -28,7 +32,11 @@ pub mod solution {
     }
 
     /// Puts everything back, in another program. Returns the number of finished epochs.
-    pub fn resume(file: &[u8], net: &nn::Sequential, optimizer: &mut optim::Adam) -> Result<i64> {
+    pub fn resume(
+        file: &[u8],
+        net: &nn::Sequential,
+        optimizer: &mut optim::Adam,
+    ) -> Result<i64> {
         let loaded = serialize::from_bytes(file, Device::Cpu)?;
         let saved = loaded.as_dict()?;
         net.load_state_dict(&StateDict::try_from(saved.at("model")?)?, true)?;
