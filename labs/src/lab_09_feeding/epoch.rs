@@ -203,8 +203,8 @@ impl Epoch {
 /// The batches of a loader, each moved when the loop asks for it.
 fn moved<D>(
     loader: &DataLoader<D, (Tensor, Tensor)>,
-    device: Device,
     non_blocking: bool,
+    device: Device,
 ) -> Batches<'_>
 where
     D: Dataset + 'static,

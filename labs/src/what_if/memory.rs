@@ -96,7 +96,7 @@ fn taken(setting: &Setting) -> crate::Result<Taken> {
             let mut optimizer =
                 optim::Adam::new(model.parameters(), AdamOptions::default())?;
             for _ in 0..2 {
-                step(&model, &mut optimizer, batch, device, dtype)?;
+                step(&model, &mut optimizer, batch, dtype, device)?;
             }
             Ok::<_, Error>(optimizer)
         });

@@ -14,7 +14,7 @@ use labs::cli::count;
 use labs::stdio::to_stdout;
 use labs::{failed, program, wrong};
 use todevice::prelude::*;
-use todevice::{Conv2dOptions, CrossEntropyOptions, GpuSpec, LayerNormArguments, Machine, ToOptions};
+use todevice::{Conv2dOptions, GpuSpec, LayerNormArguments, Machine, ToOptions};
 
 /// Compares modelled times with measured ones, and prints tables of them
 #[derive(Parser)]
