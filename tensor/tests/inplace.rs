@@ -288,7 +288,7 @@ fn large_overlapping_writes_are_loops_over_a_copy() {
 fn the_type_of_the_target_stays_or_the_write_is_refused() {
     let ints = Tensor::from_slice(&[5i32, -3, 7], &[3]).unwrap();
     assert_eq!(
-        ints.add_(&Tensor::new([1 << 33, 1, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(),
+        ints.add_(&Tensor::new([1i64 << 33, 1, 2]).unwrap()).unwrap().to_vec::<i32>().unwrap(),
         [5, -2, 9]
     );
     assert_eq!(

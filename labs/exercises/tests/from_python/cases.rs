@@ -37,18 +37,18 @@ pub const CASES: &[Case] = &[
     ("borrow", "10-epochs", "for batch in &loader", "for batch in loader", 23, &["for batch in &loader {"]),
     ("borrow", "11-map", "try_from(&loaded)", "try_from(loaded)", 9, &["let state = StateDict::try_from(&loaded)?;"]),
     ("borrow", "07-same", "x.add(&noise)?", "x.add(noise)?", 29, &["let loss = loss_fn.forward(&net.forward(&x.add(&noise)?)?, y)?;"]),
-    ("borrow", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros([1])?", 17, &["let mut total = Tensor::zeros(&[1])?;"]),
+    ("borrow", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros([1])?", 16, &["let mut total = Tensor::zeros(&[1])?;"]),
     // no-borrow
     ("no-borrow", "02-batch", "optim::SGD::new(model.parameters(), options)?", "optim::SGD::new(model.parameters(), &options)?", 12, &["let mut optimizer = optim::SGD::new(model.parameters(), options)?;"]),
     ("no-borrow", "03-loop", "optim::Adam::new(model.parameters(), options)?", "optim::Adam::new(model.parameters(), &options)?", 13, &["let mut optimizer = optim::Adam::new(model.parameters(), options)?;"]),
     ("no-borrow", "11-optimizer", "optim::Adam::new(net.parameters(), options)?", "optim::Adam::new(net.parameters(), &options)?", 14, &["let mut optimizer = optim::Adam::new(net.parameters(), options)?;"]),
     ("no-borrow", "07-same", "optim::SGD::new(net.parameters(), options)?", "optim::SGD::new(net.parameters(), &options)?", 25, &["let mut sgd = optim::SGD::new(net.parameters(), options)?;"]),
     // pair
-    ("pair", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros(&[], batches[0].0.device())?", 17, &["let mut total = Tensor::zeros((&[], batches[0].0.device()))?;"]),
+    ("pair", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros(&[], batches[0].0.device())?", 16, &["let mut total = Tensor::zeros((&[], batches[0].0.device()))?;"]),
     ("pair", "07-same", "Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes(), x.device())?", 28, &["let noise = Tensor::randn((x.sizes(), x.device()))?;"]),
     ("pair", "02-batch", "let x = x.to(device)?;", "let x = x.to(device)?;\n        let _ = Tensor::ones(&[3], device)?;", 17, &["let _ = Tensor::ones((&[3], device))?;"]),
     ("pair", "02-batch", "loss_fn.forward(&model.forward(&x)?, &y)?", "model.forward(&x)?.cross_entropy(&y, &CrossEntropyOptions::default())?", 18, &["let loss = model.forward(&x)?.cross_entropy((&y, CrossEntropyOptions::default()))?;"]),
-    ("keyword", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros(&[], device=batches[0].0.device())?", 17, &["let mut total = Tensor::zeros((&[], batches[0].0.device()))?;"]),
+    ("keyword", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros(&[], device=batches[0].0.device())?", 16, &["let mut total = Tensor::zeros((&[], batches[0].0.device()))?;"]),
     // borrow-mut
     ("borrow-mut", "06-scaler", "scaler.step(&mut optimizer)", "scaler.step(&optimizer)", 26, &["scaler.step(&mut optimizer)?;"]),
     ("borrow-mut", "07-shapes", "thumbnails, &mut scores)", "thumbnails, scores)", 14, &["cudnn::flags(search, || add_scores(conv, thumbnails, &mut scores))?;"]),
