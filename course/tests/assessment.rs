@@ -12,7 +12,7 @@ const FAST: &str = "    let rate = SGDOptions { lr: 0.1, momentum: 0.9, ..Defaul
     let (x, y) = (x.to(device)?, y.to(device)?);
     for _epoch in 0..3 {
         for (x, y) in x.split(64, 0)?.iter().zip(y.split(64, 0)?) {
-            let loss = model.forward(x)?.cross_entropy(&y, &Default::default())?;
+            let loss = model.forward(x)?.cross_entropy(&y)?;
             optimizer.zero_grad();
             loss.backward()?;
             optimizer.step()?;
