@@ -137,7 +137,7 @@ labs![
     lab_09_feeding { feeding, cifar10, epoch, workers, why_it_waits },
     lab_10_many_gpus { devices, by_hand, ranks, ddp, scaling, deadlock },
     lab_11_checkpoints { files, machines, optimizer, cpu_first, resume, disk },
-    lab_13_pitfalls { training, unmoved, small, starved, build, worker, way, ranks },
+    lab_13_pitfalls { pitfall, training, unmoved, small, starved, build, worker, way, ranks },
 ];
 
 /// Whatever made a lab fail.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use crate::render_text::wrap;
 use crate::{Cell, Lab, Prediction, Table, exact, row};
 

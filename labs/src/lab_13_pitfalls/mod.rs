@@ -4,9 +4,10 @@ use todevice::prelude::*;
 use todevice::{Machine, SimulatedGpus, cuda};
 
 use crate::cli::count;
-use crate::{Cell, Entry, Lab, Run, Table, row};
+use crate::{Entry, Lab, Run, Table, row};
 
 mod build;
+mod pitfall;
 mod ranks;
 mod small;
 mod starved;
@@ -14,6 +15,8 @@ mod training;
 mod unmoved;
 mod way;
 mod worker;
+
+use pitfall::Pitfall;
 
 pub const LAB: Entry<Options> = Entry { name: "lab-13", title: "Pitfalls", run };
 
@@ -27,15 +30,6 @@ pub struct Options {
     /// Programs that load one checkpoint in section 9
     #[arg(long, value_name = "N", default_value = "4", value_parser = count(2..=8))]
     pub ranks: usize,
-}
-
-/// What a pitfall cost, and what its cure gained: a row of the last table.
-struct Pitfall {
-    what: &'static str,
-    /// What is counted.
-    counted: &'static str,
-    before: Cell,
-    after: Cell,
 }
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {

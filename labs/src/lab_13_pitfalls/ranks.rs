@@ -6,7 +6,7 @@ use todevice::prelude::*;
 use todevice::serialize::{self, MapLocation};
 use todevice::{Machine, SimulatedGpus, cuda, monitor};
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use crate::{Cell, Lab, Prediction, Table, bytes, exact, row};
 
 /// 16 MiB of parameters.

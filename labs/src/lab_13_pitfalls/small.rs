@@ -5,7 +5,7 @@ use std::time::Duration;
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use super::training::time_of_a_step;
 use crate::lab_05_monitoring::found;
 use crate::{Cell, Lab, Prediction, Table, Text, exact, row, timed};

@@ -8,7 +8,7 @@ use todevice::time::Instant;
 use todevice::trace::Trace;
 use todevice::{Machine, ToOptions, cuda};
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use super::training::{network, train_step};
 use crate::lab_05_monitoring::found;
 use crate::{Figure, Lab, Prediction, Table, Text, Value, row, timed};

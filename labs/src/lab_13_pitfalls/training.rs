@@ -8,7 +8,7 @@ use todevice::cuda;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use crate::render_text::wrap;
 use crate::{Lab, Prediction, Table, bytes, exact, row};
 
@@ -114,7 +114,7 @@ pub(super) fn graphs_are_kept(lab: &mut Lab, device: Device) -> crate::Result<Pi
     lab.table(table);
     lab.picture(
         drawn(&curve),
-        "What is allocated after every third batch, and after the last that fits.",
+        "What is allocated after some of the batches, and after the last that fits.",
     );
     let Err(error) = outcome else { return Err("the memory was enough".into()) };
     let message = error.to_string();

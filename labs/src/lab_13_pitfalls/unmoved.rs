@@ -5,7 +5,7 @@ use todevice::monitor;
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use super::training::{network, pictures, time_of_a_step, train_step};
 use crate::render_text::wrap;
 use crate::{Lab, Prediction, Table, exact, hardware, row, text, timed};

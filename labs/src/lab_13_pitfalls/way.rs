@@ -4,7 +4,7 @@ use todevice::distributed::{self as dist, Ranks, ReduceOp};
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use crate::{Lab, Prediction, Table, exact, row, text};
 
 /// How many numbers are copied.

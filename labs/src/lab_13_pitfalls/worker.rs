@@ -2,7 +2,7 @@
 
 use todevice::prelude::*;
 
-use super::Pitfall;
+use super::pitfall::Pitfall;
 use crate::render_text::wrap;
 use crate::{Lab, Table, exact, row};
 
