@@ -344,7 +344,7 @@ fn leaf(values: &[f32]) -> Tensor {
 fn gradient_of(x: &Tensor, out: &Tensor) -> Vec<f32> {
     x.set_grad(None).unwrap();
     let gradient = Some(out.detach().ones_like().unwrap());
-    autograd::backward(&out, BackwardOptions { gradient, ..Default::default() }).unwrap();
+    autograd::backward(out, BackwardOptions { gradient, ..Default::default() }).unwrap();
     values(&x.grad().unwrap())
 }
 
@@ -544,7 +544,7 @@ fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
         assert!(refused!(stale.sum(), AutogradError::StaleView));
         assert!(refused!(Tensor::cat(&[stale, stale], 0), AutogradError::StaleView));
         let gradient = Some(stale.detach());
-        let backward = autograd::backward(&stale, BackwardOptions { gradient, ..Default::default() });
+        let backward = autograd::backward(stale, BackwardOptions { gradient, ..Default::default() });
         assert!(refused!(backward, AutogradError::StaleView));
         assert_eq!(no_grad(|| stale.sum()).unwrap().item().unwrap(), 9.0);
         assert!(stale.allclose(&stale.detach(), 1e-5, 1e-8).unwrap(), "a comparison is not recorded");

@@ -308,7 +308,7 @@ fn observe(case: &Case, inputs: &Inputs, device: Device, gradients: bool) -> Res
         let weights: Vec<f64> =
             (0..result.numel()).map(|k| ((k + i) * 29 % 31) as f64 / 16.0 - 0.9).collect();
         let weights = Tensor::from_slice(&weights, result.sizes())?.to((device, result.dtype()))?;
-        autograd::backward(&result, BackwardOptions { gradient: Some(weights), retain_graph: true })?;
+        autograd::backward(result, BackwardOptions { gradient: Some(weights), retain_graph: true })?;
     }
     let gradient = |leaf: &Tensor| leaf.grad().map(|grad| see(&grad, device)).transpose();
     Ok(Outcome {

@@ -383,7 +383,7 @@ operations! {
     Exact copy_(x: Any, y: Beside) "x.copy_(y)" => x.copy_(y);
 
     Close backward(x: Any) "x.backward(weights(x))"
-        => autograd::backward(&x, BackwardOptions { gradient: weights(x)?, ..Default::default() });
+        => autograd::backward(x, BackwardOptions { gradient: weights(x)?, ..Default::default() });
 }
 
 pub fn named(name: &str) -> Option<&'static Operation> {

@@ -50,7 +50,7 @@ operations! {
 /// ```
 /// use todevice::{DType, Generator, RandomOptions, Tensor};
 ///
-/// let generator = Generator::new(7);
+/// let generator = Generator::new();
 /// let x = Tensor::randn((&[2, 3], &generator))?;
 /// let options = RandomOptions { dtype: Some(DType::F64), generator: Some(&generator), ..Default::default() };
 /// let y = Tensor::randn((&[2, 3], options))?;
