@@ -321,8 +321,12 @@ fn a_rank_of_gloo_that_comes_too_late_is_named() {
             let expected = "[/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 200ms for recv \
                             operation to complete";
             assert_eq!(lines[0], expected, "{gpu}");
-            assert!(lines[1].starts_with("   = rank 1 was slow: it came 4"), "{text}");
-            assert!(lines[1].contains(&format!(" ms ({how}) after rank 0, at ")), "{text}");
+            let slow = lines[1].strip_prefix("   = rank 1 was slow: it came ");
+            let (after, place) =
+                slow.and_then(|slow| slow.split_once(" ms ")).unwrap_or_else(|| panic!("{text}"));
+            // On a busy computer rank 0 may come late itself.
+            assert!(after.parse::<u64>().is_ok_and(|ms| ms > 200), "{text}");
+            assert!(place.starts_with(&format!("({how}) after rank 0, at ")), "{text}");
             // Ranks that work at the same time wait for nobody, though on this computer one runs after the other.
             assert_eq!(late([150, 150], between).unwrap(), [2.0 + 2.0 * f64::from(between); 2]);
         }
