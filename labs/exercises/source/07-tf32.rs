@@ -38,7 +38,7 @@ pub static EXERCISE: Exercise = Exercise {
     title: "Ten bits, if you ask for them",
     kind: Kind::Write,
     task: "Write `product`. It multiplies two f32 matrices, and the caller says whether the card may round them to TF32. The flag for \
-           matrix products belongs to the whole program, so put it back to what it was, also if the product fails. Touch no other flag, \
+           matrix products belongs to the whole program, so restore its old value, even if the product fails. Touch no other flag, \
            and give the GPU one product and nothing else.",
     hints: [
         "There are two flags for TF32. Which one is for matrix products?",

@@ -63,7 +63,7 @@ pub static EXERCISE: Exercise = Exercise {
         "The first byte is the class. `Tensor::from_slice` makes a tensor of the others.",
         "`let bytes = (self.read)(index + 1)?;`, then `Tensor::from_slice(&bytes[1..], &[3, 4, 4])?.to(DType::F32)?.div(255.0)?`.",
     ],
-    afterwards: "A loader's workers call `get` at the same time, each for another sample.",
+    afterwards: "A loader's workers call `get` at the same time, each for a different sample.",
     source: include_str!("09-files.rs"),
     functions: &[("open", "pub fn open(read: Read, files: usize) -> Result<Pictures>")],
     skeleton: &[

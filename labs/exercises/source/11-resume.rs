@@ -67,7 +67,7 @@ pub static EXERCISE: Exercise = Exercise {
     id: "11-resume",
     title: "As if nothing had happened",
     kind: Kind::Write,
-    task: "A training run saves itself with `checkpoint`, and another program goes on with `resume`. Write both, so that the losses after it are \
+    task: "A training run saves itself with `checkpoint`, and another program continues it with `resume`. Write both, so that the losses after it are \
            those of a run that was never interrupted, to the bit. At present only the model is saved. `checkpoint` must not disturb the run, \
            which may go on, too.",
     hints: [

@@ -89,7 +89,7 @@ pub(super) fn section(lab: &mut Lab, count: usize) -> crate::Result<Pitfall> {
         )
         .or(
             "load",
-            "Every rank loads to the GPU that the file was saved from. Each stands on the first GPU too. Set `map_location`.",
+            "Every rank loads to the GPU that the file was saved from. Each has a process on the first GPU as well. Set `map_location`.",
             "Here each rank uses its own GPU only.",
         )
         .because("Rank 0 saved the file from `cuda:0`, and without `map_location` every rank loads it there, with a context of its own."),

@@ -127,7 +127,7 @@ pub(super) fn waits_for_the_loader(
         )
         .or(
             "loader",
-            "The loop waits for its batches. Loading alone, timed, takes about as long as the epoch. Use workers and `pin_memory`.",
+            "The loop waits for its batches. Loading alone, timed, takes most of the epoch. Use workers and `pin_memory`.",
             "Loading alone takes less than half of the epoch here.",
         )
         .or(
@@ -160,10 +160,10 @@ pub(super) fn waits_for_the_loader(
         "Here the GPU is busy for most of the epoch, so a faster loader gains little."
     } else if !before.is_loading() {
         "Loading alone takes less than half of the epoch, and the GPU is idle all the same: the host launches, or copies."
-    } else if after.time < before.time * 3 / 4 {
+    } else if after.time < before.time {
         "Loading alone takes most of the epoch, so it sets the pace. Workers share it."
     } else {
-        "Loading alone takes most of the epoch, and workers gain little on this machine."
+        "Loading alone takes most of the epoch, and workers make it longer here."
     };
     lab.prose(Text::from(verdict).raced());
     Ok(Pitfall {

@@ -138,7 +138,7 @@ pub(super) fn graphs_are_kept(lab: &mut Lab, device: Device) -> crate::Result<Pi
         )
         .or(
             "graphs",
-            "Something is kept. `memory_allocated()` grows by as much with each batch. Use `no_grad`, and keep numbers.",
+            "Something is kept. `memory_allocated()` grows by the same amount with each batch. Use `no_grad`, and keep numbers.",
             "Here memory does not grow by as much with each batch.",
         )
         .because("`total` is computed from every loss, and every loss holds the graph of its batch."),

@@ -72,7 +72,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<Pitfall> {
         )
         .or(
             "race",
-            "The sum is too early: the copy is still under way. With `synchronize()` in between it is right. Leave the call there.",
+            "The sum is computed too early: the copy is still under way. With `synchronize()` in between it is right. Leave the call there.",
             "What comes after a copy on the other GPU waits for it. The lab tries the call, and it changes nothing.",
         )
         .or(
@@ -82,7 +82,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<Pitfall> {
         )
         .or(
             "rounding",
-            "The GPUs round in other ways. `allclose` says that the sums are near. There is nothing to mend.",
+            "The two GPUs round differently. `allclose` says that the sums are near. There is nothing to mend.",
             "Ones are added up exactly in float32, up to sixteen millions.",
         )
         .because("The same numbers arrive whole if they go through the host, so the way straight from one GPU to the other loses them."),
