@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use colored::Colorize;
 use exercises::assessment::{
-    self, Category, Draw, FASTER, Looked, ROUND, SEEDS, Score, UNITS, Unit, WHY_PASS,
+    self, Category, Draw, FASTER, HOW_POINTS, Looked, ROUND, SEEDS, Score, UNITS, Unit, WHY_PASS,
 };
 use exercises::{CallKind, Case, Ended, Seen, Verdict, file, printable};
 use labs::stdio::to_stdout;
@@ -83,7 +83,9 @@ pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Res
         Some(one) => {
             let unit = Unit::find(one).ok_or_else(|| {
                 let all: Vec<&str> = UNITS.iter().map(|unit| unit.name).collect();
-                wrong(format!("the program has no function `{one}`; it has {}", all.join(", ")))
+                let mut stop = wrong(format!("the program has no function `{one}`; it has"));
+                stop.message += &text(&all.join(", "), "  ");
+                stop
             })?;
             vec![unit]
         }
@@ -91,7 +93,7 @@ pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Res
     let (file, seed, is_new) = begun(place, seed)?;
     if is_new {
         let told = "Twelve faults are planted in this program. You have 45 minutes. Its first lines say what it must do, and the comment \
-                    above each function what that function must do. Save your changes in that file, and look what the GPU was asked for:";
+                    above each function what that function must do. Save your changes in that file, and look at what the GPU was asked to do:";
         to_stdout(&format!(
             "{}\n\n{}\n  cargo course final         every function, in a table\n  cargo course final train   \
              one function: errors, races, memory, timeline\n  cargo course check final   your points\n\n{}\nWritten: {}\n",
@@ -110,9 +112,6 @@ pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Res
         None => overview(&run.looked),
         Some(_) => run.looked.iter().map(one).collect::<Vec<_>>().join("\n"),
     };
-    if let Some(why) = run.ended {
-        told += &format!("\nThe program ended early: it {}\n", printable::line(&why));
-    }
     if function.is_some() && !run.printed.is_empty() {
         told = format!("Your code prints:\n{}\n{told}", printable::lines(run.printed.trim_end()));
     }
@@ -136,10 +135,18 @@ fn overview(looked: &[Looked]) -> String {
         "function", "machine", "kernels", "in", "back", "waits", "KiB in", "peak KiB", "races", "ms, busy"
     );
     let mut notes = String::new();
-    for Looked { unit, case, seen } in looked {
+    for Looked { unit, case, seen, died } in looked {
         let label = format!("{:<12}{:<10}", unit.name, case.gpu);
         let Some(seen) = seen else {
-            told += &format!("{label}did not run\n");
+            let what = if died.is_some() { "the program ended here" } else { "did not run" };
+            told += &format!("{label}{what}\n");
+            if let Some(why) = died {
+                let why = printable::line(why);
+                notes += &format!(
+                    "{}\n",
+                    text(&format!("{} on {}: it {why}", unit.name, case.gpu), "").trim_end()
+                );
+            }
             continue;
         };
         let waits = seen.calls.iter().filter(|call| call.waits).count();
@@ -186,18 +193,20 @@ fn ended(seen: &Seen) -> Option<String> {
 }
 
 /// All that was seen of one function on one machine.
-fn one(Looked { unit, case, seen }: &Looked) -> String {
+fn one(Looked { unit, case, seen, died }: &Looked) -> String {
     let mut told = format!("{}\n", format!("{} on {}", unit.name, case.named()).bold());
-    let Some(seen) = seen else { return told + "It did not run.\n" };
-    match &seen.ended {
-        Ended::Failed { report, .. } => told += &format!("{}\n", printable::lines(report)),
-        _ => {
-            if let Some(error) = ended(seen) {
-                told += &format!("{}\n", printable::lines(&error));
-            }
+    let Some(seen) = seen else {
+        let why = died.as_deref().unwrap_or("did not run");
+        return told + &format!("It {}.\n", printable::line(why));
+    };
+    let ran = crate::student::ran(case, seen);
+    // How it ended is said there, but for the line.
+    told += &match &seen.ended {
+        Ended::Panicked { line: Some(line), .. } => {
+            ran.replacen("It panicked: ", &format!("It panicked on line {line}: "), 1)
         }
-    }
-    told += &crate::student::ran(case, seen);
+        _ => ran,
+    };
     told += &kernels(seen);
     told += &waits(seen);
     told += &memory(seen);
@@ -327,28 +336,36 @@ fn told(score: &Score, seed: u64) -> String {
     told += &format!("  {:<14}{broken}\n\n", "broken since");
     told += &format!(
         "  {:.0} points for faults, {:.0} for time, {:.0} for memory, {:.0} for the last act\n\n",
-        score.for_faults.floor(),
-        score.for_time.floor(),
-        score.for_memory.floor(),
-        score.for_pace.floor()
+        score.for_faults, score.for_time, score.for_memory, score.for_pace
     );
+    told += &text(HOW_POINTS, "");
+    told.push('\n');
+    for sentence in &score.stopped {
+        told += &text(&printable::line(sentence), "");
+        told.push('\n');
+    }
     if let Some(nothing) = score.nothing {
         told += &text(&format!("{nothing}."), "");
         told.push('\n');
     }
     match &score.pace {
-        Err(why) => told += &text(&format!("Of the last act nothing counts: {}.", printable::line(why)), ""),
+        Err(why) => {
+            let why = printable::line(why);
+            told += &text(&format!("Time, memory and the last act earn nothing: {why}."), "");
+        }
         Ok(pace) => {
             told += &assessment::table(pace);
             told += &format!(
-                "\n{:.1} times as fast as at first; the last act asks for {FASTER:.0} times. {:.1} % of new rows are right.\n",
+                "\n{:.1} times as fast as with all faults mended and `fit` as it was; the last act asks for {FASTER:.0} times. {:.1} % of new rows are right.\n",
                 pace.factor(),
                 100.0 * pace.right
             );
         }
     }
-    told.push('\n');
-    told += &text(WHY_PASS, "");
+    if !score.passed() {
+        told.push('\n');
+        told += &text(WHY_PASS, "");
+    }
     told + "\ncargo course report names the objectives that you met, and what to read again.\n"
 }
 

@@ -139,7 +139,12 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
         assert!(done.code == 2 && done.err.lines().count() == 1 && done.err.contains(says), "{done:?}");
     };
     one_line(&["final", "--seed", "1000"], "--seed 1000: a program has a seed from 0 to 999");
-    one_line(&["final", "nothing"], "the program has no function `nothing`; it has network, loader");
+    let done = folder.run(&["final", "nothing"]);
+    assert!(done.code == 2 && done.err.lines().all(|line| line.chars().count() <= 80), "{done:?}");
+    assert!(
+        done.err.contains("the program has no function `nothing`; it has\n  network, loader"),
+        "{done:?}"
+    );
     let path = folder.0.display().to_string();
     one_line(&["grade", &path, "--of-final", "x"], "--of-final");
     assert!(folder.names().iter().all(|name| name == "progress.json"), "{:?}", folder.names());
@@ -153,7 +158,7 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     assert_eq!(folder.read("final.rs"), Draw::of(7).file());
     assert_eq!(folder.read("final.rs.yours-1"), "// seed 7\n// mine\n");
     folder.write("final.rs", "fn mine() {}\n");
-    one_line(&["check", "final"], "its first line has to end in `seed` and a number from 0 to 999");
+    one_line(&["check", "final"], "its first line has to end in \"the program of seed N.\"");
     folder.write("final.rs", "// seed 7\nfn mine() {");
     let done = folder.run(&["check", "final"]);
     assert!(done.code == 1 && done.out.starts_with("not yet: It does not compile"), "{done:?}");
@@ -193,4 +198,23 @@ fn nothing_in_a_program_names_a_fault() {
         };
         assert_eq!(comments(&text), comments(&Draw::of(seed).mended()), "seed {seed}");
     }
+}
+
+#[test]
+fn a_function_without_an_end_costs_its_own_points_only() {
+    let folder = Folder::new("the endless");
+    let mended = fast(&Draw::of(SEED).mended());
+    let endless = with_bodies(&mended, |name| (name == "accumulate").then_some("    loop {}"));
+    folder.write("final.rs", &endless);
+    let done = folder.run(&["check", "final"]);
+    let out = done.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(out.contains("`accumulate` on sim:t4: it did not end after 10 seconds of computing"), "{done:?}");
+    let is_broken = Draw::of(SEED).fault("accumulate").is_none();
+    let broken = if is_broken { "broken since 1: accumulate " } else { "broken since none " };
+    assert!(out.contains(broken) && !out.contains("earn nothing"), "{done:?}");
+    // Two faults' worth less at most, and the parts are the whole.
+    let (_, parts) = out.split_once(broken).unwrap();
+    let (parts, _) = parts.split_once(" for the last act").unwrap();
+    let parts: f64 = parts.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).sum();
+    assert!(points(&done) >= 60.0 && points(&done) == parts, "{done:?}");
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::thread;
 
 use super::{
-    Draw, Finding, Outcome, REFERENCE, RIGHT, RIGHT_IN_A_GRADE, SEEDS, Score, UNITS, Unit, judge, look, pace,
+    Draw, Finding, NOT_RUN, Outcome, REFERENCE, RIGHT, RIGHT_IN_A_GRADE, SEEDS, Score, UNITS, Unit, judge,
+    look, pace,
 };
 use crate::check::{Compiled, compile_error, compile_root, observed};
 use crate::library::Library;
@@ -22,17 +23,20 @@ pub const ROUND: u64 = 1;
 pub struct Looked {
     pub unit: &'static Unit,
     pub case: Case,
-    /// Nothing if the program ended before.
+    /// Nothing if it did not run, or the program ended in it.
     pub seen: Option<Seen>,
+    /// How the program ended in it, as a sentence goes on after "it".
+    pub died: Option<String>,
 }
 
 /// What the student's functions did, each on its machines.
 pub struct Run {
     pub looked: Vec<Looked>,
     pub printed: String,
-    /// Why some were not run.
-    pub ended: Option<String>,
 }
+
+/// How many functions may end their process: the others run in a fresh one. Each may take as long as a process has.
+const LIVES: usize = 4;
 
 /// Says which program a file is: the number in its first line.
 pub fn seed_of(text: &str) -> Result<u64, String> {
@@ -40,7 +44,10 @@ pub fn seed_of(text: &str) -> Result<u64, String> {
     let number = first.split_once("seed ").map(|(_, rest)| rest.trim_end_matches('.'));
     match number.and_then(|number| number.trim().parse().ok()) {
         Some(seed) if seed < SEEDS => Ok(seed),
-        _ => Err(format!("its first line has to end in `seed` and a number from 0 to {}", SEEDS - 1)),
+        _ => Err(format!(
+            "its first line has to end in \"the program of seed N.\", with N from 0 to {}",
+            SEEDS - 1
+        )),
     }
 }
 
@@ -53,8 +60,8 @@ fn text_of(file: &Path) -> Result<Result<String, Diagnosis>, String> {
     Ok(rules::check("final", &text, confined::is_available()).map(|()| text))
 }
 
-/// Compiles a student's file and runs these cases of its functions, with timelines if they are to be drawn. `folder` is for temporary
-/// files. The outer error is not the student's.
+/// Compiles a student's file and runs these cases of its functions, with timelines if they are to be drawn. Where a function does
+/// not end, the next ones run in a fresh process. `folder` is for temporary files. The outer error is not the student's.
 pub fn run(
     library: &Library,
     file: &Path,
@@ -90,15 +97,41 @@ pub fn run(
         }
     }
     let axis = is_drawn.then_some(0);
-    let observed = observed(&program, "student", cases, axis, own.path())?;
-    let ended = match observed.ended {
-        Ended::Well => None,
-        ended => Some(ended.why(&crate::check::PROGRAM, &observed.printed).unwrap_or("ended".to_owned())),
-    };
-    let mut seen = observed.seen.into_iter();
-    let looked =
-        cases.iter().map(|case| Looked { unit: Unit::of(case), case: case.clone(), seen: seen.next() });
-    Ok(Ok(Run { looked: looked.collect(), printed: observed.printed, ended }))
+    let mut looked: Vec<Looked> = Vec::new();
+    let mut printed = String::new();
+    let mut lives = LIVES;
+    while let rest = &cases[looked.len()..]
+        && !rest.is_empty()
+    {
+        let not_run =
+            |case: &Case| Looked { unit: Unit::of(case), case: case.clone(), seen: None, died: None };
+        if lives == 0 {
+            looked.extend(rest.iter().map(not_run));
+            break;
+        }
+        let observed = observed(&program, "student", rest, axis, own.path())?;
+        printed += &observed.printed;
+        let came_to = observed.seen.len();
+        let is_used_up = observed.seen.last().is_some_and(|seen| seen.ended == crate::Ended::UsedUp);
+        let seen = rest.iter().zip(observed.seen);
+        looked.extend(seen.map(|(case, seen)| Looked { seen: Some(seen), ..not_run(case) }));
+        if let Some(case) = rest.get(came_to)
+            && !is_used_up
+        {
+            let why = match observed.ended {
+                Ended::Well => None,
+                ended => ended.why(&crate::check::PROGRAM, &observed.printed),
+            };
+            let died = Some(why.unwrap_or("ended the program".to_owned()));
+            looked.push(Looked { died, ..not_run(case) });
+        }
+        // It would end in the same way on its other machines.
+        let place = looked.last().map(|last| last.unit.name);
+        let others = cases[looked.len()..].iter().take_while(|case| place == Some(Unit::of(case).name));
+        looked.extend(others.map(not_run).collect::<Vec<_>>());
+        lives -= 1;
+    }
+    Ok(Ok(Run { looked, printed }))
 }
 
 /// Checks a student's file as the program of a seed, with inputs that depend on `round`.
@@ -122,20 +155,24 @@ pub fn check(
 
 /// What is found of a run.
 fn outcome(run: &Run, right: &[Seen], least: f64) -> Outcome {
-    let died = || Finding {
-        symptom: "error",
-        seen: run.ended.clone().unwrap_or_else(|| "an earlier function does not end".to_owned()),
-        expected: "an end".to_owned(),
-    };
+    let finding = |symptom, seen: String| Finding { symptom, seen, expected: "an end".to_owned() };
+    let mut stopped = Vec::new();
     let mut findings: Vec<(&'static str, Option<Finding>)> = Vec::new();
     let mut trains = true;
-    let mut fit = Err("`fit` did not run".to_owned());
-    for (Looked { unit, seen, .. }, right) in run.looked.iter().zip(right) {
+    let mut fit = Err("`fit` did not run, because too many other functions do not end".to_owned());
+    for (Looked { unit, case, seen, died }, right) in run.looked.iter().zip(right) {
+        if let Some(why) = died {
+            stopped.push(format!("`{}` on {}: it {why}.", unit.name, case.gpu));
+        }
+        if seen.as_ref().is_some_and(|seen| seen.ended == crate::Ended::UsedUp) {
+            stopped.push(format!("`{}` on {}: it does not end.", unit.name, case.gpu));
+        }
         if unit.name == "fit" {
-            fit = seen.as_ref().map_or_else(
-                || Err(format!("`fit` did not run: {}", died().seen)),
-                |seen| pace(seen, right, least),
-            );
+            fit = match (seen, died) {
+                (Some(seen), _) => pace(seen, right, least),
+                (None, Some(why)) => Err(format!("`fit` {why}")),
+                (None, None) => fit,
+            };
             continue;
         }
         if let Some(seen) = seen
@@ -144,11 +181,15 @@ fn outcome(run: &Run, right: &[Seen], least: f64) -> Outcome {
         {
             trains &= 2 * seen.count(CallKind::Launch) >= right.count(CallKind::Launch);
         }
-        let finding = seen.as_ref().map_or_else(|| Some(died()), |seen| judge(unit.name, seen, right));
+        let finding = match (seen, died) {
+            (Some(seen), _) => judge(unit.name, seen, right),
+            (None, Some(why)) => Some(finding("error", why.clone())),
+            (None, None) => Some(finding(NOT_RUN, "it did not run".to_owned())),
+        };
         match findings.last_mut() {
             Some((name, found)) if *name == unit.name => *found = found.take().or(finding),
             _ => findings.push((unit.name, finding)),
         }
     }
-    Outcome { findings, trains, fit }
+    Outcome { findings, trains, fit, stopped }
 }

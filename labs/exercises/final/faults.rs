@@ -139,14 +139,14 @@ faults! {
         "full-precision" shows "precision": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = no_grad(|| model.forward(&x))?;\n");
     }
     center {
-        "left-behind" shows "error": ("        let x = x.to(device)?;\n", "");
+        "left-behind" shows "error": ("    let to =\n        ToOptions { device: Some(device), non_blocking: true, ..Default::default() };\n", ""), ("        let x = x.to(to)?;\n", "");
         "eval-mode" shows "result": ("    model.eval();\n", "");
         "mean-of-means" shows "result": ("sum_dims(&[0], false)?);\n", "mean_dims(&[0], false)?);\n"), ("loader.dataset().len()", "loader.len()");
         "no-grad" shows "result": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = amp::autocast(DeviceType::Cuda, || model.forward(&x))?;\n");
         "outputs-kept" shows "peak": ("sums.push(outputs.to(DType::F32)?.sum_dims(&[0], false)?);", "sums.push((outputs.to(DType::F32)?, x));"), ("    let sum = Tensor::stack(&sums, 0)?.sum_dims(&[0], false)?;\n", "    let sums = sums.iter().map(|(outputs, _)| outputs.sum_dims(&[0], false));\n    let sum =\n        Tensor::stack(&sums.collect::<Result<Vec<_>>>()?, 0)?.sum_dims(&[0], false)?;\n");
         "batch-kept" shows "peak": ("    let mut sums = Vec::new();\n", "    let (mut all, mut sums) = (Vec::new(), Vec::new());\n"), ("sum_dims(&[0], false)?);\n", "sum_dims(&[0], false)?);\n        all.push(x);\n");
         "item-each" shows "copies-back": ("sums.push(outputs.to(DType::F32)?.sum_dims(&[0], false)?);", "let sum = outputs.to(DType::F32)?.sum_dims(&[0], false)?;\n        sums.push(Tensor::new(sum.to_vec::<f32>()?)?.to(device)?);");
-        "copied-twice" shows "copies-back": ("        let x = x.to(device)?;\n", "        let x = x.to(device)?.cpu()?.to(device)?;\n");
+        "copied-twice" shows "copies-back": ("        let x = x.to(to)?;\n", "        let x = x.to(to)?.cpu()?.to(device)?;\n");
         "full-precision" shows "precision": ("        let outputs =\n            no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;\n", "        let outputs = no_grad(|| model.forward(&x))?;\n");
     }
     confusion {

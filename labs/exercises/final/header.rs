@@ -16,12 +16,13 @@ const RULES: &str = "//
 // - It works on the device that it is given, also where that is not the first GPU, and
 //   leaves what it returns there, unless its comment says otherwise.
 // - Arguments stay as they are, unless it is the function's work to change them.
-// - Learning has dropout, and everything else has not. Nothing keeps a graph longer than
-//   it is used.
+// - Learning has dropout, and everything else has not: the comment says where a part of a
+//   network has none. Nothing keeps a graph longer than it is used.
 // - Networks compute in float16 under autocast, everything else in float32.
-// - Rows come from the host a batch at a time, each once, and go when their turn is over.
+// - Rows come from the host a batch at a time, each once, and are dropped after use.
 // - Nothing in a loop waits for the GPU but what it cannot do without: `scaler.step`, or
 //   a result that goes to the host. A copy from pinned memory need not be waited for.
+// - Work that a comment puts on a stream runs there, at the same time as other work.
 // - A file may come from a machine with other GPUs. What is missing in it is an error, and
 //   loading takes no more of the GPU's memory than the model already does.
 //
@@ -30,8 +31,9 @@ const RULES: &str = "//
 //   cargo course check final        your points
 //
 // Last act: `fit` works, but it is twenty times slower than it has to be (modelled time,
-// on a T4, for 256 rows). It may take four times the memory. Write it anew as you like: a
+// on a T4, for 256 rows). It may take four times the memory. Rewrite it as you like: a
 // network from `network`, which learns on the device, has to be right for nine of ten rows
-// that it has never seen.
+// that it has never seen. The rules on float16 and dropout do not bind in `fit`. The new
+// rows come as they are, just like those that it learns from.
 //
 ";

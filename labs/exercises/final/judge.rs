@@ -4,8 +4,13 @@
 //! more memory. Where a fault of that function shows in a quantity, its bound is tight; inputs are large enough for the fault to
 //! be beyond it.
 
+use std::collections::BTreeMap;
+
 use super::faults::FAULTS;
-use crate::{CallKind, Ended, Seen, Value};
+use crate::{Call, CallKind, Ended, Seen, Value};
+
+/// The symptom of a function that did not run, so that nothing was seen of it.
+pub const NOT_RUN: &str = "not-run";
 
 /// What is seen first of a fault.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +97,62 @@ pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
             return finding(symptom, format!("{seen} {unit}"), &format!("about {right}"));
         }
     }
+    beside(place, seen, right)
+}
+
+/// How much modelled time a function may take whose work is to do two things at once, in percent of the reference's. In `download`
+/// nearly all of it is copies, and little is left to overlap.
+fn at_once(place: &str) -> u64 {
+    if place == "download" { 103 } else { 120 }
+}
+
+/// Whether a function gives up the streams that its comment names: its work runs on another, or one piece after another.
+fn beside(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
+    let finding = |seen: String, expected: String| Some(Finding { symptom: "stream", seen, expected });
+    let (what, on): (_, fn(&Seen) -> BTreeMap<u32, u64>) = match place {
+        "upload" => ("bytes to the GPU", |seen| on_streams(seen, CallKind::ToDevice)),
+        "download" => ("bytes to the host", |seen| on_streams(seen, CallKind::ToHost)),
+        "blend" => ("products", |seen| on_streams(seen, CallKind::Launch)),
+        _ => return None,
+    };
+    // What the reference has on a stream has to be there, but for little that goes elsewhere.
+    let (have, expected) = (on(seen), on(right));
+    let is_there = |(stream, much): (&u32, &u64)| 10 * have.get(stream).copied().unwrap_or(0) >= 9 * much;
+    if !expected.iter().all(is_there) {
+        return finding(format!("{what} on streams: {have:?}"), format!("{expected:?}"));
+    }
+    if 100 * seen.time > at_once(place) * right.time {
+        return finding(format!("{} ns, one after another", seen.time), format!("about {} ns", right.time));
+    }
+    // Two products fill the GPU, so the time would be the same.
+    if place == "blend" && is_in_turn(seen) {
+        return finding("a product waits for the other".to_owned(), "two at once".to_owned());
+    }
     None
+}
+
+/// Whether a product waits for an earlier one on another stream: an event is recorded after the one, and waited for before the other.
+fn is_in_turn(seen: &Seen) -> bool {
+    let products = || seen.calls.iter().enumerate().filter(|(_, call)| call.name == "gemm");
+    let waits = |first: usize, next: usize| {
+        let [one, other] = [first, next].map(|at| seen.calls[at].stream);
+        let mut between = seen.calls[first..next].iter();
+        let is = |call: &Call, kind, stream| call.kind == kind && call.stream == stream;
+        between.any(|call| is(call, CallKind::Record, one))
+            && between.any(|call| is(call, CallKind::StreamWait, other))
+    };
+    products().any(|(first, one)| {
+        products().any(|(next, other)| first < next && one.stream != other.stream && waits(first, next))
+    })
+}
+
+/// How much of a kind of call each stream gets: bytes of copies, and products.
+fn on_streams(seen: &Seen, kind: CallKind) -> BTreeMap<u32, u64> {
+    let mut streams = BTreeMap::new();
+    for call in seen.of(kind).filter(|call| kind != CallKind::Launch || call.name == "gemm") {
+        *streams.entry(call.stream).or_default() += if kind == CallKind::Launch { 1 } else { call.bytes };
+    }
+    streams
 }
 
 fn computes_in(seen: &Seen, is: impl Fn(&str) -> bool) -> u64 {

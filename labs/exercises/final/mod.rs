@@ -16,7 +16,7 @@ mod units;
 pub use check::{FILE, Looked, ROUND, Run, check, run, seed_of};
 pub use draw::{DIFFERENT, Draw, PLANTED, SEEDS};
 pub use faults::{FAULTS, Fault};
-pub use judge::{Finding, judge};
+pub use judge::{Finding, NOT_RUN, judge};
 pub use kinds::{Category, KINDS, Kind};
 pub use numbers::{CHOICES, Numbers, PLACES, numbers};
 pub use program::Loader;

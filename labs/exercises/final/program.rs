@@ -15,7 +15,8 @@ use todevice::{DeviceType, ToOptions};
 /// Batches of rows and their classes.
 pub type Loader = DataLoader<TensorDataset<2>>;
 
-/// A classifier of 128 features and 8 classes with numbers().hidden hidden units, in training mode.
+/// A classifier of 128 features and 8 classes with numbers().hidden hidden units, in training mode: a
+/// linear layer, ReLU, dropout of 0.2, and a linear layer.
 pub fn network(device: Device) -> Result<nn::Sequential> {
     let (hidden, classes) = (nn::Linear::new(128, numbers().hidden)?, nn::Linear::new(numbers().hidden, 8)?);
     let model =
@@ -35,7 +36,8 @@ pub fn loader(x: &Tensor, y: &Tensor) -> Result<Loader> {
     DataLoader::new(TensorDataset::new([x.clone(), y.clone()])?, options)
 }
 
-/// Each feature of a batch minus its mean, divided by its standard deviation plus numbers().epsilon.
+/// Each feature of a batch minus its mean, divided by (its standard deviation plus
+/// numbers().epsilon). The standard deviation has the correction 1.
 pub fn normalize(x: &Tensor) -> Result<Tensor> {
     let mean = x.mean_dims(&[0], true)?;
     let deviation = x.std(&[0], 1, true)?;
@@ -48,7 +50,9 @@ pub fn augment(x: &Tensor) -> Result<Tensor> {
     x + (noise * numbers().noise)?
 }
 
-/// One epoch, with gradients clipped to a norm of numbers().clip. Returns the mean loss of a row.
+/// One epoch, with gradients clipped to a norm of numbers().clip. `weights` are those of the classes
+/// in the cross-entropy. Gradients from before count for nothing. Returns the mean loss, in which
+/// each batch counts by its rows.
 pub fn train(
     model: &nn::Sequential,
     optimizer: &mut optim::SGD,
@@ -83,7 +87,7 @@ pub fn train(
 }
 
 /// One step with the mean gradient of several batches of equal size, clipped to a norm of
-/// numbers().norm. Returns the mean loss.
+/// numbers().norm. Gradients from before count for nothing. Returns the mean loss of the batches.
 pub fn accumulate(
     model: &nn::Sequential,
     optimizer: &mut optim::SGD,
@@ -114,8 +118,9 @@ pub fn accumulate(
     Tensor::stack(&losses, 0)?.mean()
 }
 
-/// Trains a new last layer, once, 96 rows at a time, with a learning rate of numbers().rate and
-/// gradients clipped to 0.1. The body stays as it is. Returns the loss of each batch.
+/// Trains a new last layer, once, 96 rows at a time: SGD with a learning rate of numbers().rate, a
+/// momentum of 0.9, and gradients clipped to a norm of 0.1. Gradients from before count for nothing.
+/// The body stays as it is, and has no dropout. Returns the loss of each batch.
 pub fn fine_tune(
     body: &nn::Sequential,
     head: &nn::Linear,
@@ -148,7 +153,7 @@ pub fn fine_tune(
     Tensor::stack(&losses, 0)
 }
 
-/// The share of rows classified rightly, and the mean loss of a row with all outputs
+/// The share of rows classified correctly, and the mean loss of a row with all outputs
 /// divided by numbers().temperature.
 pub fn evaluate(
     model: &nn::Sequential,
@@ -198,11 +203,13 @@ pub fn center(
     loader: &Loader,
     device: Device,
 ) -> Result<Tensor> {
+    let to =
+        ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     let mut sums = Vec::new();
     model.eval();
     for batch in loader {
         let [x, _] = batch?;
-        let x = x.to(device)?;
+        let x = x.to(to)?;
         let outputs =
             no_grad(|| amp::autocast(DeviceType::Cuda, || model.forward(&x)))?;
         sums.push(outputs.to(DType::F32)?.sum_dims(&[0], false)?);
@@ -211,7 +218,7 @@ pub fn center(
     sum * (numbers().shrink / loader.dataset().len() as f64)
 }
 
-/// How many rows of each class (down) were predicted as each class (across). Rows of class
+/// Entry [i, j]: how many rows of class i were predicted as class j. Rows of class
 /// numbers().ignored count for nothing.
 pub fn confusion(predicted: &Tensor, actual: &Tensor) -> Result<Tensor> {
     let counted = actual.ne(numbers().ignored)?.to(DType::F32)?;
@@ -220,15 +227,16 @@ pub fn confusion(predicted: &Tensor, actual: &Tensor) -> Result<Tensor> {
     counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])
 }
 
-/// The recall of each class from a confusion matrix: right over all of that class, plus numbers().prior.
+/// The recall of each class from a confusion matrix: right, divided by (all of that class plus
+/// numbers().prior).
 pub fn recall(counts: &Tensor) -> Result<Tensor> {
     let diagonal = Tensor::eye(8, counts.device())?;
     let right = (counts * diagonal)?.sum_dims(&[1], false)?;
     right / (counts.sum_dims(&[1], false)? + numbers().prior)?
 }
 
-/// A running mean of a model's weights: numbers().decay of the mean so far, and the rest of the
-/// model's. It begins as the model's own weights.
+/// A running mean of a model's weights: numbers().decay times the mean so far plus
+/// (1 - numbers().decay) times the model's weights. It begins as a copy of the model's weights.
 pub fn average(mean: Option<StateDict>, model: &nn::Sequential) -> Result<StateDict> {
     let Some(mean) = mean else { return model.state_dict().copy() };
     for (name, weight) in model.state_dict().iter() {
@@ -301,7 +309,7 @@ pub fn statistics(file: &[u8], device: Device) -> Result<[Tensor; 2]> {
 }
 
 /// Sends pinned batches to the GPU on the stream `copies`. `work` gets each, times numbers().gain,
-/// on the current stream.
+/// on the current stream, while the next one is on its way.
 pub fn upload(
     batches: &[Tensor],
     copies: &Stream,
@@ -342,8 +350,9 @@ pub fn download(outputs: &[Tensor], copies: &Stream) -> Result<Vec<f64>> {
     arrived.iter().map(|scaled| scaled.max()?.item()).collect()
 }
 
-/// Two layers side by side, the left one on the stream `side`. Returns numbers().mix of the left and
-/// the rest of the right.
+/// The tanh of x through two layers side by side, each a product and a ReLU: the left one on the
+/// stream `side`, the right one on the current stream at the same time. Returns numbers().mix times
+/// the left plus (1 - numbers().mix) times the right.
 pub fn blend(x: &Tensor, [left, right]: [&Tensor; 2], side: &Stream) -> Result<Tensor> {
     let compute = cuda::current_stream(side.device())?;
     let x = x.tanh()?;
@@ -358,7 +367,8 @@ pub fn blend(x: &Tensor, [left, right]: [&Tensor; 2], side: &Stream) -> Result<T
     (a * numbers().mix)? + (b * (1.0 - numbers().mix))?
 }
 
-/// Trains a network that classifies rows it has never seen, and returns it.
+/// Trains a network that classifies rows it has never seen, and returns it. The rules on float16 and
+/// dropout do not bind here. New rows come as they are, just like `x`.
 pub fn fit(x: &Tensor, y: &Tensor, device: Device) -> Result<nn::Sequential> {
     let model = network(device)?;
     let rate = SGDOptions { lr: 0.5, momentum: 0.9, ..Default::default() };

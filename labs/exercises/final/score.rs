@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::Fault;
 use super::kinds::Category;
-use super::{Draw, Finding, PLANTED};
+use super::{Draw, Finding, NOT_RUN, PLANTED};
 use crate::{CallKind, Ended, Seen};
 
 /// Points for each fault that is mended, and off for each function that was right and is not any more.
@@ -21,14 +21,18 @@ pub const FOR_PACE: f64 = 20.0;
 pub const PASS: f64 = 60.0;
 
 /// Why.
-pub const WHY_PASS: &str = "You pass with 60 of 100 points. Whoever mends only what stops with an error gets fewer, and so does whoever hands in \
-    another student's repairs: two programs have no more than six faults in common, and these are worth 50 points at most. Ten faults \
-    that you found yourself are enough, without the last act.";
+pub const WHY_PASS: &str = "You pass with 60 of 100 points. It takes more than mending the errors that stop the program. Another student's \
+    repairs are not enough either: two programs have no more than six faults in common, and these are worth 50 points at most. Ten faults \
+    that you find yourself are enough, even without the last act.";
+
+/// How points are made.
+pub const HOW_POINTS: &str = "6 points for each fault that you mended, less 6 for each function that you broke; 4 for time, 4 for memory, and \
+    up to 20 for the last act. The last three are measured on `fit`, and count in proportion to the points for faults.";
 
 /// How many times faster than the reference the last act asks for.
 pub const FASTER: f64 = 20.0;
 
-/// The share of new rows that `fit` has to classify rightly.
+/// The share of new rows that `fit` has to classify correctly.
 pub const RIGHT: f64 = 0.9;
 
 /// The same where a teacher grades, with rows that the student has not seen: who has just reached it has reached it there too.
@@ -48,6 +52,8 @@ pub struct Outcome {
     pub trains: bool,
     /// How `fit` ran, and why it does not count if it does not.
     pub fit: Result<Pace, String>,
+    /// A sentence about each function that did not end, or ended the program.
+    pub stopped: Vec<String>,
 }
 
 /// Where time went, in modelled nanoseconds.
@@ -70,7 +76,7 @@ pub struct Times {
 pub struct Pace {
     pub before: Times,
     pub after: Times,
-    /// The share of new rows that were classified rightly.
+    /// The share of new rows that were classified correctly.
     pub right: f64,
 }
 
@@ -135,6 +141,7 @@ pub struct Score {
     pub open: Vec<&'static Fault>,
     /// Functions that were right.
     pub broken: Vec<&'static str>,
+    /// Whole points, so that they add up.
     pub for_faults: f64,
     pub for_time: f64,
     pub for_memory: f64,
@@ -142,16 +149,20 @@ pub struct Score {
     pub pace: Result<Pace, String>,
     /// Why there are no points at all, if there is a reason.
     pub nothing: Option<&'static str>,
+    /// A sentence about each function that did not end, or ended the program.
+    pub stopped: Vec<String>,
 }
 
 impl Score {
     pub fn of(draw: &Draw, outcome: Outcome) -> Score {
-        let Outcome { findings, trains, fit } = outcome;
+        let Outcome { findings, trains, fit, stopped } = outcome;
         let (mut mended, mut open, mut broken) = (Vec::new(), Vec::new(), Vec::new());
         for (name, finding) in &findings {
             match (draw.fault(name), finding) {
                 (Some(fault), None) => mended.push(fault),
                 (Some(fault), Some(_)) => open.push(fault),
+                // Nobody knows whether it is broken.
+                (None, Some(finding)) if finding.symptom == NOT_RUN => {}
                 (None, Some(_)) => broken.push(*name),
                 (None, None) => {}
             }
@@ -170,10 +181,24 @@ impl Score {
             Err(_) => [0.0; 3],
         };
         let nothing = (!trains).then_some("`train` does not train: without training there are no points");
-        let points = if trains { for_faults + for_time + for_memory + for_pace } else { 0.0 };
         // Whole points, so that what is printed adds up.
-        let points = points.floor();
-        Score { points, mended, open, broken, for_faults, for_time, for_memory, for_pace, pace: fit, nothing }
+        let parts = [for_faults, for_time, for_memory, for_pace];
+        let parts = parts.map(|part: f64| if trains { part.floor() } else { 0.0 });
+        let [for_faults, for_time, for_memory, for_pace] = parts;
+        let points = parts.iter().sum();
+        Score {
+            points,
+            mended,
+            open,
+            broken,
+            for_faults,
+            for_time,
+            for_memory,
+            for_pace,
+            pace: fit,
+            nothing,
+            stopped,
+        }
     }
 
     pub fn passed(&self) -> bool {
@@ -189,7 +214,7 @@ impl Score {
 
 /// Where the time went, before and after, as a table.
 pub fn table(pace: &Pace) -> String {
-    let mut text = format!("{:<34}{:>12}{:>12}\n", "modelled time of `fit`", "before", "after");
+    let mut text = format!("{:<30}{:>17}{:>17}\n", "modelled time of `fit`", "all faults mended", "yours");
     let rows: [(&str, fn(&Times) -> u64); 6] = [
         ("all", |times| times.all),
         ("the host waits for the GPU", |times| times.waiting),
