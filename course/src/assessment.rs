@@ -308,10 +308,14 @@ fn count_of(blocks: usize) -> String {
 
 /// Checks the file, keeps what came of it, and tells it.
 pub fn check(place: &Workplace) -> Result<bool, Stop> {
-    let (file, seed, is_new) = begun(place, None)?;
-    if is_new {
-        to_stdout(&format!("Written, as it is to begin with: {}\n\n", name(&file)));
+    // A program that was moved away is not replaced: its points would be lost.
+    if !file_of(place).exists() {
+        return Err(wrong(format!(
+            "there is no {}: `cargo course final` begins the assessment",
+            name(&file_of(place))
+        )));
     }
+    let (file, seed, _) = begun(place, None)?;
     let library = place.library()?;
     let checked = assessment::check(&library, &file, seed, ROUND, &place.scratch).map_err(failed)?;
     let score = checked.map_err(|diagnosis| not_run(&file, diagnosis))?;

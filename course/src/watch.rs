@@ -88,13 +88,16 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
 
 /// Watches the program of the final assessment, and checks it whenever it is saved.
 pub fn watch_final(place: &Workplace) -> Result<(), Stop> {
+    let file = assessment::file_of(place);
+    if !file.exists() {
+        assessment::show(place, None, None)?;
+    }
     let (send, said) = mpsc::channel();
     thread::spawn(move || listen(send));
     let mut last = None;
     loop {
-        let file = assessment::file_of(place);
         let now = settled(&file);
-        if !file.exists() || now.is_some() && now != last {
+        if now.is_some() && now != last {
             match assessment::check(place) {
                 Ok(_) => {}
                 // It has been told; the next save may be better.

@@ -148,6 +148,7 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     let path = folder.0.display().to_string();
     one_line(&["grade", &path, "--of-final", "x"], "--of-final");
     assert!(folder.names().iter().all(|name| name == "progress.json"), "{:?}", folder.names());
+    one_line(&["check", "final"], "`cargo course final` begins the assessment");
     folder.run(&["final", "--seed", "7"]);
     one_line(&["final", "--seed", "8"], "is the program of seed 7: move it away to begin that of seed 8");
     one_line(&["run", "final", "--gpu", "none"], "leave out --gpu and --size");
