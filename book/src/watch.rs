@@ -8,6 +8,10 @@ use std::time::SystemTime;
 use crate::course::Course;
 use crate::sources;
 
+/// The files of `book/`, besides its folders, that a build reads.
+pub const FILES: [&str; 7] =
+    ["book.toml", "cards.toml", "digits.toml", "moments.toml", "plan.toml", "seeds.toml", "sensitivity.txt"];
+
 /// The state of the files that the book is made from.
 #[derive(PartialEq, Eq)]
 pub struct Files {
@@ -29,15 +33,7 @@ impl Files {
         for folder in pages.into_iter().chain(sources::FOLDERS) {
             look(&course.root().join(folder), &mut seen);
         }
-        for file in [
-            "book.toml",
-            "cards.toml",
-            "digits.toml",
-            "moments.toml",
-            "plan.toml",
-            "seeds.toml",
-            "sensitivity.txt",
-        ] {
+        for file in FILES {
             note(course.book().join(file), &mut seen);
         }
         Files { seen }

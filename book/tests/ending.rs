@@ -11,7 +11,7 @@ fn the_page_has_the_twelve_moments_in_one_picture_and_three_ways_to_go_on() {
         text: "# How you did\n\n{{#ending}}\n",
     };
     let html = expand(&Course::here(), &page).unwrap();
-    // One picture, for a page and for a phone, and a list for whoever cannot see it.
+    // One picture, for a page and for a phone, and a list for readers who cannot see it.
     assert_eq!(html.matches("<div class=\"picture\">").count(), 1);
     assert_eq!(html.matches("<g data-bet=\"").count(), 24);
     assert_eq!(html.matches("<li data-bet=\"").count(), 12);

@@ -128,11 +128,20 @@ fn not_run(file: &Path, diagnosis: exercises::Diagnosis) -> Stop {
     Stop { message: String::new(), exit_code: 1 }
 }
 
-/// What was asked of each GPU, a function in a row.
+/// A table of the work of each GPU, one function per row.
 fn overview(looked: &[Looked]) -> String {
     let mut told = format!(
-        "{:<12}{:<10}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>9}\n",
-        "function", "machine", "kernels", "in", "back", "waits", "KiB in", "peak KiB", "races", "ms, busy"
+        "{:<12}{:<10}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>17}\n",
+        "function",
+        "machine",
+        "kernels",
+        "in",
+        "back",
+        "waits",
+        "KiB in",
+        "peak KiB",
+        "races",
+        "modelled ms, busy"
     );
     let mut notes = String::new();
     for Looked { unit, case, seen, died } in looked {
@@ -151,7 +160,7 @@ fn overview(looked: &[Looked]) -> String {
         };
         let waits = seen.calls.iter().filter(|call| call.waits).count();
         told += &format!(
-            "{label}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>9.3}{:>4} %\n",
+            "{label}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>11.3}{:>4} %\n",
             seen.count(CallKind::Launch),
             seen.count(CallKind::ToDevice),
             seen.count(CallKind::ToHost),
@@ -325,7 +334,7 @@ pub fn check(place: &Workplace) -> Result<bool, Stop> {
     Ok(score.passed())
 }
 
-/// What a student reads after a check: points, and not where the faults are.
+/// The text after a check: points, and not where the faults are.
 fn told(score: &Score, seed: u64) -> String {
     let state = if score.passed() { "passed".green() } else { "not yet".red() };
     let mut told = format!("{state}: {} of 100 points (the program of seed {seed})\n\n", score.points);

@@ -1,4 +1,4 @@
-//! What came of the final assessment, by objective.
+//! The result of the final assessment, by objective.
 
 use std::path::Path;
 

@@ -170,7 +170,7 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     one_line(&["report"], "final.json: this is not what `cargo course check final` keeps");
 }
 
-/// What a report sends a student to is there.
+/// The sections that a report names exist.
 #[test]
 fn every_kind_of_fault_names_an_objective_and_a_heading_of_the_book() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();

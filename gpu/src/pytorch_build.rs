@@ -14,7 +14,7 @@ use crate::error::GpuError;
 pub struct Build {
     /// `cu126`: with CUDA 12.6.
     pub name: &'static str,
-    /// What it has kernels for, 75 for `sm_75`.
+    /// The architectures that it has kernels for, 75 for `sm_75`.
     architectures: &'static [u32],
 }
 
@@ -53,7 +53,7 @@ impl Build {
         any_runs_on(self.architectures, capability)
     }
 
-    /// What PyTorch 2.11 warns of a card that it does not run on: `_check_capability`, then `_check_cubins`.
+    /// PyTorch 2.11's warning about a card that it does not run on: `_check_capability`, then `_check_cubins`.
     pub fn warnings(self, index: usize, name: &str, (major, minor): (u32, u32)) -> [String; 2] {
         let mut lines = vec![
             format!("Found GPU{index} {name} which is of compute capability (CC) {major}.{minor}."),

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use book::Course;
 use book::builder::{self, Site};
+use book::watch;
 use tempfile::TempDir;
 
 /// The pages of this checkout, as text. That they build at all means: without a warning, with every link leading somewhere,
@@ -44,15 +45,7 @@ impl Checkout {
         if Course::here().book().join("today").exists() {
             copy(&Course::here().book().join("today"), &folder.path().join("book/today"));
         }
-        for file in [
-            "book.toml",
-            "cards.toml",
-            "digits.toml",
-            "moments.toml",
-            "plan.toml",
-            "seeds.toml",
-            "sensitivity.txt",
-        ] {
+        for file in watch::FILES {
             fs::copy(Course::here().book().join(file), folder.path().join("book").join(file)).unwrap();
         }
         Checkout { folder }

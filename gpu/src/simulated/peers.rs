@@ -10,13 +10,13 @@ use crate::driver::DriverResult;
 use crate::error::GpuError;
 use crate::random::mix;
 
-/// What stands after `p2p=`.
+/// The value of `p2p=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum P2p {
     /// As the card's profile says.
     #[default]
     Usual,
-    /// What goes straight from one device to another arrives wrong.
+    /// Copies straight from one device to another arrive wrong.
     Broken,
     /// Devices are no peers of each other: everything goes through the host.
     Off,
@@ -46,7 +46,7 @@ impl FromStr for P2p {
     }
 }
 
-/// What is lost is lost in pieces of this size, a packet of PCI Express.
+/// Bytes are lost in pieces of this size, a packet of PCI Express.
 const PACKET: usize = 256;
 
 /// Whether the packet of this number gets lost: the first of a transfer, and about a quarter of the others.

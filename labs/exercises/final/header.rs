@@ -1,4 +1,4 @@
-//! What a student reads at the top of the file.
+//! The comment at the top of a student's file.
 
 use super::SEEDS;
 

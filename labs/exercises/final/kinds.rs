@@ -1,6 +1,6 @@
 //! The kinds of faults, and what each of them tests.
 
-/// What a fault spoils.
+/// The kind of harm that a fault does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
     Correctness,

@@ -1,4 +1,4 @@
-//! What differs between the programs of two students, apart from the faults.
+//! The numbers that differ between the programs of two students.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What a program earns.
+//! The points of a program.
 
 use std::fmt::Write;
 

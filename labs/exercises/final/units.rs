@@ -324,7 +324,7 @@ fn augment(case: &Case, program: &Program) -> Seen {
     )
 }
 
-/// What training did: to the weights, to the scaler, and to what is returned.
+/// The effects of training: on the weights, on the scaler, and on the result.
 fn trained(
     case: &Case,
     width: usize,

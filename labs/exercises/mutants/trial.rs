@@ -1,4 +1,4 @@
-//! What comes of generated solutions: compiled into one program, run, and judged.
+//! Generated solutions are compiled into one program, run, and judged.
 
 use std::fs;
 use std::path::{Path, PathBuf};

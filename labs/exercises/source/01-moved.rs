@@ -294,7 +294,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             true => told(
                 "turned-around",
                 "The names are those of the tensors that are where they should be.",
-                "Whoever reads the list wants to know what has been left behind.",
+                "The list is there to show what has been left behind.",
             ),
             false => told(
                 "always-a-gpu",

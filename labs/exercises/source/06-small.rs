@@ -210,7 +210,7 @@ fn distances(case: &Case, after: &[f64]) -> [f64; 2] {
     [mean(large), mean(small)]
 }
 
-/// What comes of adding up gradients in sixteen bits.
+/// The result of adding up gradients in sixteen bits.
 fn sum_in_sixteen(case: &Case) -> Result<Vec<f64>> {
     case.machine().enter(|| {
         let (weights, gradients) = given(case)?;

@@ -1,4 +1,4 @@
-//! What many students' programs earn, mended in many ways.
+//! The points of many students' programs, mended in many ways.
 
 use std::collections::BTreeSet;
 
