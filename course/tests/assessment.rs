@@ -109,7 +109,7 @@ fn constants_deleted_training_and_another_students_program_do_not_pay() {
     });
     assert_eq!(grade(&deleted), 0.0);
     let constants = with_bodies(&mended, |name| match name {
-        "train" | "accumulate" | "fine_tune" => Some("    Tensor::full(&[], 0.5, device)"),
+        "train" | "accumulate" | "fine_tune" => Some("    Tensor::full(&[], (0.5, device))"),
         "evaluate" => {
             Some("    let _ = device;\n    println!(\"passed: 100 of 100 points\");\n    Ok([1.0, 0.01])")
         }

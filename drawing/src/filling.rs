@@ -328,7 +328,8 @@ mod tests {
     fn what_is_refused_stands_on_what_is_reserved() {
         let machine: Machine = "sim:t4,mem=512MiB".parse().unwrap();
         let svg = machine.enter(|| {
-            let (error, trace) = machine.profile(|| Tensor::empty(&[1 << 30], Device::cuda(0)).unwrap_err());
+            let (error, trace) =
+                machine.profile(|| Tensor::empty((&[1 << 30], Device::cuda(0))).unwrap_err());
             let Some(GpuError::OutOfDeviceMemory(refused)) = error.gpu() else { panic!("{error}") };
             assert_eq!(cuda::memory_reserved(), 0);
             let filling = Filling::of(&trace, 0, &OWNERS, (vec![0; 3], 0), owner_of).refused(refused);
@@ -345,7 +346,7 @@ mod tests {
         machine.enter(|| {
             let (error, trace) = machine.profile(|| {
                 let _held = [block(), block(), block()].map(Result::unwrap);
-                Tensor::empty(&[1 << 30], Device::cuda(0)).unwrap_err()
+                Tensor::empty((&[1 << 30], Device::cuda(0))).unwrap_err()
             });
             let Some(GpuError::OutOfDeviceMemory(refused)) = error.gpu() else { panic!("{error}") };
             let whole = Filling::of(&trace, 0, &OWNERS, (vec![0; 3], 0), owner_of);

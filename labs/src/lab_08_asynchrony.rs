@@ -824,7 +824,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
         x.mul(2.0) // when the product is there
     })?;
     drop(x);
-    let other = Tensor::full(&[1000], 7.0, device)?;
+    let other = Tensor::full(&[1000], (7.0, device))?;
     side.synchronize()?;
     let dropped_sum = y.sum()?.item()?;
     // ANCHOR_END: dropped
@@ -840,7 +840,7 @@ fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     })?;
     x.record_stream(&side)?; // its memory is not used again before side is done with it
     drop(x);
-    let other = Tensor::full(&[1000], 7.0, device)?;
+    let other = Tensor::full(&[1000], (7.0, device))?;
     side.synchronize()?;
     let recorded_sum = y.sum()?.item()?;
     // ANCHOR_END: recorded

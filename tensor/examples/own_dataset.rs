@@ -17,7 +17,7 @@ impl Dataset for Waves {
     fn get(&self, index: usize) -> Result<(Tensor, i64)> {
         let periods = index % 4 + 1;
         let turn = 2.0 * std::f64::consts::PI * periods as f64 / 64.0;
-        let wave = (Tensor::arange(0.0, 64.0, 1.0, DType::F32)? * turn)?.sin()?;
+        let wave = (Tensor::arange(0.0, 64.0, (1.0, DType::F32))? * turn)?.sin()?;
         let noise = (Tensor::randn(&[64])? * 0.1)?;
         Ok(((wave + noise)?, periods as i64 - 1))
     }

@@ -1,6 +1,8 @@
 //! Keyword arguments: how functions take the options that most calls leave out.
 
+use crate::dtype::Scalar;
 use crate::tensor::Tensor;
+use half::{bf16, f16};
 
 /// The last argument of a function, alone or in a pair with options: `A`, or `(A, O)`.
 ///
@@ -102,17 +104,29 @@ impl<'a, O: Default> AndOptions<Option<&'a Tensor>, O> for Option<&'a Tensor> {
     }
 }
 
-/// Sizes in a pair with whatever says which options are meant: a type, a device, another tensor, or all of them.
-macro_rules! sizes_and {
-    ($([$($generic:tt)*] $Options:ty),*) => {$(
-        impl<'a, $($generic)* S, P: Into<$Options>> $crate::options::AndOptions<&'a [usize], $Options> for (S, P)
+/// A number that fills a tensor or steps through one.
+macro_rules! numbers {
+    ($($Number:ty),*) => {$(
+        impl<O: Default> AndOptions<Scalar, O> for $Number {
+            fn split(self) -> (Scalar, O) {
+                (self.into(), O::default())
+            }
+        }
+    )*};
+}
+numbers!(Scalar, bool, u8, i32, i64, f16, bf16, f32, f64);
+
+/// An argument in a pair with a type, a device, another tensor, or all of them, which stand for options of a new tensor.
+macro_rules! in_pair {
+    ($([$($generic:tt)*] $Argument:ty, $Options:ty;)*) => {$(
+        impl<$($generic)* S, P: Into<$Options>> $crate::options::AndOptions<$Argument, $Options> for (S, P)
         where
-            S: $crate::options::AndOptions<&'a [usize], $Options>,
+            S: $crate::options::AndOptions<$Argument, $Options>,
         {
-            fn split(self) -> (&'a [usize], $Options) {
+            fn split(self) -> ($Argument, $Options) {
                 (self.0.split().0, self.1.into())
             }
         }
     )*};
 }
-pub(crate) use sizes_and;
+pub(crate) use in_pair;

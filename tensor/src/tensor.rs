@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::autograd::error::AutogradError;
 use crate::autograd::{self, History};
 use crate::device::Device;
-use crate::dtype::DType;
+use crate::dtype::{DType, Scalar};
 use crate::error::tensor::TensorError;
 use crate::error::{Error, LayoutError, Result};
 use crate::gpu;
@@ -15,7 +15,7 @@ use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::handles::DevicePtr;
 use crate::lock::lock;
 use crate::moves::Owner;
-use crate::options::sizes_and;
+use crate::options::in_pair;
 use crate::scope::{self, Place};
 use crate::shape::Layout;
 use crate::storage::Storage;
@@ -46,27 +46,25 @@ struct Inner {
 }
 
 /// What `torch.zeros(..., dtype=, device=, requires_grad=)` takes as keyword arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TensorOptions {
-    /// The type of the elements; f32 by default.
-    pub dtype: DType,
+    /// The type of the elements. Without it, [`Tensor::full`] and [`Tensor::arange`] go by their numbers; all else is f32.
+    pub dtype: Option<DType>,
     /// Where the tensor is made.
     pub device: Device,
     /// Whether gradients are collected in it.
     pub requires_grad: bool,
 }
 
-impl Default for TensorOptions {
-    fn default() -> TensorOptions {
-        TensorOptions { dtype: DType::F32, device: Device::Cpu, requires_grad: false }
-    }
+in_pair! {
+    ['a,] &'a [usize], TensorOptions;
+    [] usize, TensorOptions;
+    [] Scalar, TensorOptions;
 }
-
-sizes_and!([] TensorOptions);
 
 impl From<DType> for TensorOptions {
     fn from(dtype: DType) -> TensorOptions {
-        TensorOptions { dtype, ..Default::default() }
+        TensorOptions { dtype: Some(dtype), ..Default::default() }
     }
 }
 
@@ -79,13 +77,13 @@ impl From<Device> for TensorOptions {
 /// The type and the device of a tensor, for one to be made like it.
 impl From<&Tensor> for TensorOptions {
     fn from(like: &Tensor) -> TensorOptions {
-        TensorOptions { dtype: like.dtype(), device: like.device(), requires_grad: false }
+        (like.device(), like.dtype()).into()
     }
 }
 
 impl From<(Device, DType)> for TensorOptions {
     fn from((device, dtype): (Device, DType)) -> TensorOptions {
-        TensorOptions { device, dtype, ..Default::default() }
+        TensorOptions { device, dtype: Some(dtype), ..Default::default() }
     }
 }
 

@@ -15,7 +15,7 @@ use todevice::prelude::*;
 use todevice::serialize::Key;
 use todevice::{DType::BF16, DType::F16, DType::F32, DType::F64};
 use todevice::{
-    DeviceType, LayerNormArguments, Machine, TensorOptions, cuda, inference_mode,
+    DeviceType, LayerNormArguments, Machine, TensorOptions, ToOptions, cuda, inference_mode,
     use_deterministic_algorithms,
 };
 
@@ -40,7 +40,11 @@ fn off(device_type: DeviceType) -> AutocastOptions {
 fn matrix(rows: usize, columns: usize, of: impl Into<TensorOptions>) -> Result<Tensor> {
     let numbers: Vec<f32> = (0..rows * columns).map(|i| (i % 7) as f32 / 8.0 - 0.25).collect();
     let TensorOptions { dtype, device, .. } = of.into();
-    Tensor::from_slice(&numbers, &[rows, columns])?.to((device, dtype))
+    Tensor::from_slice(&numbers, &[rows, columns])?.to(ToOptions {
+        device: Some(device),
+        dtype,
+        ..Default::default()
+    })
 }
 
 // ---------------------------------------------------------------------------------------------- which type
@@ -177,7 +181,7 @@ fn assert_table(device: Device, low: DType) -> Result<()> {
     }
     // Doubles and integers are left alone, and so is what is written in place.
     let doubles = x.to(F64)?;
-    let whole = Tensor::full(&[2, 2], 3, (device, DType::I64))?;
+    let whole = Tensor::full(&[2, 2], (3, (device, DType::I64)))?;
     amp::autocast(with(device_type, low), || -> Result<()> {
         assert_eq!(doubles.mm(&doubles)?.dtype(), F64);
         assert_eq!(doubles.softmax(0)?.dtype(), F64);

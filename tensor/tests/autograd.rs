@@ -283,17 +283,17 @@ fn nodes_are_called_as_in_pytorch() {
         ("MinBackward0", |x| Ok(x.t()?.min_dim(0, true)?.0), [0.0, 1.0, 1.0, 0.0]),
         (
             "MeanBackward0",
-            |x| x.l1_loss(&Tensor::full(&[], 2.5, DType::F32)?, Reduction::Mean),
+            |x| x.l1_loss(&Tensor::full(&[], (2.5, DType::F32))?, Reduction::Mean),
             [0.25, -0.25, -0.25, 0.25],
         ),
         (
             "SumBackward0",
-            |x| x.l1_loss(&Tensor::full(&[], 2.5, DType::F32)?, Reduction::Sum),
+            |x| x.l1_loss(&Tensor::full(&[], (2.5, DType::F32))?, Reduction::Sum),
             [1.0, -1.0, -1.0, 1.0],
         ),
         (
             "AbsBackward0",
-            |x| x.l1_loss(&Tensor::full(&[], 2.5, DType::F32)?, Reduction::None),
+            |x| x.l1_loss(&Tensor::full(&[], (2.5, DType::F32))?, Reduction::None),
             [1.0, -1.0, -1.0, 1.0],
         ),
         ("VarBackward0", |x| x.var(&[1], 1, false), [2.0, -2.0, -2.0, 2.0]),
@@ -323,7 +323,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
         (&[2, 3, 1, 4, 5], &[2, 1, 4, 5], ["NllLoss2DBackward0", "ViewBackward0"]),
     ];
     for (sizes, of_target, [reduced, alone]) in shapes {
-        let target = Tensor::full(of_target, 1, DType::I64).unwrap();
+        let target = Tensor::full(of_target, (1, DType::I64)).unwrap();
         for reduction in [Reduction::Mean, Reduction::Sum, Reduction::None] {
             let options = CrossEntropyOptions { reduction, ..Default::default() };
             let x = scores(sizes);
@@ -339,8 +339,8 @@ fn the_nodes_of_losses_tell_images_from_samples() {
                 x.set_grad(None).unwrap();
                 // Not in order, where there is an order.
                 let gradient = match loss.ndim() {
-                    0 => Tensor::full(&[], 3.0, DType::F32).unwrap(),
-                    _ => Tensor::full(&[1], 3.0, DType::F32)
+                    0 => Tensor::full(&[], (3.0, DType::F32)).unwrap(),
+                    _ => Tensor::full(&[1], (3.0, DType::F32))
                         .unwrap()
                         .expand(&loss.sizes().iter().map(|size| *size as i64).collect::<Vec<_>>())
                         .unwrap(),
@@ -621,10 +621,10 @@ fn requires_grad_is_for_floating_point_leaves() {
         (DType::I64, false),
         (DType::F64, true),
     ] {
-        let x = Tensor::full(&[2], 1, dtype).unwrap();
+        let x = Tensor::full(&[2], (1, dtype)).unwrap();
         assert_eq!(x.requires_grad_(true).is_ok(), allowed, "{dtype}");
         // Nor does a gradient that it was given make it one.
-        let given = Tensor::full(&[2], 1, dtype).unwrap();
+        let given = Tensor::full(&[2], (1, dtype)).unwrap();
         given.set_grad(Some(x.detach())).unwrap();
         assert!(given.requires_grad_(false).is_ok());
         assert_eq!(given.requires_grad_(true).is_ok(), allowed, "{dtype}");
@@ -961,7 +961,7 @@ fn measured(scope: impl FnOnce(&dyn Fn() -> usize, &Machine)) {
 
 /// A leaf of 1 MiB.
 fn big_leaf() -> Tensor {
-    Tensor::full(&[MIB / 4], 0.5, DType::F32).unwrap().requires_grad_(true).unwrap()
+    Tensor::full(&[MIB / 4], (0.5, DType::F32)).unwrap().requires_grad_(true).unwrap()
 }
 
 #[test]
@@ -1246,7 +1246,7 @@ fn threads_walk_their_own_graphs_at_once() {
             scope.spawn(move || {
                 barrier.wait();
                 for _ in 0..50 {
-                    let x = Tensor::full(&[40, 50], number as f32, DType::F32).unwrap();
+                    let x = Tensor::full(&[40, 50], (number as f32, DType::F32)).unwrap();
                     let x = x.requires_grad_(true).unwrap();
                     x.matmul(&x.t().unwrap()).unwrap().square().unwrap().sum().unwrap().backward().unwrap();
                     let expected = 4.0 * 40.0 * 50.0 * (number as f32).powi(3);

@@ -265,7 +265,7 @@ fn a_step_that_runs_out_of_memory_while_computing_again_gives_all_of_it_back() -
         let y = checkpoint(|x| x.sin()?.exp()?.cos()?.sum(), &x)?;
         cuda::empty_cache()?;
         let (free, _) = cuda::mem_get_info()?;
-        let hog = Tensor::empty(&[(free as usize - (100 << 20)) / 4], device)?;
+        let hog = Tensor::empty((&[(free as usize - (100 << 20)) / 4], device))?;
         assert!(nothing_of(y.backward()).starts_with("CUDA out of memory. "));
         assert!(x.grad().is_none());
         drop(hog);

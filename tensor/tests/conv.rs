@@ -271,8 +271,8 @@ fn what_is_not_read_is_not_a_number_without_harm() -> Result<()> {
 /// Memory that is used again holds numbers of another convolution, which may be anything.
 #[test]
 fn what_was_left_in_memory_does_no_harm() -> Result<()> {
-    let nan = Tensor::full(&[2, 9, 30, 30], f64::NAN, DType::F32)?;
-    let weight = Tensor::full(&[9, 9, 3, 3], f64::NAN, DType::F32)?.requires_grad_(true)?;
+    let nan = Tensor::full(&[2, 9, 30, 30], (f64::NAN, DType::F32))?;
+    let weight = Tensor::full(&[9, 9, 3, 3], (f64::NAN, DType::F32))?.requires_grad_(true)?;
     for padding in [0, 1] {
         let options = Conv2dOptions { padding: padding.into(), ..Default::default() };
         nan.copy()?.requires_grad_(true)?.conv2d(&weight, (None, options))?.sum()?.backward()?;

@@ -67,7 +67,7 @@ fn pairs() -> Vec<Vec<Vec<usize>>> {
 
 /// The type and the place of a tensor, for one to be made beside it.
 fn like(x: &Tensor) -> TensorOptions {
-    TensorOptions { dtype: x.dtype(), device: x.device(), requires_grad: false }
+    x.into()
 }
 
 fn indices(count: usize, below: usize, beside: &Tensor) -> Result<Tensor> {
@@ -277,7 +277,7 @@ fn losses() -> Vec<Case> {
     }
     fn weighted(x: &Tensor, reduction: Reduction) -> Result<CrossEntropyOptions> {
         let classes = *x.sizes().get(usize::from(x.ndim() > 1)).unwrap_or(&1);
-        let weight = Tensor::linspace(0.25, 2.0, classes * 2, like(x))?.slice(0, 1, i64::MAX, 2)?;
+        let weight = Tensor::linspace(0.25, 2.0, (classes * 2, like(x)))?.slice(0, 1, i64::MAX, 2)?;
         Ok(CrossEntropyOptions { weight: Some(weight), ignore_index: 1, reduction, ..Default::default() })
     }
     vec![
@@ -652,10 +652,10 @@ fn shapes() -> Vec<Case> {
         case("to here", edges(1), |x| one(x[0].to(x[0].device()))),
         case("zeros", boxes(), |x| one(Tensor::zeros((x[0].sizes(), like(&x[0]))))),
         case("ones", boxes(), |x| one(Tensor::ones((x[0].sizes(), like(&x[0]))))),
-        case("full", boxes(), |x| one(Tensor::full(x[0].sizes(), 7.5, like(&x[0])))),
-        case("arange", boxes(), |x| one(Tensor::arange(3, 40, 2, like(&x[0])))),
-        case("linspace", boxes(), |x| one(Tensor::linspace(-1.0, 5.0, 9, like(&x[0])))),
-        case("eye", boxes(), |x| one(Tensor::eye(5, like(&x[0])))),
+        case("full", boxes(), |x| one(Tensor::full(x[0].sizes(), (7.5, like(&x[0]))))),
+        case("arange", boxes(), |x| one(Tensor::arange(3, 40, (2, like(&x[0]))))),
+        case("linspace", boxes(), |x| one(Tensor::linspace(-1.0, 5.0, (9, like(&x[0]))))),
+        case("eye", boxes(), |x| one(Tensor::eye((5, like(&x[0]))))),
     ]);
     cases
 }
@@ -1216,7 +1216,7 @@ fn everything_compared() -> Result<BTreeSet<&'static str>> {
 fn everything_else() -> Result<()> {
     let device = Device::cuda(0);
     for dtype in sweep::ALL {
-        let options = TensorOptions { dtype, device, requires_grad: false };
+        let options = TensorOptions::from((device, dtype));
         // Long rows are reduced in two steps.
         let long = Tensor::zeros((&[8192], options))?;
         for reduce in [Tensor::sum, Tensor::max, Tensor::min] {

@@ -601,7 +601,7 @@ fn a_collate_fn_of_ones_own_makes_what_it_likes() {
 
 #[test]
 fn a_batch_of_a_tensor_dataset_is_its_stacked_samples() {
-    let plain = Tensor::arange(0, 24, 1, DType::F32).unwrap().reshape(&[6, 4]).unwrap();
+    let plain = Tensor::arange(0, 24, (1, DType::F32)).unwrap().reshape(&[6, 4]).unwrap();
     let transposed = plain.reshape(&[4, 6]).unwrap().t().unwrap();
     let part = plain.narrow(0, 0, 6).unwrap().narrow(1, 1, 2).unwrap();
     let labels = plain.select(1, 3).unwrap().to(DType::I64).unwrap();

@@ -256,7 +256,7 @@ fn a_number_on_the_host_joins_a_gpu_and_its_gradient_comes_back() -> Result<()> 
         // One number has no dimension; a tensor of one element is a tensor.
         assert_eq!(text(x.add(&Tensor::ones(&[1])?)), TWO_DEVICES);
         // Where arguments have names, there is no exception.
-        let index = Tensor::full(&[], 0, DType::I64)?;
+        let index = Tensor::full(&[], (0, DType::I64))?;
         assert!(text(x.index_select(0, &index)).contains("got index is on cpu"));
         Ok(())
     })
@@ -265,7 +265,7 @@ fn a_number_on_the_host_joins_a_gpu_and_its_gradient_comes_back() -> Result<()> 
 #[test]
 fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu() -> Result<()> {
     on("sim:t4", || {
-        let number = Tensor::full(&[], 2, DType::F32)?;
+        let number = Tensor::full(&[], (2, DType::F32))?;
         let x = Tensor::ones((&[3], Device::cuda(0)))?;
         assert_eq!(x.mul_(&number)?.add_(&number)?.to_vec::<f32>()?, [4.0; 3]);
         let scalar = Tensor::ones((&[], Device::cuda(0)))?;
@@ -285,7 +285,7 @@ fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu(
         let y = x.mul(1)?;
         y.copy_(&w)?.sum()?.backward()?;
         assert!(!w.grad().unwrap().is_cuda());
-        let w = Tensor::full(&[], 3, DType::F32)?.requires_grad_(true)?;
+        let w = Tensor::full(&[], (3, DType::F32))?.requires_grad_(true)?;
         let y = x.mul(1)?;
         y.mul_(&w)?.sum()?.backward()?;
         assert_eq!((w.grad().unwrap().item()?, w.grad().unwrap().device()), (6.0, Device::Cpu));
@@ -414,11 +414,11 @@ fn an_in_place_copy_goes_where_it_belongs_in_one_copy_and_touches_nothing_else()
                 for (layout, non_blocking) in
                     layouts.iter().flat_map(|layout| [(layout, false), (layout, true)])
                 {
-                    let all = Tensor::full(&[5, 6], 77, into)?;
+                    let all = Tensor::full(&[5, 6], (77, into))?;
                     let sizes = layout(&all)?.sizes().to_vec();
                     let count = sizes.iter().product::<usize>() as i64;
                     let [rows, columns] = [sizes[0], sizes[1]].map(|size| size as i64);
-                    let x = Tensor::arange(1, count + 1, 1, of)?;
+                    let x = Tensor::arange(1, count + 1, (1, of))?;
                     let sources = [
                         x.reshape(&[rows, columns])?,
                         x.reshape(&[columns, rows])?.t()?,
@@ -523,7 +523,7 @@ fn an_in_place_copy_works_where_it_is_wherever_the_program_is() -> Result<()> {
             assert_eq!(there.copy_with_(&pinned, options)?.to_vec::<f32>()?, [1.0; 3]);
             assert_eq!(host.copy_with_(&there, options)?.to_vec::<f32>()?, [1.0; 3]);
             // To this machine, what the other has pinned is memory as any other.
-            let here = Tensor::full(&[3], 5, Device::cuda(0))?;
+            let here = Tensor::full(&[3], (5.0, Device::cuda(0)))?;
             assert_eq!(pinned.copy_with_(&here, options)?.to_vec::<f32>()?, [5.0; 3]);
             assert_eq!(here.fill_(0)?.copy_with_(&pinned, options)?.to_vec::<f32>()?, [5.0; 3]);
             pinned.fill_(1)?;
@@ -538,7 +538,7 @@ fn cards_copy_to_each_other_with_or_without_a_link() -> Result<()> {
         on(gpus, || {
             let machine = Machine::current();
             let last = cuda::device_count() - 1;
-            let x = Tensor::arange(0, 1000, 1, DType::F32)?.to(Device::cuda(0))?.mul(2)?;
+            let x = Tensor::arange(0, 1000, (1, DType::F32))?.to(Device::cuda(0))?.mul(2)?;
             let before = machine.counters();
             let y = x.reshape(&[10, 100])?.t()?.to(Device::cuda(last))?;
             let done = machine.counters() - before;
@@ -565,7 +565,8 @@ fn cards_copy_to_each_other_with_or_without_a_link() -> Result<()> {
 #[test]
 fn what_the_host_overwrites_after_the_call_does_not_change_what_was_asked() -> Result<()> {
     on("sim:t4", || {
-        let (host, number) = (Tensor::full(&[1 << 16], 5, DType::F32)?, Tensor::full(&[], 2, DType::F32)?);
+        let (host, number) =
+            (Tensor::full(&[1 << 16], (5, DType::F32))?, Tensor::full(&[], (2, DType::F32))?);
         let x = host.cuda()?;
         host.zero_()?;
         let y = x.mul(&number)?;
@@ -575,7 +576,7 @@ fn what_the_host_overwrites_after_the_call_does_not_change_what_was_asked() -> R
         // Memory that is freed while work on it is still queued serves the next tensor only after that work.
         let z = y.add(1.0)?;
         drop(y);
-        let after = Tensor::full(&[1 << 16], -1, Device::cuda(0))?;
+        let after = Tensor::full(&[1 << 16], (-1, Device::cuda(0)))?;
         assert_eq!((z.min()?.item()?, z.max()?.item()?, after.max()?.item()?), (11.0, 11.0, -1.0));
         Ok(())
     })
@@ -633,9 +634,9 @@ fn a_machine_without_a_gpu_says_so_in_pytorchs_words() -> Result<()> {
             text(cuda::device(0, || cuda::synchronize()).and_then(|done| done)),
             text(cuda::mem_get_info()),
             text(Tensor::zeros((&[1], device))),
-            text(Tensor::empty(&[0], device)),
+            text(Tensor::empty((&[0], device))),
             text(Tensor::rand((&[1], device))),
-            text(Tensor::arange(0, 3, 1, device)),
+            text(Tensor::arange(0, 3, (1, device))),
             text(Tensor::zeros(&[1])?.to(device)),
             text(Tensor::zeros(&[1])?.cuda()),
             text(nn::Linear::new(2, 2)?.to(device).map(drop)),
@@ -861,7 +862,7 @@ impl todevice::data::Dataset for OnDevice {
     }
 
     fn get(&self, index: usize) -> Result<Tensor> {
-        Tensor::full(&[2], index as i64, DType::F32)?.to(self.0)
+        Tensor::full(&[2], (index as i64, DType::F32))?.to(self.0)
     }
 }
 
@@ -970,7 +971,7 @@ fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Re
             let target = Tensor::new([0, 7])?.to(d)?;
             Tensor::ones((&[2, 3], d))?.cross_entropy(&target)
         }),
-        ("bernoulli", |d| Tensor::full(&[3], 1.5, d)?.bernoulli(None)),
+        ("bernoulli", |d| Tensor::full(&[3], (1.5, d))?.bernoulli(None)),
     ];
     for (name, run) in operations {
         on("sim:t4", || {
@@ -1083,7 +1084,7 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
         assert_eq!(cuda::memory_allocated(), 0);
         cuda::empty_cache()?;
         assert_eq!(cuda::memory_reserved(), 0);
-        let huge = text(Tensor::empty(&[1 << 59], device));
+        let huge = text(Tensor::empty((&[1 << 59], device)));
         assert_eq!(huge, "CUDA out of memory. Tried to allocate more than 1EB memory.");
         Ok(())
     })
@@ -1165,7 +1166,7 @@ fn tensors_without_elements_take_nothing_and_do_everything() -> Result<()> {
 // Random numbers of a device.
 
 fn options(dtype: DType) -> TensorOptions {
-    TensorOptions { dtype, device: Device::cuda(0), requires_grad: false }
+    (Device::cuda(0), dtype).into()
 }
 
 /// Everything that draws, in a row.
@@ -1184,7 +1185,7 @@ fn draw_all() -> Result<Vec<Vec<u64>>> {
         drawn.push(bits(&Tensor::zeros((&[9], options(dtype)))?.random_from_to_(0, 2, None)?)?);
     }
     drawn.push(bits(&Tensor::randint(-5, 5, (&[100], device))?)?);
-    drawn.push(bits(&Tensor::full(&[50], 0.3, device)?.bernoulli(None)?)?);
+    drawn.push(bits(&Tensor::full(&[50], (0.3, device))?.bernoulli(None)?)?);
     drawn.push(bits(&Tensor::ones((&[50], device))?.dropout(0.4, true)?)?);
     Ok(drawn)
 }
@@ -1266,7 +1267,7 @@ fn numbers_of_a_device_are_in_range_and_spread_as_they_should() -> Result<()> {
             assert!(normal.abs()?.max()?.item()? > 3.5 && normal.abs()?.max()?.item()? < 7.0);
             near(&normal.normal_(-3.0, 0.5, None)?, -3.0, 0.5)?;
             near(&uniform.uniform_(-1.0, 3.0, None)?, 1.0, 4.0 / 12f64.sqrt())?;
-            let kept = Tensor::full(&[n], 0.3, options(dtype))?.bernoulli(None)?;
+            let kept = Tensor::full(&[n], (0.3, options(dtype)))?.bernoulli(None)?;
             near(&kept, 0.3, 0.21f64.sqrt())?;
             assert_eq!(kept.dtype(), dtype);
         }
@@ -1326,7 +1327,7 @@ fn dropout_on_a_device_keeps_its_share_scales_it_and_masks_the_gradient() -> Res
         for dtype in [DType::F32, DType::F64] {
             for p in [0.1, 0.5, 0.9] {
                 let n = 20_000;
-                let x = Tensor::full(&[200, 100], 3, options(dtype))?.requires_grad_(true)?;
+                let x = Tensor::full(&[200, 100], (3, options(dtype)))?.requires_grad_(true)?;
                 let y = x.t()?.dropout(p, true)?;
                 let share = y.ne(0.0)?.sum()?.item()? / n as f64;
                 assert!((share - (1.0 - p)).abs() < 0.02, "{p}: {share}");

@@ -12,7 +12,7 @@ pub fn zeros(sizes: &[usize]) -> Tensor {
 }
 
 pub fn of(dtype: DType, sizes: &[usize]) -> Tensor {
-    Tensor::full(sizes, 0, dtype).unwrap()
+    Tensor::full(sizes, (0, dtype)).unwrap()
 }
 
 pub fn longs(values: &[i64]) -> Tensor {
@@ -498,8 +498,8 @@ fn types_speak_as_pytorch_does() {
     says("\"nll_loss_out_frame\" not implemented for 'Long'", of(DType::I64, &[2, 3]).nll_loss(&long));
     says("torch.clamp: At least one of 'min' or 'max' must not be None", zeros(&[2]).clamp(None, None));
     says("expected sequence of length 2 at dim 1 (got 1)", Tensor::new(vec![vec![1i64, 2], vec![3]]));
-    says("step must be nonzero", Tensor::arange(0, 3, 0, DType::I64));
-    says("upper bound and lower bound inconsistent with step sign", Tensor::arange(0, 3, -1, DType::I64));
+    says("step must be nonzero", Tensor::arange(0, 3, (0, DType::I64)));
+    says("upper bound and lower bound inconsistent with step sign", Tensor::arange(0, 3, (-1, DType::I64)));
 }
 
 /// Where PyTorch refuses to go on, a value that nobody asked for would be worse.
@@ -541,10 +541,10 @@ fn types_that_an_operation_does_not_take_are_refused() {
 
 #[test]
 fn numbers_that_a_type_does_not_hold_are_refused() {
-    let linspace = |start, end, dtype| Tensor::linspace(start, end, 5, dtype);
+    let linspace = |start, end, dtype| Tensor::linspace(start, end, (5, dtype));
     says("\"linspace_cpu\" not implemented for 'Bool'", linspace(0.0, 1.0, DType::Bool));
-    assert_eq!(Tensor::linspace(0.0, 1.0, 0, DType::Bool).unwrap().sizes(), [0]);
-    assert!(Tensor::linspace(-2.0, 3.0, 1, DType::Bool).unwrap().is_nonzero().unwrap());
+    assert_eq!(Tensor::linspace(0.0, 1.0, (0, DType::Bool)).unwrap().sizes(), [0]);
+    assert!(Tensor::linspace(-2.0, 3.0, (1, DType::Bool)).unwrap().is_nonzero().unwrap());
     let overflow = |name: &str| format!("value cannot be converted to type {name} without overflow");
     for (start, end) in [(-2.0, 3.0), (0.0, -0.5), (0.0, 255.5), (0.0, f64::NAN), (300.0, 0.0)] {
         says(&overflow("uint8_t"), linspace(start, end, DType::U8));
@@ -554,7 +554,7 @@ fn numbers_that_a_type_does_not_hold_are_refused() {
     says(&overflow("float"), linspace(0.0, 1e60, DType::F32));
     says(&overflow("c10::Half"), linspace(0.0, 65520.0, DType::F16));
     for value in [-0.5, 255.5] {
-        says(&overflow("uint8_t"), Tensor::full(&[1], value, DType::U8));
+        says(&overflow("uint8_t"), Tensor::full(&[1], (value, DType::U8)));
     }
 
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -609,9 +609,9 @@ fn devices_speak_as_pytorch_does() {
     }
     let driver = "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx";
     says(driver, zeros(&[1]).to(Device::cuda(0)));
-    says(driver, Tensor::full(&[1], 0, Device::cuda(0)));
+    says(driver, Tensor::full(&[1], (0, Device::cuda(0))));
     says(driver, Tensor::randn((&[1], Device::cuda(1))));
-    says(driver, Tensor::arange(0, 3, 1, Device::cuda(0)));
+    says(driver, Tensor::arange(0, 3, (1, Device::cuda(0))));
 }
 
 #[test]
@@ -656,9 +656,9 @@ fn specimens(dtype: DType) -> Vec<Tensor> {
         &[2, 1, 2, 1, 2, 1, 2, 1],
     ]
     .iter()
-    .map(|sizes| Tensor::full(sizes, 1, dtype).unwrap())
+    .map(|sizes| Tensor::full(sizes, (1, dtype)).unwrap())
     .collect();
-    let x = Tensor::full(&[3, 4], 1, dtype).unwrap();
+    let x = Tensor::full(&[3, 4], (1, dtype)).unwrap();
     tensors.extend([
         x.t().unwrap(),
         x.slice(1, 1, 4, 2).unwrap(),
@@ -861,8 +861,8 @@ fn more_than_memory_is_an_error() {
     ] {
         for result in [
             Tensor::zeros(sizes),
-            Tensor::empty(sizes, DType::Bool),
-            Tensor::full(sizes, 1.5, DType::F64),
+            Tensor::empty((sizes, DType::Bool)),
+            Tensor::full(sizes, (1.5, DType::F64)),
             Tensor::rand(sizes),
             Tensor::randn(sizes),
             Tensor::randint(0, 5, sizes),
@@ -876,15 +876,15 @@ fn more_than_memory_is_an_error() {
         Tensor::zeros(&[1 << 62, 4]),
     );
     for result in [
-        Tensor::eye(1 << 31, DType::F32),
-        Tensor::eye(usize::MAX, DType::F32),
-        Tensor::arange(0, i64::MAX, 1, DType::I64),
-        Tensor::arange(i64::MIN, i64::MAX, 1, DType::F64),
-        Tensor::arange(0.0, f64::INFINITY, 1.0, DType::F32),
-        Tensor::arange(0.0, 1.0, f64::MIN_POSITIVE, DType::F32),
-        Tensor::arange(f64::NAN, 1.0, 1.0, DType::F32),
-        Tensor::linspace(0.0, 1.0, usize::MAX, DType::F32),
-        Tensor::linspace(0.0, 1.0, HUGE, DType::F32),
+        Tensor::eye((1 << 31, DType::F32)),
+        Tensor::eye((usize::MAX, DType::F32)),
+        Tensor::arange(0, i64::MAX, (1, DType::I64)),
+        Tensor::arange(i64::MIN, i64::MAX, (1, DType::F64)),
+        Tensor::arange(0.0, f64::INFINITY, (1.0, DType::F32)),
+        Tensor::arange(0.0, 1.0, (f64::MIN_POSITIVE, DType::F32)),
+        Tensor::arange(f64::NAN, 1.0, (1.0, DType::F32)),
+        Tensor::linspace(0.0, 1.0, (usize::MAX, DType::F32)),
+        Tensor::linspace(0.0, 1.0, (HUGE, DType::F32)),
         Tensor::randperm(usize::MAX),
         Tensor::randperm(HUGE),
     ] {

@@ -52,13 +52,13 @@ fn whole_numbers_beyond_2_to_the_53_stay_what_they_are() {
             ("clamp", x()?.clamp(ODD, ODD)?, [ODD, ODD]),
             ("sum", x()?.sum_dims(&[0], true)?.expand(&[2])?, [ODD + 3, ODD + 3]),
             ("cumsum", x()?.cumsum(0)?, [ODD, ODD + 3]),
-            ("full", Tensor::full(&[2], ODD, (device, DType::I64))?, [ODD, ODD]),
+            ("full", Tensor::full(&[2], (ODD, (device, DType::I64)))?, [ODD, ODD]),
             ("full_like", x()?.full_like(ODD)?, [ODD, ODD]),
             ("fill_", filled, [ODD, ODD]),
             ("masked_fill", x()?.masked_fill(&three()?, ODD)?, [ODD, ODD]),
             ("masked_fill_", masked, [ODD, ODD]),
             ("where", three()?.where_cond(ODD, &x()?)?, [ODD, ODD]),
-            ("arange", Tensor::arange(ODD, ODD + 2, 1, (device, DType::I64))?, [ODD, ODD + 1]),
+            ("arange", Tensor::arange(ODD, ODD + 2, (1, (device, DType::I64)))?, [ODD, ODD + 1]),
         ] {
             assert_eq!(result.to_vec::<i64>()?, expected, "{name}");
         }
@@ -81,12 +81,12 @@ fn linspace_of_whole_numbers_lies_between_whole_ends() {
     ];
     everywhere(|device| {
         for (start, end, dtype, expected) in cases {
-            let made = Tensor::linspace(start, end, expected.len(), (device, dtype))?;
+            let made = Tensor::linspace(start, end, (expected.len(), (device, dtype)))?;
             let made = made.to(DType::F64)?.to_vec::<f64>()?;
             assert_eq!(format!("{made:?}"), format!("{expected:?}"), "{start} to {end} in {dtype}");
         }
         // Not only where all roundings are alike.
-        let tenths = Tensor::linspace(0.1, 0.7, 5, device)?.to_vec::<f32>()?;
+        let tenths = Tensor::linspace(0.1, 0.7, (5, device))?.to_vec::<f32>()?;
         assert_eq!(tenths, [0.1f32, 0.25, 0.4, 0.55, 0.7]);
         Ok(())
     });
@@ -119,7 +119,7 @@ fn an_infinite_weight_of_a_batch_norm_makes_nans_as_it_does_in_pytorch() {
 fn running_values_in_bfloat16_are_rounded_at_every_step() {
     everywhere(|device| {
         let made = (device, DType::BF16);
-        let (mean, var) = (Tensor::full(&[3], 0.3, made)?, Tensor::full(&[3], 1.7, made)?);
+        let (mean, var) = (Tensor::full(&[3], (0.3, made))?, Tensor::full(&[3], (1.7, made))?);
         let x = [-0.8228, -0.93, 0.55, -0.043, -0.51, 0.39, 1.7, -3.3, 0.01];
         for _ in 0..3 {
             Tensor::from_slice(&x, &[3, 3])?.to(made)?.batch_norm(BatchNormArguments {

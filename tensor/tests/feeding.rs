@@ -28,7 +28,7 @@ fn at_once() -> ToOptions {
 
 /// `n` rows of `width` times their number.
 fn rows(n: usize, width: usize) -> Result<TensorDataset<2>> {
-    let y = Tensor::arange(0, n as i64, 1, DType::I64)?;
+    let y = Tensor::arange(0, n as i64, (1, DType::I64))?;
     let x = y.to(DType::F32)?.reshape(&[-1, 1])?.expand(&[n as i64, width as i64])?.contiguous()?;
     TensorDataset::new([x, y])
 }
@@ -100,7 +100,7 @@ fn everything_in_a_batch_that_is_a_tensor_is_pinned() -> Result<()> {
         }
 
         fn get(&self, index: usize) -> Result<Self::Sample> {
-            let x = Tensor::full(&[2], index as f64, DType::F32)?;
+            let x = Tensor::full(&[2], (index as f64, DType::F32))?;
             Ok((vec![(0.5, "a".to_string())], [x.clone(), x.clone()], Sentence(x, "words")))
         }
     }

@@ -4,7 +4,6 @@
 use serde_json::Value;
 use todevice::{
     BatchNormArguments, Conv2dOptions, DType, Device, LayerNormArguments, Machine, Result, Tensor,
-    TensorOptions,
 };
 
 use crate::errors::{leaf, longs, of, zeros};
@@ -221,10 +220,7 @@ fn products() -> Words {
 #[test]
 fn on_a_gpu_a_parameter_of_another_type_is_named() {
     "sim:t4".parse::<Machine>().unwrap().enter(|| {
-        let of = |dtype, sizes: &[usize]| {
-            Tensor::zeros((sizes, TensorOptions { dtype, device: Device::cuda(0), ..Default::default() }))
-                .unwrap()
-        };
+        let of = |dtype, sizes: &[usize]| Tensor::zeros((sizes, (Device::cuda(0), dtype))).unwrap();
         let expected = |expected, found| format!("expected scalar type {expected} but found {found}");
         for (x, weight, bias, words) in [
             (DType::F32, F64, DType::F32, expected("Float", "Double")),
@@ -273,7 +269,7 @@ fn nothing_is_joined_along_any_dimension_and_no_image_has_any_dilation() -> Resu
 /// A matrix that learns is multiplied by a batch in one product, which is transposed in the end.
 #[test]
 fn a_product_of_a_matrix_that_learns_with_a_batch_has_pytorchs_node_and_gradient() -> Result<()> {
-    let (a, b) = (leaf(&[5, 2]), Tensor::arange(0, 12, 1, DType::F32)?.view(&[3, 2, 2])?);
+    let (a, b) = (leaf(&[5, 2]), Tensor::arange(0, 12, (1, DType::F32))?.view(&[3, 2, 2])?);
     let product = a.matmul(&b)?;
     assert_eq!(product.grad_fn().unwrap(), "CloneBackward0");
     assert_eq!((product.sizes(), product.strides()), (&[3, 5, 2][..], &[10, 2, 1][..]));

@@ -245,7 +245,7 @@ fn views() -> Vec<Case> {
     cases.extend([
         case("cat of unequal", &[&[2, 3], &[0, 3], &[1, 3]], |x| Tensor::cat(x, 0)),
         case("cat with an empty vector", &[&[2, 3]], |x| {
-            Tensor::cat(&[Tensor::full(&[0], 0, DType::F64)?, x[0].clone()], 1)
+            Tensor::cat(&[Tensor::full(&[0], (0, DType::F64))?, x[0].clone()], 1)
         }),
         case("cat of one twice", &[&[2, 3]], |x| Tensor::cat(&[&x[0], &x[0]], 0)),
         case("cat of one", &[&[3]], |x| Tensor::cat(x, 0)),
@@ -297,15 +297,15 @@ fn views() -> Vec<Case> {
         case("scatter_add last", &[&[2, 3], &[1, 3]], |x| {
             x[0].scatter_add(-1, &Tensor::new([[2, 2, 1]])?, &x[1])
         }),
-        case("copy_", &[&[2, 3]], |x| Tensor::full(&[2, 3], 1, DType::F64)?.copy_(&x[0])),
-        case("copy_ of a constant", &[&[3]], |x| x[0].mul(1.0)?.copy_(&Tensor::full(&[3], 2, DType::F64)?)),
+        case("copy_", &[&[2, 3]], |x| Tensor::full(&[2, 3], (1, DType::F64))?.copy_(&x[0])),
+        case("copy_ of a constant", &[&[3]], |x| x[0].mul(1.0)?.copy_(&Tensor::full(&[3], (2, DType::F64))?)),
         case("zero_", &[&[2, 3]], |x| x[0].mul(1.0)?.zero_()),
         case("fill_", &[&[2, 3]], |x| x[0].mul(1.0)?.fill_(2.5)),
         case("uniform_", &[&[3]], |x| x[0].mul(1.0)?.uniform_(0.0, 1.0, Some(&generator()))),
         case("normal_", &[&[3]], |x| x[0].mul(1.0)?.normal_(0.0, 1.0, Some(&generator()))),
         case("random_", &[&[3]], |x| x[0].mul(1.0)?.random_(Some(&generator()))),
         case("random_ in bounds", &[&[3]], |x| x[0].mul(1.0)?.random_from_to_(1, 9, Some(&generator()))),
-        case("copy_ broadcast", &[&[3]], |x| Tensor::full(&[2, 3], 1, DType::F64)?.copy_(&x[0])),
+        case("copy_ broadcast", &[&[3]], |x| Tensor::full(&[2, 3], (1, DType::F64))?.copy_(&x[0])),
     ]);
     cases
 }
@@ -609,7 +609,7 @@ fn norms() -> Vec<Case> {
     for [sizes, channels] in batches {
         for (training, affine) in [(true, true), (true, false), (false, true), (false, false)] {
             let name = format!("batch_norm {sizes:?}, training {training}, affine {affine}");
-            let running = |value: f64| Tensor::full(channels, value, DType::F64);
+            let running = |value: f64| Tensor::full(channels, (value, DType::F64));
             let norm = move |x: &[Tensor]| {
                 x[0].batch_norm(BatchNormArguments {
                     running_mean: Some(running(0.25)?),

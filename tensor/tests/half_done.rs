@@ -163,9 +163,9 @@ const BLOCK: usize = 3 << 20;
 
 impl Big {
     fn new() -> Result<Big> {
-        let made = |value: usize| Parameter::new(&Tensor::full(&[BLOCK], value as f64, DType::F32)?);
+        let made = |value: usize| Parameter::new(&Tensor::full(&[BLOCK], (value as f64, DType::F32))?);
         let parameters = (1..4).map(made).collect::<Result<_>>()?;
-        Ok(Big { parameters, buffer: Buffer::new(&Tensor::full(&[BLOCK], 9.0, DType::F32)?) })
+        Ok(Big { parameters, buffer: Buffer::new(&Tensor::full(&[BLOCK], (9.0, DType::F32))?) })
     }
 
     fn tensors(&self) -> Vec<Tensor> {
@@ -200,7 +200,7 @@ impl Module for Big {
 /// Runs `program` with memory for `blocks` more blocks, and then with all the memory there is.
 fn with_room<R>(blocks: usize, mut program: impl FnMut() -> R) -> Result<(R, R)> {
     let mut ballast = Vec::new();
-    while let Ok(block) = Tensor::empty(&[BLOCK], gpu()) {
+    while let Ok(block) = Tensor::empty((&[BLOCK], gpu())) {
         ballast.push(block);
     }
     assert!(ballast.len() > blocks, "{}", ballast.len());
@@ -263,7 +263,7 @@ fn a_step_that_finds_no_memory_updates_nothing() {
         move || {
             let model = Big::new()?;
             model.to(gpu())?;
-            let grad = Tensor::full(&[BLOCK], 0.5, gpu())?;
+            let grad = Tensor::full(&[BLOCK], (0.5, gpu()))?;
             model.parameters.iter().try_for_each(|p| p.set_grad(Some(grad.clone())))?;
             let sgd = SGDOptions { lr: 0.1, momentum: 0.9, ..Default::default() };
             let optimizer: Box<dyn Optimizer> = match with_momentum {
@@ -286,7 +286,7 @@ fn a_step_that_finds_no_memory_updates_nothing() {
 fn a_state_that_does_not_fit_on_the_device_stays_where_it_was() {
     let start = || {
         let model = Big::new()?;
-        let grad = Tensor::full(&[BLOCK], 0.5, DType::F32)?;
+        let grad = Tensor::full(&[BLOCK], (0.5, DType::F32))?;
         model.parameters.iter().try_for_each(|p| p.set_grad(Some(grad.clone())))?;
         let mut optimizer = Adam::new(model.parameters(), AdamOptions::default())?;
         optimizer.step()?;

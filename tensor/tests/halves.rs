@@ -79,7 +79,7 @@ fn moves_keep_the_bits() {
         let x = from_bits(dtype, &all).reshape(&[256, 256]).unwrap();
         let back = |y: Tensor| to_bits(&y.reshape(&[-1]).unwrap());
         assert_eq!(back(x.t().unwrap().contiguous().unwrap().t().unwrap().copy().unwrap()), all);
-        let index = Tensor::arange(0, 256, 1, DType::I64).unwrap();
+        let index = Tensor::arange(0, 256, (1, DType::I64)).unwrap();
         assert_eq!(back(x.index_select(0, &index).unwrap()), all);
         let columns = index.unsqueeze(0).unwrap().expand(&[256, 256]).unwrap();
         assert_eq!(back(x.gather(1, &columns).unwrap()), all);
@@ -132,7 +132,7 @@ fn relu_and_max_pooling_tell_halves_by_their_bits_as_floats_by_their_values() ->
     // The gradient goes to the element that was found. A zero stays 0 that is not negative.
     for (gradient, expected) in [(-0.0, [0, 0, 0]), (-1.0, [0, 0xbc00, 0])] {
         let x = Tensor::new([1.0f32, 2.0, 0.0])?.to(DType::F16)?.view(&[1, 1, 3])?.requires_grad_(true)?;
-        let gradient = Some(Tensor::full(&[1, 1, 1], gradient, DType::F16)?);
+        let gradient = Some(Tensor::full(&[1, 1, 1], (gradient, DType::F16))?);
         let y = x.max_pool2d((1, 3))?;
         autograd::backward(&y, BackwardOptions { gradient, ..Default::default() })?;
         assert_eq!(to_bits(&x.grad().unwrap().reshape(&[-1])?), expected);
@@ -210,7 +210,7 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
     if numbers.len() >= 2 && !matches!(op, "clamp" | "arange" | "linspace") {
         manual_seed(numbers[0] as u64);
     }
-    let empty = || Tensor::empty(wanted.sizes(), wanted.dtype());
+    let empty = || Tensor::empty((wanted.sizes(), wanted.dtype()));
     let reduction = || match op.rsplit('_').next() {
         Some("sum") => Reduction::Sum,
         Some("none") => Reduction::None,
@@ -274,8 +274,8 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
         "clamp" => x[0].clamp(numbers[0], numbers[1]),
         "where" => x[0].where_cond(&x[1], &x[2]),
         "to" => x[0].to(wanted.dtype()),
-        "arange" => Tensor::arange(numbers[0], numbers[1], numbers[2], wanted.dtype()),
-        "linspace" => Tensor::linspace(numbers[0], numbers[1], numbers[2] as usize, wanted.dtype()),
+        "arange" => Tensor::arange(numbers[0], numbers[1], (numbers[2], wanted.dtype())),
+        "linspace" => Tensor::linspace(numbers[0], numbers[1], (numbers[2] as usize, wanted.dtype())),
         "sum_dims" => x[0].sum_dims(&[1], false),
         "mean_dims" => x[0].mean_dims(&[1], false),
         "amax" => x[0].amax(&[1], false),
@@ -306,7 +306,7 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
         "bernoulli" => x[0].bernoulli(None),
         "dropout" => x[0].dropout(numbers[2], true),
         "randn_transposed" => {
-            Tensor::empty(&[8, 6], wanted.dtype())?.t()?.normal_(0.0, 1.0, None)?.contiguous()
+            Tensor::empty((&[8, 6], wanted.dtype()))?.t()?.normal_(0.0, 1.0, None)?.contiguous()
         }
         "adam" | "sgd" => {
             let parameter = nn::Parameter::new(&x[0].copy()?)?;
@@ -321,7 +321,7 @@ fn run(op: &str, x: &[Tensor], numbers: &[f64], wanted: &Tensor) -> Result<Tenso
                 }
             };
             for step in 1..=3 {
-                let columns = Tensor::arange(x[0].sizes()[1] as i64 - 1, -1, -1, DType::I64)?;
+                let columns = Tensor::arange(x[0].sizes()[1] as i64 - 1, -1, (-1, DType::I64))?;
                 parameter.tensor().set_grad(Some(x[0].index_select(1, &columns)?.mul(step)?))?;
                 optimizer.step()?;
             }
@@ -372,7 +372,7 @@ fn operations_are_pytorchs() {
 fn optimizers_keep_halves_of_halves() -> Result<()> {
     for (dtype, _) in FORMATS {
         let parameter = nn::Parameter::new(&Tensor::ones((&[3], dtype))?)?;
-        parameter.tensor().set_grad(Some(Tensor::full(&[3], 2f64.powi(-10), dtype)?))?;
+        parameter.tensor().set_grad(Some(Tensor::full(&[3], (2f64.powi(-10), dtype))?))?;
         let mut sgd = SGD::new(vec![parameter.clone()], SGDOptions { momentum: 0.9, ..Default::default() })?;
         let mut adam = Adam::new(vec![parameter.clone()], Default::default())?;
         sgd.step()?;

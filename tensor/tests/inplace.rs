@@ -108,7 +108,7 @@ proptest! {
         source in steps(0..5),
         operation in 0..OPERATIONS.len(),
     ) {
-        let base = Tensor::arange(1, numel(&sizes) as i64 + 1, 1, DType::I64).unwrap();
+        let base = Tensor::arange(1, numel(&sizes) as i64 + 1, (1, DType::I64)).unwrap();
         let model = Model::counting(&sizes);
         let base = base.view(&signed(&sizes)).unwrap();
         let (target, source) = (views(&base, &model, &target), views(&base, &model, &source));
@@ -121,7 +121,7 @@ proptest! {
         choice in [0usize..1000, 0usize..1000, 0usize..1000],
         operation in 0..OPERATIONS.len(),
     ) {
-        let base = Tensor::arange(1, (n * n) as i64 + 1, 1, DType::I64).unwrap();
+        let base = Tensor::arange(1, (n * n) as i64 + 1, (1, DType::I64)).unwrap();
         let [target, source] = related(&base, n, choice);
         write_matches_a_copying_loop(&base, &target, &source, OPERATIONS[operation]);
     }
@@ -131,7 +131,7 @@ proptest! {
         sizes in proptest::collection::vec(1usize..=4, 0..=3),
         target in steps(0..6),
     ) {
-        let base = Tensor::arange(1, numel(&sizes) as i64 + 1, 1, DType::I64).unwrap();
+        let base = Tensor::arange(1, numel(&sizes) as i64 + 1, (1, DType::I64)).unwrap();
         let base = base.view(&signed(&sizes)).unwrap();
         let (view, model) = views(&base, &Model::counting(&sizes), &target);
         type Write = fn(&Tensor) -> Result<Tensor>;
@@ -204,7 +204,7 @@ fn overlapping_writes_are_refused_where_pytorch_refuses_them() -> Result<()> {
     machine.enter(|| {
         for device in [Device::Cpu, Device::cuda(0)] {
             for (case, (n, write, expected)) in cases.iter().enumerate() {
-                let x = Tensor::arange(0, *n, 1, (device, DType::F32))?;
+                let x = Tensor::arange(0, *n, (1, (device, DType::F32)))?;
                 match (write(&x), expected) {
                     (Ok(_), Ok(values)) => assert_eq!(x.to_vec::<f32>()?, *values, "case {case}"),
                     (Err(error), Err(says)) => {
@@ -312,7 +312,7 @@ fn the_type_of_the_target_stays_or_the_write_is_refused() {
         |x| x.exp_(),
         |x| x.sqrt_(),
         |x| x.reciprocal_(),
-        |x| x.sub_(&Tensor::full(&[], 1.0, DType::F64)?),
+        |x| x.sub_(&Tensor::full(&[], (1.0, DType::F64))?),
     ];
     for write in refused {
         let x = Tensor::new([4]).unwrap();
@@ -419,7 +419,7 @@ fn a_recorded_tensor_that_is_overwritten_stays_recorded_and_its_gradient_is_0() 
         ("RandomBackward2", |y| y.random_(None)),
         ("CopyBackwards", |y| y.copy_(&Tensor::ones(&[2])?)),
         ("CopyBackwards", |y| y.copy_(&Tensor::new(7i64)?)),
-        ("CopyBackwards", |y| y.copy_(&Tensor::full(&[1], 0.1, DType::F64)?)),
+        ("CopyBackwards", |y| y.copy_(&Tensor::full(&[1], (0.1, DType::F64))?)),
         ("CopyBackwards", |y| y.copy_(&y.detach())),
     ];
     let machine: Machine = "sim:t4".parse().unwrap();

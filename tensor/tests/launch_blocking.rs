@@ -44,7 +44,7 @@ const ASSERTS: [(&str, Operation); 4] = [
         let target = Tensor::new([0, 7])?.to(gpu())?;
         Tensor::ones((&[2, 3], gpu()))?.cross_entropy(&target)
     }),
-    ("bernoulli", || Tensor::full(&[3], 1.5, gpu())?.bernoulli(None)),
+    ("bernoulli", || Tensor::full(&[3], (1.5, gpu()))?.bernoulli(None)),
 ];
 
 #[test]

@@ -360,7 +360,7 @@ fn running_sums_of_all_types_begin_with_nothing() -> Result<()> {
     // Of halves the sum is not one.
     let ones = |dtype| Tensor::ones((&[3000], dtype))?.cumsum(0)?.get(-1)?.item();
     assert_eq!([ones(DType::F16)?, ones(DType::BF16)?], [3000.0, 3008.0]);
-    assert_eq!(Tensor::full(&[100_000], 0.1, DType::F32)?.cumsum(0)?.get(-1)?.item()?, 10_000.0);
+    assert_eq!(Tensor::full(&[100_000], (0.1, DType::F32))?.cumsum(0)?.get(-1)?.item()?, 10_000.0);
     let range = "Dimension out of range (expected to be in range of [-1, 0], but got 1)";
     says(range, zeros(&[]).cumsum(1));
     says(range, zeros(&[3]).cumsum(1));
@@ -425,7 +425,7 @@ fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
         let options = nn::EmbeddingOptions { padding_idx: Some(padding_idx), ..Default::default() };
         says("Padding_idx must be within num_embeddings", nn::Embedding::new(4, (3, options)));
     }
-    let whole = Tensor::arange(0, 12, 1, DType::I64)?.reshape(&[4, 3])?;
+    let whole = Tensor::arange(0, 12, (1, DType::I64))?.reshape(&[4, 3])?;
     assert_eq!(index.embedding(&whole, None)?.to_vec::<i64>()?, [0, 1, 2, 9, 10, 11]);
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
@@ -438,7 +438,7 @@ fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
 /// The logarithm of 1 + e^x is about e^x where that is small: none of its digits are lost in the sum.
 #[test]
 fn softplus_is_precise_where_it_is_small() -> Result<()> {
-    let x = Tensor::linspace(-80.0, 5.0, 1001, DType::F32)?;
+    let x = Tensor::linspace(-80.0, 5.0, (1001, DType::F32))?;
     let exact = x.to(DType::F64)?.exp()?.to_vec::<f64>()?.into_iter().map(f64::ln_1p);
     for (found, exact) in x.softplus(1.0, 20.0)?.to_vec::<f32>()?.into_iter().zip(exact) {
         assert!((f64::from(found) - exact).abs() <= 1e-6 * exact, "{found:e} for {exact:e}");
@@ -451,7 +451,7 @@ fn softplus_is_precise_where_it_is_small() -> Result<()> {
 fn activations_of_halves_are_those_of_floats_rounded_once() -> Result<()> {
     let activations: [fn(&Tensor) -> Result<Tensor>; 3] =
         [|x| x.softplus(0.3, 7.1), |x| x.silu(), |x| x.leaky_relu(0.3)];
-    let x = Tensor::linspace(-30.0, 30.0, 601, DType::F32)?;
+    let x = Tensor::linspace(-30.0, 30.0, (601, DType::F32))?;
     for dtype in [DType::F16, DType::BF16] {
         for activation in activations {
             let half = x.to(dtype)?.requires_grad_(true)?;
@@ -720,7 +720,7 @@ fn an_evaluation_in_between_changes_no_gradient() -> Result<()> {
     no_grad(|| layer.forward(&x))?;
     y.sum()?.backward()?;
     // By the running variance that was 1 then.
-    let expected = Tensor::full(&[2, 2], 1.0 / (1.0f64 + 1e-5).sqrt(), DType::F32)?;
+    let expected = Tensor::full(&[2, 2], (1.0 / (1.0f64 + 1e-5).sqrt(), DType::F32))?;
     assert!(x.grad().unwrap().allclose(&expected, 1e-6, 0.0)?);
     Ok(())
 }
@@ -731,7 +731,7 @@ fn cost(dtype: DType, run: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>)
     machine.enter(|| {
         let gpu = Device::cuda(0);
         let x = Tensor::ones((&SIZES, (gpu, dtype)))?.requires_grad_(true)?;
-        let [weight, bias] = [1, 0].map(|value| Tensor::full(&[64], value, (gpu, DType::F32)));
+        let [weight, bias] = [1, 0].map(|value| Tensor::full(&[64], (value, (gpu, DType::F32))));
         let (weight, bias) = (weight?.requires_grad_(true)?, bias?.requires_grad_(true)?);
         let gradient = Some(Tensor::ones((&SIZES, (gpu, dtype)))?);
         cuda::synchronize()?;
@@ -749,7 +749,7 @@ const SIZES: [usize; 4] = [64, 64, 16, 64];
 #[test]
 fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()> {
     let batch_norm = |x: &Tensor, weight: &Tensor, bias: &Tensor| {
-        let [mean, var] = [0, 1].map(|value| Tensor::full(&[64], value, (x.device(), DType::F32)));
+        let [mean, var] = [0, 1].map(|value| Tensor::full(&[64], (value, (x.device(), DType::F32))));
         let (weight, bias) = (Some(weight.clone()), Some(bias.clone()));
         let (running_mean, running_var) = (Some(mean?), Some(var?));
         let given = BatchNormArguments { running_mean, running_var, weight, bias, ..Default::default() };

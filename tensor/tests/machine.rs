@@ -181,7 +181,7 @@ impl Dataset for Slow {
     }
 
     fn get(&self, index: usize) -> Result<Tensor> {
-        let x = Tensor::full(&[100_000], index as f64, DType::F32)?;
+        let x = Tensor::full(&[100_000], (index as f64, DType::F32))?;
         x.exp()?.sum()
     }
 }
@@ -336,11 +336,11 @@ fn what_is_made_on_a_device_is_not_copied_there() {
         let before = machine.counters();
         let made = [
             Tensor::zeros((&[3], device))?,
-            Tensor::full(&[3], 2.5, device)?,
-            Tensor::arange(0, 10, 3, device)?,
-            Tensor::arange(9, -1, -4, (device, DType::I64))?,
-            Tensor::linspace(0.0, 1.0, 7, device)?,
-            Tensor::eye(3, device)?,
+            Tensor::full(&[3], (2.5, device))?,
+            Tensor::arange(0, 10, (3, device))?,
+            Tensor::arange(9, -1, (-4, (device, DType::I64)))?,
+            Tensor::linspace(0.0, 1.0, (7, device))?,
+            Tensor::eye((3, device))?,
             Tensor::rand((&[3], device))?,
             Tensor::randn((&[3], device))?,
             Tensor::randint(0, 9, (&[3], (device, DType::I64)))?,
@@ -364,7 +364,7 @@ fn a_machine_stops_a_program_that_does_not_end() {
         ("item", |x| x.item().map(drop)),
         ("item", |x| x.is_nonzero().map(drop)),
         ("tolist", |x| x.to_vec::<f32>().map(drop)),
-        ("empty", |x| Tensor::empty(&[2], x.device()).map(drop)),
+        ("empty", |x| Tensor::empty((&[2], x.device())).map(drop)),
         ("tensor", |_| Tensor::from_slice(&[1.0f32], &[1]).map(drop)),
         ("tensor", |_| Tensor::new([1.0f32, 2.0]).map(drop)),
     ];

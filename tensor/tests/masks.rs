@@ -15,7 +15,7 @@ fn everywhere(check: impl Fn(Device) -> Result<()>) -> Result<Vec<String>> {
 }
 
 fn counting(device: Device) -> Result<Tensor> {
-    Tensor::arange(0, 6, 1, (device, DType::F32))?.view(&[2, 3])
+    Tensor::arange(0, 6, (1, (device, DType::F32)))?.view(&[2, 3])
 }
 
 fn said(result: Result<Tensor>) -> String {
@@ -158,7 +158,7 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
         let bytes = Tensor::new([1u8, 0])?.to(device)?;
         let fills = "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char";
         assert_eq!(said(x()?.index_put_(&bytes, 1)), fills);
-        let line = Tensor::arange(0, 4, 1, (device, DType::I64))?;
+        let line = Tensor::arange(0, 4, (1, (device, DType::I64)))?;
         let overlap = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.";
         assert_eq!(said(line.index_put_(&line.copy()?, &line)), overlap);
         let (first, last) = (line.narrow(0, 0, 3)?, line.narrow(0, 1, 3)?);

@@ -10,7 +10,7 @@ fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
 
 #[track_caller]
 fn floats(count: usize) -> Result<Tensor> {
-    Tensor::empty(&[count], Device::cuda(0))
+    Tensor::empty((&[count], Device::cuda(0)))
 }
 
 #[track_caller]
@@ -126,7 +126,7 @@ fn statistics_have_pytorchs_names() {
 #[test]
 fn every_device_has_figures_of_its_own() {
     on("sim:t4x2", || {
-        let _x = Tensor::empty(&[1000], Device::cuda(1))?;
+        let _x = Tensor::empty((&[1000], Device::cuda(1)))?;
         assert_eq!(figures(), [0; 4]);
         assert_eq!(cuda::device(1, figures)?, [4096, 4096, 2 << 20, 2 << 20]);
         assert_eq!(cuda::device(1, cuda::memory_stats)?["allocation.all.current"], 1);
@@ -147,7 +147,7 @@ fn every_device_has_figures_of_its_own() {
 #[allow(deprecated)]
 fn older_names_say_what_the_scope_of_a_device_says_and_refuse_as_pytorch_does() {
     on("sim:t4x2", || {
-        let _x = Tensor::empty(&[1000], Device::cuda(1))?;
+        let _x = Tensor::empty((&[1000], Device::cuda(1)))?;
         assert_eq!(cuda::memory_allocated_device(1)?, 4096);
         assert_eq!(cuda::max_memory_allocated_device(1)?, 4096);
         assert_eq!(cuda::memory_reserved_device(1)?, 2 << 20);
@@ -219,7 +219,7 @@ fn a_snapshot_shows_segments_blocks_and_the_lines_they_come_from() {
         let line = line!() + 1;
         let kept = floats(200)?;
         let _large = floats(1 << 20)?;
-        let _other = Tensor::empty(&[1], Device::cuda(1))?;
+        let _other = Tensor::empty((&[1], Device::cuda(1)))?;
         drop(small);
         let segments = cuda::memory_snapshot();
         let kinds: Vec<_> = segments.iter().map(|segment| (segment.device, segment.segment_type)).collect();
@@ -475,7 +475,7 @@ fn other_programs_take_their_part_of_a_gpu() {
 #[test]
 fn without_the_cache_memory_is_the_drivers_and_a_program_computes_the_same() {
     on("sim:t4", || {
-        let x = Tensor::arange(0, 1000, 1, (Device::cuda(0), DType::F32))?;
+        let x = Tensor::arange(0, 1000, (1, (Device::cuda(0), DType::F32)))?;
         let product = || x.reshape(&[10, 100])?.mm(&x.reshape(&[100, 10])?)?.sum()?.item();
         let (expected, held) = (product()?, cuda::memory_reserved());
         cuda::caching_allocator_enable(false);
@@ -488,7 +488,7 @@ fn without_the_cache_memory_is_the_drivers_and_a_program_computes_the_same() {
         std::thread::spawn(move || drop(y)).join().unwrap();
         cuda::synchronize()?;
         assert_eq!(cuda::mem_get_info()?.0, free);
-        let all = Tensor::empty(&[1 << 40], (Device::cuda(0), DType::U8)).unwrap_err().to_string();
+        let all = Tensor::empty((&[1 << 40], (Device::cuda(0), DType::U8))).unwrap_err().to_string();
         assert!(all.contains("CUDA out of memory. Tried to allocate 1024.00 GiB"), "{all}");
         cuda::caching_allocator_enable(true);
         assert_eq!(product()?, expected);

@@ -110,7 +110,8 @@ fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
         }
         // They are drawn as any others on that device.
         manual_seed(3);
-        let drawn = Tensor::empty(&[2, 3], device)?.uniform_(-1.0 / 3f64.sqrt(), 1.0 / 3f64.sqrt(), None)?;
+        let drawn =
+            Tensor::empty((&[2, 3], device))?.uniform_(-1.0 / 3f64.sqrt(), 1.0 / 3f64.sqrt(), None)?;
         assert!(layers[0].parameters()[0].tensor().allclose(&drawn, 1e-6, 0.0)?);
         assert_eq!(layers[5].parameters()[0].tensor().get(1)?.to_vec::<f32>()?, [0.0; 3]);
         let x = Tensor::ones((&[2, 3], device))?;
@@ -203,7 +204,7 @@ fn a_state_dict_that_does_not_fit_changes_nothing_and_says_why() -> Result<()> {
     let before = model.state_dict().get("0.weight").unwrap().copy()?;
     let mut state = model.state_dict();
     state.insert("0.weight", Tensor::zeros(&[3, 3])?);
-    state.insert("0.bias", Tensor::full(&[3], 7.0, DType::F32)?);
+    state.insert("0.bias", Tensor::full(&[3], (7.0, DType::F32))?);
     state.remove("1.weight");
     state.remove("1.bias");
     state.insert("x", Tensor::zeros(&[1])?);
@@ -548,7 +549,7 @@ fn an_optimizer_shows_what_it_keeps_of_a_parameter() -> Result<()> {
         assert!(adam.state(weight).is_none() && adamw.state(weight).is_none() && sgd.state(weight).is_none());
 
         // Only the weight has a gradient: twice the same, so that its means are known.
-        let grad = Tensor::full(&[2, 3], 2.0, Device::cuda(0))?;
+        let grad = Tensor::full(&[2, 3], (2.0, Device::cuda(0)))?;
         weight.set_grad(Some(grad))?;
         for _ in 0..2 {
             adam.step()?;

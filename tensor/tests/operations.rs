@@ -225,16 +225,16 @@ fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
         "unsqueeze" => counting().unsqueeze(a.int(0)),
         "narrow" => counting().narrow(a.int(0), a.size(1), a.size(2)),
         "expand" => counting().expand(&a.ints(0)),
-        "arange_l" => Tensor::arange(a.int(0), a.int(1), a.int(2), DType::I64),
-        "arange_f" => Tensor::arange(a.float(0), a.float(1), a.float(2), DType::F32),
-        "arange_d" => Tensor::arange(a.float(0), a.float(1), a.float(2), DType::F64),
-        "linspace_f" => Tensor::linspace(a.float(0), a.float(1), a.size(2), DType::F32),
-        "linspace_d" => Tensor::linspace(a.float(0), a.float(1), a.size(2), DType::F64),
-        "eye" => Tensor::eye(a.size(0), DType::F32),
+        "arange_l" => Tensor::arange(a.int(0), a.int(1), (a.int(2), DType::I64)),
+        "arange_f" => Tensor::arange(a.float(0), a.float(1), (a.float(2), DType::F32)),
+        "arange_d" => Tensor::arange(a.float(0), a.float(1), (a.float(2), DType::F64)),
+        "linspace_f" => Tensor::linspace(a.float(0), a.float(1), (a.size(2), DType::F32)),
+        "linspace_d" => Tensor::linspace(a.float(0), a.float(1), (a.size(2), DType::F64)),
+        "eye" => Tensor::eye((a.size(0), DType::F32)),
         _ => match name.strip_prefix("full_") {
             Some(dtype) => {
                 let sizes: Vec<usize> = a.ints(0).iter().map(|size| *size as usize).collect();
-                Tensor::full(&sizes, a.number(1), self::dtype(dtype.chars().next().unwrap()))
+                Tensor::full(&sizes, (a.number(1), self::dtype(dtype.chars().next().unwrap())))
             }
             None => panic!("no operation {name}"),
         },
@@ -243,7 +243,7 @@ fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
 
 /// The numbers from 0 on, in two layers of three rows of four.
 fn counting() -> Tensor {
-    Tensor::arange(0, 24, 1, DType::I64).unwrap().view(&[2, 3, 4]).unwrap()
+    Tensor::arange(0, 24, (1, DType::I64)).unwrap().view(&[2, 3, 4]).unwrap()
 }
 
 /// Values with their bits, for an exact comparison; a NaN is a NaN.
@@ -334,7 +334,7 @@ fn types_are_promoted_as_pytorch_does() {
     let vectors = vectors();
     let operands: Vec<Tensor> = LETTERS
         .iter()
-        .flat_map(|(_, dtype)| [&[1][..], &[]].map(|sizes| Tensor::full(sizes, 1, *dtype).unwrap()))
+        .flat_map(|(_, dtype)| [&[1][..], &[]].map(|sizes| Tensor::full(sizes, (1, *dtype)).unwrap()))
         .collect();
     let numbers = [Scalar::Bool(true), Scalar::Int(2), Scalar::Float(1.5)];
     let condition = Tensor::new(true).unwrap();
@@ -372,7 +372,7 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
     for sizes in [&[2][..], &[]] {
         let mut found = String::new();
         for (_, dtype) in &types {
-            let x = Tensor::full(sizes, 1, *dtype)?;
+            let x = Tensor::full(sizes, (1, *dtype))?;
             for number in numbers {
                 let [a, b] = [condition.where_cond(&x, number)?, condition.where_cond(number, &x)?];
                 assert_eq!(a.dtype(), b.dtype());
@@ -392,9 +392,9 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
     assert_eq!(found, "blfllffff");
 
     // In halves a number that is too large is infinite, in bytes −1 is 255: PyTorch's answers, both.
-    let half = Tensor::full(&[2], 1, DType::F16)?;
+    let half = Tensor::full(&[2], (1, DType::F16))?;
     assert_eq!(condition.where_cond(&half, -1e9)?.to(DType::F32)?.to_vec::<f32>()?, [1.0, f32::NEG_INFINITY]);
-    let bytes = Tensor::full(&[2], 1, DType::U8)?;
+    let bytes = Tensor::full(&[2], (1, DType::U8))?;
     assert_eq!(condition.where_cond(&bytes, -1)?.to_vec::<u8>()?, [1, 255]);
     Ok(())
 }
@@ -488,8 +488,8 @@ fn in_place_operations_keep_the_type_of_their_target_or_refuse() {
     };
     for (_, a) in LETTERS {
         for (_, b) in LETTERS {
-            let other = Tensor::full(&[2], 1, b).unwrap();
-            let target = || Tensor::full(&[2], 1, a).unwrap();
+            let other = Tensor::full(&[2], (1, b)).unwrap();
+            let target = || Tensor::full(&[2], (1, a)).unwrap();
             let results = [target().add_(&other), target().mul_(&other), target().maximum_(&other)];
             for result in results {
                 match result {
@@ -498,7 +498,7 @@ fn in_place_operations_keep_the_type_of_their_target_or_refuse() {
                 }
             }
             assert_eq!(target().div_(&other).is_ok(), category(a) == 2);
-            let copied = target().copy_(&Tensor::full(&[], 0, b).unwrap()).unwrap();
+            let copied = target().copy_(&Tensor::full(&[], (0, b)).unwrap()).unwrap();
             assert_eq!((copied.dtype(), bits(&copied)), (a, bits(&target().zero_().unwrap())));
         }
     }
@@ -627,7 +627,7 @@ fn ranges_are_pytorchs() {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
         for device in [Device::Cpu, Device::cuda(0)] {
-            let range = |dtype| Tensor::arange(1, 5, 0.1, (device, dtype)).unwrap();
+            let range = |dtype| Tensor::arange(1, 5, (0.1, (device, dtype))).unwrap();
             let f32s: Vec<f32> = range(DType::F32).to_vec().unwrap();
             let differ = |i: &usize| f32s[*i] != (1.0 + *i as f64 * 0.1) as f32;
             assert_eq!((0..40).filter(differ).collect::<Vec<_>>(), [14, 17, 19, 22, 26, 28]);
@@ -637,12 +637,12 @@ fn ranges_are_pytorchs() {
                 [f64s[6], f64s[9], f64s[25]],
                 [1.5999999999999999, 1.9000000000000001, 3.5000000000000004]
             );
-            let halves = Tensor::arange(0, 7, 0.3, (device, DType::F16)).unwrap();
+            let halves = Tensor::arange(0, 7, (0.3, (device, DType::F16))).unwrap();
             assert_eq!(floats(&halves)[16..19], [4.80078125, 5.1015625, 5.3984375]);
             // How many there are: of i64s alone the ends are whole numbers first.
             for (dtype, expected) in [(DType::I32, &[0, -3][..]), (DType::I64, &[0]), (DType::U8, &[0, 253])]
             {
-                let range = Tensor::arange(0.1, -3.0, -3.0, (device, dtype)).unwrap();
+                let range = Tensor::arange(0.1, -3.0, (-3.0, (device, dtype))).unwrap();
                 assert_eq!(range.to(DType::I64).unwrap().to_vec::<i64>().unwrap(), expected, "{dtype}");
             }
         }
@@ -747,7 +747,7 @@ fn closeness_of_any_type_is_pytorchs() -> Result<()> {
     let all =
         [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
     for dtype in all {
-        let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], value, dtype).unwrap());
+        let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], (value, dtype)).unwrap());
         for (rtol, atol, zero_and_one, one_and_zero) in [
             (0.0, 1.0, true, true),
             (1.0, 0.0, true, false),
@@ -766,7 +766,7 @@ fn closeness_of_any_type_is_pytorchs() -> Result<()> {
     assert_eq!(close.reshape(&[-1])?.to_vec::<bool>()?, [true, false, false, false]);
     // A tolerance may be more than the type holds.
     for dtype in [DType::F16, DType::F32] {
-        let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], value, dtype).unwrap());
+        let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], (value, dtype)).unwrap());
         for (rtol, atol) in [(0.0, 1e60), (1e60, 0.0), (0.0, f64::INFINITY), (f64::INFINITY, 0.0)] {
             assert!(zero.allclose(&one, rtol, atol)?, "{dtype}, {rtol}, {atol}");
         }

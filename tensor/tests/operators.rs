@@ -22,7 +22,7 @@ macro_rules! between_all {
         for (i, result) in made.into_iter().enumerate() {
             assert_eq!(result?.to_vec::<f32>()?, expected, "{} {i}", stringify!($operator));
         }
-        let number = Tensor::full(&[2], $number, a)?;
+        let number = Tensor::full(&[2], ($number, a))?;
         let [after, before] = [a.$method(&number)?.to_vec::<f32>()?, number.$method(a)?.to_vec::<f32>()?];
         let whole = $number as i64;
         for result in [a $operator $number, cloned(a) $operator $number, a $operator whole, as_is(a)? $operator $number] {

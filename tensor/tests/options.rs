@@ -17,7 +17,7 @@ fn sizes_take_a_type_a_device_a_tensor_or_all_options_in_a_pair() -> Result<()> 
     on("sim:t4", || {
         let gpu = Device::cuda(0);
         let like = Tensor::zeros((&[1], (gpu, DType::F16)))?;
-        let all = TensorOptions { dtype: DType::F64, device: gpu, requires_grad: true };
+        let all = TensorOptions { dtype: Some(DType::F64), device: gpu, requires_grad: true };
         let sizes = vec![2, 3];
         let made = [
             Tensor::zeros(&[2, 3])?,
@@ -40,6 +40,45 @@ fn sizes_take_a_type_a_device_a_tensor_or_all_options_in_a_pair() -> Result<()> 
             ]
         );
         assert!(made.iter().all(|x| x.sizes() == [2, 3]));
+        Ok(())
+    })
+}
+
+/// As `torch.full`, `arange`, `linspace`, `eye` and `empty` have it.
+#[test]
+fn numbers_say_the_type_of_a_new_tensor_unless_the_options_do() -> Result<()> {
+    use DType::{Bool, F16, F32, F64, I64, U8};
+    on("sim:t4", || {
+        let gpu = Device::cuda(0);
+        let like = Tensor::zeros((&[1], (gpu, F16)))?;
+        let made = [
+            (Tensor::full(&[2], 7), I64, Device::Cpu),
+            (Tensor::full(&[2], 7.0), F32, Device::Cpu),
+            (Tensor::full(&[2], true), Bool, Device::Cpu),
+            (Tensor::full(&[2], (7, gpu)), I64, gpu),
+            (Tensor::full(&[2], (7.0, gpu)), F32, gpu),
+            (Tensor::full(&[2], (7, F64)), F64, Device::Cpu),
+            (Tensor::full(&[2], (7.0, &like)), F16, gpu),
+            (Tensor::full(&[2], (7, TensorOptions { device: gpu, ..Default::default() })), I64, gpu),
+            (Tensor::ones((&[2], TensorOptions { device: gpu, ..Default::default() })), F32, gpu),
+            (Tensor::arange(0, 3, 1), I64, Device::Cpu),
+            (Tensor::arange(0, 3, 0.5), F32, Device::Cpu),
+            (Tensor::arange(0.0, 3, 1), F32, Device::Cpu),
+            (Tensor::arange(0, 3, (1, gpu)), I64, gpu),
+            (Tensor::arange(0, 3, (1, (gpu, U8))), U8, gpu),
+            (Tensor::linspace(0.0, 3.0, 4), F32, Device::Cpu),
+            (Tensor::linspace(0.0, 3.0, (4, (gpu, I64))), I64, gpu),
+            (Tensor::eye(2), F32, Device::Cpu),
+            (Tensor::eye((2, &like)), F16, gpu),
+            (Tensor::empty(&[2]), F32, Device::Cpu),
+            (Tensor::empty((&[2], (gpu, Bool))), Bool, gpu),
+        ];
+        for (number, (x, dtype, device)) in made.into_iter().enumerate() {
+            let x = x?;
+            assert_eq!((x.dtype(), x.device()), (dtype, device), "tensor {number}");
+        }
+        let whole = Tensor::full(&[2], (7, TensorOptions { requires_grad: true, ..Default::default() }));
+        assert!(whole.unwrap_err().to_string().contains("floating point"), "as PyTorch refuses it");
         Ok(())
     })
 }
@@ -142,7 +181,7 @@ fn functions_of_images_take_options_by_value_and_refuse_those_of_a_layer() -> Re
             )
         );
     }
-    let weight = Some(Tensor::full(&[4], 2.0, DType::F32)?);
+    let weight = Some(Tensor::full(&[4], (2.0, DType::F32))?);
     let plain = x.layer_norm(&[4])?;
     let weighted = x.layer_norm((&[4], LayerNormArguments { weight, ..Default::default() }))?;
     assert!(weighted.equal(&(plain * 2.0)?)?);

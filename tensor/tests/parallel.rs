@@ -83,7 +83,7 @@ fn parts_are_those_of_chunk_and_gradients_flow_through_them() -> Result<()> {
         whole.sum()?.backward()?;
         assert_eq!(values(&x.grad().unwrap()), [[2.0; 12].as_slice(), &[3.0; 8]].concat());
         let numbers = [0, 1].map(|index| {
-            Tensor::full(&[], index as i64, DType::I64).unwrap().to(Device::cuda(index)).unwrap()
+            Tensor::full(&[], (index as i64, DType::I64)).unwrap().to(Device::cuda(index)).unwrap()
         });
         assert_eq!(gather(&numbers, 0, Device::Cpu)?.to_vec::<i64>()?, [0, 1]);
         Ok(())

@@ -59,7 +59,7 @@ const SIZE: usize = 1 << 20;
 #[test]
 fn a_pinned_tensor_is_a_copy_on_the_host() -> Result<()> {
     on("sim:t4", || {
-        let x = Tensor::arange(0, 6, 1, DType::F32)?.reshape(&[2, 3])?;
+        let x = Tensor::arange(0, 6, (1, DType::F32))?.reshape(&[2, 3])?;
         let pinned = x.pin_memory()?;
         assert!(pinned.is_pinned() && !x.is_pinned());
         assert_eq!((pinned.device(), pinned.sizes(), pinned.dtype()), (Device::Cpu, &[2, 3][..], DType::F32));
@@ -111,7 +111,7 @@ fn operations_of_the_host_work_on_pinned_tensors_as_on_others() -> Result<()> {
 #[test]
 fn a_row_of_a_pinned_tensor_costs_the_host_no_more_than_a_row() -> Result<()> {
     on("sim:t4", || {
-        let rows = Tensor::arange(0, 1 << 20, 1, DType::I64)?.reshape(&[1 << 14, 64])?.pin_memory()?; // 8 MiB
+        let rows = Tensor::arange(0, 1 << 20, (1, DType::I64))?.reshape(&[1 << 14, 64])?.pin_memory()?; // 8 MiB
         let machine = Machine::current();
         let memory = machine.host_memory();
         memory.reset_peak();
@@ -155,7 +155,7 @@ fn every_type_and_every_way_to_lie_is_pinned_and_copied() -> Result<()> {
         for dtype in [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F32, DType::F64] {
             for sizes in [&[][..], &[0], &[1], &[3, 0, 2], &[7, 5], &[2, 3, 4]] {
                 let count = sizes.iter().product::<usize>() as i64;
-                let x = Tensor::arange(0, count, 1, DType::I64)?
+                let x = Tensor::arange(0, count, (1, DType::I64))?
                     .reshape(&sizes.iter().map(|n| *n as i64).collect::<Vec<_>>())?;
                 let x = x.to(dtype)?;
                 let lies = match sizes {
@@ -215,7 +215,7 @@ fn what_cannot_be_pinned_is_refused_in_pytorchs_words() -> Result<()> {
 
 #[test]
 fn pinned_memory_outlives_its_machine_and_is_ordinary_memory_to_another() -> Result<()> {
-    let pinned = on("sim:t4", || Tensor::arange(0, 4, 1, DType::F32)?.pin_memory())?;
+    let pinned = on("sim:t4", || Tensor::arange(0, 4, (1, DType::F32))?.pin_memory())?;
     on("sim:t4", || {
         assert!(pinned.is_pinned());
         let there = pinned.to(at_once(gpu()))?;
@@ -454,7 +454,7 @@ fn a_dropped_block_is_used_again_only_when_its_copies_have_run() -> Result<()> {
         let fresh = mallocs(&|| {
             busy.work()?;
             let there = ones.pin_memory()?.to(at_once(gpu()))?;
-            let other = Tensor::full(&[1000], 7.0, DType::F32)?.pin_memory()?;
+            let other = Tensor::full(&[1000], (7.0, DType::F32))?.pin_memory()?;
             cuda::synchronize()?;
             assert_eq!((count_of(&there, 1.0)?, count_of(&other, 7.0)?), (1000, 1000));
             Ok(())
@@ -529,7 +529,7 @@ fn program(seed: u64, streams: Option<&[Stream]>) -> Result<Vec<Vec<f32>>> {
     let mut dice = Dice(seed);
     let size = [1, 1000, 100_000][dice.below(3)];
     let mut host = (0..3)
-        .map(|i| Tensor::full(&[size], f64::from(i), DType::F32)?.pin_memory())
+        .map(|i| Tensor::full(&[size], (f64::from(i), DType::F32))?.pin_memory())
         .collect::<Result<Vec<Tensor>>>()?;
     // Which stream still reads or writes each of them.
     let mut busy: Vec<Option<Stream>> = vec![None; 3];
@@ -540,7 +540,7 @@ fn program(seed: u64, streams: Option<&[Stream]>) -> Result<Vec<Vec<f32>>> {
         let Some(streams) = streams else {
             match kind {
                 0 => drop(host[i].add_(1.0)?),
-                1 => host[i] = Tensor::full(&[size], f64::from(step), DType::F32)?,
+                1 => host[i] = Tensor::full(&[size], (f64::from(step), DType::F32))?,
                 _ => host[i] = compute(&host[i].to(device)?)?.to(Device::Cpu)?,
             }
             continue;
@@ -555,7 +555,7 @@ fn program(seed: u64, streams: Option<&[Stream]>) -> Result<Vec<Vec<f32>>> {
             }
             1 => {
                 // A copy that is under way keeps the old one's memory.
-                host[i] = Tensor::full(&[size], f64::from(step), DType::F32)?.pin_memory()?;
+                host[i] = Tensor::full(&[size], (f64::from(step), DType::F32))?.pin_memory()?;
                 busy[i] = None;
             }
             _ => {

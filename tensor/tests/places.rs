@@ -21,7 +21,7 @@ fn tensors_know_where_they_were_made() -> Result<()> {
         (Tensor::zeros(&[2, 2])?, here()),
         (Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?, here()),
         (Tensor::randn(&[2, 2])?, here()),
-        (Tensor::arange(0, 4, 1, DType::F32)?, here()),
+        (Tensor::arange(0, 4, (1, DType::F32))?, here()),
         (Tensor::randperm(4)?, here()),
     ];
     for (tensor, place) in cases {

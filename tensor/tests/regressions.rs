@@ -41,7 +41,7 @@ fn a_backward_pass_that_fails_leaves_the_gradients_that_were_complete() -> Resul
 #[test]
 fn a_gradient_of_another_type_is_refused() -> Result<()> {
     let parameter = Parameter::new(&Tensor::ones(&[2])?)?;
-    let wide = Tensor::full(&[2], 1.0, DType::F64)?;
+    let wide = Tensor::full(&[2], (1.0, DType::F64))?;
     let error = parameter.set_grad(Some(wide)).unwrap_err().to_string();
     assert!(
         error.starts_with(
@@ -68,7 +68,7 @@ fn an_optimizer_survives_a_model_converted_between_forward_and_step() -> Result<
 #[test]
 fn optimizer_state_follows_a_converted_model() -> Result<()> {
     for (from, to) in [(DType::F32, DType::F64), (DType::F64, DType::F32)] {
-        let parameter = Parameter::new(&Tensor::full(&[2], 1.0, from)?)?;
+        let parameter = Parameter::new(&Tensor::full(&[2], (1.0, from))?)?;
         let holder = Holder(parameter.clone());
         let options = AdamOptions { lr: 0.1, ..Default::default() };
         let mut adam = optim::Adam::new(vec![parameter.clone()], options)?;
@@ -76,7 +76,7 @@ fn optimizer_state_follows_a_converted_model() -> Result<()> {
         let mut sgd = optim::SGD::new(vec![parameter.clone()], options)?;
         for dtype in [from, to] {
             holder.to(dtype)?;
-            parameter.set_grad(Some(Tensor::full(&[2], 1.0, dtype)?))?;
+            parameter.set_grad(Some(Tensor::full(&[2], (1.0, dtype))?))?;
             adam.step()?;
             sgd.step()?;
         }
@@ -230,7 +230,7 @@ fn a_tensor_multiplied_by_itself_in_place_frees_its_graph() -> Result<()> {
 /// parts on such a thread, the next job would run inside it: under its locks, and not recorded.
 #[test]
 fn training_in_the_jobs_of_a_thread_pool_records_and_ends() -> Result<()> {
-    let w = Tensor::full(&[1 << 19], 1.0, DType::F32)?;
+    let w = Tensor::full(&[1 << 19], (1.0, DType::F32))?;
     let losses = Mutex::new(Vec::new());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     pool.scope(|scope| {
@@ -287,13 +287,13 @@ fn the_extreme_of_a_number_is_a_tensor_of_its_own() -> Result<()> {
 fn ranges_of_whole_numbers_are_counted_as_whole_numbers() -> Result<()> {
     let large = 1i64 << 53;
     assert_eq!(
-        Tensor::arange(large, large + 3, 1, DType::I64)?.to_vec::<i64>()?,
+        Tensor::arange(large, large + 3, (1, DType::I64))?.to_vec::<i64>()?,
         [large, large + 1, large + 2]
     );
-    assert_eq!(Tensor::arange(i64::MAX - 2, i64::MAX, 1, DType::I64)?.numel(), 2);
-    assert_eq!(Tensor::arange(5, 0, -2, DType::I64)?.to_vec::<i64>()?, [5, 3, 1]);
-    assert!(Tensor::arange(0, 5, 0.5, DType::I64).is_err());
-    assert!(Tensor::arange(0, 2, 1, DType::Bool).is_err());
+    assert_eq!(Tensor::arange(i64::MAX - 2, i64::MAX, (1, DType::I64))?.numel(), 2);
+    assert_eq!(Tensor::arange(5, 0, (-2, DType::I64))?.to_vec::<i64>()?, [5, 3, 1]);
+    assert!(Tensor::arange(0, 5, (0.5, DType::I64)).is_err());
+    assert!(Tensor::arange(0, 2, (1, DType::Bool)).is_err());
     Ok(())
 }
 
@@ -301,19 +301,19 @@ fn ranges_of_whole_numbers_are_counted_as_whole_numbers() -> Result<()> {
 fn numbers_a_type_cannot_hold_are_refused() {
     for (value, dtype) in [(300.0, DType::U8), (-1.0, DType::U8), (f64::NAN, DType::I64), (1e300, DType::F32)]
     {
-        let error = Tensor::full(&[1], value, dtype).unwrap_err().to_string();
+        let error = Tensor::full(&[1], (value, dtype)).unwrap_err().to_string();
         assert!(error.starts_with("value cannot be converted to type "), "{error}");
     }
-    assert!(Tensor::full(&[1], f64::INFINITY, DType::F32).is_ok());
+    assert!(Tensor::full(&[1], (f64::INFINITY, DType::F32)).is_ok());
     // Small negative ones wrap around, as in PyTorch.
-    assert_eq!(Tensor::full(&[1], -1, DType::U8).unwrap().item().unwrap(), 255.0);
-    assert!(Tensor::full(&[1], i64::MAX, DType::I64).is_ok());
+    assert_eq!(Tensor::full(&[1], (-1, DType::U8)).unwrap().item().unwrap(), 255.0);
+    assert!(Tensor::full(&[1], (i64::MAX, DType::I64)).is_ok());
 }
 
 #[test]
 fn a_target_of_another_type_is_noticed_in_backward() -> Result<()> {
     let prediction = leaf(&[1.0, 2.0])?;
-    let loss = prediction.mse_loss(&Tensor::full(&[2], 1.0, DType::F64)?, Default::default())?;
+    let loss = prediction.mse_loss(&Tensor::full(&[2], (1.0, DType::F64))?, Default::default())?;
     assert_eq!(loss.backward().unwrap_err().to_string(), "Found dtype Double but expected Float");
     Ok(())
 }

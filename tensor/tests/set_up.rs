@@ -114,7 +114,7 @@ fn sums(machine: &Machine) -> Vec<f64> {
         let mut tensors = ranks.run(|rank| {
             cuda::set_device(rank)?;
             dist::init_process_group("nccl")?;
-            let x = Tensor::full(&[1 << 16], rank as f64 + 1.0, Device::cuda(rank))?;
+            let x = Tensor::full(&[1 << 16], (rank as f64 + 1.0, Device::cuda(rank)))?;
             dist::all_reduce(&x, ReduceOp::Sum)?;
             Ok(x)
         })?;

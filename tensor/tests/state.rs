@@ -67,7 +67,7 @@ fn check(ours: &Value, theirs: &Json, path: &str) {
 }
 
 fn parameters() -> Result<Vec<Parameter>> {
-    let weight = (Tensor::arange(0, 6, 1, DType::F32)?.reshape(&[2, 3])? - 2.5)?.div(4.0)?;
+    let weight = (Tensor::arange(0, 6, (1, DType::F32))?.reshape(&[2, 3])? - 2.5)?.div(4.0)?;
     [weight, Tensor::new([0.5f32, -0.25])?, Tensor::ones(&[1])?].iter().map(Parameter::new).collect()
 }
 
@@ -111,7 +111,7 @@ fn made(name: &str) -> Make {
 fn step(params: &[Parameter], optimizer: &mut dyn Optimizer, step: usize) -> Result<()> {
     for parameter in &params[..2] {
         let (count, sizes) = (parameter.numel() as i64, parameter.tensor().sizes().to_vec());
-        let grad = ((Tensor::arange(0, count, 1, DType::F32)? * 0.5)? + (step as f64 - 1.25))?
+        let grad = ((Tensor::arange(0, count, (1, DType::F32))? * 0.5)? + (step as f64 - 1.25))?
             .reshape(&signed(&sizes))?;
         parameter.set_grad(Some(grad.to(parameter.tensor().dtype())?.to(parameter.tensor().device())?))?;
     }

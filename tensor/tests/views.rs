@@ -182,7 +182,7 @@ fn reductions_match_naive_loops(tensor: &Tensor, model: &Model, mask: u8, keepdi
 
 /// The same chain of views on a tensor of floats.
 fn float_chain(sizes: &[usize], steps: &[Step]) -> Tensor {
-    let base = Tensor::arange(0, numel(sizes) as i64, 1, DType::F32).unwrap();
+    let base = Tensor::arange(0, numel(sizes) as i64, (1, DType::F32)).unwrap();
     let base = base.mul(0.37).unwrap().sub(1.5).unwrap();
     let (mut tensor, mut model) = (base.view(&signed(sizes)).unwrap(), Model::counting(sizes));
     for next in steps {
@@ -310,7 +310,7 @@ fn the_entry_that_a_number_names_is_a_view() {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
         for device in [Device::Cpu, Device::cuda(0)] {
-            let x = Tensor::arange(0, 6, 1, (device, DType::F32)).unwrap().view(&[3, 2]).unwrap();
+            let x = Tensor::arange(0, 6, (1, (device, DType::F32))).unwrap().view(&[3, 2]).unwrap();
             for index in
                 [Tensor::new(1i64).unwrap(), Tensor::from_slice(&[-2i32], &[]).unwrap().to(device).unwrap()]
             {
@@ -579,7 +579,7 @@ fn views_of_nothing_can_be_used_like_others() {
 #[test]
 fn products_over_nothing_are_zero_in_used_memory() {
     for [a, b] in [[&[64, 0][..], &[0, 64]], [&[4, 32, 0], &[4, 0, 32]], [&[4, 32, 0], &[0, 32]]] {
-        drop(Tensor::full(&[64, 64], 7.0, DType::F32).unwrap());
+        drop(Tensor::full(&[64, 64], (7.0, DType::F32)).unwrap());
         let product = Tensor::zeros(a).unwrap().matmul(&Tensor::zeros(b).unwrap()).unwrap();
         assert_eq!(product.numel(), 4096);
         assert!(product.to_vec::<f32>().unwrap().iter().all(|value| *value == 0.0), "{a:?} times {b:?}");
@@ -593,7 +593,7 @@ fn matrices_on_their_side_are_copied_element_for_element() -> Result<()> {
     let sizes = sides.into_iter().flat_map(|rows| sides.map(|columns| [rows, columns])).chain([[700, 601]]);
     for [rows, columns] in sizes {
         for batch in [1, 3] {
-            let x = Tensor::arange(0, (batch * rows * columns + 1) as i64, 1, DType::I64)?.narrow(
+            let x = Tensor::arange(0, (batch * rows * columns + 1) as i64, (1, DType::I64))?.narrow(
                 0,
                 1,
                 batch * rows * columns,
@@ -641,7 +641,7 @@ fn a_reduction_in_the_middle_has_the_bits_of_one_of_each_matrix() -> Result<()> 
 /// after another.
 #[test]
 fn small_tensors_are_joined_as_large_ones_are() -> Result<()> {
-    let x = Tensor::arange(0, 2 * 3 * 4, 1, DType::I64)?.view(&[2, 3, 4])?;
+    let x = Tensor::arange(0, 2 * 3 * 4, (1, DType::I64))?.view(&[2, 3, 4])?;
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8] {
         for dim in 0..3 {
             let parts: Vec<Tensor> = (0..x.size(dim)?)

@@ -332,7 +332,10 @@ fn types(words: &mut Words) {
     words.of("longs(1).requires_grad_()", longs(&[1]).requires_grad_(true));
     words.of(
         "torch.zeros(2, dtype=torch.int64, requires_grad=True)",
-        Tensor::zeros((&[2], TensorOptions { dtype: DType::I64, requires_grad: true, ..Default::default() })),
+        Tensor::zeros((
+            &[2],
+            TensorOptions { dtype: Some(DType::I64), requires_grad: true, ..Default::default() },
+        )),
     );
 }
 

@@ -112,7 +112,7 @@ pub fn launch(device: Device) -> Result<Doing> {
 
 /// A tensor that is made and dropped: after the first time its memory is in the cache.
 pub fn allocation(device: Device) -> Result<Doing> {
-    Ok(Box::new(move || Tensor::empty(&[1 << 18], device).map(drop)))
+    Ok(Box::new(move || Tensor::empty((&[1 << 18], device)).map(drop)))
 }
 
 /// Linear layers of these sizes, with ReLUs between them.

@@ -12,7 +12,7 @@ fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
 }
 
 fn bytes(bytes: usize) -> Result<Tensor> {
-    Tensor::empty(&[bytes / 4], Device::cuda(0))
+    Tensor::empty((&[bytes / 4], Device::cuda(0)))
 }
 
 /// What stands in elements of a name.

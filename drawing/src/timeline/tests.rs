@@ -684,7 +684,7 @@ fn every_rank_has_its_row_and_waits_for_the_slow_one() {
             dist::spawn(2, |rank| {
                 cuda::set_device(rank)?;
                 dist::init_process_group("nccl")?;
-                let x = record_function("make", || Tensor::full(&[1000], 1.0, Device::cuda(rank)))?;
+                let x = record_function("make", || Tensor::full(&[1000], (1.0, Device::cuda(rank))))?;
                 if rank == 1 {
                     sleep(Duration::from_millis(100));
                 }

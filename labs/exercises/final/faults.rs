@@ -68,7 +68,7 @@ faults! {
         "mean-of-means" shows "result": ("        let rows = x.size(0)? as f64;\n", ""), ("(loss.detach() * rows)?", "loss.detach()"), ("loader.dataset().len()", "loader.len()");
         "graph-kept" shows "result": ("loss.detach() * rows", "&loss * rows");
         "batch-kept" shows "peak": ("    model.train();\n", "    let mut seen = Vec::new();\n    model.train();\n"), ("(loss.detach() * rows)?)?;\n", "(loss.detach() * rows)?)?;\n        seen.push(x);\n"), ("total / loader.dataset().len() as f64", "let rows = seen.iter().map(|x| x.sizes()[0]).sum::<usize>();\n    total / rows as f64");
-        "item-each" shows "copies-back": ("Tensor::zeros((&[], device))?", "0.0"), ("total = (total + (loss.detach() * rows)?)?;", "total += loss.item()? * rows;"), ("    total / loader.dataset().len() as f64", "    Tensor::full(&[], total / loader.dataset().len() as f64, device)");
+        "item-each" shows "copies-back": ("Tensor::zeros((&[], device))?", "0.0"), ("total = (total + (loss.detach() * rows)?)?;", "total += loss.item()? * rows;"), ("    total / loader.dataset().len() as f64", "    Tensor::full(&[], (total / loader.dataset().len() as f64, device))");
         "synchronize" shows "waits": ("        scaler.update()?;\n", "        scaler.update()?;\n        cuda::current_stream(device)?.synchronize()?;\n");
         "empty-cache" shows "driver": ("        scaler.update()?;\n", "        scaler.update()?;\n        cuda::empty_cache()?;\n");
         "moved-each-time" shows "copies": ("    let weight = Some(weights.to(device)?);\n    let options = CrossEntropyOptions { weight, ..Default::default() };\n", ""), ("        optimizer.zero_grad();\n", "        let weight = Some(weights.to(device)?);\n        let options = CrossEntropyOptions { weight, ..Default::default() };\n        optimizer.zero_grad();\n");
@@ -87,7 +87,7 @@ faults! {
         "graph-kept" shows "result": ("losses.push(loss.detach())", "losses.push(loss)");
         "all-at-once" shows "peak": ("    for [x, y] in batches {\n        let (x, y) = (x.to(device)?, y.to(device)?);\n", "    let there = batches.iter().map(|[x, y]| Ok((x.to(device)?, y.to(device)?)));\n    for (x, y) in &there.collect::<Result<Vec<_>>>()? {\n"), ("model.forward(&x)?", "model.forward(x)?"), ("cross_entropy((&y,", "cross_entropy((y,");
         "batch-kept" shows "peak": ("    let mut losses = Vec::new();\n", "    let (mut inputs, mut losses) = (Vec::new(), Vec::new());\n"), ("        losses.push(loss.detach());\n", "        losses.push(loss.detach());\n        inputs.push((x, y));\n");
-        "item-each" shows "copies-back": ("losses.push(loss.detach())", "losses.push(Tensor::full(&[], loss.item()?, device)?)");
+        "item-each" shows "copies-back": ("losses.push(loss.detach())", "losses.push(Tensor::full(&[], (loss.item()?, device))?)");
         "moved-each-time" shows "copies": ("    let weight = Some(weights.to(device)?);\n    let options = CrossEntropyOptions { weight, ..Default::default() };\n", ""), ("        let loss =", "        let weight = Some(weights.to(device)?);\n        let options = CrossEntropyOptions { weight, ..Default::default() };\n        let loss =");
         "full-precision" shows "precision": ("        let loss = amp::autocast(DeviceType::Cuda, || {\n            model.forward(&x)?.cross_entropy((&y, options.clone()))\n        })?;\n", "        let outputs = model.forward(&x)?;\n        let loss =\n            amp::autocast(DeviceType::Cuda, || outputs.cross_entropy((&y, options.clone())))?;\n");
     }
@@ -158,10 +158,10 @@ faults! {
     }
     recall {
         "wrong-dim" shows "result": ("counts.sum_dims(&[1], false)? + ", "counts.sum_dims(&[0], false)? + ");
-        "double" shows "double": ("Tensor::eye(8, counts.device())?", "Tensor::eye(8, (counts.device(), DType::F64))?"), ("    right / (counts.sum_dims(&[1], false)? + numbers().prior)?", "    (right / (counts.sum_dims(&[1], false)? + numbers().prior)?)?.to(DType::F32)");
-        "made-on-host" shows "copies": ("Tensor::eye(8, counts.device())?", "Tensor::eye(8, Device::Cpu)?.to(counts.device())?");
-        "row-by-row" shows "launches": ("    let diagonal = Tensor::eye(8, counts.device())?;\n    let right = (counts * diagonal)?.sum_dims(&[1], false)?;\n", "    let cells = (0..8).map(|class| counts.select(0, class)?.select(0, class)? * 1.0);\n    let right = Tensor::stack(&cells.collect::<Result<Vec<_>>>()?, 0)?;\n");
-        "on-the-host" shows "on-the-host": ("    let diagonal = Tensor::eye(8, counts.device())?;\n", "    let device = counts.device();\n    let counts = counts.cpu()?;\n    let diagonal = Tensor::eye(8, counts.device())?;\n"), ("(counts * diagonal)", "(&counts * diagonal)"), ("    right / (counts.sum_dims(&[1], false)? + numbers().prior)?", "    (right / (counts.sum_dims(&[1], false)? + numbers().prior)?)?.to(device)");
+        "double" shows "double": ("Tensor::eye((8, counts.device()))?", "Tensor::eye((8, (counts.device(), DType::F64)))?"), ("    right / (counts.sum_dims(&[1], false)? + numbers().prior)?", "    (right / (counts.sum_dims(&[1], false)? + numbers().prior)?)?.to(DType::F32)");
+        "made-on-host" shows "copies": ("Tensor::eye((8, counts.device()))?", "Tensor::eye((8, Device::Cpu))?.to(counts.device())?");
+        "row-by-row" shows "launches": ("    let diagonal = Tensor::eye((8, counts.device()))?;\n    let right = (counts * diagonal)?.sum_dims(&[1], false)?;\n", "    let cells = (0..8).map(|class| counts.select(0, class)?.select(0, class)? * 1.0);\n    let right = Tensor::stack(&cells.collect::<Result<Vec<_>>>()?, 0)?;\n");
+        "on-the-host" shows "on-the-host": ("    let diagonal = Tensor::eye((8, counts.device()))?;\n", "    let device = counts.device();\n    let counts = counts.cpu()?;\n    let diagonal = Tensor::eye((8, counts.device()))?;\n"), ("(counts * diagonal)", "(&counts * diagonal)"), ("    right / (counts.sum_dims(&[1], false)? + numbers().prior)?", "    (right / (counts.sum_dims(&[1], false)? + numbers().prior)?)?.to(device)");
     }
     average {
         "not-a-copy" shows "result": ("return model.state_dict().copy()", "return Ok(model.state_dict())");

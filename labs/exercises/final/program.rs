@@ -230,7 +230,7 @@ pub fn confusion(predicted: &Tensor, actual: &Tensor) -> Result<Tensor> {
 /// The recall of each class from a confusion matrix: right, divided by (all of that class plus
 /// numbers().prior).
 pub fn recall(counts: &Tensor) -> Result<Tensor> {
-    let diagonal = Tensor::eye(8, counts.device())?;
+    let diagonal = Tensor::eye((8, counts.device()))?;
     let right = (counts * diagonal)?.sum_dims(&[1], false)?;
     right / (counts.sum_dims(&[1], false)? + numbers().prior)?
 }

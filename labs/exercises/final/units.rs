@@ -152,7 +152,7 @@ fn batches(x: &Tensor, y: &Tensor) -> Result<Loader> {
 }
 
 fn weights() -> Result<Tensor> {
-    Tensor::linspace(0.5, 1.5, CLASSES as usize, DType::F32)
+    Tensor::linspace(0.5, 1.5, (CLASSES as usize, DType::F32))
 }
 
 /// The first product takes memory for its workspace, and the first of all work takes a context. What is dropped here stays in the
@@ -248,7 +248,7 @@ fn loader(case: &Case, program: &Program) -> Seen {
     manual_seed(case.seed);
     // A label is a row's number, so that each can be told apart.
     let [x, y] = made(|| {
-        Ok([Tensor::randn(&[ROWS, 4])?, Tensor::linspace(0.0, (ROWS - 1) as f64, ROWS, DType::I64)?])
+        Ok([Tensor::randn(&[ROWS, 4])?, Tensor::linspace(0.0, (ROWS - 1) as f64, (ROWS, DType::I64))?])
     });
     observe(
         case,

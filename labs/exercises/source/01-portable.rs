@@ -21,7 +21,7 @@ pub mod solution {
     /// picked device. The result is on the CPU.
     pub fn squares(n: usize) -> Result<Tensor> {
         let device = pick()?;
-        let x = Tensor::arange(0.0, n as f64, 1.0, device)?;
+        let x = Tensor::arange(0.0, n as f64, (1.0, device))?;
         let squares = (&x * &x)?;
         squares.cpu()
     }
@@ -33,7 +33,7 @@ type Squares = fn(usize) -> Result<Tensor>;
 
 const PICK: &str = "    Ok(Device::cuda_if_available())\n";
 const DEVICE: &str = "    let device = pick()?;\n";
-const MAKE: &str = "    let x = Tensor::arange(0.0, n as f64, 1.0, device)?;\n";
+const MAKE: &str = "    let x = Tensor::arange(0.0, n as f64, (1.0, device))?;\n";
 const SQUARE: &str = "    let squares = (&x * &x)?;\n";
 const BACK: &str = "    squares.cpu()\n";
 
@@ -47,7 +47,7 @@ pub static EXERCISE: Exercise = Exercise {
         "Which functions that ask about GPUs always answer, and which fail on a machine that has none?",
         "`Device::cuda(0)` is the first GPU, not the current one. A tensor that is made on a device need not be moved there: \
          look for the functions that take a device.",
-        "`Device::cuda_if_available()` does the whole of `pick`. For `squares`, make `Tensor::arange(0.0, n as f64, 1.0, pick()?)?`, \
+        "`Device::cuda_if_available()` does the whole of `pick`. For `squares`, make `Tensor::arange(0.0, n as f64, (1.0, pick()?))?`, \
          multiply it by itself, and call `.cpu()`.",
     ],
     afterwards: "The long form asks `cuda::is_available()` and then `cuda::current_device()?`. Now you know why it asks in this order.",
@@ -90,7 +90,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "or_else",
             edits: &[
                 (PICK, "    Ok(todevice::cuda::current_device().map_or(Device::Cpu, Device::cuda))\n"),
-                (MAKE, "    let x = Tensor::arange(0, n as i64, 1, (device, DType::F64))?;\n"),
+                (MAKE, "    let x = Tensor::arange(0, n as i64, (1, (device, DType::F64)))?;\n"),
             ],
         },
     ],
@@ -146,7 +146,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "made_on_the_host",
             what: "The numbers are made on the host, and moved.",
-            edits: &[(MAKE, "    let x = Tensor::arange(0.0, n as f64, 1.0, Device::Cpu)?.to(device)?;\n")],
+            edits: &[(MAKE, "    let x = Tensor::arange(0.0, n as f64, (1.0, Device::Cpu))?.to(device)?;\n")],
             diagnosis: "made-on-the-host",
         },
         Wrong {
@@ -173,7 +173,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[
                 (
                     MAKE,
-                    "    let one = |i: usize| Tensor::full(&[], (i * i) as f64, device);\n    \
+                    "    let one = |i: usize| Tensor::full(&[], ((i * i) as f64, device));\n    \
                      let all = (0..n).map(one).collect::<Result<Vec<_>>>()?;\n",
                 ),
                 (SQUARE, "    let squares = Tensor::stack(&all, 0)?;\n"),
@@ -189,7 +189,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "from_one",
             what: "The numbers begin at 1.",
-            edits: &[(MAKE, "    let x = Tensor::arange(1.0, n as f64 + 1.0, 1.0, device)?;\n")],
+            edits: &[(MAKE, "    let x = Tensor::arange(1.0, n as f64 + 1.0, (1.0, device))?;\n")],
             diagnosis: "squares",
         },
     ],

@@ -31,7 +31,7 @@ pub mod solution {
         /// Lowers the scores of later rows so far that softmax makes them 0.
         fn hide_later(&self, scores: &Tensor) -> Result<Tensor> {
             let rows = scores.size(1)?;
-            let place = Tensor::arange(0.0, rows as f64, 1.0, scores)?;
+            let place = Tensor::arange(0.0, rows as f64, (1.0, scores))?;
             // How many rows later the other one is, and 0 if it is not.
             let later = (place.unsqueeze(0)? - place.unsqueeze(1)?)?.clamp(0.0, None)?;
             scores - (later * 1000.0)?
@@ -52,29 +52,29 @@ pub static EXERCISE: Exercise = Exercise {
         "Read the report of GPU0001: it names the tensor that is elsewhere, and the line that made it. What was it made from? \
          And what in that function knows where the others are?",
         "You can make a tensor where another one is, and with its type. Then nothing need be moved.",
-        "The last argument of `arange` can be a device, a type, the two as a pair, or another tensor whose device \
-         and type `arange` copies.",
+        "The last argument of `arange` can stand in a pair: `(1.0, options)`. Options are a device, a type, both as a \
+         pair, or another tensor whose device and type `arange` copies.",
     ],
     afterwards: "A mask that never changes may as well be a buffer: it is made once, and moves with the module.",
     source: include_str!("02-mask.rs"),
     functions: &[("attention", "pub fn attention(width: usize) -> Result<impl Module>")],
-    skeleton: &[(ARANGE, "rows as f64, 1.0, scores.dtype())?;")],
+    skeleton: &[(ARANGE, "rows as f64, (1.0, scores.dtype()))?;")],
     styles: &[
         Style {
             name: "device_and_type",
-            edits: &[(ARANGE, "rows as f64, 1.0, (scores.device(), scores.dtype()))?;")],
+            edits: &[(ARANGE, "rows as f64, (1.0, (scores.device(), scores.dtype())))?;")],
         },
         Style {
             name: "counted_up",
             edits: &[(
-                "Tensor::arange(0.0, rows as f64, 1.0, scores)?",
+                "Tensor::arange(0.0, rows as f64, (1.0, scores))?",
                 "Tensor::ones((&[rows], scores))?.cumsum(0)?",
             )],
         },
         Style {
             name: "chosen",
             edits: &[
-                (PLACE, "        let place = Tensor::arange(0, rows as i64, 1, (scores.device(), DType::I64))?;\n"),
+                (PLACE, "        let place = Tensor::arange(0, rows as i64, (1, (scores.device(), DType::I64)))?;\n"),
                 (LATER, "        let later = place.unsqueeze(0)?.gt(&place.unsqueeze(1)?)?;\n"),
                 ("        scores - (later * 1000.0)?", "        later.where_cond(-60000.0, scores)"),
             ],
@@ -82,7 +82,7 @@ pub static EXERCISE: Exercise = Exercise {
         Style {
             name: "filled",
             edits: &[
-                (PLACE, "        let place = Tensor::arange(0, rows as i64, 1, (scores.device(), DType::I64))?;\n"),
+                (PLACE, "        let place = Tensor::arange(0, rows as i64, (1, (scores.device(), DType::I64)))?;\n"),
                 (LATER, "        let later = place.unsqueeze(0)?.gt(&place.unsqueeze(1)?)?;\n"),
                 ("        scores - (later * 1000.0)?", "        scores.masked_fill(&later, f64::NEG_INFINITY)"),
             ],
@@ -93,7 +93,7 @@ pub static EXERCISE: Exercise = Exercise {
                 ("    query: nn::Linear,\n", "    query: nn::Linear,\n    place: nn::Buffer,\n"),
                 (
                     "    Ok(Attention { query })",
-                    "    let place = nn::Buffer::new(&Tensor::arange(0.0, 64.0, 1.0, DType::F32)?);\n    Ok(Attention { query, place })",
+                    "    let place = nn::Buffer::new(&Tensor::arange(0.0, 64.0, (1.0, DType::F32))?);\n    Ok(Attention { query, place })",
                 ),
                 (PLACE, "        let place = self.place.tensor().narrow(0, 0, rows)?;\n"),
             ],
@@ -103,20 +103,20 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "made_on_the_cpu",
             what: "The mask is made on the CPU.",
-            edits: &[(ARANGE, "rows as f64, 1.0, scores.dtype())?;")],
+            edits: &[(ARANGE, "rows as f64, (1.0, scores.dtype()))?;")],
             diagnosis: "made-on-the-cpu",
         },
         Wrong {
             name: "copied_every_call",
             what: "The mask is made on the CPU and moved, in every call.",
-            edits: &[(ARANGE, "rows as f64, 1.0, scores.dtype())?.to(scores.device())?;")],
+            edits: &[(ARANGE, "rows as f64, (1.0, scores.dtype()))?.to(scores.device())?;")],
             diagnosis: "copied-every-call",
         },
         Wrong {
             name: "scores_fetched",
             what: "The scores are moved to the CPU, where the mask is, and back.",
             edits: &[
-                (ARANGE, "rows as f64, 1.0, scores.dtype())?;"),
+                (ARANGE, "rows as f64, (1.0, scores.dtype()))?;"),
                 ("        scores - (later * 1000.0)?", "        (scores.cpu()? - (later * 1000.0)?)?.to(scores.device())"),
             ],
             diagnosis: "scores-fetched",
@@ -124,13 +124,13 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "hard_coded",
             what: "The mask is made on `cuda:0`, whatever the module is on.",
-            edits: &[(ARANGE, "rows as f64, 1.0, (Device::cuda(0), scores.dtype()))?;")],
+            edits: &[(ARANGE, "rows as f64, (1.0, (Device::cuda(0), scores.dtype())))?;")],
             diagnosis: "hard-coded",
         },
         Wrong {
             name: "device_guessed",
             what: "The mask is made on a GPU if there is one.",
-            edits: &[(ARANGE, "rows as f64, 1.0, (Device::cuda_if_available(), scores.dtype()))?;")],
+            edits: &[(ARANGE, "rows as f64, (1.0, (Device::cuda_if_available(), scores.dtype())))?;")],
             diagnosis: "device-guessed",
         },
         Wrong {
@@ -140,7 +140,7 @@ pub static EXERCISE: Exercise = Exercise {
                 ("    query: nn::Linear,\n", "    query: nn::Linear,\n    #[module(skip)]\n    place: Tensor,\n"),
                 (
                     "    Ok(Attention { query })",
-                    "    let place = Tensor::arange(0.0, 64.0, 1.0, DType::F32)?;\n    Ok(Attention { query, place })",
+                    "    let place = Tensor::arange(0.0, 64.0, (1.0, DType::F32))?;\n    Ok(Attention { query, place })",
                 ),
                 (PLACE, "        let place = self.place.narrow(0, 0, rows)?;\n"),
             ],
@@ -153,7 +153,7 @@ pub static EXERCISE: Exercise = Exercise {
                 ("    query: nn::Linear,\n", "    query: nn::Linear,\n    place: nn::Parameter,\n"),
                 (
                     "    Ok(Attention { query })",
-                    "    let place = nn::Parameter::new(&Tensor::arange(0.0, 64.0, 1.0, DType::F32)?)?;\n    Ok(Attention { query, place })",
+                    "    let place = nn::Parameter::new(&Tensor::arange(0.0, 64.0, (1.0, DType::F32))?)?;\n    Ok(Attention { query, place })",
                 ),
                 (PLACE, "        let place = self.place.tensor().narrow(0, 0, rows)?;\n"),
             ],
@@ -166,7 +166,7 @@ pub static EXERCISE: Exercise = Exercise {
                 ("    query: nn::Linear,\n", "    query: nn::Linear,\n    place: nn::Buffer,\n"),
                 (
                     "    Ok(Attention { query })",
-                    "    let place = nn::Buffer::new(&Tensor::arange(0.0, 64.0, 1.0, DType::F32)?);\n    Ok(Attention { query, place })",
+                    "    let place = nn::Buffer::new(&Tensor::arange(0.0, 64.0, (1.0, DType::F32))?);\n    Ok(Attention { query, place })",
                 ),
                 ("        let rows = scores.size(1)?;\n", ""),
                 (PLACE, "        let place = self.place.tensor();\n"),
@@ -176,7 +176,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "wrong_type",
             what: "The mask is made in the right place, but always in float32.",
-            edits: &[(ARANGE, "rows as f64, 1.0, scores.device())?;")],
+            edits: &[(ARANGE, "rows as f64, (1.0, scores.device()))?;")],
             diagnosis: "wrong-type",
         },
         Wrong {
@@ -185,7 +185,7 @@ pub static EXERCISE: Exercise = Exercise {
             edits: &[(
                 PLACE,
                 "        let mut places = Vec::new();\n        for row in 0..rows {\n            \
-                 places.push(Tensor::full(&[], row as f64, scores)?);\n        }\n        \
+                 places.push(Tensor::full(&[], (row as f64, scores))?);\n        }\n        \
                  let place = Tensor::stack(&places, 0)?;\n",
             )],
             diagnosis: "one-by-one",
@@ -202,13 +202,13 @@ pub static EXERCISE: Exercise = Exercise {
             "Where the numbers of the rows are made, and as what",
             &[
                 &[],
-                &[(ARANGE, "rows as f64, 1.0, scores.dtype())?;")],
-                &[(ARANGE, "rows as f64, 1.0, scores.dtype())?.to(scores.device())?;")],
-                &[(ARANGE, "rows as f64, 1.0, (Device::cuda(0), scores.dtype()))?;")],
-                &[(ARANGE, "rows as f64, 1.0, (Device::cuda_if_available(), scores.dtype()))?;")],
-                &[(ARANGE, "rows as f64, 1.0, scores.device())?;")],
+                &[(ARANGE, "rows as f64, (1.0, scores.dtype()))?;")],
+                &[(ARANGE, "rows as f64, (1.0, scores.dtype()))?.to(scores.device())?;")],
+                &[(ARANGE, "rows as f64, (1.0, (Device::cuda(0), scores.dtype())))?;")],
+                &[(ARANGE, "rows as f64, (1.0, (Device::cuda_if_available(), scores.dtype())))?;")],
+                &[(ARANGE, "rows as f64, (1.0, scores.device()))?;")],
                 &[
-                    (ARANGE, "rows as f64, 1.0, scores.dtype())?;"),
+                    (ARANGE, "rows as f64, (1.0, scores.dtype()))?;"),
                     ("        scores - (later * 1000.0)?", "        (scores.cpu()? - (later * 1000.0)?)?.to(scores.device())"),
                 ],
             ],
@@ -220,8 +220,8 @@ pub static EXERCISE: Exercise = Exercise {
     judge,
 };
 
-const ARANGE: &str = "rows as f64, 1.0, scores)?;";
-const PLACE: &str = "        let place = Tensor::arange(0.0, rows as f64, 1.0, scores)?;\n";
+const ARANGE: &str = "rows as f64, (1.0, scores))?;";
+const PLACE: &str = "        let place = Tensor::arange(0.0, rows as f64, (1.0, scores))?;\n";
 const LATER: &str = "        let later = (place.unsqueeze(0)? - place.unsqueeze(1)?)?.clamp(0.0, None)?;\n";
 
 const WIDTH: usize = 16;

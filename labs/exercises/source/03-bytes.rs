@@ -12,7 +12,7 @@ pub mod solution {
     /// Adds a ramp from 0 to 1 along each row, and noise of its own for each number.
     pub fn with_ramp_and_noise(x: &Tensor, noise: f64) -> Result<Tensor> {
         let columns = x.size(1)?;
-        let ramp = Tensor::linspace(0.0, 1.0, columns, (x.device(), x.dtype()))?;
+        let ramp = Tensor::linspace(0.0, 1.0, (columns, (x.device(), x.dtype())))?;
         let random = x.randn_like()?;
         (x + ramp)? + (random * noise)?
     }
@@ -22,12 +22,12 @@ pub mod solution {
 type Add = fn(&Tensor, f64) -> Result<Tensor>;
 
 const COLUMNS: &str = "    let columns = x.size(1)?;\n";
-const RAMP: &str = "    let ramp = Tensor::linspace(0.0, 1.0, columns, (x.device(), x.dtype()))?;\n";
+const RAMP: &str = "    let ramp = Tensor::linspace(0.0, 1.0, (columns, (x.device(), x.dtype())))?;\n";
 const RANDOM: &str = "    let random = x.randn_like()?;\n";
 const RETURN: &str = "    (x + ramp)? + (random * noise)?\n";
 
 const RAMP_MOVED: crate::Edit =
-    (RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, columns, x.dtype())?.to(x.device())?;\n");
+    (RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, (columns, x.dtype()))?.to(x.device())?;\n");
 const RANDOM_MOVED: crate::Edit =
     (RANDOM, "    let random = Tensor::randn(x.sizes())?.to(x.dtype())?.to(x.device())?;\n");
 
@@ -40,8 +40,8 @@ pub static EXERCISE: Exercise = Exercise {
            noise differs in each row.",
     hints: [
         "A function that makes a tensor can be told where. What follows the sizes in PyTorch is `device=` and `dtype=`.",
-        "`linspace` takes device and type as its last argument. For noise there is a method of `x` that makes a tensor like it.",
-        "`Tensor::linspace(0.0, 1.0, columns, (x.device(), x.dtype()))?`, and `x.randn_like()?`.",
+        "`linspace` takes device and type in a pair with its last argument. For noise there is a method of `x` that makes a tensor like it.",
+        "`Tensor::linspace(0.0, 1.0, (columns, (x.device(), x.dtype())))?`, and `x.randn_like()?`.",
     ],
     afterwards: "The GPU has a generator of its own, so the noise is other noise than on the CPU, with the same seed.",
     source: include_str!("03-bytes.rs"),
@@ -56,7 +56,7 @@ pub static EXERCISE: Exercise = Exercise {
             name: "counted",
             edits: &[(
                 RAMP,
-                "    let steps = Tensor::arange(0, columns as i64, 1, x.device())?.to(DType::F32)?;\n    \
+                "    let steps = Tensor::arange(0, columns as i64, (1, x.device()))?.to(DType::F32)?;\n    \
                  let ramp = (steps / (columns - 1) as f64)?.to(x.dtype())?;\n",
             )],
         },
@@ -87,13 +87,13 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "left_on_the_cpu",
             what: "The ramp stays on the CPU.",
-            edits: &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, columns, x.dtype())?;\n")],
+            edits: &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, (columns, x.dtype()))?;\n")],
             diagnosis: "ramp-left",
         },
         Wrong {
             name: "current_gpu",
             what: "The ramp is made on the current GPU, whatever GPU `x` is on.",
-            edits: &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, columns, (Device::cuda(0), x.dtype()))?;\n")],
+            edits: &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, (columns, (Device::cuda(0), x.dtype())))?;\n")],
             diagnosis: "another-gpu",
         },
         Wrong {
@@ -108,7 +108,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "another_type",
             what: "The ramp is in f32, and a sum with f16 becomes f32, too.",
-            edits: &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, columns, x.device())?;\n")],
+            edits: &[(RAMP, "    let ramp = Tensor::linspace(0.0, 1.0, (columns, x.device()))?;\n")],
             diagnosis: "another-type",
         },
         Wrong {
@@ -132,7 +132,7 @@ pub static EXERCISE: Exercise = Exercise {
         Wrong {
             name: "ramp_along_columns",
             what: "The ramp ends before 1.",
-            edits: &[(RAMP, "    let end = 1.0 - 1.0 / columns as f64;\n    let ramp = Tensor::linspace(0.0, end, columns, (x.device(), x.dtype()))?;\n")],
+            edits: &[(RAMP, "    let end = 1.0 - 1.0 / columns as f64;\n    let ramp = Tensor::linspace(0.0, end, (columns, (x.device(), x.dtype())))?;\n")],
             diagnosis: "another-ramp",
         },
     ],
@@ -206,7 +206,7 @@ fn judge(case: &Case, seen: &Seen, right: &Seen) -> Result<(), Diagnosis> {
             (
                 "ramp-moved",
                 "The ramp is made on the CPU and copied.",
-                "It is small, and still the host waits for the copy in each call. `linspace` takes a device.",
+                "It is small, and still the host waits for the copy in each call. `linspace` takes a device in a pair with `columns`.",
             )
         };
         return Err(Diagnosis::new(id, says)

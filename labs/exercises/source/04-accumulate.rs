@@ -270,7 +270,7 @@ pub fn observe(case: &Case, step: Step) -> Seen {
                 // Something to learn, and something else in the last rows than in the first.
                 let y = x.narrow(1, 0, CLASSES)?.argmax(1, false)?;
                 let last = all(case) / 2;
-                x.narrow(0, last, all(case) - last)?.mul_(&Tensor::full(&[], 3.0, DType::F32)?)?;
+                x.narrow(0, last, all(case) - last)?.mul_(&Tensor::full(&[], (3.0, DType::F32))?)?;
                 batches.push((x.to(device)?, y.to(device)?));
             }
             // Takes the workspace for products.

@@ -333,7 +333,7 @@ pub static EXERCISE: Exercise = Exercise {
                 (INDEX, ""),
                 (ROOM, ""),
                 (LOOP, ""),
-                (ANSWER, "    Ok(Tensor::empty(&[bytes as usize / 4], device).is_ok())\n"),
+                (ANSWER, "    Ok(Tensor::empty((&[bytes as usize / 4], device)).is_ok())\n"),
             ],
             diagnosis: "tried",
         },
@@ -379,7 +379,7 @@ pub fn observe(case: &Case, fits: Fits) -> Seen {
 fn succeeds(case: &Case, bytes: u64) -> bool {
     case.machine().enter(|| {
         let (device, _live) = given(case).expect("the machine is new and has the room");
-        match Tensor::empty(&[bytes as usize / 4], device) {
+        match Tensor::empty((&[bytes as usize / 4], device)) {
             Ok(_) => true,
             Err(error) if error.code() == Some("GPU0002") => false,
             Err(error) => panic!("{error}"),
@@ -404,8 +404,8 @@ fn given(case: &Case) -> Result<(Device, Vec<Tensor>)> {
 /// Fills a GPU with tensors until the driver has `left` MiB free, or one more. There are gaps: one of a MiB less than `gap`, and
 /// ten of 2 MiB. In two segments of `whole` MiB nothing lives.
 fn filled(device: Device, gap: usize, whole: [usize; 2], left: usize) -> Result<Vec<Tensor>> {
-    let mebibytes = |count: usize| Tensor::empty(&[count << 18], device);
-    let mut live = vec![Tensor::empty(&[1], device)?];
+    let mebibytes = |count: usize| Tensor::empty((&[count << 18], device));
+    let mut live = vec![Tensor::empty((&[1], device))?];
     let pieces = (0..20).map(|_| mebibytes(2)).collect::<Result<Vec<_>>>()?;
     let whole = [mebibytes(whole[0])?, mebibytes(whole[1])?];
     let cut = mebibytes(gap + 2)?;

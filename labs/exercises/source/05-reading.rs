@@ -227,7 +227,7 @@ pub static EXERCISE: Exercise = Exercise {
 pub fn observe(case: &Case, ladder: Ladder) -> Seen {
     case.machine().enter(|| {
         let device = case.device();
-        let mebibytes = |count: usize| Tensor::empty(&[count << 18], device);
+        let mebibytes = |count: usize| Tensor::empty((&[count << 18], device));
         let live = held(case, &mebibytes).expect("the machine is new and large");
         let before = [cuda::memory_allocated(), cuda::memory_reserved()];
         let (steps, at_the_step) = (Cell::new(0), Cell::new(0));

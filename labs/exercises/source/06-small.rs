@@ -178,7 +178,7 @@ fn given(case: &Case) -> Result<(Tensor, Vec<Tensor>)> {
     let (device, dtype) = (case.device(), dtype(case));
     let (large, small) = ((Tensor::rand(&[LARGE])? * 0.5)?.add(2.0)?, (Tensor::rand(&[16])? * 0.01)?);
     // One has room in bf16, and not in f16.
-    let giant = Tensor::full(&[1], if dtype == DType::BF16 { 1e5 } else { 1e3 }, Device::Cpu)?;
+    let giant = Tensor::full(&[1], (if dtype == DType::BF16 { 1e5 } else { 1e3 }, Device::Cpu))?;
     let weights = Tensor::cat(&[large, small, giant], 0)?.to(dtype)?.to(device)?;
     let gradient = || (Tensor::rand(&[LARGE + 17])? * 0.2)?.add(0.3)?.to(dtype)?.to(device);
     Ok((weights, (0..case.size).map(|_| gradient()).collect::<Result<_>>()?))

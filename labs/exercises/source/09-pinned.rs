@@ -200,7 +200,7 @@ pub static EXERCISE: Exercise = Exercise {
                 (
                     PUSH,
                     "        let score = frame.matmul(&w)?.relu()?.mean()?.item()?;\n        \
-                     scores.push(Tensor::full(&[], score, weight.device())?);\n",
+                     scores.push(Tensor::full(&[], (score, weight.device()))?);\n",
                 ),
             ],
             diagnosis: "on-the-cpu",

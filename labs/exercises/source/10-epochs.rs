@@ -164,7 +164,7 @@ pub fn observe(case: &Case, epochs: Epochs) -> Seen {
             case,
             || {
                 ranks.run(|_| {
-                    let samples = Tensor::arange(0, (COUNT * case.size) as i64, 1, DType::I64)?.to(DType::F32)?;
+                    let samples = Tensor::arange(0, (COUNT * case.size) as i64, (1, DType::I64))?.to(DType::F32)?;
                     epochs(TensorDataset::new([samples])?, EPOCHS)?.into_value()
                 })
             },

@@ -156,7 +156,7 @@ pub fn observe(case: &Case, printed: Printed) -> Seen {
             .run(|rank| {
                 cuda::set_device(rank)?;
                 dist::init_process_group("nccl")?;
-                let loss = Tensor::full(&[], loss_of(rank), Device::cuda(rank))?;
+                let loss = Tensor::full(&[], (loss_of(rank), Device::cuda(rank)))?;
                 cuda::synchronize()?;
                 Ok(loss)
             })

@@ -167,7 +167,7 @@ pub fn observe(case: &Case, share: Share) -> Seen {
     case.machine().enter(|| {
         let count = cuda::device_count();
         let ranks = Ranks::new(count).expect("GPUs are simulated");
-        let batch = Tensor::arange(0, (case.size * count * FEATURES) as i64, 1, DType::I64)
+        let batch = Tensor::arange(0, (case.size * count * FEATURES) as i64, (1, DType::I64))
             .and_then(|numbers| numbers.to(DType::F32)?.reshape(&[-1, FEATURES as i64]))
             .expect("it is small");
         ranks

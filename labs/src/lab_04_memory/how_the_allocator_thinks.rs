@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 
 /// A tensor that takes so many bytes. What is in it does not matter here.
 fn bytes(bytes: usize, device: Device) -> Result<Tensor> {
-    Tensor::empty(&[bytes / 4], device)
+    Tensor::empty((&[bytes / 4], device))
 }
 // ANCHOR_END: bytes
 
@@ -357,11 +357,11 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR: notebook
     drop(Tensor::zeros((&[1], device))?); // something small, before, and gone
 
-    let mut x = Tensor::empty(&[300, 300, 300], device)?;
+    let mut x = Tensor::empty((&[300, 300, 300], device))?;
     shows("In [7]  memory_reserved()", cuda::memory_reserved() - reserved);
 
     use_it(&x);
-    x = Tensor::empty(&[300, 300, 300], device)?; // the cell runs again
+    x = Tensor::empty((&[300, 300, 300], device))?; // the cell runs again
     let true_peak = cuda::max_memory_allocated() - allocated;
     cuda::reset_peak_memory_stats();
     let shown_peak = cuda::max_memory_allocated() - allocated;

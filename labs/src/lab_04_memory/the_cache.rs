@@ -26,13 +26,13 @@ fn three_calls(
 
     before()?;
     let start = Instant::now();
-    let x = Tensor::empty(&sizes, device)?; // nothing is cached: asks the driver
+    let x = Tensor::empty((&sizes, device))?; // nothing is cached: asks the driver
     let from_the_driver = start.elapsed();
     drop(x);
 
     before()?;
     let start = Instant::now();
-    let x = Tensor::empty(&sizes, device)?; // the same block again
+    let x = Tensor::empty((&sizes, device))?; // the same block again
     let from_the_cache = start.elapsed();
     drop(x);
 

@@ -48,7 +48,7 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     let of_the_first_product = cuda::memory_allocated() - at_first;
 
     let before = cuda::memory_allocated();
-    let x = Tensor::empty(&[300, 300, 300], device)?; // 27 million
+    let x = Tensor::empty((&[300, 300, 300], device))?; // 27 million
     let of_a_cube = cuda::memory_allocated() - before;
     drop(x);
 
@@ -388,7 +388,7 @@ fn when_does_it_die(lab: &mut Lab) -> crate::Result<()> {
 // ANCHOR: let_in_the_loop
 fn let_in_the_loop(device: Device) -> Result<()> {
     for _ in 0..3 {
-        let batch = Tensor::empty(&MIB, device)?;
+        let batch = Tensor::empty((&MIB, device))?;
         use_it(&batch);
     } // batch dies here, three times
     Ok(())
@@ -397,10 +397,10 @@ fn let_in_the_loop(device: Device) -> Result<()> {
 
 // ANCHOR: mut_outside
 fn mut_outside(device: Device) -> Result<()> {
-    let mut batch = Tensor::empty(&MIB, device)?;
+    let mut batch = Tensor::empty((&MIB, device))?;
     use_it(&batch);
     for _ in 1..3 {
-        batch = Tensor::empty(&MIB, device)?;
+        batch = Tensor::empty((&MIB, device))?;
         use_it(&batch);
     }
     Ok(())
@@ -409,11 +409,11 @@ fn mut_outside(device: Device) -> Result<()> {
 
 // ANCHOR: shadowing
 fn shadowing(device: Device) -> Result<()> {
-    let batch = Tensor::empty(&MIB, device)?;
+    let batch = Tensor::empty((&MIB, device))?;
     use_it(&batch);
-    let batch = Tensor::empty(&MIB, device)?;
+    let batch = Tensor::empty((&MIB, device))?;
     use_it(&batch);
-    let batch = Tensor::empty(&MIB, device)?;
+    let batch = Tensor::empty((&MIB, device))?;
     use_it(&batch);
     Ok(())
 } // all three die here
@@ -421,11 +421,11 @@ fn shadowing(device: Device) -> Result<()> {
 
 // ANCHOR: drop_before
 fn drop_before(device: Device) -> Result<()> {
-    let mut batch = Tensor::empty(&MIB, device)?;
+    let mut batch = Tensor::empty((&MIB, device))?;
     use_it(&batch);
     for _ in 1..3 {
         drop(batch);
-        batch = Tensor::empty(&MIB, device)?;
+        batch = Tensor::empty((&MIB, device))?;
         use_it(&batch);
     }
     Ok(())

@@ -340,7 +340,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     let (free, total) = cuda::mem_get_info()?;
     let parts = free / PART + 1; // together more than is free
     let outcome = (0..parts)
-        .map(|_| Tensor::empty(&[PART as usize / 4], device))
+        .map(|_| Tensor::empty((&[PART as usize / 4], device)))
         .collect::<Result<Vec<_>>>();
     // ANCHOR_END: too_much
     let outcome = outcome.map(drop);

@@ -21,7 +21,7 @@ fn device_time(device: Device, run: impl Fn() -> Result<Tensor>) -> Result<Durat
     if !device.is_cuda() {
         return Ok(time_of(device, run)?.1);
     }
-    let busy = Tensor::empty(&[1 << 22], device)?;
+    let busy = Tensor::empty((&[1 << 22], device))?;
     run()?; // not timed: the first takes memory
     let timing = EventOptions { enable_timing: true };
     let (start, end) = (Event::new(timing), Event::new(timing));

@@ -188,7 +188,7 @@ fn adding_little(lab: &mut Lab) -> crate::Result<()> {
     let mut table = Table::new(["the weight is kept in", "it is then"]);
     for dtype in [DType::F32, DType::BF16, DType::F16] {
         // ANCHOR: adding
-        let weight = Tensor::full(&[], 1.0, (device, dtype))?;
+        let weight = Tensor::full(&[], (1.0, (device, dtype)))?;
         for _ in 0..1000 {
             weight.add_(1e-4)?;
         }

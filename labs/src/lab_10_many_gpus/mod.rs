@@ -107,7 +107,7 @@ fn step(net: &dyn Module, optimizer: &mut optim::SGD, x: &Tensor) -> Result<()> 
 /// Lets the allocator take what memory a step will need for its activations, all of which are as large as its input, so
 /// that the first step that is timed need not ask the driver.
 fn take_memory(x: &Tensor) -> Result<()> {
-    let activations = (0..16).map(|_| Tensor::empty(x.sizes(), x.device()));
+    let activations = (0..16).map(|_| Tensor::empty((x.sizes(), x.device())));
     drop(activations.collect::<Result<Vec<_>>>()?);
     Ok(())
 }

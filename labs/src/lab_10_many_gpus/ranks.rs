@@ -42,7 +42,7 @@ fn all_reduced(lab: &mut Lab) -> crate::Result<()> {
     let ranks = Ranks::new(world_size)?;
     let mut tensors = ranks.run(|rank| {
         let device = set_up(rank)?;
-        let x = Tensor::full(&[1], rank as f64, device)?;
+        let x = Tensor::full(&[1], (rank as f64, device))?;
         dist::all_reduce(&x, ReduceOp::Sum)?; // queued on the GPU
         Ok(x)
     })?;

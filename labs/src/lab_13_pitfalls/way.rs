@@ -38,7 +38,7 @@ fn sums() -> Result<Vec<f64>> {
     let mut sums = ranks.run(|rank| {
         cuda::set_device(rank)?;
         dist::init_process_group("nccl")?;
-        let x = Tensor::full(&[NUMBERS], rank as f64 + 1.0, Device::cuda(rank))?;
+        let x = Tensor::full(&[NUMBERS], (rank as f64 + 1.0, Device::cuda(rank)))?;
         dist::all_reduce(&x, ReduceOp::Sum)?;
         Ok(x)
     })?;

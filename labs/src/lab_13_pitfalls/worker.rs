@@ -20,7 +20,7 @@ impl Dataset for OnTheGpu {
     }
 
     fn get(&self, index: usize) -> Result<Tensor> {
-        Tensor::full(&[4], index as f64, Device::Cpu)?.to(self.device)
+        Tensor::full(&[4], (index as f64, Device::Cpu))?.to(self.device)
     }
 }
 // ANCHOR_END: on_the_gpu

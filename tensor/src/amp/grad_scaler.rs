@@ -14,7 +14,7 @@ use crate::ops::scaler::{unscale, update_scale};
 use crate::optim::{LearningRates, Optimizer};
 use crate::scope;
 use crate::serialize::{Dict, Value, field, number, whole};
-use crate::tensor::{Tensor, TensorOptions, ToOptions};
+use crate::tensor::{Tensor, ToOptions};
 
 /// The keyword arguments of `torch.amp.GradScaler`.
 #[derive(Clone, Copy, Debug)]
@@ -134,10 +134,13 @@ impl GradScaler {
         let tensors = match self.tensors.take() {
             Some(tensors) => tensors,
             None => {
-                let of = |dtype| TensorOptions { dtype, device: loss.device(), ..Default::default() };
+                let device = loss.device();
                 Tensors {
-                    scale: Tensor::full(&[], self.options.init_scale, of(DType::F32))?,
-                    growth_tracker: Tensor::full(&[], i64::from(self.growth_tracker), of(DType::I32))?,
+                    scale: Tensor::full(&[], (self.options.init_scale, (device, DType::F32)))?,
+                    growth_tracker: Tensor::full(
+                        &[],
+                        (i64::from(self.growth_tracker), (device, DType::I32)),
+                    )?,
                 }
             }
         };

@@ -105,14 +105,14 @@ mod tests {
         Machine::new().enter(|| {
             use_deterministic_algorithms(true);
             assert!(
-                Tensor::empty(&[3], crate::DType::F32)
+                Tensor::empty((&[3], crate::DType::F32))
                     .unwrap()
                     .to_vec::<f32>()
                     .unwrap()
                     .iter()
                     .all(|x| x.is_nan())
             );
-            let ints = Tensor::empty(&[2], crate::DType::I32).unwrap();
+            let ints = Tensor::empty((&[2], crate::DType::I32)).unwrap();
             assert_eq!(ints.to_vec::<i32>().unwrap(), [i32::MAX; 2]);
         });
     }

@@ -171,7 +171,7 @@ fn at_once(device: Device) -> ToOptions {
 type Program = fn() -> Result<Vec<f32>>;
 
 fn streams_and_events() -> Result<Vec<f32>> {
-    let (side, x) = (Stream::new(gpu())?, Tensor::full(&[100], 2.0, gpu())?);
+    let (side, x) = (Stream::new(gpu())?, Tensor::full(&[100], (2.0, gpu()))?);
     let timed = || Event::new(EventOptions { enable_timing: true });
     let (start, end) = (timed(), timed());
     start.record()?;
@@ -195,13 +195,13 @@ fn streams_and_events() -> Result<Vec<f32>> {
 
 fn pinned_there_and_back() -> Result<Vec<f32>> {
     let side = Stream::new(gpu())?;
-    let x = Tensor::arange(0, 1000, 1, DType::F32)?.pin_memory()?;
+    let x = Tensor::arange(0, 1000, (1, DType::F32))?.pin_memory()?;
     x.mul_(0.5)?;
     let there = x.to(at_once(gpu()))?;
     let on_side = cuda::stream(&side, || x.to(at_once(gpu())))?;
     let blocking = x.to(gpu())?;
     drop(x);
-    let other = Tensor::full(&[1000], 9.0, DType::F32)?.pin_memory()?; // Must not get the block yet.
+    let other = Tensor::full(&[1000], (9.0, DType::F32))?.pin_memory()?; // Must not get the block yet.
     let back = (&there + &blocking)?.to(at_once(Device::Cpu))?;
     let on_side = cuda::stream(&side, || on_side.to(at_once(Device::Cpu)))?;
     cuda::synchronize()?;
@@ -212,7 +212,7 @@ fn between_cards() -> Result<Vec<f32>> {
     let second = Device::cuda(1);
     let (from, to) = (Stream::new(gpu())?, Stream::new(second)?);
     cuda::stream(&from, || {
-        let x = Tensor::full(&[500], 3.0, gpu())?;
+        let x = Tensor::full(&[500], (3.0, gpu()))?;
         cuda::stream(&to, || {
             let there = x.to(second)?.add(1.0)?;
             drop(x);
@@ -223,7 +223,7 @@ fn between_cards() -> Result<Vec<f32>> {
 
 fn gradients_on_streams() -> Result<Vec<f32>> {
     let side = Stream::new(gpu())?;
-    let x = Tensor::full(&[20], 0.5, gpu())?.requires_grad_(true)?;
+    let x = Tensor::full(&[20], (0.5, gpu()))?.requires_grad_(true)?;
     side.wait_stream(&cuda::current_stream(gpu())?)?;
     let y = cuda::stream(&side, || x.exp()?.mul(3.0))?;
     cuda::current_stream(gpu())?.wait_stream(&side)?;
@@ -232,7 +232,7 @@ fn gradients_on_streams() -> Result<Vec<f32>> {
 }
 
 fn feeding() -> Result<Vec<f32>> {
-    let dataset = TensorDataset::new([Tensor::arange(0, 50, 1, DType::F32)?])?;
+    let dataset = TensorDataset::new([Tensor::arange(0, 50, (1, DType::F32))?])?;
     let options =
         DataLoaderOptions { batch_size: 16, num_workers: 2, pin_memory: true, ..Default::default() };
     let loader = DataLoader::new(dataset, options)?;
@@ -244,8 +244,8 @@ fn feeding() -> Result<Vec<f32>> {
 fn convolutions() -> Result<Vec<f32>> {
     cudnn::set_benchmark(true);
     cudnn::set_deterministic(true);
-    let x = Tensor::full(&[2, 3, 6, 6], 0.5, gpu())?.requires_grad_(true)?;
-    let weight = Tensor::full(&[4, 3, 3, 3], 0.25, gpu())?.requires_grad_(true)?;
+    let x = Tensor::full(&[2, 3, 6, 6], (0.5, gpu()))?.requires_grad_(true)?;
+    let weight = Tensor::full(&[4, 3, 3, 3], (0.25, gpu()))?.requires_grad_(true)?;
     let options = Conv2dOptions { padding: 1.into(), ..Default::default() };
     x.conv2d(&weight, (None, options))?.square()?.sum()?.backward()?;
     Ok([x.grad().expect("a gradient").to_vec()?, weight.grad().expect("a gradient").to_vec()?].concat())

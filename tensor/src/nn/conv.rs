@@ -82,7 +82,7 @@ impl Conv2d {
         }
         let channels = in_channels / groups;
         let made = TensorOptions::from((device, dtype));
-        let weight = Tensor::empty(&[out_channels, channels, rows, columns], made)?;
+        let weight = Tensor::empty((&[out_channels, channels, rows, columns], made))?;
         let fan_in = (channels * rows * columns) as f64;
         if fan_in > 0.0 {
             // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
@@ -92,7 +92,7 @@ impl Conv2d {
         }
         let bias = match bias {
             true => {
-                let bias = Tensor::full(&[out_channels], 0, made)?;
+                let bias = Tensor::full(&[out_channels], (0, made))?;
                 if fan_in > 0.0 {
                     let bound = 1.0 / fan_in.sqrt();
                     bias.uniform_(-bound, bound, None)?;

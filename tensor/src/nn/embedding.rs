@@ -58,7 +58,7 @@ impl Embedding {
     ) -> Result<Embedding> {
         let (embedding_dim, options) = embedding_dim.split();
         let padding_idx = options.padding_idx.map(|row| padding_row(row, num_embeddings)).transpose()?;
-        let weight = Tensor::empty(&[num_embeddings, embedding_dim], (options.device, options.dtype))?;
+        let weight = Tensor::empty((&[num_embeddings, embedding_dim], (options.device, options.dtype)))?;
         weight.normal_(0.0, 1.0, None)?;
         if let Some(row) = padding_idx {
             weight.select(0, row as i64)?.zero_()?;

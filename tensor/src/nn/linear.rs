@@ -65,7 +65,7 @@ impl Linear {
     #[track_caller]
     fn made(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
         let made = TensorOptions::from((options.device, options.dtype));
-        let weight = Tensor::empty(&[out_features, in_features], made)?;
+        let weight = Tensor::empty((&[out_features, in_features], made))?;
         let fan_in = in_features as f64;
         if fan_in > 0.0 {
             // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
@@ -75,7 +75,7 @@ impl Linear {
         }
         let bias = match options.bias {
             true => {
-                let bias = Tensor::full(&[out_features], 0, made)?;
+                let bias = Tensor::full(&[out_features], (0, made))?;
                 if fan_in > 0.0 {
                     let bound = 1.0 / fan_in.sqrt();
                     bias.uniform_(-bound, bound, None)?;

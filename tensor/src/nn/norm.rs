@@ -67,8 +67,8 @@ impl BatchNorm {
     fn new(layer: &'static str, num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
         // Not in a closure, which would not know its caller.
         let made = (options.device, options.dtype);
-        let zeros = Tensor::full(&[num_features], 0, made)?;
-        let ones = Tensor::full(&[num_features], 1, made)?;
+        let zeros = Tensor::full(&[num_features], (0, made))?;
+        let ones = Tensor::full(&[num_features], (1, made))?;
         let affine = match options.affine {
             true => Some([Parameter::of(layer, "weight", &ones)?, Parameter::of(layer, "bias", &zeros)?]),
             false => None,
@@ -80,7 +80,7 @@ impl BatchNorm {
                 batches: Buffer::of(
                     layer,
                     "num_batches_tracked",
-                    &Tensor::full(&[], 0, (options.device, DType::I64))?,
+                    &Tensor::full(&[], (0, (options.device, DType::I64)))?,
                 ),
             }),
             false => None,
@@ -259,10 +259,10 @@ impl LayerNorm {
         let made = (options.device, options.dtype);
         if options.elementwise_affine {
             layer.weight =
-                Some(Parameter::of("LayerNorm", "weight", &Tensor::full(normalized_shape, 1, made)?)?);
+                Some(Parameter::of("LayerNorm", "weight", &Tensor::full(normalized_shape, (1, made))?)?);
             if options.bias {
                 layer.bias =
-                    Some(Parameter::of("LayerNorm", "bias", &Tensor::full(normalized_shape, 0, made)?)?);
+                    Some(Parameter::of("LayerNorm", "bias", &Tensor::full(normalized_shape, (0, made))?)?);
             }
         }
         Ok(layer)

@@ -82,7 +82,7 @@ fn every_kind_of_value_comes_back() -> Result<()> {
 
 #[test]
 fn tensors_come_back_with_their_layouts_and_share_what_they_shared() -> Result<()> {
-    let base = Tensor::arange(0, 24, 1, DType::I64)?.reshape(&[4, 6])?;
+    let base = Tensor::arange(0, 24, (1, DType::I64))?.reshape(&[4, 6])?;
     let views = [
         base.t()?,
         base.get(2)?,
@@ -117,7 +117,7 @@ fn a_small_view_brings_all_that_it_is_a_view_of() -> Result<()> {
 fn tensors_of_a_gpu_and_of_pinned_memory_are_saved_as_they_are() -> Result<()> {
     let two: Machine = "sim:t4x2".parse().unwrap();
     two.enter(|| {
-        let x = Tensor::arange(0, 6, 1, DType::F32)?;
+        let x = Tensor::arange(0, 6, (1, DType::F32))?;
         let (on_gpu, pinned) = (x.to(Device::cuda(1))?, x.pin_memory()?);
         let row = on_gpu.view(&[2, 3])?.get(1)?;
         let read = round(vec![on_gpu, pinned, row])?;

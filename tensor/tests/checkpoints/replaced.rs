@@ -18,7 +18,7 @@ const NUMBERS: usize = 500_000;
 fn checkpoint(generation: i64) -> Result<Dict> {
     let mut checkpoint = Dict::new();
     checkpoint.insert("generation", generation);
-    checkpoint.insert("weight", Tensor::full(&[NUMBERS], generation, DType::I32)?);
+    checkpoint.insert("weight", Tensor::full(&[NUMBERS], (generation, DType::I32))?);
     Ok(checkpoint)
 }
 

@@ -62,8 +62,8 @@ fn files_come_back_from_any_device_to_any_other() -> Result<()> {
     let path = folder.file("model.safetensors");
     let machine: Machine = "sim:t4x2".parse().unwrap();
     machine.enter(|| {
-        let x = Tensor::arange(0, 6, 1, DType::F16)?.view(&[2, 3])?;
-        let (y, n) = (x.to(DType::F32)?.to(Device::cuda(1))?, Tensor::full(&[], 7, DType::I64)?);
+        let x = Tensor::arange(0, 6, (1, DType::F16))?.view(&[2, 3])?;
+        let (y, n) = (x.to(DType::F32)?.to(Device::cuda(1))?, Tensor::full(&[], (7, DType::I64))?);
         let tensors = [("x", &x), ("y.weight", &y), ("n", &n)];
         let metadata = Metadata::from([("é".to_owned(), "\"\n".to_owned())]);
         save_file(tensors, &metadata, &path)?;

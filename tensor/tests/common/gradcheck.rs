@@ -227,7 +227,7 @@ fn transposed_weights(sizes: &[usize]) -> Tensor {
 /// One weight for all elements, which share its memory.
 fn one_weight(sizes: &[usize]) -> Tensor {
     let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
-    Tensor::full(&[], 0.75, DType::F64).unwrap().expand(&sizes).unwrap()
+    Tensor::full(&[], (0.75, DType::F64)).unwrap().expand(&sizes).unwrap()
 }
 
 pub fn check(case: &Case) {

@@ -310,7 +310,7 @@ fn assert_same(tensor: &Tensor, model: &Model) {
 
 /// A chain of views of numbers that count up.
 pub fn chain(sizes: &[usize], steps: &[Step]) -> (Tensor, Model) {
-    let base = Tensor::arange(0, numel(sizes) as i64, 1, DType::I64).unwrap();
+    let base = Tensor::arange(0, numel(sizes) as i64, (1, DType::I64)).unwrap();
     let mut tensor = base.view(&signed(sizes)).unwrap();
     let mut model = Model::counting(sizes);
     assert_same(&tensor, &model);

@@ -225,7 +225,7 @@ fn phases_run_with_threads_and_without() -> Result<()> {
             let mut tensors = ranks.run(|rank| {
                 cuda::set_device(rank)?;
                 dist::init_process_group("nccl")?;
-                Tensor::full(&[1000], rank as f64, Device::cuda(rank))
+                Tensor::full(&[1000], (rank as f64, Device::cuda(rank)))
             })?;
             let mut seen = Vec::new();
             for _ in 0..3 {

@@ -359,7 +359,7 @@ fn no_sync_adds_up_what_the_next_backward_pass_averages() -> Result<()> {
             model.to(device)?;
             let model = DistributedDataParallel::new(model)?;
             let step = |value: f32| {
-                let x = Tensor::full(&[1, 1], f64::from(value) + rank as f64, device)?;
+                let x = Tensor::full(&[1, 1], (f64::from(value) + rank as f64, device))?;
                 model.forward(&x)?.sum()?.backward()
             };
             let gradient = || model.module().weight.grad().unwrap().item();
@@ -384,7 +384,7 @@ fn buffers_are_those_of_the_first_rank() -> Result<()> {
             model.to(device)?;
             let model = DistributedDataParallel::new(model)?;
             for step in 0..2 {
-                let x = Tensor::full(&[4, 2], (step + 10 * rank) as f64, device)?;
+                let x = Tensor::full(&[4, 2], ((step + 10 * rank) as f64, device))?;
                 model.forward(&x)?.sum()?.backward()?;
             }
             let buffers = model.module().named_buffers();

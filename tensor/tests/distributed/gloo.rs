@@ -231,8 +231,10 @@ fn parts_of_different_sizes_are_reduced_and_scattered() {
                 }
                 dist::init_process_group(if gpu == "none" { "gloo" } else { "nccl" })?;
                 let output = Tensor::zeros((&[3 - rank, 1], device))?;
-                let parts =
-                    [Tensor::full(&[3, 1], (rank + 1) as f64, device)?, Tensor::full(&[2, 1], 2.0, device)?];
+                let parts = [
+                    Tensor::full(&[3, 1], ((rank + 1) as f64, device))?,
+                    Tensor::full(&[2, 1], (2.0, device))?,
+                ];
                 dist::reduce_scatter(&output, &[&parts[0], &parts[1]], ReduceOp::Sum)?;
                 assert_eq!(parts[0].to_vec::<f32>()?, [(rank + 1) as f32; 3], "it is only read");
                 output.reshape(&[-1])?.to_vec::<f32>()
@@ -296,12 +298,12 @@ fn a_rank_outside_the_group_is_warned_and_goes_on() {
                 dist::init_process_group(if gpu == "none" { "gloo" } else { "nccl" })?;
                 let group = dist::new_group(&[0])?;
                 let options = || CollectiveOptions { group: Some(group.clone()), async_op: false };
-                let x = Tensor::full(&[1], rank as f64, device)?;
+                let x = Tensor::full(&[1], (rank as f64, device))?;
                 for _ in 0..2 {
                     dist::all_reduce(&x, (ReduceOp::Sum, options()))?.wait()?;
                 }
                 dist::broadcast(&x, (0, options()))?.wait()?;
-                let out = Tensor::full(&[1], rank as f64, device)?;
+                let out = Tensor::full(&[1], (rank as f64, device))?;
                 dist::all_gather_into_tensor(&out, &x, options())?.wait()?;
                 reduce_scatter_tensor(&out, &x, ReduceOp::Sum, options())?.wait()?;
                 Ok([x.item()?, out.item()?])

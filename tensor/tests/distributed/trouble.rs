@@ -409,7 +409,7 @@ fn groups_of_different_members_do_not_meet() {
     for error in fails(2, |rank, device| {
         let members: &[usize] = if rank == 0 { &[0] } else { &[0, 1] };
         let group = Some(dist::new_group(members)?);
-        let x = Tensor::full(&[1], rank as f64, device)?;
+        let x = Tensor::full(&[1], (rank as f64, device))?;
         let options = dist::CollectiveOptions { group, async_op: false };
         dist::all_reduce(&x, (ReduceOp::Sum, options))?.wait()?;
         assert_eq!((rank, x.item()?), (0, 0.0));
@@ -428,7 +428,7 @@ fn groups_of_different_members_do_not_meet() {
             dist::spawn(2, |rank| {
                 dist::init_process_group("gloo")?;
                 let group = Some(dist::new_group(&[rank])?);
-                let x = Tensor::full(&[1], rank as f64, Device::Cpu)?;
+                let x = Tensor::full(&[1], (rank as f64, Device::Cpu))?;
                 let options = dist::CollectiveOptions { group, async_op: false };
                 dist::all_reduce(&x, (ReduceOp::Sum, options))?.wait()?;
                 x.item()

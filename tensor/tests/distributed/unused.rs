@@ -125,7 +125,7 @@ fn gradients_after(steps: &[Step], gpu: &str) -> Result<Vec<[f64; 2]>> {
             let options =
                 DistributedDataParallelOptions { find_unused_parameters: true, ..Default::default() };
             let model = DistributedDataParallel::new((model, options))?;
-            let x = Tensor::full(&[1, 1], (rank + 1) as f64, device)?;
+            let x = Tensor::full(&[1, 1], ((rank + 1) as f64, device))?;
             let branch = || model.module().sometimes.weight.clone();
             for step in steps {
                 model.module().takes.store(step.takes[rank], Ordering::Relaxed);

@@ -6,7 +6,7 @@
 use todevice::autograd::{self, BackwardOptions};
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Device,
-    LayerNormArguments, MaxPool2dOptions, Reduction, Result, Scalar, Tensor, TensorOptions,
+    LayerNormArguments, MaxPool2dOptions, Reduction, Result, Scalar, Tensor, TensorOptions, ToOptions,
 };
 
 use super::Argument;
@@ -222,10 +222,10 @@ operations! {
     Exact tensor(t: OfType, sizes: Sizes, values: Values, grad: Flag) "" => tensor(t, sizes, values, grad);
     Exact zeros(sizes: Sizes, t: OfType) "torch.zeros(sizes, dtype=t)" => Tensor::zeros((sizes, t));
     Exact ones(sizes: Sizes, t: OfType) "torch.ones(sizes, dtype=t)" => Tensor::ones((sizes, t));
-    Exact full(sizes: Sizes, n: Number, t: OfType) "torch.full(sizes, n, dtype=t)" => Tensor::full(sizes, n, t);
-    Exact eye(n: Count, t: OfType) "torch.eye(n, dtype=t)" => Tensor::eye(n, t);
-    Close arange(t: OfType, a: Number, b: Number, n: Number) "torch.arange(a, b, n, dtype=t)" => Tensor::arange(a, b, n, t);
-    Close linspace(t: OfType, a: Real, b: Real, n: Count) "torch.linspace(a, b, n, dtype=t)" => Tensor::linspace(a, b, n, t);
+    Exact full(sizes: Sizes, n: Number, t: OfType) "torch.full(sizes, n, dtype=t)" => Tensor::full(sizes, (n, t));
+    Exact eye(n: Count, t: OfType) "torch.eye(n, dtype=t)" => Tensor::eye((n, t));
+    Close arange(t: OfType, a: Number, b: Number, n: Number) "torch.arange(a, b, n, dtype=t)" => Tensor::arange(a, b, (n, t));
+    Close linspace(t: OfType, a: Real, b: Real, n: Count) "torch.linspace(a, b, n, dtype=t)" => Tensor::linspace(a, b, (n, t));
     Exact zeros_like(x: Any) "torch.zeros_like(x)" => x.zeros_like();
     Exact ones_like(x: Any) "torch.ones_like(x)" => x.ones_like();
     Jump to(x: Any, t: Type) "x.to(t)" => x.to(t);
@@ -417,11 +417,12 @@ fn tensor(options: TensorOptions, sizes: &[usize], text: &str, grad: bool) -> Re
     fn numbers<T: std::str::FromStr>(text: &str) -> Vec<T> {
         text.split_whitespace().map(|word| word.parse().ok().expect("a number")).collect()
     }
-    let wide = match written_as(options.dtype) {
+    let wide = match written_as(options.dtype.unwrap_or(DType::F32)) {
         "f64" => Tensor::from_slice(&numbers::<f64>(text), sizes)?,
         _ => Tensor::from_slice(&numbers::<i64>(text), sizes)?,
     };
-    let tensor = wide.to(options.dtype)?.to(options.device)?;
+    let tensor =
+        wide.to(ToOptions { device: Some(options.device), dtype: options.dtype, ..Default::default() })?;
     if grad { tensor.requires_grad_(true) } else { Ok(tensor) }
 }
 

@@ -198,7 +198,7 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         "confusion",
         &[(
             "    let pairs = ((actual * 8)? + predicted)?;\n    let counts = Tensor::zeros((&[64], predicted.device()))?;\n    counts.scatter_add(0, &pairs, &counted)?.reshape(&[8, 8])",
-            "    let classes = Tensor::linspace(0.0, 7.0, 8, (predicted.device(), DType::I64))?;\n    let hot = |labels: &Tensor| labels.unsqueeze(1)?.eq(&classes)?.to(DType::F32);\n    (hot(actual)? * counted.unsqueeze(1)?)?.t()?.matmul(&hot(predicted)?)",
+            "    let classes = Tensor::linspace(0.0, 7.0, (8, (predicted.device(), DType::I64)))?;\n    let hot = |labels: &Tensor| labels.unsqueeze(1)?.eq(&classes)?.to(DType::F32);\n    (hot(actual)? * counted.unsqueeze(1)?)?.t()?.matmul(&hot(predicted)?)",
         )],
     ),
     (
@@ -210,7 +210,7 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         "the diagonal as a view",
         "recall",
         &[
-            ("    let diagonal = Tensor::eye(8, counts.device())?;\n", ""),
+            ("    let diagonal = Tensor::eye((8, counts.device()))?;\n", ""),
             ("(counts * diagonal)?.sum_dims(&[1], false)?", "counts.reshape(&[64])?.slice(0, 0, 64, 9)?"),
         ],
     ),

@@ -68,7 +68,7 @@ pub const CASES: &[Case] = &[
     ("number", "02-batch", "lr: 0.1", "lr: 1", 11, &["let options = SGDOptions { lr: 1.0, ..Default::default() };"]),
     ("number", "03-item", "/ batches.len() as f64", "/ batches.len()", 24, &["means.push(total.item()? / batches.len() as f64);"]),
     ("number", "04-accumulate", "let mut mean = 0.0", "let mut mean = 0", 16, &["let mut mean = 0.0;"]),
-    ("number", "01-portable", "n as f64, 1.0", "n, 1.0", 12, &["let x = Tensor::arange(0.0, n as f64, 1.0, device)?;"]),
+    ("number", "01-portable", "n as f64, (1.0", "n, (1.0", 12, &["let x = Tensor::arange(0.0, n as f64, (1.0, device))?;"]),
     ("number", "10-share", "batch.narrow(0", "batch.narrow(0.0", 9, &["let own = batch.narrow(0, rank * rows, rows)?;"]),
     // semicolon
     ("semicolon", "02-batch", "let x = x.to(device)?;", "let x = x.to(device)?", 16, &["let x = x.to(device)?;"]),
@@ -82,7 +82,7 @@ pub const CASES: &[Case] = &[
     ("import", "02-batch", "model.to(device)?", "let _ = monitor::sample_period(); model.to(device)?", 9, &["use todevice::monitor;"]),
     // path
     ("path", "02-batch", "nn::CrossEntropyLoss::default()", "nn.CrossEntropyLoss()", 10, &["let loss_fn = nn::CrossEntropyLoss::default();"]),
-    ("path", "01-portable", "Tensor::arange", "torch.arange", 12, &["let x = Tensor::arange(0.0, n as f64, 1.0, device)?;"]),
+    ("path", "01-portable", "Tensor::arange", "torch.arange", 12, &["let x = Tensor::arange(0.0, n as f64, (1.0, device))?;"]),
     ("path", "05-reading", "cuda::memory_reserved();\n    let in", "torch.cuda.memory_reserved();\n    let in", 11, &["let reserved = todevice::cuda::memory_reserved();"]),
     ("path", "02-mask", "query: nn::Linear", "query: nn.Linear", 6, &["query: nn::Linear,"]),
     ("path", "06-autocast", "DType::BF16", "torch.bfloat16", 10, &["let short = AutocastOptions { dtype: Some(DType::BF16), ..device.into() };"]),

@@ -30,7 +30,7 @@ impl Attention {
     /// Lowers the scores of later rows so far that softmax makes them 0.
     fn hide_later(&self, scores: &Tensor) -> Result<Tensor> {
         let rows = scores.size(1)?;
-        let place = Tensor::arange(0.0, rows as f64, 1.0, scores)?;
+        let place = Tensor::arange(0.0, rows as f64, (1.0, scores))?;
         // How many rows later the other one is, and 0 if it is not.
         let later = (place.unsqueeze(0)? - place.unsqueeze(1)?)?.clamp(0.0, None)?;
         scores - (later * 1000.0)?

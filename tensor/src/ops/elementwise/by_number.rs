@@ -34,7 +34,7 @@ impl ByNumber {
     }
 
     pub(super) fn compute(&self, out: &Tensor, x: &Tensor) -> Result<()> {
-        let number = Tensor::full(&[], self.number, DType::F64)?;
+        let number = Tensor::full(&[], (self.number, DType::F64))?;
         launch(self.kernel.of(x.dtype())?, [x, &number], [out], &[], &[])
     }
 }

@@ -55,7 +55,7 @@ impl Function<1> for PowScalar {
             _ => {}
         }
         let out = out()?;
-        launch(POW.of(x.dtype())?, [x, &Tensor::full(&[], self.exponent, x.dtype())?], [&out], &[], &[])?;
+        launch(POW.of(x.dtype())?, [x, &Tensor::full(&[], (self.exponent, x.dtype()))?], [&out], &[], &[])?;
         Ok(out)
     }
 

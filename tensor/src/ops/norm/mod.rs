@@ -157,7 +157,7 @@ impl Tensor {
     /// # use todevice::{LayerNormArguments, Tensor};
     /// let x = Tensor::new([[1.0, 2.0, 3.0]])?;
     /// let plain = x.layer_norm(&[3])?;
-    /// let weight = Some(Tensor::full(&[3], 2.0, &x)?);
+    /// let weight = Some(Tensor::full(&[3], (2.0, &x))?);
     /// let twice = x.layer_norm((&[3], LayerNormArguments { weight, ..Default::default() }))?;
     /// assert!(twice.equal(&(plain * 2.0)?)?);
     /// # Ok::<(), todevice::Error>(())

@@ -87,7 +87,7 @@ impl Tensor {
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
-    /// let image = Tensor::arange(0, 16, 1, DType::F32)?.reshape(&[1, 4, 4])?;
+    /// let image = Tensor::arange(0, 16, (1, DType::F32))?.reshape(&[1, 4, 4])?;
     /// let smaller = image.max_pool2d(2)?;
     /// assert_eq!(smaller.to_vec::<f32>()?, [5.0, 7.0, 13.0, 15.0]);
     /// # Ok::<(), todevice::Error>(())

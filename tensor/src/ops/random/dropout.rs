@@ -76,7 +76,7 @@ impl Dropout {
             DType::F64 => 1.0 / (1.0 - self.p),
             _ => f64::from(1.0 / (1.0 - self.p) as f32),
         };
-        launch(kernel, [x, mask, &Tensor::full(&[], scale, x.dtype())?], [&out], &[], &[])?;
+        launch(kernel, [x, mask, &Tensor::full(&[], (scale, x.dtype()))?], [&out], &[], &[])?;
         Ok(out)
     }
 }

@@ -28,7 +28,7 @@ use crate::ops::access::access;
 use crate::ops::plain::write;
 use crate::ops::shape::made;
 use crate::ops::{self, NewValues, Operation, operations};
-use crate::options::{AndOptions, sizes_and};
+use crate::options::{AndOptions, in_pair};
 use crate::random::{Engine, Generator};
 use crate::shape::Layout;
 use crate::sort;
@@ -68,7 +68,7 @@ pub struct RandomOptions<'g> {
     pub generator: Option<&'g Generator>,
 }
 
-sizes_and!(['g,] RandomOptions<'g>);
+in_pair!(['a, 'g,] &'a [usize], RandomOptions<'g>;);
 
 impl<'g> From<&'g Generator> for RandomOptions<'g> {
     fn from(generator: &'g Generator) -> RandomOptions<'g> {
@@ -102,7 +102,7 @@ impl From<&Tensor> for RandomOptions<'_> {
 
 impl From<TensorOptions> for RandomOptions<'_> {
     fn from(TensorOptions { dtype, device, requires_grad }: TensorOptions) -> Self {
-        RandomOptions { dtype: Some(dtype), device, requires_grad, generator: None }
+        RandomOptions { dtype, device, requires_grad, generator: None }
     }
 }
 
@@ -121,13 +121,8 @@ fn drawn(
     dtype: DType,
     draw: impl FnOnce(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
-    let RandomOptions { device, requires_grad, .. } = options;
-    made(
-        operation,
-        sizes,
-        TensorOptions { dtype: options.dtype.unwrap_or(dtype), device, requires_grad },
-        draw,
-    )
+    let RandomOptions { dtype: named, device, requires_grad, .. } = options;
+    made(operation, sizes, dtype, TensorOptions { dtype: named, device, requires_grad }, draw)
 }
 
 /// New random tensors. Options, in a pair with the sizes, are a type, a device, a generator, or [`RandomOptions`].

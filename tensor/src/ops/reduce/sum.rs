@@ -184,7 +184,7 @@ impl Function<1> for Variance {
         let grad_x = match self.divisor(x.sizes()) {
             divisor if divisor <= 0.0 && self.names_none => {
                 let [nan, infinity] =
-                    [f64::NAN, f64::INFINITY].map(|slope| Tensor::full(&[], slope, x.dtype()));
+                    [f64::NAN, f64::INFINITY].map(|slope| Tensor::full(&[], (slope, x.dtype())));
                 grad.mul(&x.eq(&mean)?.where_cond(&nan?, &infinity?)?)?
             }
             divisor => grad.mul(2.0 / divisor)?.mul(&x.sub(&mean)?)?,

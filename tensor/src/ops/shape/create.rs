@@ -24,14 +24,15 @@ impl Tensor {
     /// A tensor of unspecified contents (`torch.empty`); of NaN, the largest integer or true after
     /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
     #[track_caller]
-    pub fn empty(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
+    pub fn empty<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let _scope = enter_uncharged("empty")?;
-        let options = options.into();
-        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
+        let (sizes, options) = sizes.split();
+        let dtype = options.dtype.unwrap_or(DType::F32);
+        let tensor = Tensor::uninit_on(options.device, sizes, dtype)?;
         if are_deterministic_algorithms_enabled() {
             fill(
                 &tensor,
-                match options.dtype {
+                match dtype {
                     DType::Bool => Scalar::Bool(true),
                     DType::U8 => Scalar::Int(u8::MAX.into()),
                     DType::I32 => Scalar::Int(i32::MAX.into()),
@@ -56,49 +57,43 @@ impl Tensor {
     #[track_caller]
     pub fn zeros<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        Tensor::full(sizes, 0, options)
+        filled(sizes, Scalar::Int(0), DType::F32, options)
     }
 
     /// All ones; options as of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        Tensor::full(sizes, 1, options)
+        filled(sizes, Scalar::Int(1), DType::F32, options)
     }
 
     /// The older form of [`zeros`](Self::zeros) with options.
     #[deprecated(note = "write Tensor::zeros((sizes, options))")]
     #[track_caller]
     pub fn zeros_with(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
-        Tensor::full(sizes, 0, options)
+        Tensor::zeros((sizes, options))
     }
 
     /// The older form of [`ones`](Self::ones) with options.
     #[deprecated(note = "write Tensor::ones((sizes, options))")]
     #[track_caller]
     pub fn ones_with(sizes: &[usize], options: impl Into<TensorOptions>) -> Result<Tensor> {
-        Tensor::full(sizes, 1, options)
+        Tensor::ones((sizes, options))
     }
 
-    /// Every element the same; `options` is a type, a device, or [`TensorOptions`].
+    /// The same number everywhere (`torch.full`), in the number's own type: i64 for a whole number, f32 for a float, bool for a
+    /// bool. Options, in a pair with the number, are a type, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
-    /// assert_eq!(Tensor::full(&[2], 7, DType::I64)?.to_vec::<i64>()?, [7, 7]);
+    /// assert_eq!(Tensor::full(&[2], 7)?.to_vec::<i64>()?, [7, 7]);
+    /// assert_eq!(Tensor::full(&[2], (7, DType::F32))?.to_vec::<f32>()?, [7.0, 7.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
-    pub fn full(
-        sizes: &[usize],
-        value: impl Into<Scalar>,
-        options: impl Into<TensorOptions>,
-    ) -> Result<Tensor> {
-        let options = options.into();
-        let value = value.into();
-        made(&FULL, sizes, options, |out| {
-            check_fits(value, options.dtype)?;
-            fill(out, value)
-        })
+    pub fn full(sizes: &[usize], value: impl AndOptions<Scalar, TensorOptions>) -> Result<Tensor> {
+        let (value, options) = value.split();
+        filled(sizes, value, value.dtype(), options)
     }
 
     /// Zeros in the shape and type of this tensor, where it is.
@@ -131,33 +126,36 @@ impl Tensor {
     /// [`empty`](Self::empty).
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
-        Tensor::empty(self.sizes(), self)
+        Tensor::empty((self.sizes(), self))
     }
 
     /// The same number everywhere, in the type and on the device of this tensor (`Tensor.new_full`). For `new_zeros` and
     /// its like there is `Tensor::zeros((sizes, &x))`.
     #[track_caller]
     pub fn new_full(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
-        Tensor::full(sizes, value, self)
+        Tensor::full(sizes, (value.into(), self))
     }
 
-    /// `start, start + step, …`, all below `end` (above it, for a negative step).
+    /// `start, start + step, …`, all below `end` (above it, for a negative step), as `torch.arange`: i64 if all three are whole
+    /// numbers, else f32. Options, in a pair with the step, are a type, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
-    /// assert_eq!(Tensor::arange(0, 6, 2, DType::I64)?.to_vec::<i64>()?, [0, 2, 4]);
+    /// assert_eq!(Tensor::arange(0, 6, 2)?.to_vec::<i64>()?, [0, 2, 4]);
+    /// assert_eq!(Tensor::arange(0, 6, (2, DType::F32))?.to_vec::<f32>()?, [0.0, 2.0, 4.0]);
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
     pub fn arange(
         start: impl Into<Scalar>,
         end: impl Into<Scalar>,
-        step: impl Into<Scalar>,
-        options: impl Into<TensorOptions>,
+        step: impl AndOptions<Scalar, TensorOptions>,
     ) -> Result<Tensor> {
-        let (start, end, step) = (start.into(), end.into(), step.into());
-        let options = options.into();
-        if options.dtype == DType::Bool {
+        let (step, options) = step.split();
+        let (start, end) = (start.into(), end.into());
+        let any_float = [start, end, step].iter().any(|number| matches!(number, Scalar::Float(_)));
+        let dtype = options.dtype.unwrap_or(if any_float { DType::F32 } else { DType::I64 });
+        if dtype == DType::Bool {
             return Err(not_implemented("arange_cpu", DType::Bool));
         }
         if step.to_f64() == 0.0 || step.to_f64().is_nan() {
@@ -171,10 +169,10 @@ impl Tensor {
             return Err(Error::custom("upper bound and lower bound inconsistent with step sign"));
         }
         let (first, whole_step) = (start.to_i64(), step.to_i64());
-        if whole_step == 0 && !options.dtype.is_floating_point() {
+        if whole_step == 0 && !dtype.is_floating_point() {
             return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
         }
-        let count = match options.dtype {
+        let count = match dtype {
             // An f64 does not tell 2⁵³ from 2⁵³ + 1, so here the ends are whole numbers first.
             DType::I64 => {
                 let (span, step) = (i128::from(end.to_i64()) - i128::from(first), i128::from(whole_step));
@@ -186,15 +184,17 @@ impl Tensor {
         if count > isize::MAX as usize {
             return Err(Error::custom("invalid size, possible overflow?"));
         }
-        made(&ARANGE, &[count], options, |out| {
+        made(&ARANGE, &[count], dtype, options, |out| {
             kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
         })
     }
 
-    /// `steps` values evenly spaced from `start` to `end`, both included.
+    /// `steps` values evenly spaced from `start` to `end`, both included, as f32. Options, in a pair with `steps`, are a type, a
+    /// device, or [`TensorOptions`].
     #[track_caller]
-    pub fn linspace(start: f64, end: f64, steps: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
-        made(&LINSPACE, &[steps], options.into(), |out| {
+    pub fn linspace(start: f64, end: f64, steps: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
+        let (steps, options) = steps.split();
+        made(&LINSPACE, &[steps], DType::F32, options, |out| {
             let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
             match steps {
                 0 => Ok(()),
@@ -208,12 +208,22 @@ impl Tensor {
         })
     }
 
-    /// The identity matrix of size n × n.
+    /// The identity matrix of size n × n, as f32. Options, in a pair with n, are a type, a device, or [`TensorOptions`].
     #[track_caller]
-    pub fn eye(n: usize, options: impl Into<TensorOptions>) -> Result<Tensor> {
+    pub fn eye(n: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
+        let (n, options) = n.split();
         Layout::counted(&[n, n])?;
-        made(&EYE, &[n, n], options.into(), kernels::eye)
+        made(&EYE, &[n, n], DType::F32, options, kernels::eye)
     }
+}
+
+/// The same number everywhere, in this type if the options name none.
+#[track_caller]
+fn filled(sizes: &[usize], value: Scalar, dtype: DType, options: TensorOptions) -> Result<Tensor> {
+    made(&FULL, sizes, dtype, options, |out| {
+        check_fits(value, out.dtype())?;
+        fill(out, value)
+    })
 }
 
 #[cold]
@@ -222,16 +232,17 @@ fn unsupported_range(start: f64, end: f64) -> Error {
     Error::custom(format!("unsupported range: {start} -> {end}").replace("NaN", "nan"))
 }
 
-/// A new tensor, filled where it is.
+/// A new tensor, filled where it is; of this type if the options name none.
 #[track_caller]
 pub(crate) fn made(
     operation: &'static Operation,
     sizes: &[usize],
+    dtype: DType,
     options: TensorOptions,
     fill: impl FnOnce(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
     ops::call(operation, &[], |_| {
-        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype)?;
+        let tensor = Tensor::uninit_on(options.device, sizes, options.dtype.unwrap_or(dtype))?;
         fill(&tensor)?;
         if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
     })

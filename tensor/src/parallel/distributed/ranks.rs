@@ -26,7 +26,7 @@ use crate::ranks::{Ended, World};
 ///     dist::spawn(4, |rank| {
 ///         cuda::set_device(rank)?;
 ///         dist::init_process_group("nccl")?;
-///         let x = Tensor::full(&[2], rank as f64, Device::cuda(rank))?;
+///         let x = Tensor::full(&[2], (rank as f64, Device::cuda(rank)))?;
 ///         dist::all_reduce(&x, ReduceOp::Sum)?;
 ///         x.sum()?.item()
 ///     })
