@@ -17,9 +17,14 @@ const OPTIONS: [(&str, &str); 6] = [
 ];
 
 /// Functions whose options stand in a pair with the last argument.
-const PAIRED: [&str; 10] = [
+const PAIRED: [&str; 15] = [
     "zeros",
     "ones",
+    "empty",
+    "full",
+    "arange",
+    "linspace",
+    "eye",
     "rand",
     "randn",
     "randint",

@@ -178,9 +178,9 @@ const MAKERS: [(&str, usize); 10] = [
     ("tensor", 1),
     ("stack", 2),
     ("cat", 2),
-    ("eye", 2),
-    ("full", 3),
-    ("arange", 4),
+    ("eye", 1),
+    ("full", 2),
+    ("arange", 3),
 ];
 
 /// Sizes as a borrowed list: `(3, 4)`, `((3, 4))` and `([3, 4])` as `(&[3, 4])`.

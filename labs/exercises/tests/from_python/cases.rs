@@ -46,6 +46,9 @@ pub const CASES: &[Case] = &[
     // pair
     ("pair", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros(&[], batches[0].0.device())?", 16, &["let mut total = Tensor::zeros((&[], batches[0].0.device()))?;"]),
     ("pair", "07-same", "Tensor::randn((x.sizes(), x.device()))?", "Tensor::randn(x.sizes(), x.device())?", 28, &["let noise = Tensor::randn((x.sizes(), x.device()))?;"]),
+    ("pair", "01-portable", "Tensor::arange(0.0, n as f64, (1.0, device))?", "Tensor::arange(0.0, n as f64, 1.0, device)?", 12, &["let x = Tensor::arange(0.0, n as f64, (1.0, device))?;"]),
+    ("pair", "02-batch", "let x = x.to(device)?;", "let x = x.to(device)?;\n        let _ = Tensor::full(&[3], 1.5, device)?;", 17, &["let _ = Tensor::full(&[3], (1.5, device))?;"]),
+    ("pair", "02-batch", "let x = x.to(device)?;", "let x = x.to(device)?;\n        let _ = Tensor::eye(3, (device, DType::F16))?;", 17, &["let _ = Tensor::eye((3, (device, DType::F16)))?;"]),
     ("pair", "02-batch", "let x = x.to(device)?;", "let x = x.to(device)?;\n        let _ = Tensor::ones(&[3], device)?;", 17, &["let _ = Tensor::ones((&[3], device))?;"]),
     ("pair", "02-batch", "loss_fn.forward(&model.forward(&x)?, &y)?", "model.forward(&x)?.cross_entropy(&y, &CrossEntropyOptions::default())?", 18, &["let loss = model.forward(&x)?.cross_entropy((&y, CrossEntropyOptions::default()))?;"]),
     ("keyword", "03-item", "Tensor::zeros((&[], batches[0].0.device()))?", "Tensor::zeros(&[], device=batches[0].0.device())?", 16, &["let mut total = Tensor::zeros((&[], batches[0].0.device()))?;"]),
