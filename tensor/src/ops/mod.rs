@@ -8,7 +8,6 @@
 //! its forward pass calls.
 
 pub(crate) mod access;
-pub(crate) mod cast;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod index;

@@ -2,14 +2,13 @@
 
 use super::row::Row;
 use super::{
-    Operation, cast, conv, elementwise, index, loss, matmul, norm, optimizer, plain, pool, random, reduce,
-    scaler, shape, softmax, transfer,
+    Operation, conv, elementwise, index, loss, matmul, norm, optimizer, plain, pool, random, reduce, scaler,
+    shape, softmax, transfer,
 };
 use crate::kernel::KernelDef;
 
 /// What each family declares: its kernels and its operations.
 static FAMILIES: &[(&[&Row], &[&Operation])] = &[
-    (&[], cast::OPERATIONS),
     (conv::ROWS, conv::OPERATIONS),
     (elementwise::activation::ROWS, elementwise::activation::OPERATIONS),
     (elementwise::binary::ROWS, elementwise::binary::OPERATIONS),

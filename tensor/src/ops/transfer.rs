@@ -1,11 +1,11 @@
-//! Copies from device to device, the host being one: what `to` and `copy_` do when the device changes, and
-//! `pin_memory`.
+//! Another device, another type: `to`, the copies that it and `copy_` make between devices, and `pin_memory`.
 
 use std::sync::{Arc, RwLockReadGuard};
 
 use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::tensor::TensorError;
 use crate::error::{GpuError, Result};
 use crate::gpu;
@@ -13,14 +13,107 @@ use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::Cuda;
 use crate::kernel::Work;
 use crate::ops::access::access;
+use crate::ops::elementwise::cast;
+use crate::ops::launch::launch;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, ToOptions};
 
 operations! {
+    CONVERT: Operation::new("_to_copy").node("ToCopyBackward0");
     TO_DEVICE: Operation::new("_to_copy").node("ToCopyBackward0");
     PIN_MEMORY: Operation::new("_pin_memory").node("PinMemoryBackward0");
+}
+
+impl Tensor {
+    /// This tensor on another device, in another type, or both (`Tensor.to`).
+    ///
+    /// The host waits for a copy, unless [`ToOptions::non_blocking`] says that it need not.
+    ///
+    /// When nothing changes it is this tensor itself, not a copy:
+    ///
+    /// ```
+    /// # use todevice::{DType, Device, Tensor};
+    /// let x = Tensor::new([1.5, -2.5])?;
+    /// assert!(x.to(Device::Cpu)?.is_same(&x));
+    /// assert_eq!(x.to(DType::I64)?.to_vec::<i64>()?, [1, -2]);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to(&self, options: impl Into<ToOptions>) -> Result<Tensor> {
+        let options = options.into();
+        let device = options.device.unwrap_or(self.device());
+        let dtype = options.dtype.unwrap_or(self.dtype());
+        if device == self.device() {
+            return match dtype == self.dtype() {
+                true if options.copy => self.copy(),
+                true => Ok(self.clone()),
+                false => ops::apply(Cast { dtype }, [self]),
+            };
+        }
+        device.check_usable()?;
+        check_way(self.device(), device)?;
+        let converted = if dtype == self.dtype() { self } else { &ops::apply(Cast { dtype }, [self])? };
+        let copy = ToDevice { from: self.device(), to: device, non_blocking: options.non_blocking };
+        Ok(ops::apply(copy, [converted])?.moved_from(self))
+    }
+
+    /// This tensor on the CPU; itself, if it is there already.
+    #[track_caller]
+    pub fn cpu(&self) -> Result<Tensor> {
+        self.to(Device::Cpu)
+    }
+
+    /// This tensor on the current CUDA device (`Tensor.cuda`).
+    #[track_caller]
+    pub fn cuda(&self) -> Result<Tensor> {
+        self.to(Device::cuda(gpu::current_index()))
+    }
+}
+
+/// `to` another type.
+struct Cast {
+    dtype: DType,
+}
+
+impl Function<1> for Cast {
+    fn operation(&self) -> &'static Operation {
+        &CONVERT
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        let out = x.uninit_beside(x.sizes(), self.dtype)?;
+        launch(cast(x.dtype(), self.dtype)?, [x], [&out], &[], &[])?;
+        Ok(out)
+    }
+
+    /// The engine converts every gradient to the type of its input.
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.clone())])
+    }
+}
+
+/// `to` another device.
+struct ToDevice {
+    from: Device,
+    to: Device,
+    non_blocking: bool,
+}
+
+impl Function<1> for ToDevice {
+    fn operation(&self) -> &'static Operation {
+        &TO_DEVICE
+    }
+
+    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
+        copy_to(x, self.to, self.non_blocking)
+    }
+
+    /// The gradient goes back the way the value came, and is waited for.
+    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        Ok([Some(grad.to(self.from)?)])
+    }
 }
 
 /// The tensor on the host; itself, if it is there. Autograd does not see it.
@@ -61,7 +154,7 @@ pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) ->
 }
 
 /// From machine to machine there is no way but through the host.
-pub(crate) fn check_way(from: Device, to: Device) -> Result<()> {
+fn check_way(from: Device, to: Device) -> Result<()> {
     match (from, to) {
         (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
             Err(GpuError::OtherMachine { device: from }.into())
@@ -106,41 +199,12 @@ fn pinned_by<'t>(cuda: &Arc<Cuda>, tensor: &'t Tensor) -> Option<RwLockReadGuard
     tensor.storage().pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), cuda))
 }
 
-/// `to` another device.
-pub(crate) struct ToDevice {
-    from: Device,
-    to: Device,
-    non_blocking: bool,
-}
-
-impl ToDevice {
-    #[track_caller]
-    pub(crate) fn run(x: &Tensor, to: Device, non_blocking: bool) -> Result<Tensor> {
-        Ok(ops::apply(ToDevice { from: x.device(), to, non_blocking }, [x])?.moved_from(x))
-    }
-}
-
-impl Function<1> for ToDevice {
-    fn operation(&self) -> &'static Operation {
-        &TO_DEVICE
-    }
-
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        copy_to(x, self.to, self.non_blocking)
-    }
-
-    /// The gradient goes back the way the value came, and is waited for.
-    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        Ok([Some(grad.to(self.from)?)])
-    }
-}
-
 impl Tensor {
     /// A copy in pinned memory of the host (`Tensor.pin_memory`); itself, if it is there already.
     ///
     /// Memory of the host can be moved about by the system, unless it is page-locked, "pinned". Only such memory a
     /// GPU copies by itself: faster, and while the host goes on, if it is asked not to wait
-    /// ([`ToOptions::non_blocking`](crate::ToOptions::non_blocking)). In all else a pinned tensor is like any other
+    /// ([`ToOptions::non_blocking`]). In all else a pinned tensor is like any other
     /// of the host. What operations make of it is not pinned.
     ///
     /// ```
