@@ -138,9 +138,18 @@ enum Do {
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
-    /// Grade the exercises in a folder, with other seeds
+    /// Grade the exercises in a folder, with other seeds: those of a student, or those of a class
+    ///
+    /// A class is a folder with a folder for each student, or the files of a learning platform, such as
+    /// `name_12345_04-accumulate (1).rs`.
     Grade {
         folder: PathBuf,
+        /// Only these: ids and chapters, such as 02,03 or 02-batch,final
+        #[arg(long, value_name = "LIST")]
+        exercises: Option<String>,
+        /// Folder for a page, tables in every format, and a result.json for each student
+        #[arg(long, value_name = "DIR")]
+        output: Option<PathBuf>,
         /// Seed that the others are made of, to grade the same way again
         #[arg(long)]
         seed: Option<u64>,
@@ -215,11 +224,17 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::Score) => score::score(&place, &mut |told| to_stdout(told))?,
         Some(Do::Ending { page }) => ending::ending(&place, page.as_deref())?,
         Some(Do::Report { format }) => report::report(&place, format)?,
-        Some(Do::Grade { folder, seed, of_final, format }) => {
-            grade::grade(&place, &folder, seed, of_final, format)?;
+        Some(Do::Grade { folder, exercises, output, seed, of_final, format }) => {
+            grade::grade(&place, &grade::Asked { folder, exercises, output, seed, of_final, format })?;
         }
         Some(Do::Final { function, seed }) => assessment::show(&place, function.as_deref(), seed)?,
-        Some(Do::Explain { .. } | Do::Doctor | Do::Verify { .. } | Do::Book | Do::Completions { .. }) => {}
+        Some(
+            Do::Explain { .. }
+            | Do::Doctor
+            | Do::Verify { .. }
+            | Do::Book
+            | Do::Completions { .. },
+        ) => {}
     }
     Ok(())
 }

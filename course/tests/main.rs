@@ -1,6 +1,7 @@
 //! `course` as a student, a teacher and a script use it: as a program, in folders of their own.
 
 mod assessment;
+mod class;
 mod ending;
 mod errors;
 mod files;
