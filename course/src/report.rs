@@ -2,13 +2,13 @@
 
 use std::io;
 
-use exercises::EXERCISES;
 use labs::Stop;
 use labs::stdio::to_stdout;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 use serde_json::json;
 
+use crate::own::all;
 use crate::show::{count, text};
 use crate::standing::{Objective, Standing};
 use crate::workplace::{Workplace, failed};
@@ -37,8 +37,8 @@ pub struct Row {
 
 /// A report of what was kept of a student.
 pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
-    let rows: Vec<Row> = EXERCISES
-        .iter()
+    let rows: Vec<Row> = all()
+        .into_iter()
         .map(|exercise| {
             let passed = place.record.passed(exercise.id);
             let checks = place.record.count(exercise.id, "checks");

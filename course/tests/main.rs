@@ -8,6 +8,8 @@ mod files;
 mod from_python;
 mod grading;
 mod newcomer;
+mod own;
+mod pack;
 mod pages;
 mod program;
 mod score;

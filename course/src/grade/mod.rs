@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use exercises::{EXERCISES, Exercise, OwnFolder, can_confine};
+use exercises::{Exercise, OwnFolder, can_confine};
 use labs::Stop;
 use labs::stdio::{to_stderr, to_stdout};
 
 use crate::assessment::ID as FINAL;
+use crate::own::all;
 use crate::report::{Format, Row, written};
 use crate::show::count;
 use crate::workplace::{Workplace, all_named, failed, wrong};
@@ -83,7 +84,7 @@ pub fn grade(place: &Workplace, asked: &Asked) -> Result<(), Stop> {
         return Err(wrong(format!("{}: there is no such folder", folder.display())));
     }
     let chosen = asked.exercises.as_deref().map(chosen).transpose()?;
-    let ids: Vec<&'static str> = EXERCISES.iter().map(|exercise| exercise.id).collect();
+    let ids: Vec<&'static str> = all().into_iter().map(|exercise| exercise.id).collect();
     let found = found(folder, &ids);
     let is_chosen = |id: &str| {
         chosen.as_ref().is_none_or(|(ids, is_final)| ids.contains(id) || (*is_final && id == FINAL))
@@ -161,8 +162,8 @@ fn columns(
         true => is_chosen(id),
         false => !found.is_class || handed_in.contains(id),
     };
-    let mut columns: Vec<Column> = EXERCISES
-        .iter()
+    let mut columns: Vec<Column> = all()
+        .into_iter()
         .filter(|exercise| is_shown(exercise.id))
         .map(|exercise| Column { id: exercise.id, title: exercise.title })
         .collect();
@@ -210,7 +211,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     let library = place.library()?;
     // Others may grade at the same time.
     let own = OwnFolder::new(&place.scratch).map_err(failed)?;
-    let all: Vec<&'static Exercise> = EXERCISES.to_vec();
+    let all: Vec<&'static Exercise> = all();
     let checks =
         Checks { library: &library, exercises: &all, seeds, of_final: asked.of_final, own: own.path() };
     let last = AtomicUsize::new(0);
