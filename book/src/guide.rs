@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use exercises::assessment::{FAULTS, KINDS, Kind as FaultKind};
 use exercises::{EXERCISES, Exercise, Kind};
 use labs::Event;
 use labs::prediction::{Answer, Prediction};
@@ -92,7 +93,34 @@ pub fn session(course: &Course, page: &str, number: &str, expand: Expand) -> Res
     for step in &session.step {
         markdown += &format!("## {}\n\n{}: {}\n\n", step.title, plural(step.minutes, "minute"), step.then);
     }
+    if !session.step.is_empty() {
+        markdown += &faults();
+    }
     Ok(markdown)
+}
+
+/// The faults of the final assessment that come up most often: those with the most places in its program.
+fn faults() -> String {
+    let places = |kind: &&FaultKind| FAULTS.iter().filter(|fault| fault.kind == kind.id).count();
+    let mut kinds: Vec<&FaultKind> = KINDS.iter().collect();
+    kinds.sort_by_key(|kind| std::cmp::Reverse(places(kind)));
+    let mut markdown =
+        "## Mistakes that will come up\n\nThese faults have the most places in the programs of the final assessment:\n\n".to_owned();
+    for kind in kinds.iter().take(MISTAKES) {
+        let mut symptoms: Vec<&str> =
+            FAULTS.iter().filter(|fault| fault.kind == kind.id).map(|fault| fault.symptom).collect();
+        symptoms.sort_unstable();
+        symptoms.dedup();
+        let symptoms: Vec<String> = symptoms.iter().map(|symptom| format!("`{symptom}`")).collect();
+        let (page, heading) = kind.section;
+        markdown += &format!(
+            "- `{}`, of {}: it is diagnosed by {}. Who has left it open reads again [{heading}](../{page}.md).\n",
+            kind.id,
+            kind.category.name(),
+            symptoms.join(", ")
+        );
+    }
+    markdown + "\n"
 }
 
 /// What takes how long.

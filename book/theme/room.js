@@ -66,13 +66,16 @@
   };
   const isRight = (asked, what) => compare[kindOf(asked.form)](asked.form, what)?.verdict === "right";
 
-  function bar(words, number, most, all, isAnswer, more) {
+  function bar(words, more) {
     const line = make("div", { className: "room-bar" }, make("div", { className: "room-words", innerHTML: words }));
-    const fill = make("span", { className: "room-fill" });
-    fill.style.width = `${most > 0 ? 100 * number / most : 0}%`;
-    line.append(make("div", { className: "room-track" }, fill), make("div", { className: "room-number", textContent: all > 0 ? `${number} (${Math.round(100 * number / all)} %)` : `${number}` }));
-    line.classList.toggle("is-right", isAnswer);
+    line.append(make("div", { className: "room-track" }, make("span", { className: "room-fill" })), make("div", { className: "room-number" }));
     if (more) line.append(make("small", { innerHTML: more }));
+    return line;
+  }
+  function filled(line, number, most, all, isAnswer) {
+    line.querySelector(".room-fill").style.width = `${most > 0 ? 100 * number / most : 0}%`;
+    line.querySelector(".room-number").textContent = all > 0 ? `${number} (${Math.round(100 * number / all)} %)` : `${number}`;
+    line.classList.toggle("is-right", isAnswer);
     return line;
   }
 
@@ -91,7 +94,7 @@
       }
     }
     for (const { id, diagnosis, says, students } of graded) {
-      if (title.startsWith(id.split("-")[0])) all.push({ number: students.length, words: `Exercise <code>${escaped(id)}</code>: <strong>${escaped(diagnosis)}</strong>`, because: escaped(says) });
+      if (title.startsWith(id === "final" ? diagnosis : id.split("-")[0])) all.push({ number: students.length, words: `${id === "final" ? "Assessment" : "Exercise"} <code>${escaped(id)}</code>: <strong>${escaped(diagnosis)}</strong>`, because: escaped(says) });
     }
     return all.sort((one, other) => other.number - one.number).slice(0, 10);
   }
@@ -123,7 +126,7 @@
   const drop = make("div", { className: "room-drop" }, "Drop here the progress files that your students exported, or the class.json of a graded class. They stay in this page. ", button("Choose files", () => input.click()), " ", forget, input, told);
   for (const name of ["dragover", "drop"]) drop.addEventListener(name, event => event.preventDefault());
   drop.addEventListener("drop", event => bring([...event.dataTransfer.files]));
-  room.append(make("div", { className: "room-controls" }, button("Back", () => step(-1)), button("On", () => step(1)), choose, where, large), stage, wrong, drop);
+  room.append(make("div", { className: "room-controls" }, button("Back", () => step(-1)), button("Next", () => step(1)), choose, where, large), stage, wrong, drop);
 
   async function bring(list) {
     let read = 0;
@@ -158,14 +161,16 @@
     const { asked: all } = chapters[chapter], asked = all[place];
     choose.value = chapter;
     where.textContent = `${place + 1} of ${all.length}`;
-    const bars = make("div", { className: "room-bars" });
+    const bars = make("div", { className: "room-bars" }), rows = new Map();
     const isOpen = opened === asked.id;
     const draw = () => {
       const found = guesses(asked), numbers = found.map(([, number]) => number);
       const most = Math.max(0, ...numbers), sum = numbers.reduce((sum, number) => sum + number, 0);
-      bars.replaceChildren(...found.map(([what, number]) => bar(wordsOf(asked, what), number, most, sum, answer.open && isRight(asked, what))));
+      // Rows in which somebody types stay.
+      if (rows.size === 0) bars.replaceChildren(...found.map(([what]) => bar(wordsOf(asked, what))));
+      found.forEach(([what, number], index) => filled(rows.get(what) ?? bars.children[index], number, most, sum, answer.open && isRight(asked, what)));
       const list = misconceptions(chapters[chapter]);
-      wrong.replaceChildren(wrong.querySelector("summary"), ...list.map(({ number, words, because }) => bar(words, number, list[0].number, 0, false, because)));
+      wrong.replaceChildren(wrong.querySelector("summary"), ...list.map(({ number, words, because }) => filled(bar(words, because), number, list[0].number, 0, false)));
       if (list.length === 0) wrong.append(make("p", { textContent: "Nothing so far: count hands, or drop files." }));
     };
     const answer = make("details", { className: "room-answered" }, make("summary", { textContent: "The answer" }), make("p", { innerHTML: asked.answer }));
@@ -178,7 +183,10 @@
         const plain = make("span", { innerHTML: words }).textContent;
         const field = numberOf(`Hands for ${plain}`, hands.get(asked.id)?.get(what) || "");
         field.addEventListener("input", () => { counted(asked, what, Math.max(0, Math.floor(Number(field.value)) || 0)); draw(); });
-        counts.append(make("label", {}, field, " ", make("span", { innerHTML: words })));
+        const row = bar(words);
+        row.prepend(field);
+        rows.set(what, row);
+        bars.append(row);
       }
     } else {
       const isOrder = asked.letters.length > 0;

@@ -70,12 +70,15 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
     let mut found = Found::default();
     let mut files = Vec::new();
     let mut others = Vec::new();
-    scan(folder, &mut Vec::new(), ids, &mut files, &mut others);
-    unwrap(&mut files);
+    let mut all_folders = Vec::new();
+    scan(folder, &mut Vec::new(), ids, &mut files, &mut others, &mut all_folders);
+    let around = unwrap(&mut files);
     let top = name::of_folder(&file_name(folder)).map_or_else(|| file_name(folder), |student| student.name);
     found.is_class = is_class(&files);
     let mut by_student: BTreeMap<String, Vec<(Student, File)>> = BTreeMap::new();
     let by_assignment = found.is_class && is_by_assignment(&files, ids);
+    let by_folder = files.iter().any(|file| !file.folders.is_empty());
+    let mut named: BTreeMap<String, String> = BTreeMap::new();
     for mut file in files {
         if !found.is_class {
             let student = Student { name: top.clone(), number: None };
@@ -98,7 +101,20 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
                 .push(format!("{} belongs to nobody: its name names no student", shown(folder, &file.path))),
         }
     }
-    for (_, files) in by_student {
+    // Who has a folder and nothing in it that is graded belongs to the class, too.
+    let has_folders = found.is_class && !by_assignment && by_folder;
+    let empty = all_folders
+        .iter()
+        .filter(|path| has_folders && path.len() == around.len() + 1 && path.starts_with(&around));
+    for student in empty.filter_map(|path| path.last()).filter_map(|name| name::of_folder(name)) {
+        by_student.entry(student.key()).or_default();
+        named.entry(student.key()).or_insert(student.name);
+    }
+    for (key, files) in by_student {
+        if files.is_empty() {
+            found.students.push(Handed { name: named.remove(&key).unwrap_or_default(), ..Handed::default() });
+            continue;
+        }
         for (student, files) in apart(files) {
             let mut handed = Handed { name: student, ..Handed::default() };
             let mut by_exercise: BTreeMap<&'static str, Vec<File>> = BTreeMap::new();
@@ -149,6 +165,7 @@ fn scan(
     ids: &[&'static str],
     files: &mut Vec<File>,
     others: &mut Vec<PathBuf>,
+    all_folders: &mut Vec<Vec<String>>,
 ) {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -164,7 +181,8 @@ fn scan(
             let is_source = name == "source" && folders.last().is_some_and(|last| last == "exercises");
             if folders.len() < DEEPEST && !SKIPPED.contains(&name.as_str()) && !is_source {
                 folders.push(name);
-                scan(&path, folders, ids, files, others);
+                all_folders.push(folders.clone());
+                scan(&path, folders, ids, files, others, all_folders);
                 folders.pop();
             }
         } else if let Some(named) = name::read(&name, ids) {
@@ -182,7 +200,9 @@ fn scan(
 }
 
 /// Takes away folders that all files are in, as an archive has one around all: as long as a class is in it, or one that is no name.
-fn unwrap(files: &mut [File]) {
+/// Returns those.
+fn unwrap(files: &mut [File]) -> Vec<String> {
+    let mut around = Vec::new();
     while let Some(first) = files.first().and_then(|file| file.folders.first()).cloned()
         && files.iter().all(|file| file.folders.first() == Some(&first))
     {
@@ -197,12 +217,14 @@ fn unwrap(files: &mut [File]) {
             flat.clone().filter_map(|file| Some(file.named.student.as_ref()?.key())).collect();
         let is_nobodys = flat.clone().any(|file| file.named.student.is_none());
         if !is_inner && (is_nobodys || inside.len() + people.len() < 2) {
-            return;
+            break;
         }
         for file in files.iter_mut() {
             file.folders.remove(0);
         }
+        around.push(first);
     }
+    around
 }
 
 /// Whether these are the files of several students: each in a folder of their own, or with their name in that of the file.
@@ -212,16 +234,20 @@ fn is_class(files: &[File]) -> bool {
         .filter_map(|file| file.folders.first())
         .filter(|first| !INNER.contains(&first.to_lowercase().as_str()))
         .collect();
-    let mut flat = files.iter().filter(|file| file.folders.is_empty()).peekable();
-    let is_flat = flat.peek().is_some();
-    let people: Vec<Option<String>> =
-        flat.map(|file| file.named.student.as_ref().map(Student::key)).collect();
-    let distinct: BTreeSet<&String> = people.iter().flatten().collect();
-    let all_named = is_flat && people.iter().all(Option::is_some);
-    match is_flat {
-        false => !folders.is_empty(),
-        true => all_named || distinct.len() >= 2 || folders.len() >= 2,
+    let flat: Vec<&File> = files.iter().filter(|file| file.folders.is_empty()).collect();
+    if flat.is_empty() {
+        return !folders.is_empty();
     }
+    let key = |file: &File| file.named.student.as_ref().map(Student::key);
+    let before: BTreeSet<String> =
+        flat.iter().filter(|file| file.named.is_before).filter_map(|file| key(file)).collect();
+    // Words behind the exercise may be anything, `_mine` or `_try`: they are names where several stand behind the same exercise.
+    let behind_one = |id: &str| {
+        flat.iter().filter(|file| file.named.id == id).filter_map(|file| key(file)).collect::<BTreeSet<_>>()
+    };
+    let all_named = flat.iter().all(|file| file.named.student.is_some());
+    let are_names = !before.is_empty() || flat.iter().any(|file| behind_one(file.named.id).len() >= 2);
+    before.len() >= 2 || folders.len() >= 2 || all_named && are_names
 }
 
 /// Whether each folder is an assignment, with files of many students in it, and none is a student. One student cannot bring that about.

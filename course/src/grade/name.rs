@@ -15,6 +15,8 @@ pub struct Named {
     /// The id of an exercise, or `final`.
     pub id: &'static str,
     pub student: Option<Student>,
+    /// Whether the student stands before the exercise, as platforms write it; behind it may stand anything.
+    pub is_before: bool,
     pub attempt: Attempt,
     pub is_late: bool,
 }
@@ -106,7 +108,8 @@ pub fn read(file: &str, ids: &[&'static str]) -> Option<Named> {
     let (begin, end, id) = found?;
     let text = |letters: &[char]| letters.iter().collect::<String>();
     let after = without_extension(&text(&letters[end..]))?;
-    let mut named = Named { id, student: None, attempt: Attempt::default(), is_late: false };
+    let mut named =
+        Named { id, student: None, is_before: false, attempt: Attempt::default(), is_late: false };
     let mut name_after = Vec::new();
     let mut number_after = None;
     for word in words(&after.chars().collect::<Vec<_>>()) {
@@ -122,16 +125,18 @@ pub fn read(file: &str, ids: &[&'static str]) -> Option<Named> {
         }
     }
     let before = person(&text(&letters[..begin]), &mut named);
+    named.is_before = before.is_some();
     named.student = before.or_else(|| {
         let name = name_after.join(" ");
-        (!name.is_empty()).then(|| Student { name, number: number_after })
+        (!name.is_empty()).then_some(Student { name, number: number_after })
     });
     Some(named)
 }
 
 /// The student that the name of a folder, or the beginning of that of a file, names.
 pub fn of_folder(folder: &str) -> Option<Student> {
-    let mut nothing = Named { id: "", student: None, attempt: Attempt::default(), is_late: false };
+    let mut nothing =
+        Named { id: "", student: None, is_before: false, attempt: Attempt::default(), is_late: false };
     person(&folder.nfc().collect::<String>(), &mut nothing)
 }
 
@@ -151,8 +156,7 @@ fn person(text: &str, named: &mut Named) -> Option<Student> {
     let mut student = Student::default();
     let mut names: Vec<String> = Vec::new();
     for segment in text.split('_').flat_map(|segment| segment.split(" - ")) {
-        let segment =
-            segment.trim_matches(|letter: char| letter.is_whitespace() || "-.,([])".contains(letter));
+        let segment = segment.trim_matches(|letter: char| letter.is_whitespace() || "-.,".contains(letter));
         let lower = segment.to_lowercase();
         let digits = segment.chars().filter(char::is_ascii_digit).count();
         let letters = segment.chars().filter(|letter| letter.is_alphabetic()).count();

@@ -22,17 +22,33 @@ pub struct Common<'a> {
 impl Class {
     /// Mistakes by their diagnosis, the most common first.
     pub fn common(&self) -> Vec<Common<'_>> {
-        let mut by_diagnosis: BTreeMap<(&'static str, &str), Common> = BTreeMap::new();
+        // These have the words of a program that differs from file to file.
+        const OF_ONE_FILE: [&str; 5] = ["", "compile", "error", "panic", "refused"];
+        let mut by_diagnosis: BTreeMap<(&'static str, &str, &str), Common> = BTreeMap::new();
         for student in &self.students {
             for (column, cell) in self.columns.iter().zip(&student.cells) {
-                let Outcome::Failed { diagnosis, says, .. } = &cell.done.outcome else { continue };
-                let known = by_diagnosis.entry((column.id, diagnosis)).or_insert_with(|| Common {
-                    id: column.id,
-                    diagnosis,
-                    says,
-                    students: Vec::new(),
-                });
-                known.students.push(&student.name);
+                let told: Vec<(&str, &str)> = match &cell.done.outcome {
+                    Outcome::Failed { diagnosis, says, .. } => vec![(diagnosis, says)],
+                    // By the chapter and the objective that is open.
+                    Outcome::Final(standing) => standing
+                        .objectives
+                        .iter()
+                        .filter(|objective| !objective.met)
+                        .map(|objective| (objective.chapter.as_str(), objective.text.as_str()))
+                        .collect(),
+                    _ => Vec::new(),
+                };
+                for (diagnosis, says) in told {
+                    let is_of_one = OF_ONE_FILE.contains(&diagnosis) || column.id == crate::assessment::ID;
+                    let words = if is_of_one { says } else { "" };
+                    let known = by_diagnosis.entry((column.id, diagnosis, words)).or_insert_with(|| Common {
+                        id: column.id,
+                        diagnosis,
+                        says,
+                        students: Vec::new(),
+                    });
+                    known.students.push(&student.name);
+                }
             }
         }
         let mut common: Vec<Common> = by_diagnosis.into_values().collect();

@@ -56,7 +56,7 @@ fn a_projector_shows_one_prediction_its_answer_folded_and_bars_of_hands_and_file
     // Hands for each option.
     let first = title();
     browser.value(
-        "[...document.querySelectorAll('.room-hands input')].forEach((input, place) => { input.value = 3 * (place + 1); \
+        "[...document.querySelectorAll('.room-bars input')].forEach((input, place) => { input.value = 3 * (place + 1); \
          input.dispatchEvent(new Event('input')); })",
     );
     let said = numbers(&browser);
@@ -68,7 +68,7 @@ fn a_projector_shows_one_prediction_its_answer_folded_and_bars_of_hands_and_file
     );
     browser.value("document.querySelector('.room-answered').open = true");
     wait_until(&browser, "document.querySelector('.room-bars .is-right') !== null");
-    click(&browser, "On");
+    click(&browser, "Next");
     assert_ne!(title(), first);
     assert_eq!(browser.value("document.querySelector('.room-answered').open"), json!(false));
     click(&browser, "Back");
@@ -78,7 +78,7 @@ fn a_projector_shows_one_prediction_its_answer_folded_and_bars_of_hands_and_file
     let all = browser.value(
         "(() => { let count = 1; for (let before = null; count < 500; count += 1) { const now = document.querySelector('.room-page a').href; \
          if (now === before) return count - 1; before = now; \
-         [...document.querySelectorAll('.room button')].find(button => button.textContent === 'On').click(); } })()",
+         [...document.querySelectorAll('.room button')].find(button => button.textContent === 'Next').click(); } })()",
     );
     assert!(all.as_u64().unwrap() >= 60, "{all}");
     none(&browser.complaints());
