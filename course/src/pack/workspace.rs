@@ -126,7 +126,10 @@ fn trimmed(manifest: &str, members: &[String]) -> String {
             continue;
         }
         if line.starts_with("members = ") {
-            text += &format!("members = {members:?}\n");
+            text += &format!("members = {members:?}\nexclude = [\"vendor\"]\n");
+        } else if line.starts_with("debug = \"line-tables-only\"") {
+            // Half as large; and what makes a second compilation faster nobody needs who compiles nothing.
+            text += "debug = false\nincremental = false\n";
         } else {
             text += &format!("{line}\n");
         }
@@ -180,13 +183,41 @@ pub fn vendor(workspace: &Path) -> Result<(), Stop> {
     let mut text = fs::read_to_string(&config).map_err(|error| cannot(&config, error))?;
     text += "\n# This workspace is complete: nothing is fetched.\n[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
              [source.vendored-sources]\ndirectory = \"vendor\"\n\n[net]\noffline = true\n";
-    fs::write(&config, text).map_err(|error| cannot(&config, error))
+    fs::write(&config, text).map_err(|error| cannot(&config, error))?;
+    let manifest = workspace.join("Cargo.toml");
+    let mut text = fs::read_to_string(&manifest).map_err(|error| cannot(&manifest, error))?;
+    text += &patches(&workspace.join("vendor"))?;
+    fs::write(&manifest, text).map_err(|error| cannot(&manifest, error))
 }
 
-/// Compiles what students run. What helps to compile it again after a change is left out: it takes as much room again.
+/// The crates of others as paths. Cargo keeps what it has compiled of a path when the workspace moves to another folder; of a
+/// vendored crate it compiles everything again.
+fn patches(vendor: &Path) -> Result<String, Stop> {
+    let mut text = "\n[patch.crates-io]\n".to_owned();
+    let mut folders: Vec<PathBuf> = fs::read_dir(vendor)
+        .map_err(|error| cannot(vendor, error))?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    for (number, folder) in folders.iter().enumerate() {
+        let manifest = folder.join("Cargo.toml");
+        let of_crate = fs::read_to_string(&manifest).map_err(|error| cannot(&manifest, error))?;
+        let (_, package) = of_crate.split_once("[package]").unwrap_or_default();
+        let name = package.lines().find_map(|line| line.strip_prefix("name = "));
+        let name = name.ok_or_else(|| cannot(&manifest, "it names no package"))?;
+        let of_folder = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // There may be two versions of a crate, so each line has a name of its own.
+        text += &format!("crate-{number} = {{ package = {name}, path = \"vendor/{of_folder}\" }}\n");
+    }
+    Ok(text)
+}
+
+/// Compiles what students run.
 pub fn compile(workspace: &Path) -> Result<(), Stop> {
     let mut build = cargo();
-    build.args(["build", "--bins", "--package", "course", "--package", "labs"]);
-    build.env("CARGO_INCREMENTAL", "0").env("CARGO_TARGET_DIR", workspace.join("target"));
+    // All members, so that features are those of a student's `cargo course`.
+    build.args(["build", "--workspace", "--bins"]);
+    build.env_remove("CARGO_INCREMENTAL").env("CARGO_TARGET_DIR", workspace.join("target"));
     run(build.current_dir(workspace))
 }
