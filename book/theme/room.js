@@ -4,7 +4,8 @@
 
 (() => {
   const room = document.querySelector(".room");
-  if (!room) return;
+  // On the page for printing, which has all pages, there is nothing to project.
+  if (!room || location.pathname.endsWith("/print.html")) return;
   const make = (tag, properties, ...children) => {
     const element = Object.assign(document.createElement(tag), properties);
     element.append(...children);

@@ -103,11 +103,11 @@ fn mistakes(class: &Class) -> String {
     let most = common.iter().map(|one| one.students.len()).max().unwrap_or(1);
     html += "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Mistakes\">\n<table>\n<thead>\n<tr><th scope=\"col\">Exercise</th><th scope=\"col\">Diagnosis</th><th scope=\"col\">Students</th><th scope=\"col\">What it says, and to whom</th></tr>\n</thead>\n<tbody>\n";
     for one in &common {
-        let diagnosis = if one.diagnosis.is_empty() { "file" } else { one.diagnosis };
+        let diagnosis = one.label();
         html += &format!(
             "<tr><td>{}</td><td><code>{}</code></td><td>{}<br>{}</td><td>{}<br><small>{}</small></td></tr>\n",
             escape(one.id),
-            escape(diagnosis),
+            escape(&diagnosis),
             one.students.len(),
             bar("bar", one.students.len(), most),
             escape(one.says),

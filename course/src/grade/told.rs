@@ -19,6 +19,17 @@ pub struct Common<'a> {
     pub students: Vec<&'a str>,
 }
 
+impl Common<'_> {
+    /// The diagnosis for people. That of the final assessment is an objective, which has a chapter.
+    pub fn label(&self) -> String {
+        match self.diagnosis {
+            "" => "file".to_owned(),
+            chapter if self.id == crate::assessment::ID => format!("chapter {chapter}"),
+            diagnosis => diagnosis.to_owned(),
+        }
+    }
+}
+
 impl Class {
     /// Mistakes by their diagnosis, the most common first.
     pub fn common(&self) -> Vec<Common<'_>> {
@@ -132,7 +143,7 @@ impl Class {
             told += "\nMistakes, the most common first\n\n";
         }
         for one in &common {
-            let diagnosis = if one.diagnosis.is_empty() { "file" } else { one.diagnosis };
+            let diagnosis = one.label();
             told += &format!(
                 "{:14}  {:24}  {}\n",
                 one.id,

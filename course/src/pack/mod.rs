@@ -25,8 +25,8 @@ const WORKSPACE: &str = "to-device";
 const OF_BOOK: u64 = 30;
 const OF_SERVER: u64 = 45;
 const OF_SOURCES: u64 = 10;
-const OF_CRATES: u64 = 330;
-const OF_TARGET: u64 = 900;
+const OF_CRATES: u64 = 320;
+const OF_TARGET: u64 = 860;
 
 /// Makes the pack.
 pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop> {
@@ -159,7 +159,8 @@ fn told(server: &str, with_rust: bool) -> String {
         told += &format!(
             "\nTo work in a terminal, with Rust\n\n    cd {WORKSPACE}\n    cargo course\n\n\
              {WORKSPACE} has the labs and the exercises, the crates of others, and all of it compiled by {}.\n\
-             With another Rust it is compiled once more, which takes a few minutes and no network.\n\
+             The first command compiles the course's own program once more, which takes some seconds.\n\
+             With another Rust all of it is compiled once more, which takes some minutes and no network.\n\
              Copy the folder with its times, as cp -a, rsync -a and archives do. If they are lost, `find target -exec touch {{}} +` in\n\
              {WORKSPACE} keeps it from being compiled once more.\n",
             rustc_version()

@@ -6,18 +6,19 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
 
-use crate::driver::Browser;
+use crate::driver::{Browser, ENTER};
 use crate::site::BOOK;
 use crate::{at, none, wait_until};
 
 const PAGE: &str = "teaching/room.html";
 
-/// Presses the button with these words.
+/// Presses the button with these words, as a person does: only then a browser fills the screen.
 fn click(browser: &Browser, words: &str) {
     browser.value(&format!(
-        "[...document.querySelectorAll('.room button')].find(button => button.textContent === {}).click()",
+        "[...document.querySelectorAll('.room button')].find(button => button.textContent === {}).focus()",
         json!(words)
     ));
+    browser.press(&[ENTER]);
 }
 
 /// What the bars of the prediction say: the number of each.
