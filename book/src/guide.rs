@@ -19,7 +19,7 @@ use crate::error_pages::below;
 use crate::html::{escape, fence, inline};
 use crate::mistake::Wrong;
 use crate::plan::{Chapter, Expand, Plan, Session};
-use crate::plan_page::{hours, plural};
+use crate::plan_page::{hours, plural, session_page};
 
 /// The page below which they stand, from the folder of the chapters. A book without it has none of them.
 const LIST: &str = "teaching/index.md";
@@ -27,11 +27,6 @@ const LIST: &str = "teaching/index.md";
 /// How many mistakes of an exercise a page shows, and how many questions of a chapter.
 const MISTAKES: usize = 3;
 const DISCUSSIONS: usize = 3;
-
-/// The page of a session.
-pub fn session_page(number: usize) -> String {
-    format!("teaching/session-{number}.md")
-}
 
 /// The sheet of a chapter.
 fn sheet_page(chapter: &str) -> String {

@@ -1,6 +1,5 @@
 //! The plan as Markdown. Lists, because a screen reader reads them well and a narrow screen wraps them.
 
-use crate::guide;
 use crate::plan::{Chapter, Plan};
 
 /// All chapters: `up` leads to the folder of the chapters.
@@ -13,6 +12,11 @@ pub fn plan(plan: &Plan, up: &str) -> String {
     markdown += &format!("\nThe last chapter of the book is {}. {}\n", line(appendix, up), appendix.then);
     let together = together(&plan.chapter);
     markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n")
+}
+
+/// The page of a session in the guide.
+pub fn session_page(number: usize) -> String {
+    format!("teaching/session-{number}.md")
 }
 
 /// The sessions of a class, each with its minutes in class and at home.
@@ -29,7 +33,7 @@ pub fn sessions(plan: &Plan, up: &str) -> String {
         markdown += &format!(
             "1. **[{}]({up}{})**: {} in class{}\n",
             session.name,
-            guide::session_page(number),
+            session_page(number),
             plural(in_class, "minute"),
             match at_home {
                 0 => String::new(),
