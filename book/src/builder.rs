@@ -10,6 +10,7 @@ use mdbook_driver::errors::Error;
 use crate::chain;
 use crate::course::Course;
 use crate::error_pages;
+use crate::guide;
 use crate::links;
 use crate::origin;
 use crate::preprocessor::ToDevice;
@@ -30,6 +31,7 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
     // mdBook empties the folder that it builds into, so it gets one of its own.
     let folder = tempfile::tempdir().map_err(|error| format!("no folder for the pages: {error}"))?;
     let root = course.book();
+    let same = Course::new(course.root());
     let (built, warnings) = Warnings::during(|| -> Result<(), Error> {
         let mut config = Config::from_disk(root.join("book.toml"))?;
         config.update_from_env()?;
@@ -45,6 +47,7 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
         // Of the pages that the preprocessor adds, this book knows nothing.
         let mut whole = book.book.clone();
         error_pages::add(&mut whole);
+        guide::add(&mut whole, &same);
         Ok(chain::cut(&whole, folder.path())?)
     });
     built.map_err(|error| format!("{error:#}"))?;

@@ -8,8 +8,8 @@ use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
-    anchor, cards, cheat_sheet, ending, error_pages, exercises, first_page, how_wrong, html, lab_code,
-    minutes, plan_page, prediction, questions, score_page, what_if,
+    anchor, cards, cheat_sheet, ending, error_pages, exercises, first_page, guide, how_wrong, html, lab_code,
+    minutes, plan_page, prediction, questions, room_page, score_page, what_if,
 };
 
 /// A directive as Markdown.
@@ -40,6 +40,12 @@ pub fn markdown(
         ("sessions", []) => {
             Ok(plan_page::sessions(&Plan::read(course)?.with_minutes(course, expand)?, &up(page.path)))
         }
+        ("guide", [session]) => guide::session(course, page.path, session, expand),
+        ("own-exercise", []) => {
+            Ok(html::fence("rust,ignore", &course.read("labs/exercises/example/02-column-means.rs")?))
+        }
+        ("room", []) => room_page::html(course),
+        ("sheet", [chapter]) => guide::sheet(course, chapter),
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
         ("lab-code", [lab, anchor]) => lab_code::shown(course, page, lab, anchor),
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),

@@ -18,17 +18,22 @@ pub fn add(book: &mut Book) {
         {
             let written: Vec<PathBuf> = list.sub_items.iter().filter_map(path).collect();
             for kind in KINDS.iter().filter(|kind| !written.contains(&file(kind))) {
-                let names = vec![list.name.clone()];
-                let mut chapter = Chapter::new(kind.message, page::markdown(kind), file(kind), names);
-                // By its number, mdBook knows below which page it stands.
-                let below = list.sub_items.len() as u32 + 1;
-                chapter.number = list.number.as_ref().map(|number| {
-                    SectionNumber::new(number.iter().copied().chain([below]).collect::<Vec<u32>>())
-                });
-                list.sub_items.push(BookItem::Chapter(chapter));
+                below(list, kind.message, page::markdown(kind), file(kind));
             }
         }
     });
+}
+
+/// Puts a page that is no file below another one.
+pub fn below(list: &mut Chapter, title: &str, text: String, path: PathBuf) {
+    let mut chapter = Chapter::new(title, text, path, vec![list.name.clone()]);
+    // By its number, mdBook knows below which page it stands.
+    let below = list.sub_items.len() as u32 + 1;
+    chapter.number = list
+        .number
+        .as_ref()
+        .map(|number| SectionNumber::new(number.iter().copied().chain([below]).collect::<Vec<u32>>()));
+    list.sub_items.push(BookItem::Chapter(chapter));
 }
 
 fn path(item: &BookItem) -> Option<PathBuf> {

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use book::builder::{Site, default_folder, pages};
 use book::folder::Folder;
+use book::links;
 use book::packed::{pack, pages_of_another_process};
 use book::player;
 use book::publish::Modules;
+use book::room::Place;
 use book::server::{BookServer, Limits};
 use book::told::Compiling;
 use book::watch::Files;
@@ -49,6 +51,12 @@ enum Command {
         /// Port of the server; 0 is any that is free
         #[arg(long, value_name = "N", default_value_t = 3000)]
         port: u16,
+        /// Address of this computer at which to serve a room, such as 192.168.1.20 [default: to this computer alone]
+        #[arg(long, value_name = "ADDRESS")]
+        listen: Option<String>,
+        /// Folder of pages that are built already: serve these
+        #[arg(long, value_name = "DIR", conflicts_with = "no_player")]
+        pages: Option<PathBuf>,
         /// Leave out the modules with which pages run labs and check exercises
         #[arg(long)]
         no_player: bool,
@@ -96,7 +104,16 @@ fn run(cli: Cli) -> Result<(), Stop> {
         Command::Build { dest_dir, no_player } => {
             build(&course, &dest_dir.unwrap_or_else(|| default_folder(&course())), !no_player)
         }
-        Command::Serve { port, no_player } => serve(course, cli.course.as_deref(), port, !no_player),
+        Command::Serve { port, listen, pages, no_player } => {
+            let place = match &listen {
+                None => None,
+                Some(listen) => Some(Place::named(listen, port).map_err(refused)?),
+            };
+            match pages {
+                Some(folder) => serve_built(&folder, &server(place, port)?),
+                None => serve(course, cli.course.as_deref(), &server(place, port)?, !no_player),
+            }
+        }
         Command::Pages => {
             let pages = pages(course(), Site::Local).map_err(failed)?;
             io::stdout().write_all(&pack(&pages)).map_err(failed)
@@ -191,9 +208,45 @@ fn finished(
     Ok(publish::finished(pages, modules, &keeper))
 }
 
-fn serve(course: impl Fn() -> Course, root: Option<&Path>, port: u16, with_player: bool) -> Result<(), Stop> {
-    let server = BookServer::start(port, Limits::default()).map_err(refused)?;
-    to_stdout(&format!("The book is at http://{}; Ctrl-C ends this.\n", server.address()));
+/// A server, which has said where it is.
+fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
+    let (name, is_open) =
+        place.as_ref().map_or((None, false), |place| (Some(place.names[0].clone()), place.is_open()));
+    let server = match place {
+        None => BookServer::start(port, Limits::default()),
+        Some(place) => BookServer::start_at(place, Limits::of_a_room()),
+    };
+    let server = server.map_err(refused)?;
+    let address =
+        name.map_or(server.address().to_string(), |name| format!("{name}:{}", server.address().port()));
+    to_stdout(&format!("The book is at http://{address}; Ctrl-C ends this.\n"));
+    if is_open {
+        to_stderr(
+            "note: whoever reaches this address can read the book. Over plain http a browser keeps no pages for later, and a button that copies shows the text instead.\n",
+        );
+    }
+    Ok(server)
+}
+
+/// Serves pages that are built.
+fn serve_built(folder: &Path, server: &BookServer) -> Result<(), Stop> {
+    if !folder.join("index.html").is_file() {
+        return Err(refused(format!(
+            "--pages {}: there is no book in this folder: it has no index.html",
+            folder.display()
+        )));
+    }
+    server.show_for_good(links::files(folder).map_err(refused)?);
+    server.serve();
+    Ok(())
+}
+
+fn serve(
+    course: impl Fn() -> Course,
+    root: Option<&Path>,
+    server: &BookServer,
+    with_player: bool,
+) -> Result<(), Stop> {
     thread::scope(|scope| {
         scope.spawn(|| server.serve());
         let mut modules = (!with_player).then(|| Modules::none(LEFT_OUT));
@@ -206,9 +259,9 @@ fn serve(course: impl Fn() -> Course, root: Option<&Path>, port: u16, with_playe
                 Ok(pages) => {
                     to_stderr(&format!("They took {} s.\n", began.elapsed().as_secs()));
                     match &modules {
-                        Some(modules) => show(&server, &course(), pages, modules.clone())?,
+                        Some(modules) => show(server, &course(), pages, modules.clone())?,
                         // Compiling takes minutes the first time, and the pages can be read meanwhile.
-                        None => modules = Some(show_and_compile(&server, &course(), pages)?),
+                        None => modules = Some(show_and_compile(server, &course(), pages)?),
                     }
                     to_stdout("Built.\n");
                 }

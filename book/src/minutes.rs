@@ -36,6 +36,36 @@ impl Work {
         Work { words, predictions, questions, exercises: count("<div class=\"exercise\"") }
     }
 
+    /// What a class does of it together: it reads, predicts, and does the first exercise. The rest is homework.
+    pub fn in_class(self) -> Work {
+        Work { questions: 0, exercises: self.exercises.min(1), ..self }
+    }
+
+    /// The questions, and all exercises but the first.
+    pub fn at_home(self) -> Work {
+        Work {
+            words: 0,
+            predictions: 0,
+            questions: self.questions,
+            exercises: self.exercises.saturating_sub(1),
+        }
+    }
+
+    /// That of several pages of a chapter.
+    pub fn and(self, other: Work) -> Work {
+        Work {
+            words: self.words + other.words,
+            predictions: self.predictions + other.predictions,
+            questions: self.questions + other.questions,
+            exercises: self.exercises + other.exercises,
+        }
+    }
+
+    /// The minutes of a part of the work, of which there may be none.
+    pub fn minutes_if_any(self) -> u32 {
+        if self == Work::default() { 0 } else { self.minutes() }
+    }
+
     /// 200 words of prose take a minute, a prediction one and a half, a question one, an exercise ten.
     pub fn minutes(self) -> u32 {
         let Work { words, predictions, questions, exercises } = self;

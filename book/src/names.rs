@@ -12,10 +12,14 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 24] = [
+pub const LINES: [(&str, &str); 28] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
+    ("guide", "{{#guide 1}}"),
+    ("sheet", "{{#sheet 03}}"),
+    ("room", "{{#room}}"),
+    ("own-exercise", "{{#own-exercise}}"),
     ("lab-run", "{{#lab-run 03}}"),
     ("lab-code", "{{#lab-code 03 train}}"),
     ("lab-output", "{{#lab-output 03 4 run=t4}}"),

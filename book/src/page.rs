@@ -5,6 +5,9 @@
 //! | `{{#minutes}}` | how long the chapter takes, by what is on the page: see `minutes.rs` |
 //! | `{{#plan}}` | all chapters with their minutes, from `book/plan.toml`: see `plan.rs` |
 //! | `{{#sessions}}` | the same as sessions of a class |
+//! | `{{#guide 1}}`, `{{#sheet 03}}` | a session for its teacher, and a chapter's sheet to print: see `guide.rs` |
+//! | `{{#room}}` | one prediction at a time for a projector, and bars of what a class guessed: see `room_page.rs` |
+//! | `{{#own-exercise}}` | the example of a teacher's own exercise |
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
 //! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end; beside it PyTorch's, if `labs/python/lab_03.py` has `# ANCHOR: train` |
 //! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `part=steps` shows what follows the prediction `03-steps` |

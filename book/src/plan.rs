@@ -47,6 +47,9 @@ pub struct Chapter {
     /// How long its first page takes, once that was counted.
     #[serde(skip)]
     pub minutes: u32,
+    /// What that page asks of a reader.
+    #[serde(skip)]
+    work: Work,
 }
 
 /// A further page of a chapter.
@@ -59,6 +62,8 @@ pub struct Part {
     page: Spanned<String>,
     #[serde(skip)]
     pub minutes: u32,
+    #[serde(skip)]
+    work: Work,
 }
 
 impl Part {
@@ -77,6 +82,12 @@ impl Chapter {
         self.page.as_ref().map(|page| page.get_ref().as_str())
     }
 
+    /// What all its pages ask of a class: without those that are optional in it.
+    pub fn work(&self) -> Work {
+        let parts = self.part.iter().filter(|part| !part.optional);
+        parts.fold(self.work, |work, part| work.and(part.work))
+    }
+
     /// All its pages, each with its title.
     pub fn pages(&self) -> impl Iterator<Item = (&str, &str)> {
         let first = self.page().map(|page| (page, self.title.as_str()));
@@ -84,12 +95,12 @@ impl Chapter {
     }
 }
 
-/// How long a page takes.
-fn minutes(course: &Course, path: &str, expand: Expand) -> Result<u32, Wrong> {
+/// What a page asks of a reader.
+fn work(course: &Course, path: &str, expand: Expand) -> Result<Work, Wrong> {
     let file = format!("book/chapters/{path}");
     let text = course.read(&file)?;
     let page = Page { file: &file, path, text: &text };
-    Ok(Work::of(&expand(course, &page).map_err(Wrong::Elsewhere)?).minutes())
+    Ok(Work::of(&expand(course, &page).map_err(Wrong::Elsewhere)?))
 }
 
 /// A session of a class.
@@ -97,7 +108,24 @@ fn minutes(course: &Course, path: &str, expand: Expand) -> Result<u32, Wrong> {
 #[serde(deny_unknown_fields)]
 pub struct Session {
     pub name: String,
+    #[serde(default)]
     chapters: Vec<Spanned<String>>,
+    /// Chapters that everybody reads before it, at home.
+    #[serde(default)]
+    before: Vec<Spanned<String>>,
+    /// What it has besides, which is on no page that is counted.
+    #[serde(default)]
+    pub step: Vec<Step>,
+}
+
+/// A part of a session that is no chapter.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    pub title: String,
+    pub minutes: u32,
+    /// What to do, in Markdown.
+    pub then: String,
 }
 
 impl Plan {
@@ -109,13 +137,26 @@ impl Plan {
     }
 
     /// The plan with the minutes of each chapter, as its page says them too; one that is to come has none.
-    pub fn with_minutes(mut self, course: &Course, expand: Expand) -> Result<Plan, Wrong> {
-        for chapter in self.chapter.iter_mut().chain([&mut self.appendix]) {
+    pub fn with_minutes(self, course: &Course, expand: Expand) -> Result<Plan, Wrong> {
+        self.with_minutes_of(course, expand, |_| true)
+    }
+
+    /// The same for some chapters.
+    pub fn with_minutes_of(
+        mut self,
+        course: &Course,
+        expand: Expand,
+        wanted: impl Fn(&Chapter) -> bool,
+    ) -> Result<Plan, Wrong> {
+        let all = self.chapter.iter_mut().chain([&mut self.appendix]);
+        for chapter in all.filter(|chapter| wanted(chapter)) {
             if let Some(path) = chapter.page() {
-                chapter.minutes = minutes(course, path, expand)?;
+                chapter.work = work(course, path, expand)?;
+                chapter.minutes = chapter.work.minutes();
             }
             for part in &mut chapter.part {
-                part.minutes = minutes(course, part.page(), expand)?;
+                part.work = work(course, part.page(), expand)?;
+                part.minutes = part.work.minutes();
             }
         }
         Ok(self)
@@ -136,10 +177,29 @@ impl Plan {
 
     /// The chapters of a session.
     pub fn chapters_in(&self, session: &Session) -> Vec<&Chapter> {
+        self.named(&session.chapters)
+    }
+
+    /// Those that are read before it.
+    pub fn chapters_before(&self, session: &Session) -> Vec<&Chapter> {
+        self.named(&session.before)
+    }
+
+    fn named(&self, names: &[Spanned<String>]) -> Vec<&Chapter> {
         let named = |name: &Spanned<String>| {
             self.chapters().find(|chapter| chapter.number() == name.get_ref().as_str())
         };
-        session.chapters.iter().filter_map(named).collect()
+        names.iter().filter_map(named).collect()
+    }
+
+    /// How long a session takes, in class and then at home, once the chapters were counted.
+    pub fn minutes_of(&self, session: &Session) -> (u32, u32) {
+        let chapters = self.chapters_in(session);
+        let in_class: u32 = chapters.iter().map(|chapter| chapter.work().in_class().minutes_if_any()).sum();
+        let at_home: u32 = chapters.iter().map(|chapter| chapter.work().at_home().minutes_if_any()).sum();
+        let before: u32 =
+            self.chapters_before(session).iter().map(|chapter| chapter.work().minutes_if_any()).sum();
+        (in_class + session.step.iter().map(|step| step.minutes).sum::<u32>(), at_home + before)
     }
 
     fn mistakes(&self, course: &Course, places: &Places) -> Vec<Mistake> {
@@ -170,7 +230,12 @@ impl Plan {
 
         let known: BTreeSet<&str> = self.chapters().map(Chapter::number).collect();
         let mut taught = Vec::new();
-        for name in self.session.iter().flat_map(|session| &session.get_ref().chapters) {
+        let named = |session: &'_ Spanned<Session>| {
+            let Session { before, chapters, .. } = session.get_ref();
+            before.iter().chain(chapters).cloned().collect::<Vec<_>>()
+        };
+        let names: Vec<Spanned<String>> = self.session.iter().flat_map(named).collect();
+        for name in &names {
             let (place, name) = (name.span().start, name.get_ref().as_str());
             if !known.contains(name) {
                 wrong(place, format!("no chapter `{name}`: say {}", choices(known.iter().copied())));

@@ -14,18 +14,48 @@ pub fn plan(plan: &Plan, up: &str) -> String {
     markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n")
 }
 
-/// The sessions of a class.
+/// The page of a session in the guide.
+pub fn session_page(number: usize) -> String {
+    format!("teaching/session-{number}.md")
+}
+
+/// The sessions of a class, each with its minutes in class and at home.
 pub fn sessions(plan: &Plan, up: &str) -> String {
-    let mut markdown = String::from("<div class=\"sessions\">\n\n");
+    let longest = plan.session.iter().map(|session| plan.minutes_of(session.get_ref()).0).max().unwrap_or(0);
+    let mut markdown = format!(
+        "<div class=\"sessions\">\n\n{}, the longest of {longest} minutes:\n\n",
+        plural(plan.session.len() as u32, "session")
+    );
     let mut taught = Vec::new();
-    for session in &plan.session {
+    for (number, session) in (1..).zip(&plan.session) {
         let session = session.get_ref();
-        let chapters = plan.chapters_in(session);
-        markdown += &format!("1. **{}**: {}\n", session.name, together(chapters.iter().copied()));
-        for chapter in &chapters {
-            markdown += &format!("   - {}\n", line(chapter, up));
+        let (in_class, at_home) = plan.minutes_of(session);
+        markdown += &format!(
+            "1. **[{}]({up}{})**: {} in class{}\n",
+            session.name,
+            session_page(number),
+            plural(in_class, "minute"),
+            match at_home {
+                0 => String::new(),
+                at_home => format!(", {} at home", hours(at_home)),
+            }
+        );
+        for chapter in plan.chapters_before(session) {
+            markdown += &format!("   - at home, before: {}\n", link(chapter, up));
         }
-        taught.extend(chapters.iter().map(|chapter| chapter.number()));
+        for chapter in plan.chapters_in(session) {
+            let work = chapter.work();
+            let minutes = match chapter.page() {
+                None => ", not written yet".to_owned(),
+                Some(_) => format!(", {}", plural(work.in_class().minutes_if_any(), "minute")),
+            };
+            markdown += &format!("   - {}{minutes}\n", link(chapter, up));
+        }
+        for step in &session.step {
+            markdown += &format!("   - {}, {}\n", step.title, plural(step.minutes, "minute"));
+        }
+        let chapters = plan.chapters_before(session).into_iter().chain(plan.chapters_in(session));
+        taught.extend(chapters.map(|chapter| chapter.number()));
     }
     let left = plan.chapter.iter().filter(|chapter| !taught.contains(&chapter.number()));
     let left: Vec<String> = left.map(|chapter| format!("{} {}", chapter.number(), chapter.title)).collect();
@@ -33,6 +63,15 @@ pub fn sessions(plan: &Plan, up: &str) -> String {
         markdown += &format!("\nNot in class: {}.\n", left.join("; "));
     }
     markdown + "\n</div>\n\n"
+}
+
+/// A chapter and its pages that a class reads.
+fn link(chapter: &Chapter, up: &str) -> String {
+    let title = format!("{} {}", chapter.number(), chapter.title);
+    let Some(page) = chapter.page() else { return title };
+    let parts = chapter.part.iter().filter(|part| !part.optional);
+    let parts = parts.map(|part| format!("; [{} {}]({up}{})", chapter.number(), part.title, part.page()));
+    format!("[{title}]({up}{page}){}", parts.collect::<String>())
 }
 
 /// A chapter without what it is good for.
@@ -68,13 +107,13 @@ fn together<'a>(chapters: impl IntoIterator<Item = &'a Chapter>) -> String {
 }
 
 /// `1 hour 30 minutes`
-fn hours(minutes: u32) -> String {
+pub fn hours(minutes: u32) -> String {
     let parts = [(minutes / 60, "hour"), (minutes % 60, "minute")];
     let parts: Vec<String> =
         parts.iter().filter(|part| part.0 > 0).map(|part| plural(part.0, part.1)).collect();
     if parts.is_empty() { "no time yet".to_owned() } else { parts.join(" ") }
 }
 
-fn plural(number: u32, what: &str) -> String {
+pub fn plural(number: u32, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -12,6 +12,7 @@ use mdbook_preprocessor::{Preprocessor, PreprocessorContext, parse_input};
 use crate::checks;
 use crate::course::Course;
 use crate::error_pages;
+use crate::guide;
 use crate::links::files;
 use crate::lint;
 use crate::mistake::{Mistake, lines};
@@ -42,6 +43,7 @@ impl Preprocessor for ToDevice {
     fn run(&self, context: &PreprocessorContext, mut book: Book) -> Result<Book> {
         let mut mistakes = Vec::new();
         error_pages::add(&mut book);
+        guide::add(&mut book, &self.course);
         // Not the root that mdBook names: that may be relative to another folder.
         let folder = self.course.book().join(&context.config.book.src);
         let from_root = |path: &str| {
@@ -58,7 +60,9 @@ impl Preprocessor for ToDevice {
             let Some(path) = chapter.source_path.clone() else { return };
             let path = slashes(&path);
             in_summary.insert(path.clone());
-            let file = error_pages::source(&path).unwrap_or_else(|| from_root(&path));
+            let file = error_pages::source(&path)
+                .or_else(|| guide::source(&path))
+                .unwrap_or_else(|| from_root(&path));
             let text = chapter.content.replace("\r\n", "\n");
             mistakes.extend(lint::mistakes(&file, &text));
             let page = Page { file: &file, path: &path, text: &text };

@@ -1,4 +1,4 @@
-//! The local server: the pages of the book, from memory, to this computer alone.
+//! The local server: the pages of the book, from memory, to this computer alone, or to a room at an address that was named.
 //!
 //! What can be asked for is what was built: a request is looked up among the pages and never becomes a path on
 //! the disk. A client that is slow, or that means harm, gets a bounded share of memory and time, and no other waits for it.
@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::ready;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -27,6 +28,7 @@ use tokio::time::{sleep, timeout};
 use crate::clients::{Clients, Moved, Watched};
 use crate::html;
 use crate::publish::Missing;
+use crate::room::Place;
 
 /// What clients may take at most.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,13 @@ impl Default for Limits {
             head_time: Duration::from_secs(5),
             connection_time: Duration::from_secs(30),
         }
+    }
+}
+
+impl Limits {
+    /// Thirty browsers at once, each with a page of some forty files, over a network that is slower than a computer's own.
+    pub fn of_a_room() -> Limits {
+        Limits { connections: 1024, connection_time: Duration::from_secs(120), ..Limits::default() }
     }
 }
 
@@ -104,7 +113,7 @@ const RELOAD_SCRIPT: &str = r#"(() => {
 pub struct BookServer {
     runtime: Runtime,
     listener: Arc<TcpListener>,
-    address: SocketAddr,
+    place: Arc<Place>,
     limits: Limits,
     shown: Arc<Mutex<Shown>>,
     stopped: Notify,
@@ -122,22 +131,36 @@ struct Shown {
 impl BookServer {
     /// Starts to listen, on this computer only. Port 0 is any that is free.
     pub fn start(port: u16, limits: Limits) -> Result<BookServer, String> {
-        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let cannot = |error| format!("port {port} cannot be used: {error}; try --port");
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(cannot)?;
-        let listener = runtime.block_on(async { listen(wanted) }).map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
+        BookServer::listening(Place::here(port), limits).map_err(cannot)
+    }
+
+    /// Starts to listen at an address that others may reach.
+    pub fn start_at(place: Place, limits: Limits) -> Result<BookServer, String> {
+        let address = place.address;
+        let cannot = |error| {
+            format!(
+                "--listen {address}: this cannot be used: {error}; it has to be an address of this computer, and its port free"
+            )
+        };
+        BookServer::listening(place, limits).map_err(cannot)
+    }
+
+    fn listening(mut place: Place, limits: Limits) -> io::Result<BookServer> {
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let listener = runtime.block_on(async { listen(place.address) })?;
+        place.address = listener.local_addr()?;
         // No version of a server that ran before, whose pages are still open in browsers.
         let version = UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_millis());
         let (pages, mistakes, missing) = (BTreeMap::new(), String::new(), Missing::default());
         let shown = Arc::new(Mutex::new(Shown { pages, version, mistakes, missing }));
         let (listener, stopped) = (Arc::new(listener), Notify::new());
-        Ok(BookServer { runtime, listener, address, limits, shown, stopped })
+        Ok(BookServer { runtime, listener, place: Arc::new(place), limits, shown, stopped })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.place.address
     }
 
     /// Shows these pages from now on; browsers load them by themselves.
@@ -145,6 +168,11 @@ impl BookServer {
         let mut shown = self.shown();
         (shown.pages, shown.mistakes) = (reloading(pages), String::new());
         shown.version += 1;
+    }
+
+    /// Shows pages that will not change: they ask for no newer ones.
+    pub fn show_for_good(&self, pages: BTreeMap<String, Vec<u8>>) {
+        self.shown().pages = pages.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
     }
 
     /// The same pages with another module. Only those that wait for it are loaded again.
@@ -169,7 +197,7 @@ impl BookServer {
     /// Answers requests, until [`stop`](BookServer::stop).
     pub fn serve(&self) {
         let (listener, shown) = (self.listener.clone(), self.shown.clone());
-        let accepting = self.runtime.spawn(accept(listener, self.address.port(), self.limits, shown));
+        let accepting = self.runtime.spawn(accept(listener, self.place.clone(), self.limits, shown));
         self.runtime.block_on(self.stopped.notified());
         accepting.abort();
     }
@@ -180,8 +208,8 @@ impl BookServer {
     }
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = TcpSocket::new_v4()?;
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
     // On Windows it would let others listen at the same address.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
@@ -201,7 +229,7 @@ fn reloading(pages: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Bytes> {
     pages.into_iter().map(with_script).collect()
 }
 
-async fn accept(listener: Arc<TcpListener>, port: u16, limits: Limits, shown: Arc<Mutex<Shown>>) {
+async fn accept(listener: Arc<TcpListener>, place: Arc<Place>, limits: Limits, shown: Arc<Mutex<Shown>>) {
     let mut clients = Clients::default();
     loop {
         let accepted = listener.accept().await;
@@ -213,7 +241,8 @@ async fn accept(listener: Arc<TcpListener>, port: u16, limits: Limits, shown: Ar
         let moved = Moved::now();
         let client = Watched { stream, moved: moved.clone() };
         // A browser that goes away is no trouble, and neither is one that is sent away.
-        let served = timeout(limits.connection_time, serve_client(client, port, limits, shown.clone()));
+        let served =
+            timeout(limits.connection_time, serve_client(client, place.clone(), limits, shown.clone()));
         clients.add(tokio::spawn(served).abort_handle(), moved);
         yield_now().await; // It may answer at once.
     }
@@ -222,13 +251,13 @@ async fn accept(listener: Arc<TcpListener>, port: u16, limits: Limits, shown: Ar
 /// Answers the one request of a connection.
 async fn serve_client(
     client: Watched,
-    port: u16,
+    place: Arc<Place>,
     limits: Limits,
     shown: Arc<Mutex<Shown>>,
 ) -> Result<(), hyper::Error> {
     let answered = service_fn(|request| {
         let shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        ready(Ok::<_, Infallible>(answer(&request, &shown, port)))
+        ready(Ok::<_, Infallible>(answer(&request, &shown, &place)))
     });
     http1::Builder::new()
         .keep_alive(false)
@@ -239,12 +268,12 @@ async fn serve_client(
         .await
 }
 
-fn answer(request: &Request<Incoming>, shown: &Shown, port: u16) -> Response<Full<Bytes>> {
+fn answer(request: &Request<Incoming>, shown: &Shown, place: &Place) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET");
     }
-    if !is_for_us(request, port) {
-        return plain(StatusCode::FORBIDDEN, "only this computer");
+    if !is_for_us(request, place) {
+        return plain(StatusCode::FORBIDDEN, &format!("only http://{}", place.address));
     }
     let path = request.uri().path();
     if path == VERSION {
@@ -273,23 +302,12 @@ fn answer(request: &Request<Incoming>, shown: &Shown, port: u16) -> Response<Ful
 }
 
 /// Whether the browser means this server. A page of others whose name leads to this computer does not.
-fn is_for_us(request: &Request<Incoming>, port: u16) -> bool {
-    let ours = |host: &[u8]| Authority::try_from(host).is_ok_and(|host| is_here(&host, port));
+fn is_for_us(request: &Request<Incoming>, place: &Place) -> bool {
+    let ours =
+        |host: &[u8]| Authority::try_from(host).is_ok_and(|host| place.is(&host, place.address.port()));
     let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
     let named = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     hosts.next().is_some_and(ours) && hosts.chain(named).all(ours)
-}
-
-/// Whether that is a name of this computer, as no other has it, with the port of this server or with none. A name may be written in
-/// capitals, and end in a full stop.
-fn is_here(host: &Authority, port: u16) -> bool {
-    let name = host.host().to_ascii_lowercase();
-    let is_here = match name.strip_suffix('.').unwrap_or(&name) {
-        "localhost" => true,
-        _ => ["127.0.0.1", "[::1]"].contains(&name.as_str()),
-    };
-    let with_port = format!("{}:{port}", host.host());
-    is_here && [host.host(), with_port.as_str()].contains(&host.as_str())
 }
 
 /// Before the first build has ended, and after it has failed: a page, so that it can load itself again.

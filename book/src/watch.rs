@@ -29,6 +29,8 @@ impl Files {
             "labs/python",
             "book/theme",
             "labs/tests/snapshots",
+            "labs/exercises/tests/snapshots",
+            "labs/exercises/example",
         ];
         for folder in pages.into_iter().chain(sources::FOLDERS) {
             look(&course.root().join(folder), &mut seen);

@@ -45,7 +45,7 @@ fn a_page_has_what_its_directives_say() {
     for part in [
         "<li><a href=\"03-training-loop.html\">03 The training loop</a>, ",
         "<li>12 Kernels, optional, not written yet. You read",
-        "<strong>To the device</strong>: ",
+        "<strong><a href=\"teaching/session-1.html\">To the device</a></strong>: ",
         "<div class=\"objectives\">\n<ul>\n<li>Train <em>it</em>.</li>",
         "<a href=\"labs/lab-03.html\"><code>lab-03</code></a>",
         "cargo run --bin lab-03 -- --gpu none",

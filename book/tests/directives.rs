@@ -169,8 +169,14 @@ fn what_is_escaped_and_what_is_code_stays() {
 #[test]
 fn each_mistake_gets_one_line() {
     for (text, expected) in [
-        ("{{#lab-cod 03 train}}", "no directive `lab-cod`: say minutes | plan | sessions | lab-run | "),
-        ("See {{#lab 03}}.", "no directive `lab`: say minutes | plan | sessions | lab-run | "),
+        (
+            "{{#lab-cod 03 train}}",
+            "no directive `lab-cod`: say minutes | plan | sessions | guide | sheet | room | own-exercise | lab-run | ",
+        ),
+        (
+            "See {{#lab 03}}.",
+            "no directive `lab`: say minutes | plan | sessions | guide | sheet | room | own-exercise | lab-run | ",
+        ),
         (
             "  {{#lab-run 03}}",
             "`{{#lab-run 03}}` must stand on a line of its own, at its start, and inside no other",

@@ -122,16 +122,19 @@ fn a_chapter_of_several_pages_names_each_with_its_minutes() {
 
 #[test]
 fn a_session_adds_up_to_what_it_says() {
-    let one = minutes("01-devices.md");
-    let hours = hours(one);
-    assert_eq!(
-        shown(PLAN, "index.md", "{{#sessions}}").unwrap(),
-        format!(
-            "<div class=\"sessions\">\n\n\
-             1. **First**: {hours}, without the chapters to come\n   - [01 Devices](01-devices.md), {one} minutes\n   \
-             - 03 Memory, not written yet\n\n\
-             Not in class: 02 More.\n\n</div>\n\n"
-        )
+    let told = shown(PLAN, "index.md", "{{#sessions}}").unwrap();
+    let (before, after) = told.split_once(" minutes in class, ").unwrap();
+    let minutes: u32 = before.rsplit(' ').next().unwrap().parse().unwrap();
+    let of_all = self::minutes("01-devices.md");
+    // The questions and all exercises but one are homework.
+    assert!(minutes < of_all - 5, "{minutes} of {of_all}");
+    assert!(before.starts_with("<div class=\"sessions\">\n\n1 session, the longest of "), "{told}");
+    assert!(
+        after.ends_with(&format!(
+            " at home\n   - [01 Devices](01-devices.md), {minutes} minutes\n   - 03 Memory, not written yet\n\nNot in class: \
+             02 More.\n\n</div>\n\n"
+        )),
+        "{told}"
     );
 }
 
@@ -292,4 +295,70 @@ fn sidebar_plan_index_and_next_agree() {
         assert!(pages[*page].contains(&format!("href=\"labs/lab-{}.html\"", &page[..2])), "{page}");
     }
     assert!(pages["path.html"].contains("URL=plan.html"), "{}", pages["path.html"]);
+}
+
+/// A class has six sessions, and nobody is kept longer than a lesson of 80 minutes, by the minutes that are counted on the pages.
+#[test]
+fn six_sessions_of_a_class_fit_into_eighty_minutes_each() {
+    let pages = pages();
+    for page in ["how-to-use.html", "teaching/index.html"] {
+        let (_, list) = pages[page].split_once("<div class=\"sessions\">").unwrap();
+        let (list, _) = list.split_once("</div>").unwrap();
+        let in_class: Vec<u32> = list
+            .split(" minutes in class")
+            .map(|before| before.rsplit(' ').next().unwrap().parse().unwrap_or(0))
+            .filter(|minutes| *minutes > 0)
+            .collect();
+        assert_eq!(in_class.len(), 6, "{list}");
+        assert!(in_class.iter().all(|minutes| (40..=80).contains(minutes)), "{in_class:?}");
+        assert!(list.contains(" at home"), "{list}");
+        // What the parts say adds up.
+        let parts: Vec<u32> = list
+            .split("<li>")
+            .filter(|item| !item.contains("minutes in class"))
+            .filter_map(|item| item.split(", ").last()?.split(" minutes").next()?.parse().ok())
+            .collect();
+        assert_eq!(parts.iter().sum::<u32>(), in_class.iter().sum::<u32>(), "{list}");
+    }
+    for (number, session) in (1..).zip([
+        "01-devices",
+        "03-training-loop",
+        "05-monitoring",
+        "07-cudnn",
+        "09-feeding",
+        "13-pitfalls",
+    ]) {
+        let page = &pages[&format!("teaching/session-{number}.html")];
+        assert!(
+            page.contains(&format!("href=\"../{session}")) && page.contains(" in class; at home: "),
+            "{number}"
+        );
+    }
+}
+
+/// The guide says what the test of the exercises has seen, and the sheets give no answer away.
+#[test]
+fn the_guide_has_the_verdicts_of_the_mistakes_and_the_sheets_have_no_answers() {
+    let pages = pages();
+    let guide: String =
+        (1..=5).map(|number| pages[&format!("teaching/session-{number}.html")].as_str()).collect();
+    for (id, diagnosis) in [("01-one-by-one", "row-by-row"), ("02-batch", "result-dropped")] {
+        assert!(
+            guide.contains(&format!("<code>{id}</code>"))
+                && guide.contains(&format!("<code>{diagnosis}</code>")),
+            "{id}"
+        );
+    }
+    // Three for each of the ten chapters of five sessions.
+    assert_eq!(guide.matches("The diagnosis is").count(), 30);
+    assert_eq!(guide.matches("not yet: ").count(), 30);
+    assert_eq!(guide.matches("<h3 id=\"to-discuss").count(), 10);
+    let sheets: Vec<&String> = pages.keys().filter(|page| page.starts_with("teaching/sheet-")).collect();
+    assert_eq!(sheets.len(), 13, "{sheets:?}");
+    for sheet in sheets {
+        let (_, sheet) = pages[sheet].split_once("<div class=\"sheet\">").unwrap();
+        assert!(!sheet.contains("Right:") && !sheet.contains("\nidea "), "{sheet}");
+        // A name, and three answers at least; a chapter with exercises has three mistakes to find.
+        assert!(sheet.matches("sheet-line").count() >= 4, "{sheet}");
+    }
 }

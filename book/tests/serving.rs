@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::common::Checkout;
 use book::builder::{self, Site};
 use book::publish::Missing;
+use book::room::Place;
 use book::server::{BookServer, Limits};
 use book::watch::Files;
 
@@ -161,6 +162,57 @@ fn a_name_is_ours_however_it_is_written_and_no_other_is() {
         assert!(whole("evil.example").starts_with("HTTP/1.1 403 "));
         assert!(whole("evil.example@localhost").starts_with("HTTP/1.1 403 "));
     });
+}
+
+/// A room asks under the address that was named, and a page of others under a name of theirs.
+#[test]
+fn a_room_is_answered_under_the_address_that_was_named_and_under_no_other() {
+    let mut place = Place::named("127.0.0.1", 0).unwrap();
+    place.names = vec!["teacher.local".to_owned(), "192.168.1.20".to_owned()];
+    let server = BookServer::start_at(place, Limits::of_a_room()).unwrap();
+    server.show_for_good(pages(&[("index.html", "<h1>Home"), ("404.html", "Lost")]));
+    serving(server, |server| {
+        let port = server.address().port();
+        let status = |host: &str| ask(server.address(), "GET /", host)[9..12].to_owned();
+        for name in ["teacher.local", "Teacher.LOCAL.", "192.168.1.20"] {
+            assert_eq!(
+                (status(name), status(&format!("{name}:{port}"))),
+                ("200".into(), "200".into()),
+                "{name}"
+            );
+        }
+        for name in [
+            "localhost",
+            "127.0.0.1",
+            "192.168.1.2",
+            "192.168.1.20.",
+            "evil.example",
+            "teacher.local.evil.example",
+        ] {
+            assert_eq!(status(name), "403", "{name}");
+        }
+        assert_eq!(status(&format!("teacher.local:{}", port ^ 1)), "403");
+        // Pages that are built do not ask for newer ones.
+        assert!(!ask(server.address(), "GET /", "teacher.local").contains("__reload"));
+    });
+}
+
+#[test]
+fn a_wrong_address_and_a_folder_without_a_book_are_one_line() {
+    let empty = tempfile::tempdir().unwrap();
+    let empty = empty.path().to_str().unwrap();
+    for (words, says) in [
+        (&["--listen", "0.0.0.0"][..], "name one address of this computer"),
+        (&["--listen", "192.0.2.77:1"], "it has to be an address of this computer"),
+        (&["--pages", empty], "it has no index.html"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_book")).arg("serve").args(words).output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(2) && err.lines().count() == 1 && err.contains(says),
+            "{words:?}: {err}"
+        );
+    }
 }
 
 #[test]

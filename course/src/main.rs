@@ -4,6 +4,8 @@ mod assessment;
 mod ending;
 mod explain;
 mod grade;
+mod own;
+mod pack;
 mod provoke;
 mod quiz;
 mod report;
@@ -37,6 +39,10 @@ struct Flags {
     /// Folder of your files [default: exercises]
     #[arg(long, value_name = "DIR", global = true)]
     work: Option<PathBuf>,
+
+    /// Folder of a teacher's own exercises; for `grade` also ids and chapters to grade, such as 02,03
+    #[arg(long = "exercises", value_name = "DIR", global = true)]
+    from: Option<String>,
 }
 
 /// An exercise is meant by its id, by the end of it, or by the number of its chapter.
@@ -138,9 +144,15 @@ enum Do {
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
-    /// Grade the exercises in a folder, with other seeds
+    /// Grade the exercises in a folder, with other seeds: those of a student, or those of a class
+    ///
+    /// A class is a folder with a folder for each student, or the files of a learning platform, such as
+    /// `name_12345_04-accumulate (1).rs`.
     Grade {
         folder: PathBuf,
+        /// Folder for a page, tables in every format, and a result.json for each student
+        #[arg(long, value_name = "DIR")]
+        output: Option<PathBuf>,
         /// Seed that the others are made of, to grade the same way again
         #[arg(long)]
         seed: Option<u64>,
@@ -150,6 +162,18 @@ enum Do {
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
     },
+    /// Say what is wrong with an exercise of your own: a file, or all files in a folder
+    Examine { file: PathBuf },
+    /// Put what a class needs into a folder, for a room without a network
+    Pack {
+        folder: PathBuf,
+        /// Also what those need who have Rust: the workspace, the crates of others, and all of it compiled
+        #[arg(long)]
+        rust: bool,
+        /// Leave out what runs labs and checks exercises in the pages
+        #[arg(long, hide = true)]
+        no_player: bool,
+    },
     /// Print completions for a shell
     Completions { shell: Shell },
 }
@@ -158,7 +182,7 @@ fn main() -> ExitCode {
     labs::program(run)
 }
 
-fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
+fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
     // These touch none of the student's files.
     match &command {
         Some(Do::Explain { list: true, .. }) => {
@@ -167,6 +191,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         }
         Some(Do::Explain { run: Some(kind), .. }) => return explain::run(kind),
         Some(Do::Explain { error, .. }) => return explain::explain(error),
+        Some(Do::Pack { folder, rust, no_player }) => return pack::pack(folder, *rust, *no_player),
         Some(Do::Doctor) => return cargo("doctor", &[""; 0]),
         Some(Do::Verify { flags }) => return cargo("verify", flags),
         Some(Do::Book) => return cargo("book", &["serve"]),
@@ -179,6 +204,11 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         _ => {}
     }
     let mut place = Workplace::open(work)?;
+    let (folders, chosen) = list.as_deref().map(own::read).unwrap_or_default();
+    if let (Some(chosen), false) = (&chosen, matches!(command, Some(Do::Grade { .. }))) {
+        return Err(wrong(format!("--exercises {chosen}: there is no such folder")));
+    }
+    own::load(&place, &folders)?;
     match command {
         None => student::start(&place)?,
         Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
@@ -215,11 +245,20 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::Score) => score::score(&place, &mut |told| to_stdout(told))?,
         Some(Do::Ending { page }) => ending::ending(&place, page.as_deref())?,
         Some(Do::Report { format }) => report::report(&place, format)?,
-        Some(Do::Grade { folder, seed, of_final, format }) => {
-            grade::grade(&place, &folder, seed, of_final, format)?;
+        Some(Do::Grade { folder, output, seed, of_final, format }) => {
+            let asked = grade::Asked { folder, exercises: chosen, output, seed, of_final, format };
+            grade::grade(&place, &asked)?;
         }
+        Some(Do::Examine { file }) => own::examine(&place, &file)?,
         Some(Do::Final { function, seed }) => assessment::show(&place, function.as_deref(), seed)?,
-        Some(Do::Explain { .. } | Do::Doctor | Do::Verify { .. } | Do::Book | Do::Completions { .. }) => {}
+        Some(
+            Do::Explain { .. }
+            | Do::Doctor
+            | Do::Verify { .. }
+            | Do::Book
+            | Do::Pack { .. }
+            | Do::Completions { .. },
+        ) => {}
     }
     Ok(())
 }

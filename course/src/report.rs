@@ -2,13 +2,13 @@
 
 use std::io;
 
-use exercises::EXERCISES;
 use labs::Stop;
 use labs::stdio::to_stdout;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 use serde_json::json;
 
+use crate::own::all;
 use crate::show::{count, text};
 use crate::standing::{Objective, Standing};
 use crate::workplace::{Workplace, failed};
@@ -31,12 +31,14 @@ pub struct Row {
     pub passed: bool,
     /// What is said of it.
     pub says: String,
+    /// How long the check took.
+    pub seconds: f64,
 }
 
 /// A report of what was kept of a student.
 pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
-    let rows: Vec<Row> = EXERCISES
-        .iter()
+    let rows: Vec<Row> = all()
+        .into_iter()
         .map(|exercise| {
             let passed = place.record.passed(exercise.id);
             let checks = place.record.count(exercise.id, "checks");
@@ -47,7 +49,7 @@ pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
                     format!("{state}, {}", count(checks as usize, "check", "checks"))
                 }
             };
-            Row { id: exercise.id.to_owned(), title: exercise.title.to_owned(), passed, says }
+            Row { id: exercise.id.to_owned(), title: exercise.title.to_owned(), passed, says, seconds: 0.0 }
         })
         .collect();
     let standing = Standing::read(&place.folder)?;
@@ -89,7 +91,10 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
             let bytes = writer.into_inner().map_err(failed)?;
             String::from_utf8(bytes).map_err(failed)
         }
-        Format::Junit => junit(rows, &of_final).map_err(failed),
+        Format::Junit => {
+            let rows: Vec<&Row> = rows.iter().chain(&of_final).collect();
+            junit(&[("exercises", rows)]).map_err(failed)
+        }
         Format::Result => {
             let test = |row: &Row, score: f64, output: &str| {
                 json!({
@@ -115,15 +120,21 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
 }
 
 /// The final assessment, and each of its objectives, as rows.
-fn of_final(standing: &Standing) -> Vec<Row> {
+pub fn of_final(standing: &Standing) -> Vec<Row> {
     let title = "The final assessment".to_owned();
-    let mut rows =
-        vec![Row { id: "final".to_owned(), title, passed: standing.passed, says: standing.says() }];
+    let mut rows = vec![Row {
+        id: "final".to_owned(),
+        title,
+        passed: standing.passed,
+        says: standing.says(),
+        seconds: 0.0,
+    }];
     rows.extend(standing.objectives.iter().enumerate().map(|(at, objective)| Row {
         id: format!("final-{:02}", at + 1),
         title: format!("Chapter {}: {}", objective.chapter, objective.text),
         passed: objective.met,
         says: met_or_not(objective),
+        seconds: 0.0,
     }));
     rows
 }
@@ -156,35 +167,54 @@ fn objectives(standing: &Standing) -> String {
     told
 }
 
-/// The schema is that of Jenkins, `junit-10.xsd`: an exercise is a test case.
-fn junit(exercises: &[Row], of_final: &[Row]) -> io::Result<String> {
-    let rows: Vec<&Row> = exercises.iter().chain(of_final).collect();
-    let count = rows.len().to_string();
-    let failures = rows.iter().filter(|row| !row.passed).count().to_string();
-    let counts = [("tests", count.as_str()), ("failures", &failures), ("errors", "0")];
+/// The schema is that of Jenkins, `junit-10.xsd`. An exercise is a test case, in the suite of its student.
+pub fn junit(suites: &[(&str, Vec<&Row>)]) -> io::Result<String> {
+    let counts = |rows: &[&Row]| {
+        let failures = rows.iter().filter(|row| !row.passed).count();
+        let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
+        [
+            ("tests", rows.len().to_string()),
+            ("failures", failures.to_string()),
+            ("errors", "0".to_owned()),
+            ("time", format!("{seconds:.3}")),
+        ]
+    };
+    fn attributes<'a>(pairs: &'a [(&'static str, String)]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        pairs.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+    let all: Vec<&Row> = suites.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
     let mut xml = Writer::new_with_indent(Vec::new(), b' ', 4);
+    let of_all = counts(&all);
     xml.create_element("testsuites")
         .with_attribute(("name", "to-device"))
-        .with_attributes(counts)
+        .with_attributes(attributes(&of_all))
         .write_inner_content(|xml| {
-            let suite = xml.create_element("testsuite").with_attribute(("name", "exercises"));
-            suite.with_attributes(counts).write_inner_content(|xml| {
-                for row in &rows {
-                    let names = [("name", row.id.as_str()), ("classname", "to-device"), ("time", "0")];
-                    let case = xml.create_element("testcase").with_attributes(names);
-                    if row.passed {
-                        case.write_empty()?;
-                        continue;
+            for (name, rows) in suites {
+                let of_suite = counts(rows);
+                let suite = xml.create_element("testsuite").with_attribute(("name", *name));
+                suite.with_attributes(attributes(&of_suite)).write_inner_content(|xml| {
+                    for row in rows {
+                        let seconds = format!("{:.3}", row.seconds);
+                        let names = [
+                            ("name", row.id.as_str()),
+                            ("classname", "to-device"),
+                            ("time", seconds.as_str()),
+                        ];
+                        let case = xml.create_element("testcase").with_attributes(names);
+                        if row.passed {
+                            case.write_empty()?;
+                            continue;
+                        }
+                        case.write_inner_content(|xml| {
+                            let failure =
+                                xml.create_element("failure").with_attribute(("message", row.says.as_str()));
+                            failure.write_text_content(BytesText::new(&row.says))?;
+                            Ok(())
+                        })?;
                     }
-                    case.write_inner_content(|xml| {
-                        let failure =
-                            xml.create_element("failure").with_attribute(("message", row.says.as_str()));
-                        failure.write_text_content(BytesText::new(&row.says))?;
-                        Ok(())
-                    })?;
-                }
-                Ok(())
-            })?;
+                    Ok(())
+                })?;
+            }
             Ok(())
         })?;
     let body = String::from_utf8_lossy(&xml.into_inner()).into_owned();

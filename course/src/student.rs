@@ -4,18 +4,19 @@ use std::path::Path;
 
 use colored::Colorize;
 use exercises::check::{Checked, check};
-use exercises::{CallKind, Case, EXERCISES, Ended, Exercise, Kind, SEEDS, Seen, Verdict, printable};
+use exercises::{CallKind, Case, Ended, Exercise, Kind, SEEDS, Seen, Verdict, printable};
 use labs::Stop;
 use labs::stdio::to_stdout;
 use todevice::GpuSpec;
 
 use crate::assessment;
+use crate::own::{self, all};
 use crate::show::{count, name, text};
 use crate::workplace::{Workplace, all_named, failed, wrong};
 
 /// Where one is, and what to do next.
 pub fn start(place: &Workplace) -> Result<(), Stop> {
-    let passed = EXERCISES.iter().filter(|exercise| place.record.passed(exercise.id)).count();
+    let passed = all().into_iter().filter(|exercise| place.record.passed(exercise.id)).count();
     let mut told = format!("{}\n\n", "To Device: GPU computing for deep learning, hands on".bold());
     if passed == 0 {
         told += &text(
@@ -27,7 +28,7 @@ pub fn start(place: &Workplace) -> Result<(), Stop> {
         told += "  cargo course read 01   the first lab, with its questions, here\n";
         told += "  cargo course watch     the first exercise: checked whenever you save\n";
     } else {
-        told += &format!("{passed} of {} passed.\n", count(EXERCISES.len(), "exercise", "exercises"));
+        told += &format!("{passed} of {} passed.\n", count(all().len(), "exercise", "exercises"));
     }
     match place.next() {
         Some(next) => {
@@ -56,15 +57,15 @@ pub fn titled(exercise: &Exercise) -> String {
 
 /// All exercises, or those that fit, with what was passed.
 pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> Result<(), Stop> {
-    let fits = |exercise: &&&Exercise| {
+    let fits = |exercise: &&Exercise| {
         let text = format!("{} {} {}", exercise.id, exercise.title, exercise.task).to_lowercase();
         let passed = place.record.passed(exercise.id);
         search.is_none_or(|search| text.contains(&search.to_lowercase()))
             && !(open && passed)
             && (!done || passed)
     };
-    let found: Vec<_> = EXERCISES.iter().filter(fits).collect();
-    let width = EXERCISES.iter().map(|exercise| exercise.id.len()).max().unwrap_or(0);
+    let found: Vec<_> = all().into_iter().filter(fits).collect();
+    let width = all().into_iter().map(|exercise| exercise.id.len()).max().unwrap_or(0);
     let mut told = String::new();
     for exercise in &found {
         let passed = place.record.passed(exercise.id);
@@ -79,8 +80,8 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
     if found.is_empty() {
         return Err(failed("no exercise fits; `cargo course list` names all"));
     }
-    let passed = EXERCISES.iter().filter(|exercise| place.record.passed(exercise.id)).count();
-    told += &format!("\n{passed} of {} passed\n", EXERCISES.len());
+    let passed = all().into_iter().filter(|exercise| place.record.passed(exercise.id)).count();
+    told += &format!("\n{passed} of {} passed\n", all().len());
     to_stdout(&told);
     Ok(())
 }
@@ -230,7 +231,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
         chosen.extend(all_named(name)?);
     }
     if all {
-        chosen = EXERCISES.iter().copied().filter(|exercise| place.file(exercise).exists()).collect();
+        chosen = own::all().into_iter().filter(|exercise| place.file(exercise).exists()).collect();
         if chosen.is_empty() {
             return Err(wrong("no exercise is begun; `cargo course watch` begins the first"));
         }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use std::{fs, io};
 
 use exercises::library::Library;
-use exercises::{EXERCISES, Exercise, printable};
+use exercises::{Exercise, printable};
 use labs::progress::Record;
 use labs::{Stop, files, stdio::to_stderr};
 
+use crate::own::all;
 use crate::show::name;
 
 /// A folder with a student's files.
@@ -105,17 +106,17 @@ impl Workplace {
     }
 
     pub fn library(&self) -> Result<Library, Stop> {
-        Library::find(&self.scratch).map_err(failed)
+        Library::find(&self.scratch).map(crate::own::with_hosts).map_err(failed)
     }
 
     /// The first exercise that has not passed.
     pub fn next(&self) -> Option<&'static Exercise> {
-        EXERCISES.iter().copied().find(|exercise| !self.record.passed(exercise.id))
+        all().into_iter().find(|exercise| !self.record.passed(exercise.id))
     }
 
     /// The next one after an exercise that has not passed, else the first that has not.
     pub fn after(&self, exercise: &Exercise) -> Option<&'static Exercise> {
-        let mut after = EXERCISES.iter().copied().skip_while(|other| other.id != exercise.id).skip(1);
+        let mut after = all().into_iter().skip_while(|other| other.id != exercise.id).skip(1);
         let next = after.find(|other| !self.record.passed(other.id)).or_else(|| self.next());
         next.filter(|next| next.id != exercise.id)
     }
@@ -124,7 +125,7 @@ impl Workplace {
     /// that has not passed. Without a name it is the first of all.
     pub fn named(&self, name: Option<&str>) -> Result<&'static Exercise, Stop> {
         let Some(name) = name else {
-            return Ok(self.next().unwrap_or(EXERCISES[0]));
+            return Ok(self.next().unwrap_or(all()[0]));
         };
         let all = all_named(name)?;
         Ok(all.iter().copied().find(|exercise| !self.record.passed(exercise.id)).unwrap_or(all[0]))
@@ -143,17 +144,16 @@ pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
             "`final` is the final assessment and no exercise: cargo course final begins it; it has no hints and no solution",
         ));
     }
-    if let Some(exercise) = Exercise::find(name) {
+    if let Some(exercise) = crate::own::find(name) {
         return Ok(vec![exercise]);
     }
     let of_chapter = |exercise: &&Exercise| {
         name.parse::<u32>().is_ok_and(|number| exercise.chapter().parse() == Ok(number))
     };
     let ends = |exercise: &&Exercise| exercise.id.get(3..) == Some(name);
-    let found: Vec<_> =
-        EXERCISES.iter().copied().filter(|exercise| of_chapter(exercise) || ends(exercise)).collect();
+    let found: Vec<_> = all().into_iter().filter(|exercise| of_chapter(exercise) || ends(exercise)).collect();
     if found.is_empty() {
-        let near = EXERCISES.iter().find(|exercise| exercise.id.contains(name) && !name.is_empty());
+        let near = all().into_iter().find(|exercise| exercise.id.contains(name) && !name.is_empty());
         let tip =
             near.map_or("`cargo course list` names all".to_owned(), |near| format!("there is `{}`", near.id));
         return Err(wrong(format!("there is no exercise `{name}`; {tip}")));

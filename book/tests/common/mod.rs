@@ -24,8 +24,16 @@ pub fn texts(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
 
 /// Folders of code, hundreds of files that hardly any test changes: a checkout has links to them until [`Checkout::path`]
 /// names something in one.
-const CODE: [&str; 6] =
-    ["book/theme", "labs/src", "drawing/src", "labs/exercises/source", "tensor/src", "gpu/src"];
+const CODE: [&str; 8] = [
+    "book/theme",
+    "labs/src",
+    "drawing/src",
+    "labs/exercises/source",
+    "labs/exercises/tests/snapshots",
+    "labs/exercises/example",
+    "tensor/src",
+    "gpu/src",
+];
 
 /// A copy of what the book is made from.
 pub struct Checkout {

@@ -107,6 +107,11 @@ impl Exercise {
         format!("x{}", self.id.replace('-', "_"))
     }
 
+    /// Whether its source has a solution where it belongs.
+    pub fn has_solution(&self) -> bool {
+        self.source.split_once(BEGIN).is_some_and(|(_, rest)| rest.contains(END))
+    }
+
     /// The student's file as it is when it is right.
     pub fn solution(&self) -> String {
         let (_, rest) = self.source.split_once(BEGIN).expect("tested");

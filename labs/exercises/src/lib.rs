@@ -41,6 +41,8 @@ mod here;
 #[cfg(not(target_family = "wasm"))]
 pub mod library;
 #[cfg(not(target_family = "wasm"))]
+pub mod own;
+#[cfg(not(target_family = "wasm"))]
 mod own_folder;
 #[cfg(not(target_family = "wasm"))]
 mod process;

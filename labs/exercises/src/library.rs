@@ -7,6 +7,8 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use crate::exercise::Exercise;
+use crate::own::{Host, Hosts};
 use crate::process::Limits;
 
 /// A student's file takes half a second and 200 MiB. It may take longer on a busy computer.
@@ -22,6 +24,12 @@ pub struct Library {
     todevice: PathBuf,
     /// The folder of those that they need.
     dependencies: PathBuf,
+    /// A teacher's exercise, compiled, for the host of it: see `own`.
+    #[serde(default)]
+    own: Option<PathBuf>,
+    /// The hosts of a teacher's exercises.
+    #[serde(skip)]
+    hosts: Hosts,
 }
 
 /// A program, and when it was built: while it stays the same, so does what it was built with.
@@ -71,8 +79,13 @@ impl Library {
         fs::write(&probe, text).map_err(|error| format!("{}: {error}", probe.display()))?;
         for exercises in newest(&dependencies, "libexercises-") {
             for todevice in newest(&dependencies, "libtodevice-") {
-                let library =
-                    Library { exercises: exercises.clone(), todevice, dependencies: dependencies.clone() };
+                let library = Library {
+                    exercises: exercises.clone(),
+                    todevice,
+                    dependencies: dependencies.clone(),
+                    own: None,
+                    hosts: Hosts::new(),
+                };
                 let mut rustc = library.rustc(&probe, &folder.join("libprobe.rmeta"));
                 let output =
                     rustc.args(["--crate-type", "lib", "--emit", "metadata"]).stdin(Stdio::null()).output();
@@ -92,8 +105,36 @@ impl Library {
         ))
     }
 
+    /// The same, with exercises of a teacher's own.
+    pub fn with_hosts(self, hosts: Hosts) -> Library {
+        Library { hosts, ..self }
+    }
+
+    /// The host of a teacher's exercise.
+    pub fn host(&self, id: &str) -> Option<&Host> {
+        self.hosts.get(id)
+    }
+
+    /// For the host of an exercise: the library of that.
+    pub(crate) fn with_own(&self, own: &Path) -> Library {
+        Library { own: Some(own.to_owned()), hosts: Hosts::new(), ..self.clone() }
+    }
+
+    /// The module of an exercise, as code outside this package names it.
+    pub(crate) fn module(&self, exercise: &Exercise) -> String {
+        match self.own {
+            Some(_) => "own".to_owned(),
+            None => format!("exercises::{}", exercise.module()),
+        }
+    }
+
     /// The compiler's command line for a file with a `main`.
     pub fn rustc(&self, main: &Path, program: &Path) -> Command {
+        self.rustc_of("check", main, program)
+    }
+
+    /// The same for a crate of this name.
+    pub(crate) fn rustc_of(&self, name: &str, main: &Path, program: &Path) -> Command {
         let extern_ = |name: &str, path: &Path| {
             let mut argument = std::ffi::OsString::from(format!("{name}="));
             argument.push(path);
@@ -104,12 +145,13 @@ impl Library {
         let mut rustc = COMPILER.command(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         rustc
             .arg(main)
-            .args(["--edition", "2024", "--crate-name", "check", "--error-format", "json"])
+            .args(["--edition", "2024", "--crate-name", name, "--error-format", "json"])
             .args(["--cap-lints", "allow", "-C", "debuginfo=0", "-C", "strip=debuginfo"])
             .arg("--extern")
             .arg(extern_("exercises", &self.exercises))
             .arg("--extern")
             .arg(extern_("todevice", &self.todevice))
+            .args(self.own.iter().flat_map(|own| ["--extern".into(), extern_("own", own)]))
             .arg("-L")
             .arg(dependencies)
             .arg("-o")

@@ -382,6 +382,23 @@ impl Race {
 }
 
 impl Seen {
+    /// Of code that did not run.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn nothing() -> Seen {
+        Seen {
+            ended: Ended::UsedUp,
+            calls: Vec::new(),
+            ranks: false,
+            peak: 0,
+            kept: 0,
+            races: Vec::new(),
+            time: 0,
+            computed: 0,
+            facts: BTreeMap::new(),
+            timeline: String::new(),
+        }
+    }
+
     /// The calls of a kind.
     pub fn of(&self, kind: CallKind) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(move |call| call.kind == kind)

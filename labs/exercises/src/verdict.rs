@@ -3,12 +3,13 @@
 use std::fmt::{self, Write};
 
 use drawing::printable;
+use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, OPERATIONS};
 use crate::seen::{CallKind, Ended, Race, Seen, Value};
 
 /// Why code is not right yet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// A few words that no other diagnosis of the exercise has: `moved-twice`.
     pub id: String,

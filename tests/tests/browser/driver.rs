@@ -1,6 +1,7 @@
 //! A browser: Chromium, driven through chromedriver in the words of W3C WebDriver.
 
 use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value as Json, json};
@@ -31,15 +32,21 @@ pub struct Browser {
 
 impl Browser {
     pub fn start() -> Browser {
-        Browser::with_preferences(json!({}))
+        Browser::with(json!({}), "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    }
+
+    /// A browser that also reaches this computer at an address which others reach: it takes it for another computer.
+    pub fn in_a_room(address: IpAddr) -> Browser {
+        Browser::with(json!({}), &format!("MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE {address}"))
     }
 
     /// A browser in which pages run no JavaScript; what a test runs still does.
     pub fn without_javascript() -> Browser {
-        Browser::with_preferences(json!({ "profile.managed_default_content_settings.javascript": 2 }))
+        let preferences = json!({ "profile.managed_default_content_settings.javascript": 2 });
+        Browser::with(preferences, "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
     }
 
-    fn with_preferences(preferences: Json) -> Browser {
+    fn with(preferences: Json, names: &str) -> Browser {
         let (driver, output, port) = started();
         // Any status is an answer: the body of a failure says what failed. And a proxy has no say here.
         let config = Agent::config_builder().http_status_as_error(false).proxy(None).build();
@@ -53,7 +60,7 @@ impl Browser {
                 "--no-sandbox",
                 "--disable-dev-shm-usage",
                 // A page that wants something from elsewhere does not get it, and says so in the console.
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+                format!("--host-resolver-rules={names}"),
             ],
             "prefs": preferences,
         });

@@ -10,6 +10,7 @@ mod errors;
 mod exercises;
 mod pictures;
 mod predictions;
+mod room;
 mod run;
 mod score;
 mod site;

@@ -1,0 +1,187 @@
+//! `cargo course pack DIR`: what thirty laptops need, in one folder, for a room without a network.
+//!
+//! First the book with what runs in its pages, and the program that serves it: for reading, for running labs, and for exercises in
+//! the page, nobody needs Rust. If asked, also a workspace that is compiled already, with the crates of others, for those who
+//! have Rust. Making it takes a network once; using it takes none.
+
+mod workspace;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use labs::Stop;
+use labs::stdio::{to_stderr, to_stdout};
+
+use crate::workplace::{failed, root, wrong};
+
+/// What says that a folder is a pack, and may be filled anew.
+const MARK: &str = ".to-device-pack";
+const BOOK: &str = "book";
+const WORKSPACE: &str = "to-device";
+
+/// MB that the parts take, as measured: a test compares them with a pack.
+const OF_BOOK: u64 = 30;
+const OF_SERVER: u64 = 45;
+const OF_SOURCES: u64 = 10;
+const OF_CRATES: u64 = 320;
+const OF_TARGET: u64 = 860;
+
+/// Makes the pack.
+pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop> {
+    let folder =
+        &std::path::absolute(folder).map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
+    if root().starts_with(folder) {
+        return Err(wrong(format!("{}: the checkout is in this folder: name another one", folder.display())));
+    }
+    let is_free = match fs::read_dir(folder) {
+        Ok(mut entries) => folder.join(MARK).is_file() || entries.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    if !is_free {
+        return Err(wrong(format!(
+            "{}: this folder has files in it that are no pack: name another one, or an empty one",
+            folder.display()
+        )));
+    }
+    to_stdout(&sizes(with_rust));
+    let cannot = |what: &Path, error: io::Error| failed(format!("{}: {error}", what.display()));
+    fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
+    fs::write(folder.join(MARK), "A pack of To Device.\n").map_err(|error| cannot(folder, error))?;
+
+    step("The book, and what runs in its pages");
+    let mut build = cargo();
+    build.args(["run", "--bin", "book", "--", "build", "--dest-dir"]).arg(folder.join(BOOK));
+    if no_player {
+        build.arg("--no-player");
+    }
+    run(build.current_dir(root()))?;
+    let server = server(folder)?;
+    if with_rust {
+        step("The workspace, with the crates of others");
+        let workspace = folder.join(WORKSPACE);
+        workspace::copy(&workspace)?;
+        workspace::vendor(&workspace)?;
+        step("The workspace, compiled");
+        workspace::compile(&workspace)?;
+    }
+    let readme = folder.join("READ-ME.txt");
+    fs::write(&readme, told(&server, with_rust)).map_err(|error| cannot(&readme, error))?;
+    let mut parts = vec![
+        (BOOK.to_owned(), bytes_in(&folder.join(BOOK))),
+        (server.clone(), bytes_in(&folder.join(&server))),
+    ];
+    if with_rust {
+        let workspace = bytes_in(&folder.join(WORKSPACE));
+        parts.push((WORKSPACE.to_owned(), workspace));
+    }
+    let mut told = "\nThe pack is there:\n".to_owned();
+    for (part, bytes) in &parts {
+        told +=
+            &format!("  {:>6} MB  {}\n", bytes.div_ceil(1_000_000), crate::show::name(&folder.join(part)));
+    }
+    to_stdout(&format!("{told}Copy the folder to each laptop; its READ-ME.txt says how to begin.\n"));
+    Ok(())
+}
+
+/// What it will take, before anything is made.
+fn sizes(with_rust: bool) -> String {
+    let mut parts = vec![
+        (OF_BOOK, "the book, with the labs and exercises that run in its pages"),
+        (OF_SERVER, "the program that serves it, for computers like this one"),
+    ];
+    if with_rust {
+        parts.push((OF_SOURCES, "the sources of the course, without its tests"));
+        parts.push((OF_CRATES, "the crates of others"));
+        parts.push((OF_TARGET, "all of it compiled, for computers like this one with the same Rust"));
+    }
+    let mut told = "The pack will take about\n".to_owned();
+    for (size, what) in &parts {
+        told += &format!("  {size:>6} MB  {what}\n");
+    }
+    let sum: u64 = parts.iter().map(|part| part.0).sum();
+    told += &format!("  {sum:>6} MB  in all\n");
+    let more = if with_rust {
+        "Making it takes some minutes, and a network for crates that are not on this computer yet.\n"
+    } else {
+        "Making it takes some minutes, and a network for crates that are not on this computer yet. With --rust it also has what those need who \
+         work in a terminal.\n"
+    };
+    told + &crate::show::text(more, "")
+}
+
+fn step(what: &str) {
+    to_stderr(&format!("\n== {what}\n"));
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Runs a command, and fails if it does. What it prints, the teacher sees.
+fn run(command: &mut Command) -> Result<(), Stop> {
+    let status = command.status().map_err(|error| failed(format!("cargo: {error}")))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(failed("the pack is not whole: the command above failed")),
+    }
+}
+
+/// Puts the program that serves the book into the pack, without what only a debugger needs, and returns its name.
+fn server(folder: &Path) -> Result<String, Stop> {
+    let name = format!("serve{}", std::env::consts::EXE_SUFFIX);
+    let program = std::env::current_exe()
+        .map_err(failed)?
+        .with_file_name(format!("book{}", std::env::consts::EXE_SUFFIX));
+    let to = folder.join(&name);
+    fs::copy(&program, &to).map_err(|error| failed(format!("{}: {error}", program.display())))?;
+    // Where there is no such program it is larger.
+    let _ = Command::new("strip").arg(&to).status();
+    Ok(name)
+}
+
+fn told(server: &str, with_rust: bool) -> String {
+    let dot = if cfg!(windows) { "" } else { "./" };
+    let mut told = format!(
+        "To Device: GPU computing for deep learning, hands on, in Rust\n\n\
+         This folder needs no network.\n\n\
+         To read, to run the labs and to do the exercises in the page\n\n    {dot}{server} serve --pages {BOOK}\n\n\
+         in this folder, and open http://127.0.0.1:3000 in a browser. You need no Rust. The program is for {os} on {arch}. On another\n\
+         computer any server of files does, such as\n\n    python3 -m http.server 3000 --bind 127.0.0.1 --directory {BOOK}\n\n\
+         To serve a room from one computer\n\n    {dot}{server} serve --pages {BOOK} --listen 192.168.1.20\n\n\
+         with the address of that computer. Everybody opens http://192.168.1.20:3000. Over such an address a browser keeps no pages\n\
+         for later, and a button that copies shows the text instead.\n",
+        os = std::env::consts::OS,
+        arch = std::env::consts::ARCH,
+    );
+    if with_rust {
+        told += &format!(
+            "\nTo work in a terminal, with Rust\n\n    cd {WORKSPACE}\n    cargo course\n\n\
+             {WORKSPACE} has the labs and the exercises, the crates of others, and all of it compiled by {}.\n\
+             The first command compiles the course's own program once more, which takes some seconds.\n\
+             With another Rust all of it is compiled once more, which takes some minutes and no network.\n\
+             Copy the folder with its times, as cp -a, rsync -a and archives do. If they are lost, `find target -exec touch {{}} +` in\n\
+             {WORKSPACE} keeps it from being compiled once more.\n",
+            rustc_version()
+        );
+    }
+    told
+}
+
+fn rustc_version() -> String {
+    let output =
+        Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("--version").output();
+    output.map_or("rustc".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Bytes of a file, or of all files in a folder.
+fn bytes_in(path: &Path) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
+    if !metadata.is_dir() {
+        return metadata.len();
+    }
+    let entries: Vec<PathBuf> =
+        fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.iter().map(|entry| bytes_in(entry)).sum()
+}
