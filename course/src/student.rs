@@ -4,7 +4,8 @@ use std::path::Path;
 
 use colored::Colorize;
 use exercises::check::{Checked, check};
-use exercises::{CallKind, Case, EXERCISES, Ended, Exercise, Kind, SEEDS, Seen, Verdict, printable};
+use exercises::shown::ran;
+use exercises::{Case, EXERCISES, Ended, Exercise, Kind, SEEDS, Seen, Verdict, printable};
 use labs::Stop;
 use labs::stdio::to_stdout;
 use todevice::GpuSpec;
@@ -119,9 +120,10 @@ pub fn run(
     };
     let id = exercise.id;
     to_stdout(&format!(
-        "{}{}\nNothing is judged here: cargo course check {id}\n",
+        "{}{}{}\nNothing is judged here: cargo course check {id}\n",
         printed(&checked.printed),
-        ran(&cases[0], seen)
+        ran(&cases[0], seen),
+        timeline(seen)
     ));
     match seen.ended {
         Ended::Returned(_) => Ok(()),
@@ -129,38 +131,9 @@ pub fn run(
     }
 }
 
-/// What the machine saw of a run.
-pub fn ran(case: &Case, seen: &Seen) -> String {
-    let mut told = match &seen.ended {
-        Ended::Returned(_) => String::new(),
-        Ended::Failed { report, .. } => format!("{}\n\n", printable::lines(report)),
-        Ended::Panicked { message, .. } => format!("It panicked: {}\n\n", printable::lines(message)),
-        Ended::UsedUp => "It does not end: all operations that a run may ask for are used up.\n\n".to_owned(),
-    };
-    for (label, kind) in [
-        ("copies to the GPU", CallKind::ToDevice),
-        ("copies to the host", CallKind::ToHost),
-        ("sent between GPUs", CallKind::BetweenDevices),
-        ("kernels", CallKind::Launch),
-    ] {
-        let (number, bytes) = (seen.count(kind), seen.bytes(kind));
-        let bytes =
-            if bytes > 0 { format!(", {}", count(bytes as usize, "byte", "bytes")) } else { String::new() };
-        // Most machines have one GPU.
-        if number > 0 || kind != CallKind::BetweenDevices {
-            told += &format!("{label:18}  {number}{bytes}\n");
-        }
-    }
-    let waits = seen.calls.iter().filter(|call| call.waits).count();
-    told += &format!("{:18}  {waits}\n", "calls that wait");
-    if !seen.ranks {
-        let memory = if case.gpu == "none" { "memory of the host" } else { "memory of cuda:0" };
-        told += &format!("{memory:18}  {} bytes at most, {} at the end\n", seen.peak, seen.kept);
-    }
-    for race in &seen.races {
-        told += &format!("\n{}\n", printable::lines(race.report.trim_end()));
-    }
-    told + &format!("\n{}\n", printable::lines(seen.timeline.trim_end()))
+/// The timeline of a run, below the rest.
+pub fn timeline(seen: &Seen) -> String {
+    format!("\n{}\n", printable::lines(seen.timeline.trim_end()))
 }
 
 /// Checks one exercise and keeps the result.

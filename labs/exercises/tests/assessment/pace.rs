@@ -19,7 +19,7 @@ const BODY: &str = "    let rate = SGDOptions { lr: 0.5, momentum: 0.9, ..Defaul
         let x = Tensor::cat(&scaled, 0)?;
         let options =
             DataLoaderOptions { batch_size: 8, shuffle: true, ..Default::default() };
-        let rows = DataLoader::new(TensorDataset::new([x, y.clone()])?, options)?;
+        let rows = DataLoader::new(TensorDataset::new([x.clone(), y.clone()])?, options)?;
         train(&model, &mut optimizer, &mut scaler, &rows, &weights, device)?.item()?;
         let [right, _] = evaluate(&model, &rows, device)?;
         keep_best(&mut best, right, &model)?;
