@@ -8,8 +8,8 @@ use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
-    anchor, cards, cheat_sheet, ending, error_pages, exercises, first_page, how_wrong, html, lab_code,
-    minutes, plan_page, prediction, questions, score_page, what_if,
+    anchor, assessment, cards, cheat_sheet, ending, error_pages, exercises, first_page, how_wrong, html,
+    lab_code, minutes, plan_page, prediction, questions, score_page, what_if,
 };
 
 /// A directive as Markdown.
@@ -61,6 +61,7 @@ pub fn markdown(
         ("chapters", []) => Ok(first_page::chapters(course)?),
         ("score", []) => score_page::html(course),
         ("ending", []) => ending::html(course),
+        ("final", []) => assessment::html(course),
         ("profiles", []) => Ok(how_wrong::profiles()),
         ("turns", []) => Ok(how_wrong::turns(course)?),
         ("cards", []) => cards::cards(course),

@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 24] = [
+pub const LINES: [(&str, &str); 25] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -28,6 +28,7 @@ pub const LINES: [(&str, &str); 24] = [
     ("chapters", "{{#chapters}}"),
     ("score", "{{#score}}"),
     ("ending", "{{#ending}}"),
+    ("final", "{{#final}}"),
     ("profiles", "{{#profiles}}"),
     ("turns", "{{#turns}}"),
     ("cards", "{{#cards}}"),

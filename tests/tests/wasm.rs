@@ -353,7 +353,7 @@ fn the_same_explanations_in_wasm() {
     let target = scratch.parent().expect("the target folder");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
     let module = scratch.join("errors.wasm");
-    fs::write(&module, modules::compile_whole(modules::ERRORS, root, target, &mut |_| ()).unwrap()).unwrap();
+    fs::write(&module, modules::compile_whole(&modules::ERRORS, root, target, &mut |_| ()).unwrap()).unwrap();
 
     let known = errors::KINDS.iter().flat_map(|kind| kind.known_by).map(|text| text.replace('*', " 12 "));
     let others = [

@@ -1,8 +1,6 @@
 //! The answers for `assessment.js`, as JSON.
 
-use exercises::assessment::{
-    Category, Draw, Fault, HOW_POINTS, ROUND, Unit, WHY_PASS, figures, offers, one, program_text,
-};
+use exercises::assessment::{Category, Draw, Fault, ROUND, Unit, figures, offers, one, program_text};
 use exercises::{Case, Choices, Form, Seen, pieces, plain, printable, with_axis};
 use serde_json::{Value as Json, json};
 
@@ -102,7 +100,5 @@ pub fn checked(chosen: &Chosen) -> Json {
         "pace": pace,
         "mended": kinds(&score.mended),
         "open": kinds(&score.open),
-        "how": HOW_POINTS,
-        "why": WHY_PASS,
     })
 }
