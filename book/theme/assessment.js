@@ -123,7 +123,7 @@
     const told = await ask("check", program.seed, chosen.join(" "));
     const all = objectives(told.mended, told.open);
     keep({
-      "to-device-final": 1, seed: told.seed, points: told.points, passed: told.passed, objectives: all,
+      seed: told.seed, points: told.points, passed: told.passed, objectives: all,
       begun: { seed: told.seed, choice: chosen },
     });
     verdict.dataset.checked = chosen.join(" ");

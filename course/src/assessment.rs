@@ -20,6 +20,7 @@ use crate::workplace::{Workplace, failed, wrong};
 
 /// Its name among those of exercises.
 pub const ID: &str = "final";
+pub const TITLE: &str = "The final assessment";
 
 /// Whether a student means it, where an exercise can be named too.
 pub fn is_meant(name: &str) -> bool {
@@ -99,7 +100,7 @@ pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Res
         to_stdout(&format!(
             "{}\n\n{}\n  cargo course final         every function, in a table\n  cargo course final train   \
              one function: errors, races, memory, timeline\n  cargo course check final   your points\n\n{}\nWritten: {}\n",
-            "The final assessment".bold(),
+            TITLE.bold(),
             text(told, ""),
             text(WHY_PASS, ""),
             name(&file)
@@ -137,7 +138,7 @@ fn one_machine(looked: &Looked) -> String {
 }
 
 /// Checks the file, keeps what came of it, and tells it.
-pub fn check(place: &Workplace) -> Result<bool, Stop> {
+pub fn check(place: &mut Workplace) -> Result<bool, Stop> {
     // A program that was moved away is not replaced: its points would be lost.
     if !file_of(place).exists() {
         return Err(wrong(format!(
@@ -150,7 +151,7 @@ pub fn check(place: &Workplace) -> Result<bool, Stop> {
     let checked = assessment::check(&library, &file, seed, ROUND, &place.scratch).map_err(failed)?;
     let score = checked.map_err(|diagnosis| not_run(&file, diagnosis))?;
     let standing = Standing::of(seed, &score)?;
-    standing.keep(&place.folder)?;
+    standing.keep(place);
     to_stdout(&told(&score, seed));
     Ok(score.passed())
 }

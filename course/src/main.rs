@@ -11,6 +11,7 @@ mod score;
 mod show;
 mod standing;
 mod student;
+mod told;
 mod watch;
 mod workplace;
 
@@ -178,7 +179,11 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         }
         _ => {}
     }
-    let mut place = Workplace::open(work)?;
+    let only_reads = matches!(
+        command,
+        Some(Do::List { .. } | Do::Score | Do::Ending { .. } | Do::Report { .. } | Do::Solution { .. })
+    );
+    let mut place = if only_reads { Workplace::there(work)? } else { Workplace::open(work)? };
     match command {
         None => student::start(&place)?,
         Some(Do::List { search, open, done }) => student::list(&place, search.as_deref(), open, done)?,
@@ -197,7 +202,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
             student::run(&place, exercise, gpu, seed, size)?;
         }
         Some(Do::Watch { exercise: Some(name) }) if assessment::is_meant(&name) => {
-            watch::watch_final(&place)?;
+            watch::watch_final(&mut place)?;
         }
         Some(Do::Watch { exercise }) => {
             let exercise = place.named(exercise.as_deref())?;
@@ -212,7 +217,13 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
         Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
-        Some(Do::Score) => score::score(&place, &mut |told| to_stdout(told))?,
+        Some(Do::Score) => {
+            let mut last: Option<told::Told> = None;
+            score::score(&place, &mut |piece| {
+                to_stdout(&piece.text(last.as_ref()));
+                last = Some(piece);
+            })?;
+        }
         Some(Do::Ending { page }) => ending::ending(&place, page.as_deref())?,
         Some(Do::Report { format }) => report::report(&place, format)?,
         Some(Do::Grade { folder, seed, of_final, format }) => {

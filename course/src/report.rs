@@ -50,7 +50,7 @@ pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
             Row { id: exercise.id.to_owned(), title: exercise.title.to_owned(), passed, says }
         })
         .collect();
-    let standing = Standing::read(&place.folder)?;
+    let standing = Standing::read(place)?;
     to_stdout(&written(&rows, standing.as_ref(), format)?);
     Ok(())
 }
@@ -116,7 +116,7 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
 
 /// The final assessment, and each of its objectives, as rows.
 fn of_final(standing: &Standing) -> Vec<Row> {
-    let title = "The final assessment".to_owned();
+    let title = crate::assessment::TITLE.to_owned();
     let mut rows =
         vec![Row { id: "final".to_owned(), title, passed: standing.passed, says: standing.says() }];
     rows.extend(standing.objectives.iter().enumerate().map(|(at, objective)| Row {

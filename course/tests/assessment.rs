@@ -166,8 +166,8 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     folder.write("final.rs", "// seed 7\nfn mine() {}\n");
     let done = folder.run(&["check", "final"]);
     assert!(done.code == 1 && done.out.contains("The check cannot call your code"), "{done:?}");
-    folder.write("final.json", "[]");
-    one_line(&["report"], "final.json: this is not what `cargo course check final` keeps");
+    folder.write("progress.json", r#"{ "to-device-progress": 1, "final": [] }"#);
+    one_line(&["report"], "progress.json: `final` is not the result of the final assessment");
 }
 
 /// The sections that a report names exist.

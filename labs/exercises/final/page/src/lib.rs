@@ -10,11 +10,12 @@ mod told;
 
 use exercises::Case;
 use exercises::assessment::{
-    Draw, Looked, Pace, Program, REFERENCE, RIGHT, ROUND, SEEDS, Score, Unit, cases, look, offers, outcome,
-    pace, program_text,
+    Looked, Pace, Program, REFERENCE, RIGHT, ROUND, SEEDS, Score, Unit, cases, look, outcome, pace,
+    program_text,
 };
 
 pub use exercises::Form;
+pub use exercises::assessment::{Draw, offers};
 pub use told::{checked, looked, program};
 
 /// All versions, compiled: see `build.rs`.
