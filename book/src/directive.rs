@@ -128,9 +128,14 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
 
     let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);
     let place = part.map_or(number.to_owned(), |part| format!("{number}.{part}"));
-    let machine = events.iter().find_map(|event| match event {
-        labs::Event::Header(header) => Some(header.machine_and_seed()),
+    let header = events.iter().find_map(|event| match event {
+        labs::Event::Header(header) => Some(header),
         _ => None,
+    });
+    let machine = header.map(|header| {
+        // A section may have a machine of its own.
+        let machine = output::machine(events, number).unwrap_or(&header.machine);
+        labs::Header { machine: machine.to_owned(), ..header.clone() }.machine_and_seed()
     });
     let caption = format!(
         "<code>{}</code> ({})",

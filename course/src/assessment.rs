@@ -31,14 +31,15 @@ pub fn file_of(place: &Workplace) -> PathBuf {
     place.folder.join(assessment::FILE)
 }
 
+/// The seed of a program, as it is typed.
+pub fn seed(text: &str) -> Result<u64, String> {
+    let seed = text.parse().ok().filter(|seed| *seed < SEEDS);
+    seed.ok_or_else(|| format!("a program has a seed from 0 to {}", SEEDS - 1))
+}
+
 /// The student's file and its seed. If there is none yet, it is written.
-fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
+fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
     let file = file_of(place);
-    if let Some(seed) = seed
-        && seed >= SEEDS
-    {
-        return Err(wrong(format!("--seed {seed}: a program has a seed from 0 to {}", SEEDS - 1)));
-    }
     if !file.exists() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let any = || questions::hash(now.as_nanos().to_le_bytes().into_iter()) % SEEDS;
@@ -46,10 +47,19 @@ fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), S
         let is_new = files::create(&file, Draw::of(seed).file().as_bytes())
             .map_err(|error| failed(format!("{}: {error}; --work DIR takes another folder", name(&file))))?;
         if is_new {
+            place.keep(|record| record.begun(seed));
             return Ok((file, seed, true));
         }
     }
     let own = seed_of(&file)?;
+    if let Some(written) = place.record.written()
+        && written != own
+    {
+        return Err(wrong(format!(
+            "{}: its first line says seed {own}, but this is the program of seed {written}: write {written} there again",
+            name(&file)
+        )));
+    }
     match seed {
         Some(seed) if seed != own => Err(wrong(format!(
             "{} is the program of seed {own}: move it away to begin that of seed {seed}",
@@ -60,7 +70,7 @@ fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), S
 }
 
 /// Writes the same program as it is at first, and keeps the student's.
-pub fn reset(place: &Workplace) -> Result<(), Stop> {
+pub fn reset(place: &mut Workplace) -> Result<(), Stop> {
     let (file, seed, is_new) = begun(place, None)?;
     if is_new {
         to_stdout(&format!("Written: {}\n", name(&file)));
@@ -80,7 +90,7 @@ fn seed_of(file: &Path) -> Result<u64, Stop> {
 }
 
 /// Begins, or says what the functions did.
-pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Result<(), Stop> {
+pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) -> Result<(), Stop> {
     let units: Vec<&'static Unit> = match function {
         None => UNITS.iter().collect(),
         Some(one) => {

@@ -123,7 +123,7 @@ enum Do {
         /// One function, with its errors, races, memory, and timeline
         function: Option<String>,
         /// Whose program it is, from 0 to 999 [default: any]
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true, value_parser = assessment::seed)]
         seed: Option<u64>,
     },
     /// Show how you did in the whole course, which bets you lost, and what to read next
@@ -146,7 +146,7 @@ enum Do {
         #[arg(long)]
         seed: Option<u64>,
         /// Whose program final.rs has to be, from 0 to 999 [default: the seed in its first line]
-        #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(0..exercises::assessment::SEEDS))]
+        #[arg(long, value_name = "SEED", allow_hyphen_values = true, value_parser = assessment::seed)]
         of_final: Option<u64>,
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
@@ -195,7 +195,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
                     "the final assessment has machines and sizes of its own: leave out --gpu and --size",
                 ));
             }
-            assessment::show(&place, None, None)?;
+            assessment::show(&mut place, None, None)?;
         }
         Some(Do::Run { exercise, gpu, seed, size }) => {
             let exercise = place.named(exercise.as_deref())?;
@@ -213,7 +213,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
             student::hint(&mut place, exercise, number, false);
         }
         Some(Do::Solution { exercise }) => student::solution(place.named(exercise.as_deref())?),
-        Some(Do::Reset { exercise: name }) if assessment::is_meant(&name) => assessment::reset(&place)?,
+        Some(Do::Reset { exercise: name }) if assessment::is_meant(&name) => assessment::reset(&mut place)?,
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
         Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
@@ -229,7 +229,7 @@ fn run(Flags { command, work }: Flags) -> Result<(), Stop> {
         Some(Do::Grade { folder, seed, of_final, format }) => {
             grade::grade(&place, &folder, seed, of_final, format)?;
         }
-        Some(Do::Final { function, seed }) => assessment::show(&place, function.as_deref(), seed)?,
+        Some(Do::Final { function, seed }) => assessment::show(&mut place, function.as_deref(), seed)?,
         Some(Do::Explain { .. } | Do::Doctor | Do::Verify { .. } | Do::Book | Do::Completions { .. }) => {}
     }
     Ok(())

@@ -197,6 +197,16 @@ impl Record {
         self.part("final").extend(result);
     }
 
+    /// The seed of the final assessment that a terminal has written.
+    pub fn written(&self) -> Option<u64> {
+        self.0.get("final")?.get("written")?.as_u64()
+    }
+
+    /// Keeps the seed of the final assessment that is written.
+    pub fn begun(&mut self, seed: u64) {
+        self.part("final").insert("written".to_owned(), seed.into());
+    }
+
     fn of_exercise(&self, id: &str, what: &str) -> Option<&Json> {
         self.0.get("exercises")?.get(id)?.get(what)
     }

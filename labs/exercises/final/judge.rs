@@ -50,8 +50,15 @@ const QUANTITIES: &[Quantity] = &[
     Quantity { symptom: "slow", unit: "ns", of: |seen| seen.time, tight: |right| right, loose: |right| 3 * right + 50_000 },
 ];
 
-/// Where one may send a batch ahead, which takes memory too.
-const AHEAD: [&str; 2] = ["upload", "download"];
+/// How much more memory a right way may take: one may send a batch ahead, and one may keep the gradients of a step until those of
+/// the next are computed.
+fn more_memory(place: &str, right: &Seen) -> u64 {
+    match place {
+        "upload" | "download" => right.peak,
+        "train" => right.kept.saturating_sub(right.peak / 8),
+        _ => 0,
+    }
+}
 
 /// What is wrong with a function, if anything is.
 pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
@@ -91,9 +98,9 @@ pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
     for Quantity { symptom, unit, of, tight, loose } in QUANTITIES {
         let shows = FAULTS.iter().any(|fault| fault.place == place && fault.symptom == *symptom);
         let most = if shows { tight } else { loose };
+        let more = if *symptom == "peak" { more_memory(place, right) } else { 0 };
         let (seen, right) = (of(seen), of(right));
-        let ahead = if *symptom == "peak" && AHEAD.contains(&place) { right } else { 0 };
-        if seen > most(right) + ahead {
+        if seen > most(right) + more {
             return finding(symptom, format!("{seen} {unit}"), &format!("about {right}"));
         }
     }

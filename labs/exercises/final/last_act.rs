@@ -8,9 +8,10 @@ pub static PLACES: &[(&str, &[&[Edit]])] = &[
         "The steps",
         &[
             &[],
-            &[("lr: 0.5, momentum: 0.9", "lr: 0.1, momentum: 0.9"), ("batch_size: 8", "batch_size: 64")],
+            &[("lr = 0.02 / numbers().clip", "lr = 0.1"), ("batch_size: 8", "batch_size: 64")],
             &[
-                ("lr: 0.5, momentum: 0.9", "lr: 0.25 / numbers().clip, momentum: 0.5"),
+                ("lr = 0.02 / numbers().clip", "lr = 0.25 / numbers().clip"),
+                ("SGDOptions { lr, momentum: 0.9,", "SGDOptions { lr, momentum: 0.5,"),
                 ("batch_size: 8", "batch_size: 128"),
             ],
         ],

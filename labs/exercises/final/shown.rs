@@ -4,7 +4,7 @@ use drawing::printable;
 
 use super::Looked;
 use crate::shown::{counted, ran};
-use crate::{CallKind, Ended, Seen, wrapped};
+use crate::{Call, CallKind, Ended, Seen, wrapped};
 
 /// The figures of a run, as a table names them and as it shows them, with the width of each column.
 pub const COLUMNS: [(&str, usize); 9] = [
@@ -25,12 +25,11 @@ pub const MEANING: &str = "Copies in and back, calls that wait for the GPU, and 
 
 /// The figures of a run.
 pub fn figures(seen: &Seen) -> [String; COLUMNS.len()] {
-    let waits = seen.calls.iter().filter(|call| call.waits).count();
     [
         seen.count(CallKind::Launch).to_string(),
         seen.count(CallKind::ToDevice).to_string(),
         seen.count(CallKind::ToHost).to_string(),
-        waits.to_string(),
+        seen.held_up().to_string(),
         (seen.bytes(CallKind::ToDevice) >> 10).to_string(),
         (seen.peak >> 10).to_string(),
         seen.races.len().to_string(),
@@ -132,12 +131,17 @@ fn kernels(seen: &Seen) -> String {
 /// The lines that made the host wait, or copied, with how often.
 fn waits(seen: &Seen) -> String {
     let mut lines: Vec<(Option<u32>, String, usize)> = Vec::new();
+    let name_of = |call: &Call| match call.waits || call.blocks {
+        true if call.kind != CallKind::Wait => format!("{}, which waits", call.name),
+        _ => call.name.clone(),
+    };
     let is_told =
         |kind| matches!(kind, CallKind::ToDevice | CallKind::ToHost | CallKind::Wait | CallKind::Driver);
     for call in seen.calls.iter().filter(|call| call.waits || is_told(call.kind)) {
-        match lines.iter_mut().find(|(line, name, _)| *line == call.line && *name == call.name) {
+        let name = name_of(call);
+        match lines.iter_mut().find(|known| known.0 == call.line && known.1 == name) {
             Some((_, _, count)) => *count += 1,
-            None => lines.push((call.line, call.name.clone(), 1)),
+            None => lines.push((call.line, name, 1)),
         }
     }
     let mut told = String::new();

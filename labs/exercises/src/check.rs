@@ -162,9 +162,10 @@ pub(crate) fn compile_error(
     // What is forgotten at the end of a line is often told of the next one first.
     let Some(first) = in_file.iter().min_by_key(|error| error.line()) else {
         // The check cannot call the code.
+        let name = file.file_name().unwrap_or_default();
         let signatures = functions.iter().map(|(_, signature)| format!("`{signature}`"));
         return Diagnosis::new("signature", "The check cannot call your code.")
-            .seen(&errors[0].message)
+            .seen(errors[0].message.replace("module `student`", &format!("`{}`", name.to_string_lossy())))
             .expected(signatures.collect::<Vec<_>>().join(", "))
             .idea(
                 "Change what is in a function as you like, but keep its name, its arguments, what it returns, and `pub`.",

@@ -131,6 +131,8 @@ pub struct Call {
     pub end: u64,
     /// Whether the host went on only when a device was done: in a synchronization, or in a copy to the host that has to arrive.
     pub waits: bool,
+    /// Whether it is a copy to a device that was there when the call returned: the host was held up by it.
+    pub blocks: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -311,8 +313,11 @@ fn calls(trace: &Trace) -> Vec<Call> {
     // What a block takes is said where it is taken, and here where it is given back, too.
     let mut blocks: Vec<(u64, u64)> = Vec::new();
     let mut of = |call: &todevice::trace::Call| {
-        let is_to_host = matches!(call.kind, EventKind::Copy { kind: CopyKind::DeviceToHost, .. });
-        let mut seen = Call::of(call, trace.began, is_to_host && has_arrived(call))?;
+        let is_copy = matches!(
+            call.kind,
+            EventKind::Copy { kind: CopyKind::DeviceToHost | CopyKind::HostToDevice, .. }
+        );
+        let mut seen = Call::of(call, trace.began, is_copy && has_arrived(call))?;
         match call.kind {
             EventKind::Allocate { address, bytes, .. } => blocks.push((address, bytes)),
             EventKind::Free { address, .. } => {
@@ -327,7 +332,7 @@ fn calls(trace: &Trace) -> Vec<Call> {
 }
 
 impl Call {
-    /// `has_arrived` says whether it is a copy to the host that was there when the call returned.
+    /// `has_arrived` says whether it is a copy between host and device that was there when the call returned.
     fn of(call: &todevice::trace::Call, began: u64, has_arrived: bool) -> Option<Call> {
         use CallKind::*;
         let (kind, types) = match call.kind {
@@ -360,7 +365,8 @@ impl Call {
             types: types.iter().map(|dtype| dtype.to_string()).collect(),
             begin: call.begin.saturating_sub(began),
             end: call.end.saturating_sub(began),
-            waits: kind == Wait || has_arrived,
+            waits: kind == Wait || (kind == ToHost && has_arrived),
+            blocks: kind == ToDevice && has_arrived,
         })
     }
 }
@@ -389,6 +395,11 @@ impl Seen {
 
     pub fn count(&self, kind: CallKind) -> usize {
         self.of(kind).count()
+    }
+
+    /// How many calls held the host up until a device was done.
+    pub fn held_up(&self) -> usize {
+        self.calls.iter().filter(|call| call.waits || call.blocks).count()
     }
 
     pub fn bytes(&self, kind: CallKind) -> u64 {

@@ -27,8 +27,7 @@ pub fn ran(case: &Case, seen: &Seen) -> String {
             told += &format!("{label:18}  {number}{bytes}\n");
         }
     }
-    let waits = seen.calls.iter().filter(|call| call.waits).count();
-    told += &format!("{:18}  {waits}\n", "calls that wait");
+    told += &format!("{:18}  {}\n", "calls that wait", seen.held_up());
     if !seen.ranks {
         let memory = if case.gpu == "none" { "memory of the host" } else { "memory of cuda:0" };
         told += &format!("{memory:18}  {} bytes at most, {} at the end\n", seen.peak, seen.kept);

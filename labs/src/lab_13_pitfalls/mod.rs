@@ -34,9 +34,13 @@ pub struct Options {
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let machine = Machine::current();
-    let gpus = match cuda::is_available() {
+    let gpus = match runs_kernels() {
         true => machine,
-        false => Machine::simulated(SimulatedGpus::default()),
+        false => {
+            let gpus = Machine::simulated(SimulatedGpus::default());
+            lab.prose(format!("No GPU here runs kernels, so sections 1 to 5 and 7 have one of their own: {gpus}."));
+            gpus
+        }
     };
     let mut pitfalls = Vec::new();
     gpus.enter(|| on_one_gpu(lab, &mut pitfalls))?;
@@ -46,6 +50,18 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     pitfalls.push(ranks::section(lab, options.ranks)?);
     table(lab, pitfalls);
     Ok(())
+}
+
+/// Whether there is a GPU, and the build of PyTorch has kernels for it. Nothing is tried: that would take memory.
+fn runs_kernels() -> bool {
+    let Ok((major, minor)) = cuda::get_device_capability(0) else { return false };
+    let runs = |architecture: &String| {
+        let number: Option<u32> =
+            architecture.strip_prefix("sm_").and_then(|it| it.parse().ok());
+        number.is_some_and(|number| number / 10 == major && number % 10 <= minor)
+    };
+    let all = cuda::get_arch_list();
+    all.is_empty() || all.iter().any(runs)
 }
 
 /// The first five sections.

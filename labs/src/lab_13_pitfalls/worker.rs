@@ -66,7 +66,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<Pitfall> {
     );
     Ok(Pitfall {
         what: "CUDA in a worker",
-        counted: "batches that come",
+        counted: "batches that arrive",
         before: exact("batches_before", before).into(),
         after: exact("batches_after", after).into(),
     })
