@@ -122,7 +122,7 @@ enum Do {
     Final {
         /// One function, with its errors, races, memory, and timeline
         function: Option<String>,
-        /// Whose program it is, from 0 to 999 [default: any]
+        /// Seed of the program, from 0 to 999 [default: any]
         #[arg(long, allow_hyphen_values = true, value_parser = assessment::seed)]
         seed: Option<u64>,
     },
@@ -145,7 +145,7 @@ enum Do {
         /// Seed that the others are made of, to grade the same way again
         #[arg(long)]
         seed: Option<u64>,
-        /// Whose program final.rs has to be, from 0 to 999 [default: the seed in its first line]
+        /// Seed that final.rs has to have, from 0 to 999 [default: the seed in its first line]
         #[arg(long, value_name = "SEED", allow_hyphen_values = true, value_parser = assessment::seed)]
         of_final: Option<u64>,
         #[arg(long, value_enum, default_value = "text")]

@@ -23,7 +23,7 @@ pub struct Objective {
     pub chapter: String,
     pub text: String,
     pub met: bool,
-    /// What to read again: pages with headings.
+    /// Sections to read again: pages with headings.
     pub sections: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Standing {
         place.keep(|record| record.assessed(self.fields()));
     }
 
-    /// What was kept, by this program or by the page, if anything was.
+    /// The result that this program or the page has kept, if there is one.
     pub fn read(place: &Workplace) -> Result<Option<Standing>, Stop> {
         let Some(kept) = place.record.assessment() else { return Ok(None) };
         let standing = || {

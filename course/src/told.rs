@@ -1,4 +1,4 @@
-//! What is told in a terminal and on a page to print: the same pieces as text and as HTML.
+//! The words for a terminal and for a page to print: the same pieces as text and as HTML.
 
 use drawing::Drawing;
 use labs::render_text::without_ticks;

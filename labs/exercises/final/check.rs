@@ -15,7 +15,7 @@ use crate::{Case, Diagnosis, confined, file, rules};
 /// The name of the student's file.
 pub const FILE: &str = "final.rs";
 
-/// What the student's functions did, each on its machines.
+/// The runs of the student's functions, each on its machines.
 pub struct Run {
     pub looked: Vec<Looked>,
     pub printed: String,

@@ -1,4 +1,4 @@
-//! What is wrong with a function: a comparison of what was seen of it with what was seen of the reference, on the same inputs.
+//! The fault of a function: a comparison of its run with that of the reference, on the same inputs.
 //!
 //! Nothing looks at a text. The bounds leave room for other right ways to write a function: a few launches or copies more, some
 //! more memory. Where a fault of that function shows in a quantity, its bound is tight; inputs are large enough for the fault to
@@ -12,11 +12,11 @@ use crate::{Call, CallKind, Ended, Seen, Value};
 /// The symptom of a function that did not run, so that nothing was seen of it.
 pub const NOT_RUN: &str = "not-run";
 
-/// What is seen first of a fault.
+/// The first symptom of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub symptom: &'static str,
-    /// What was seen, and what would have been.
+    /// The value that was seen, and the value of the reference.
     pub seen: String,
     pub expected: String,
 }
@@ -60,7 +60,7 @@ fn more_memory(place: &str, right: &Seen) -> u64 {
     }
 }
 
-/// What is wrong with a function, if anything is.
+/// The first finding in a function, if there is one.
 pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
     let finding = |symptom, seen: String, expected: &str| {
         Some(Finding { symptom, seen, expected: expected.to_owned() })
@@ -122,7 +122,7 @@ fn beside(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
         "blend" => ("products", |seen| on_streams(seen, CallKind::Launch)),
         _ => return None,
     };
-    // What the reference has on a stream has to be there, but for little that goes elsewhere.
+    // The work of the reference on a stream has to be there, but for little that goes elsewhere.
     let (have, expected) = (on(seen), on(right));
     let is_there = |(stream, much): (&u32, &u64)| 10 * have.get(stream).copied().unwrap_or(0) >= 9 * much;
     if !expected.iter().all(is_there) {

@@ -2,7 +2,7 @@
 
 use crate::Edit;
 
-/// What a choice is about, and its options as edits of the reference's `fit`. The first of each leaves it as it is.
+/// The subject of each choice, and its options as edits of the reference's `fit`. The first option leaves it as it is.
 pub static PLACES: &[(&str, &[&[Edit]])] = &[
     (
         "The steps",

@@ -48,7 +48,7 @@ pub fn compared(
     unit.cases(seed, run).map(compare).collect()
 }
 
-/// What is found in a function, in one line for a test: the symptom, what was seen, and a text that is equal where the same was
+/// The finding in a function, in one line for a test: the symptom, the values, and a text that is equal where the same was
 /// seen.
 #[doc(hidden)]
 pub fn tried(place: &str, program: &Program, seed: u64) -> String {

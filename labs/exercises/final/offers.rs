@@ -31,7 +31,7 @@ pub fn edits(name: &str, version: usize) -> Option<&'static [Edit]> {
     }
 }
 
-/// What the reader of a seed can choose, function by function. The order says nothing of which version is right.
+/// The choices of a seed, function by function. The order does not tell which version is right.
 pub fn offers(draw: &Draw) -> Vec<Offer> {
     let mut random = Random::new(draw.seed ^ 0x6f66_6665_7273);
     let functions = program_text::names().into_iter().filter(|name| *name != "fit");

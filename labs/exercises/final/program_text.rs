@@ -12,7 +12,7 @@ fn reference() -> &'static str {
     rest.split_once("// END\n").expect("tested").0
 }
 
-/// What stands before the first function.
+/// The lines before the first function.
 fn beginning() -> &'static str {
     let text = reference();
     &text[..text.find("\n/// A classifier").expect("tested")]
@@ -63,7 +63,7 @@ pub fn comment(name: &str) -> String {
     lines.into_iter().rev().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// What a module with one function alone has above it.
+/// The lines above one function that stands alone.
 pub fn uses(name: &str) -> String {
     // The last function calls others.
     let others = match name {

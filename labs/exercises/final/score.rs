@@ -15,7 +15,7 @@ pub const FOR_MEMORY: f64 = 4.0;
 /// Points for the last act.
 pub const FOR_PACE: f64 = 20.0;
 
-/// Who has so many points has passed.
+/// The points that it takes to pass.
 pub const PASS: f64 = 60.0;
 
 /// Why.
@@ -42,7 +42,7 @@ pub const ROOM: u64 = 4;
 /// How many products `fit` has to compute on the GPU: two or three steps. What plain Rust computes takes no modelled time.
 const PRODUCTS: usize = 12;
 
-/// What was found of a program.
+/// The findings in a program.
 pub struct Outcome {
     /// For each function but `fit`.
     pub findings: Vec<(&'static str, Option<Finding>)>,
@@ -58,7 +58,7 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub all: u64,
-    /// What the host waited for, had copied and had launched, and what it did itself.
+    /// The host's time: for waits, copies, launches, and its own work.
     pub waiting: u64,
     pub copying: u64,
     pub launching: u64,

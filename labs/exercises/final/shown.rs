@@ -19,7 +19,7 @@ pub const COLUMNS: [(&str, usize); 9] = [
     ("busy", 6),
 ];
 
-/// What the columns mean.
+/// The meaning of the columns.
 pub const MEANING: &str = "Copies in and back, calls that wait for the GPU, and how busy it is. What the check itself asks of a result is \
     counted too. Times are modelled. The peak is that of cuda:0; on sim:t4x2 the device is cuda:1.";
 

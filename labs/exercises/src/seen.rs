@@ -1,4 +1,4 @@
-//! What a student's code did, as the machine saw it: plain data, which goes from the process that ran the code to the one that
+//! A run of a student's code, as the machine saw it: plain data, which goes from the process that ran the code to the one that
 //! judges it.
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use crate::student;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     pub ended: Ended,
-    /// What was asked of the GPUs, in order.
+    /// The calls to the GPUs, in order.
     pub calls: Vec<Call>,
     /// Whether ranks ran it: programs of their own, whose memory is not part of the next two.
     pub ranks: bool,
@@ -30,7 +30,7 @@ pub struct Seen {
     /// How long it took, and for how much of that the multiprocessors worked, in modelled nanoseconds.
     pub time: u64,
     pub computed: u64,
-    /// What an exercise looked at when the code had returned.
+    /// Facts that an exercise noted when the code had returned.
     pub facts: BTreeMap<String, Value>,
     /// The timeline, if it was to be drawn.
     pub timeline: String,
@@ -59,14 +59,14 @@ pub enum Ended {
 /// A tensor of an operation whose tensors are not all on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Operand {
-    /// What PyTorch calls this argument of the operation.
+    /// PyTorch's name of this argument of the operation.
     pub name: String,
     pub device: String,
     /// Whether it is a parameter, most likely.
     pub learned: bool,
 }
 
-/// What can be returned and compared.
+/// A value that can be returned and compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     None,
@@ -310,7 +310,7 @@ fn calls(trace: &Trace) -> Vec<Call> {
         last = found.unwrap_or(last);
         found.is_some_and(|at| trace.work[at].span.end <= call.end)
     };
-    // What a block takes is said where it is taken, and here where it is given back, too.
+    // The size of a block is known where it is taken, and noted here where it is given back, too.
     let mut blocks: Vec<(u64, u64)> = Vec::new();
     let mut of = |call: &todevice::trace::Call| {
         let is_copy = matches!(
@@ -344,7 +344,7 @@ impl Call {
             EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
                 (Wait, vec![])
             }
-            // What ranks do together is between devices.
+            // Work that ranks do together is between devices.
             EventKind::Collective { .. } => (BetweenDevices, vec![]),
             EventKind::EventRecord { .. } => (Record, vec![]),
             EventKind::StreamWaitEvent { .. } => (StreamWait, vec![]),
@@ -416,7 +416,7 @@ impl Seen {
         counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(line, _)| line)
     }
 
-    /// What the code returned, if it did.
+    /// The value that the code returned, if it did.
     pub fn value(&self) -> &Value {
         match &self.ended {
             Ended::Returned(value) => value,
@@ -482,7 +482,7 @@ impl Value {
     }
 }
 
-/// What a student's function may return.
+/// The results of a student's function.
 pub trait IntoValue {
     fn into_value(self) -> todevice::Result<Value>;
 }

@@ -1,4 +1,4 @@
-//! Whose lines are the student's.
+//! The file of the student, whose lines are named.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -25,7 +25,7 @@ pub fn catch_panics() {
     std::panic::set_hook(Box::new(|info| PANICKED_AT.set(info.location().and_then(line))));
 }
 
-/// What a panic says, and its line.
+/// The message of a panic, and its line.
 pub fn panicked(panic: &(dyn Any + Send)) -> (String, Option<u32>) {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     let message = text.or_else(|| panic.downcast_ref::<String>().cloned());

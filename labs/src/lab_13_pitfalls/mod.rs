@@ -64,9 +64,15 @@ fn runs_kernels() -> bool {
     all.is_empty() || all.iter().any(runs)
 }
 
+/// The GPU of `--device` on the machine that is entered, or its first one.
+fn gpu(lab: &Lab) -> Device {
+    let named = if lab.device().is_cuda() { lab.device().index() } else { 0 };
+    Device::cuda(if named < cuda::device_count() { named } else { 0 })
+}
+
 /// The first five sections.
 fn on_one_gpu(lab: &mut Lab, pitfalls: &mut Vec<Pitfall>) -> crate::Result<()> {
-    let device = if lab.device().is_cuda() { lab.device() } else { Device::cuda(0) };
+    let device = gpu(lab);
     let sections = || -> crate::Result<()> {
         pitfalls.push(unmoved::nothing_is_moved(lab, device)?);
         pitfalls.push(unmoved::devices_are_mixed(lab, device)?);

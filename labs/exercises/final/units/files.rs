@@ -60,7 +60,7 @@ pub(super) fn checkpoint(case: &Case, program: &Program) -> Seen {
     )
 }
 
-/// What loading did, from a file whole, and from one that lacks an entry: that has to be an error.
+/// The effect of loading a whole file. To load one that lacks an entry has to be an error.
 fn loaded(
     case: &Case,
     file: &[u8],

@@ -101,7 +101,7 @@ pub(super) fn changes(model: &impl Module, before: &StateDict) -> Result<Tensor>
     Tensor::cat(&changes.collect::<Result<Vec<_>>>()?, 0)
 }
 
-/// What many numbers look like: how large they are together, and which way they point. Numbers that were rounded in another place
+/// The size and direction of many numbers together. Numbers that were rounded in another place
 /// look the same.
 pub(super) fn direction(changes: &Tensor) -> Result<Value> {
     no_grad(|| {

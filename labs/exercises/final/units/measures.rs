@@ -66,7 +66,7 @@ pub(super) fn average(case: &Case, program: &Program) -> Seen {
         || {
             let mut mean = (program.average)(None, &model)?;
             for _ in 0..3 {
-                // What training does to the weights meanwhile.
+                // Training changes the weights meanwhile.
                 no_grad(|| {
                     model.parameters().iter().try_for_each(|one| one.tensor().mul_(1.25).map(|_| ()))
                 })?;
@@ -101,7 +101,7 @@ pub(super) fn keep_best(case: &Case, program: &Program) -> Seen {
                 (program.keep_best)(&mut best, score, &model)?;
                 told.push((best.0, best.1.get("3.bias").cloned().unwrap_or(Tensor::zeros(&[1])?)));
             }
-            // What is kept stays as it is.
+            // Kept weights stay as they are.
             no_grad(|| model.parameters().iter().try_for_each(|one| one.tensor().zero_().map(|_| ())))?;
             let all = told.into_iter().map(|(score, bias)| Ok((score, bias.norm()?.item()?)));
             let all = all.collect::<Result<Vec<(f64, f64)>>>()?;

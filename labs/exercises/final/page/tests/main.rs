@@ -114,7 +114,7 @@ fn the_place_of_a_version_does_not_tell_whether_it_is_right() {
     assert!(at_place.iter().all(|count| (600..=800).contains(count)), "{at_place:?}");
 }
 
-/// What a run shows names the lines of the page, where each function begins on a line of its own hundred.
+/// Errors and races name the lines of the page, where each function begins on a line of its own hundred.
 #[test]
 fn a_run_of_a_function_names_the_lines_of_the_page() {
     let (right, present) = right_and_present(SEED);
