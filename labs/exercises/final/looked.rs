@@ -22,9 +22,9 @@ pub fn cases(seed: u64, round: u64) -> Vec<Case> {
 }
 
 impl Looked {
-    /// Runs a unit with a program that this very program has: its function stands in `file`, as the compiler was given it.
-    pub fn here(case: &Case, program: &Program, file: &str) -> Looked {
-        student::set_file(file);
+    /// Runs a unit with a program that this very program has: its functions stand in `folder`, as the compiler was given it.
+    pub fn here(case: &Case, program: &Program, folder: &str) -> Looked {
+        student::set_file(folder);
         let seen = Some(look(case, program));
         Looked { unit: Unit::of(case), case: case.clone(), seen, died: None }
     }

@@ -37,7 +37,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=../../src/choices.rs");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo names a folder"));
-    let (mut modules, mut fields, mut files) = (String::new(), String::new(), String::new());
+    let (mut modules, mut fields) = (String::new(), String::new());
     for (number, name) in (1..).zip(program_text::names()) {
         let versions = versions(name);
         let mut functions = String::new();
@@ -45,7 +45,6 @@ fn main() {
             let module = format!("{name}_{version}");
             write_version(&out, &module, name, LINES * number, text, &mut modules);
             let _ = writeln!(functions, "            {version} => program.{name} = {module}::{name},");
-            let _ = writeln!(files, "        ({name:?}, {version}) => {module}::FILE,");
         }
         let _ = writeln!(
             fields,
@@ -57,8 +56,9 @@ fn main() {
         "{modules}\n\
          /// The program with a version of each function, if there are such versions.\n\
          pub fn program(chosen: &[usize; {count}]) -> Option<Program> {{\n    let mut program = REFERENCE;\n{fields}    Some(program)\n}}\n\n\
-         /// The file of a version, as the compiler was given it.\n\
-         pub fn file(name: &str, version: usize) -> &'static str {{\n    match (name, version) {{\n{files}        _ => \"\",\n    }}\n}}\n",
+         /// The folder of all versions, as the compiler was given it.\n\
+         pub const FOLDER: &str = {folder:?};\n",
+        folder = out.join(""),
         count = program_text::names().len()
     );
     fs::write(out.join("versions.rs"), all).expect("the folder can be written to");
@@ -87,7 +87,7 @@ fn write_version(out: &Path, module: &str, name: &str, line: usize, text: &str, 
     let uses = program_text::uses(name).replace("exercises::assessment::program::", "crate::chosen::");
     let padding = "\n".repeat(line - uses.lines().count());
     let file = out.join(format!("{module}.rs"));
-    let text = format!("{uses}{padding}{text}\npub const FILE: &str = file!();\n");
+    let text = format!("{uses}{padding}{text}");
     fs::write(&file, text).expect("the folder can be written to");
     let _ = writeln!(modules, "#[path = {file:?}]\n#[allow(warnings, clippy::all)]\nmod {module};");
 }

@@ -70,11 +70,14 @@ impl Chosen {
     /// Runs the function of a case.
     fn look(&self, case: &Case) -> Looked {
         chosen::set(self.program);
-        Looked::here(case, &self.program, self.file(Unit::of(case)))
+        Looked::here(case, &self.program, versions::FOLDER)
     }
 
-    fn file(&self, unit: &Unit) -> &'static str {
-        let at = program_text::names().iter().position(|name| *name == unit.name).unwrap_or(0);
-        versions::file(unit.name, self.versions[at])
+    /// A text in which all functions stand in one file.
+    fn in_one_file(&self, text: &str) -> String {
+        let functions = program_text::names().into_iter().zip(self.versions);
+        functions.fold(text.to_owned(), |text, (name, version)| {
+            text.replace(&format!("{}{name}_{version}.rs", versions::FOLDER), "final.rs")
+        })
     }
 }

@@ -67,7 +67,7 @@ pub fn looked(chosen: &Chosen, name: &str, form: Form) -> Option<Json> {
     let runs = unit.cases(chosen.seed, ROUND).map(|case| {
         let looked = with_axis(Some((0, form)), || chosen.look(&case));
         let timeline = looked.seen.as_ref().map(|seen: &Seen| seen.timeline.clone()).unwrap_or_default();
-        let text = one(&looked).replace(chosen.file(unit), "final.rs");
+        let text = chosen.in_one_file(&one(&looked));
         json!({ "machine": Case::named(&case), "figures": looked.seen.as_ref().map(figures), "text": plain(&text), "timeline": timeline })
     });
     Some(runs.collect())
@@ -89,13 +89,14 @@ pub fn checked(chosen: &Chosen) -> Json {
         }),
         Err(why) => json!({ "why": printable::line(why) }),
     };
+    let parts = [score.for_faults, score.for_time, score.for_memory, score.for_pace].map(|part| part as u64);
     json!({
         "seed": chosen.seed,
-        "points": score.points,
+        "points": score.points as u64,
         "passed": score.passed(),
         "categories": categories,
         "broken": score.broken,
-        "parts": [score.for_faults, score.for_time, score.for_memory, score.for_pace],
+        "parts": parts,
         "nothing": score.nothing,
         "pace": pace,
         "mended": kinds(&score.mended),

@@ -134,6 +134,13 @@ fn a_run_of_a_function_names_the_lines_of_the_page() {
     let text = told[0]["text"].as_str().unwrap();
     assert!(text.contains("final.rs:") && !text.contains(env!("CARGO_MANIFEST_DIR")), "{text}");
     assert!(!text.contains("/build/"), "{text}");
+    // `fit` fails in a function of the reader's that it calls.
+    let told = looked(&chosen(&present), "fit", Form::Wide).unwrap();
+    let text = told[0]["text"].as_str().unwrap();
+    assert!(
+        text.contains("--> final.rs:8") && !text.contains("/build/") && text.contains("line 5"),
+        "{text}"
+    );
 }
 
 #[test]
