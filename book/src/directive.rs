@@ -8,8 +8,8 @@ use crate::names::{LINES, unknown};
 use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
-    anchor, cards, cheat_sheet, ending, error_pages, exercises, first_page, guide, how_wrong, html, lab_code,
-    minutes, plan_page, prediction, questions, room_page, score_page, what_if,
+    anchor, assessment, cards, cheat_sheet, ending, error_pages, exercises, first_page, guide, how_wrong,
+    html, lab_code, minutes, plan_page, prediction, questions, room_page, score_page, what_if,
 };
 
 /// A directive as Markdown.
@@ -67,6 +67,7 @@ pub fn markdown(
         ("chapters", []) => Ok(first_page::chapters(course)?),
         ("score", []) => score_page::html(course),
         ("ending", []) => ending::html(course),
+        ("final", []) => assessment::html(course),
         ("profiles", []) => Ok(how_wrong::profiles()),
         ("turns", []) => Ok(how_wrong::turns(course)?),
         ("cards", []) => cards::cards(course),
@@ -133,9 +134,14 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
 
     let flags = lab.runs.iter().find(|known| known.name == run).map_or(&[][..], |run| run.flags);
     let place = part.map_or(number.to_owned(), |part| format!("{number}.{part}"));
-    let machine = events.iter().find_map(|event| match event {
-        labs::Event::Header(header) => Some(header.machine_and_seed()),
+    let header = events.iter().find_map(|event| match event {
+        labs::Event::Header(header) => Some(header),
         _ => None,
+    });
+    let machine = header.map(|header| {
+        // A section may have a machine of its own.
+        let machine = output::machine(events, number).unwrap_or(&header.machine);
+        labs::Header { machine: machine.to_owned(), ..header.clone() }.machine_and_seed()
     });
     let caption = format!(
         "<code>{}</code> ({})",

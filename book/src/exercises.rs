@@ -3,8 +3,8 @@
 //! Where there is something to choose, a form offers it, and `exercise.js` has it checked: the module of `exercises-page` has every
 //! choice, compiled. Without JavaScript there is the command for a terminal alone.
 
-use exercises::{Choices, EXERCISES, Exercise, Kind, Piece};
-use serde_json::{Value as Json, json};
+use exercises::{Choices, EXERCISES, Exercise, Kind, pieces};
+use serde_json::Value as Json;
 
 use crate::course::Course;
 use crate::document::Page;
@@ -89,7 +89,7 @@ fn form(exercise: &Exercise) -> Result<String, String> {
     let mut html = format!(
         "<form class=\"choose\" data-id=\"{id}\" data-code=\"{}\">\n<p>Choose the code for the marked \
          places. The check is the one that a terminal runs.</p>\n",
-        escape(&Json::from_iter(choices.pieces.iter().map(json)).to_string())
+        escape(&Json::from_iter(choices.pieces.iter().map(pieces::json)).to_string())
     );
     for (place, (what, _)) in exercise.places.iter().enumerate() {
         html += &format!("<fieldset>\n<legend>{}</legend>\n", inline(what)?);
@@ -108,31 +108,11 @@ fn form(exercise: &Exercise) -> Result<String, String> {
     )
 }
 
-/// For `exercise.js`, which puts the code together.
-fn json(piece: &Piece) -> Json {
-    match piece {
-        Piece::Fixed(text) => json!(text),
-        Piece::Part { place, texts } => json!({ "place": place, "texts": texts }),
-        Piece::Shared { used, unused, without } => {
-            json!({ "used": used, "unused": unused, "without": without })
-        }
-    }
-}
-
-/// What stands in a place if this option is chosen: the lines of each of its parts.
-fn parts(choices: &Choices, place: usize, option: usize) -> Vec<&str> {
-    let of_place = choices.pieces.iter().filter_map(|piece| match piece {
-        Piece::Part { place: of, texts } if *of == place => Some(texts[option].as_str()),
-        _ => None,
-    });
-    of_place.collect()
-}
-
 /// The options of a place in an order that says nothing of which is right, and is the same each time.
 fn shuffled(id: &str, choices: &Choices, place: usize) -> Vec<usize> {
     let mut options: Vec<usize> = (0..choices.options[place]).collect();
     options.sort_by_cached_key(|option| {
-        let text = format!("{id} {place} {}", parts(choices, place, *option).concat());
+        let text = format!("{id} {place} {}", pieces::parts(choices, place, *option).concat());
         // The hashes of texts that end alike are alike in their first digits, by which they are sorted.
         let hash = questions::hash(text.bytes());
         (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -140,19 +120,9 @@ fn shuffled(id: &str, choices: &Choices, place: usize) -> Vec<usize> {
     options
 }
 
-/// An option as a reader sees it: its code, no further to the right than need be.
+/// An option as a reader sees it.
 fn shown(choices: &Choices, place: usize, option: usize) -> String {
-    let parts = parts(choices, place, option);
-    let lines = parts.iter().flat_map(|part| part.lines()).filter(|line| !line.trim().is_empty());
-    let indent = lines.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
-    let dedented = |part: &str| {
-        let lines = part
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .map(|line| line.get(indent..).unwrap_or(line));
-        lines.collect::<Vec<_>>().join("\n")
-    };
-    let parts: Vec<String> = parts.into_iter().map(dedented).filter(|part| !part.is_empty()).collect();
+    let parts = pieces::shown(choices, place, option);
     if parts.is_empty() {
         return "nothing".to_owned();
     }

@@ -5,6 +5,7 @@
 //! with its place, `book/chapters/03-training-loop.md:12: …`.
 
 mod anchor;
+mod assessment;
 mod block;
 pub mod builder;
 mod cards;

@@ -154,6 +154,7 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     let mut modules = Modules {
         labs: Err("The labs are being compiled. Run will be here.".to_owned()),
         exercises: Err("The check of the exercises is compiled after the labs.".to_owned()),
+        assessment: Err("The final assessment is compiled after the exercises.".to_owned()),
         errors: Err("What explains errors is being compiled.".to_owned()),
     };
     changed(&modules);
@@ -188,6 +189,13 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     });
     telling.end();
     modules.exercises = exercises.map_err(|why| left_out("the pages will not check the exercises", &why));
+    modules.assessment = Err("The final assessment is being compiled.".to_owned());
+    changed(&modules);
+    let mut telling = Compiling::new("the final assessment");
+    let assessment = player::assessment(course, &mut |step| drop(telling.tell(step)));
+    telling.end();
+    modules.assessment =
+        assessment.map_err(|why| left_out("the page of the final assessment will not run", &why));
     changed(&modules);
     modules
 }

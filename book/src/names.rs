@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Those on a line of their own, by example.
-pub const LINES: [(&str, &str); 28] = [
+pub const LINES: [(&str, &str); 29] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -32,6 +32,7 @@ pub const LINES: [(&str, &str); 28] = [
     ("chapters", "{{#chapters}}"),
     ("score", "{{#score}}"),
     ("ending", "{{#ending}}"),
+    ("final", "{{#final}}"),
     ("profiles", "{{#profiles}}"),
     ("turns", "{{#turns}}"),
     ("cards", "{{#cards}}"),

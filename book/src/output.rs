@@ -29,6 +29,14 @@ pub fn check(snapshot: &str, now: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The machine that a section has for itself, in words.
+pub fn machine<'a>(events: &'a [Event], wanted: &str) -> Option<&'a str> {
+    events.iter().find_map(|event| match event {
+        Event::Section { number, machine, .. } if number == wanted => machine.as_deref(),
+        _ => None,
+    })
+}
+
 /// The events of a section, by its number. With the name of a part, only those of that part: a prediction begins a part with the
 /// words of its id, and a lab can begin one with [`labs::Lab::part`]. The error says what there is.
 pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Result<&'a [Event], String> {

@@ -36,12 +36,27 @@ pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, 
     module(course, exercises, "exercises", &["exercise-worker.js", "start-module.js"])
 }
 
+/// The same with the final assessment.
+pub fn assessment(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
+    whole(course, &modules::ASSESSMENT, "assessment", told)
+}
+
 /// The same with the table of errors.
 pub fn errors(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
+    whole(course, &modules::ERRORS, "errors", told)
+}
+
+/// A module without pieces, with a worker of its name.
+fn whole(
+    course: &Course,
+    package: &modules::Whole,
+    name: &str,
+    told: &mut dyn FnMut(Step),
+) -> Result<Module, String> {
     let target = course.root().join("target");
-    let base = modules::compile_whole(modules::ERRORS, course.root(), &target, told)?;
-    let errors = Split { base, pieces: BTreeMap::new() };
-    module(course, errors, "errors", &["errors-worker.js", "start-module.js"])
+    let base = modules::compile_whole(package, course.root(), &target, told)?;
+    let split = Split { base, pieces: BTreeMap::new() };
+    module(course, split, name, &[&format!("{name}-worker.js"), "start-module.js"])
 }
 
 /// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: that of their names.

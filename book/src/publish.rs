@@ -23,6 +23,7 @@ const KEEPER: &str = "offline.js";
 pub struct Modules {
     pub labs: Result<Module, String>,
     pub exercises: Result<Module, String>,
+    pub assessment: Result<Module, String>,
     pub errors: Result<Module, String>,
 }
 
@@ -30,13 +31,18 @@ impl Modules {
     /// None, and why.
     pub fn none(why: &str) -> Modules {
         let none = || Err(why.to_owned());
-        Modules { labs: none(), exercises: none(), errors: none() }
+        Modules { labs: none(), exercises: none(), assessment: none(), errors: none() }
     }
 
     /// Which are not there.
     pub fn missing(&self) -> Missing {
         let why = |module: &Result<Module, String>| module.as_ref().err().cloned();
-        Missing { labs: why(&self.labs), exercises: why(&self.exercises), errors: why(&self.errors) }
+        Missing {
+            labs: why(&self.labs),
+            exercises: why(&self.exercises),
+            assessment: why(&self.assessment),
+            errors: why(&self.errors),
+        }
     }
 }
 
@@ -45,13 +51,19 @@ impl Modules {
 pub struct Missing {
     pub labs: Option<String>,
     pub exercises: Option<String>,
+    pub assessment: Option<String>,
     pub errors: Option<String>,
 }
 
 impl Missing {
     /// `{"labs": "They are being compiled."}`
     pub fn to_json(&self) -> String {
-        let all = [("labs", &self.labs), ("exercises", &self.exercises), ("errors", &self.errors)];
+        let all = [
+            ("labs", &self.labs),
+            ("exercises", &self.exercises),
+            ("assessment", &self.assessment),
+            ("errors", &self.errors),
+        ];
         let missing = all.into_iter().filter_map(|(name, why)| Some((name, why.as_ref()?)));
         serde_json::to_string(&missing.collect::<BTreeMap<_, _>>()).unwrap_or_default()
     }
@@ -64,9 +76,12 @@ pub fn finished(
     keeper: &str,
 ) -> BTreeMap<String, Vec<u8>> {
     let mut named = Vec::new();
-    for (name, module) in
-        [("labs", modules.labs), ("exercises", modules.exercises), ("errors", modules.errors)]
-    {
+    for (name, module) in [
+        ("labs", modules.labs),
+        ("exercises", modules.exercises),
+        ("assessment", modules.assessment),
+        ("errors", modules.errors),
+    ] {
         match module {
             Ok(Module { files, path }) => {
                 pages.extend(files);
@@ -191,7 +206,7 @@ mod tests {
         let module = |path: &str| Ok(Module { files: BTreeMap::new(), path: path.to_owned() });
         let exercises = Err("They are \"being\" compiled.".to_owned());
         let (labs, errors) = (module("play/labs-1.wasm"), module("play/errors-3.wasm"));
-        let modules = Modules { labs, exercises, errors };
+        let modules = Modules { labs, exercises, assessment: module("play/assessment-2.wasm"), errors };
         assert_eq!(modules.missing().to_json(), r#"{"exercises":"They are \"being\" compiled."}"#);
         let page = page(modules);
         assert!(page.contains("<meta name=\"labs-module\" content=\"../play/labs-1.wasm\">"), "{page}");

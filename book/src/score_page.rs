@@ -19,7 +19,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     let mut page = String::from(
         "<div class=\"score\">\n\n<p class=\"score-total\" role=\"status\">With JavaScript, this page counts what you did in this browser: \
          your answers, exercises and bets, by objective. Without it, the list below says what shows each objective, and \
-         <code>cargo course score</code> counts what you did in a terminal.</p>\n<p class=\"score-unknown\" hidden></p>\n\
+         <code>cargo course score</code> counts what you did in a terminal.</p>\n<p class=\"score-final\"></p>\n<p class=\"score-unknown\" hidden></p>\n\
          <section class=\"guesses\" aria-label=\"Your progress\"></section>\n\n## By objective\n\n\
          You have shown an objective when all its questions and exercises are right. Bets, your answers in the *Predict* boxes, do not \
          count towards it: they are there to be lost.\n\n",

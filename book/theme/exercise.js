@@ -48,76 +48,19 @@
   }
   // Runs end after so many operations. What takes longer than this is something else.
   const LIMIT = 30_000;
-  const url = new URL(address, document.baseURI).href;
-  let worker = null, told = null;
-
-  function end(answer) {
-    worker?.terminate();
-    worker = null;
-    told?.(answer);
-  }
-
-  // A worker is started before it is needed, and may fail before it has been asked anything. Whoever asks then gets a new one.
-  function start() {
-    if (worker) return;
-    worker = new Worker(new URL("exercise-worker.js", url));
-    worker.onmessage = ({ data }) => data.error ? end(data) : told?.(data);
-    worker.onerror = event => { event.preventDefault(); end({ error: event.message || CANNOT_LOAD }); };
-  }
-
-  // What the check says, or an error.
-  async function ask(id, choice, form) {
-    const timer = setTimeout(() => end({ error: "It does not end." }), LIMIT);
-    const answer = await new Promise(resolve => {
-      told = resolve;
-      start();
-      worker.postMessage({ url, id, choice, form });
-    });
-    clearTimeout(timer);
-    told = null;
-    if (answer.error) throw new Error(answer.error);
-    return answer;
-  }
-
-  // One after the other, since they share the worker.
-  let last = Promise.resolve();
-  const check = (...asked) => last = last.catch(() => {}).then(() => ask(...asked));
+  const checker = asking("exercise-worker.js", address, LIMIT);
 
   // ---- The code.
 
-  const chosen = form => [...form.querySelectorAll("fieldset")].map(place => Number(place.querySelector("input:checked").value));
-
-  // The lines of the code, each with whether it depends on a choice.
-  function lines(pieces, choice) {
-    const all = [];
-    for (const piece of pieces) {
-      const isUnused = piece.without?.every(([place, without]) => without[choice[place]]);
-      const text = typeof piece === "string" ? piece
-        : piece.texts ? piece.texts[choice[piece.place]]
-        : isUnused ? piece.unused : piece.used;
-      const ofLine = text.split("\n");
-      ofLine.pop();
-      for (const line of ofLine) all.push({ line, place: piece.texts ? piece.place : null });
-    }
-    while (all.at(-1).line === "") all.pop();
-    return all;
-  }
-
-  function coloured(line) {
-    try { return hljs.highlight("rust", line, true).value; } catch { return escaped(line); }
-  }
+  const chosen = choose.chosen;
 
   function draw(form) {
-    const code = form.previousElementSibling.querySelector("code");
-    const choice = chosen(form);
-    const all = lines(JSON.parse(form.dataset.code), choice);
-    code.innerHTML = all.map(({ line, place }) =>
-      `<span class="${place === null ? "line" : "line is-chosen"}">${coloured(line)}\n</span>`).join("");
+    choose.draw(form.previousElementSibling.querySelector("code"), JSON.parse(form.dataset.code), chosen(form));
   }
 
   // ---- The verdict.
 
-  const inline = text => escaped(text).replace(/`([^`]+)`/g, "<code>$1</code>");
+  const inline = choose.inline;
 
   function showVerdict(form, choice, passed, parts) {
     const verdict = form.querySelector(".exercise-verdict");
@@ -163,7 +106,7 @@
     verdict.innerHTML = "<p>Checking…</p>";
     delete verdict.dataset.checked;
     try {
-      const { passed, parts } = await check(id, choice, matchMedia("(max-width: 600px)").matches ? "narrow" : "wide");
+      const { passed, parts } = await checker.ask({ id, choice, form: choose.isNarrow() ? "narrow" : "wide" });
       checked(id, passed, choice);
       verdict.dataset.checked = choice.join(" ");
       showVerdict(form, choice, passed, parts);
@@ -194,7 +137,7 @@
   document.addEventListener("progress-replaced", restoreAll);
   restoreAll();
   for (const form of forms) {
-    form.addEventListener("change", () => { start(); draw(form); tellAge(form); });
+    form.addEventListener("change", () => { checker.start(); draw(form); tellAge(form); });
     form.addEventListener("submit", event => { event.preventDefault(); submitted(form); });
   }
 })();

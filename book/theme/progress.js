@@ -54,6 +54,9 @@ const progress = {
         && Object.values(list).every(entry => typeof entry === "object" && entry !== null);
       if (!isList) return `“${part}” in this file is not a list of things by their ids.`;
     }
+    if ("final" in kept && (typeof kept.final !== "object" || kept.final === null || Array.isArray(kept.final))) {
+      return "“final” in this file is not the result of the final assessment.";
+    }
     return "";
   },
 };

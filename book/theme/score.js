@@ -36,6 +36,12 @@ const score = {
     const bets = sum("tried") === 0 ? "You have made no bets." : `You made ${sum("tried")} of ${sum("all")} bets, and won ${sum("right")}.`;
     return `You have shown ${ofAll} objectives${more}. ${bets}`;
   },
+  // The result of the final assessment in a sentence.
+  assessment({ points, passed, objectives, seed } = {}) {
+    if (points === undefined) return "You have not checked the final assessment.";
+    const all = Array.isArray(objectives) ? objectives : [], met = all.filter(one => one.met === true).length;
+    return `The final assessment: ${passed === true ? "passed" : "not yet"}, ${points} of 100 points, ${met} of ${all.length} objectives met (the program of seed ${seed}).`;
+  },
   unknown(count) {
     const answers = count === 1 ? "One answer belongs" : `${count} answers belong`;
     return count === 0 ? "" : `${answers} to a version of the course that is not this one: kept, but not counted here.`;
@@ -133,6 +139,7 @@ const score = {
     page.querySelector(".score-total").textContent = isEmpty
       ? `${total} That is a fine time to begin: make a bet in the first chapter, and come back. If you have worked in a terminal or in another browser, import your progress below.`
       : total;
+    page.querySelector(".score-final").textContent = score.assessment(kept.final);
     const known = new Set([...all.keys()].flatMap(({ questions, open, exercises, predictions }) =>
       [...[...questions, ...open].map(id => `questions ${id}`), ...exercises.map(id => `exercises ${id}`), ...predictions.map(id => `predictions ${id}`)]));
     const done = ["questions", "predictions", "exercises"].flatMap(part => Object.keys(kept[part] ?? {}).map(id => `${part} ${id}`));

@@ -6,18 +6,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use colored::Colorize;
 use exercises::assessment::{
-    self, Category, Draw, FASTER, HOW_POINTS, Looked, ROUND, SEEDS, Score, UNITS, Unit, WHY_PASS,
+    self, Category, Draw, FASTER, HOW_POINTS, Looked, ROUND, SEEDS, Score, UNITS, Unit, WHY_PASS, one,
+    overview,
 };
-use exercises::{CallKind, Case, Ended, Seen, Verdict, file, printable};
+use exercises::{Case, Verdict, file, printable};
 use labs::stdio::to_stdout;
 use labs::{Stop, files};
 
 use crate::show::{name, text};
 use crate::standing::{self, Standing};
+use crate::student::timeline;
 use crate::workplace::{Workplace, failed, wrong};
 
 /// Its name among those of exercises.
 pub const ID: &str = "final";
+pub const TITLE: &str = "The final assessment";
 
 /// Whether a student means it, where an exercise can be named too.
 pub fn is_meant(name: &str) -> bool {
@@ -28,14 +31,15 @@ pub fn file_of(place: &Workplace) -> PathBuf {
     place.folder.join(assessment::FILE)
 }
 
+/// The seed of a program, as it is typed.
+pub fn seed(text: &str) -> Result<u64, String> {
+    let seed = text.parse().ok().filter(|seed| *seed < SEEDS);
+    seed.ok_or_else(|| format!("a program has a seed from 0 to {}", SEEDS - 1))
+}
+
 /// The student's file and its seed. If there is none yet, it is written.
-fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
+fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
     let file = file_of(place);
-    if let Some(seed) = seed
-        && seed >= SEEDS
-    {
-        return Err(wrong(format!("--seed {seed}: a program has a seed from 0 to {}", SEEDS - 1)));
-    }
     if !file.exists() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let any = || questions::hash(now.as_nanos().to_le_bytes().into_iter()) % SEEDS;
@@ -43,10 +47,19 @@ fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), S
         let is_new = files::create(&file, Draw::of(seed).file().as_bytes())
             .map_err(|error| failed(format!("{}: {error}; --work DIR takes another folder", name(&file))))?;
         if is_new {
+            place.keep(|record| record.begun(seed));
             return Ok((file, seed, true));
         }
     }
     let own = seed_of(&file)?;
+    if let Some(written) = place.record.written()
+        && written != own
+    {
+        return Err(wrong(format!(
+            "{}: its first line says seed {own}, but this is the program of seed {written}: write {written} there again",
+            name(&file)
+        )));
+    }
     match seed {
         Some(seed) if seed != own => Err(wrong(format!(
             "{} is the program of seed {own}: move it away to begin that of seed {seed}",
@@ -57,7 +70,7 @@ fn begun(place: &Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), S
 }
 
 /// Writes the same program as it is at first, and keeps the student's.
-pub fn reset(place: &Workplace) -> Result<(), Stop> {
+pub fn reset(place: &mut Workplace) -> Result<(), Stop> {
     let (file, seed, is_new) = begun(place, None)?;
     if is_new {
         to_stdout(&format!("Written: {}\n", name(&file)));
@@ -77,7 +90,7 @@ fn seed_of(file: &Path) -> Result<u64, Stop> {
 }
 
 /// Begins, or says what the functions did.
-pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Result<(), Stop> {
+pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) -> Result<(), Stop> {
     let units: Vec<&'static Unit> = match function {
         None => UNITS.iter().collect(),
         Some(one) => {
@@ -97,7 +110,7 @@ pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Res
         to_stdout(&format!(
             "{}\n\n{}\n  cargo course final         every function, in a table\n  cargo course final train   \
              one function: errors, races, memory, timeline\n  cargo course check final   your points\n\n{}\nWritten: {}\n",
-            "The final assessment".bold(),
+            TITLE.bold(),
             text(told, ""),
             text(WHY_PASS, ""),
             name(&file)
@@ -110,7 +123,7 @@ pub fn show(place: &Workplace, function: Option<&str>, seed: Option<u64>) -> Res
     let run = run.map_err(|diagnosis| not_run(&file, diagnosis))?;
     let mut told = match function {
         None => overview(&run.looked),
-        Some(_) => run.looked.iter().map(one).collect::<Vec<_>>().join("\n"),
+        Some(_) => run.looked.iter().map(one_machine).collect::<Vec<_>>().join("\n"),
     };
     if function.is_some() && !run.printed.is_empty() {
         told = format!("Your code prints:\n{}\n{told}", printable::lines(run.printed.trim_end()));
@@ -128,195 +141,14 @@ fn not_run(file: &Path, diagnosis: exercises::Diagnosis) -> Stop {
     Stop { message: String::new(), exit_code: 1 }
 }
 
-/// A table of the work of each GPU, one function per row.
-fn overview(looked: &[Looked]) -> String {
-    let mut told = format!(
-        "{:<12}{:<10}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>17}\n",
-        "function",
-        "machine",
-        "kernels",
-        "in",
-        "back",
-        "waits",
-        "KiB in",
-        "peak KiB",
-        "races",
-        "modelled ms, busy"
-    );
-    let mut notes = String::new();
-    for Looked { unit, case, seen, died } in looked {
-        let label = format!("{:<12}{:<10}", unit.name, case.gpu);
-        let Some(seen) = seen else {
-            let what = if died.is_some() { "the program ended here" } else { "did not run" };
-            told += &format!("{label}{what}\n");
-            if let Some(why) = died {
-                let why = printable::line(why);
-                notes += &format!(
-                    "{}\n",
-                    text(&format!("{} on {}: it {why}", unit.name, case.gpu), "").trim_end()
-                );
-            }
-            continue;
-        };
-        let waits = seen.calls.iter().filter(|call| call.waits).count();
-        told += &format!(
-            "{label}{:>8}{:>6}{:>6}{:>6}{:>8}{:>9}{:>6}{:>11.3}{:>4} %\n",
-            seen.count(CallKind::Launch),
-            seen.count(CallKind::ToDevice),
-            seen.count(CallKind::ToHost),
-            waits,
-            seen.bytes(CallKind::ToDevice) >> 10,
-            seen.peak >> 10,
-            seen.races.len(),
-            seen.time as f64 / 1e6,
-            100 * seen.computed / seen.time.max(1),
-        );
-        if let Some(error) = ended(seen) {
-            let error = printable::line(error.lines().next().unwrap_or_default());
-            notes +=
-                &format!("{}\n", text(&format!("{} on {}: {error}", unit.name, case.gpu), "").trim_end());
-        }
-    }
-    if !notes.is_empty() {
-        told += &format!("\n{notes}");
-    }
-    told += "\nCopies in and back, calls that wait for the GPU, and how busy it is. What the check itself\n\
-             asks of a result is counted too. Times are modelled. The peak is that of cuda:0; on\n\
-             sim:t4x2 the device is cuda:1.\n";
-    told
-}
-
-/// How a function ended, if not well.
-fn ended(seen: &Seen) -> Option<String> {
-    match &seen.ended {
-        Ended::Returned(_) => None,
-        Ended::Failed { message, .. } => Some(message.clone()),
-        Ended::Panicked { message, line } => {
-            let line = line.map_or(String::new(), |line| format!(" on line {line}"));
-            Some(format!("it panicked{line}: {message}"))
-        }
-        Ended::UsedUp => {
-            Some("it does not end: all operations that a run may ask for are used up".to_owned())
-        }
-    }
-}
-
-/// All that was seen of one function on one machine.
-fn one(Looked { unit, case, seen, died }: &Looked) -> String {
-    let mut told = format!("{}\n", format!("{} on {}", unit.name, case.named()).bold());
-    let Some(seen) = seen else {
-        let why = died.as_deref().unwrap_or("did not run");
-        return told + &format!("It {}.\n", printable::line(why));
-    };
-    let ran = crate::student::ran(case, seen);
-    // How it ended is said there, but for the line.
-    told += &match &seen.ended {
-        Ended::Panicked { line: Some(line), .. } => {
-            ran.replacen("It panicked: ", &format!("It panicked on line {line}: "), 1)
-        }
-        _ => ran,
-    };
-    told += &kernels(seen);
-    told += &waits(seen);
-    told += &memory(seen);
-    told
-}
-
-/// The kernels by name, with how often each was launched.
-fn kernels(seen: &Seen) -> String {
-    let mut names: Vec<(String, usize)> = Vec::new();
-    for call in seen.of(CallKind::Launch) {
-        // A kernel's own name says what it computes in.
-        let name = match call.name.as_str() {
-            "gemm" => format!("gemm {}", call.types.join(" ")),
-            name => name.to_owned(),
-        };
-        match names.iter_mut().find(|known| known.0 == name) {
-            Some(known) => known.1 += 1,
-            None => names.push((name, 1)),
-        }
-    }
-    names.sort_by_key(|known| std::cmp::Reverse(known.1));
-    let shown = names.iter().take(16).map(|(name, count)| format!("{count} × {name}"));
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    if shown.is_empty() { shown } else { format!("\nkernels\n{}", text(&shown, "  ")) }
-}
-
-/// The lines that made the host wait, or copied, with how often.
-fn waits(seen: &Seen) -> String {
-    let mut lines: Vec<(Option<u32>, String, usize)> = Vec::new();
-    let is_told =
-        |kind| matches!(kind, CallKind::ToDevice | CallKind::ToHost | CallKind::Wait | CallKind::Driver);
-    for call in seen.calls.iter().filter(|call| call.waits || is_told(call.kind)) {
-        match lines.iter_mut().find(|(line, name, _)| *line == call.line && *name == call.name) {
-            Some((_, _, count)) => *count += 1,
-            None => lines.push((call.line, call.name.clone(), 1)),
-        }
-    }
-    let mut told = String::new();
-    for (line, name, count) in lines.iter().take(12) {
-        let line = line.map_or("no line of yours".to_owned(), |line| format!("line {line}"));
-        told += &format!("  {line:<18}{count:>5} × {name}\n");
-    }
-    if told.is_empty() { told } else { format!("\ncopies, waits, and memory of the driver, by line\n{told}") }
-}
-
-/// The memory that tensors take, call by call, and what is there when it is most.
-fn memory(seen: &Seen) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let mut held: Vec<u64> = Vec::new();
-    let mut there: Vec<(Option<u32>, u64)> = Vec::new();
-    let (mut now, mut most, mut map) = (0u64, 0, Vec::new());
-    for call in &seen.calls {
-        match call.kind {
-            CallKind::Allocate => {
-                now += call.bytes;
-                there.push((call.line, call.bytes));
-            }
-            CallKind::Free => {
-                now = now.saturating_sub(call.bytes);
-                if let Some(at) = there.iter().position(|block| block.1 == call.bytes) {
-                    there.remove(at);
-                }
-            }
-            _ => continue,
-        }
-        held.push(now);
-        if now > most {
-            (most, map) = (now, there.clone());
-        }
-    }
-    if held.is_empty() {
-        return String::new();
-    }
-    let step = held.len().div_ceil(64).max(1);
-    let bar = |part: &[u64]| BARS[(7 * part.iter().copied().max().unwrap_or(0) / most.max(1)) as usize];
-    let curve: String = held.chunks(step).map(bar).collect();
-    let mut lines: Vec<(Option<u32>, u64, usize)> = Vec::new();
-    for (line, bytes) in map {
-        match lines.iter_mut().find(|known| known.0 == line) {
-            Some(known) => (known.1, known.2) = (known.1 + bytes, known.2 + 1),
-            None => lines.push((line, bytes, 1)),
-        }
-    }
-    lines.sort_by_key(|(_, bytes, _)| std::cmp::Reverse(*bytes));
-    let mut told = format!(
-        "\nmemory that the function took, as it went on: {} KiB at most\n  {curve}\nat that moment, by the lines that took it\n",
-        most >> 10
-    );
-    for (line, bytes, count) in lines.iter().take(8) {
-        let line = line.map_or("no line of yours".to_owned(), |line| format!("line {line}"));
-        told += &format!("  {line:<18}{:>5} KiB in {}\n", bytes >> 10, count_of(*count));
-    }
-    told
-}
-
-fn count_of(blocks: usize) -> String {
-    crate::show::count(blocks, "block", "blocks")
+/// One function on one machine, with its timeline.
+fn one_machine(looked: &Looked) -> String {
+    let heading = format!("{} on {}", looked.unit.name, looked.case.named()).bold();
+    format!("{heading}\n{}{}", one(looked), looked.seen.as_ref().map(timeline).unwrap_or_default())
 }
 
 /// Checks the file, keeps what came of it, and tells it.
-pub fn check(place: &Workplace) -> Result<bool, Stop> {
+pub fn check(place: &mut Workplace) -> Result<bool, Stop> {
     // A program that was moved away is not replaced: its points would be lost.
     if !file_of(place).exists() {
         return Err(wrong(format!(
@@ -329,7 +161,7 @@ pub fn check(place: &Workplace) -> Result<bool, Stop> {
     let checked = assessment::check(&library, &file, seed, ROUND, &place.scratch).map_err(failed)?;
     let score = checked.map_err(|diagnosis| not_run(&file, diagnosis))?;
     let standing = Standing::of(seed, &score)?;
-    standing.keep(&place.folder)?;
+    standing.keep(place);
     to_stdout(&told(&score, seed));
     Ok(score.passed())
 }

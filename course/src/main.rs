@@ -13,6 +13,7 @@ mod score;
 mod show;
 mod standing;
 mod student;
+mod told;
 mod watch;
 mod workplace;
 
@@ -127,8 +128,8 @@ enum Do {
     Final {
         /// One function, with its errors, races, memory, and timeline
         function: Option<String>,
-        /// Whose program it is, from 0 to 999 [default: any]
-        #[arg(long)]
+        /// Seed of the program, from 0 to 999 [default: any]
+        #[arg(long, allow_hyphen_values = true, value_parser = assessment::seed)]
         seed: Option<u64>,
     },
     /// Show how you did in the whole course, which bets you lost, and what to read next
@@ -156,8 +157,8 @@ enum Do {
         /// Seed that the others are made of, to grade the same way again
         #[arg(long)]
         seed: Option<u64>,
-        /// Whose program final.rs has to be, from 0 to 999 [default: the seed in its first line]
-        #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(0..exercises::assessment::SEEDS))]
+        /// Seed that final.rs has to have, from 0 to 999 [default: the seed in its first line]
+        #[arg(long, value_name = "SEED", allow_hyphen_values = true, value_parser = assessment::seed)]
         of_final: Option<u64>,
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
@@ -203,7 +204,11 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
         }
         _ => {}
     }
-    let mut place = Workplace::open(work)?;
+    let only_reads = matches!(
+        command,
+        Some(Do::List { .. } | Do::Score | Do::Ending { .. } | Do::Report { .. } | Do::Solution { .. })
+    );
+    let mut place = if only_reads { Workplace::there(work)? } else { Workplace::open(work)? };
     let (folders, chosen) = list.as_deref().map(own::read).unwrap_or_default();
     if let (Some(chosen), false) = (&chosen, matches!(command, Some(Do::Grade { .. }))) {
         return Err(wrong(format!("--exercises {chosen}: there is no such folder")));
@@ -220,14 +225,14 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
                     "the final assessment has machines and sizes of its own: leave out --gpu and --size",
                 ));
             }
-            assessment::show(&place, None, None)?;
+            assessment::show(&mut place, None, None)?;
         }
         Some(Do::Run { exercise, gpu, seed, size }) => {
             let exercise = place.named(exercise.as_deref())?;
             student::run(&place, exercise, gpu, seed, size)?;
         }
         Some(Do::Watch { exercise: Some(name) }) if assessment::is_meant(&name) => {
-            watch::watch_final(&place)?;
+            watch::watch_final(&mut place)?;
         }
         Some(Do::Watch { exercise }) => {
             let exercise = place.named(exercise.as_deref())?;
@@ -238,11 +243,17 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
             student::hint(&mut place, exercise, number, false);
         }
         Some(Do::Solution { exercise }) => student::solution(place.named(exercise.as_deref())?),
-        Some(Do::Reset { exercise: name }) if assessment::is_meant(&name) => assessment::reset(&place)?,
+        Some(Do::Reset { exercise: name }) if assessment::is_meant(&name) => assessment::reset(&mut place)?,
         Some(Do::Reset { exercise }) => student::reset(&place, place.named(Some(&exercise))?)?,
         Some(Do::Read { chapter, flags }) => read(&place, &chapter, flags)?,
         Some(Do::Quiz { chapter }) => quiz::quiz(&mut place, &chapter)?,
-        Some(Do::Score) => score::score(&place, &mut |told| to_stdout(told))?,
+        Some(Do::Score) => {
+            let mut last: Option<told::Told> = None;
+            score::score(&place, &mut |piece| {
+                to_stdout(&piece.text(last.as_ref()));
+                last = Some(piece);
+            })?;
+        }
         Some(Do::Ending { page }) => ending::ending(&place, page.as_deref())?,
         Some(Do::Report { format }) => report::report(&place, format)?,
         Some(Do::Grade { folder, output, seed, of_final, format }) => {
@@ -250,7 +261,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
             grade::grade(&place, &asked)?;
         }
         Some(Do::Examine { file }) => own::examine(&place, &file)?,
-        Some(Do::Final { function, seed }) => assessment::show(&place, function.as_deref(), seed)?,
+        Some(Do::Final { function, seed }) => assessment::show(&mut place, function.as_deref(), seed)?,
         Some(
             Do::Explain { .. }
             | Do::Doctor

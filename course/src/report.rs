@@ -52,7 +52,7 @@ pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
             Row { id: exercise.id.to_owned(), title: exercise.title.to_owned(), passed, says, seconds: 0.0 }
         })
         .collect();
-    let standing = Standing::read(&place.folder)?;
+    let standing = Standing::read(place)?;
     to_stdout(&written(&rows, standing.as_ref(), format)?);
     Ok(())
 }
@@ -121,7 +121,7 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
 
 /// The final assessment, and each of its objectives, as rows.
 pub fn of_final(standing: &Standing) -> Vec<Row> {
-    let title = "The final assessment".to_owned();
+    let title = crate::assessment::TITLE.to_owned();
     let mut rows = vec![Row {
         id: "final".to_owned(),
         title,

@@ -1,87 +1,81 @@
 //! How the student did in the whole course, in the words of the page after the last chapter.
 
-use labs::render_text::without_ticks;
 use labs::{Event, Stop};
 use questions::score::{Asked, Course, Shown, State, Total};
 
-use crate::show::text;
+use crate::told::Told;
 use crate::workplace::{Workplace, failed, root};
 
-/// Tells the objectives with what was shown of each, the bets that were lost, and what to read next.
-pub fn score(place: &Workplace, tell: &mut dyn FnMut(&str)) -> Result<(), Stop> {
+/// Tells the objectives with what was shown of each, the bets that were lost, and what to read next. Returns whether anything was
+/// answered.
+pub fn score(place: &Workplace, tell: &mut dyn FnMut(Told)) -> Result<bool, Stop> {
     let course = Course::read(root()).map_err(failed)?;
     let record = &place.record;
     let total = Total::of(&course, record);
-    let mut told = format!("{}\n", total.words());
-    if total.shown + total.begun == 0 {
-        told += &text(
+    let has_begun = total.shown + total.begun > 0;
+    tell(Told::Words(total.words()));
+    tell(Told::Words(questions::score::assessment(record)));
+    if !has_begun {
+        tell(Told::Words(
             "That is a fine time to begin: cargo course read 01 lets you bet in the first chapter. The pages of the book keep a record \
-             of their own. If you have exported it, name its file progress.json, and give its folder to --work.",
-            "",
-        );
+             of their own. If you have exported it, name its file progress.json, and give its folder to --work."
+                .to_owned(),
+        ));
     }
     let unknown = course.unknown(record);
     if unknown > 0 {
-        told += &text(&questions::score::unknown(unknown), "");
+        tell(Told::Words(questions::score::unknown(unknown)));
     }
-    let (mut unread, mut again) = (Vec::new(), String::new());
+    let (mut unread, mut again) = (Vec::new(), Vec::new());
     for chapter in &course.chapters {
         let name = format!("{} {}", chapter.number, chapter.title);
-        told += &format!("\n{name}\n");
+        tell(Told::Chapter(name.clone()));
         let mut is_begun = false;
-        let mut missed = String::new();
+        let mut missed = Vec::new();
         for objective in &chapter.objectives {
             let shown = Shown::of(&objective.evidence, record);
             let state = match shown.state() {
-                State::Shown => "shown  ",
-                State::Begun => "begun  ",
+                State::Shown => "shown",
+                State::Begun => "begun",
                 State::NotYet => "not yet",
             };
-            let words = without_ticks(&objective.text);
-            let line = text(&format!("{words} ({})", shown.words()), "          ");
-            told += &format!("  {state} {}", line.trim_start());
+            let words = &objective.text;
+            tell(Told::Objective { state, words: format!("{words} ({})", shown.words()) });
             is_begun |= shown.state() != State::NotYet;
             if shown.state() != State::Shown {
-                missed += &item(&format!("Chapter {}: {words}", chapter.number));
+                missed.push(Told::Item(format!("Chapter {}: {words}", chapter.number)));
             }
         }
         if is_begun {
-            again += &missed;
+            again.extend(missed);
         } else {
             unread.push(if chapter.optional { format!("{name}, optional") } else { name });
         }
     }
-    tell(&told);
     lost(place, &course, tell)?;
 
-    let mut next = "\nWhat to read next\n\n".to_owned();
+    tell(Told::Heading("What to read next".to_owned()));
     if unread.len() == course.chapters.len() {
-        next += &item(&format!("Begin with {}.", unread[0]));
+        tell(Told::Item(format!("Begin with {}.", unread[0])));
     } else if !unread.is_empty() {
-        next += &item(&format!("You have not begun {}.", unread.join("; ")));
-    }
-    if !again.is_empty() {
-        next += &format!("\n  Look again:\n\n{again}");
+        tell(Told::Item(format!("You have not begun {}.", unread.join("; "))));
     }
     if unread.is_empty() && again.is_empty() {
-        next += "  Nothing in this book is left for you to show.\n";
+        tell(Told::Words("Nothing in this book is left for you to show.".to_owned()));
     }
-    next += "\n  Outside this book:\n\n";
+    if !again.is_empty() {
+        tell(Told::Words("Look again:".to_owned()));
+        again.into_iter().for_each(&mut *tell);
+    }
+    tell(Told::Words("Outside this book:".to_owned()));
     for reading in &course.readings {
-        next += &item(&format!("{}: {}", reading.title, reading.why));
-        next += &format!("    {}\n", reading.link);
+        tell(Told::Link { words: format!("{}: {}", reading.title, reading.why), link: reading.link.clone() });
     }
-    tell(&next);
-    Ok(())
-}
-
-/// A point of a list.
-fn item(words: &str) -> String {
-    format!("  - {}", text(words, "    ").trim_start())
+    Ok(has_begun)
 }
 
 /// The bets that were lost, each with the sentence that the lab says to what was bet. Only the labs that asked them are run.
-fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(&str)) -> Result<(), Stop> {
+fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(Told)) -> Result<(), Stop> {
     let record = &place.record;
     let is_lost = |asked: &&Asked| matches!(record.verdict(&asked.id), Some("off" | "wrong"));
     let asked = course.asked(root()).map_err(failed)?;
@@ -106,12 +100,11 @@ fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(&str)) -> Resul
             continue;
         }
         if is_first {
-            tell("\nBets that you lost\n");
+            tell(Told::Heading("Bets that you lost".to_owned()));
             is_first = false;
         }
-        let question = without_ticks(&answer.prediction.question.replace('\n', " "));
-        let compared = without_ticks(&answer.compared(&said));
-        tell(&format!("\n{}{}", text(&format!("{id}: {question}"), "  "), text(&compared, "    ")));
+        let question = answer.prediction.question.replace('\n', " ");
+        tell(Told::Bet { question: format!("{id}: {question}"), answer: answer.compared(&said) });
     }
     Ok(())
 }

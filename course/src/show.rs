@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+pub use exercises::shown::counted as count;
 use exercises::{printable, wrapped};
 use labs::render_text::without_ticks;
 
@@ -56,11 +57,6 @@ pub fn shortened(line: &str, width: usize) -> String {
 /// The name of a file.
 pub fn name(file: &Path) -> String {
     printable::line(&file.display().to_string())
-}
-
-/// A number of things.
-pub fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -1,18 +1,11 @@
 //! The result of the final assessment, by objective.
 
-use std::path::Path;
-
 use exercises::assessment::Score;
-use labs::{Stop, files};
-use serde_json::{Value as Json, json};
+use labs::Stop;
+use serde_json::{Map, Value as Json, json};
 
 use crate::show::{name, plain};
-use crate::workplace::{failed, root, wrong};
-
-/// Kept beside the student's files.
-const FILE: &str = "final.json";
-const NAME: &str = "to-device-final";
-const LARGEST: u64 = 1 << 20;
+use crate::workplace::{Workplace, failed, root, wrong};
 
 /// The last check of a student's program.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +23,7 @@ pub struct Objective {
     pub chapter: String,
     pub text: String,
     pub met: bool,
-    /// What to read again: pages with headings.
+    /// Sections to read again: pages with headings.
     pub sections: Vec<String>,
 }
 
@@ -79,6 +72,10 @@ impl Standing {
     }
 
     pub fn json(&self) -> Json {
+        Json::Object(self.fields())
+    }
+
+    fn fields(&self) -> Map<String, Json> {
         let objectives: Vec<Json> = self
             .objectives
             .iter()
@@ -86,30 +83,26 @@ impl Standing {
                 json!({ "chapter": chapter, "objective": text, "met": met, "read again": sections })
             })
             .collect();
-        json!({
-            NAME: 1, "seed": self.seed, "points": self.points, "passed": self.passed, "objectives": objectives,
-        })
+        let fields = [
+            ("seed", json!(self.seed)),
+            ("points", json!(self.points)),
+            ("passed", json!(self.passed)),
+            ("objectives", json!(objectives)),
+        ];
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    pub fn keep(&self, folder: &Path) -> Result<(), Stop> {
-        let file = folder.join(FILE);
-        let text = format!("{:#}\n", self.json());
-        files::replace(&file, text.as_bytes()).map_err(|error| failed(format!("{}: {error}", name(&file))))
+    /// Keeps it with what else the student has done.
+    pub fn keep(&self, place: &mut Workplace) {
+        place.keep(|record| record.assessed(self.fields()));
     }
 
-    /// What was kept, if anything was.
-    pub fn read(folder: &Path) -> Result<Option<Standing>, Stop> {
-        let file = folder.join(FILE);
-        let text = match files::text(&file, LARGEST) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(wrong(format!("{}: {error}", name(&file)))),
-        };
-        let no = || wrong(format!("{}: this is not what `cargo course check final` keeps", name(&file)));
-        let json: Json = serde_json::from_str(&text).map_err(|_| no())?;
+    /// The result that this program or the page has kept, if there is one.
+    pub fn read(place: &Workplace) -> Result<Option<Standing>, Stop> {
+        let Some(kept) = place.record.assessment() else { return Ok(None) };
         let standing = || {
             let text = |json: &Json, key: &str| Some(json.get(key)?.as_str()?.to_owned());
-            let objectives = json.get("objectives")?.as_array()?.iter().map(|one| {
+            let objectives = kept.get("objectives")?.as_array()?.iter().map(|one| {
                 let sections = one.get("read again")?.as_array()?.iter();
                 Some(Objective {
                     chapter: text(one, "chapter")?,
@@ -120,14 +113,16 @@ impl Standing {
                         .collect::<Option<_>>()?,
                 })
             });
-            (json.get(NAME)?.as_u64()? == 1).then_some(())?;
             Some(Standing {
-                seed: json.get("seed")?.as_u64()?,
-                points: json.get("points")?.as_u64()?,
-                passed: json.get("passed")?.as_bool()?,
+                seed: kept.get("seed")?.as_u64()?,
+                points: kept.get("points")?.as_u64()?,
+                passed: kept.get("passed")?.as_bool()?,
                 objectives: objectives.collect::<Option<_>>()?,
             })
         };
-        standing().map(Some).ok_or_else(no)
+        let file = place.progress();
+        standing().map(Some).ok_or_else(|| {
+            wrong(format!("{}: `final` is not the result of the final assessment", name(&file)))
+        })
     }
 }

@@ -87,7 +87,7 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
 }
 
 /// Watches the program of the final assessment, and checks it whenever it is saved.
-pub fn watch_final(place: &Workplace) -> Result<(), Stop> {
+pub fn watch_final(place: &mut Workplace) -> Result<(), Stop> {
     let file = assessment::file_of(place);
     if !file.exists() {
         assessment::show(place, None, None)?;

@@ -36,6 +36,16 @@ pub fn failed(message: impl std::fmt::Display) -> Stop {
 }
 
 impl Workplace {
+    /// The same for a command that only reads: it makes no folder.
+    pub fn there(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
+        if let Some(folder) = &folder
+            && !folder.is_dir()
+        {
+            return Err(wrong(format!("--work {}: there is no such folder", name(folder))));
+        }
+        Workplace::open(folder)
+    }
+
     /// The folder that `--work` names, else that of the checkout.
     pub fn open(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         let folder = folder.unwrap_or_else(|| root().join("exercises"));

@@ -22,7 +22,7 @@ const FAST: &str = "    let rate = SGDOptions { lr: 0.1, momentum: 0.9, ..Defaul
 
 /// A program with a fast `fit`.
 fn fast(text: &str) -> String {
-    let (before, fit) = text.split_at(text.rfind("    let rate = ").unwrap());
+    let (before, fit) = text.split_at(text.rfind("    let lr = ").unwrap());
     format!("{before}{FAST}{}", &fit[fit.rfind("    Ok(model)").unwrap()..])
 }
 
@@ -138,7 +138,11 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
         let done = folder.run(words);
         assert!(done.code == 2 && done.err.lines().count() == 1 && done.err.contains(says), "{done:?}");
     };
-    one_line(&["final", "--seed", "1000"], "--seed 1000: a program has a seed from 0 to 999");
+    for seed in ["1000", "abc", "-1", "7.0", ""] {
+        for words in [&["final", "--seed", seed][..], &["grade", ".", "--of-final", seed]] {
+            one_line(words, "a program has a seed from 0 to 999");
+        }
+    }
     let done = folder.run(&["final", "nothing"]);
     assert!(done.code == 2 && done.err.lines().all(|line| line.chars().count() <= 80), "{done:?}");
     assert!(
@@ -153,6 +157,8 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     one_line(&["final", "--seed", "8"], "is the program of seed 7: move it away to begin that of seed 8");
     one_line(&["run", "final", "--gpu", "none"], "leave out --gpu and --size");
     one_line(&["hint", "final"], "it has no hints and no solution");
+    folder.write("final.rs", &Draw::of(7).file().replacen("seed 7.", "seed 8.", 1));
+    one_line(&["check", "final"], "its first line says seed 8, but this is the program of seed 7");
     folder.write("final.rs", "// seed 7\n// mine\n");
     let done = folder.run(&["reset", "final"]);
     assert!(done.code == 0 && done.out.contains("Yours is kept: "), "{done:?}");
@@ -166,8 +172,9 @@ fn what_is_wrong_with_a_file_or_a_seed_is_one_line() {
     folder.write("final.rs", "// seed 7\nfn mine() {}\n");
     let done = folder.run(&["check", "final"]);
     assert!(done.code == 1 && done.out.contains("The check cannot call your code"), "{done:?}");
-    folder.write("final.json", "[]");
-    one_line(&["report"], "final.json: this is not what `cargo course check final` keeps");
+    assert!(done.out.contains("in `final.rs`") && !done.out.contains("`student`"), "{done:?}");
+    folder.write("progress.json", r#"{ "to-device-progress": 1, "final": [] }"#);
+    one_line(&["report"], "progress.json: `final` is not the result of the final assessment");
 }
 
 /// The sections that a report names exist.

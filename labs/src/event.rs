@@ -18,6 +18,8 @@ pub enum Event {
         title: String,
         /// Why it goes its own way on a real GPU, if it does.
         apart: Option<&'static str>,
+        /// The machine in words, if the section has one of its own.
+        machine: Option<String>,
     },
     /// A paragraph of explanation.
     Prose(Text),

@@ -4,10 +4,11 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Value as Json, json};
 
 /// Machines to choose from.
-const MACHINES: [(&str, &str); 5] = [
+const MACHINES: [(&str, &str); 6] = [
     ("sim:t4", "a Tesla T4"),
     ("sim:t4x2", "two Tesla T4"),
     ("sim:rtx4090", "a GeForce RTX 4090"),
+    ("sim:rtx5090", "a GeForce RTX 5090"),
     ("sim:h200", "an H200"),
     ("none", "no GPU"),
 ];

@@ -96,7 +96,8 @@ impl<'a> Lab<'a> {
     pub fn section(&mut self, number: impl Display, title: &str) -> bool {
         let number = number.to_string();
         let wanted = self.sink.wants(&number);
-        self.tell(Event::Section { number, title: title.to_owned(), apart: None });
+        let title = title.to_owned();
+        self.tell(Event::Section { number, title, apart: None, machine: None });
         wanted
     }
 
@@ -110,8 +111,15 @@ impl<'a> Lab<'a> {
     ) -> bool {
         let (number, title) = (number.to_string(), title.to_owned());
         let wanted = self.sink.wants(&number);
-        self.tell(Event::Section { number, title, apart: Some(why) });
+        self.tell(Event::Section { number, title, apart: Some(why), machine: None });
         wanted
+    }
+
+    /// Starts a section that brings a machine of its own, whatever `--gpu` says.
+    pub fn section_on(&mut self, number: impl Display, title: &str, machine: &Machine) {
+        let (number, title) = (number.to_string(), title.to_owned());
+        let machine = Some(machine.to_string());
+        self.tell(Event::Section { number, title, apart: None, machine });
     }
 
     /// Explains something, in a paragraph.

@@ -8,7 +8,8 @@
 //!     "02-rule": { "said": "3", "right": true },
 //!     "05-somebody-else": { "said": "It is not mine.", "points": 2, "of": 4, "right": false }
 //!   },
-//!   "exercises": { "02-batch": { "passed": true, "checks": 3, "hints": 1 } }
+//!   "exercises": { "02-batch": { "passed": true, "checks": 3, "hints": 1 } },
+//!   "final": { "seed": 7, "points": 66, "passed": true, "objectives": [{ "chapter": "03", "objective": "…", "met": true, "read again": [] }] }
 //! }
 //! ```
 //!
@@ -71,6 +72,9 @@ impl Record {
             if !object.get(part).is_none_or(is_listed) {
                 return Err(format!("`{part}` is not a list of things by their ids"));
             }
+        }
+        if object.get("final").is_some_and(|result| !result.is_object()) {
+            return Err("`final` is not the result of the final assessment".to_owned());
         }
         Ok(Record(object))
     }
@@ -183,6 +187,26 @@ impl Record {
         self.of_exercise(id, what).and_then(Json::as_u64).unwrap_or(0)
     }
 
+    /// The result of the final assessment, if it was checked. A page keeps the program that was begun there as well.
+    pub fn assessment(&self) -> Option<&Map<String, Json>> {
+        self.0.get("final")?.as_object().filter(|result| result.contains_key("points"))
+    }
+
+    /// Keeps the result of the final assessment.
+    pub fn assessed(&mut self, result: Map<String, Json>) {
+        self.part("final").extend(result);
+    }
+
+    /// The seed of the final assessment that a terminal has written.
+    pub fn written(&self) -> Option<u64> {
+        self.0.get("final")?.get("written")?.as_u64()
+    }
+
+    /// Keeps the seed of the final assessment that is written.
+    pub fn begun(&mut self, seed: u64) {
+        self.part("final").insert("written".to_owned(), seed.into());
+    }
+
     fn of_exercise(&self, id: &str, what: &str) -> Option<&Json> {
         self.0.get("exercises")?.get(id)?.get(what)
     }
@@ -260,6 +284,10 @@ mod tests {
             (
                 r#"{ "to-device-progress": 1, "exercises": { "a": 1 } }"#,
                 "`exercises` is not a list",
+            ),
+            (
+                r#"{ "to-device-progress": 1, "final": [] }"#,
+                "`final` is not the result",
             ),
         ] {
             let error = Record::parse(text).unwrap_err();

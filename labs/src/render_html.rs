@@ -327,6 +327,7 @@ mod tests {
             number: "1".to_owned(),
             title: "Training".to_owned(),
             apart: None,
+            machine: None,
         };
         assert_eq!(stream.render(&title), None);
         assert_eq!(stream.render(&Event::Prose("why".into())), None);

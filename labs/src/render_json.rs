@@ -41,10 +41,11 @@ pub fn render(event: &Event) -> Json {
             "device": header.device,
             "seed": header.seed,
         }),
-        Event::Section { number, title, apart } => {
+        Event::Section { number, title, apart, machine } => {
             let section =
                 json!({ "event": "section", "number": number, "title": title });
-            marked(section, "apart", apart.map(Json::from))
+            let section = marked(section, "apart", apart.map(Json::from));
+            marked(section, "machine", machine.clone().map(Json::from))
         }
         Event::Prose(text) => words("prose", text),
         Event::Prediction(prediction) => {

@@ -54,7 +54,7 @@ impl Palette {
 /// ```
 /// use labs::{Event, Text, render_text};
 /// let events = [
-///     Event::Section { number: "1".to_owned(), title: "Setting up the device".to_owned(), apart: None },
+///     Event::Section { number: "1".to_owned(), title: "Setting up the device".to_owned(), apart: None, machine: None },
 ///     Event::Line(Text::from("The selected device is: cpu")),
 /// ];
 /// assert_eq!(render_text::render(&events), "1. Setting up the device\nThe selected device is: cpu\n");
@@ -125,8 +125,14 @@ impl Renderer {
                 let machine = palette.faint(&header.machine_and_seed());
                 format!("{chapter}\n{machine}")
             }
-            Event::Section { number, title, .. } => {
-                palette.title(&format!("{number}. {title}"))
+            Event::Section { number, title, machine, .. } => {
+                let title = palette.title(&format!("{number}. {title}"));
+                machine.as_ref().map_or(title.clone(), |machine| {
+                    format!(
+                        "{title}\n{}",
+                        palette.faint(&format!("machine: {machine}"))
+                    )
+                })
             }
             Event::Prose(text) => wrap(&printable::lines(&text.printed())),
             Event::Prediction(prediction) => {
@@ -354,6 +360,7 @@ mod tests {
                 number: "1".to_owned(),
                 title: "Training".to_owned(),
                 apart: None,
+                machine: None,
             },
             Event::Prediction(Prediction::yes_no("03-learns", "Does it learn?")),
             Event::Table(Table::new(["loss"])),

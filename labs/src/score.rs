@@ -103,6 +103,7 @@ mod tests {
             number: number.to_owned(),
             title: title.to_owned(),
             apart: None,
+            machine: None,
         }
     }
 

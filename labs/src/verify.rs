@@ -434,6 +434,7 @@ mod tests {
                 number: "4".to_owned(),
                 title: "Training".to_owned(),
                 apart: None,
+                machine: None,
             },
             Event::Line(text!("loss {} after {}", exact("loss", loss), time.clone())),
             Event::Table(Table::new(["step", "time"]).row(row!["one", time])),
@@ -527,6 +528,7 @@ mod tests {
             number: number.to_owned(),
             title: "A section".to_owned(),
             apart,
+            machine: None,
         };
         let lab = |machine: &str, line: &str| {
             let line = || Event::Line(line.into());

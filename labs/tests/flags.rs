@@ -192,6 +192,28 @@ fn gpus_follow_the_grammar() {
     }
 }
 
+/// A mistake in an option is named, so that nobody compares the whole grammar with what was typed.
+#[test]
+fn a_mistake_in_an_option_of_gpu_is_named() {
+    for (text, what) in [
+        ("sim,mem=1GiB,mem=2GiB", "mem= is given twice"),
+        ("sim,others=1GiB,others=1GiB", "others= is given twice"),
+        ("sim,seed=1,seed=1", "seed= is given twice"),
+        ("sim,host=laptop,host=pytorch", "host= is given twice"),
+        ("sim,build=cu126,build=cu128", "build= is given twice"),
+        ("sim:t4x2,p2p=broken,p2p=off", "p2p= is given twice"),
+        ("sim:t4x2,p2p=off,mem=1GiB,p2p=off", "p2p= is given twice"),
+        ("sim,mem=512", "after mem=, '512' is no size of memory"),
+        ("sim,others=", "after others=, '' is no size of memory"),
+        ("sim,speed=2", "'speed=2' is no option, expected auto | none"),
+        ("sim,mem", "'mem' is no option, expected auto | none"),
+        ("sim,seed=1,", "'' is no option, expected auto | none"),
+    ] {
+        let error = text.parse::<GpuSpec>().unwrap_err().to_string();
+        assert!(error.contains(what) && error.lines().count() == 1, "{text}: {error}");
+    }
+}
+
 #[test]
 fn one_section_is_shown_with_its_header_and_the_others_run_unseen() {
     let all = labs::run_captured(&tiny::LAB, &[]);

@@ -24,6 +24,42 @@ fn all_sections_are_there() {
     }
 }
 
+/// Also where the build has no kernels for the card, so that nothing runs on it, and where memory is short.
+#[test]
+fn it_comes_to_its_end_with_every_option_of_a_machine() {
+    for gpu in [
+        "sim:rtx5090,build=cu126",
+        "sim:rtx5090x2,build=cu126",
+        "sim:rtx5090,build=cu130",
+        "sim:h200x2,build=cu126,p2p=broken",
+        "sim:t4x2,p2p=off,seed=3",
+        "sim:t4,mem=512MiB",
+        "sim:t4,others=14GiB,host=pytorch",
+    ] {
+        let captured = said::run("lab-13", &["--gpu", gpu]);
+        assert_eq!(captured.exit_code, 0, "{gpu}: {}", captured.errors);
+        let events = &captured.events;
+        said::assert_sections(events, 10);
+        let last = events.iter().rev().find(|event| matches!(event, Event::Table(_)));
+        assert!(matches!(last, Some(Event::Table(table)) if table.rows.len() == 9), "{gpu}");
+        let is_replaced = shown(events).contains("No GPU here runs kernels");
+        assert_eq!(is_replaced, gpu.contains("rtx5090") && gpu.contains("cu126"), "{gpu}");
+    }
+}
+
+/// A section that brings a machine of its own names it.
+#[test]
+fn the_sections_with_cards_of_their_own_name_them() {
+    let machines = events(&T4).into_iter().filter_map(|event| match event {
+        Event::Section { number, machine: Some(machine), .. } => Some(format!("{number} {machine}")),
+        _ => None,
+    });
+    assert_eq!(
+        machines.collect::<Vec<_>>(),
+        ["6 NVIDIA GeForce RTX 5090 (simulated)", "8 2 x Tesla T4 (simulated)", "9 4 x Tesla T4 (simulated)"]
+    );
+}
+
 #[test]
 fn no_line_is_too_long() {
     // nvidia-smi's table has 91 columns, and that of section 5 has long heads.

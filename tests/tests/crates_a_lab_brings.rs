@@ -47,7 +47,8 @@ fn a_crate_below_the_labs_has_its_rows_in_the_profiles() {
     let below: Vec<&str> = names.into_iter().filter(|name| !["labs", TEXT].contains(name)).collect();
     assert!(below.contains(&"todevice") && below.contains(&"todevice-gpu"), "{below:?}");
     for name in below {
-        let dev = row("dev", name).unwrap_or_else(|| panic!("Cargo.toml has no [profile.dev.package.{name}]"));
+        let dev =
+            row("dev", name).unwrap_or_else(|| panic!("Cargo.toml has no [profile.dev.package.{name}]"));
         // What is fast on a laptop has to be fast in a page.
         for profile in ["player", "exercises-page"] {
             let is_there = row(profile, name).is_some_and(|row| row.contains("opt-level = "));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
+use assessment_page::{Chosen, Draw, checked, looked, offers, program};
 use exercises_page::Form;
 use labs::{Captured, LABS, Listed};
 use modules::{Module, Split};
@@ -24,10 +25,12 @@ static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| {
     made(&modules::EXERCISES, &ids.map(modules::piece_of_exercise).collect::<Vec<_>>())
 });
 
-/// The most that they may weigh, with brotli: the base, which every lab or exercise takes; the base and a piece, which one of them takes; and the box for errors.
+/// The most that they may weigh, with brotli: the base, which every lab or exercise takes; the base and a piece, which one of them takes; the final
+/// assessment; and the box for errors.
 /// What they weigh is beside the profiles in `Cargo.toml`.
 const PLAYER_KB: (usize, usize) = (505, 612);
 const EXERCISES_KB: (usize, usize) = (334, 426);
+const ASSESSMENT_KB: usize = 530;
 const ERRORS_KB: usize = 72;
 
 /// The base in a folder of modules.
@@ -332,6 +335,84 @@ fn the_same_verdicts_in_wasm() {
     }
 }
 
+/// A module that is loaded whole, made as the book does.
+fn made_whole(package: &modules::Whole) -> PathBuf {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = scratch.parent().expect("the target folder");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
+    let module = scratch.join(format!("{}.wasm", package.package));
+    fs::write(&module, modules::compile_whole(package, root, target, &mut |_| ()).unwrap()).unwrap();
+    module
+}
+
+/// Gives a script in Node a module and JSON, and returns the JSON that it prints.
+fn in_node(script: &str, module: &Path, asked: &Json) -> Json {
+    let mut node = Command::new("node");
+    let node = node.args(["--eval", script]).arg(module).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut node = node.spawn().expect("the test takes Node.js (https://nodejs.org)");
+    node.stdin.take().expect("it is piped").write_all(asked.to_string().as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success());
+    read(&String::from_utf8(output.stdout).unwrap())
+}
+
+/// The final assessment has the same programs, runs and points in a page as here, and weighs no more than it did.
+#[test]
+fn the_same_final_assessment_in_wasm() {
+    const SCRIPT: &str = "
+        const { readFileSync } = require('node:fs');
+        const { brotliCompressSync } = require('node:zlib');
+        const bytes = readFileSync(process.argv[1]), module = new WebAssembly.Module(bytes);
+        const told = JSON.parse(readFileSync(0)).map(words => {
+            const { exports: wasm } = new WebAssembly.Instance(module, {});
+            const input = new TextEncoder().encode(words.join('\\0'));
+            const start = wasm.input(input.length);
+            new Uint8Array(wasm.memory.buffer, start, input.length).set(input);
+            if (wasm.answer() !== 0) return null;
+            return JSON.parse(new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, wasm.output(), wasm.output_length())));
+        });
+        console.log(JSON.stringify([brotliCompressSync(bytes).length, told]));
+    ";
+    const SEED: u64 = 7;
+    let offers = offers::offers(&Draw::of(SEED));
+    let right = offers.iter().map(|offer| offer.versions.iter().position(|version| *version == 0).unwrap());
+    let right = right.chain([2, 2, 1, 1]).collect::<Vec<usize>>();
+    let present = offers.iter().map(|offer| offer.present).chain([0; 4]).collect::<Vec<usize>>();
+    let words = |places: &[usize]| places.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+    let (all_right, nothing) = (words(&right), words(&present));
+    let asked = serde_json::json!([
+        ["program", "7"],
+        ["check", "7", all_right],
+        ["check", "7", nothing],
+        ["look", "7", nothing, "upload", "wide"],
+        ["look", "7", nothing, "fit", "narrow"],
+        ["program", "1000"],
+        ["check", "7", "0"],
+        ["look", "7", nothing, "none", "wide"],
+        [],
+    ]);
+    let told = in_node(SCRIPT, &made_whole(&modules::ASSESSMENT), &asked);
+    let chosen = |places: &[usize]| Chosen::new(SEED, places).unwrap();
+    let here = serde_json::json!([
+        program(SEED),
+        checked(&chosen(&right)),
+        checked(&chosen(&present)),
+        looked(&chosen(&present), "upload", Form::Wide),
+        looked(&chosen(&present), "fit", Form::Narrow),
+        null,
+        null,
+        null,
+        null,
+    ]);
+    for (number, (there, here)) in
+        told[1].as_array().unwrap().iter().zip(here.as_array().unwrap()).enumerate()
+    {
+        assert!(there == here, "{number}: {there:#}\n{here:#}");
+    }
+    let bytes = told[0].as_u64().unwrap() as usize;
+    assert!(bytes < ASSESSMENT_KB * 1000, "{bytes} bytes, at most {ASSESSMENT_KB} kB");
+}
+
 /// The box for error messages says of each kind in a page what it says here, and weighs little.
 #[test]
 fn the_same_explanations_in_wasm() {
@@ -349,12 +430,6 @@ fn the_same_explanations_in_wasm() {
         });
         console.log(JSON.stringify([brotliCompressSync(bytes).length, told]));
     ";
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let target = scratch.parent().expect("the target folder");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the checkout");
-    let module = scratch.join("errors.wasm");
-    fs::write(&module, modules::compile_whole(modules::ERRORS, root, target, &mut |_| ()).unwrap()).unwrap();
-
     let known = errors::KINDS.iter().flat_map(|kind| kind.known_by).map(|text| text.replace('*', " 12 "));
     let others = [
         "",
@@ -363,13 +438,7 @@ fn the_same_explanations_in_wasm() {
         "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.43 GiB total capacity;",
     ];
     let texts: Vec<String> = known.chain(others.map(str::to_owned)).collect();
-    let mut node = Command::new("node");
-    let node = node.args(["--eval", SCRIPT]).arg(&module).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut node = node.spawn().expect("the test takes Node.js (https://nodejs.org)");
-    node.stdin.take().expect("it is piped").write_all(&serde_json::to_vec(&texts).unwrap()).unwrap();
-    let output = node.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let told = read(&String::from_utf8(output.stdout).unwrap());
+    let told = in_node(SCRIPT, &made_whole(&modules::ERRORS), &serde_json::json!(texts));
     for (text, there) in texts.iter().zip(told[1].as_array().unwrap()) {
         let here = match errors::explain(text) {
             Some(explained) => serde_json::json!([0, errors::page::html(&explained, "errors/")]),

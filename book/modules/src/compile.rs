@@ -9,7 +9,7 @@ use wasm_encoder::{RawSection, SectionId};
 use wasmparser::Parser;
 
 use crate::progress::{self, Step};
-use crate::{Module, Split, split};
+use crate::{Module, Split, Whole, split};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -23,25 +23,26 @@ pub fn compile(
     target: &Path,
     told: &mut dyn FnMut(Step),
 ) -> Result<Split, String> {
-    let (made, linked) = linked(module.package, root, target, told)?;
+    let (made, linked) = linked(module.package, module.package, root, target, told)?;
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     split(&linked, module.table, &names).map_err(|error| format!("{made}: {error}"))
 }
 
 /// Compiles a package that no part is split off from, likewise.
 pub fn compile_whole(
-    package: &str,
+    package: &Whole,
     root: &Path,
     target: &Path,
     told: &mut dyn FnMut(Step),
 ) -> Result<Vec<u8>, String> {
-    let (made, linked) = linked(package, root, target, told)?;
+    let (made, linked) = linked(package.package, package.profile, root, target, told)?;
     stripped(&linked).map_err(|error| format!("{made}: {error}"))
 }
 
 /// The module of a package as it was linked, and its file.
 fn linked(
     package: &str,
+    profile: &str,
     root: &Path,
     target: &Path,
     told: &mut dyn FnMut(Step),
@@ -57,7 +58,7 @@ fn linked(
     fetch_target(told)?;
     let failed = |error| format!("cargo: {error}");
     let mut cargo = Command::new(cargo())
-        .args(["rustc", "--locked", "--package", package, "--profile", package])
+        .args(["rustc", "--locked", "--package", package, "--profile", profile])
         // Where a library for Rust is asked for besides, as the tests do, Cargo leaves out `lto`.
         .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
         .arg(target)
@@ -78,7 +79,7 @@ fn linked(
         let error = said.lines().find(|line| line.starts_with("error")).unwrap_or("cargo failed");
         return Err(format!("`{package}` cannot be compiled for the page: {error}"));
     }
-    let made = target.join(TARGET).join(package).join(format!("{}.wasm", package.replace('-', "_")));
+    let made = target.join(TARGET).join(profile).join(format!("{}.wasm", package.replace('-', "_")));
     let made_at = made.display().to_string();
     let linked = fs::read(&made).map_err(|error| format!("{made_at}: {error}"))?;
     Ok((made_at, linked))

@@ -1,4 +1,5 @@
-//! The WebAssembly modules of the book's pages: the labs, the check of the exercises, and the table of errors.
+//! The WebAssembly modules of the book's pages: the labs, the check of the exercises, the final assessment, and the table
+//! of errors.
 //!
 //! A package is [compiled](compile()) into one module, and [split](split::split()) into a base and a piece for each chapter, so that a
 //! page loads the code of its own chapter and not that of all others.
@@ -26,8 +27,17 @@ pub const LABS: Module = Module { package: "player", table: "LABS" };
 /// The check of the exercises: those of a chapter share a piece.
 pub const EXERCISES: Module = Module { package: "exercises-page", table: "EXERCISES" };
 
-/// The package of the box for error messages, which is loaded whole.
-pub const ERRORS: &str = "errors";
+/// A package that is loaded whole, and the profile that it is compiled with.
+pub struct Whole {
+    pub package: &'static str,
+    pub profile: &'static str,
+}
+
+/// The box for error messages.
+pub const ERRORS: Whole = Whole { package: "errors", profile: "errors" };
+
+/// The final assessment. It shares a profile with the exercises, and with that everything that both are made of.
+pub const ASSESSMENT: Whole = Whole { package: "assessment-page", profile: "exercises-page" };
 
 /// The piece of an exercise, by its id. `exercise-worker.js` says the same.
 pub fn piece_of_exercise(id: &str) -> String {

@@ -172,7 +172,7 @@ fn columns(
         false => handed_in.contains(FINAL),
     };
     if has_final || wants_final {
-        columns.push(Column { id: FINAL, title: "The final assessment" });
+        columns.push(Column { id: FINAL, title: crate::assessment::TITLE });
     }
     columns
 }

@@ -4,32 +4,18 @@ use std::path::Path;
 use std::thread;
 
 use super::{
-    Draw, Finding, NOT_RUN, Outcome, REFERENCE, RIGHT, RIGHT_IN_A_GRADE, SEEDS, Score, UNITS, Unit, judge,
-    look, pace,
+    Draw, Looked, REFERENCE, RIGHT, RIGHT_IN_A_GRADE, ROUND, SEEDS, Score, UNITS, Unit, cases, look, outcome,
 };
 use crate::check::{Compiled, compile_error, compile_root, observed};
 use crate::library::Library;
 use crate::own_folder::OwnFolder;
 use crate::process::Ended;
-use crate::{CallKind, Case, Diagnosis, Seen, confined, file, rules};
+use crate::{Case, Diagnosis, confined, file, rules};
 
 /// The name of the student's file.
 pub const FILE: &str = "final.rs";
 
-/// The inputs of a check on a student's computer. Others, which nobody has seen, decide on a grade.
-pub const ROUND: u64 = 1;
-
-/// A run of a unit with the student's function.
-pub struct Looked {
-    pub unit: &'static Unit,
-    pub case: Case,
-    /// Nothing if it did not run, or the program ended in it.
-    pub seen: Option<Seen>,
-    /// How the program ended in it, as a sentence goes on after "it".
-    pub died: Option<String>,
-}
-
-/// What the student's functions did, each on its machines.
+/// The runs of the student's functions, each on its machines.
 pub struct Run {
     pub looked: Vec<Looked>,
     pub printed: String,
@@ -142,54 +128,13 @@ pub fn check(
     round: u64,
     folder: &Path,
 ) -> Result<Result<Score, Diagnosis>, String> {
-    let cases: Vec<Case> = UNITS.iter().flat_map(|unit| unit.cases(seed, round)).collect();
+    let cases = cases(seed, round);
     let least = if round == ROUND { RIGHT } else { RIGHT_IN_A_GRADE };
     thread::scope(|scope| {
         // Meanwhile.
         let right = scope.spawn(|| cases.iter().map(|case| look(case, &REFERENCE)).collect::<Vec<_>>());
         let run = run(library, file, &cases, folder, false)?;
         let right = right.join().map_err(|_| "the reference panics".to_owned())?;
-        Ok(run.map(|run| Score::of(&Draw::of(seed), outcome(&run, &right, least))))
+        Ok(run.map(|run| Score::of(&Draw::of(seed), outcome(&run.looked, &right, least))))
     })
-}
-
-/// What is found of a run.
-fn outcome(run: &Run, right: &[Seen], least: f64) -> Outcome {
-    let finding = |symptom, seen: String| Finding { symptom, seen, expected: "an end".to_owned() };
-    let mut stopped = Vec::new();
-    let mut findings: Vec<(&'static str, Option<Finding>)> = Vec::new();
-    let mut trains = true;
-    let mut fit = Err("`fit` did not run, because too many other functions do not end".to_owned());
-    for (Looked { unit, case, seen, died }, right) in run.looked.iter().zip(right) {
-        if let Some(why) = died {
-            stopped.push(format!("`{}` on {}: it {why}.", unit.name, case.gpu));
-        }
-        if seen.as_ref().is_some_and(|seen| seen.ended == crate::Ended::UsedUp) {
-            stopped.push(format!("`{}` on {}: it does not end.", unit.name, case.gpu));
-        }
-        if unit.name == "fit" {
-            fit = match (seen, died) {
-                (Some(seen), _) => pace(seen, right, least),
-                (None, Some(why)) => Err(format!("`fit` {why}")),
-                (None, None) => fit,
-            };
-            continue;
-        }
-        if let Some(seen) = seen
-            && unit.name == "train"
-            && matches!(seen.ended, crate::Ended::Returned(_))
-        {
-            trains &= 2 * seen.count(CallKind::Launch) >= right.count(CallKind::Launch);
-        }
-        let finding = match (seen, died) {
-            (Some(seen), _) => judge(unit.name, seen, right),
-            (None, Some(why)) => Some(finding("error", why.clone())),
-            (None, None) => Some(finding(NOT_RUN, "it did not run".to_owned())),
-        };
-        match findings.last_mut() {
-            Some((name, found)) if *name == unit.name => *found = found.take().or(finding),
-            _ => findings.push((unit.name, finding)),
-        }
-    }
-    Outcome { findings, trains, fit, stopped }
 }

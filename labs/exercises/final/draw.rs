@@ -125,9 +125,13 @@ fn are_apart(one: &Drawn, other: &Drawn) -> bool {
 }
 
 /// SplitMix64: the same numbers everywhere.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -136,7 +140,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, count: usize) -> usize {
+    pub fn below(&mut self, count: usize) -> usize {
         (self.next() % count as u64) as usize
     }
 }

@@ -8,7 +8,7 @@ use crate::Edit;
 pub struct Fault {
     pub kind: &'static str,
     pub place: &'static str,
-    /// What is seen of it first: see `judge.rs`.
+    /// Its first symptom: see `judge.rs`.
     pub symptom: &'static str,
     pub edits: &'static [Edit],
 }

@@ -37,3 +37,13 @@ const RULES: &str = "//
 // rows come as they are, just like those that it learns from.
 //
 ";
+
+/// The rules for all functions, each as a paragraph.
+pub fn rules() -> Vec<String> {
+    let (_, rules) = RULES.split_once("\n// - ").expect("there are rules");
+    let (rules, _) = rules.split_once("\n//\n").expect("more follows");
+    let one = |rule: &str| {
+        rule.lines().map(|line| line.trim_start_matches(['/', ' '])).collect::<Vec<_>>().join(" ")
+    };
+    rules.split("\n// - ").map(one).collect()
+}

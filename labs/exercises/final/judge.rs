@@ -1,4 +1,4 @@
-//! What is wrong with a function: a comparison of what was seen of it with what was seen of the reference, on the same inputs.
+//! The fault of a function: a comparison of its run with that of the reference, on the same inputs.
 //!
 //! Nothing looks at a text. The bounds leave room for other right ways to write a function: a few launches or copies more, some
 //! more memory. Where a fault of that function shows in a quantity, its bound is tight; inputs are large enough for the fault to
@@ -12,11 +12,11 @@ use crate::{Call, CallKind, Ended, Seen, Value};
 /// The symptom of a function that did not run, so that nothing was seen of it.
 pub const NOT_RUN: &str = "not-run";
 
-/// What is seen first of a fault.
+/// The first symptom of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub symptom: &'static str,
-    /// What was seen, and what would have been.
+    /// The value that was seen, and the value of the reference.
     pub seen: String,
     pub expected: String,
 }
@@ -50,10 +50,17 @@ const QUANTITIES: &[Quantity] = &[
     Quantity { symptom: "slow", unit: "ns", of: |seen| seen.time, tight: |right| right, loose: |right| 3 * right + 50_000 },
 ];
 
-/// Where one may send a batch ahead, which takes memory too.
-const AHEAD: [&str; 2] = ["upload", "download"];
+/// How much more memory a right way may take: one may send a batch ahead, and one may keep the gradients of a step until those of
+/// the next are computed.
+fn more_memory(place: &str, right: &Seen) -> u64 {
+    match place {
+        "upload" | "download" => right.peak,
+        "train" => right.kept.saturating_sub(right.peak / 8),
+        _ => 0,
+    }
+}
 
-/// What is wrong with a function, if anything is.
+/// The first finding in a function, if there is one.
 pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
     let finding = |symptom, seen: String, expected: &str| {
         Some(Finding { symptom, seen, expected: expected.to_owned() })
@@ -91,9 +98,9 @@ pub fn judge(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
     for Quantity { symptom, unit, of, tight, loose } in QUANTITIES {
         let shows = FAULTS.iter().any(|fault| fault.place == place && fault.symptom == *symptom);
         let most = if shows { tight } else { loose };
+        let more = if *symptom == "peak" { more_memory(place, right) } else { 0 };
         let (seen, right) = (of(seen), of(right));
-        let ahead = if *symptom == "peak" && AHEAD.contains(&place) { right } else { 0 };
-        if seen > most(right) + ahead {
+        if seen > most(right) + more {
             return finding(symptom, format!("{seen} {unit}"), &format!("about {right}"));
         }
     }
@@ -115,7 +122,7 @@ fn beside(place: &str, seen: &Seen, right: &Seen) -> Option<Finding> {
         "blend" => ("products", |seen| on_streams(seen, CallKind::Launch)),
         _ => return None,
     };
-    // What the reference has on a stream has to be there, but for little that goes elsewhere.
+    // The work of the reference on a stream has to be there, but for little that goes elsewhere.
     let (have, expected) = (on(seen), on(right));
     let is_there = |(stream, much): (&u32, &u64)| 10 * have.get(stream).copied().unwrap_or(0) >= 9 * much;
     if !expected.iter().all(is_there) {

@@ -1,26 +1,34 @@
 //! The final assessment: one training program with twelve planted faults, which a student finds and mends.
 
+#[cfg(not(target_family = "wasm"))]
 mod check;
 mod draw;
 mod faults;
-mod header;
+pub mod header;
 mod judge;
 mod kinds;
+pub mod last_act;
+mod looked;
 mod numbers;
+pub mod offers;
 #[rustfmt::skip] // Its lines are those of a student, which are shorter.
 pub mod program;
 pub mod program_text;
 mod score;
+mod shown;
 mod units;
 
-pub use check::{FILE, Looked, ROUND, Run, check, run, seed_of};
+#[cfg(not(target_family = "wasm"))]
+pub use check::{FILE, Run, check, run, seed_of};
 pub use draw::{DIFFERENT, Draw, PLANTED, SEEDS};
 pub use faults::{FAULTS, Fault};
 pub use judge::{Finding, NOT_RUN, judge};
 pub use kinds::{Category, KINDS, Kind};
+pub use looked::{Looked, ROUND, cases, outcome};
 pub use numbers::{CHOICES, Numbers, PLACES, numbers};
 pub use program::Loader;
 pub use score::*;
+pub use shown::{COLUMNS, MEANING, figures, one, overview};
 pub use units::{Program, REFERENCE, UNITS, Unit, look};
 
 use crate::{Case, Seen};
@@ -40,7 +48,7 @@ pub fn compared(
     unit.cases(seed, run).map(compare).collect()
 }
 
-/// What is found in a function, in one line for a test: the symptom, what was seen, and a text that is equal where the same was
+/// The finding in a function, in one line for a test: the symptom, the values, and a text that is equal where the same was
 /// seen.
 #[doc(hidden)]
 pub fn tried(place: &str, program: &Program, seed: u64) -> String {

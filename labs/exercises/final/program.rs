@@ -371,7 +371,8 @@ pub fn blend(x: &Tensor, [left, right]: [&Tensor; 2], side: &Stream) -> Result<T
 /// dropout do not bind here. New rows come as they are, just like `x`.
 pub fn fit(x: &Tensor, y: &Tensor, device: Device) -> Result<nn::Sequential> {
     let model = network(device)?;
-    let rate = SGDOptions { lr: 0.5, momentum: 0.9, ..Default::default() };
+    let lr = 0.02 / numbers().clip;
+    let rate = SGDOptions { lr, momentum: 0.9, ..Default::default() };
     let mut optimizer = optim::SGD::new(model.parameters(), rate)?;
     let mut scaler = GradScaler::new(Default::default())?;
     let weights = Tensor::ones(&[8])?;
@@ -385,7 +386,7 @@ pub fn fit(x: &Tensor, y: &Tensor, device: Device) -> Result<nn::Sequential> {
         let x = Tensor::cat(&scaled, 0)?;
         let options =
             DataLoaderOptions { batch_size: 8, shuffle: true, ..Default::default() };
-        let rows = DataLoader::new(TensorDataset::new([x, y.clone()])?, options)?;
+        let rows = DataLoader::new(TensorDataset::new([x.clone(), y.clone()])?, options)?;
         train(&model, &mut optimizer, &mut scaler, &rows, &weights, device)?.item()?;
         let [right, _] = evaluate(&model, &rows, device)?;
         keep_best(&mut best, right, &model)?;

@@ -12,7 +12,7 @@ fn reference() -> &'static str {
     rest.split_once("// END\n").expect("tested").0
 }
 
-/// What stands before the first function.
+/// The lines before the first function.
 fn beginning() -> &'static str {
     let text = reference();
     &text[..text.find("\n/// A classifier").expect("tested")]
@@ -43,15 +43,38 @@ pub fn with(seed: u64, faults: impl IntoIterator<Item = &'static Fault>) -> Stri
     format!("{}{text}", header(seed))
 }
 
-/// One function alone, edited, as a module that compiles by itself.
-pub fn alone(place: &str, edits: &[Edit]) -> String {
-    let text = edited(reference(), place, edits);
-    let function = &text[function(&text, place)];
+/// The functions in their order.
+pub fn names() -> Vec<&'static str> {
+    let functions = reference().split("\npub fn ").skip(1);
+    functions.map(|rest| rest.split('(').next().unwrap_or_default()).collect()
+}
+
+/// A function of the reference, from its `pub fn` to its closing brace.
+pub fn code(name: &str) -> &'static str {
+    let text = reference();
+    &text[function(text, name)]
+}
+
+/// The comment above a function, as one paragraph.
+pub fn comment(name: &str) -> String {
+    let text = reference();
+    let above = &text[..function(text, name).start];
+    let lines: Vec<&str> = above.lines().rev().map_while(|line| line.strip_prefix("///")).collect();
+    lines.into_iter().rev().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// The lines above one function that stands alone.
+pub fn uses(name: &str) -> String {
     // The last function calls others.
-    let uses = if place == "fit" {
-        "use exercises::assessment::program::{evaluate, keep_best, network, train};\n"
-    } else {
-        ""
+    let others = match name {
+        "fit" => "use exercises::assessment::program::{evaluate, keep_best, network, train};\n",
+        _ => "",
     };
-    format!("use exercises::assessment::numbers;\n{uses}{}\n{function}", beginning())
+    format!("use exercises::assessment::numbers;\n{others}{}", beginning())
+}
+
+/// One function alone, edited, as a module that compiles by itself.
+pub fn alone(name: &str, edits: &[Edit]) -> String {
+    let text = edited(reference(), name, edits);
+    format!("{}\n{}", uses(name), &text[function(&text, name)])
 }

@@ -1,7 +1,5 @@
 //! The points of a program.
 
-use std::fmt::Write;
-
 use serde::{Deserialize, Serialize};
 
 use super::faults::Fault;
@@ -17,7 +15,7 @@ pub const FOR_MEMORY: f64 = 4.0;
 /// Points for the last act.
 pub const FOR_PACE: f64 = 20.0;
 
-/// Who has so many points has passed.
+/// The points that it takes to pass.
 pub const PASS: f64 = 60.0;
 
 /// Why.
@@ -44,7 +42,7 @@ pub const ROOM: u64 = 4;
 /// How many products `fit` has to compute on the GPU: two or three steps. What plain Rust computes takes no modelled time.
 const PRODUCTS: usize = 12;
 
-/// What was found of a program.
+/// The findings in a program.
 pub struct Outcome {
     /// For each function but `fit`.
     pub findings: Vec<(&'static str, Option<Finding>)>,
@@ -60,7 +58,7 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub all: u64,
-    /// What the host waited for, had copied and had launched, and what it did itself.
+    /// The host's time: for waits, copies, launches, and its own work.
     pub waiting: u64,
     pub copying: u64,
     pub launching: u64,
@@ -212,28 +210,34 @@ impl Score {
     }
 }
 
-/// Where the time went, before and after, as a table.
-pub fn table(pace: &Pace) -> String {
-    let mut text = format!("{:<30}{:>17}{:>17}\n", "modelled time of `fit`", "all faults mended", "yours");
-    let rows: [(&str, fn(&Times) -> u64); 6] = [
-        ("all", |times| times.all),
+/// Where the time went, before and after: rows of a label and two cells.
+pub fn pace_rows(pace: &Pace) -> Vec<[String; 3]> {
+    let both = |label: &str, cell: &dyn Fn(&Times) -> String| {
+        [label.to_owned(), cell(&pace.before), cell(&pace.after)]
+    };
+    let milliseconds = |time: u64| format!("{:.2} ms", time as f64 / 1e6);
+    let parts: [(&str, fn(&Times) -> u64); 5] = [
         ("the host waits for the GPU", |times| times.waiting),
         ("the host launches", |times| times.launching),
         ("the host copies", |times| times.copying),
         ("the host does other work", |times| times.own),
         ("the GPU computes", |times| times.computing),
     ];
-    for (name, of) in rows {
-        let cell = |times: &Times| {
+    let mut rows = vec![both("all", &|times| milliseconds(times.all))];
+    rows.extend(parts.map(|(label, of)| {
+        both(label, &|times| {
             let share = 100 * of(times) / times.all.max(1);
-            let time = format!("{:.2} ms", of(times) as f64 / 1e6);
-            if name == "all" { time } else { format!("{time} {share:>3} %") }
-        };
-        let _ = writeln!(text, "{name:<30}{:>17}{:>17}", cell(&pace.before), cell(&pace.after));
-    }
-    let [before, after] = [pace.before, pace.after];
-    let _ = writeln!(text, "{:<30}{:>17}{:>17}", "kernels", before.launches, after.launches);
-    let kib = |times: Times| format!("{} KiB", times.peak >> 10);
-    let _ = writeln!(text, "{:<30}{:>17}{:>17}", "memory at most", kib(before), kib(after));
-    text
+            format!("{} {share:>3} %", milliseconds(of(times)))
+        })
+    }));
+    rows.push(both("kernels", &|times| times.launches.to_string()));
+    rows.push(both("memory at most", &|times| format!("{} KiB", times.peak >> 10)));
+    rows
+}
+
+/// The same as a table.
+pub fn table(pace: &Pace) -> String {
+    let heading = ["modelled time of `fit`", "all faults mended", "yours"].map(str::to_owned);
+    let rows = [heading].into_iter().chain(pace_rows(pace));
+    rows.map(|[label, before, after]| format!("{label:<30}{before:>17}{after:>17}\n")).collect()
 }

@@ -6,7 +6,7 @@ use exercises::{Exercise, rules};
 
 /// A solution with one change.
 pub struct Mutant {
-    /// What was changed: `12: drop: optimizer.zero_grad();`. The number is that of the line.
+    /// The change: `12: drop: optimizer.zero_grad();`. The number is that of the line.
     pub what: String,
     pub text: String,
 }

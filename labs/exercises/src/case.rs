@@ -1,4 +1,4 @@
-//! What a student's code is run with.
+//! The inputs of a run of a student's code.
 
 use serde::{Deserialize, Serialize};
 use todevice::{Device, Machine, cuda};
@@ -9,7 +9,7 @@ pub struct Case {
     /// As `--gpu` names it.
     pub gpu: String,
     pub seed: u64,
-    /// What it is the size of is for each exercise to say.
+    /// Each exercise says of what it is the size.
     pub size: usize,
 }
 

@@ -166,7 +166,7 @@ fn without_a_place(messages: &str) -> String {
     format!("`{}`", first.chars().take(200).collect::<String>())
 }
 
-/// What the compiler says first. `functions` are those that the check calls, with what they look like.
+/// The first error of the compiler. `functions` are those that the check calls, with their signatures.
 pub(crate) fn compile_error(
     functions: &[(&str, &str)],
     file: &Path,
@@ -174,12 +174,13 @@ pub(crate) fn compile_error(
     errors: &[CompileError],
 ) -> Diagnosis {
     let in_file: Vec<_> = errors.iter().filter(|error| Path::new(error.file()) == file).collect();
-    // What is forgotten at the end of a line is often told of the next one first.
+    // A sign that is missing at the end of a line is often reported on the next one.
     let Some(first) = in_file.iter().min_by_key(|error| error.line()) else {
         // The check cannot call the code.
+        let name = file.file_name().unwrap_or_default();
         let signatures = functions.iter().map(|(_, signature)| format!("`{signature}`"));
         return Diagnosis::new("signature", "The check cannot call your code.")
-            .seen(&errors[0].message)
+            .seen(errors[0].message.replace("module `student`", &format!("`{}`", name.to_string_lossy())))
             .expected(signatures.collect::<Vec<_>>().join(", "))
             .idea(
                 "Change what is in a function as you like, but keep its name, its arguments, what it returns, and `pub`.",
@@ -212,7 +213,7 @@ pub fn run(
     let axis = (cases.len() == 1).then_some(0);
     let Observed { seen, printed, ended } = observed(program, variant, cases, axis, folder)?;
     let stopped_at = cases.get(seen.len()).cloned();
-    // What is wrong in a run that ended comes before one that did not.
+    // A finding in a run that ended comes before one that did not end.
     let mut verdict = match (exercise.judge(cases, &seen, right), stopped_at) {
         (failed @ Verdict::Failed { .. }, _) => failed,
         (passed, None) => passed,
@@ -252,7 +253,7 @@ pub fn run(
 
 /// A process that ran a student's code.
 pub(crate) struct Observed {
-    /// What the code did in each case that it came to.
+    /// The runs of the cases that the code came to.
     pub seen: Vec<Seen>,
     pub printed: String,
     pub ended: Ended,
@@ -307,7 +308,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(matches!(Compiled::of(Ended::Well, ""), Compiled::Well));
-        // What was said before counts.
+        // Earlier answers count.
         for ended in [Ended::Badly(1), Ended::Killed(6), Ended::OutOfTime] {
             assert!(
                 matches!(Compiled::of(ended, &format!("warning\n{error}\n{{")), Compiled::Wrong(errors) if errors[0].line() == 3)

@@ -15,14 +15,14 @@ use crate::student;
 /// A way to solve an exercise, compiled: its name, its file as the compiler was given it, and what runs it.
 pub type Variant<'a> = (&'a str, &'a str, fn(&Case) -> Seen);
 
-/// What the process is asked for, on its standard input.
+/// The request to the process, on its standard input.
 #[derive(Serialize, Deserialize)]
 pub struct Job {
     pub variant: String,
     pub cases: Vec<Case>,
     /// Where to write what was seen, a line a case.
     pub report: PathBuf,
-    /// What each line begins with: code that does not know it cannot write one.
+    /// The beginning of each line: code that does not know it cannot write one.
     pub token: u64,
     /// Whether the process goes behind walls before it runs any of the student's code. It works in a folder of its own.
     pub is_confined: bool,

@@ -1,4 +1,4 @@
-//! What a reader of the page chooses, where nobody types. Not only this package uses this file: the build script of
+//! The choices of a reader in the page, where nobody types. Not only this package uses this file: the build script of
 //! `exercises-page` does too, so it knows nothing but text.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub enum Piece {
         place: usize,
         texts: Vec<String>,
     },
-    /// What several places have a use for. It is changed, or goes, when it has none: when for each of them an option is chosen
+    /// Lines that several places use. They are changed, or go, when none uses them: when for each of them an option is chosen
     /// that says so.
     Shared {
         used: String,

@@ -72,7 +72,7 @@ impl CompileError {
         self.primary().map_or(0..0, Span::range)
     }
 
-    /// What the compiler says about that place.
+    /// The compiler's words about that place.
     pub fn label(&self) -> &str {
         self.primary().and_then(|span| span.label.as_deref()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What an exercise consists of.
+//! The parts of an exercise.
 
 use crate::case::Case;
 use crate::choices::Choices;
@@ -14,22 +14,22 @@ pub struct Exercise {
     pub id: &'static str,
     pub title: &'static str,
     pub kind: Kind,
-    /// What is to be done, in Markdown.
+    /// The task, in Markdown.
     pub task: &'static str,
     /// From a nudge to nearly all.
     pub hints: [&'static str; 3],
-    /// What passes: a sentence for whoever has solved it.
+    /// A sentence for the reader who has solved it.
     pub afterwards: &'static str,
     /// The text of the file that this stands in.
     pub source: &'static str,
     /// The functions of the student's file that the check calls, with what they look like.
     pub functions: &'static [(&'static str, &'static str)],
-    /// What makes the solution the file a student begins with.
+    /// Edits that make the solution the file a student begins with.
     pub skeleton: &'static [Edit],
     /// Other ways to write it that are right.
     pub styles: &'static [Style],
     pub wrong: &'static [Wrong],
-    /// What one chooses in the page instead of writing it, if there is something to choose.
+    /// The choices in the page, if there are any.
     pub places: &'static [Place],
     /// The machines and sizes it is checked with.
     pub gpus: &'static [&'static str],
@@ -49,7 +49,7 @@ pub type Judge = fn(&Case, &Seen, &Seen) -> Result<(), Diagnosis>;
 /// The seeds of the runs on a student's computer. Others, which nobody has seen, decide on a grade.
 pub const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// What is to be done.
+/// The kind of task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The code has a mistake.
@@ -61,7 +61,7 @@ pub enum Kind {
 /// A piece of the solution, which stands in it once, and what stands there instead.
 pub type Edit = (&'static str, &'static str);
 
-/// What a choice is about, and its options, each as edits of the solution. Whatever is chosen elsewhere, the code compiles: every
+/// The subject of a choice, and its options, each as edits of the solution. The code compiles with any choice elsewhere: every
 /// combination is compiled for the page. One of them is the skeleton, and one the solution. An edit that several places have
 /// is made where none of what is chosen can do without it: see [`Choices`].
 pub type Place = (&'static str, &'static [&'static [Edit]]);
@@ -75,7 +75,7 @@ pub struct Style {
 /// A mistake that people make.
 pub struct Wrong {
     pub name: &'static str,
-    /// What people do, for the page: "The batch stays on the CPU."
+    /// The mistake, for the page: "The batch stays on the CPU."
     pub what: &'static str,
     pub edits: &'static [Edit],
     /// The id of the diagnosis that it gets.
@@ -138,7 +138,7 @@ impl Exercise {
         Ok(text)
     }
 
-    /// What one chooses in the page. The error says what does not fit together.
+    /// The choices in the page. The error says which edits do not fit together.
     pub fn choices(&self) -> Result<Choices, String> {
         let places: Vec<Vec<Vec<Edit>>> = self
             .places
@@ -153,12 +153,12 @@ impl Exercise {
         Case::all(self.gpus, seeds, self.sizes)
     }
 
-    /// What the solution does in each of these cases.
+    /// The runs of the solution in each of these cases.
     pub fn right(&self, cases: &[Case]) -> Vec<Seen> {
         cases.iter().map(self.observe).collect()
     }
 
-    /// What is to be said of runs, each of them with what the solution did in the same case.
+    /// The verdict on runs, each with the solution's run in the same case.
     pub fn judge(&self, cases: &[Case], seen: &[Seen], right: &[Seen]) -> Verdict {
         for (case, (seen, right)) in cases.iter().zip(seen.iter().zip(right)) {
             if let Err(diagnosis) = (self.judge)(case, seen, right) {

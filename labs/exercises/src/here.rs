@@ -9,7 +9,7 @@ use crate::verdict::Verdict;
 /// A verdict.
 pub struct CheckedHere {
     pub verdict: Verdict,
-    /// What the GPU did in the run that the verdict tells of, with the checked code and with the solution, on one axis: for a
+    /// The timelines of the run that the verdict tells of, with the checked code and with the solution, on one axis: for a
     /// page. Text is part of the verdict, where time is the point.
     pub pictures: Option<[String; 2]>,
 }
@@ -17,7 +17,7 @@ pub struct CheckedHere {
 /// Checks code that stands in `file`, as the compiler was given it, by what the solution does. It gets the verdict that it would get
 /// in a process of its own, but for a panic, which nothing survives in a page.
 ///
-/// What an exercise has besides, its texts and its source, a page need not load.
+/// A page need not load the texts and the source of an exercise.
 pub fn check_here(
     (judge, solution): (Judge, Observe),
     (file, observe): (&str, Observe),

@@ -19,7 +19,6 @@
 // A check ends with its first diagnosis: how large that is costs nobody anything.
 #![allow(clippy::result_large_err)]
 
-#[cfg(not(target_family = "wasm"))]
 #[path = "../final/mod.rs"]
 pub mod assessment;
 mod case;
@@ -44,11 +43,13 @@ pub mod library;
 pub mod own;
 #[cfg(not(target_family = "wasm"))]
 mod own_folder;
+pub mod pieces;
 #[cfg(not(target_family = "wasm"))]
 mod process;
 #[cfg(not(target_family = "wasm"))]
 pub mod rules;
 mod seen;
+pub mod shown;
 mod student;
 mod verdict;
 
@@ -63,7 +64,7 @@ pub use exercise::{Edit, Exercise, Judge, Kind, Observe, Place, SEEDS, Style, Wr
 pub use here::{CheckedHere, check_here};
 #[cfg(not(target_family = "wasm"))]
 pub use own_folder::OwnFolder;
-pub use seen::{Call, CallKind, Ended, Form, IntoValue, Operand, Race, Seen, Value, observe};
+pub use seen::{Call, CallKind, Ended, Form, IntoValue, Operand, Race, Seen, Value, observe, with_axis};
 /// The crate that exercises are about, as this package was built with it.
 pub use todevice;
 pub use verdict::{Diagnosis, Verdict, wrapped};

@@ -1,4 +1,4 @@
-//! What a student's code may not use: each name is a way around the check, and none helps to solve an exercise.
+//! Names that a student's code may not use: each is a way around the check, and none helps to solve an exercise.
 //!
 //! These rules, the operating system's walls around a run (`confined.rs`), limits on time and memory (`process.rs`), seeds that
 //! nobody has seen, and a verdict that is made in another process stop the cheats in `tests/trust.rs`. They do not stop:
@@ -61,14 +61,14 @@ const NAMES: [(&[&str], &str); 11] = [
     (&["catch_unwind", "set_hook", "take_hook", "resume_unwind"], "catching panics"),
 ];
 
-/// What writes files, which is refused where the operating system does not keep a run in its own folder.
+/// Names that write files, which are refused where the operating system does not keep a run in its own folder.
 const WRITERS: [&str; 2] = ["save", "save_file"];
 
 /// Modules of the standard library that are refused in paths, and macros of those names. As names of a student's own they are as
 /// good as any: `net`, `path`, `process`.
 const MODULES: [&str; 9] = ["process", "fs", "net", "env", "io", "os", "thread", "path", "alloc"];
 
-/// What an exercise is about is allowed in it.
+/// An exercise allows its own subject.
 const ALLOWED: [(&str, &str); 1] = [("05-reading", "reset_peak_memory_stats")];
 
 const IDEA: &str = "The check looks at what your code asks of the machine it is given, and at nothing else.";

@@ -1,4 +1,4 @@
-//! What a student's code did, as the machine saw it: plain data, which goes from the process that ran the code to the one that
+//! A run of a student's code, as the machine saw it: plain data, which goes from the process that ran the code to the one that
 //! judges it.
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use crate::student;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     pub ended: Ended,
-    /// What was asked of the GPUs, in order.
+    /// The calls to the GPUs, in order.
     pub calls: Vec<Call>,
     /// Whether ranks ran it: programs of their own, whose memory is not part of the next two.
     pub ranks: bool,
@@ -30,7 +30,7 @@ pub struct Seen {
     /// How long it took, and for how much of that the multiprocessors worked, in modelled nanoseconds.
     pub time: u64,
     pub computed: u64,
-    /// What an exercise looked at when the code had returned.
+    /// Facts that an exercise noted when the code had returned.
     pub facts: BTreeMap<String, Value>,
     /// The timeline, if it was to be drawn.
     pub timeline: String,
@@ -59,14 +59,14 @@ pub enum Ended {
 /// A tensor of an operation whose tensors are not all on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Operand {
-    /// What PyTorch calls this argument of the operation.
+    /// PyTorch's name of this argument of the operation.
     pub name: String,
     pub device: String,
     /// Whether it is a parameter, most likely.
     pub learned: bool,
 }
 
-/// What can be returned and compared.
+/// A value that can be returned and compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     None,
@@ -131,6 +131,8 @@ pub struct Call {
     pub end: u64,
     /// Whether the host went on only when a device was done: in a synchronization, or in a copy to the host that has to arrive.
     pub waits: bool,
+    /// Whether it is a copy to a device that was there when the call returned: the host was held up by it.
+    pub blocks: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -308,11 +310,14 @@ fn calls(trace: &Trace) -> Vec<Call> {
         last = found.unwrap_or(last);
         found.is_some_and(|at| trace.work[at].span.end <= call.end)
     };
-    // What a block takes is said where it is taken, and here where it is given back, too.
+    // The size of a block is known where it is taken, and noted here where it is given back, too.
     let mut blocks: Vec<(u64, u64)> = Vec::new();
     let mut of = |call: &todevice::trace::Call| {
-        let is_to_host = matches!(call.kind, EventKind::Copy { kind: CopyKind::DeviceToHost, .. });
-        let mut seen = Call::of(call, trace.began, is_to_host && has_arrived(call))?;
+        let is_copy = matches!(
+            call.kind,
+            EventKind::Copy { kind: CopyKind::DeviceToHost | CopyKind::HostToDevice, .. }
+        );
+        let mut seen = Call::of(call, trace.began, is_copy && has_arrived(call))?;
         match call.kind {
             EventKind::Allocate { address, bytes, .. } => blocks.push((address, bytes)),
             EventKind::Free { address, .. } => {
@@ -327,7 +332,7 @@ fn calls(trace: &Trace) -> Vec<Call> {
 }
 
 impl Call {
-    /// `has_arrived` says whether it is a copy to the host that was there when the call returned.
+    /// `has_arrived` says whether it is a copy between host and device that was there when the call returned.
     fn of(call: &todevice::trace::Call, began: u64, has_arrived: bool) -> Option<Call> {
         use CallKind::*;
         let (kind, types) = match call.kind {
@@ -339,7 +344,7 @@ impl Call {
             EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
                 (Wait, vec![])
             }
-            // What ranks do together is between devices.
+            // Work that ranks do together is between devices.
             EventKind::Collective { .. } => (BetweenDevices, vec![]),
             EventKind::EventRecord { .. } => (Record, vec![]),
             EventKind::StreamWaitEvent { .. } => (StreamWait, vec![]),
@@ -360,7 +365,8 @@ impl Call {
             types: types.iter().map(|dtype| dtype.to_string()).collect(),
             begin: call.begin.saturating_sub(began),
             end: call.end.saturating_sub(began),
-            waits: kind == Wait || has_arrived,
+            waits: kind == Wait || (kind == ToHost && has_arrived),
+            blocks: kind == ToDevice && has_arrived,
         })
     }
 }
@@ -408,6 +414,11 @@ impl Seen {
         self.of(kind).count()
     }
 
+    /// How many calls held the host up until a device was done.
+    pub fn held_up(&self) -> usize {
+        self.calls.iter().filter(|call| call.waits || call.blocks).count()
+    }
+
     pub fn bytes(&self, kind: CallKind) -> u64 {
         self.of(kind).map(|call| call.bytes).sum()
     }
@@ -422,7 +433,7 @@ impl Seen {
         counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(line, _)| line)
     }
 
-    /// What the code returned, if it did.
+    /// The value that the code returned, if it did.
     pub fn value(&self) -> &Value {
         match &self.ended {
             Ended::Returned(value) => value,
@@ -488,7 +499,7 @@ impl Value {
     }
 }
 
-/// What a student's function may return.
+/// The results of a student's function.
 pub trait IntoValue {
     fn into_value(self) -> todevice::Result<Value>;
 }

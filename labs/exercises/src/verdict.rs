@@ -1,4 +1,4 @@
-//! What is said of a student's code.
+//! The verdict on a student's code.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ pub struct Diagnosis {
     pub id: String,
     /// The sentence that says it: "Each batch is copied twice."
     pub says: String,
-    /// What the machine saw, and what it would have seen.
+    /// The observation, and the expected one.
     pub seen: String,
     pub expected: String,
     /// The idea that is missing.
@@ -144,7 +144,7 @@ pub fn wrapped(label: &str, text: &str) -> String {
     all
 }
 
-/// What most exercises look at. Each returns the diagnosis of what is wrong.
+/// Checks that most exercises share. Each returns a diagnosis of the mistake.
 impl Seen {
     /// Did it return at all? An error is told with its report.
     pub fn returned(&self) -> Result<&Value, Diagnosis> {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use labs::progress::Record;
 use serde::Deserialize;
+use serde_json::Value as Json;
 
 use crate::{Evidence, FOLDER, evidence, listed, pages};
 
@@ -253,6 +254,23 @@ impl Total {
         };
         format!("You have shown {of_all} objectives{more}. {made}")
     }
+}
+
+/// The result of the final assessment in a sentence.
+pub fn assessment(record: &Record) -> String {
+    let Some(result) = record.assessment() else {
+        return "You have not checked the final assessment.".to_owned();
+    };
+    let number = |key: &str| result.get(key).and_then(Json::as_u64).unwrap_or(0);
+    let state = if result.get("passed") == Some(&true.into()) { "passed" } else { "not yet" };
+    let objectives = result.get("objectives").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let met = objectives.iter().filter(|one| one.get("met") == Some(&true.into())).count();
+    format!(
+        "The final assessment: {state}, {} of 100 points, {met} of {} objectives met (the program of seed {}).",
+        number("points"),
+        objectives.len(),
+        number("seed")
+    )
 }
 
 /// What to say of answers that this course does not ask for.

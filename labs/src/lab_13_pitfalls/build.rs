@@ -52,9 +52,9 @@ impl Seen {
 }
 
 pub(super) fn section(lab: &mut Lab, build: &str) -> crate::Result<Pitfall> {
-    lab.section(6, "A new card");
-    lab.part("warning");
     let card = "sim:rtx5090";
+    lab.section_on(6, "A new card", &card.parse()?);
+    lab.part("warning");
     let before = Seen::on(&format!("{card},build={build}"))?;
     // The last of the two: the first says the same, with a line for each architecture.
     if let Some(warning) = before.warnings.last() {

@@ -34,9 +34,13 @@ pub struct Options {
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let machine = Machine::current();
-    let gpus = match cuda::is_available() {
+    let gpus = match runs_kernels() {
         true => machine,
-        false => Machine::simulated(SimulatedGpus::default()),
+        false => {
+            let gpus = Machine::simulated(SimulatedGpus::default());
+            lab.prose(format!("No GPU here runs kernels, so sections 1 to 5 and 7 have one of their own: {gpus}."));
+            gpus
+        }
     };
     let mut pitfalls = Vec::new();
     gpus.enter(|| on_one_gpu(lab, &mut pitfalls))?;
@@ -48,9 +52,27 @@ pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     Ok(())
 }
 
+/// Whether there is a GPU, and the build of PyTorch has kernels for it. Nothing is tried: that would take memory.
+fn runs_kernels() -> bool {
+    let Ok((major, minor)) = cuda::get_device_capability(0) else { return false };
+    let runs = |architecture: &String| {
+        let number: Option<u32> =
+            architecture.strip_prefix("sm_").and_then(|it| it.parse().ok());
+        number.is_some_and(|number| number / 10 == major && number % 10 <= minor)
+    };
+    let all = cuda::get_arch_list();
+    all.is_empty() || all.iter().any(runs)
+}
+
+/// The GPU of `--device` on the machine that is entered, or its first one.
+fn gpu(lab: &Lab) -> Device {
+    let named = if lab.device().is_cuda() { lab.device().index() } else { 0 };
+    Device::cuda(if named < cuda::device_count() { named } else { 0 })
+}
+
 /// The first five sections.
 fn on_one_gpu(lab: &mut Lab, pitfalls: &mut Vec<Pitfall>) -> crate::Result<()> {
-    let device = if lab.device().is_cuda() { lab.device() } else { Device::cuda(0) };
+    let device = gpu(lab);
     let sections = || -> crate::Result<()> {
         pitfalls.push(unmoved::nothing_is_moved(lab, device)?);
         pitfalls.push(unmoved::devices_are_mixed(lab, device)?);

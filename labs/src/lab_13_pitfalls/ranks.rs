@@ -60,9 +60,9 @@ fn loaded(file: &[u8], count: usize, to_cpu: bool) -> Result<Vec<Used>> {
 }
 
 pub(super) fn section(lab: &mut Lab, count: usize) -> crate::Result<Pitfall> {
-    lab.section(9, "One full GPU");
-    lab.part("gpus");
     let machine = Machine::simulated(SimulatedGpus { count, ..Default::default() });
+    lab.section_on(9, "One full GPU", &machine);
+    lab.part("gpus");
     let saved = || -> Result<Vec<u8>> {
         let model = network()?;
         model.to(Device::cuda(0))?; // rank 0 saves
@@ -75,7 +75,7 @@ pub(super) fn section(lab: &mut Lab, count: usize) -> crate::Result<Pitfall> {
     let guess = lab.predict(
         Prediction::choice(
             "13-ranks",
-            format!("{count} ranks go on from a checkpoint, one for each GPU. nvidia-smi shows this. What is wrong, what proves it, and what helps?"),
+            format!("{count} ranks go on from a checkpoint, one for each GPU. The table counts the processes that nvidia-smi lists. What is wrong, what proves it, and what helps?"),
         )
         .or(
             "rank-0",
@@ -116,5 +116,5 @@ fn table(gpus: &[Used]) -> Table {
 }
 
 fn memory(used: Used) -> Cell {
-    bytes("in_use", used.memory).into()
+    bytes("in_use", used.memory).unit("MiB").into()
 }

@@ -10,7 +10,7 @@ use todevice::time::Instant;
 
 use super::pitfall::Pitfall;
 use crate::render_text::wrap;
-use crate::{Lab, Prediction, Table, bytes, exact, row};
+use crate::{Lab, Prediction, Table, bytes, exact, row, text};
 
 // ANCHOR: network
 /// A network for pictures of 32 × 32 pixels, and what trains it.
@@ -104,6 +104,7 @@ pub(super) fn graphs_are_kept(lab: &mut Lab, device: Device) -> crate::Result<Pi
     cuda::empty_cache()?;
     let limit = (LIMIT << 20) as f64;
     cuda::set_per_process_memory_fraction(limit / total as f64)?;
+    lab.print(text!("The program may reserve {}.", exact("limit", LIMIT).unit("MiB")));
     let (curve, outcome) = evaluate(&model, &x);
     let ran = curve.len();
     let mut table = Table::new(["after batch", "memory_allocated()"]);

@@ -47,12 +47,12 @@ fn sums() -> Result<Vec<f64>> {
 // ANCHOR_END: reduced
 
 pub(super) fn section(lab: &mut Lab) -> crate::Result<Pitfall> {
-    lab.section(8, "Wrong numbers");
-    lab.part("sums");
     // ANCHOR: broken
     let broken: Machine = "sim:t4x2,p2p=broken".parse()?;
     let off: Machine = "sim:t4x2,p2p=off".parse()?;
     // ANCHOR_END: broken
+    lab.section_on(8, "Wrong numbers", &broken);
+    lab.part("sums");
     let on_both = broken.enter(|| {
         // ANCHOR: symptom
         let first = Tensor::ones((&[NUMBERS], Device::cuda(0)))?;

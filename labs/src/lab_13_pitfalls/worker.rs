@@ -43,7 +43,7 @@ fn batches(device: Device, num_workers: usize) -> Result<(usize, Option<Error>)>
 pub(super) fn section(lab: &mut Lab) -> crate::Result<Pitfall> {
     lab.section(7, "In a worker");
     lab.part("in-worker");
-    let gpu = if lab.device().is_cuda() { lab.device() } else { Device::cuda(0) };
+    let gpu = super::gpu(lab);
     let (before, error) = batches(gpu, 2)?;
     if let Some(error) = &error {
         lab.report(wrap(&error.to_string()));
@@ -66,7 +66,7 @@ pub(super) fn section(lab: &mut Lab) -> crate::Result<Pitfall> {
     );
     Ok(Pitfall {
         what: "CUDA in a worker",
-        counted: "batches that come",
+        counted: "batches that arrive",
         before: exact("batches_before", before).into(),
         after: exact("batches_after", after).into(),
     })

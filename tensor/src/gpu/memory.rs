@@ -18,6 +18,7 @@ use super::runtime::Cuda;
 use super::{current_index, device, device_count, is_available, of_machine, summary};
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;
+use crate::scope;
 
 /// Bytes of blocks that tensors hold on the current device (`torch.cuda.memory_allocated`).
 ///
@@ -108,7 +109,9 @@ pub fn reset_accumulated_memory_stats() {
 /// waits for the devices; without a GPU it does nothing.
 ///
 /// Tensors keep what they have. Other programs can have what is given back; this one could have used it anyway.
+#[track_caller]
 pub fn empty_cache() -> Result<()> {
+    let _scope = scope::on_behalf_of(Location::caller());
     Machine::current().cuda().map_or(Ok(()), |cuda| Ok(cuda.empty_cache()?))
 }
 

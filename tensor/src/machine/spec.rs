@@ -9,7 +9,6 @@ use crate::error::{Error, GpuError, Result};
 use crate::figure_file::{find, find_or_load};
 use crate::gpu::allocator::settings::Settings;
 use crate::gpu::simulated::Setup;
-use crate::gpu::simulated::peers::P2p;
 use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
 use crate::host_profile::{HOSTS, HostProfile};
 
@@ -271,28 +270,32 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
     };
 
     let mut simulated = SimulatedGpus { profile, count, ..Default::default() };
-    let mut host = None;
+    let mut given = Vec::new();
     for setting in settings {
-        match setting.split_once('=') {
-            Some(("mem", size)) if simulated.memory.is_none() => simulated.memory = Some(memory(size)?),
-            Some(("others", size)) if simulated.others.is_none() => simulated.others = Some(memory(size)?),
-            Some(("seed", seed)) if simulated.seed.is_none() => {
-                simulated.seed =
-                    Some(parse_seed(seed).map_err(|expected| format!("after seed=, {expected}"))?);
+        let (name, value) = setting.split_once('=').ok_or_else(|| no_option(setting))?;
+        if given.contains(&name) {
+            return Err(format!("{name}= is given twice, expected it once"));
+        }
+        given.push(name);
+        match name {
+            "mem" => simulated.memory = Some(memory(value).map_err(|what| format!("after mem=, {what}"))?),
+            "others" => {
+                simulated.others = Some(memory(value).map_err(|what| format!("after others=, {what}"))?)
             }
-            Some(("host", name)) if host.is_none() => host = Some(find_or_load::<HostProfile>(name)?.key),
-            Some(("build", name)) if simulated.setup.build.is_none() => {
+            "seed" => {
+                let wrong = |expected| format!("after seed=, {expected}");
+                simulated.seed = Some(parse_seed(value).map_err(wrong)?);
+            }
+            "host" => simulated.host = find_or_load::<HostProfile>(value)?.key,
+            "build" => {
                 let wrong = |wrong: GpuError| format!("after build=, {wrong}");
-                simulated.setup.build = Some(name.parse().map_err(wrong)?);
+                simulated.setup.build = Some(value.parse().map_err(wrong)?);
             }
-            Some(("p2p", name)) if simulated.setup.p2p == P2p::Usual => {
-                simulated.setup.p2p = name.parse().map_err(|wrong: GpuError| wrong.to_string())?;
-            }
-            _ => return Err(outside_grammar()),
+            "p2p" => simulated.setup.p2p = value.parse().map_err(|wrong: GpuError| wrong.to_string())?,
+            _ => return Err(no_option(setting)),
         }
     }
     check_p2p(&simulated)?;
-    simulated.host = host.unwrap_or(simulated.host);
     let context = simulated.card().context.value as u64;
     let total = simulated.memory.unwrap_or(simulated.card().memory.value as u64);
     let taken =
@@ -365,6 +368,10 @@ pub fn parse_seed(text: &str) -> Result<u64> {
     let signed = || text.parse::<i64>().ok().map(i64::cast_unsigned);
     let expected = || format!("expected a whole number from {} to {}", i64::MIN, u64::MAX);
     unsigned.or_else(signed).ok_or_else(|| MachineError::Description(expected()).into())
+}
+
+fn no_option(setting: &str) -> String {
+    format!("'{setting}' is no option, expected {}", GpuSpec::GRAMMAR)
 }
 
 fn outside_grammar() -> String {

@@ -3,6 +3,7 @@
 //!
 //! `SCREENSHOTS=folder` keeps a picture of every page in every mode.
 
+mod assessment;
 mod axe;
 mod both;
 mod driver;

@@ -8,7 +8,7 @@ use exercises::assessment::{
 };
 
 use super::matrix::named;
-use super::pace::WAYS;
+use super::pace;
 use super::variants::{Version, compiled, told};
 
 /// The bits of faults.
@@ -43,7 +43,7 @@ fn all_draws_have_the_same_mix_and_any_two_differ_in_six_faults() {
         let nearest = marks[..at].iter().map(|other| common(one, other)).max().unwrap_or(0);
         assert!(nearest <= PLANTED - DIFFERENT, "seed {at}");
     }
-    // What tells of itself, with an error or with the report of a race, is not enough to pass.
+    // The faults that report themselves, with an error or a race, are not enough to pass.
     for draw in &draws {
         let told = draw.faults.iter().filter(|fault| ["error", "race"].contains(&fault.symptom)).count();
         assert!(FOR_A_FAULT * (told as f64) < PASS, "seed {}: {told}", draw.seed);
@@ -53,7 +53,7 @@ fn all_draws_have_the_same_mix_and_any_two_differ_in_six_faults() {
     assert_eq!(all.iter().map(|bits| bits.count_ones() as usize).sum::<usize>(), FAULTS.len());
 }
 
-/// What is found of a program with faults, as units have told of each.
+/// The outcome of a program with faults, from the units' findings in each.
 fn outcome(open: &[(&'static str, bool)], pace: Option<f64>) -> Outcome {
     let finding = || Finding { symptom: "result", seen: String::new(), expected: String::new() };
     let units = UNITS.iter().filter(|unit| unit.name != "fit");
@@ -71,7 +71,7 @@ fn outcome(open: &[(&'static str, bool)], pace: Option<f64>) -> Outcome {
     }
 }
 
-/// What many students' programs earn. The command that tries 200: see below.
+/// The points of many students' programs. The command that tries 200: see below.
 fn scores(seeds: std::ops::Range<u64>) -> String {
     let mut versions: Vec<Version> = UNITS
         .iter()
@@ -84,7 +84,7 @@ fn scores(seeds: std::ops::Range<u64>) -> String {
         place: fault.place,
         edits: fault.edits,
     }));
-    let (way, edits) = WAYS[1];
+    let (way, edits) = pace::way(1);
     versions.push(Version { name: way.to_owned(), place: "fit", edits });
     let program = compiled(&format!("assessment draws {}", seeds.end), &versions);
     let all: Vec<_> = (0..SEEDS).map(|seed| marks(&Draw::of(seed))).collect();

@@ -23,7 +23,7 @@ pub fn named(kind: &str, place: &str) -> String {
     format!("{kind}@{place}")
 }
 
-/// What nobody plants, but somebody may write: the unit finds it, too, as this symptom.
+/// Mistakes that nobody plants but somebody may write: the unit finds them, too, as this symptom.
 const MUTATIONS: &[(&str, &str, &str, &[(&str, &str)])] = &[
     ("no share", "accumulate", "result", &[("(&loss / batches.len() as f64)?", "(&loss * 1.0)?")]),
     ("another share", "accumulate", "result", &[("batches.len() as f64", "5.0")]),

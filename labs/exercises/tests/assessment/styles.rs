@@ -53,6 +53,50 @@ const STYLES: &[(&str, &str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "zeroed before backward",
+        "train",
+        &[
+            ("        optimizer.zero_grad();\n", ""),
+            (
+                "        scaler.scale(&loss)?.backward()?;\n",
+                "        optimizer.zero_grad();\n        scaler.scale(&loss)?.backward()?;\n",
+            ),
+        ],
+    ),
+    (
+        "zeroed by the model, after the copies",
+        "train",
+        &[("        optimizer.zero_grad();\n", "        model.zero_grad();\n")],
+    ),
+    (
+        "zeroed first",
+        "train",
+        &[
+            ("        optimizer.zero_grad();\n", ""),
+            (
+                "        let [x, y] = batch?;\n",
+                "        optimizer.zero_grad();\n        let [x, y] = batch?;\n",
+            ),
+        ],
+    ),
+    (
+        "zeroed last",
+        "fine_tune",
+        &[
+            ("        optimizer.zero_grad();\n", ""),
+            ("        losses.push(", "        optimizer.zero_grad();\n        losses.push("),
+            ("    body.eval();\n", "    body.eval();\n    optimizer.zero_grad();\n"),
+        ],
+    ),
+    (
+        "zeroed first",
+        "fine_tune",
+        &[
+            ("        optimizer.zero_grad();\n", ""),
+            ("        let loss =", "        optimizer.zero_grad();\n        let loss ="),
+        ],
+    ),
+    (
         "in place",
         "train",
         &[("total = (total + (loss.detach() * rows)?)?;", "total.add_(&(loss.detach() * rows)?)?;")],

@@ -16,10 +16,10 @@ pub struct Version {
     pub edits: &'static [(&'static str, &'static str)],
 }
 
-/// What the program says of a version with the numbers of a seed.
+/// The program's words on a version with the numbers of a seed.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// What is found by the unit of the function, if anything is.
+    /// The finding of the function's unit, if there is one.
     pub symptom: Option<String>,
     pub seen: String,
     /// Equal for versions of which the same was seen.
@@ -56,7 +56,7 @@ pub fn compiled(name: &str, versions: &[Version]) -> std::path::PathBuf {
     program
 }
 
-/// What the compiler says, for people.
+/// The compiler's messages, for people.
 fn rendered(messages: &str) -> String {
     let text = |line: &str| {
         Some(serde_json::from_str::<serde_json::Value>(line).ok()?["rendered"].as_str()?.to_owned())
