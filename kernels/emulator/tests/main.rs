@@ -1,1 +1,3 @@
+//! Tests of the emulator, in one binary.
 
+mod course;

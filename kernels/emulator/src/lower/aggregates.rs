@@ -123,9 +123,35 @@ impl Lower<'_> {
                 _ => expanded.push((item.clone(), None)),
             }
         }
-        if expanded.len() > fields.len() {
+        // `{x, y, z, w}` for a struct of an array: braces within may be left out.
+        let mut grouped: Vec<(Expr, Option<usize>)> = Vec::new();
+        let mut rest = expanded.into_iter().peekable();
+        for field in &fields {
+            let Some((item, element)) = rest.next() else { break };
+            let count = match self.types.get(field.ty) {
+                Type::Array { of, count } if self.prim(*of).is_some() && !field.is_reference => {
+                    *count as usize
+                }
+                _ => 1,
+            };
+            let is_whole = matches!(item.kind, ExprKind::Braces(_) | ExprKind::Str(_)) || element.is_some();
+            if count == 1 && !matches!(self.types.get(field.ty), Type::Array { .. }) || is_whole {
+                grouped.push((item, element));
+                continue;
+            }
+            let span = item.span;
+            let mut items = vec![item];
+            while items.len() < count && rest.peek().is_some() {
+                items.extend(rest.next().map(|(item, _)| item));
+            }
+            grouped.push((Expr { kind: ExprKind::Braces(items), span }, None));
+        }
+        let left = rest.count();
+        let expanded = grouped;
+        if left > 0 {
+            let expanded_count = expanded.len() + left;
             let (name, count) = (self.struct_name(number).to_owned(), fields.len());
-            return self.error(format!("{} values for `{name}`, which has {count} fields", expanded.len()));
+            return self.error(format!("{expanded_count} values for `{name}`, which has {count} fields"));
         }
         let declaration = self.types.structs[number].declaration.clone();
         for (i, field) in fields.iter().enumerate() {

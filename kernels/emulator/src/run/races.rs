@@ -24,6 +24,8 @@ pub struct Cell {
     pub atomic: Access,
     pub read: Access,
     several: u8,
+    /// Another thread that has read, where `several` says so.
+    other: u16,
     atomic_of_block: bool,
 }
 
@@ -127,6 +129,9 @@ impl Order {
         match kind {
             Kind::Read => {
                 let read = &mut cell.read;
+                if read.interval == me.interval && read.thread != me.thread {
+                    cell.other = read.thread;
+                }
                 if read.interval == me.interval {
                     if read.thread / 32 != me.thread / 32 {
                         cell.several |= WARPS;
@@ -146,7 +151,10 @@ impl Order {
             }
             _ => {
                 if found.is_none() && self.conflicts_with_reads(me, cell) {
-                    found = Some((cell.read, Kind::Read));
+                    // The last reader may be this thread itself, and an earlier one another.
+                    let is_own = cell.read.thread == me.thread && cell.read.interval == me.interval;
+                    let thread = if is_own { cell.other } else { cell.read.thread };
+                    found = Some((Access { thread, ..cell.read }, Kind::Read));
                 }
                 if kind == Kind::Write {
                     cell.write = *me;

@@ -849,11 +849,13 @@ impl Parser {
         if self.names.scopes.len() <= usize::from(is_template) {
             let at = self.names.at;
             let list = self.tree.namespaces[at].structs.entry(name).or_default();
-            if is_complete {
+            if is_complete && made.specialized.is_none() {
                 list.retain(|known| known.is_complete || known.specialized.is_some());
             }
             if is_complete || list.is_empty() {
-                list.push(made.clone());
+                // The general form stands first.
+                let at = if made.specialized.is_none() { 0 } else { list.len() };
+                list.insert(at, made.clone());
             }
         }
         Ok(made)

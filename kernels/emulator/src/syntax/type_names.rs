@@ -59,7 +59,7 @@ impl Parser {
             path.segments.push(Segment { name, arguments: None });
             if self.is("<") {
                 let kind = self.names.of_path(&path);
-                let member = path.segments.len() > 1 && kind.is_none();
+                let member = kind.is_none();
                 let is_template = matches!(kind, Some(NameKind::TypeTemplate | NameKind::ValueTemplate));
                 if is_template || !template || member && self.attempt_arguments() {
                     let arguments = self.template_arguments()?;
@@ -161,7 +161,7 @@ impl Parser {
             };
             match word.as_str() {
                 "const" => is_const = true,
-                "volatile" | "__restrict__" | "register" => {}
+                "volatile" | "__restrict__" | "register" | "__grid_constant__" => {}
                 "void" | "bool" | "char" | "short" | "int" | "long" | "signed" | "unsigned" | "float"
                 | "double" => {
                     if kind.is_some() {
