@@ -82,8 +82,14 @@ impl Program {
 
     /// Runs `main`.
     pub fn run(&self, checks: Checks) -> Option<Run> {
+        self.run_within(checks, crate::run::launch::LAUNCH_BUDGET)
+    }
+
+    /// The same, with so many instructions of a warp for `main` and for each launch.
+    pub fn run_within(&self, checks: Checks, budget: u64) -> Option<Run> {
         let main = self.main.as_ref()?;
         let mut machine = self.machine(checks);
+        machine.budget = budget;
         let mut host = Host::new(&self.kernels);
         let shape = Shape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared: 0 };
         let result = machine.run(main, u32::MAX, shape, &[], Some(&mut host));

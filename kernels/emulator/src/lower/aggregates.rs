@@ -340,6 +340,22 @@ impl Lower<'_> {
         Ok(false)
     }
 
+    /// Whether a copy is more than a copy of the fields.
+    pub fn has_copy_constructor(&self, ty: TypeId) -> bool {
+        let Type::Struct(number) = *self.types.get(ty) else { return false };
+        let declaration = &self.types.structs[number].declaration;
+        declaration.constructors.iter().any(|function| match &function.parameters[..] {
+            [only] if !function.is_defaulted => match &only.ty.kind {
+                TypeKind::Reference(inner) => match &inner.kind {
+                    TypeKind::Path(path) => path.segments[path.segments.len() - 1].name == declaration.name,
+                    _ => false,
+                },
+                _ => false,
+            },
+            _ => false,
+        })
+    }
+
     pub fn converted_by_constructor(&mut self, value: Value, to: TypeId) -> Result<Value> {
         let Type::Struct(number) = *self.types.get(to) else { return self.no_conversion(value.ty, to) };
         let functions = self.constructors(number);

@@ -234,7 +234,11 @@ impl Lower<'_> {
                 .help(format!("write `{name}<<<blocks, threads>>>(…)`")));
         }
         let is_device_only = qualifiers.device && !qualifiers.host;
-        let is_host_only = !qualifiers.device && !qualifiers.is_constexpr && !chosen.function.is_method;
+        // What is `constexpr` and known now needs no device.
+        let is_known =
+            given.iter().all(|given| matches!(given, Given::Value(value) if value.as_const().is_some()));
+        let is_host_only =
+            !qualifiers.device && !(qualifiers.is_constexpr && is_known) && !chosen.function.is_method;
         if is_device_only && !self.on_device && !qualifiers.is_constexpr && !self.is_quiet(&chosen) {
             return Err(Error::new(
                 span,
@@ -388,12 +392,26 @@ impl Lower<'_> {
             return Err(Error::new(function.span, format!("`{name}` has a result, but no `return`")));
         }
         self.frames.truncate(caller);
+        // The rows of the body are free from here on; an address in them moves to the first.
+        if let Place::Memory(memory) = value.place {
+            let is_free = |row: u32| row >= first_row && row < super::emit::FIXED;
+            let base_is_free = matches!(memory.base, super::Base::Row(row) if is_free(row));
+            if base_is_free || memory.index.is_some_and(|(row, ..)| is_free(row)) {
+                let at = self.address(&super::Memory { offset: 0, ..memory }, 1)?;
+                self.program.next_row = first_row;
+                let d = self.program.rows(2);
+                self.emit(Op::Lea { d, at });
+                let memory = super::Memory { base: super::Base::Row(d), index: None, offset: memory.offset };
+                return Ok(Value { place: Place::Memory(memory), ..value });
+            }
+            return Ok(value);
+        }
         if frame.returns_reference {
             return Ok(value);
         }
         // Keep the result, free the rest.
         Ok(match (&value.place, is_tail) {
-            (Place::Row(row), true) if *row >= first_row && *row < self.program.next_row => {
+            (Place::Row(row), true) if *row >= first_row && *row < super::emit::FIXED => {
                 let (row, rows) = (*row, self.types.rows(value.ty).unwrap_or(0));
                 self.program.next_row = first_row;
                 let to = self.program.rows(rows);

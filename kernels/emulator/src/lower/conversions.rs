@@ -65,6 +65,9 @@ impl Lower<'_> {
 
     /// A value of a type, by the conversions that C++ does by itself.
     pub fn coerced(&mut self, value: Value, to: TypeId) -> Result<Value> {
+        if value.ty == to && value.is_lvalue && self.has_copy_constructor(to) {
+            return self.converted_by_constructor(value, to);
+        }
         if value.ty == to && !matches!(value.place, Place::Memory(_)) {
             return Ok(value);
         }

@@ -7,7 +7,7 @@ use crate::types::TypeId;
 use std::collections::HashMap;
 
 /// Rows of constants and of what is read once have this bit until the program is finished.
-const FIXED: Row = 1 << 30;
+pub const FIXED: Row = 1 << 30;
 const MOST_ROWS: u32 = 60_000;
 const MOST_LOCAL: u64 = 512 * 1024;
 

@@ -50,7 +50,7 @@ impl Runner<'_> {
     ) -> Result<(), Stop> {
         let addresses = addresses(warp, at);
         let first = which(addresses[mask.trailing_zeros() as usize & 31]);
-        if first == Which::Heap && size_of(ty) == 4 && at.align == 4 {
+        if first == Which::Heap && size_of(ty) == 4 && at.align == 4 && !self.is_host {
             if self.load_words(warp, mask, d, &addresses) {
                 if self.races {
                     self.note_heap(block, warp, mask, pc, &addresses, 4, Kind::Read);

@@ -504,7 +504,7 @@ impl<'a> Runner<'a> {
             true => "The host's program does not end",
             false => "The kernel does not end",
         };
-        let budget = if self.is_host { super::launch::HOST_BUDGET } else { self.machine.budget };
+        let budget = self.machine.budget;
         let notes = vec![format!("after {budget} instructions of a warp it was stopped")];
         let check = if self.is_host { "host" } else { "timeout" };
         self.machine.findings.add(fatal(check, title.to_owned(), &self.program.name, vec![site], notes));

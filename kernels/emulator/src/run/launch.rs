@@ -28,7 +28,6 @@ pub struct Machine {
 }
 
 pub const LAUNCH_BUDGET: u64 = 400_000_000;
-pub const HOST_BUDGET: u64 = 400_000_000;
 /// Text that a program may print.
 pub const MOST_OUTPUT: usize = 1 << 20;
 /// What a block executes before it gives way to others.
@@ -112,7 +111,7 @@ impl Machine {
         let threads = shape.block.iter().product::<u32>();
         let mut next = 0u64;
         let mut waiting: VecDeque<Block> = VecDeque::new();
-        let budget = if is_host { HOST_BUDGET } else { self.budget };
+        let budget = self.budget;
         let mut runner = Runner::new(self, program, shape, parameters, environment, budget);
         // Blocks that gave way come again after the others have begun.
         let mut idle = 0;

@@ -269,6 +269,7 @@ impl Parser {
             }
             let outer = self.at;
             let specialized = if self.is("<") { Some(self.template_arguments()?) } else { None };
+            qualifiers.is_constexpr |= storage.is_constexpr;
             if self.is("(") && (is_operator || self.is_parameter_list()) {
                 let is_template = is_template || self.specializing;
                 let kind = if is_template { NameKind::ValueTemplate } else { NameKind::Value };
