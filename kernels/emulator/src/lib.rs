@@ -15,6 +15,9 @@
 //!
 //! What the subset does not have is rejected with its name and place. It is never run differently from CUDA.
 
+// An access has a block, a warp, lanes, a place and a type; and lanes are counted, since several arrays go together.
+#![allow(clippy::too_many_arguments, clippy::needless_range_loop)]
+
 pub mod host;
 pub mod ir;
 pub mod lower;

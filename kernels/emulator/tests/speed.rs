@@ -7,6 +7,11 @@ use cuda_emulator::{Checks, Program};
 #[ignore = "a measurement"]
 fn speed_of_a_tiled_product_of_256() {
     let program = Program::compile("matmul.cu", include_str!("programs/matmul.cu"), &|_| None).unwrap();
+    if std::env::var_os("SHOW").is_some() {
+        for (at, op) in program.kernels[0].ops.iter().enumerate() {
+            println!("{at} {op:?}");
+        }
+    }
     for (name, checks) in [("memory checks", Checks::MEMORY), ("all checks", Checks::ALL)] {
         let mut best = f64::MAX;
         for _ in 0..5 {

@@ -157,6 +157,11 @@ pub enum Bin {
 }
 
 impl Bin {
+    pub fn is_division(self) -> bool {
+        use Bin::*;
+        matches!(self, DivI32 | DivU32 | RemI32 | RemU32 | DivI64 | DivU64 | RemI64 | RemU64)
+    }
+
     /// Rows of the operands and of the result: 1 or 2 each.
     pub fn widths(self) -> (u32, u32, u32) {
         use Bin::*;

@@ -60,21 +60,21 @@ impl Lower<'_> {
                     return self.constructed(place, number, items, is_braces, span);
                 }
                 // A copy.
-                if let [only] = items {
-                    if !matches!(only.kind, ExprKind::Braces(_) | ExprKind::Expand(_)) {
-                        let found = self.dry(|lower| lower.expression(only))?;
-                        if found.ty == place.ty {
-                            let value = self.expression(only)?;
-                            return self.assigned(place, value);
-                        }
-                        let first_is_struct = self.types.structs[number].fields.first().map(|field| field.ty);
-                        if self.types.of_struct(found.ty).is_some()
-                            && first_is_struct != Some(found.ty)
-                            && self.rank(&found, place.ty)?.is_some()
-                        {
-                            let value = self.expression(only)?;
-                            return self.assigned(place, value);
-                        }
+                if let [only] = items
+                    && !matches!(only.kind, ExprKind::Braces(_) | ExprKind::Expand(_))
+                {
+                    let found = self.dry(|lower| lower.expression(only))?;
+                    if found.ty == place.ty {
+                        let value = self.expression(only)?;
+                        return self.assigned(place, value);
+                    }
+                    let first_is_struct = self.types.structs[number].fields.first().map(|field| field.ty);
+                    if self.types.of_struct(found.ty).is_some()
+                        && first_is_struct != Some(found.ty)
+                        && self.rank(&found, place.ty)?.is_some()
+                    {
+                        let value = self.expression(only)?;
+                        return self.assigned(place, value);
                     }
                 }
                 self.aggregate(place, number, items)
@@ -279,10 +279,11 @@ impl Lower<'_> {
             return self.vector_from_list(place, number, items);
         }
         let given = self.given(items)?;
-        if let [Given::Value(only)] = &given[..] {
-            if only.ty == place.ty && self.try_choose(&functions, &given, span)?.is_none() {
-                return self.assigned(place, only.clone());
-            }
+        if let [Given::Value(only)] = &given[..]
+            && only.ty == place.ty
+            && self.try_choose(&functions, &given, span)?.is_none()
+        {
+            return self.assigned(place, only.clone());
         }
         self.construct(place, functions, given, span)
     }

@@ -75,10 +75,10 @@ impl Lower<'_> {
     pub fn writable(&mut self, value: Value) -> Result<Value> {
         let is_row = matches!(value.place, Place::Row(_));
         if matches!(value.place, Place::Const(_) | Place::Closure(_)) || is_row && value.is_stable {
-            if let Some(declaration) = value.declaration {
-                if self.in_rows.insert(declaration) {
-                    return self.retry();
-                }
+            if let Some(declaration) = value.declaration
+                && self.in_rows.insert(declaration)
+            {
+                return self.retry();
             }
             if !is_row {
                 return self.error("this value cannot be written");
@@ -124,7 +124,7 @@ impl Lower<'_> {
                 {
                     return Ok(());
                 }
-                self.move_rows(row, from, rows, is_scalar);
+                self.move_rows(ty, row, from);
             }
             Place::Const(bits) => {
                 let a = self.program.constant(bits, rows == 2);
@@ -136,18 +136,20 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn move_rows(&mut self, to: Row, from: Row, rows: u32, is_scalar: bool) {
-        if is_scalar && rows == 2 {
-            self.emit(Op::Move64 { d: to, a: from });
-            return;
-        }
+    /// A value of 64 bits lies across both its rows, so each part is moved as what it is.
+    fn move_rows(&mut self, ty: TypeId, to: Row, from: Row) {
+        let mut leaves = self.types.leaves(ty);
         // Upwards or downwards, so that what is still to be read is not overwritten.
-        let mut order: Vec<u32> = (0..rows).collect();
         if to > from {
-            order.reverse();
+            leaves.reverse();
         }
-        for i in order {
-            self.emit(Op::Move32 { d: to + i, a: from + i });
+        for leaf in leaves {
+            let (d, a) = (to + leaf.row, from + leaf.row);
+            self.emit(if crate::ir::rows_of(leaf.prim) == 2 {
+                Op::Move64 { d, a }
+            } else {
+                Op::Move32 { d, a }
+            });
         }
     }
 
@@ -194,8 +196,7 @@ impl Lower<'_> {
         let Place::Row(from) = value.place else { return Ok(value) };
         let rows = self.types.rows(value.ty).unwrap_or(0);
         let row = self.program.rows(rows);
-        let is_scalar = self.prim(value.ty).is_some();
-        self.move_rows(row, from, rows, is_scalar);
+        self.move_rows(value.ty, row, from);
         Ok(Value::new(value.ty, Place::Row(row)))
     }
 
@@ -210,10 +211,8 @@ impl Lower<'_> {
             return Ok(Value { is_const: true, is_lvalue: true, ..value });
         }
         let writes = !is_const && !value.is_const;
-        if writes && !is_forward {
-            if !value.is_lvalue {
-                return self.error("a reference that is not `const` needs a variable, and this is a value");
-            }
+        if writes && !is_forward && !value.is_lvalue {
+            return self.error("a reference that is not `const` needs a variable, and this is a value");
         }
         let value = if writes && value.is_lvalue { self.writable(value)? } else { value };
         let value = match value.place {

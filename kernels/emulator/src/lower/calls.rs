@@ -237,8 +237,8 @@ impl Lower<'_> {
         // What is `constexpr` and known now needs no device.
         let is_known =
             given.iter().all(|given| matches!(given, Given::Value(value) if value.as_const().is_some()));
-        let is_host_only =
-            !qualifiers.device && !(qualifiers.is_constexpr && is_known) && !chosen.function.is_method;
+        let is_known_now = qualifiers.is_constexpr && is_known;
+        let is_host_only = !(qualifiers.device || chosen.function.is_method || is_known_now);
         if is_device_only && !self.on_device && !qualifiers.is_constexpr && !self.is_quiet(&chosen) {
             return Err(Error::new(
                 span,

@@ -85,14 +85,14 @@ impl Lower<'_> {
             }
             None => {
                 let slot = self.local_slot("a captured variable", value.ty);
-                self.to_slot(&slot, &value)?;
+                self.fill_slot(&slot, &value)?;
                 slot
             }
         };
         Ok(Binding::Value(Value { is_lvalue: true, is_const: true, is_stable: true, declaration, ..copy }))
     }
 
-    fn to_slot(&mut self, slot: &Value, value: &Value) -> Result<()> {
+    fn fill_slot(&mut self, slot: &Value, value: &Value) -> Result<()> {
         let Place::Memory(memory) = slot.place else { return Ok(()) };
         self.to_memory(slot.ty, &memory, value)
     }

@@ -187,18 +187,19 @@ impl Lower<'_> {
         if self.types.rows(ty).is_none() || matches!(self.types.get(ty), Type::Closure(_)) {
             return self.condition_in_memory(c, yes, no, ty);
         }
-        if self.is_cheap(yes) && self.is_cheap(no) {
-            if let Some(prim) = self.prim(ty) {
-                let a = self.expression(yes)?;
-                let a = self.coerced(a, ty)?;
-                let b = self.expression(no)?;
-                let b = self.coerced(b, ty)?;
-                let (a, b) = (self.row(&a)?, self.row(&b)?);
-                let wide = rows_of(prim) == 2;
-                let d = self.program.rows(rows_of(prim));
-                self.emit(if wide { Op::Select64 { d, c, a, b } } else { Op::Select32 { d, c, a, b } });
-                return Ok(Value::new(ty, Place::Row(d)));
-            }
+        if self.is_cheap(yes)
+            && self.is_cheap(no)
+            && let Some(prim) = self.prim(ty)
+        {
+            let a = self.expression(yes)?;
+            let a = self.coerced(a, ty)?;
+            let b = self.expression(no)?;
+            let b = self.coerced(b, ty)?;
+            let (a, b) = (self.row(&a)?, self.row(&b)?);
+            let wide = rows_of(prim) == 2;
+            let d = self.program.rows(rows_of(prim));
+            self.emit(if wide { Op::Select64 { d, c, a, b } } else { Op::Select32 { d, c, a, b } });
+            return Ok(Value::new(ty, Place::Row(d)));
         }
         let result = Value::new(ty, Place::Row(self.new_rows(ty)));
         let target = Value { is_lvalue: true, ..result.clone() };
@@ -345,11 +346,11 @@ impl Lower<'_> {
     fn construct_expression(&mut self, ty: &TypeName, items: &[Expr], is_braces: bool) -> Result<Value> {
         let span = self.span;
         // `Input{x, value}`: the arguments of the template are deduced.
-        if let TypeKind::Path(path) = &ty.kind {
-            if let Some(to) = self.deduced_struct(path, items, span)? {
-                self.span = span;
-                return self.made_from_list(to, items, is_braces);
-            }
+        if let TypeKind::Path(path) = &ty.kind
+            && let Some(to) = self.deduced_struct(path, items, span)?
+        {
+            self.span = span;
+            return self.made_from_list(to, items, is_braces);
         }
         let to = self.type_of_name(ty)?;
         self.span = span;
@@ -492,10 +493,10 @@ impl Lower<'_> {
 
     fn packs_in_path(&self, path: &Path, names: &mut Vec<Name>) {
         for segment in &path.segments {
-            if let Some(Found::Binding(Binding::Pack(_))) = self.find(&segment.name) {
-                if !names.contains(&segment.name) {
-                    names.push(segment.name.clone());
-                }
+            if let Some(Found::Binding(Binding::Pack(_))) = self.find(&segment.name)
+                && !names.contains(&segment.name)
+            {
+                names.push(segment.name.clone());
             }
             for argument in segment.arguments.iter().flatten() {
                 match argument {

@@ -137,10 +137,11 @@ impl Lower<'_> {
             Init::Parentheses(items) if items.len() == 1 => self.constant_bytes(&items[0], ty, &mut bytes)?,
             Init::Parentheses(_) => return self.error("this initialiser is not part of the subset here"),
         }
-        if let Type::Struct(number) = *self.types.get(ty) {
-            if !self.constructors(number).candidates.is_empty() && !matches!(variable.init, Init::None) {
-                return self.error("global variables with constructors are not part of the subset");
-            }
+        if let Type::Struct(number) = *self.types.get(ty)
+            && !self.constructors(number).candidates.is_empty()
+            && !matches!(variable.init, Init::None)
+        {
+            return self.error("global variables with constructors are not part of the subset");
         }
         // What both sides can read is what is constant for both.
         let shared_by_both = is_const && !on_device;

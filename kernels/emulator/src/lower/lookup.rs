@@ -38,16 +38,16 @@ impl Lower<'_> {
                     return Some(Found::Binding(binding.clone()));
                 }
                 // Between the scopes of the function and those of its struct's template are the members.
-                if depth == 1 {
-                    if let Some(found) = self.find_member(frame.of_struct, name) {
-                        return Some(found);
-                    }
-                }
-            }
-            if frame.scopes.len() < 2 {
-                if let Some(found) = self.find_member(frame.of_struct, name) {
+                if depth == 1
+                    && let Some(found) = self.find_member(frame.of_struct, name)
+                {
                     return Some(found);
                 }
+            }
+            if frame.scopes.len() < 2
+                && let Some(found) = self.find_member(frame.of_struct, name)
+            {
+                return Some(found);
             }
         }
         let mut at = self.namespace();

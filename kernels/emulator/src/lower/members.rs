@@ -9,12 +9,12 @@ use crate::types::{Argument, Field, StructId, Type, TypeId};
 
 impl Lower<'_> {
     pub fn member_expression(&mut self, object: &Expr, arrow: bool, segment: &Segment) -> Result<Value> {
-        if let (ExprKind::Path(path), false) = (&object.kind, arrow) {
-            if path.segments.len() == 1 && self.find(&path.segments[0].name).is_none() {
-                if let Some(value) = self.dimension(&path.segments[0].name, &segment.name)? {
-                    return Ok(value);
-                }
-            }
+        if let (ExprKind::Path(path), false) = (&object.kind, arrow)
+            && path.segments.len() == 1
+            && self.find(&path.segments[0].name).is_none()
+            && let Some(value) = self.dimension(&path.segments[0].name, &segment.name)?
+        {
+            return Ok(value);
         }
         let span = self.span;
         let object = self.object(object, arrow)?;
@@ -24,10 +24,11 @@ impl Lower<'_> {
 
     /// What stands before `.` or `->`.
     pub fn object(&mut self, object: &Expr, arrow: bool) -> Result<Value> {
-        if arrow && matches!(object.kind, ExprKind::This) {
-            if let Some(this) = self.frames.last().and_then(|frame| frame.this.clone()) {
-                return Ok(this);
-            }
+        if arrow
+            && matches!(object.kind, ExprKind::This)
+            && let Some(this) = self.frames.last().and_then(|frame| frame.this.clone())
+        {
+            return Ok(this);
         }
         let value = self.expression(object)?;
         if !arrow {

@@ -202,10 +202,10 @@ impl<'a> Lower<'a> {
     pub fn lower(mut self) -> Result<Lowered> {
         self.check_assertions()?;
         let mut main = None;
-        if let Some(function) = self.tree.namespaces[0].functions.get("main").cloned() {
-            if let Some(function) = function.iter().find(|function| function.body.is_some()) {
-                main = Some(self.repeated(|lower| lower.main_program(function))?);
-            }
+        if let Some(function) = self.tree.namespaces[0].functions.get("main").cloned()
+            && let Some(function) = function.iter().find(|function| function.body.is_some())
+        {
+            main = Some(self.repeated(|lower| lower.main_program(function))?);
         }
         for namespace in 0..self.tree.namespaces.len() {
             let mut all: Vec<_> =

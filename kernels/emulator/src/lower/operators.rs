@@ -106,10 +106,10 @@ impl Lower<'_> {
             return Ok(b);
         }
         let is_struct = |lower: &Self, value: &Value| lower.types.of_struct(value.ty).is_some();
-        if is_struct(self, &a) || is_struct(self, &b) {
-            if let Some(value) = self.overloaded(operator_text(operator), &a, Some(&b), span)? {
-                return Ok(value);
-            }
+        if (is_struct(self, &a) || is_struct(self, &b))
+            && let Some(value) = self.overloaded(operator_text(operator), &a, Some(&b), span)?
+        {
+            return Ok(value);
         }
         let (a, b) = (self.plain(a)?, self.plain(b)?);
         let is_pointer = |lower: &Self, value: &Value| {

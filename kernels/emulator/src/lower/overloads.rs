@@ -251,9 +251,7 @@ impl<'t> Lower<'t> {
                 Given::Braces(items, _) => self.rank_of_braces(written.ty, items),
                 Given::Value(value) => {
                     let writes = written.is_reference && !written.is_const && !written.is_forward;
-                    if writes && (!value.is_lvalue || value.is_const) {
-                        None
-                    } else if writes && value.ty != written.ty {
+                    if writes && (!value.is_lvalue || value.is_const || value.ty != written.ty) {
                         None
                     } else {
                         self.rank(value, written.ty)?
@@ -360,10 +358,10 @@ impl<'t> Lower<'t> {
                 let Some(found) = one.scope.remove(&pack.name) else { continue };
                 let entry =
                     deduced.scope.entry(pack.name.clone()).or_insert_with(|| Binding::Pack(Vec::new()));
-                if let Binding::Pack(all) = entry {
-                    if all.len() == i - fixed {
-                        all.push(found);
-                    }
+                if let Binding::Pack(all) = entry
+                    && all.len() == i - fixed
+                {
+                    all.push(found);
                 }
             }
         }
@@ -405,22 +403,22 @@ impl<'t> Lower<'t> {
         match &pattern.kind {
             TypeKind::Path(path) => {
                 let segment = &path.segments[path.segments.len() - 1];
-                if path.segments.len() == 1 && segment.arguments.is_none() {
-                    if let Some(parameter) = template.iter().find(|parameter| parameter.name == segment.name)
-                    {
-                        if !matches!(parameter.kind, ParameterKind::Type(_)) {
-                            return Ok(true);
-                        }
-                        return Ok(match deduced.scope.get(&segment.name) {
-                            Some(Binding::Type(known)) => {
-                                *known == ty || deduced.explicit.contains(&segment.name)
-                            }
-                            _ => {
-                                deduced.scope.insert(segment.name.clone(), Binding::Type(ty));
-                                true
-                            }
-                        });
+                if path.segments.len() == 1
+                    && segment.arguments.is_none()
+                    && let Some(parameter) = template.iter().find(|parameter| parameter.name == segment.name)
+                {
+                    if !matches!(parameter.kind, ParameterKind::Type(_)) {
+                        return Ok(true);
                     }
+                    return Ok(match deduced.scope.get(&segment.name) {
+                        Some(Binding::Type(known)) => {
+                            *known == ty || deduced.explicit.contains(&segment.name)
+                        }
+                        _ => {
+                            deduced.scope.insert(segment.name.clone(), Binding::Type(ty));
+                            true
+                        }
+                    });
                 }
                 let Some(pattern_arguments) = &segment.arguments else { return Ok(true) };
                 let mentioned = mentions(template, pattern_arguments);
@@ -528,10 +526,10 @@ impl<'t> Lower<'t> {
                         let name = &path.segments[0].name;
                         if template.iter().any(|parameter| parameter.name == *name) {
                             let value = Binding::Value(Value::constant(*ty, *bits));
-                            if let Some(Binding::Value(known)) = deduced.scope.get(name) {
-                                if known.as_const() != Some(*bits) {
-                                    return Ok(false);
-                                }
+                            if let Some(Binding::Value(known)) = deduced.scope.get(name)
+                                && known.as_const() != Some(*bits)
+                            {
+                                return Ok(false);
                             }
                             deduced.scope.insert(name.clone(), value);
                             continue;

@@ -23,7 +23,7 @@ impl Lower<'_> {
             StmtKind::Empty => Ok(()),
             StmtKind::Expr(value) => {
                 let rows = self.program.next_row;
-                self.expression(value)?;
+                self.without_result(value)?;
                 self.program.next_row = rows;
                 Ok(())
             }
@@ -179,11 +179,37 @@ impl Lower<'_> {
         self.program.place(next);
         if let Some(step) = step {
             let rows = self.program.next_row;
-            self.expression(step)?;
+            self.without_result(step)?;
             self.program.next_row = rows;
         }
         self.jump_if(condition, top)?;
         self.program.place(end);
+        Ok(())
+    }
+
+    /// An expression whose value nobody wants: `i++` need not keep the old one.
+    fn without_result(&mut self, value: &Expr) -> Result<()> {
+        let outer = self.span;
+        match &value.kind {
+            ExprKind::Unary(operator @ (Unary::PostIncrement | Unary::PostDecrement), operand) => {
+                self.span = value.span;
+                let is_plain = self.dry(|lower| lower.expression(operand))?;
+                let operator = match (operator, self.types.of_struct(is_plain.ty)) {
+                    (operator, Some(_)) => *operator,
+                    (Unary::PostIncrement, None) => Unary::Increment,
+                    _ => Unary::Decrement,
+                };
+                self.unary_operator(operator, operand)?;
+            }
+            ExprKind::Binary(Binary::Comma, a, b) => {
+                self.without_result(a)?;
+                self.without_result(b)?;
+            }
+            _ => {
+                self.expression(value)?;
+            }
+        }
+        self.span = outer;
         Ok(())
     }
 

@@ -145,10 +145,11 @@ impl Lower<'_> {
                 true => (8, 8),
                 false => self.types.layout(written.ty),
             };
-            if let Type::Struct(inner) = *self.types.get(written.ty) {
-                if !self.types.structs[inner].is_complete && !written.is_reference {
-                    return self.error("a struct cannot be a part of itself");
-                }
+            if let Type::Struct(inner) = *self.types.get(written.ty)
+                && !self.types.structs[inner].is_complete
+                && !written.is_reference
+            {
+                return self.error("a struct cannot be a part of itself");
             }
             if matches!(self.types.get(written.ty), Type::Closure(_)) {
                 return self.error("lambdas in structs are not part of the subset");

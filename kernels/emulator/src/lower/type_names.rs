@@ -141,11 +141,11 @@ impl Lower<'_> {
                 // Within itself, a template's name means this instance.
                 if last.arguments.is_none() && !structs[0].template.is_empty() {
                     let here = self.frames.last().and_then(|frame| frame.of_struct);
-                    if let Some(here) = here {
-                        if self.types.structs[here].declaration.name == last.name {
-                            self.span = outer;
-                            return Ok(self.types.id(Type::Struct(here)));
-                        }
+                    if let Some(here) = here
+                        && self.types.structs[here].declaration.name == last.name
+                    {
+                        self.span = outer;
+                        return Ok(self.types.id(Type::Struct(here)));
                     }
                 }
                 self.struct_type(&structs, &last.arguments, path.span)?
@@ -308,10 +308,10 @@ impl Lower<'_> {
         for parameter in template {
             if parameter.is_pack {
                 let mut rest: Vec<Argument> = given.by_ref().collect();
-                if rest.is_empty() {
-                    if let Some(Binding::Pack(known)) = deduced.get(&parameter.name) {
-                        rest = known.iter().map(binding_argument).collect();
-                    }
+                if rest.is_empty()
+                    && let Some(Binding::Pack(known)) = deduced.get(&parameter.name)
+                {
+                    rest = known.iter().map(binding_argument).collect();
                 }
                 complete.push(Argument::Pack(rest));
                 continue;

@@ -94,26 +94,10 @@ impl Runner<'_> {
         let heap = &self.machine.heap.space;
         let (bits, wanted) =
             (u32::from_ne_bytes([self.read_rule.0; 4]), u32::from_ne_bytes([self.read_rule.1; 4]));
-        let mut out = [0u32; LANES];
-        let end = heap.bytes.len().min(heap.states.len()) as u64;
-        for lane in 0..LANES {
-            if mask != ALL && mask >> lane & 1 == 0 {
-                continue;
-            }
-            let offset = addresses[lane].wrapping_sub(space::HEAP);
-            if offset >= end - 4 || offset & 3 != 0 {
-                return false;
-            }
-            let at = offset as usize;
-            let (Some(states), Some(bytes)) = (heap.states.get(at..at + 4), heap.bytes.get(at..at + 4))
-            else {
-                return false;
-            };
-            if word(states) & bits != wanted {
-                return false;
-            }
-            out[lane] = word(bytes);
-        }
+        let Some(out) = gathered(heap, mask, bits, wanted, |lane| addresses[lane].wrapping_sub(space::HEAP))
+        else {
+            return false;
+        };
         warp.registers.set(d, mask, &out);
         true
     }
@@ -127,32 +111,13 @@ impl Runner<'_> {
         d: u32,
         addresses: &[u64; LANES],
     ) -> bool {
-        let shared = &block.shared;
-        let rule = if self.init { 3u8 } else { 1 };
-        let wanted = u32::from_ne_bytes([rule; 4]);
-        let mut out = [0u32; LANES];
+        let wanted = u32::from_ne_bytes([if self.init { 3u8 } else { 1 }; 4]);
         let start = dynamic_start(self.program);
-        for lane in 0..LANES {
-            if mask != ALL && mask >> lane & 1 == 0 {
-                continue;
-            }
-            let mut offset = addresses[lane].wrapping_sub(space::SHARED);
-            if offset >= super::DYNAMIC_SHARED {
-                offset = offset - super::DYNAMIC_SHARED + start;
-            }
-            if offset & 3 != 0 || offset >= block.shared_size {
-                return false;
-            }
-            let at = offset as usize;
-            let (Some(states), Some(bytes)) = (shared.states.get(at..at + 4), shared.bytes.get(at..at + 4))
-            else {
-                return false;
-            };
-            if word(states) & wanted != wanted {
-                return false;
-            }
-            out[lane] = word(bytes);
-        }
+        let offset = |lane: usize| {
+            let offset = addresses[lane].wrapping_sub(space::SHARED);
+            if offset >= super::DYNAMIC_SHARED { offset - super::DYNAMIC_SHARED + start } else { offset }
+        };
+        let Some(out) = gathered(&block.shared, mask, wanted, wanted, offset) else { return false };
         warp.registers.set(d, mask, &out);
         true
     }
@@ -340,7 +305,7 @@ impl Runner<'_> {
     fn local_offset(&self, warp: &Warp, lane: usize, address: u64, size: u64) -> Option<usize> {
         let at = (address - space::LOCAL) as usize;
         let valid = self.local_valid.get(at..at.checked_add(size as usize)?)?;
-        if valid.iter().any(|valid| *valid == 0) {
+        if valid.contains(&0) {
             return None;
         }
         let thread = warp.number as usize * 32 + lane;
@@ -376,7 +341,8 @@ impl Runner<'_> {
         size: u64,
         kind: Kind,
     ) {
-        let mut me = Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc };
+        let mut me =
+            Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc, bytes: 15 };
         for lane in 0..LANES {
             if mask >> lane & 1 == 0 {
                 continue;
@@ -384,6 +350,9 @@ impl Runner<'_> {
             me.thread = (warp.number * 32) as u16 + lane as u16;
             me.turn = warp.turns[lane];
             let offset = addresses[lane].wrapping_sub(space::HEAP);
+            if size < 4 {
+                me.bytes = ((1 << size) - 1) << (offset & 3);
+            }
             for word in 0..size.div_ceil(4) {
                 let Some(cell) = self.machine.cells.get_mut((offset / 4 + word) as usize) else { continue };
                 if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
@@ -404,7 +373,8 @@ impl Runner<'_> {
         size: u64,
         kind: Kind,
     ) {
-        let mut me = Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc };
+        let mut me =
+            Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc, bytes: 15 };
         for lane in 0..LANES {
             if mask >> lane & 1 == 0 {
                 continue;
@@ -412,6 +382,9 @@ impl Runner<'_> {
             me.thread = (warp.number * 32) as u16 + lane as u16;
             me.turn = warp.turns[lane];
             let offset = self.shared_offset(addresses[lane]);
+            if size < 4 {
+                me.bytes = ((1 << size) - 1) << (offset & 3);
+            }
             for word in 0..size.div_ceil(4) {
                 let Some(cell) = block.cells.get_mut((offset / 4 + word) as usize) else { continue };
                 if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
@@ -616,9 +589,34 @@ impl Runner<'_> {
     }
 }
 
+/// A word for each lane, if all are aligned, within the memory, and their states are as they have to be.
 #[inline(always)]
-fn word(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+fn gathered(
+    memory: &super::memory::Space,
+    mask: u32,
+    bits: u32,
+    wanted: u32,
+    offset: impl Fn(usize) -> u64,
+) -> Option<[u32; LANES]> {
+    let (bytes, states) = (memory.bytes.as_chunks::<4>().0, memory.states.as_chunks::<4>().0);
+    let count = bytes.len().min(states.len());
+    let (bytes, states) = (&bytes[..count], &states[..count]);
+    let mut out = [0u32; LANES];
+    let mut wrong = 0u32;
+    for (lane, out) in out.iter_mut().enumerate() {
+        if mask != ALL && mask >> lane & 1 == 0 {
+            continue;
+        }
+        let offset = offset(lane);
+        wrong |= offset as u32 & 3;
+        let at = (offset >> 2) as usize;
+        if at >= count {
+            return None;
+        }
+        wrong |= (u32::from_ne_bytes(states[at]) & bits) ^ wanted;
+        *out = u32::from_le_bytes(bytes[at]);
+    }
+    (wrong == 0).then_some(out)
 }
 
 fn memory_name(address: u64) -> &'static str {

@@ -244,7 +244,12 @@ impl<'a> Runner<'a> {
             }
             let op = &program.ops[pc as usize];
             match *op {
-                Op::Binary { op, d, a, b } => binary(warp, op, d, a, b, mask),
+                Op::Binary { op, d, a, b } => {
+                    if op.is_division() {
+                        self.check_divisor(block, warp, mask, pc, op, b)?;
+                    }
+                    binary(warp, op, d, a, b, mask);
+                }
                 Op::Load { ty, d, at } => self.load(block, warp, mask, pc, ty, d, &at)?,
                 Op::Store { ty, a, at } => self.store(block, warp, mask, pc, ty, a, &at)?,
                 Op::Move32 { d, a } => warp.registers.map::<u32, u32>(d, a, mask, |x| x),
@@ -411,6 +416,38 @@ impl<'a> Runner<'a> {
             }
             pc += 1;
         }
+    }
+
+    /// C++ leaves a division by 0 open: a GPU goes on with some number, and a host ends the program.
+    fn check_divisor(
+        &mut self,
+        block: &Block,
+        warp: &Warp,
+        mask: u32,
+        pc: u32,
+        op: Bin,
+        b: u32,
+    ) -> Result<(), Stop> {
+        let wide = op.widths().1 == 2;
+        let is_zero = |lane: usize| match wide {
+            true => warp.registers.get::<u64>(b)[lane] == 0,
+            false => warp.registers.get::<u32>(b)[lane] == 0,
+        };
+        let Some(lane) = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane)) else {
+            return Ok(());
+        };
+        let site = self.site_of("at", pc, block, warp, lane);
+        let check = if self.is_host { "host" } else { "memcheck" };
+        let mut finding =
+            fatal(check, "Integer division by zero".to_owned(), &self.program.name, vec![site], Vec::new());
+        if self.is_host {
+            self.machine.findings.add(finding);
+            return Err(Stop::HostFault);
+        }
+        finding.severity = super::checks::Severity::Warning;
+        finding.is_fatal = false;
+        self.machine.findings.add(finding);
+        Ok(())
     }
 
     fn math(&self, warp: &mut Warp, mask: u32, function: u16, d: u32, rows: [u32; 3]) {

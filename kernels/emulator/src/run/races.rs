@@ -3,7 +3,8 @@
 //! Ordered are accesses of the same thread; of the same block with a barrier between them; of the same warp with a
 //! warp-synchronous operation between them; of launches of which one waits for the other; and atomics among themselves, as far
 //! as their scope reaches. Of each word the last write, the last atomic and the last read are kept; of reads also
-//! whether several lanes, warps or blocks have read since, so that a write knows of all of them.
+//! whether several lanes, warps or blocks have read since, so that a write knows of all of them. Accesses to different
+//! bytes of a word do not race; of those smaller than a word, the last one of the word is remembered, whatever its bytes.
 
 use std::collections::HashMap;
 
@@ -16,6 +17,8 @@ pub struct Access {
     pub thread: u16,
     pub turn: u16,
     pub pc: u32,
+    /// Which bytes of the word.
+    pub bytes: u8,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -75,6 +78,9 @@ impl Order {
 
     #[inline(always)]
     fn conflicts(&self, me: &Access, other: &Access) -> bool {
+        if me.bytes & other.bytes == 0 {
+            return false;
+        }
         if other.interval == me.interval {
             return other.thread != me.thread
                 && (other.thread / 32 != me.thread / 32 || other.turn == me.turn);
@@ -92,7 +98,7 @@ impl Order {
     #[inline(always)]
     fn conflicts_with_reads(&self, me: &Access, cell: &Cell) -> bool {
         let read = &cell.read;
-        if read.interval == 0 || self.is_past(read) {
+        if read.interval == 0 || self.is_past(read) || read.bytes & me.bytes == 0 {
             return false;
         }
         if read.interval < self.start || cell.several & BLOCKS != 0 && !self.has_seen(me, read) {
@@ -113,6 +119,17 @@ impl Order {
     /// Notes an access. The earlier one that it races with, and what that was.
     #[inline(always)]
     pub fn note(&self, cell: &mut Cell, me: &Access, kind: Kind) -> Option<(Access, Kind)> {
+        // Another lane of the warp has just read the same, and was looked at.
+        let read = &cell.read;
+        if kind == Kind::Read
+            && read.interval == me.interval
+            && read.turn == me.turn
+            && read.thread / 32 == me.thread / 32
+            && cell.several & LANES != 0
+            && read.bytes == me.bytes
+        {
+            return None;
+        }
         let mut found = None;
         if self.conflicts(me, &cell.write) {
             found = Some((cell.write, Kind::Write));
@@ -129,23 +146,28 @@ impl Order {
         match kind {
             Kind::Read => {
                 let read = &mut cell.read;
-                if read.interval == me.interval && read.thread != me.thread {
-                    cell.other = read.thread;
-                }
-                if read.interval == me.interval {
-                    if read.thread / 32 != me.thread / 32 {
-                        cell.several |= WARPS;
-                    } else if read.turn != me.turn {
-                        cell.several &= !LANES;
-                    } else if read.thread != me.thread {
-                        cell.several |= LANES;
-                    }
-                } else if read.interval == 0 || self.is_past(read) {
+                if read.bytes & me.bytes == 0 {
+                    // Of other bytes: only the last ones are kept.
                     cell.several = 0;
-                } else if read.block != me.block {
-                    cell.several |= BLOCKS;
                 } else {
-                    cell.several &= BLOCKS;
+                    if read.interval == me.interval && read.thread != me.thread {
+                        cell.other = read.thread;
+                    }
+                    if read.interval == me.interval {
+                        if read.thread / 32 != me.thread / 32 {
+                            cell.several |= WARPS;
+                        } else if read.turn != me.turn {
+                            cell.several &= !LANES;
+                        } else if read.thread != me.thread {
+                            cell.several |= LANES;
+                        }
+                    } else if read.interval == 0 || self.is_past(read) {
+                        cell.several = 0;
+                    } else if read.block != me.block {
+                        cell.several |= BLOCKS;
+                    } else {
+                        cell.several &= BLOCKS;
+                    }
                 }
                 *read = *me;
             }

@@ -382,19 +382,20 @@ impl Preprocessor<'_> {
                 // `, ## __VA_ARGS__` drops the comma where there are no arguments.
                 if right.is_empty() && body.last().is_some_and(|token| token.is(",")) && of.variadic {
                     body.pop();
-                } else if !body.last().is_some_and(|token| token.is(",")) && !right.is_empty() {
-                    if let Some(left) = body.pop() {
-                        let joined = format!("{}{}", spelling(&left.tok), spelling(&right[0].tok));
-                        let mut tokens = lex(0, &joined)?;
-                        if tokens.len() != 1 {
-                            return Err(Error::new(
-                                name.span,
-                                format!("`##` makes `{joined}`, which is no token"),
-                            ));
-                        }
-                        right[0] = Token { tok: tokens.remove(0).tok, ..left };
-                        right[0].hidden = None;
+                } else if !body.last().is_some_and(|token| token.is(","))
+                    && !right.is_empty()
+                    && let Some(left) = body.pop()
+                {
+                    let joined = format!("{}{}", spelling(&left.tok), spelling(&right[0].tok));
+                    let mut tokens = lex(0, &joined)?;
+                    if tokens.len() != 1 {
+                        return Err(Error::new(
+                            name.span,
+                            format!("`##` makes `{joined}`, which is no token"),
+                        ));
                     }
+                    right[0] = Token { tok: tokens.remove(0).tok, ..left };
+                    right[0].hidden = None;
                 }
                 body.extend(right);
                 at += 2;

@@ -36,8 +36,8 @@ impl Parser {
             return Ok(());
         }
         if self.is_word("extern") && matches!(self.ahead(1).tok, Tok::Str(_)) {
-            self.next();
-            self.next();
+            self.advance();
+            self.advance();
             if self.eat("{") {
                 while !self.eat("}") {
                     if self.at_end() {
@@ -53,11 +53,11 @@ impl Parser {
         match word.as_str() {
             "namespace" => self.namespace(),
             "inline" if self.ahead(1).ident().is_some_and(|next| &**next == "namespace") => {
-                self.next();
+                self.advance();
                 self.namespace()
             }
             "template" => {
-                self.next();
+                self.advance();
                 if !self.is("<") {
                     return self.refuse(self.span(), "explicit instantiations");
                 }
@@ -76,14 +76,14 @@ impl Parser {
                 Ok(())
             }
             "using" if self.ahead(1).ident().is_some_and(|next| &**next == "namespace") => {
-                self.next();
-                self.next();
+                self.advance();
+                self.advance();
                 let path = self.path()?;
                 self.expect(";")?;
                 self.open_namespace(&path)
             }
             "using" if !self.ahead(2).is("=") => {
-                self.next();
+                self.advance();
                 let path = self.path()?;
                 self.expect(";")?;
                 self.import(&path)
@@ -124,7 +124,7 @@ impl Parser {
     }
 
     fn namespace(&mut self) -> Result<()> {
-        let span = self.next().span;
+        let span = self.advance().span;
         let outer = self.names.at;
         let name: Name = if self.is("{") { "".into() } else { self.name("the name of a namespace")? };
         if self.is("::") || self.is("=") {
@@ -164,7 +164,7 @@ impl Parser {
         while !self.is(">") {
             let span = self.span();
             if self.is_word("typename") && !self.ahead(2).is("::") || self.is_word("class") {
-                self.next();
+                self.advance();
                 let is_pack = self.eat("...");
                 let name = if self.peek().ident().is_some() { self.name("a name")? } else { "".into() };
                 let default = if self.eat("=") {
@@ -248,10 +248,11 @@ impl Parser {
         let mut qualifiers = self.qualifiers(&mut storage)?;
         // A guide, or a function that is defined outside of its struct.
         let start = self.span();
-        if let Some(Tok::Ident(name)) = Some(self.peek().tok.clone()) {
-            if self.ahead(1).is("(") && self.names.find(&name) == Some(NameKind::TypeTemplate) {
-                return self.guide(template, name);
-            }
+        if let Some(Tok::Ident(name)) = Some(self.peek().tok.clone())
+            && self.ahead(1).is("(")
+            && self.names.find(&name) == Some(NameKind::TypeTemplate)
+        {
+            return self.guide(template, name);
         }
         let base = self.base_type()?;
         let more = self.qualifiers(&mut storage)?;
@@ -369,24 +370,24 @@ impl Parser {
     }
 
     pub fn operator_name(&mut self) -> Result<Name> {
-        self.next();
+        self.advance();
         if self.is("(") && self.ahead(1).is(")") {
-            self.next();
-            self.next();
+            self.advance();
+            self.advance();
             return Ok("operator()".into());
         }
         if self.eat("[") {
             self.expect("]")?;
             return Ok("operator[]".into());
         }
-        match self.next().tok {
+        match self.advance().tok {
             Tok::Punct(punct) => Ok(format!("operator{punct}").into()),
             _ => self.unexpected("an operator"),
         }
     }
 
     fn guide(&mut self, template: Vec<TemplateParameter>, name: Name) -> Result<()> {
-        let span = self.next().span;
+        let span = self.advance().span;
         let ty = TypeName { kind: TypeKind::Nothing, is_const: false, span };
         self.expect("(")?;
         let parameters = self.parameters()?;
@@ -454,7 +455,7 @@ impl Parser {
                     function.qualifiers.is_const = true;
                 } else if parser.eat_word("noexcept") || parser.eat_word("override") {
                 } else if parser.is("->") {
-                    parser.next();
+                    parser.advance();
                     function.result = parser.whole_type()?;
                 } else {
                     break;
@@ -532,7 +533,7 @@ impl Parser {
     fn parameters(&mut self) -> Result<Vec<Parameter>> {
         let mut parameters = Vec::new();
         if self.is_word("void") && self.ahead(1).is(")") {
-            self.next();
+            self.advance();
         }
         while !self.is(")") {
             if self.is("...") {
@@ -551,8 +552,8 @@ impl Parser {
                 if !(self.ahead(1).is("*") || by_reference) {
                     return self.unexpected("a parameter");
                 }
-                self.next();
-                self.next();
+                self.advance();
+                self.advance();
                 let name = self.name("a name")?;
                 self.expect(")")?;
                 if !self.is("[") {
@@ -604,7 +605,7 @@ impl Parser {
     pub fn array_sizes(&mut self, ty: TypeName) -> Result<TypeName> {
         let mut sizes = Vec::new();
         while self.is("[") && !self.ahead(1).is("[") {
-            self.next();
+            self.advance();
             let outer = std::mem::replace(&mut self.in_arguments, false);
             sizes.push(if self.is("]") { None } else { Some(Box::new(self.conditional()?)) });
             self.in_arguments = outer;
@@ -667,10 +668,10 @@ impl Parser {
         } else {
             Init::None
         };
-        if matches!(ty.kind, TypeKind::Reference(_)) {
-            if let Init::Value(value) = &init {
-                self.mark_written(&value.clone());
-            }
+        if matches!(ty.kind, TypeKind::Reference(_))
+            && let Init::Value(value) = &init
+        {
+            self.mark_written(&value.clone());
         }
         let mut variable = self.plain_variable(&name, ty, span);
         variable.init = init;
@@ -681,7 +682,7 @@ impl Parser {
     }
 
     pub fn enumeration(&mut self) -> Result<Vec<Rc<Variable>>> {
-        let start = self.next().span;
+        let start = self.advance().span;
         let scoped = self.eat_word("class") || self.eat_word("struct");
         if scoped {
             return self.refuse(start, "scoped enumerations");
@@ -749,7 +750,7 @@ impl Parser {
             self.declare(&name, kind);
             return Ok(vec![Rc::new(Alias { name, template, ty, span, namespace })]);
         }
-        self.next();
+        self.advance();
         let mut aliases = Vec::new();
         let base = if (self.is_word("struct") || self.is_word("enum")) && self.is_struct_declaration()
             || self.is_word("struct") && self.ahead(1).is("{")
@@ -778,10 +779,10 @@ impl Parser {
 
     /// A struct up to its `}`.
     pub fn struct_declaration(&mut self, template: Vec<TemplateParameter>) -> Result<Rc<Struct>> {
-        let start = self.next().span;
+        let start = self.advance().span;
         let mut align = None;
         while self.is_word("alignas") || self.is_word("__align__") {
-            self.next();
+            self.advance();
             self.expect("(")?;
             align = Some(self.conditional()?);
             self.expect(")")?;
@@ -811,7 +812,7 @@ impl Parser {
         let mut members = Members::default();
         let is_complete = self.is("{");
         if is_complete {
-            self.next();
+            self.advance();
             self.deeper()?;
             self.scoped(|parser| {
                 // Within itself, the name of a template may stand without arguments.
@@ -872,8 +873,8 @@ impl Parser {
         }
         for word in ["public", "private", "protected"] {
             if self.is_word(word) && self.ahead(1).is(":") {
-                self.next();
-                self.next();
+                self.advance();
+                self.advance();
                 return Ok(());
             }
         }
@@ -899,7 +900,7 @@ impl Parser {
             return Ok(());
         }
         if self.is_word("template") {
-            self.next();
+            self.advance();
             return self.scoped(|parser| {
                 let template = parser.template_parameters()?;
                 parser.member_declaration(of, template, members)
@@ -933,13 +934,13 @@ impl Parser {
         }
         let nothing = TypeName { kind: TypeKind::Nothing, is_const: false, span };
         if self.is_word(of) && self.ahead(1).is("(") {
-            self.next();
+            self.advance();
             let function = self.function(of.clone(), template, None, nothing, qualifiers, span, true)?;
             members.constructors.push(Rc::new(function));
             return Ok(());
         }
         if self.is_word("operator") && !matches!(self.ahead(1).tok, Tok::Punct(_)) {
-            self.next();
+            self.advance();
             let result = self.whole_type()?;
             let function =
                 self.function("operator".into(), template, None, result, qualifiers, span, true)?;
@@ -977,7 +978,7 @@ impl Parser {
     pub fn attributes(&mut self) -> Result<()> {
         while self.is("[") && self.ahead(1).is("[") {
             while !self.is("]") && !self.at_end() {
-                self.next();
+                self.advance();
             }
             self.expect("]")?;
             self.expect("]")?;
@@ -1002,7 +1003,7 @@ impl Parser {
                 Some("thread_local") => return self.refuse(self.span(), "`thread_local` variables"),
                 Some("inline" | "volatile" | "register" | "mutable") => {}
                 Some("__align__" | "alignas") => {
-                    self.next();
+                    self.advance();
                     self.expect("(")?;
                     self.conditional()?;
                     self.expect(")")?;
@@ -1010,7 +1011,7 @@ impl Parser {
                 }
                 _ => break,
             }
-            self.next();
+            self.advance();
             if self.at == at {
                 break;
             }
@@ -1049,21 +1050,21 @@ impl Parser {
                     if word == "__cluster_dims__" {
                         return self.refuse(self.span(), "clusters");
                     }
-                    self.next();
+                    self.advance();
                     self.expect("(")?;
                     let mut open = 1;
                     while open > 0 {
                         if self.at_end() {
                             return self.unexpected("`)`");
                         }
-                        let token = self.next();
+                        let token = self.advance();
                         open += i32::from(token.is("(")) - i32::from(token.is(")"));
                     }
                     continue;
                 }
                 _ => return Ok(qualifiers),
             }
-            self.next();
+            self.advance();
         }
     }
 }

@@ -39,7 +39,7 @@ impl Parser {
     pub fn expression(&mut self) -> Result<Expr> {
         let mut left = self.assignment()?;
         while self.is(",") {
-            let span = self.next().span;
+            let span = self.advance().span;
             let right = self.assignment()?;
             left = Expr { kind: ExprKind::Binary(Binary::Comma, Box::new(left), Box::new(right)), span };
         }
@@ -52,7 +52,7 @@ impl Parser {
         let operator = ASSIGNMENTS.iter().find(|(punct, _)| self.is(punct));
         let result = match operator {
             Some((_, operator)) => {
-                let span = self.next().span;
+                let span = self.advance().span;
                 self.mark_written(&left);
                 let right = if self.is("{") { self.braces()? } else { self.assignment()? };
                 Expr { kind: ExprKind::Assign(*operator, Box::new(left), Box::new(right)), span }
@@ -67,7 +67,7 @@ impl Parser {
         self.deeper()?;
         let mut result = self.binary(0)?;
         if self.is("?") {
-            let span = self.next().span;
+            let span = self.advance().span;
             let outer = std::mem::replace(&mut self.in_arguments, false);
             let yes = self.expression()?;
             self.in_arguments = outer;
@@ -97,7 +97,7 @@ impl Parser {
             if self.ahead(1).is("...") {
                 break;
             }
-            let span = self.next().span;
+            let span = self.advance().span;
             let right = self.binary(level + 1)?;
             left = Expr { kind: ExprKind::Binary(operator, Box::new(left), Box::new(right)), span };
         }
@@ -125,7 +125,7 @@ impl Parser {
             _ => None,
         };
         if let Some(operator) = operator {
-            self.next();
+            self.advance();
             let operand = self.unary()?;
             if matches!(operator, Unary::AddressOf | Unary::Increment | Unary::Decrement) {
                 self.mark_written(&operand);
@@ -146,7 +146,7 @@ impl Parser {
             return self.refuse(start, "exceptions");
         }
         if self.is("(") && self.is_cast() {
-            self.next();
+            self.advance();
             let outer = std::mem::replace(&mut self.in_arguments, false);
             let ty = self.whole_type()?;
             self.in_arguments = outer;
@@ -177,7 +177,7 @@ impl Parser {
     }
 
     fn sizeof(&mut self) -> Result<Expr> {
-        let start = self.next().span;
+        let start = self.advance().span;
         if self.eat("...") {
             self.expect("(")?;
             let name = self.name("the name of a pack")?;
@@ -185,7 +185,7 @@ impl Parser {
             return Ok(Expr { kind: ExprKind::SizeofPack(name), span: self.since(start) });
         }
         if self.is("(") && self.is_cast() {
-            self.next();
+            self.advance();
             let ty = self.whole_type()?;
             let ty = self.array_sizes(ty)?;
             self.expect(")")?;
@@ -214,7 +214,7 @@ impl Parser {
             let item = if self.is("{") { self.braces()? } else { self.assignment()? };
             let item = match self.is("...") {
                 true => {
-                    let span = self.next().span;
+                    let span = self.advance().span;
                     Expr { kind: ExprKind::Expand(Box::new(item)), span }
                 }
                 false => item,
@@ -248,7 +248,7 @@ impl Parser {
                 }
                 value = Expr { kind: ExprKind::Call(Box::new(value), arguments), span: self.since(start) };
             } else if self.is("<<<") {
-                self.next();
+                self.advance();
                 let outer = std::mem::replace(&mut self.in_arguments, true);
                 let mut config = Vec::new();
                 while !self.is(">>>") {
@@ -270,7 +270,7 @@ impl Parser {
                 let kind = ExprKind::Index(Box::new(value), Box::new(index));
                 value = Expr { kind, span: self.since(start) };
             } else if self.is(".") || self.is("->") {
-                let arrow = self.next().is("->");
+                let arrow = self.advance().is("->");
                 let is_template = self.eat_word("template");
                 let name = if self.is_word("operator") {
                     return self.refuse(self.span(), "operators called by name");
@@ -278,9 +278,7 @@ impl Parser {
                     self.name("the name of a member")?
                 };
                 let mut segment = Segment { name, arguments: None };
-                if self.is("<") && is_template {
-                    segment.arguments = Some(self.template_arguments()?);
-                } else if self.is("<") && self.member_template(&segment.name) {
+                if self.is("<") && (is_template || self.member_template(&segment.name)) {
                     segment.arguments = Some(self.template_arguments()?);
                 }
                 let kind = ExprKind::Member(Box::new(value), arrow, segment);
@@ -298,7 +296,7 @@ impl Parser {
     }
 
     fn member_template(&self, name: &Name) -> bool {
-        self.names.namespaces[0].get(&*format!("{name}<")).is_some()
+        self.names.namespaces[0].contains_key(&*format!("{name}<"))
     }
 
     fn primary(&mut self) -> Result<Expr> {
@@ -307,7 +305,7 @@ impl Parser {
         let made = |kind| Ok(Expr { kind, span });
         match &token.tok {
             Tok::Int { value, unsigned, long } => {
-                self.next();
+                self.advance();
                 let prim = match (unsigned, long) {
                     (false, false) => Prim::I32,
                     (true, false) => Prim::U32,
@@ -317,18 +315,18 @@ impl Parser {
                 made(ExprKind::Int(*value, prim))
             }
             Tok::Float { value, single } => {
-                self.next();
+                self.advance();
                 made(ExprKind::Float(*value, if *single { Prim::F32 } else { Prim::F64 }))
             }
             Tok::Char(value) => {
-                self.next();
+                self.advance();
                 made(ExprKind::Char(*value))
             }
             Tok::Str(_) => {
                 let mut text = String::new();
                 while let Tok::Str(part) = &self.peek().tok {
                     text.push_str(part);
-                    self.next();
+                    self.advance();
                 }
                 made(ExprKind::Str(text.into()))
             }
@@ -337,19 +335,19 @@ impl Parser {
             Tok::Punct("::") => self.named(),
             Tok::Ident(name) => match &**name {
                 "true" | "false" => {
-                    self.next();
+                    self.advance();
                     made(ExprKind::Bool(&**name == "true"))
                 }
                 "nullptr" => {
-                    self.next();
+                    self.advance();
                     made(ExprKind::Null)
                 }
                 "this" => {
-                    self.next();
+                    self.advance();
                     made(ExprKind::This)
                 }
                 "static_cast" | "reinterpret_cast" | "const_cast" => {
-                    self.next();
+                    self.advance();
                     let kind = match &**name {
                         "static_cast" => CastKind::Static,
                         "const_cast" => CastKind::Const,
@@ -398,10 +396,10 @@ impl Parser {
             }
             return self.unexpected("`(` after a type");
         }
-        if let Some(word) = self.peek().ident() {
-            if is_keyword(word) {
-                return self.unexpected("an expression");
-            }
+        if let Some(word) = self.peek().ident()
+            && is_keyword(word)
+        {
+            return self.unexpected("an expression");
         }
         let path = self.path()?;
         // `Input{x, value}`, whose template arguments are deduced, is a type above.
@@ -462,7 +460,7 @@ impl Parser {
         let all = LEVELS.iter().flat_map(|level| level.iter()).chain(&[(",", Binary::Comma)]);
         match all.into_iter().find(|(text, _)| *text == punct) {
             Some((_, operator)) => {
-                self.next();
+                self.advance();
                 Ok(*operator)
             }
             None => self.unexpected("an operator"),
@@ -475,7 +473,7 @@ impl Parser {
         let mut captures = Vec::new();
         while !self.is("]") {
             if self.is("&") && (self.ahead(1).is("]") || self.ahead(1).is(",")) {
-                self.next();
+                self.advance();
                 default = Some(Capture::Reference);
             } else if self.eat("=") {
                 default = Some(Capture::Value);

@@ -66,7 +66,7 @@ impl Parser {
         self.peek().tok == Tok::End
     }
 
-    pub fn next(&mut self) -> Token {
+    pub fn advance(&mut self) -> Token {
         let token = self.peek().clone();
         if self.at + 1 < self.tokens.len() {
             self.at += 1;
@@ -85,7 +85,7 @@ impl Parser {
     pub fn eat(&mut self, punct: &str) -> bool {
         let found = self.is(punct);
         if found {
-            self.next();
+            self.advance();
         }
         found
     }
@@ -93,7 +93,7 @@ impl Parser {
     pub fn eat_word(&mut self, word: &str) -> bool {
         let found = self.is_word(word);
         if found {
-            self.next();
+            self.advance();
         }
         found
     }
@@ -141,7 +141,7 @@ impl Parser {
 
     pub fn expect(&mut self, punct: &'static str) -> Result<Span> {
         if self.is(punct) {
-            return Ok(self.next().span);
+            return Ok(self.advance().span);
         }
         self.unexpected(&format!("`{punct}`"))
     }
@@ -163,7 +163,7 @@ impl Parser {
     pub fn name(&mut self, what: &str) -> Result<Name> {
         match self.peek().ident().cloned() {
             Some(name) if !is_keyword(&name) => {
-                self.next();
+                self.advance();
                 Ok(name)
             }
             _ => self.unexpected(what),

@@ -68,17 +68,17 @@ impl Parser {
         let word = self.peek().ident().map_or(String::new(), |word| word.to_string());
         match word.as_str() {
             "if" => {
-                self.next();
+                self.advance();
                 let statement = self.if_statement()?;
                 push(statement);
             }
             "for" => {
-                self.next();
+                self.advance();
                 let statement = self.scoped(Parser::for_statement)?;
                 push(statement);
             }
             "while" => {
-                self.next();
+                self.advance();
                 self.expect("(")?;
                 let condition = self.expression()?;
                 self.expect(")")?;
@@ -86,7 +86,7 @@ impl Parser {
                 push(StmtKind::While(condition, body));
             }
             "do" => {
-                self.next();
+                self.advance();
                 let body = self.body()?;
                 if !self.eat_word("while") {
                     return self.unexpected("`while` after the body of `do`");
@@ -98,7 +98,7 @@ impl Parser {
                 push(StmtKind::DoWhile(body, condition));
             }
             "switch" => {
-                self.next();
+                self.advance();
                 self.expect("(")?;
                 let value = self.expression()?;
                 self.expect(")")?;
@@ -106,23 +106,23 @@ impl Parser {
                 push(StmtKind::Switch(value, body));
             }
             "case" => {
-                self.next();
+                self.advance();
                 let value = self.conditional()?;
                 self.expect(":")?;
                 push(StmtKind::Case(value));
             }
             "default" => {
-                self.next();
+                self.advance();
                 self.expect(":")?;
                 push(StmtKind::Default);
             }
             "break" | "continue" => {
-                self.next();
+                self.advance();
                 self.expect(";")?;
                 push(if word == "break" { StmtKind::Break } else { StmtKind::Continue });
             }
             "return" => {
-                self.next();
+                self.advance();
                 let value = match self.is(";") {
                     true => None,
                     false if self.is("{") => Some(self.braces()?),
@@ -134,7 +134,7 @@ impl Parser {
             "goto" => return self.refuse(span, "`goto` statements"),
             "try" | "catch" | "throw" => return self.refuse(span, "exceptions"),
             "asm" | "__asm__" | "__asm" => {
-                self.next();
+                self.advance();
                 let statement = self.asm()?;
                 push(statement);
             }
@@ -143,15 +143,15 @@ impl Parser {
                 push(StmtKind::StaticAssert(condition, text));
             }
             "using" if self.ahead(1).ident().is_some_and(|next| &**next == "namespace") => {
-                self.next();
-                self.next();
+                self.advance();
+                self.advance();
                 let path = self.path()?;
                 self.expect(";")?;
                 self.open_namespace(&path)?;
                 push(StmtKind::UsingNamespace(path));
             }
             "using" if !self.ahead(2).is("=") => {
-                self.next();
+                self.advance();
                 let path = self.path()?;
                 self.expect(";")?;
                 if let (Some(kind), Some(last)) = (self.names.of_path(&path), path.segments.last()) {
@@ -314,7 +314,7 @@ impl Parser {
     fn asm(&mut self) -> Result<StmtKind> {
         self.eat_word("volatile");
         self.expect("(")?;
-        let Tok::Str(text) = self.next().tok else { return self.unexpected("the text of an instruction") };
+        let Tok::Str(text) = self.advance().tok else { return self.unexpected("the text of an instruction") };
         let mut output = None;
         let mut inputs = Vec::new();
         for section in 0..2 {
@@ -322,7 +322,7 @@ impl Parser {
                 break;
             }
             while let Tok::Str(_) = self.peek().tok {
-                self.next();
+                self.advance();
                 self.expect("(")?;
                 let value = self.expression()?;
                 self.expect(")")?;
@@ -339,7 +339,7 @@ impl Parser {
         }
         if self.eat(":") {
             while let Tok::Str(_) = self.peek().tok {
-                self.next();
+                self.advance();
                 self.eat(",");
             }
         }
@@ -349,14 +349,14 @@ impl Parser {
     }
 
     pub fn static_assert(&mut self) -> Result<(Expr, Option<Name>)> {
-        self.next();
+        self.advance();
         self.expect("(")?;
         let condition = self.conditional()?;
         let mut text = None;
-        if self.eat(",") {
-            if let Tok::Str(found) = self.next().tok {
-                text = Some(found);
-            }
+        if self.eat(",")
+            && let Tok::Str(found) = self.advance().tok
+        {
+            text = Some(found);
         }
         self.expect(")")?;
         self.expect(";")?;

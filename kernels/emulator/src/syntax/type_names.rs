@@ -69,7 +69,7 @@ impl Parser {
                 }
             }
             if self.is("::") && self.ahead(1).ident().is_some() {
-                self.next();
+                self.advance();
             } else {
                 break;
             }
@@ -115,7 +115,7 @@ impl Parser {
             let argument = match (argument, self.is("...")) {
                 (argument, false) => argument,
                 (TemplateArgument::Type(ty), true) => {
-                    let span = self.next().span;
+                    let span = self.advance().span;
                     TemplateArgument::Type(TypeName {
                         kind: TypeKind::Pack(Box::new(ty)),
                         is_const: false,
@@ -123,7 +123,7 @@ impl Parser {
                     })
                 }
                 (TemplateArgument::Value(value), true) => {
-                    let span = self.next().span;
+                    let span = self.advance().span;
                     TemplateArgument::Value(Expr { kind: ExprKind::Expand(Box::new(value)), span })
                 }
             };
@@ -175,7 +175,7 @@ impl Parser {
                 }
                 "auto" if kind.is_none() && words.is_empty() => kind = Some(TypeKind::Auto),
                 "decltype" if kind.is_none() && words.is_empty() => {
-                    self.next();
+                    self.advance();
                     self.expect("(")?;
                     let value = self.expression()?;
                     self.expect(")")?;
@@ -183,7 +183,7 @@ impl Parser {
                     continue;
                 }
                 "typename" | "struct" | "class" | "enum" if kind.is_none() && words.is_empty() => {
-                    self.next();
+                    self.advance();
                     kind = Some(TypeKind::Path(self.path()?));
                     continue;
                 }
@@ -195,7 +195,7 @@ impl Parser {
                     continue;
                 }
             }
-            self.next();
+            self.advance();
         }
         let span = self.since(start);
         let kind = match kind {
@@ -225,7 +225,7 @@ impl Parser {
             } else if self.eat_word("const") {
                 ty.is_const = true;
             } else if self.is_word("volatile") || self.is_word("__restrict__") || self.is_word("__restrict") {
-                self.next();
+                self.advance();
             } else {
                 return Ok(ty);
             }
