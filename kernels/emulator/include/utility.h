@@ -1,0 +1,109 @@
+// What of <algorithm>, <utility>, <limits>, <type_traits> and <cmath> is here.
+namespace std {
+
+using ::size_t;
+using ::ptrdiff_t;
+
+template <typename T> __host__ __device__ constexpr T min(const T &a, const T &b) { return b < a ? b : a; }
+template <typename T> __host__ __device__ constexpr T max(const T &a, const T &b) { return a < b ? b : a; }
+template <typename T> __host__ __device__ constexpr T clamp(const T &x, const T &low, const T &high) {
+    return x < low ? low : high < x ? high : x;
+}
+template <typename T> __host__ __device__ T &move(T &x) { return x; }
+template <typename T> __host__ __device__ T &forward(T &x) { return x; }
+template <typename T> __host__ __device__ void swap(T &a, T &b) {
+    T c = a;
+    a = b;
+    b = c;
+}
+
+#define __EMULATOR_MATH(f) \
+    inline __host__ __device__ float f(float x) { return ::f(x); } \
+    inline __host__ __device__ double f(double x) { return ::f(x); } \
+    inline __host__ __device__ double f(int x) { return ::f((double)x); }
+
+__EMULATOR_MATH(sqrt)
+__EMULATOR_MATH(exp)
+__EMULATOR_MATH(log)
+__EMULATOR_MATH(sin)
+__EMULATOR_MATH(cos)
+__EMULATOR_MATH(tanh)
+__EMULATOR_MATH(floor)
+__EMULATOR_MATH(ceil)
+__EMULATOR_MATH(round)
+__EMULATOR_MATH(fabs)
+inline __host__ __device__ bool isnan(float x) { return x != x; }
+inline __host__ __device__ bool isnan(double x) { return x != x; }
+inline __host__ __device__ bool isinf(float x) { return x - x != 0 && x == x; }
+inline __host__ __device__ bool isfinite(float x) { return x - x == 0; }
+inline __host__ __device__ bool isfinite(double x) { return x - x == 0; }
+inline __host__ __device__ int abs(int x) { return x < 0 ? -x : x; }
+inline __host__ __device__ long long abs(long long x) { return x < 0 ? -x : x; }
+inline __host__ __device__ float abs(float x) { return ::fabsf(x); }
+inline __host__ __device__ double abs(double x) { return ::fabs(x); }
+inline __host__ __device__ float pow(float x, float y) { return ::powf(x, y); }
+inline __host__ __device__ double pow(double x, double y) { return ::pow(x, y); }
+
+template <typename A, typename B> struct pair {
+    A first;
+    B second;
+};
+template <typename A, typename B> __host__ __device__ pair<A, B> make_pair(A a, B b) { return {a, b}; }
+
+template <typename T> struct numeric_limits;
+template <> struct numeric_limits<float> {
+    static constexpr __host__ __device__ float max() { return 3.402823466e+38f; }
+    static constexpr __host__ __device__ float min() { return 1.175494351e-38f; }
+    static constexpr __host__ __device__ float lowest() { return -3.402823466e+38f; }
+    static constexpr __host__ __device__ float infinity() { return __int_as_float(0x7f800000); }
+    static constexpr __host__ __device__ float epsilon() { return 1.192092896e-07f; }
+};
+template <> struct numeric_limits<double> {
+    static constexpr __host__ __device__ double max() { return 1.7976931348623157e+308; }
+    static constexpr __host__ __device__ double lowest() { return -1.7976931348623157e+308; }
+    static constexpr __host__ __device__ double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+template <> struct numeric_limits<int> {
+    static constexpr __host__ __device__ int max() { return 2147483647; }
+    static constexpr __host__ __device__ int min() { return -2147483647 - 1; }
+    static constexpr __host__ __device__ int lowest() { return -2147483647 - 1; }
+};
+template <> struct numeric_limits<unsigned int> {
+    static constexpr __host__ __device__ unsigned int max() { return 4294967295u; }
+    static constexpr __host__ __device__ unsigned int min() { return 0; }
+};
+template <> struct numeric_limits<long long> {
+    static constexpr __host__ __device__ long long max() { return 9223372036854775807ll; }
+    static constexpr __host__ __device__ long long min() { return -9223372036854775807ll - 1; }
+};
+
+template <typename A, typename B> struct is_same { static constexpr bool value = false; };
+template <typename A> struct is_same<A, A> { static constexpr bool value = true; };
+template <typename A, typename B> constexpr bool is_same_v = is_same<A, B>::value;
+template <bool C, typename A, typename B> struct conditional { using type = A; };
+template <typename A, typename B> struct conditional<false, A, B> { using type = B; };
+template <bool C, typename A, typename B> using conditional_t = typename conditional<C, A, B>::type;
+
+template <typename T, typename V> void fill(T *first, T *last, V value) {
+    for (; first != last; ++first) *first = value;
+}
+template <typename T, typename V> V accumulate(T *first, T *last, V value) {
+    for (; first != last; ++first) value = value + *first;
+    return value;
+}
+template <typename T, typename V> void iota(T *first, T *last, V value) {
+    for (; first != last; ++first) *first = value++;
+}
+template <typename T> void sort(T *first, T *last) {
+    // Shell's.
+    long long n = last - first;
+    for (long long gap = n / 2; gap > 0; gap /= 2)
+        for (long long i = gap; i < n; i++) {
+            T x = first[i];
+            long long j = i;
+            for (; j >= gap && x < first[j - gap]; j -= gap) first[j] = first[j - gap];
+            first[j] = x;
+        }
+}
+
+} // namespace std

@@ -1,0 +1,557 @@
+//! What the functions of the host do.
+
+use super::errors;
+use super::functions;
+use super::streams::Streams;
+use crate::ir::{Prim, Program, size_of, space};
+use crate::run::checks::{Finding, Severity, Site};
+use crate::run::interpreter::{Environment, Stop};
+use crate::run::launch::{Machine, Shape, fatal};
+use crate::run::memory::{ALLOCATED, Owner, WRITTEN};
+use crate::source::Span;
+
+/// The host's side: errors, streams, random numbers.
+pub struct Host<'a> {
+    pub kernels: &'a [Program],
+    pub streams: Streams,
+    pub last_error: u32,
+    /// An error that stays: the context cannot be used any more.
+    pub sticky: u32,
+    /// The call that the program heard of an error by, for the report.
+    random: u64,
+    texts: std::collections::HashMap<String, u64>,
+    pub launches: u64,
+    pub fatal_call: Option<(u32, &'static str)>,
+}
+
+const DEVICE_MEMORY: u64 = 15_828_320_256;
+
+impl<'a> Host<'a> {
+    pub fn new(kernels: &'a [Program]) -> Host<'a> {
+        Host {
+            kernels,
+            streams: Streams::default(),
+            last_error: 0,
+            sticky: 0,
+            random: 1,
+            texts: std::collections::HashMap::new(),
+            launches: 0,
+            fatal_call: None,
+        }
+    }
+
+    fn error(&mut self, code: u32) -> u64 {
+        if code != 0 && code != 600 {
+            self.last_error = code;
+        }
+        u64::from(code)
+    }
+
+    fn text(&mut self, machine: &mut Machine, text: &str) -> u64 {
+        if let Some(at) = self.texts.get(text) {
+            return *at;
+        }
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(0);
+        let Some(at) = machine.heap.allocate(bytes.len() as u64, Owner::Pinned, "", Span::default()) else {
+            return 0;
+        };
+        let start = (at - space::HEAP) as usize;
+        machine.heap.space.bytes[start..start + bytes.len()].copy_from_slice(&bytes);
+        if let Some(last) = machine.heap.allocations.last_mut() {
+            last.owner = Owner::Global;
+        }
+        self.texts.insert(text.to_owned(), at);
+        at
+    }
+
+    fn fault(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) -> Stop {
+        let site = Site { text: "at".to_owned(), span: Some(span), thread: None };
+        machine.findings.add(fatal("host", title, "main", vec![site], notes));
+        Stop::HostFault
+    }
+
+    fn misuse(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) {
+        let site = Site { text: "at".to_owned(), span: Some(span), thread: None };
+        machine.findings.add(Finding {
+            check: "memcheck",
+            severity: Severity::Error,
+            title,
+            function: "main".to_owned(),
+            sites: vec![site],
+            notes,
+            count: 1,
+            is_fatal: false,
+        });
+    }
+
+    /// Host memory that a function of C reaches.
+    fn host_range(
+        &self,
+        machine: &mut Machine,
+        at: u64,
+        size: u64,
+        name: &str,
+        span: Span,
+    ) -> Result<std::ops::Range<usize>, Stop> {
+        match machine.heap.range(at, size).filter(|range| machine.heap.is_of_host(range)) {
+            Some(range) => Ok(range),
+            None => {
+                let note = match machine.heap.range(at, size.max(1)) {
+                    Some(_) => format!("{at:#x} is memory of the device: use `cudaMemcpy` and `cudaMemset`"),
+                    None => format!("{size} bytes at {at:#x} are not all allocated"),
+                };
+                Err(self.fault(machine, span, format!("`{name}` goes beyond the host's memory"), vec![note]))
+            }
+        }
+    }
+
+    fn store(
+        &self,
+        machine: &mut Machine,
+        at: u64,
+        bytes: &[u8],
+        name: &str,
+        span: Span,
+    ) -> Result<(), Stop> {
+        let range = self.host_range(machine, at, bytes.len() as u64, name, span)?;
+        machine.heap.space.bytes[range.clone()].copy_from_slice(bytes);
+        for state in &mut machine.heap.space.states[range] {
+            *state |= WRITTEN;
+        }
+        Ok(())
+    }
+
+    fn allocate(
+        &mut self,
+        machine: &mut Machine,
+        pointer: u64,
+        size: u64,
+        owner: Owner,
+        name: &str,
+        span: Span,
+    ) -> Result<u64, Stop> {
+        if self.sticky != 0 {
+            return Ok(self.error(self.sticky));
+        }
+        if pointer == 0 {
+            return Ok(self.error(1));
+        }
+        let at = match size {
+            0 => Some(0),
+            _ => machine.heap.allocate(size, owner, name, span),
+        };
+        match at {
+            Some(at) => {
+                self.store(machine, pointer, &at.to_le_bytes(), name, span)?;
+                Ok(0)
+            }
+            None => Ok(self.error(2)),
+        }
+    }
+
+    fn release(&mut self, machine: &mut Machine, at: u64, owners: &[Owner], name: &str, span: Span) -> u64 {
+        if at == 0 {
+            return 0;
+        }
+        let found = machine.heap.at(at);
+        match found {
+            Some(number)
+                if owners.contains(&machine.heap.allocations[number].owner)
+                    && !machine.heap.allocations[number].is_freed =>
+            {
+                let known = &mut machine.heap.allocations[number];
+                known.is_freed = true;
+                let (offset, size) = (known.offset, known.size);
+                machine.heap.space.mark(offset, size, 0);
+                0
+            }
+            Some(number) if machine.heap.allocations[number].is_freed => {
+                self.misuse(machine, span, format!("`{name}` of memory that was freed before"), Vec::new());
+                1
+            }
+            _ => {
+                self.misuse(
+                    machine,
+                    span,
+                    format!("`{name}` of {at:#x}, which is not the start of such memory"),
+                    Vec::new(),
+                );
+                1
+            }
+        }
+    }
+
+    /// Copies, with the checks that CUDA makes and some more.
+    fn copy(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
+        let [to, from, size, kind, ..] = *operands else { return Ok(0) };
+        if self.sticky != 0 {
+            return Ok(self.error(self.sticky));
+        }
+        if size == 0 {
+            return Ok(0);
+        }
+        if kind > 4 {
+            return Ok(self.error(21));
+        }
+        let sides = [("source", from, matches!(kind, 0 | 1)), ("destination", to, matches!(kind, 0 | 2))];
+        let mut ranges = Vec::new();
+        for (name, at, is_host) in sides {
+            let Some(range) = machine.heap.range(at, size) else {
+                let notes = vec![format!("{size} bytes at {at:#x} are not all allocated")];
+                self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is out of bounds"), notes);
+                return Ok(self.error(1));
+            };
+            let wrong = kind != 4
+                && if is_host {
+                    !machine.heap.is_of_host(&range)
+                } else {
+                    !machine.heap.is_of_device(&range)
+                };
+            if wrong {
+                let (is, wanted) =
+                    if is_host { ("the device", "the host") } else { ("the host", "the device") };
+                let notes =
+                    vec![format!("its direction says memory of {wanted}, and {at:#x} is memory of {is}")];
+                self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is on the wrong side"), notes);
+                return Ok(self.error(1));
+            }
+            ranges.push(range);
+        }
+        let (from, to) = (ranges[0].clone(), ranges[1].clone());
+        // What was not written before the copy is not after it either.
+        let states: Vec<u8> =
+            machine.heap.space.states[from.clone()].iter().map(|state| state & WRITTEN).collect();
+        machine.heap.space.bytes.copy_within(from, to.start);
+        for (state, written) in machine.heap.space.states[to].iter_mut().zip(states) {
+            *state = *state & !WRITTEN | written;
+        }
+        Ok(0)
+    }
+
+    fn set(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
+        let [at, value, size, ..] = *operands else { return Ok(0) };
+        if self.sticky != 0 {
+            return Ok(self.error(self.sticky));
+        }
+        match machine.heap.range(at, size).filter(|range| machine.heap.is_of_device(range)) {
+            Some(range) => {
+                machine.heap.space.bytes[range.clone()].fill(value as u8);
+                machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
+                Ok(0)
+            }
+            None => {
+                let notes = vec![format!("{size} bytes at {at:#x} are not all memory of the device")];
+                self.misuse(
+                    machine,
+                    span,
+                    "the destination of `cudaMemset` is out of bounds".to_owned(),
+                    notes,
+                );
+                Ok(self.error(1))
+            }
+        }
+    }
+
+    fn synchronise(&mut self, stream: Option<u64>, name: &'static str) -> u64 {
+        match stream {
+            Some(stream) => self.streams.wait_for_stream(stream),
+            None => self.streams.wait_for_all(),
+        }
+        if self.sticky != 0 && self.fatal_call.is_none() {
+            self.fatal_call = Some((self.sticky, name));
+        }
+        let code = self.sticky;
+        self.error(code)
+    }
+}
+
+impl Environment for Host<'_> {
+    fn call(
+        &mut self,
+        machine: &mut Machine,
+        function: u16,
+        operands: &[u64],
+        span: Span,
+    ) -> Result<u64, Stop> {
+        let name = functions::NAMES[function as usize].0;
+        let argument = |i: usize| operands.get(i).copied().unwrap_or(0);
+        Ok(match name {
+            "malloc" | "calloc" => {
+                let size =
+                    if name == "malloc" { argument(0) } else { argument(0).saturating_mul(argument(1)) };
+                let Some(at) = machine.heap.allocate(size.max(1), Owner::Host, name, span) else {
+                    return Ok(0);
+                };
+                if name == "calloc" {
+                    let offset = at - space::HEAP;
+                    machine.heap.space.mark(offset, size, ALLOCATED | WRITTEN | crate::run::memory::OF_HOST);
+                }
+                at
+            }
+            "free" => {
+                self.release(machine, argument(0), &[Owner::Host], name, span);
+                0
+            }
+            "memset" => {
+                let range = self.host_range(machine, argument(0), argument(2), name, span)?;
+                machine.heap.space.bytes[range.clone()].fill(argument(1) as u8);
+                machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
+                argument(0)
+            }
+            "memcpy" | "memmove" => {
+                let from = self.host_range(machine, argument(1), argument(2), name, span)?;
+                let to = self.host_range(machine, argument(0), argument(2), name, span)?;
+                machine.heap.space.bytes.copy_within(from, to.start);
+                machine.heap.space.states[to].iter_mut().for_each(|state| *state |= WRITTEN);
+                argument(0)
+            }
+            "exit" => return Err(Stop::Exit(argument(0) as i32)),
+            "abort" => {
+                return Err(self.fault(machine, span, "The program called `abort`".to_owned(), Vec::new()));
+            }
+            "rand" => {
+                self.random = self
+                    .random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                self.random >> 33
+            }
+            "srand" => {
+                self.random = argument(0);
+                0
+            }
+            // A program that asks for the time gives the same result every time all the same.
+            "time" => 1_700_000_000,
+            "strcmp" => {
+                let (a, b) = (machine.heap.text(argument(0)), machine.heap.text(argument(1)));
+                match a.cmp(&b) {
+                    std::cmp::Ordering::Less => u64::MAX,
+                    std::cmp::Ordering::Equal => 0,
+                    std::cmp::Ordering::Greater => 1,
+                }
+            }
+            "strlen" => machine.heap.text(argument(0)).map_or(0, |text| text.len() as u64),
+            "atoi" => {
+                let text = machine.heap.text(argument(0)).unwrap_or_default();
+                text.trim().parse::<i32>().unwrap_or(0) as u32 as u64
+            }
+            "atof" => {
+                let text = machine.heap.text(argument(0)).unwrap_or_default();
+                text.trim().parse::<f64>().unwrap_or(0.0).to_bits()
+            }
+            "puts" => {
+                let text = machine.heap.text(argument(0)).unwrap_or_default();
+                machine.print(&text);
+                machine.print("\n");
+                0
+            }
+            "putchar" => {
+                machine.print(&((argument(0) as u8) as char).to_string());
+                argument(0)
+            }
+            "fflush" | "getenv" => 0,
+            "__emulator_out_of_range" => {
+                let title = format!("`at({})` of a vector of {} elements", argument(0), argument(1));
+                return Err(self.fault(machine, span, title, Vec::new()));
+            }
+            "cudaMalloc" | "cudaMallocAsync" => {
+                self.allocate(machine, argument(0), argument(1), Owner::Device, name, span)?
+            }
+            "cudaMallocHost" | "cudaHostAlloc" => {
+                self.allocate(machine, argument(0), argument(1), Owner::Pinned, name, span)?
+            }
+            "cudaMallocManaged" => {
+                return Err(self.fault(
+                    machine,
+                    span,
+                    "managed memory is not part of the subset".to_owned(),
+                    vec!["use `cudaMalloc` and `cudaMemcpy`".to_owned()],
+                ));
+            }
+            "cudaFree" | "cudaFreeAsync" => {
+                self.streams.wait_for_all();
+                if self.sticky != 0 {
+                    return Ok(self.error(self.sticky));
+                }
+                let code = self.release(machine, argument(0), &[Owner::Device], name, span);
+                self.error(code as u32)
+            }
+            "cudaFreeHost" => {
+                let code = self.release(machine, argument(0), &[Owner::Pinned], name, span);
+                self.error(code as u32)
+            }
+            "cudaMemcpy" => {
+                self.streams.begin(0);
+                let result = self.copy(machine, operands, span)?;
+                self.streams.wait_for_stream(0);
+                if self.sticky != 0 && self.fatal_call.is_none() {
+                    self.fatal_call = Some((self.sticky, "cudaMemcpy"));
+                }
+                result
+            }
+            "cudaMemcpyAsync" => {
+                self.streams.begin(argument(4));
+                self.copy(machine, operands, span)?
+            }
+            "cudaMemset" | "cudaMemsetAsync" => self.set(machine, operands, span)?,
+            "cudaDeviceSynchronize" | "cudaThreadSynchronize" => {
+                self.synchronise(None, "cudaDeviceSynchronize")
+            }
+            "cudaDeviceReset" => 0,
+            "cudaGetLastError" | "cudaPeekAtLastError" => {
+                let code = self.last_error.max(self.sticky);
+                if name == "cudaGetLastError" && self.sticky == 0 {
+                    self.last_error = 0;
+                }
+                u64::from(code)
+            }
+            "cudaGetErrorString" => self.text(machine, errors::of(argument(0) as u32).1),
+            "cudaGetErrorName" => self.text(machine, errors::of(argument(0) as u32).0),
+            "cudaSetDevice" => self.error(if argument(0) == 0 { 0 } else { 101 }),
+            "cudaGetDevice" => {
+                self.store(machine, argument(0), &0u32.to_le_bytes(), name, span)?;
+                0
+            }
+            "cudaGetDeviceCount" => {
+                self.store(machine, argument(0), &1u32.to_le_bytes(), name, span)?;
+                0
+            }
+            "cudaGetDeviceProperties" => {
+                self.store(machine, argument(0), &properties(), name, span)?;
+                0
+            }
+            "cudaDeviceGetAttribute" => {
+                let value: u32 = match argument(1) {
+                    1 => 1024,
+                    8 => 49152,
+                    10 => 32,
+                    16 => 40,
+                    _ => return Ok(self.error(1)),
+                };
+                self.store(machine, argument(0), &value.to_le_bytes(), name, span)?;
+                0
+            }
+            "cudaMemGetInfo" => {
+                let used: u64 = machine
+                    .heap
+                    .allocations
+                    .iter()
+                    .filter(|known| known.owner == Owner::Device && !known.is_freed)
+                    .map(|known| known.size)
+                    .sum();
+                self.store(machine, argument(0), &(DEVICE_MEMORY - used).to_le_bytes(), name, span)?;
+                self.store(machine, argument(1), &DEVICE_MEMORY.to_le_bytes(), name, span)?;
+                0
+            }
+            "cudaStreamCreate" | "cudaStreamCreateWithFlags" => {
+                let handle = self.streams.handle();
+                self.streams.known.insert(handle, argument(1) & 1 != 0);
+                self.store(machine, argument(0), &handle.to_le_bytes(), name, span)?;
+                0
+            }
+            "cudaEventCreate" | "cudaEventCreateWithFlags" => {
+                let handle = self.streams.handle();
+                self.streams.events.insert(handle, None);
+                self.store(machine, argument(0), &handle.to_le_bytes(), name, span)?;
+                0
+            }
+            "cudaStreamDestroy" => 0,
+            "cudaEventDestroy" => 0,
+            "cudaStreamSynchronize" => self.synchronise(Some(argument(0)), "cudaStreamSynchronize"),
+            "cudaStreamQuery" | "cudaEventQuery" => u64::from(self.sticky),
+            "cudaStreamWaitEvent" => {
+                self.streams.wait_event(argument(0), argument(1));
+                0
+            }
+            "cudaEventRecord" => {
+                if !self.streams.events.contains_key(&argument(0)) {
+                    return Ok(self.error(400));
+                }
+                self.streams.record(argument(0), argument(1));
+                0
+            }
+            "cudaEventSynchronize" => {
+                self.streams.wait_for_event(argument(0));
+                u64::from(self.sticky)
+            }
+            "cudaEventElapsedTime" => {
+                // Nothing here measures or models time: it is 0 and said to be so.
+                self.store(machine, argument(0), &0f32.to_le_bytes(), name, span)?;
+                0
+            }
+            _ => 0,
+        })
+    }
+
+    fn launch(
+        &mut self,
+        machine: &mut Machine,
+        kernel: u32,
+        operands: &[(Prim, u64)],
+        span: Span,
+    ) -> Result<(), Stop> {
+        let _ = span;
+        if self.sticky != 0 {
+            self.last_error = self.sticky;
+            return Ok(());
+        }
+        let program = &self.kernels[kernel as usize];
+        let word = |i: usize| operands.get(i).map_or(0, |operand| operand.1);
+        let shape = Shape {
+            grid: [word(0) as u32, word(1) as u32, word(2) as u32],
+            block: [word(3) as u32, word(4) as u32, word(5) as u32],
+            dynamic_shared: word(6),
+        };
+        if let Some(why) = Machine::refuses(program, &shape) {
+            self.last_error = 9;
+            self.misuse(
+                machine,
+                span,
+                "the launch has an invalid configuration (cudaErrorInvalidConfiguration)".to_owned(),
+                vec![why],
+            );
+            return Ok(());
+        }
+        let stream = word(7);
+        let parameters = packed(program, &operands[8.min(operands.len())..]);
+        self.streams.begin(stream);
+        machine.order.concurrent = self.streams.concurrent(stream);
+        self.launches += 1;
+        let from = machine.next_interval;
+        let result = machine.run(program, kernel, shape, &parameters, None);
+        let to = machine.next_interval;
+        self.streams.launched(stream, from, to);
+        if let Err(stop) = result {
+            self.sticky = stop.code();
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of the parameters, from their parts in order.
+pub fn packed(program: &Program, parts: &[(Prim, u64)]) -> Vec<u8> {
+    let mut bytes = vec![0u8; program.parameter_bytes as usize];
+    for ((ty, bits), offset) in parts.iter().zip(&program.parameter_parts) {
+        let size = size_of(*ty) as usize;
+        let at = *offset as usize;
+        if let Some(place) = bytes.get_mut(at..at + size) {
+            place.copy_from_slice(&bits.to_le_bytes()[..size]);
+        }
+    }
+    bytes
+}
+
+/// A `cudaDeviceProp` of a T4.
+fn properties() -> Vec<u8> {
+    let mut bytes = vec![0u8; 256];
+    let name = b"Tesla T4 (emulated)";
+    bytes[..name.len()].copy_from_slice(name);
+    bytes.extend(DEVICE_MEMORY.to_le_bytes());
+    bytes.extend(49152u64.to_le_bytes());
+    for value in [65536u32, 32, 1024, 1024, 1024, 64, 2_147_483_647, 65535, 65535, 7, 5, 40, 1024] {
+        bytes.extend(value.to_le_bytes());
+    }
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}

@@ -1,0 +1,22 @@
+//! CUDA's errors: numbers, names and texts.
+
+pub const ERRORS: &[(u32, &str, &str)] = &[
+    (0, "cudaSuccess", "no error"),
+    (1, "cudaErrorInvalidValue", "invalid argument"),
+    (2, "cudaErrorMemoryAllocation", "out of memory"),
+    (9, "cudaErrorInvalidConfiguration", "invalid configuration argument"),
+    (21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"),
+    (101, "cudaErrorInvalidDevice", "invalid device ordinal"),
+    (400, "cudaErrorInvalidResourceHandle", "invalid resource handle"),
+    (600, "cudaErrorNotReady", "device not ready"),
+    (700, "cudaErrorIllegalAddress", "an illegal memory access was encountered"),
+    (702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"),
+    (710, "cudaErrorAssert", "device-side assert triggered"),
+    (716, "cudaErrorMisalignedAddress", "misaligned address"),
+    (719, "cudaErrorLaunchFailure", "unspecified launch failure"),
+];
+
+pub fn of(code: u32) -> (&'static str, &'static str) {
+    let known = ERRORS.iter().find(|(known, ..)| *known == code);
+    known.map_or(("cudaErrorUnknown", "unknown error"), |(_, name, text)| (name, text))
+}

@@ -1,0 +1,75 @@
+//! The functions of the host: their names, parameters and results.
+//!
+//! Codes: `i` int, `u` unsigned int, `l` long long, `n` size_t, `f` float, `d` double, `p` pointer, `t` const char *, `s` a handle,
+//! `v` nothing. What stands behind `?` can be left out.
+
+pub type Function = (&'static str, &'static str, &'static str);
+
+pub const NAMES: &[Function] = &[
+    ("malloc", "n", "p"),
+    ("calloc", "nn", "p"),
+    ("free", "p", "v"),
+    ("memset", "pin", "p"),
+    ("memcpy", "ppn", "p"),
+    ("memmove", "ppn", "p"),
+    ("exit", "i", "v"),
+    ("abort", "", "v"),
+    ("rand", "", "i"),
+    ("srand", "u", "v"),
+    ("time", "p", "l"),
+    ("strcmp", "pp", "i"),
+    ("strlen", "p", "n"),
+    ("atoi", "p", "i"),
+    ("atof", "p", "d"),
+    ("puts", "p", "i"),
+    ("putchar", "i", "i"),
+    ("fflush", "p", "i"),
+    ("getenv", "p", "p"),
+    ("__emulator_out_of_range", "nn", "v"),
+    ("cudaMalloc", "pn", "i"),
+    ("cudaMallocManaged", "pn?i", "i"),
+    ("cudaMallocHost", "pn", "i"),
+    ("cudaHostAlloc", "pnu", "i"),
+    ("cudaFree", "p", "i"),
+    ("cudaFreeHost", "p", "i"),
+    ("cudaMallocAsync", "pns", "i"),
+    ("cudaFreeAsync", "ps", "i"),
+    ("cudaMemcpy", "ppni", "i"),
+    ("cudaMemcpyAsync", "ppni?s", "i"),
+    ("cudaMemset", "pin", "i"),
+    ("cudaMemsetAsync", "pin?s", "i"),
+    ("cudaDeviceSynchronize", "", "i"),
+    ("cudaThreadSynchronize", "", "i"),
+    ("cudaDeviceReset", "", "i"),
+    ("cudaGetLastError", "", "i"),
+    ("cudaPeekAtLastError", "", "i"),
+    ("cudaGetErrorString", "i", "t"),
+    ("cudaGetErrorName", "i", "t"),
+    ("cudaSetDevice", "i", "i"),
+    ("cudaGetDevice", "p", "i"),
+    ("cudaGetDeviceCount", "p", "i"),
+    ("cudaGetDeviceProperties", "pi", "i"),
+    ("cudaDeviceGetAttribute", "pii", "i"),
+    ("cudaMemGetInfo", "pp", "i"),
+    ("cudaStreamCreate", "p", "i"),
+    ("cudaStreamCreateWithFlags", "pu", "i"),
+    ("cudaStreamDestroy", "s", "i"),
+    ("cudaStreamSynchronize", "s", "i"),
+    ("cudaStreamWaitEvent", "ss?u", "i"),
+    ("cudaStreamQuery", "s", "i"),
+    ("cudaEventCreate", "p", "i"),
+    ("cudaEventCreateWithFlags", "pu", "i"),
+    ("cudaEventDestroy", "s", "i"),
+    ("cudaEventRecord", "s?s", "i"),
+    ("cudaEventSynchronize", "s", "i"),
+    ("cudaEventQuery", "s", "i"),
+    ("cudaEventElapsedTime", "pss", "i"),
+];
+
+pub fn number(name: &str) -> Option<u16> {
+    NAMES.iter().position(|function| function.0 == name).map(|at| at as u16)
+}
+
+pub fn find(name: &str) -> Option<Function> {
+    number(name).map(|at| NAMES[at as usize])
+}

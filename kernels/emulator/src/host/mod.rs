@@ -1,0 +1,7 @@
+//! The functions of CUDA and C that host code calls, and programs as a whole.
+
+pub mod calls;
+pub mod errors;
+pub mod functions;
+pub mod program;
+pub mod streams;

@@ -1,0 +1,155 @@
+//! A program: compiled once, run as often as is wanted.
+
+use super::calls::Host;
+use super::errors;
+use crate::ir;
+use crate::lower::{Lower, Lowered};
+use crate::run::checks::{Checks, Finding, Findings, Severity, Site};
+use crate::run::interpreter::Stop;
+use crate::run::launch::{Machine, Shape};
+use crate::run::memory::Owner;
+use crate::source::preprocessor::{Includes, preprocess};
+use crate::source::{Error, Files};
+use crate::syntax::parser::parse;
+
+/// What a text became.
+pub struct Program {
+    pub files: Files,
+    pub main: Option<ir::Program>,
+    pub kernels: Vec<ir::Program>,
+    pub globals: Vec<ir::Global>,
+}
+
+/// What a run did.
+#[derive(Debug)]
+pub struct Run {
+    pub output: String,
+    pub findings: Findings,
+    pub outcome: Outcome,
+    /// The error of CUDA's that the context ended with, and the call that said so first.
+    pub error: Option<(u32, &'static str)>,
+    /// How many kernels were launched, and how many instructions of a warp they took.
+    pub launches: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// `main` returned, or called `exit`.
+    Exit(i32),
+    /// The host's code could not go on.
+    Fault,
+}
+
+impl Program {
+    /// Compiles a text. Files that it includes by `"…"` are found by `includes`.
+    pub fn compile(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, String> {
+        let mut files = Files::default();
+        Program::compiled(&mut files, name, text, includes)
+            .map(|lowered| Program {
+                main: lowered.main,
+                kernels: lowered.kernels,
+                globals: lowered.globals,
+                files: std::mem::take(&mut files),
+            })
+            .map_err(|error| error.render(&files))
+    }
+
+    fn compiled(
+        files: &mut Files,
+        name: &str,
+        text: &str,
+        includes: Includes<'_>,
+    ) -> Result<Lowered, Box<Error>> {
+        let tokens = preprocess(files, name, text, includes, &[])?;
+        let tree = parse(tokens)?;
+        Lower::new(&tree).lower()
+    }
+
+    /// The memory that the program begins with.
+    pub fn machine(&self, checks: Checks) -> Machine {
+        let mut machine = Machine::new(checks);
+        for global in &self.globals {
+            machine.heap.place_global(global);
+        }
+        machine
+    }
+
+    /// A kernel by its name, without parameters or template arguments.
+    pub fn kernel(&self, name: &str) -> Option<(u32, &ir::Program)> {
+        let at = self.kernels.iter().position(|kernel| kernel.name.split(['(', '<']).next() == Some(name))?;
+        Some((at as u32, &self.kernels[at]))
+    }
+
+    /// Runs `main`.
+    pub fn run(&self, checks: Checks) -> Option<Run> {
+        self.run_within(checks, crate::run::launch::LAUNCH_BUDGET)
+    }
+
+    /// The same, with so many instructions of a warp for `main` and for each launch.
+    pub fn run_within(&self, checks: Checks, budget: u64) -> Option<Run> {
+        let main = self.main.as_ref()?;
+        let mut machine = self.machine(checks);
+        machine.budget = budget;
+        let mut host = Host::new(&self.kernels);
+        let shape = Shape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared: 0 };
+        let result = machine.run(main, u32::MAX, shape, &[], Some(&mut host));
+        let outcome = match result {
+            Ok(()) => Outcome::Exit(0),
+            Err(Stop::Exit(code)) => Outcome::Exit(code),
+            Err(_) => Outcome::Fault,
+        };
+        if checks.leaks {
+            leaks(&mut machine);
+        }
+        let error = host.fatal_call.or((host.sticky != 0).then_some((host.sticky, "cudaDeviceSynchronize")));
+        Some(Run {
+            output: machine.output,
+            findings: machine.findings,
+            outcome,
+            error,
+            launches: host.launches,
+        })
+    }
+}
+
+/// Memory of the device that is never given back.
+fn leaks(machine: &mut Machine) {
+    let left: Vec<_> = machine
+        .heap
+        .allocations
+        .iter()
+        .filter(|known| known.owner == Owner::Device && !known.is_freed)
+        .map(|known| (known.size, known.offset, known.name.clone(), known.span))
+        .collect();
+    for (size, offset, name, span) in left {
+        let size = crate::run::access::thousands(size);
+        machine.findings.add(Finding {
+            check: "leakcheck",
+            severity: Severity::Error,
+            title: format!("Leaked {size} bytes at {:#x}", ir::space::HEAP + offset),
+            function: "main".to_owned(),
+            sites: vec![Site { text: format!("allocated by {name} at"), span: Some(span), thread: None }],
+            notes: Vec::new(),
+            count: 1,
+            is_fatal: false,
+        });
+    }
+}
+
+impl Run {
+    /// 0: nothing found; 1: findings, an error, or a `main` that says so.
+    pub fn exit_code(&self) -> i32 {
+        let has_errors = self.findings.all.iter().any(|finding| finding.severity == Severity::Error);
+        match self.outcome {
+            Outcome::Fault => 1,
+            Outcome::Exit(code) if code != 0 => 1,
+            _ => i32::from(has_errors || self.error.is_some()),
+        }
+    }
+
+    pub fn error_text(&self) -> Option<String> {
+        let (code, call) = self.error?;
+        let (name, text) = errors::of(code);
+        Some(format!("Program hit {name} (error {code}) due to \"{text}\" on CUDA API call to {call}."))
+    }
+}

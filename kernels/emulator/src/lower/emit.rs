@@ -1,0 +1,268 @@
+//! A program that is being made: its instructions, rows, labels and constants.
+
+use super::{Base, Lower, Memory, Place, Value};
+use crate::ir::{Address, IndexKind, NO_ROW, Op, Prim, Program, Row, Slot, Special, rows_of};
+use crate::source::{Error, Result, Span};
+use crate::types::TypeId;
+use std::collections::HashMap;
+
+/// Rows of constants and of what is read once have this bit until the program is finished.
+pub const FIXED: Row = 1 << 30;
+const MOST_ROWS: u32 = 60_000;
+const MOST_LOCAL: u64 = 512 * 1024;
+
+#[derive(Clone, Default)]
+pub struct Builder {
+    pub ops: Vec<Op>,
+    pub spans: Vec<Span>,
+    /// Instructions that come before all others.
+    prologue: Vec<Op>,
+    pub next_row: Row,
+    most_rows: Row,
+    fixed_rows: Row,
+    constants: HashMap<(u64, bool), Row>,
+    specials: Vec<(Special, Row)>,
+    labels: Vec<Option<u32>>,
+    /// Where the last label is: what is before it must not change.
+    last_label: usize,
+    pub texts: Vec<String>,
+    pub operands: Vec<(Prim, Row)>,
+    pub shared: Vec<Slot>,
+    pub shared_bytes: u64,
+    pub local: Vec<Slot>,
+    pub local_bytes: u64,
+    /// Where local memory begins; of a host program it is part of the heap.
+    pub local_base: u64,
+    overflow: bool,
+}
+
+pub struct Mark {
+    ops: usize,
+    next_row: Row,
+    labels: usize,
+    last_label: usize,
+    operands: usize,
+    texts: usize,
+}
+
+impl Builder {
+    pub fn mark(&self) -> Mark {
+        Mark {
+            ops: self.ops.len(),
+            next_row: self.next_row,
+            labels: self.labels.len(),
+            last_label: self.last_label,
+            operands: self.operands.len(),
+            texts: self.texts.len(),
+        }
+    }
+
+    pub fn reset(&mut self, mark: Mark) {
+        self.ops.truncate(mark.ops);
+        self.spans.truncate(mark.ops);
+        self.next_row = mark.next_row;
+        self.labels.truncate(mark.labels);
+        self.last_label = mark.last_label;
+        self.operands.truncate(mark.operands);
+        self.texts.truncate(mark.texts);
+    }
+
+    pub fn emit(&mut self, op: Op, span: Span) {
+        self.ops.push(op);
+        self.spans.push(span);
+    }
+
+    pub fn rows(&mut self, count: u32) -> Row {
+        let row = self.next_row;
+        self.next_row += count;
+        if self.next_row > MOST_ROWS {
+            self.overflow = true;
+            self.next_row = row;
+        }
+        self.most_rows = self.most_rows.max(self.next_row + 2);
+        row
+    }
+
+    pub fn constant(&mut self, bits: u64, wide: bool) -> Row {
+        let bits = if wide { bits } else { bits & 0xffff_ffff };
+        if let Some(row) = self.constants.get(&(bits, wide)) {
+            return *row;
+        }
+        let row = FIXED | self.fixed_rows;
+        self.fixed_rows += 1 + u32::from(wide);
+        self.constants.insert((bits, wide), row);
+        row
+    }
+
+    pub fn special(&mut self, which: Special) -> Row {
+        if let Some((_, row)) = self.specials.iter().find(|(known, _)| *known == which) {
+            return *row;
+        }
+        let row = FIXED | self.fixed_rows;
+        self.fixed_rows += 1;
+        self.specials.push((which, row));
+        self.prologue.push(Op::Special { d: row, which });
+        row
+    }
+
+    pub fn label(&mut self) -> u32 {
+        self.labels.push(None);
+        self.labels.len() as u32 - 1
+    }
+
+    pub fn place(&mut self, label: u32) {
+        // A jump to the next instruction is none.
+        if self.ops.last() == Some(&Op::Jump { to: label }) && self.ops.len() > self.last_label {
+            self.ops.pop();
+            self.spans.pop();
+        }
+        self.last_label = self.ops.len();
+        self.labels[label as usize] = Some(self.ops.len() as u32);
+    }
+
+    pub fn text(&mut self, text: &str) -> u32 {
+        if let Some(at) = self.texts.iter().position(|known| known == text) {
+            return at as u32;
+        }
+        self.texts.push(text.to_owned());
+        self.texts.len() as u32 - 1
+    }
+
+    /// Lets the last instruction write another row, if it is what wrote `from`.
+    pub fn retarget(&mut self, from: Row, to: Row, rows: u32) -> bool {
+        if from & FIXED != 0 || self.ops.len() <= self.last_label {
+            return false;
+        }
+        let Some(last) = self.ops.last_mut() else { return false };
+        let mut writes = 0;
+        let mut matches = false;
+        last.visit(&self.operands, &mut |row, count, written| {
+            if written {
+                writes += 1;
+                matches = *row == from && count == rows;
+            }
+        });
+        if writes != 1 || !matches || matches!(last, Op::Host { .. }) {
+            return false;
+        }
+        last.visit(&self.operands, &mut |row, _, written| {
+            if written {
+                *row = to;
+            }
+        });
+        true
+    }
+
+    /// Labels become places, and constants come behind the other rows.
+    pub fn finish(mut self, name: String, span: Span) -> Result<Program> {
+        if self.overflow {
+            return Err(Error::new(
+                span,
+                format!("`{name}` needs more than {MOST_ROWS} registers for a thread"),
+            ));
+        }
+        if self.local_bytes > MOST_LOCAL {
+            let message = format!(
+                "`{name}` has {} bytes of local variables; {MOST_LOCAL} is the most",
+                self.local_bytes
+            );
+            return Err(Error::new(span, message));
+        }
+        self.emit(Op::Exit, span);
+        let shift = self.prologue.len() as u32;
+        let mut ops = self.prologue;
+        let mut spans = vec![span; ops.len()];
+        ops.extend(self.ops);
+        spans.extend(self.spans);
+        let fixed = self.most_rows;
+        let placed = |row: Row| if row != NO_ROW && row & FIXED != 0 { (row & !FIXED) + fixed } else { row };
+        for op in &mut ops {
+            op.visit(&self.operands, &mut |row, _, _| *row = placed(*row));
+            if let Op::Jump { to } | Op::Branch { to, .. } = op {
+                *to = self.labels[*to as usize].unwrap_or(0) + shift;
+            }
+        }
+        let operands = self.operands.iter().map(|(ty, row)| (*ty, placed(*row))).collect();
+        let constants: Vec<_> =
+            self.constants.iter().map(|((bits, wide), row)| (placed(*row), *bits, *wide)).collect();
+        let program = Program {
+            name,
+            ops,
+            spans,
+            rows: fixed + self.fixed_rows,
+            constants,
+            texts: self.texts,
+            operands,
+            shared: self.shared,
+            shared_bytes: self.shared_bytes,
+            local: self.local,
+            local_bytes: self.local_bytes,
+            max_threads: 1024,
+            span,
+            ..Program::default()
+        };
+        crate::ir::validate::validate(&program)
+            .map_err(|trouble| Error::new(span, format!("the emulator made a mistake: {trouble}")))?;
+        Ok(program)
+    }
+}
+
+impl Lower<'_> {
+    pub fn new_rows(&mut self, ty: TypeId) -> Row {
+        let rows = self.types.rows(ty).unwrap_or(0);
+        self.program.rows(rows)
+    }
+
+    /// The row of a number or pointer that is in a row already or a constant.
+    pub fn row(&mut self, value: &Value) -> Result<Row> {
+        match value.place {
+            Place::Row(row) => Ok(row),
+            Place::Const(bits) => {
+                let wide = self.prim(value.ty).is_some_and(|prim| rows_of(prim) == 2);
+                Ok(self.program.constant(bits, wide))
+            }
+            _ => {
+                let loaded = self.loaded(value.clone())?;
+                match loaded.place {
+                    Place::Row(_) | Place::Const(_) => self.row(&loaded),
+                    _ => self
+                        .error(format!("a value of type `{}` cannot stand here", self.types.name(value.ty))),
+                }
+            }
+        }
+    }
+
+    pub fn address(&mut self, memory: &Memory, align: u64) -> Result<Address> {
+        let mut memory = *memory;
+        let base = match memory.base {
+            Base::Row(row) => row,
+            Base::Const(at) => {
+                let at = at.wrapping_add(memory.offset as u64);
+                memory.offset = 0;
+                self.program.constant(at, true)
+            }
+        };
+        let (base, offset) = match i32::try_from(memory.offset) {
+            Ok(offset) => (base, offset),
+            Err(_) => {
+                let by = self.program.constant(memory.offset as u64, true);
+                let d = self.program.rows(2);
+                self.emit(Op::Binary { op: crate::ir::Bin::Add64, d, a: base, b: by });
+                (d, 0)
+            }
+        };
+        let (index, kind, scale) = memory.index.unwrap_or((NO_ROW, IndexKind::None, 0));
+        Ok(Address { base, index, scale, offset, kind, align: align.clamp(1, 128) as u8 })
+    }
+
+    /// Memory of a variable of this thread.
+    pub fn local_slot(&mut self, name: &str, ty: TypeId) -> Value {
+        let (size, align) = self.types.layout(ty);
+        // A gap between variables, so that an access beyond one does not hit the next.
+        let offset = (self.program.local_bytes + 15).next_multiple_of(align.max(1));
+        self.program.local_bytes = offset.saturating_add(size);
+        self.program.local.push(Slot { name: name.to_owned(), offset, size });
+        let base = Base::Const(self.program.local_base.wrapping_add(offset));
+        Value::lvalue(ty, Place::Memory(Memory { base, index: None, offset: 0 }))
+    }
+}

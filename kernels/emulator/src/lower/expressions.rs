@@ -1,0 +1,555 @@
+//! Expressions to values.
+
+use super::closures::Closure;
+use super::lookup::{Found, Qualifier};
+use super::{Base, Binding, Lower, Memory, Outcome, Place, Value};
+use crate::ir::{Op, Prim, rows_of};
+use crate::source::{Error, Result, Span};
+use crate::syntax::ast::*;
+use crate::types::{self, BOOL, Type, TypeId, U64};
+
+impl Lower<'_> {
+    pub fn expression(&mut self, value: &Expr) -> Result<Value> {
+        self.worked()?;
+        let outer = std::mem::replace(&mut self.span, value.span);
+        let result = self.deeper(|lower| lower.expression_inner(value));
+        if result.is_ok() {
+            self.span = outer;
+        }
+        result
+    }
+
+    /// The value of an expression that is read.
+    pub fn read(&mut self, value: &Expr) -> Result<Value> {
+        let found = self.expression(value)?;
+        let outer = std::mem::replace(&mut self.span, value.span);
+        let result = self.loaded(found)?;
+        self.span = outer;
+        Ok(result)
+    }
+
+    fn expression_inner(&mut self, value: &Expr) -> Result<Value> {
+        match &value.kind {
+            ExprKind::Int(bits, prim) => Ok(Value::constant(types::of_prim(*prim), *bits)),
+            ExprKind::Float(number, Prim::F32) => {
+                Ok(Value::constant(types::F32, u64::from((*number as f32).to_bits())))
+            }
+            ExprKind::Float(number, _) => Ok(Value::constant(types::F64, number.to_bits())),
+            ExprKind::Bool(truth) => Ok(Value::constant(BOOL, u64::from(*truth))),
+            ExprKind::Char(code) => Ok(Value::constant(types::I8, u64::from(*code as i32 as u32))),
+            ExprKind::Str(text) => self.string(text),
+            ExprKind::Null => Ok(Value::constant(types::NULL, 0)),
+            ExprKind::This => self.this_pointer(),
+            ExprKind::Path(path) => self.path_value(path),
+            ExprKind::Unary(operator, operand) => self.unary_operator(*operator, operand),
+            ExprKind::Binary(operator, a, b) => self.binary_expression(*operator, a, b, value.span),
+            ExprKind::Assign(operator, target, source) => self.assign_expression(*operator, target, source),
+            ExprKind::Condition(condition, yes, no) => self.condition(condition, yes, no),
+            ExprKind::Call(function, arguments) => self.call_expression(function, arguments, value.span),
+            ExprKind::Launch(function, config, arguments) => {
+                self.launch(function, config, arguments, value.span)
+            }
+            ExprKind::Index(array, index) => self.index_expression(array, index),
+            ExprKind::Member(object, arrow, segment) => self.member_expression(object, *arrow, segment),
+            ExprKind::Cast(kind, ty, operand) => self.cast_expression(*kind, ty, operand),
+            ExprKind::Construct(ty, items, is_braces) => self.construct_expression(ty, items, *is_braces),
+            ExprKind::Braces(_) => self.error("the type of this list is not known here"),
+            ExprKind::SizeofType(ty) => {
+                let ty = self.type_of_name(ty)?;
+                Ok(self.sizeof(ty))
+            }
+            ExprKind::SizeofExpr(operand) => {
+                let found = self.dry(|lower| lower.expression(operand))?;
+                Ok(self.sizeof(found.ty))
+            }
+            ExprKind::SizeofPack(name) => match self.find(name) {
+                Some(Found::Binding(Binding::Pack(all))) => Ok(Value::constant(U64, all.len() as u64)),
+                _ => self.error(format!("`{name}` is not a pack")),
+            },
+            ExprKind::Lambda(lambda) => self.lambda(lambda),
+            ExprKind::Expand(_) => self.error("a pack is expanded only among arguments"),
+            ExprKind::Fold { operator, pack, first, left } => {
+                self.fold(*operator, pack, first.as_deref(), *left, value.span)
+            }
+        }
+    }
+
+    pub fn string(&mut self, text: &Name) -> Result<Value> {
+        let count = text.len() as u64 + 1;
+        let at = match self.strings.get(text) {
+            Some(at) => *at,
+            None => {
+                let mut bytes = text.as_bytes().to_vec();
+                bytes.push(0);
+                let at = self.add_global("a string", count, 1, false, true, Some(bytes));
+                self.strings.insert(text.clone(), at);
+                at
+            }
+        };
+        let ty = self.types.id(Type::Array { of: types::I8, count });
+        let memory = Memory { base: Base::Const(at), index: None, offset: 0 };
+        Ok(Value { is_const: true, ..Value::lvalue(ty, Place::Memory(memory)) })
+    }
+
+    fn this_pointer(&mut self) -> Result<Value> {
+        let Some(this) = self.frames.last().and_then(|frame| frame.this.clone()) else {
+            return self.error("there is no `this` outside of a struct's functions");
+        };
+        self.address_of(this)
+    }
+
+    /// A name that stands for a value.
+    pub fn path_value(&mut self, path: &Path) -> Result<Value> {
+        let last = &path.segments[path.segments.len() - 1];
+        let found = match self.qualifier(path)? {
+            None => self.find(&last.name),
+            Some(Qualifier::Namespace(namespace)) => self.find_in(namespace, &last.name, 0),
+            Some(Qualifier::Type(ty)) => return self.static_member(ty, last),
+        };
+        match found {
+            Some(Found::Binding(Binding::Value(value))) => Ok(value),
+            Some(Found::Binding(Binding::Pack(_))) => {
+                self.error(format!("`{}` is a pack: it needs `...`", last.name))
+            }
+            Some(Found::Member(name)) => self.own_member(&name, last),
+            Some(Found::Variables(variables)) => self.variable_value(&variables, last, path.span),
+            Some(Found::Functions(mut functions)) => {
+                functions.arguments = last.arguments.clone();
+                Ok(self.functions_value(functions))
+            }
+            Some(_) => self.error(format!("`{}` is not a value", last.name)),
+            None => match self.built_in_value(&last.name)? {
+                Some(value) => Ok(value),
+                None => self.unknown(&last.name),
+            },
+        }
+    }
+
+    pub fn unknown<T>(&self, name: &str) -> Result<T> {
+        if super::builtins::is_known(name) {
+            return self.error(format!("the function `{name}` can only be called"));
+        }
+        if let Some(header) = crate::source::headers::of_name(name) {
+            let error = Error::new(self.span, format!("unknown name `{name}`"));
+            return Err(error.help(format!("write `#include <{header}>`")));
+        }
+        let error = Error::new(self.span, format!("unknown name `{name}`"))
+            .label("nothing of this name is known here");
+        Err(match self.similar(name) {
+            Some(other) => error.help(format!("did you mean `{other}`?")),
+            None => error,
+        })
+    }
+
+    /// A name that differs in a letter or two.
+    fn similar(&self, name: &str) -> Option<String> {
+        let frame = self.frames.last()?;
+        let local = frame.scopes.iter().flat_map(|scope| scope.keys());
+        let global = self
+            .tree
+            .namespaces
+            .iter()
+            .flat_map(|namespace| namespace.functions.keys().chain(namespace.variables.keys()));
+        let mut best: Option<(usize, String)> = None;
+        let built_in = super::builtins::names();
+        let all = local.chain(global).map(|name| name.to_string()).chain(built_in);
+        for known in all {
+            let distance = distance(name, &known);
+            let closer = best
+                .as_ref()
+                .is_none_or(|(least, text)| distance < *least || distance == *least && known < *text);
+            if distance > 0 && distance <= 1 + name.len() / 4 && distance <= 2 && closer {
+                best = Some((distance, known));
+            }
+        }
+        best.map(|(_, known)| known)
+    }
+
+    /// `c ? a : b`
+    fn condition(&mut self, condition: &Expr, yes: &Expr, no: &Expr) -> Result<Value> {
+        let truth = self.expression(condition)?;
+        let truth = self.truth(truth)?;
+        if let Some(bits) = truth.as_const() {
+            // The other side still says which type it is.
+            let (chosen, other) = if bits != 0 { (yes, no) } else { (no, yes) };
+            let value = self.expression(chosen)?;
+            let other = self.dry(|lower| lower.expression(other))?;
+            if value.ty == other.ty {
+                return Ok(value);
+            }
+            let ty = self.common_type(&value, &other)?;
+            return self.coerced(value, ty);
+        }
+        let c = self.row(&truth)?;
+        let (a, b) = (self.dry(|lower| lower.expression(yes))?, self.dry(|lower| lower.expression(no))?);
+        // Two variables stay variables: `(c ? a : b) = 1`; only memory can be chosen so.
+        let ty = if a.ty == b.ty { a.ty } else { self.common_type(&a, &b)? };
+        if self.types.rows(ty).is_none() || matches!(self.types.get(ty), Type::Closure(_)) {
+            return self.condition_in_memory(c, yes, no, ty);
+        }
+        if self.is_cheap(yes)
+            && self.is_cheap(no)
+            && let Some(prim) = self.prim(ty)
+        {
+            let a = self.expression(yes)?;
+            let a = self.coerced(a, ty)?;
+            let b = self.expression(no)?;
+            let b = self.coerced(b, ty)?;
+            let (a, b) = (self.row(&a)?, self.row(&b)?);
+            let wide = rows_of(prim) == 2;
+            let d = self.program.rows(rows_of(prim));
+            self.emit(if wide { Op::Select64 { d, c, a, b } } else { Op::Select32 { d, c, a, b } });
+            return Ok(Value::new(ty, Place::Row(d)));
+        }
+        let result = Value::new(ty, Place::Row(self.new_rows(ty)));
+        let target = Value { is_lvalue: true, ..result.clone() };
+        let (other, end) = (self.program.label(), self.program.label());
+        self.emit(Op::Branch { c, to: other, when: false });
+        let rows = self.program.next_row;
+        let a = self.expression(yes)?;
+        self.assigned(&target, a)?;
+        self.program.next_row = rows;
+        self.emit(Op::Jump { to: end });
+        self.program.place(other);
+        let b = self.expression(no)?;
+        self.assigned(&target, b)?;
+        self.program.next_row = rows;
+        self.program.place(end);
+        Ok(result)
+    }
+
+    fn condition_in_memory(&mut self, c: u32, yes: &Expr, no: &Expr, ty: TypeId) -> Result<Value> {
+        let address = Value::new(self.types.pointer(ty, false), Place::Row(self.program.rows(2)));
+        let (other, end) = (self.program.label(), self.program.label());
+        let target = Value { is_lvalue: true, ..address.clone() };
+        self.emit(Op::Branch { c, to: other, when: false });
+        for (side, label) in [(yes, None), (no, Some(other))] {
+            if let Some(label) = label {
+                self.emit(Op::Jump { to: end });
+                self.program.place(label);
+            }
+            let value = self.expression(side)?;
+            let Place::Memory(memory) = value.place else {
+                return self.error("`?:` of such values is not part of the subset");
+            };
+            let at = self.lea(address.ty, &memory)?;
+            self.assigned(&target, at)?;
+        }
+        self.program.place(end);
+        let Place::Row(row) = address.place else { return self.error("this value has no place") };
+        Ok(Value::lvalue(ty, Place::Memory(Memory { base: Base::Row(row), index: None, offset: 0 })))
+    }
+
+    pub fn common_type(&mut self, a: &Value, b: &Value) -> Result<TypeId> {
+        if let (Some(x), Some(y)) = (self.types.arithmetic(a.ty), self.types.arithmetic(b.ty)) {
+            return Ok(if a.ty == b.ty { a.ty } else { types::of_prim(types::common(x, y)) });
+        }
+        match (self.types.get(a.ty).clone(), self.types.get(b.ty).clone()) {
+            (Type::Array { of, .. }, Type::Array { .. }) => {
+                Ok(self.types.pointer(of, a.is_const || b.is_const))
+            }
+            (Type::Array { of, .. }, _) => Ok(self.types.pointer(of, a.is_const)),
+            (_, Type::Array { of, .. }) => Ok(self.types.pointer(of, b.is_const)),
+            (Type::Null, Type::Pointer { .. }) => Ok(b.ty),
+            (Type::Pointer { .. }, Type::Null) => Ok(a.ty),
+            (Type::Pointer { .. }, Type::Prim(_)) if b.as_const() == Some(0) => Ok(a.ty),
+            (Type::Prim(_), Type::Pointer { .. }) if a.as_const() == Some(0) => Ok(b.ty),
+            (Type::Pointer { to: x, .. }, Type::Pointer { to: y, .. }) if x == y => {
+                Ok(self.types.pointer(x, true))
+            }
+            (Type::Struct(_), Type::Prim(_)) if self.rank(a, b.ty)?.is_some() => Ok(b.ty),
+            (Type::Prim(_), Type::Struct(_)) if self.rank(b, a.ty)?.is_some() => Ok(a.ty),
+            (Type::Struct(_), _) if self.rank(b, a.ty)?.is_some() => Ok(a.ty),
+            (_, Type::Struct(_)) if self.rank(a, b.ty)?.is_some() => Ok(b.ty),
+            _ => self.error(format!(
+                "the two sides are of the types `{}` and `{}`, which have nothing in common",
+                self.types.name(a.ty),
+                self.types.name(b.ty)
+            )),
+        }
+    }
+
+    /// Whether an expression neither reads memory nor does anything: then both sides of a choice can be calculated.
+    pub fn is_cheap(&self, value: &Expr) -> bool {
+        match &value.kind {
+            ExprKind::Int(..)
+            | ExprKind::Float(..)
+            | ExprKind::Bool(_)
+            | ExprKind::Char(_)
+            | ExprKind::Null => true,
+            ExprKind::Path(path) => {
+                if path.segments.len() > 1 {
+                    return false;
+                }
+                match self.find(&path.segments[0].name) {
+                    Some(Found::Binding(Binding::Value(value))) => {
+                        matches!(value.place, Place::Row(_) | Place::Const(_))
+                    }
+                    _ => false,
+                }
+            }
+            ExprKind::Unary(operator, operand) => {
+                matches!(operator, Unary::Plus | Unary::Neg | Unary::Not | Unary::BitNot)
+                    && self.is_cheap(operand)
+            }
+            ExprKind::Binary(operator, a, b) => {
+                !matches!(operator, Binary::Div | Binary::Rem | Binary::Comma)
+                    && self.is_cheap(a)
+                    && self.is_cheap(b)
+            }
+            ExprKind::Cast(_, ty, operand) => {
+                !matches!(ty.kind, TypeKind::Pointer(_) | TypeKind::Reference(_)) && self.is_cheap(operand)
+            }
+            ExprKind::Member(object, false, _) => match &object.kind {
+                ExprKind::Path(path) if self.find(&path.segments[0].name).is_none() => {
+                    super::builtins::is_dimension(&path.segments[0].name)
+                }
+                ExprKind::Path(_) => self.is_cheap(object),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn cast_expression(&mut self, kind: CastKind, ty: &TypeName, operand: &Expr) -> Result<Value> {
+        let span = self.span;
+        let to = self.written(ty)?;
+        if let ExprKind::Braces(items) = &operand.kind {
+            return self.made_from_list(to.ty, items, true);
+        }
+        if to.is_reference {
+            // `(float4 &)x` and `static_cast<T &&>(x)`: the same place, seen as another type.
+            let value = self.expression(operand)?;
+            if value.ty == to.ty {
+                return Ok(value);
+            }
+            let value = match value.place {
+                Place::Memory(_) => value,
+                _ => self.needs_memory(value)?,
+            };
+            return Ok(Value { ty: to.ty, ..value });
+        }
+        let value = self.expression(operand)?;
+        self.span = span;
+        if let Type::Prim(Prim::Void) = self.types.get(to.ty) {
+            return Ok(Value::new(to.ty, Place::Nothing));
+        }
+        if self.types.of_struct(to.ty).is_some() || self.types.of_struct(value.ty).is_some() {
+            return self.coerced(value, to.ty);
+        }
+        let value = self.loaded(value)?;
+        let explicit = kind != CastKind::Static
+            || matches!(self.types.get(value.ty), Type::Pointer { to, .. } if *self.types.get(*to) == Type::Prim(Prim::Void));
+        self.converted_scalar(value, to.ty, explicit)
+    }
+
+    fn construct_expression(&mut self, ty: &TypeName, items: &[Expr], is_braces: bool) -> Result<Value> {
+        let span = self.span;
+        // `Input{x, value}`: the arguments of the template are deduced.
+        if let TypeKind::Path(path) = &ty.kind
+            && let Some(to) = self.deduced_struct(path, items, span)?
+        {
+            self.span = span;
+            return self.made_from_list(to, items, is_braces);
+        }
+        let to = self.type_of_name(ty)?;
+        self.span = span;
+        self.made_from_list(to, items, is_braces)
+    }
+
+    fn fold(
+        &mut self,
+        operator: Binary,
+        pack: &Expr,
+        first: Option<&Expr>,
+        left: bool,
+        span: Span,
+    ) -> Result<Value> {
+        let count = self.pack_length_in_expr(pack)?;
+        let mut order: Vec<usize> = (0..count).collect();
+        if !left {
+            order.reverse();
+        }
+        let logic = matches!(operator, Binary::LogicAnd | Binary::LogicOr);
+        let mut result = match first {
+            Some(first) => Some(self.expression(first)?),
+            None if count == 0 && operator == Binary::LogicAnd => return Ok(Value::constant(BOOL, 1)),
+            None if count == 0 && operator == Binary::LogicOr => return Ok(Value::constant(BOOL, 0)),
+            None if count == 0 && operator == Binary::Comma => {
+                return Ok(Value::new(types::VOID, Place::Nothing));
+            }
+            None if count == 0 => return self.error("this operator has no value for an empty pack"),
+            None => None,
+        };
+        for i in order {
+            let value = self.with_pack_element(pack, i, |lower| lower.expression(pack))?;
+            result = Some(match result {
+                None => value,
+                // Each side is a truth without effects of its own here: all are calculated.
+                Some(known) if logic => {
+                    let (a, b) = if left { (known, value) } else { (value, known) };
+                    self.both(operator, a, b)?
+                }
+                Some(known) => {
+                    let (a, b) = if left { (known, value) } else { (value, known) };
+                    self.binary_values(operator, a, b, span)?
+                }
+            });
+        }
+        match result {
+            Some(value) => Ok(value),
+            None => self.error("an empty pack"),
+        }
+    }
+
+    /// The names of packs within an expression that is expanded.
+    pub fn pack_length_in_expr(&mut self, value: &Expr) -> Result<usize> {
+        let mut names = Vec::new();
+        self.packs_in_expr(value, &mut names);
+        match self.pack_length(&names)? {
+            Some(count) => Ok(count),
+            None => self.error("there is no pack before `...`"),
+        }
+    }
+
+    pub fn pack_length(&mut self, names: &[Name]) -> Result<Option<usize>> {
+        let mut length = None;
+        for name in names {
+            if let Some(Found::Binding(Binding::Pack(all))) = self.find(name) {
+                if length.is_some_and(|known| known != all.len()) {
+                    return self.error("the packs before `...` are not of the same length");
+                }
+                length = Some(all.len());
+            }
+        }
+        Ok(length)
+    }
+
+    pub fn with_pack_element<T>(
+        &mut self,
+        value: &Expr,
+        i: usize,
+        run: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let mut names = Vec::new();
+        self.packs_in_expr(value, &mut names);
+        self.with_elements(&names, i, run)
+    }
+
+    /// Runs with each of the packs standing for its element `i`.
+    pub fn with_elements<T>(
+        &mut self,
+        names: &[Name],
+        i: usize,
+        run: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let mut scope = super::Scope::new();
+        for name in names {
+            if let Some(Found::Binding(Binding::Pack(all))) = self.find(name) {
+                scope.insert(name.clone(), all[i].clone());
+            }
+        }
+        self.frame().scopes.push(scope);
+        let depth = self.frame().scopes.len();
+        let result = run(self);
+        if result.is_ok() {
+            self.frame().scopes.truncate(depth - 1);
+        }
+        result
+    }
+
+    pub fn packs_in_expr(&self, value: &Expr, names: &mut Vec<Name>) {
+        let mut all = |exprs: &[Expr]| exprs.iter().for_each(|expr| self.packs_in_expr(expr, names));
+        match &value.kind {
+            ExprKind::Path(path) => self.packs_in_path(path, names),
+            ExprKind::Unary(_, a) | ExprKind::SizeofExpr(a) => self.packs_in_expr(a, names),
+            ExprKind::Binary(_, a, b) | ExprKind::Assign(_, a, b) | ExprKind::Index(a, b) => {
+                self.packs_in_expr(a, names);
+                self.packs_in_expr(b, names);
+            }
+            ExprKind::Condition(a, b, c) => {
+                self.packs_in_expr(a, names);
+                self.packs_in_expr(b, names);
+                self.packs_in_expr(c, names);
+            }
+            ExprKind::Call(function, arguments) => {
+                all(arguments);
+                self.packs_in_expr(function, names);
+            }
+            ExprKind::Member(object, _, _) => self.packs_in_expr(object, names),
+            ExprKind::Cast(_, ty, a) => {
+                self.packs_in_type(ty, names);
+                self.packs_in_expr(a, names);
+            }
+            ExprKind::Construct(ty, items, _) => {
+                all(items);
+                self.packs_in_type(ty, names);
+            }
+            ExprKind::Braces(items) => all(items),
+            ExprKind::SizeofType(ty) => self.packs_in_type(ty, names),
+            _ => {}
+        }
+    }
+
+    fn packs_in_path(&self, path: &Path, names: &mut Vec<Name>) {
+        for segment in &path.segments {
+            if let Some(Found::Binding(Binding::Pack(_))) = self.find(&segment.name)
+                && !names.contains(&segment.name)
+            {
+                names.push(segment.name.clone());
+            }
+            for argument in segment.arguments.iter().flatten() {
+                match argument {
+                    TemplateArgument::Type(ty) => self.packs_in_type(ty, names),
+                    TemplateArgument::Value(value) => self.packs_in_expr(value, names),
+                }
+            }
+        }
+    }
+
+    pub fn packs_in_type(&self, ty: &TypeName, names: &mut Vec<Name>) {
+        match &ty.kind {
+            TypeKind::Path(path) => self.packs_in_path(path, names),
+            TypeKind::Decltype(value) => self.packs_in_expr(value, names),
+            TypeKind::Pointer(inner) | TypeKind::Reference(inner) | TypeKind::Forward(inner) => {
+                self.packs_in_type(inner, names);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the code here runs on the device; for messages.
+    pub fn side(&self) -> &'static str {
+        if self.on_device { "device" } else { "host" }
+    }
+
+    pub fn closure_of(&self, value: &Value) -> Option<std::rc::Rc<Closure>> {
+        match &value.place {
+            Place::Closure(closure) => Some(closure.clone()),
+            _ => None,
+        }
+    }
+
+    pub fn is_program(&self) -> bool {
+        matches!(self.frames.last().map(|frame| &frame.outcome), Some(Outcome::Program))
+    }
+}
+
+/// How many letters two names differ by.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > 2 || a.len() > 40 {
+        return 9;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut corner = row[0];
+        row[0] = i;
+        for j in 1..=b.len() {
+            let change = corner + usize::from(a[i - 1] != b[j - 1]);
+            corner = row[j];
+            row[j] = change.min(row[j] + 1).min(row[j - 1] + 1);
+        }
+    }
+    row[b.len()]
+}

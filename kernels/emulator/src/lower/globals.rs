@@ -1,0 +1,273 @@
+//! Variables outside of functions, and those whose values are known when the program is compiled.
+
+use super::{Base, Lower, Memory, Place, Value};
+use crate::ir::{Global, space};
+use crate::run::arithmetic;
+use crate::source::{Error, Result, Span};
+use crate::syntax::ast::*;
+use crate::types::{Argument, Type, TypeId};
+use std::rc::Rc;
+
+const MOST_GLOBAL: u64 = 64 << 20;
+
+impl Lower<'_> {
+    /// A place in the heap for the whole run.
+    pub fn add_global(
+        &mut self,
+        name: &str,
+        size: u64,
+        align: u64,
+        on_device: bool,
+        is_constant: bool,
+        init: Option<Vec<u8>>,
+    ) -> u64 {
+        let offset = (self.heap + 32).next_multiple_of(align.max(16));
+        self.heap = offset + size;
+        let address = space::HEAP + offset;
+        self.globals.push(Global { name: name.to_owned(), address, size, on_device, is_constant, init });
+        address
+    }
+
+    /// A variable, or an instance of a variable template.
+    pub fn variable_value(
+        &mut self,
+        variables: &[Rc<Variable>],
+        segment: &Segment,
+        span: Span,
+    ) -> Result<Value> {
+        let primary = &variables[0];
+        if primary.template.is_empty() && primary.specialized.is_none() {
+            // The last declaration with an initialiser counts.
+            let chosen = variables
+                .iter()
+                .rev()
+                .find(|variable| !matches!(variable.init, Init::None))
+                .unwrap_or(primary);
+            let namespace = chosen.namespace;
+            let chosen = chosen.clone();
+            return self.in_frame(super::Scope::new(), namespace, None, |lower| {
+                lower.global_value(&chosen, Vec::new())
+            });
+        }
+        let given = match &segment.arguments {
+            Some(arguments) => self.template_arguments(arguments)?,
+            None => Vec::new(),
+        };
+        let arguments =
+            self.completed(&primary.template, given, &super::Scope::new(), primary.namespace, span)?;
+        for special in variables.iter().filter(|variable| variable.specialized.is_some()) {
+            let Some(pattern) = &special.specialized else { continue };
+            let mut deduced = super::overloads::Deduced::default();
+            let fits = self.in_frame(super::Scope::new(), special.namespace, None, |lower| {
+                lower.matches_pattern(&special.template, pattern, &arguments, &mut deduced)
+            })?;
+            if fits {
+                return self.in_frame(deduced.scope, special.namespace, None, |lower| {
+                    lower.global_value(special, arguments.clone())
+                });
+            }
+        }
+        let scope = self.argument_scope(&primary.template, &arguments);
+        self.in_frame(scope, primary.namespace, None, |lower| lower.global_value(primary, arguments.clone()))
+    }
+
+    /// Runs where the names around the variable are known.
+    pub fn global_value(&mut self, variable: &Variable, arguments: Vec<Argument>) -> Result<Value> {
+        let key = (variable.id, arguments);
+        if let Some(known) = self.global_places.get(&key) {
+            let known = known.clone();
+            self.check_side(variable, &known)?;
+            return Ok(known);
+        }
+        let outer = self.span;
+        let ty = match (&variable.ty.kind, &variable.init) {
+            (TypeKind::Array(of, None), Init::Braces(items)) => {
+                let of = self.type_of_name(of)?;
+                self.array_type(of, items.len() as u64)?
+            }
+            (TypeKind::Array(of, None), Init::Value(Expr { kind: ExprKind::Str(text), .. })) => {
+                let of = self.type_of_name(of)?;
+                self.array_type(of, text.len() as u64 + 1)?
+            }
+            (TypeKind::Auto, Init::Value(value)) => self.dry(|lower| lower.expression(value))?.ty,
+            _ => self.written(&variable.ty)?.ty,
+        };
+        if variable.storage.shared {
+            return Err(Error::new(
+                variable.span,
+                "`__shared__` variables outside of functions are not part of the subset",
+            )
+            .help("declare it within the kernel"));
+        }
+        let is_const = self.is_const_type(&variable.ty) || variable.storage.is_constexpr;
+        let on_device = variable.storage.device || variable.storage.constant;
+        // A constant number needs no memory.
+        let is_scalar = self.prim(ty).is_some();
+        let has_init = !matches!(variable.init, Init::None);
+        if is_scalar && is_const && has_init && !self.in_memory.contains(&variable.id) {
+            let value = match &variable.init {
+                Init::Value(value) => self.constant_init(value, ty),
+                Init::Braces(items) | Init::Parentheses(items) if items.len() == 1 => {
+                    self.constant_init(&items[0], ty)
+                }
+                _ => Ok(Value::constant(ty, 0)),
+            };
+            match value {
+                Ok(value) => {
+                    let value =
+                        Value { is_const: true, is_lvalue: true, declaration: Some(variable.id), ..value };
+                    self.global_places.insert(key, value.clone());
+                    self.span = outer;
+                    return Ok(value);
+                }
+                Err(error) if variable.storage.is_constexpr || self.again => return Err(error),
+                Err(error) => return Err(error),
+            }
+        }
+        let (size, align) = self.types.layout(ty);
+        if size > MOST_GLOBAL {
+            return Err(Error::new(variable.span, format!("a variable of {size} bytes is too large")));
+        }
+        let mut bytes = vec![0u8; size as usize];
+        self.span = variable.span;
+        match &variable.init {
+            Init::None => {}
+            Init::Value(value) => self.constant_bytes(value, ty, &mut bytes)?,
+            Init::Braces(items) => self.constant_list(items, ty, &mut bytes)?,
+            Init::Parentheses(items) if items.len() == 1 => self.constant_bytes(&items[0], ty, &mut bytes)?,
+            Init::Parentheses(_) => return self.error("this initialiser is not part of the subset here"),
+        }
+        if let Type::Struct(number) = *self.types.get(ty)
+            && !self.constructors(number).candidates.is_empty()
+            && !matches!(variable.init, Init::None)
+        {
+            return self.error("global variables with constructors are not part of the subset");
+        }
+        // What both sides can read is what is constant for both.
+        let shared_by_both = is_const && !on_device;
+        let address = self.add_global(
+            &variable.name,
+            size,
+            align,
+            on_device || shared_by_both,
+            variable.storage.constant || is_const,
+            Some(bytes),
+        );
+        let memory = Memory { base: Base::Const(address), index: None, offset: 0 };
+        let value = Value { is_const, declaration: None, ..Value::lvalue(ty, Place::Memory(memory)) };
+        self.global_places.insert(key, value.clone());
+        self.span = outer;
+        self.check_side(variable, &value)?;
+        Ok(value)
+    }
+
+    fn check_side(&self, variable: &Variable, value: &Value) -> Result<()> {
+        let on_device = variable.storage.device || variable.storage.constant;
+        if self.on_device && !on_device && !value.is_const && matches!(value.place, Place::Memory(_)) {
+            return Err(Error::new(
+                self.span,
+                format!("`{}` is a variable of the host: a kernel cannot reach it", variable.name),
+            )
+            .help("pass it as an argument, or declare it as `__device__`")
+            .note("it is declared here", variable.span));
+        }
+        Ok(())
+    }
+
+    fn is_const_type(&self, ty: &TypeName) -> bool {
+        match &ty.kind {
+            TypeKind::Array(of, _) => of.is_const,
+            _ => ty.is_const,
+        }
+    }
+
+    fn constant_init(&mut self, value: &Expr, ty: TypeId) -> Result<Value> {
+        let value = self.constant_expression(value, "the value of a constant outside of functions")?;
+        if self.types.get(value.ty) != self.types.get(ty) {
+            return self.converted_scalar(value, ty, false);
+        }
+        Ok(value)
+    }
+
+    fn constant_bytes(&mut self, value: &Expr, ty: TypeId, bytes: &mut [u8]) -> Result<()> {
+        if let ExprKind::Braces(items) = &value.kind {
+            return self.constant_list(items, ty, bytes);
+        }
+        if let (ExprKind::Str(text), Type::Array { .. }) = (&value.kind, self.types.get(ty)) {
+            if text.len() >= bytes.len() {
+                return self.error("this string is longer than its array");
+            }
+            bytes[..text.len()].copy_from_slice(text.as_bytes());
+            return Ok(());
+        }
+        if let (ExprKind::Construct(_, items, _), Type::Struct(_)) = (&value.kind, self.types.get(ty)) {
+            return self.constant_list(items, ty, bytes);
+        }
+        let Some(prim) = self.prim(ty) else {
+            return Err(Error::new(value.span, "this initialiser is not part of the subset here"));
+        };
+        let value = self.constant_init(value, ty)?;
+        let bits = arithmetic::narrowed(prim, value.as_const().unwrap_or(0)).to_le_bytes();
+        let size = bytes.len().min(8);
+        bytes[..size].copy_from_slice(&bits[..size]);
+        Ok(())
+    }
+
+    fn constant_list(&mut self, items: &[Expr], ty: TypeId, bytes: &mut [u8]) -> Result<()> {
+        match self.types.get(ty).clone() {
+            Type::Array { of, count } => {
+                if items.len() as u64 > count {
+                    return self.error(format!("{} values for an array of {count}", items.len()));
+                }
+                let size = self.types.layout(of).0 as usize;
+                for (i, item) in items.iter().enumerate() {
+                    self.constant_bytes(item, of, &mut bytes[i * size..(i + 1) * size])?;
+                }
+                Ok(())
+            }
+            Type::Struct(number) => {
+                let fields = self.types.structs[number].fields.clone();
+                if items.len() > fields.len() {
+                    return self.error("too many values for this struct");
+                }
+                for (item, field) in items.iter().zip(fields) {
+                    let (size, _) = self.types.layout(field.ty);
+                    let at = field.offset as usize;
+                    self.constant_bytes(item, field.ty, &mut bytes[at..at + size as usize])?;
+                }
+                Ok(())
+            }
+            _ => match items {
+                [] => Ok(()),
+                [only] => self.constant_bytes(only, ty, bytes),
+                _ => self.error("too many values"),
+            },
+        }
+    }
+
+    /// What stands in constant memory at an address that is known: nobody can change it.
+    pub fn constant_memory(&self, memory: &Memory, ty: TypeId) -> Option<u64> {
+        let (Base::Const(base), None) = (memory.base, memory.index) else { return None };
+        let prim = self.prim(ty)?;
+        let at = base.wrapping_add(memory.offset as u64);
+        let size = crate::ir::size_of(prim);
+        let global = self.globals.iter().find(|global| {
+            at >= global.address
+                && at.checked_add(size).is_some_and(|end| end <= global.address + global.size)
+        })?;
+        // `__constant__` memory that is not `const` is filled by the host.
+        let is_fixed = global.is_constant && self.global_places.values().any(|value| {
+            value.is_const
+                && matches!(value.place, Place::Memory(Memory { base: Base::Const(base), .. }) if base == global.address)
+        });
+        if !is_fixed {
+            return None;
+        }
+        let bytes = global.init.as_ref()?;
+        let start = (at - global.address) as usize;
+        let mut bits = [0u8; 8];
+        bits[..size as usize].copy_from_slice(&bytes[start..start + size as usize]);
+        let bits = u64::from_le_bytes(bits);
+        Some(arithmetic::narrowed(prim, bits))
+    }
+}

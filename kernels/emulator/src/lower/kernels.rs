@@ -1,0 +1,287 @@
+//! `main`, kernels, and launches.
+
+use super::lookup::Found;
+use super::overloads::Given;
+use super::{Base, Binding, Frame, Lower, Memory, Outcome, Place, Scope, Value};
+use crate::ir::{KernelParameter, Op, Program, space};
+use crate::source::{Error, Result, Span};
+use crate::syntax::ast::*;
+use crate::types::{self, Argument, Type, TypeId, VOID};
+use std::rc::Rc;
+
+/// Where the local memory of `main` lies in the heap.
+pub const HOST_STACK: u64 = 1 << 20;
+/// What a launch passes at most.
+const MOST_PARAMETERS: u64 = 4096;
+
+impl Lower<'_> {
+    pub fn main_program(&mut self, function: &Rc<Function>) -> Result<Program> {
+        self.on_device = false;
+        let Some(body) = &function.body else { return self.error("`main` has no body") };
+        let end = self.program.label();
+        let base = self.heap.next_multiple_of(256);
+        self.program.local_base = space::HEAP + base;
+        let stack = self.globals.iter().find(|global| global.name == "<stack>").map(|global| global.address);
+        self.program.local_base = match stack {
+            Some(at) => at,
+            None => self.add_global("<stack>", HOST_STACK, 256, false, false, None),
+        };
+        self.frames.push(program_frame(function, Scope::new(), end));
+        for (i, parameter) in function.parameters.iter().enumerate() {
+            let ty = self.type_of_name(&parameter.ty)?;
+            let value = Value {
+                is_lvalue: true,
+                declaration: Some(parameter.id),
+                ..Value::constant(ty, u64::from(i == 0))
+            };
+            if let Some(name) = &parameter.name {
+                self.bind(name, Binding::Value(value));
+            }
+        }
+        self.statement(body)?;
+        self.program.place(end);
+        self.frames.pop();
+        if self.program.local_bytes > HOST_STACK {
+            return Err(Error::new(
+                function.span,
+                format!("`main` has more than {HOST_STACK} bytes of local variables"),
+            ));
+        }
+        std::mem::take(&mut self.program).finish("main".to_owned(), function.span)
+    }
+
+    /// The number of an instance of a kernel.
+    pub fn kernel_program(
+        &mut self,
+        function: &Rc<Function>,
+        arguments: Vec<Argument>,
+        scope: Scope,
+    ) -> Result<u32> {
+        let key = (function.id, arguments.clone());
+        if let Some(number) = self.kernel_numbers.get(&key) {
+            return Ok(*number);
+        }
+        let program = self.repeated(|lower| lower.kernel_body(function, &arguments, scope.clone()))?;
+        let number = self.kernels.len() as u32;
+        self.kernels.push(program);
+        self.kernel_numbers.insert(key, number);
+        Ok(number)
+    }
+
+    fn kernel_body(
+        &mut self,
+        function: &Rc<Function>,
+        arguments: &[Argument],
+        scope: Scope,
+    ) -> Result<Program> {
+        self.on_device = true;
+        let Some(body) = &function.body else {
+            return Err(Error::new(function.span, format!("the kernel `{}` has no body", function.name)));
+        };
+        let end = self.program.label();
+        self.program.local_base = space::LOCAL;
+        self.frames.push(program_frame(function, scope, end));
+        let result = self.type_of_name(&function.result)?;
+        if result != VOID {
+            return Err(Error::new(function.result.span, "a kernel has no result: it is `void`"));
+        }
+        let (mut parameters, mut names, mut offset) = (Vec::new(), Vec::new(), 0u64);
+        let mut parts = Vec::new();
+        for parameter in &function.parameters {
+            self.span = parameter.span;
+            let written = self.written(&parameter.ty)?;
+            if written.is_reference {
+                return self.error("a kernel takes its parameters by value, not by reference");
+            }
+            if parameter.is_pack {
+                return self.error("kernels with packs of parameters are not part of the subset");
+            }
+            let (size, align) = self.types.layout(written.ty);
+            offset = offset.next_multiple_of(align);
+            let memory = Memory { base: Base::Const(space::PARAMETERS + offset), index: None, offset: 0 };
+            let place = Value { is_const: true, ..Value::lvalue(written.ty, Place::Memory(memory)) };
+            let name = parameter.name.as_deref().unwrap_or("").to_owned();
+            parameters.push(KernelParameter { name, offset: offset as u32, size: size as u32 });
+            names.push(self.types.name(written.ty));
+            parts.extend(self.types.leaves(written.ty).iter().map(|leaf| (offset + leaf.offset) as u32));
+            offset += size;
+            if self.is_compile_time(written.ty) {
+                return self.error("lambdas as arguments of kernels are not part of the subset");
+            }
+            let is_written = parameter.name.as_ref().is_some_and(|name| function.written.contains(name))
+                || self.in_rows.contains(&parameter.id);
+            let value = if self.in_memory.contains(&parameter.id)
+                || is_written && self.types.rows(written.ty).is_none()
+            {
+                let slot = self.local_slot(parameter.name.as_deref().unwrap_or(""), written.ty);
+                self.assigned(&slot, place)?;
+                Value { is_const: written.is_const, ..slot }
+            } else if self.types.rows(written.ty).is_none() {
+                place
+            } else {
+                let loaded = self.loaded(place)?;
+                Value { is_lvalue: true, is_const: written.is_const, is_stable: !is_written, ..loaded }
+            };
+            if let Some(name) = &parameter.name {
+                self.bind(name, Binding::Value(Value { declaration: Some(parameter.id), ..value }));
+            }
+        }
+        if offset > MOST_PARAMETERS {
+            return Err(Error::new(
+                function.span,
+                format!("the parameters take {offset} bytes; a launch passes {MOST_PARAMETERS} at most"),
+            ));
+        }
+        self.statement(body)?;
+        self.program.place(end);
+        self.frames.pop();
+        let templates = match arguments {
+            [] => String::new(),
+            all => {
+                let all: Vec<String> = all.iter().map(|argument| self.argument_name(argument)).collect();
+                format!("<{}>", all.join(", "))
+            }
+        };
+        let name = format!("{}{templates}({})", function.name, names.join(", "));
+        let mut program = std::mem::take(&mut self.program).finish(name, function.span)?;
+        program.parameters = parameters;
+        program.parameter_bytes = offset as u32;
+        program.parameter_parts = parts;
+        Ok(program)
+    }
+
+    /// `kernel<<<grid, block, shared, stream>>>(arguments)`
+    pub fn launch(
+        &mut self,
+        function: &Expr,
+        config: &[Expr],
+        arguments: &[Expr],
+        span: Span,
+    ) -> Result<Value> {
+        if self.on_device {
+            return self.error("kernels that launch kernels are not part of the subset");
+        }
+        let ExprKind::Path(path) = &function.kind else { return self.error("a launch names a kernel") };
+        self.span = path.span;
+        let callee = self.path_value(path)?;
+        let Place::Functions(functions) = &callee.place else {
+            return self.error("a launch names a kernel, and this is none");
+        };
+        self.span = span;
+        if config.len() < 2 || config.len() > 4 {
+            return self.error(
+                "a launch takes `<<<blocks, threads>>>`, and perhaps bytes of shared memory and a stream",
+            );
+        }
+        let dim3 = self.named_type("dim3")?;
+        let mut operands = Vec::new();
+        for (i, item) in config.iter().enumerate() {
+            let value = match &item.kind {
+                ExprKind::Braces(items) => self.made_from_list(dim3, items, true)?,
+                _ => self.expression(item)?,
+            };
+            self.span = item.span;
+            if i < 2 {
+                let value = self.coerced(value, dim3)?;
+                let value = self.copied(value)?;
+                let Place::Row(row) = value.place else { return self.error("a `dim3` is needed here") };
+                operands.extend((0..3).map(|axis| (crate::ir::Prim::U32, row + axis)));
+            } else {
+                let ty = if i == 2 { types::U64 } else { self.named_type("cudaStream_t")? };
+                let value = self.coerced(value, ty)?;
+                let value = self.copied(value)?;
+                operands.push((crate::ir::Prim::U64, self.row(&value)?));
+            }
+        }
+        let zero = self.program.constant(0, true);
+        while operands.len() < 8 {
+            operands.push((crate::ir::Prim::U64, zero));
+        }
+        self.span = span;
+        let given = self.given(arguments)?;
+        let chosen = self.choose(functions, &given, span)?;
+        if !chosen.function.qualifiers.global {
+            return Err(Error::new(span, format!("`{}` is not a kernel", chosen.function.name))
+                .help("a kernel is declared as `__global__ void`")
+                .note("it is declared here", chosen.function.span));
+        }
+        let function = chosen.function.clone();
+        // The parameters' types are those of the instance.
+        let parameters: Vec<TypeId> =
+            self.in_frame(chosen.scope.clone(), function.namespace, None, |lower| {
+                function.parameters.iter().map(|parameter| lower.type_of_name(&parameter.ty)).collect()
+            })?;
+        let mut given = given.into_iter();
+        for (i, ty) in parameters.iter().enumerate() {
+            let value = match given.next() {
+                Some(Given::Value(value)) => value,
+                Some(Given::Braces(items, _)) => self.made_from_list(*ty, items, true)?,
+                None => match &function.parameters[i].default {
+                    Some(default) => self.expression(default)?,
+                    None => return self.error("an argument is missing"),
+                },
+            };
+            if let Some(argument) = arguments.get(i) {
+                self.span = argument.span;
+            }
+            let value = self.coerced(value, *ty)?;
+            // All bytes of the parameter, part by part.
+            for leaf in self.types.leaves(*ty) {
+                let leaf_type = types::of_prim(leaf.prim);
+                let part = self.raw_field(&value, leaf.offset, leaf.row, leaf_type);
+                let part = self.loaded(part)?;
+                let part = self.copied(part)?;
+                operands.push((leaf.prim, self.row(&part)?));
+            }
+        }
+        self.span = span;
+        let number = self.kernel_program(&function, chosen.arguments, chosen.scope)?;
+        let first = self.program.operands.len() as u32;
+        let count = operands.len() as u32;
+        self.program.operands.extend(operands);
+        self.emit(Op::Launch { kernel: number, first, count });
+        Ok(Value::new(VOID, Place::Nothing))
+    }
+
+    /// A type of the headers.
+    pub fn named_type(&mut self, name: &str) -> Result<TypeId> {
+        let name: Name = name.into();
+        let path = Path { global: true, segments: vec![Segment { name, arguments: None }], span: self.span };
+        self.path_type(&path)
+    }
+
+    /// A struct of the headers, from its parts.
+    pub fn struct_of_parts(&mut self, name: &str, parts: &[u32]) -> Result<Value> {
+        let ty = self.named_type(name)?;
+        let row = self.program.rows(parts.len() as u32);
+        for (i, part) in parts.iter().enumerate() {
+            self.emit(Op::Move32 { d: row + i as u32, a: *part });
+        }
+        Ok(Value { is_const: true, ..Value::new(ty, Place::Row(row)) })
+    }
+
+    /// The kernel of a name, for messages and tests.
+    pub fn is_kernel(&self, name: &Name) -> bool {
+        matches!(self.find(name), Some(Found::Functions(found)) if found.candidates.iter().any(|c| c.0.qualifiers.global))
+    }
+
+    pub fn is_struct(&self, ty: TypeId) -> bool {
+        matches!(self.types.get(ty), Type::Struct(_))
+    }
+}
+
+fn program_frame(function: &Rc<Function>, scope: Scope, end: u32) -> Frame {
+    Frame {
+        scopes: vec![scope, Scope::new()],
+        namespace: function.namespace,
+        this: None,
+        of_struct: None,
+        result: None,
+        returns_reference: false,
+        outcome: Outcome::Program,
+        end,
+        loops: Vec::new(),
+        function: Some(function.clone()),
+        call: function.span,
+    }
+}

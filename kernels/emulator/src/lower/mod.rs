@@ -1,0 +1,315 @@
+//! From the tree to instructions: names are looked up, types checked, templates instantiated, functions inlined.
+//!
+//! A template is lowered once for each set of arguments, when it is used, with a scope that says what its parameters
+//! are. Since every call is inlined, a reference to a variable is that variable's place, and a lambda is its captures.
+//!
+//! Variables are in rows. One whose address is taken has to be in memory; where that turns out in the middle of a function,
+//! the declaration is noted in [`Lower::in_memory`] and the program is lowered once more.
+
+pub mod aggregates;
+pub mod assignment;
+pub mod builtins;
+pub mod calls;
+pub mod closures;
+pub mod conversions;
+pub mod declarations;
+pub mod emit;
+pub mod expressions;
+pub mod globals;
+pub mod host_calls;
+pub mod kernels;
+pub mod lookup;
+pub mod members;
+pub mod operators;
+pub mod overloads;
+pub mod printing;
+pub mod statements;
+pub mod structs;
+pub mod type_names;
+pub mod warp_calls;
+
+use crate::ir::{Global, IndexKind, Op, Prim, Program, Row};
+use crate::source::{Error, Result, Span};
+use crate::syntax::ast::*;
+use crate::types::{Argument, StructId, TypeId, Types};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Base {
+    Const(u64),
+    Row(Row),
+}
+
+/// base + index · scale + offset
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Memory {
+    pub base: Base,
+    pub index: Option<(Row, IndexKind, u32)>,
+    pub offset: i64,
+}
+
+#[derive(Clone, Debug)]
+pub enum Place {
+    Nothing,
+    Const(u64),
+    Row(Row),
+    Memory(Memory),
+    Closure(Rc<closures::Closure>),
+    Functions(Rc<lookup::Functions>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Value {
+    pub ty: TypeId,
+    pub place: Place,
+    pub is_lvalue: bool,
+    pub is_const: bool,
+    /// Nothing writes its rows as long as the value is in use.
+    pub is_stable: bool,
+    /// The variable that it is, or is a part of.
+    pub declaration: Option<DeclId>,
+}
+
+impl Value {
+    pub fn constant(ty: TypeId, bits: u64) -> Value {
+        Value::new(ty, Place::Const(bits))
+    }
+
+    /// A result that no variable holds.
+    pub fn new(ty: TypeId, place: Place) -> Value {
+        Value { ty, place, is_lvalue: false, is_const: false, is_stable: true, declaration: None }
+    }
+
+    pub fn lvalue(ty: TypeId, place: Place) -> Value {
+        Value { ty, place, is_lvalue: true, is_const: false, is_stable: false, declaration: None }
+    }
+
+    pub fn as_const(&self) -> Option<u64> {
+        match self.place {
+            Place::Const(bits) => Some(bits),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Binding {
+    Value(Value),
+    Type(TypeId),
+    Pack(Vec<Binding>),
+    Alias(Rc<Alias>),
+    Struct(Rc<Struct>),
+}
+
+pub type Scope = HashMap<Name, Binding>;
+
+/// How a function hands back its result.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Its last statement is its only `return`.
+    Tail(Option<Value>),
+    /// Into this place; the type is known from the first `return` if it is `auto`.
+    Slot(Option<Value>, Row),
+    /// `main`: the exit code.
+    Program,
+}
+
+/// A function that is being lowered.
+#[derive(Clone)]
+pub struct Frame {
+    pub scopes: Vec<Scope>,
+    pub namespace: NamespaceId,
+    pub this: Option<Value>,
+    pub of_struct: Option<StructId>,
+    pub result: Option<TypeId>,
+    pub returns_reference: bool,
+    pub outcome: Outcome,
+    pub end: u32,
+    /// Where `break` and `continue` go.
+    pub loops: Vec<(u32, Option<u32>)>,
+    pub function: Option<Rc<Function>>,
+    pub call: Span,
+}
+
+pub struct Lower<'a> {
+    pub tree: &'a Tree,
+    pub types: Types,
+    pub instances: HashMap<(DeclId, Vec<Argument>), TypeId>,
+    pub program: emit::Builder,
+    pub frames: Vec<Frame>,
+    /// Variables that have to be in memory, and such that have to be in rows although nobody seems to write them.
+    pub in_memory: HashSet<DeclId>,
+    pub in_rows: HashSet<DeclId>,
+    /// One of both grew: the program has to be lowered again.
+    pub again: bool,
+    pub globals: Vec<Global>,
+    pub global_places: HashMap<(DeclId, Vec<Argument>), Value>,
+    pub heap: u64,
+    pub strings: HashMap<Name, u64>,
+    pub kernels: Vec<Program>,
+    pub kernel_numbers: HashMap<(DeclId, Vec<Argument>), u32>,
+    pub on_device: bool,
+    pub span: Span,
+    pub closures: usize,
+    pub depth: u32,
+    /// How much has been lowered, so that templates cannot go on without end.
+    pub work: u64,
+}
+
+/// What a program may be at most.
+const MOST_OPS: usize = 400_000;
+const MOST_WORK: u64 = 6_000_000;
+const MOST_CALLS: usize = 60;
+const MOST_TRIES: usize = 200;
+
+/// What a text becomes.
+pub struct Lowered {
+    /// `main`, if there is one.
+    pub main: Option<Program>,
+    pub kernels: Vec<Program>,
+    pub globals: Vec<Global>,
+    /// Bytes of the heap that globals take.
+    pub heap: u64,
+}
+
+impl<'a> Lower<'a> {
+    pub fn new(tree: &'a Tree) -> Lower<'a> {
+        Lower {
+            tree,
+            types: Types::default(),
+            instances: HashMap::new(),
+            program: emit::Builder::default(),
+            frames: Vec::new(),
+            in_memory: HashSet::new(),
+            in_rows: HashSet::new(),
+            again: false,
+            globals: Vec::new(),
+            global_places: HashMap::new(),
+            heap: 256,
+            strings: HashMap::new(),
+            kernels: Vec::new(),
+            kernel_numbers: HashMap::new(),
+            on_device: false,
+            span: Span::default(),
+            closures: 0,
+            depth: 0,
+            work: 0,
+        }
+    }
+
+    /// `main` and all kernels that it launches; and those that are no templates, for who launches them by name.
+    pub fn lower(mut self) -> Result<Lowered> {
+        self.check_assertions()?;
+        let mut main = None;
+        if let Some(function) = self.tree.namespaces[0].functions.get("main").cloned()
+            && let Some(function) = function.iter().find(|function| function.body.is_some())
+        {
+            main = Some(self.repeated(|lower| lower.main_program(function))?);
+        }
+        for namespace in 0..self.tree.namespaces.len() {
+            let mut all: Vec<_> =
+                self.tree.namespaces[namespace].functions.values().flatten().cloned().collect();
+            all.sort_by_key(|function| function.id);
+            for function in all {
+                let is_plain = function.template.is_empty() && !function.is_specialization;
+                if function.qualifiers.global && is_plain && function.body.is_some() {
+                    self.kernel_program(&function, Vec::new(), Scope::new())?;
+                }
+            }
+        }
+        Ok(Lowered { main, kernels: self.kernels, globals: self.globals, heap: self.heap })
+    }
+
+    /// Lowers a program until it is known which variables have to be in memory.
+    pub fn repeated(&mut self, lower: impl Fn(&mut Self) -> Result<Program>) -> Result<Program> {
+        for _ in 0..MOST_TRIES {
+            self.again = false;
+            let outer_program = std::mem::take(&mut self.program);
+            let outer_frames = std::mem::take(&mut self.frames);
+            let (outer_device, outer_span, outer_depth) = (self.on_device, self.span, self.depth);
+            let result = lower(self);
+            self.program = outer_program;
+            self.frames = outer_frames;
+            (self.on_device, self.span, self.depth) = (outer_device, outer_span, outer_depth);
+            if !self.again {
+                return result;
+            }
+        }
+        Err(Error::new(self.span, "this program takes the addresses of too many variables"))
+    }
+
+    /// Notes that a variable needs another place, and ends this try.
+    pub fn retry<T>(&mut self) -> Result<T> {
+        self.again = true;
+        Err(Error::new(self.span, "lowered again"))
+    }
+
+    pub fn error<T>(&self, message: impl Into<String>) -> Result<T> {
+        Err(Error::new(self.span, message))
+    }
+
+    pub fn frame(&mut self) -> &mut Frame {
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    pub fn worked(&mut self) -> Result<()> {
+        self.work += 1;
+        if self.work > MOST_WORK || self.program.ops.len() > MOST_OPS {
+            return self.error(
+                "the program becomes too large: templates, or functions that are inlined, grow without end",
+            );
+        }
+        Ok(())
+    }
+
+    pub fn deeper<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.depth += 1;
+        if self.depth > 400 {
+            return self.error("this is nested too deeply");
+        }
+        let result = lower(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Runs within a scope of its own; the rows that it takes are free afterwards.
+    pub fn scoped<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.frame().scopes.push(Scope::new());
+        let rows = self.program.next_row;
+        let result = lower(self);
+        self.program.next_row = rows;
+        self.frame().scopes.pop();
+        result
+    }
+
+    pub fn bind(&mut self, name: &Name, binding: Binding) {
+        if let Some(scope) = self.frame().scopes.last_mut() {
+            scope.insert(name.clone(), binding);
+        }
+    }
+
+    /// What `lower` gives, without its instructions.
+    pub fn dry<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let saved = self.program.mark();
+        let frames = self.frames.len();
+        let frame = self.frames.last().cloned();
+        let result = lower(self);
+        self.program.reset(saved);
+        self.frames.truncate(frames);
+        if let (Some(last), Some(frame)) = (self.frames.last_mut(), frame) {
+            *last = frame;
+        }
+        result
+    }
+
+    pub fn emit(&mut self, op: Op) {
+        let span = self.span;
+        self.program.emit(op, span);
+    }
+
+    pub fn prim(&self, ty: TypeId) -> Option<Prim> {
+        self.types.prim(ty)
+    }
+}

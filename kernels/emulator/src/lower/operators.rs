@@ -1,0 +1,545 @@
+//! Operators: on numbers, on pointers, and those that structs define.
+
+use super::lookup::{Found, Functions};
+use super::overloads::Given;
+use super::{Base, Lower, Memory, Place, Value};
+use crate::ir::{Bin, IndexKind, Op, Prim, Un, rows_of};
+use crate::run::arithmetic;
+use crate::source::{Result, Span};
+use crate::syntax::ast::*;
+use crate::types::{self, BOOL, I64, Type, TypeId};
+
+impl Lower<'_> {
+    pub fn binary_expression(&mut self, operator: Binary, a: &Expr, b: &Expr, span: Span) -> Result<Value> {
+        match operator {
+            Binary::Comma => {
+                self.expression(a)?;
+                self.expression(b)
+            }
+            Binary::LogicAnd | Binary::LogicOr => self.logic(operator, a, b),
+            _ => {
+                let mut left = self.expression(a)?;
+                // A variable on the left that the right side writes is read first.
+                if !left.is_stable
+                    && matches!(left.place, Place::Row(_))
+                    && !self.is_cheap(b)
+                    && self.writes(b)
+                {
+                    left = self.copied(left)?;
+                } else if matches!(left.place, Place::Memory(_)) && self.types.rows(left.ty).is_some() {
+                    let outer = std::mem::replace(&mut self.span, a.span);
+                    left = self.loaded(left)?;
+                    self.span = outer;
+                }
+                let right = self.expression(b)?;
+                self.span = span;
+                self.binary_values(operator, left, right, span)
+            }
+        }
+    }
+
+    /// Whether an expression may write a variable.
+    pub fn writes(&self, value: &Expr) -> bool {
+        match &value.kind {
+            ExprKind::Assign(..) | ExprKind::Call(..) | ExprKind::Launch(..) => true,
+            ExprKind::Unary(operator, a) => {
+                !matches!(operator, Unary::Plus | Unary::Neg | Unary::Not | Unary::BitNot | Unary::Deref)
+                    && *operator != Unary::AddressOf
+                    || self.writes(a)
+            }
+            ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => self.writes(a) || self.writes(b),
+            ExprKind::Condition(a, b, c) => self.writes(a) || self.writes(b) || self.writes(c),
+            ExprKind::Member(a, ..) | ExprKind::Cast(_, _, a) => self.writes(a),
+            ExprKind::Construct(_, items, _) => items.iter().any(|item| self.writes(item)),
+            _ => false,
+        }
+    }
+
+    fn logic(&mut self, operator: Binary, a: &Expr, b: &Expr) -> Result<Value> {
+        let left = self.expression(a)?;
+        let left = self.truth(left)?;
+        let is_and = operator == Binary::LogicAnd;
+        if let Some(bits) = left.as_const() {
+            if (bits != 0) != is_and {
+                return Ok(left);
+            }
+            let right = self.expression(b)?;
+            return self.truth(right);
+        }
+        if self.is_cheap(b) {
+            let right = self.expression(b)?;
+            return self.both(operator, left, right);
+        }
+        let row = self.program.rows(1);
+        let target = Value::lvalue(BOOL, Place::Row(row));
+        self.assigned(&target, left)?;
+        let end = self.program.label();
+        self.emit(Op::Branch { c: row, to: end, when: !is_and });
+        let rows = self.program.next_row;
+        let right = self.expression(b)?;
+        let right = self.truth(right)?;
+        self.assigned(&target, right)?;
+        self.program.next_row = rows;
+        self.program.place(end);
+        Ok(Value::new(BOOL, Place::Row(row)))
+    }
+
+    /// `&&` and `||` of truths that are both known.
+    pub fn both(&mut self, operator: Binary, a: Value, b: Value) -> Result<Value> {
+        let (a, b) = (self.truth(a)?, self.truth(b)?);
+        let is_and = operator == Binary::LogicAnd;
+        for (one, other) in [(&a, &b), (&b, &a)] {
+            if let Some(bits) = one.as_const() {
+                return Ok(if (bits != 0) == is_and { other.clone() } else { one.clone() });
+            }
+        }
+        let (a, b) = (self.row(&a)?, self.row(&b)?);
+        let d = self.binary_row(if is_and { Bin::And32 } else { Bin::Or32 }, a, b);
+        Ok(Value::new(BOOL, Place::Row(d)))
+    }
+
+    pub fn binary_values(&mut self, operator: Binary, a: Value, b: Value, span: Span) -> Result<Value> {
+        if matches!(operator, Binary::LogicAnd | Binary::LogicOr) {
+            return self.both(operator, a, b);
+        }
+        if operator == Binary::Comma {
+            return Ok(b);
+        }
+        let is_struct = |lower: &Self, value: &Value| lower.types.of_struct(value.ty).is_some();
+        if (is_struct(self, &a) || is_struct(self, &b))
+            && let Some(value) = self.overloaded(operator_text(operator), &a, Some(&b), span)?
+        {
+            return Ok(value);
+        }
+        let (a, b) = (self.plain(a)?, self.plain(b)?);
+        let is_pointer = |lower: &Self, value: &Value| {
+            matches!(lower.types.get(value.ty), Type::Pointer { .. } | Type::Null)
+        };
+        if is_pointer(self, &a) || is_pointer(self, &b) {
+            return self.pointer_operator(operator, a, b);
+        }
+        if matches!(operator, Binary::Shl | Binary::Shr) {
+            let (a, prim) = self.promoted(a)?;
+            let (b, by) = self.promoted(b)?;
+            if !types::is_integer(prim) || !types::is_integer(by) {
+                return self.no_operator(operator, a.ty, b.ty);
+            }
+            // The distance has 32 bits; a larger one is as good as the largest.
+            let b = match rows_of(by) {
+                2 => {
+                    let most = Value::constant(types::U64, 0xffff);
+                    let b = self.converted_scalar(b, types::U64, false)?;
+                    let b = self.calculate(Bin::MinU64, b, most, types::U64)?;
+                    self.converted_scalar(b, types::U32, false)?
+                }
+                _ => b,
+            };
+            let wide = rows_of(prim) == 2;
+            let op = match (operator, wide, types::is_signed(prim)) {
+                (Binary::Shl, false, _) => Bin::Shl32,
+                (Binary::Shl, true, _) => Bin::Shl64,
+                (_, false, true) => Bin::ShrI32,
+                (_, false, false) => Bin::ShrU32,
+                (_, true, true) => Bin::ShrI64,
+                (_, true, false) => Bin::ShrU64,
+            };
+            return self.calculate(op, a, b, types::of_prim(prim));
+        }
+        let (Some(x), Some(y)) = (self.types.arithmetic(a.ty), self.types.arithmetic(b.ty)) else {
+            return self.no_operator(operator, a.ty, b.ty);
+        };
+        let prim = types::common(x, y);
+        let ty = types::of_prim(prim);
+        let Some((op, swapped, result)) = instruction(operator, prim) else {
+            return self.no_operator(operator, a.ty, b.ty);
+        };
+        let (a, b) = (self.converted_scalar(a, ty, false)?, self.converted_scalar(b, ty, false)?);
+        let (a, b) = if swapped { (b, a) } else { (a, b) };
+        self.calculate(op, a, b, if result { BOOL } else { ty })
+    }
+
+    /// An instruction, or its result if both operands are known.
+    pub fn calculate(&mut self, op: Bin, a: Value, b: Value, ty: TypeId) -> Result<Value> {
+        if let (Some(x), Some(y)) = (a.as_const(), b.as_const()) {
+            return Ok(Value::constant(ty, arithmetic::binary(op, x, y)));
+        }
+        let (a, b) = (self.row(&a)?, self.row(&b)?);
+        let d = self.binary_row(op, a, b);
+        Ok(Value::new(ty, Place::Row(d)))
+    }
+
+    pub fn no_operator<T>(&self, operator: Binary, a: TypeId, b: TypeId) -> Result<T> {
+        self.error(format!(
+            "there is no `{}` for `{}` and `{}`",
+            operator_text(operator),
+            self.types.name(a),
+            self.types.name(b)
+        ))
+    }
+
+    fn pointer_operator(&mut self, operator: Binary, a: Value, b: Value) -> Result<Value> {
+        let compares =
+            matches!(operator, Binary::Eq | Binary::Ne | Binary::Lt | Binary::Gt | Binary::Le | Binary::Ge);
+        if compares {
+            let ty = self.common_type(&a, &b)?;
+            let (a, b) = (self.converted_scalar(a, ty, true)?, self.converted_scalar(b, ty, true)?);
+            let Some((op, swapped, _)) = instruction(operator, Prim::U64) else {
+                return self.no_operator(operator, a.ty, b.ty);
+            };
+            let (a, b) = if swapped { (b, a) } else { (a, b) };
+            return self.calculate(op, a, b, BOOL);
+        }
+        let size = |lower: &Self, ty: TypeId| lower.types.pointee(ty).map(|(to, _)| lower.types.layout(to).0);
+        match (operator, size(self, a.ty), size(self, b.ty)) {
+            (Binary::Sub, Some(of_a), Some(_)) => {
+                if self.types.pointee(a.ty).map(|x| x.0) != self.types.pointee(b.ty).map(|x| x.0) {
+                    return self.no_operator(operator, a.ty, b.ty);
+                }
+                let bytes = self.calculate(Bin::Sub64, a, b, I64)?;
+                self.calculate(Bin::DivI64, bytes, Value::constant(I64, of_a), I64)
+            }
+            (Binary::Add | Binary::Sub, Some(size), None) => {
+                let b = match operator {
+                    Binary::Sub => {
+                        let b = self.converted_scalar(b, I64, false)?;
+                        self.negated(b)?
+                    }
+                    _ => b,
+                };
+                self.moved_pointer(a, b, size)
+            }
+            (Binary::Add, None, Some(size)) => self.moved_pointer(b, a, size),
+            _ => self.no_operator(operator, a.ty, b.ty),
+        }
+    }
+
+    pub fn negated(&mut self, value: Value) -> Result<Value> {
+        let (value, prim) = self.promoted(value)?;
+        let op = match prim {
+            Prim::F32 => Un::NegF32,
+            Prim::F64 => Un::NegF64,
+            _ if rows_of(prim) == 2 => Un::Neg64,
+            _ => Un::Neg32,
+        };
+        self.calculate_unary(op, value, types::of_prim(prim))
+    }
+
+    pub fn calculate_unary(&mut self, op: Un, value: Value, ty: TypeId) -> Result<Value> {
+        if let Some(bits) = value.as_const() {
+            return Ok(Value::constant(ty, arithmetic::unary(op, bits)));
+        }
+        let a = self.row(&value)?;
+        let d = self.new_rows(ty);
+        self.emit(Op::Unary { op, d, a });
+        Ok(Value::new(ty, Place::Row(d)))
+    }
+
+    /// pointer + index
+    fn moved_pointer(&mut self, pointer: Value, index: Value, size: u64) -> Result<Value> {
+        let ty = pointer.ty;
+        let base = self.memory_at(pointer)?;
+        let memory = self.indexed(base, index, size)?;
+        self.lea(ty, &memory)
+    }
+
+    /// The memory that a pointer points to.
+    pub fn memory_at(&mut self, pointer: Value) -> Result<Memory> {
+        let pointer = self.loaded(pointer)?;
+        Ok(match pointer.place {
+            Place::Const(at) => Memory { base: Base::Const(at), index: None, offset: 0 },
+            _ => Memory { base: Base::Row(self.row(&pointer)?), index: None, offset: 0 },
+        })
+    }
+
+    /// Memory further on by an index.
+    pub fn indexed(&mut self, memory: Memory, index: Value, size: u64) -> Result<Memory> {
+        let index = self.plain(index)?;
+        let Some(prim) = self.types.arithmetic(index.ty).filter(|prim| types::is_integer(*prim)) else {
+            return self
+                .error(format!("an index is a whole number, and this is a `{}`", self.types.name(index.ty)));
+        };
+        if let Some(bits) = index.as_const() {
+            let by = arithmetic::convert(prim, Prim::I64, bits) as i64;
+            let offset = memory.offset.wrapping_add(by.wrapping_mul(size as i64));
+            return Ok(Memory { offset, ..memory });
+        }
+        let memory = match memory.index {
+            None => memory,
+            // Two indices: the first is added now.
+            Some(_) => {
+                let offset = memory.offset;
+                Memory { offset, ..self.frozen(&Memory { offset: 0, ..memory })? }
+            }
+        };
+        let kind = match prim {
+            Prim::I64 | Prim::U64 => IndexKind::I64,
+            Prim::U32 => IndexKind::U32,
+            _ => IndexKind::I32,
+        };
+        let row = self.row(&index)?;
+        match u32::try_from(size) {
+            Ok(scale) => Ok(Memory { index: Some((row, kind, scale)), ..memory }),
+            Err(_) => self.error("these elements are too large"),
+        }
+    }
+
+    pub fn index_expression(&mut self, array: &Expr, index: &Expr) -> Result<Value> {
+        let span = self.span;
+        let object = self.expression(array)?;
+        if let Some(number) = self.struct_of(object.ty) {
+            let methods = self.methods(number, "operator[]");
+            if !methods.is_empty() {
+                let functions = Functions { name: "operator[]".into(), candidates: methods, arguments: None };
+                let index = self.expression(index)?;
+                self.span = span;
+                return self.method_call(object, functions, vec![Given::Value(index)], span);
+            }
+            return self.error(format!("`{}` has no `[]`", self.types.name(object.ty)));
+        }
+        // The pointer may be a variable that the index changes.
+        let object = match (&object.place, object.is_stable) {
+            (Place::Row(_), false) if self.writes(index) => self.copied(object)?,
+            _ => object,
+        };
+        match *self.types.get(object.ty) {
+            Type::Array { of, .. } => {
+                let Place::Memory(memory) = object.place else {
+                    return self.error("this array has no memory");
+                };
+                let memory = if self.writes(index) { self.frozen(&memory)? } else { memory };
+                let index = self.expression(index)?;
+                self.span = span;
+                let size = self.types.layout(of).0;
+                let memory = self.indexed(memory, index, size)?;
+                let place = Place::Memory(memory);
+                Ok(Value {
+                    is_const: object.is_const,
+                    declaration: object.declaration,
+                    ..Value::lvalue(of, place)
+                })
+            }
+            Type::Pointer { to, is_const } => {
+                let index_value = self.expression(index)?;
+                let index_value = self.loaded(index_value)?;
+                self.span = span;
+                let base = self.memory_at(object)?;
+                let size = self.types.layout(to).0;
+                let memory = self.indexed(base, index_value, size)?;
+                Ok(Value { is_const, ..Value::lvalue(to, Place::Memory(memory)) })
+            }
+            _ => self.error(format!("a `{}` has no elements", self.types.name(object.ty))),
+        }
+    }
+
+    /// An operator that a struct defines, or a function beside it.
+    pub fn overloaded(
+        &mut self,
+        text: &str,
+        a: &Value,
+        b: Option<&Value>,
+        span: Span,
+    ) -> Result<Option<Value>> {
+        let name: Name = format!("operator{text}").into();
+        if let Some(number) = self.struct_of(a.ty) {
+            let methods = self.methods(number, &name);
+            if !methods.is_empty() {
+                let functions = Functions { name: name.clone(), candidates: methods, arguments: None };
+                let given: Vec<Given<'_>> = b.into_iter().cloned().map(Given::Value).collect();
+                if self.try_choose(&functions, &given, span)?.is_some() {
+                    return self.method_call(a.clone(), functions, given, span).map(Some);
+                }
+            }
+        }
+        let mut candidates = Vec::new();
+        let mut namespaces = vec![self.namespace(), 0];
+        for value in [Some(a), b].into_iter().flatten() {
+            if let Some(number) = self.struct_of(value.ty) {
+                namespaces.push(self.types.structs[number].declaration.namespace);
+            }
+        }
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        for namespace in namespaces {
+            if let Some(Found::Functions(found)) = self.find_in(namespace, &name, 0) {
+                candidates.extend(found.candidates);
+            }
+        }
+        if candidates.is_empty() {
+            return Ok(None);
+        }
+        let functions = Functions { name, candidates, arguments: None };
+        let given: Vec<Given<'_>> = [Some(a), b].into_iter().flatten().cloned().map(Given::Value).collect();
+        match self.try_choose(&functions, &given, span)? {
+            Some(chosen) => self.call_chosen(chosen, None, given, span).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    pub fn unary_operator(&mut self, operator: Unary, operand: &Expr) -> Result<Value> {
+        let span = self.span;
+        let value = self.expression(operand)?;
+        self.span = span;
+        if self.types.of_struct(value.ty).is_some() && operator != Unary::AddressOf {
+            let text = match operator {
+                Unary::Plus => "+",
+                Unary::Neg => "-",
+                Unary::Not => "!",
+                Unary::BitNot => "~",
+                Unary::Deref => "*",
+                Unary::Increment | Unary::PostIncrement => "++",
+                _ => "--",
+            };
+            if let Some(value) = self.overloaded(text, &value, None, span)? {
+                return Ok(value);
+            }
+        }
+        match operator {
+            Unary::Plus => Ok(self.promoted(value)?.0),
+            Unary::Neg => self.negated(value),
+            Unary::BitNot => {
+                let (value, prim) = self.promoted(value)?;
+                if !types::is_integer(prim) {
+                    return self.error(format!("there is no `~` for `{}`", self.types.name(value.ty)));
+                }
+                let op = if rows_of(prim) == 2 { Un::Not64 } else { Un::Not32 };
+                self.calculate_unary(op, value, types::of_prim(prim))
+            }
+            Unary::Not => {
+                let value = self.truth(value)?;
+                self.calculate_unary(Un::IsZero32, value, BOOL)
+            }
+            Unary::Deref => {
+                let value = self.loaded(value)?;
+                let Some((to, is_const)) = self.types.pointee(value.ty) else {
+                    return self.error(format!(
+                        "`*` takes a pointer, and this is a `{}`",
+                        self.types.name(value.ty)
+                    ));
+                };
+                let memory = self.memory_at(value)?;
+                Ok(Value { is_const, ..Value::lvalue(to, Place::Memory(memory)) })
+            }
+            Unary::AddressOf => self.address_of(value),
+            Unary::Increment | Unary::Decrement | Unary::PostIncrement | Unary::PostDecrement => {
+                self.step(operator, value)
+            }
+        }
+    }
+
+    pub fn address_of(&mut self, value: Value) -> Result<Value> {
+        let value = match value.place {
+            Place::Memory(_) => value,
+            Place::Functions(_) => return self.error("pointers to functions are not part of the subset"),
+            _ => self.needs_memory(value)?,
+        };
+        let pointer = self.types.pointer(value.ty, value.is_const);
+        match value.place {
+            Place::Memory(memory) => self.lea(pointer, &memory),
+            _ => self.error("this value has no address"),
+        }
+    }
+
+    /// A variable in rows whose address is needed: it goes to memory in the next try. A result without a variable is
+    /// written to memory now.
+    pub fn needs_memory(&mut self, value: Value) -> Result<Value> {
+        if value.is_lvalue {
+            return match value.declaration {
+                Some(declaration) if self.in_memory.insert(declaration) => self.retry(),
+                Some(_) if self.again => self.retry(),
+                _ => self.error("this value has no address"),
+            };
+        }
+        if matches!(value.place, Place::Closure(_) | Place::Nothing) {
+            return self.error("this value has no address");
+        }
+        let slot = self.local_slot("a temporary value", value.ty);
+        self.assigned(&slot, value)?;
+        Ok(slot)
+    }
+
+    /// `++` and `--`
+    fn step(&mut self, operator: Unary, target: Value) -> Result<Value> {
+        if !target.is_lvalue || target.is_const {
+            return self.not_assignable(&target);
+        }
+        let target = self.writable(target)?;
+        let is_post = matches!(operator, Unary::PostIncrement | Unary::PostDecrement);
+        let up = matches!(operator, Unary::Increment | Unary::PostIncrement);
+        let target = self.fixed_target(target)?;
+        let old = self.loaded(target.clone())?;
+        let old = if is_post { self.copied(old)? } else { old };
+        let one = Value::constant(types::I32, 1);
+        let operator = if up { Binary::Add } else { Binary::Sub };
+        let span = self.span;
+        let new = self.binary_values(operator, old.clone(), one, span)?;
+        let new = self.converted_scalar(new, target.ty, true)?;
+        self.assigned(&target, new)?;
+        Ok(if is_post { old } else { target })
+    }
+}
+
+/// The instruction of an operator, whether its operands change places, and whether the result is a truth.
+fn instruction(operator: Binary, prim: Prim) -> Option<(Bin, bool, bool)> {
+    use Bin as B;
+    use Binary::*;
+    let column = match prim {
+        Prim::I32 => 0,
+        Prim::U32 => 1,
+        Prim::I64 => 2,
+        Prim::U64 => 3,
+        Prim::F32 => 4,
+        Prim::F64 => 5,
+        _ => return None,
+    };
+    let (row, swapped, truth): ([Option<B>; 6], bool, bool) = match operator {
+        Add => (all(B::Add32, B::Add32, B::Add64, B::Add64, B::AddF32, B::AddF64), false, false),
+        Sub => (all(B::Sub32, B::Sub32, B::Sub64, B::Sub64, B::SubF32, B::SubF64), false, false),
+        Mul => (all(B::Mul32, B::Mul32, B::Mul64, B::Mul64, B::MulF32, B::MulF64), false, false),
+        Div => (all(B::DivI32, B::DivU32, B::DivI64, B::DivU64, B::DivF32, B::DivF64), false, false),
+        Rem => (integers(B::RemI32, B::RemU32, B::RemI64, B::RemU64), false, false),
+        And => (integers(B::And32, B::And32, B::And64, B::And64), false, false),
+        Or => (integers(B::Or32, B::Or32, B::Or64, B::Or64), false, false),
+        Xor => (integers(B::Xor32, B::Xor32, B::Xor64, B::Xor64), false, false),
+        Eq => (all(B::Eq32, B::Eq32, B::Eq64, B::Eq64, B::EqF32, B::EqF64), false, true),
+        Ne => (all(B::Ne32, B::Ne32, B::Ne64, B::Ne64, B::NeF32, B::NeF64), false, true),
+        Lt => (all(B::LtI32, B::LtU32, B::LtI64, B::LtU64, B::LtF32, B::LtF64), false, true),
+        Le => (all(B::LeI32, B::LeU32, B::LeI64, B::LeU64, B::LeF32, B::LeF64), false, true),
+        Gt => (all(B::LtI32, B::LtU32, B::LtI64, B::LtU64, B::LtF32, B::LtF64), true, true),
+        Ge => (all(B::LeI32, B::LeU32, B::LeI64, B::LeU64, B::LeF32, B::LeF64), true, true),
+        _ => return None,
+    };
+    row[column].map(|op| (op, swapped, truth))
+}
+
+fn all(a: Bin, b: Bin, c: Bin, d: Bin, e: Bin, f: Bin) -> [Option<Bin>; 6] {
+    [Some(a), Some(b), Some(c), Some(d), Some(e), Some(f)]
+}
+
+fn integers(a: Bin, b: Bin, c: Bin, d: Bin) -> [Option<Bin>; 6] {
+    [Some(a), Some(b), Some(c), Some(d), None, None]
+}
+
+pub fn operator_text(operator: Binary) -> &'static str {
+    use Binary::*;
+    match operator {
+        Add => "+",
+        Sub => "-",
+        Mul => "*",
+        Div => "/",
+        Rem => "%",
+        And => "&",
+        Or => "|",
+        Xor => "^",
+        Shl => "<<",
+        Shr => ">>",
+        Eq => "==",
+        Ne => "!=",
+        Lt => "<",
+        Gt => ">",
+        Le => "<=",
+        Ge => ">=",
+        LogicAnd => "&&",
+        LogicOr => "||",
+        Comma => ",",
+    }
+}

@@ -1,0 +1,610 @@
+//! Which function of a name is meant, and what its template parameters are.
+
+use super::lookup::{Found, Functions, Qualifier};
+use super::type_names::argument_binding;
+use super::{Binding, Lower, Place, Scope, Value};
+use crate::source::{Error, Result, Span};
+use crate::syntax::ast::*;
+use crate::types::{self, Argument, StructId, Type, TypeId};
+use std::rc::Rc;
+
+/// An argument of a call: a value, or `{…}`, of which the type depends on the parameter.
+#[derive(Clone, Debug)]
+pub enum Given<'e> {
+    Value(Value),
+    Braces(&'e [Expr], Span),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Deduced {
+    pub scope: Scope,
+    /// Parameters that were given explicitly: an argument may convert to them.
+    pub explicit: Vec<Name>,
+}
+
+/// A function that was chosen.
+pub struct Chosen {
+    pub function: Rc<Function>,
+    /// Its template arguments, and those of its struct.
+    pub scope: Scope,
+    pub of_struct: Option<StructId>,
+    pub arguments: Vec<Argument>,
+}
+
+/// How well an argument fits: the smaller the better.
+const EXACT: u32 = 0;
+const QUALIFIED: u32 = 1;
+const PROMOTED: u32 = 2;
+const CONVERTED: u32 = 3;
+const USER: u32 = 4;
+
+impl<'t> Lower<'t> {
+    pub fn choose(&mut self, functions: &Functions, given: &[Given<'_>], span: Span) -> Result<Chosen> {
+        match self.try_choose(functions, given, span)? {
+            Some(chosen) => Ok(chosen),
+            None => {
+                let types: Vec<String> = given
+                    .iter()
+                    .map(|given| match given {
+                        Given::Value(value) => self.types.name(value.ty),
+                        Given::Braces(..) => "{…}".to_owned(),
+                    })
+                    .collect();
+                let message = format!("no function `{}` takes ({})", functions.name, types.join(", "));
+                let mut error = Error::new(span, message);
+                for (function, ..) in functions.candidates.iter().take(3) {
+                    let count = function.parameters.len();
+                    error = error
+                        .note(format!("this one takes {count} parameters and does not fit"), function.span);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The best of the candidates. None: none fits.
+    pub fn try_choose(
+        &mut self,
+        functions: &Functions,
+        given: &[Given<'_>],
+        span: Span,
+    ) -> Result<Option<Chosen>> {
+        let explicit = match &functions.arguments {
+            Some(arguments) => self.template_arguments(arguments)?,
+            None => Vec::new(),
+        };
+        let mut best: Option<(Chosen, Vec<u32>, u32)> = None;
+        for (function, scope, of_struct) in &functions.candidates {
+            if function.is_specialization || !explicit.is_empty() && function.template.is_empty() {
+                continue;
+            }
+            let Some((arguments, full, ranks)) =
+                self.viable(function, scope, *of_struct, &explicit, given, span)?
+            else {
+                continue;
+            };
+            let weight = weight(function);
+            let better = match &best {
+                None => true,
+                Some((known, known_ranks, known_weight)) => {
+                    let all = || ranks.iter().zip(known_ranks);
+                    let wins = all().any(|(a, b)| a < b);
+                    let loses = all().any(|(a, b)| a > b);
+                    match (wins, loses) {
+                        (true, false) => true,
+                        (false, true) => false,
+                        (true, true) => {
+                            // C++ would call it ambiguous; the sum decides between unequal ones only.
+                            let (a, b): (u32, u32) = (ranks.iter().sum(), known_ranks.iter().sum());
+                            if a == b {
+                                let message = format!("this call of `{}` is ambiguous", functions.name);
+                                return Err(Error::new(span, message)
+                                    .note("this fits", known.function.span)
+                                    .note("this fits as well", function.span));
+                            }
+                            a < b
+                        }
+                        // A later declaration of the same function has the body.
+                        (false, false) => weight > *known_weight || known.function.body.is_none(),
+                    }
+                }
+            };
+            if better {
+                let chosen =
+                    Chosen { function: function.clone(), scope: full, of_struct: *of_struct, arguments };
+                best = Some((chosen, ranks, weight));
+            }
+        }
+        let Some((chosen, ..)) = best else { return Ok(None) };
+        self.specialized(functions, chosen, span).map(Some)
+    }
+
+    /// The special form of a function template for the arguments that were chosen.
+    fn specialized(&mut self, functions: &Functions, chosen: Chosen, span: Span) -> Result<Chosen> {
+        if chosen.function.template.is_empty() {
+            return Ok(chosen);
+        }
+        let specials: Vec<_> =
+            functions.candidates.iter().filter(|candidate| candidate.0.is_specialization).cloned().collect();
+        if specials.is_empty() {
+            return Ok(chosen);
+        }
+        let primary = &chosen.function;
+        let types = self.in_frame(chosen.scope.clone(), primary.namespace, chosen.of_struct, |lower| {
+            lower.signature(primary)
+        });
+        let Ok(types) = types else { return Ok(chosen) };
+        for (special, scope, of_struct) in specials {
+            let fits = match &special.specialized {
+                Some(arguments) => {
+                    let arguments = self.in_frame(scope.clone(), special.namespace, None, |lower| {
+                        lower.template_arguments(arguments)
+                    })?;
+                    arguments.iter().zip(&chosen.arguments).all(|(a, b)| a == b)
+                }
+                None => {
+                    let found = self.in_frame(scope.clone(), special.namespace, of_struct, |lower| {
+                        lower.signature(&special)
+                    })?;
+                    found == types
+                }
+            };
+            if fits {
+                let _ = span;
+                return Ok(Chosen { function: special, scope, of_struct, arguments: Vec::new() });
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// The types of parameters and result.
+    fn signature(&mut self, function: &Function) -> Result<Vec<TypeId>> {
+        let mut types = vec![match function.result.kind {
+            TypeKind::Auto => types::VOID,
+            _ => self.type_of_name(&function.result)?,
+        }];
+        for parameter in &function.parameters {
+            types.push(self.type_of_name(&parameter.ty)?);
+        }
+        Ok(types)
+    }
+
+    /// Whether a function can be called so: its template arguments, the scope of its body, how well each argument fits.
+    #[allow(clippy::type_complexity)]
+    fn viable(
+        &mut self,
+        function: &Rc<Function>,
+        scope: &Scope,
+        of_struct: Option<StructId>,
+        explicit: &[Argument],
+        given: &[Given<'_>],
+        span: Span,
+    ) -> Result<Option<(Vec<Argument>, Scope, Vec<u32>)>> {
+        let has_pack = function.parameters.last().is_some_and(|parameter| parameter.is_pack);
+        let fixed = function.parameters.len() - usize::from(has_pack);
+        let needed =
+            function.parameters[..fixed].iter().filter(|parameter| parameter.default.is_none()).count();
+        if given.len() < needed || given.len() > fixed && !has_pack {
+            return Ok(None);
+        }
+        let mut deduced = Deduced { scope: scope.clone(), explicit: Vec::new() };
+        let is_template = !function.template.is_empty();
+        let mut complete = Vec::new();
+        if is_template {
+            let mut rest = explicit.iter();
+            for parameter in &function.template {
+                if parameter.is_pack {
+                    let all: Vec<Binding> = rest.by_ref().map(argument_binding).collect();
+                    if !all.is_empty() {
+                        deduced.scope.insert(parameter.name.clone(), Binding::Pack(all));
+                    }
+                } else if let Some(argument) = rest.next() {
+                    deduced.scope.insert(parameter.name.clone(), argument_binding(argument));
+                    deduced.explicit.push(parameter.name.clone());
+                }
+            }
+            let outer = self.span;
+            let result = self.in_frame(scope.clone(), function.namespace, of_struct, |lower| {
+                lower.deduce(function, given, &mut deduced, fixed)
+            });
+            self.span = outer;
+            if self.again {
+                return Err(Error::new(span, "lowered again"));
+            }
+            if !result.unwrap_or(false) {
+                return Ok(None);
+            }
+            // What cannot be deduced makes a template no candidate.
+            let found = self.completed(
+                &function.template,
+                explicit.to_vec(),
+                &deduced.scope,
+                function.namespace,
+                span,
+            );
+            self.span = outer;
+            match found {
+                Ok(found) => complete = found,
+                Err(_) if self.again => return Err(Error::new(span, "lowered again")),
+                Err(_) => return Ok(None),
+            }
+            deduced.scope.extend(self.argument_scope(&function.template, &complete));
+        }
+        let mut ranks = Vec::new();
+        for (i, given) in given.iter().enumerate() {
+            let parameter = &function.parameters[i.min(function.parameters.len() - 1)];
+            if parameter.is_pack || matches!(base_kind(&parameter.ty), TypeKind::Auto) {
+                ranks.push(EXACT);
+                continue;
+            }
+            let outer = self.span;
+            let written = self.in_frame(deduced.scope.clone(), function.namespace, of_struct, |lower| {
+                lower.written(&parameter.ty)
+            });
+            self.span = outer;
+            let written = match written {
+                Ok(written) => written,
+                Err(_) if is_template && !self.again => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let rank = match given {
+                Given::Braces(items, _) => self.rank_of_braces(written.ty, items),
+                Given::Value(value) => {
+                    let writes = written.is_reference && !written.is_const && !written.is_forward;
+                    if writes && (!value.is_lvalue || value.is_const || value.ty != written.ty) {
+                        None
+                    } else {
+                        self.rank(value, written.ty)?
+                    }
+                }
+            };
+            match rank {
+                Some(rank) => ranks.push(rank),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some((complete, deduced.scope, ranks)))
+    }
+
+    fn rank_of_braces(&mut self, to: TypeId, items: &[Expr]) -> Option<u32> {
+        match self.types.get(to) {
+            Type::Struct(_) | Type::Array { .. } => Some(USER),
+            _ if items.len() <= 1 => Some(CONVERTED),
+            _ => None,
+        }
+    }
+
+    /// How well a value fits a type.
+    pub fn rank(&mut self, value: &Value, to: TypeId) -> Result<Option<u32>> {
+        if value.ty == to {
+            return Ok(Some(EXACT));
+        }
+        let (from, target) = (self.types.get(value.ty).clone(), self.types.get(to).clone());
+        Ok(match (&from, &target) {
+            (Type::Prim(types::Prim::Void), _) | (_, Type::Prim(types::Prim::Void)) => None,
+            (Type::Prim(a), Type::Prim(b)) => {
+                let promotes =
+                    types::promoted(*a) == *b && *a != *b || *a == types::Prim::F32 && *b == types::Prim::F64;
+                Some(if promotes { PROMOTED } else { CONVERTED })
+            }
+            (Type::Null, Type::Pointer { .. }) => Some(QUALIFIED),
+            (Type::Array { of, .. }, Type::Pointer { to: element, is_const }) => {
+                if of == element && (*is_const || !value.is_const) {
+                    Some(if *is_const && !value.is_const { QUALIFIED } else { EXACT })
+                } else if self.types.get(*element) == &Type::Prim(types::Prim::Void) {
+                    Some(CONVERTED)
+                } else {
+                    None
+                }
+            }
+            (Type::Pointer { to: a, is_const: a_const }, Type::Pointer { to: b, is_const: b_const }) => {
+                if *a_const && !*b_const {
+                    None
+                } else if a == b {
+                    Some(QUALIFIED)
+                } else if self.types.get(*b) == &Type::Prim(types::Prim::Void) {
+                    Some(CONVERTED)
+                } else {
+                    None
+                }
+            }
+            (Type::Pointer { .. } | Type::Array { .. }, Type::Prim(types::Prim::Bool)) => Some(CONVERTED),
+            (Type::Prim(types::Prim::I32), Type::Pointer { .. }) if value.as_const() == Some(0) => {
+                Some(CONVERTED)
+            }
+            (_, Type::Struct(number)) => {
+                let number = *number;
+                self.converts_by_constructor(value, number)?.then_some(USER)
+            }
+            (Type::Struct(number), _) => self.conversion_operator(*number, to)?.map(|_| USER),
+            _ => None,
+        })
+    }
+
+    /// Finds template arguments from the arguments of a call.
+    fn deduce(
+        &mut self,
+        function: &Function,
+        given: &[Given<'_>],
+        deduced: &mut Deduced,
+        fixed: usize,
+    ) -> Result<bool> {
+        for (i, given) in given.iter().enumerate() {
+            let Given::Value(value) = given else { continue };
+            if i < fixed {
+                let ty = &function.parameters[i].ty;
+                if !self.unify(&function.template, ty, value, deduced)? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            // Each element of a pack finds one element of each template pack.
+            let parameter = &function.parameters[fixed];
+            let packs: Vec<&TemplateParameter> =
+                function.template.iter().filter(|known| known.is_pack).collect();
+            let mut one = deduced.clone();
+            for pack in &packs {
+                one.scope.remove(&pack.name);
+            }
+            let single: Vec<TemplateParameter> = function
+                .template
+                .iter()
+                .map(|known| TemplateParameter { is_pack: false, ..known.clone() })
+                .collect();
+            if !self.unify(&single, &parameter.ty, value, &mut one)? {
+                return Ok(false);
+            }
+            for pack in packs {
+                let Some(found) = one.scope.remove(&pack.name) else { continue };
+                let entry =
+                    deduced.scope.entry(pack.name.clone()).or_insert_with(|| Binding::Pack(Vec::new()));
+                if let Binding::Pack(all) = entry
+                    && all.len() == i - fixed
+                {
+                    all.push(found);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn unify(
+        &mut self,
+        template: &[TemplateParameter],
+        ty: &TypeName,
+        value: &Value,
+        deduced: &mut Deduced,
+    ) -> Result<bool> {
+        match &ty.kind {
+            TypeKind::Reference(inner) | TypeKind::Forward(inner) => {
+                self.unify_type(template, inner, value.ty, value.is_const, deduced)
+            }
+            _ => {
+                // By value, an array is a pointer.
+                let (from, is_const) = match *self.types.get(value.ty) {
+                    Type::Array { of, .. } => (self.types.pointer(of, value.is_const), false),
+                    _ => (value.ty, false),
+                };
+                self.unify_type(template, ty, from, is_const, deduced)
+            }
+        }
+    }
+
+    /// Whether a written type can be this type; binds parameters on the way. What depends on others in a way that cannot
+    /// be turned round fits for now.
+    pub fn unify_type(
+        &mut self,
+        template: &[TemplateParameter],
+        pattern: &TypeName,
+        ty: TypeId,
+        _is_const: bool,
+        deduced: &mut Deduced,
+    ) -> Result<bool> {
+        match &pattern.kind {
+            TypeKind::Path(path) => {
+                let segment = &path.segments[path.segments.len() - 1];
+                if path.segments.len() == 1
+                    && segment.arguments.is_none()
+                    && let Some(parameter) = template.iter().find(|parameter| parameter.name == segment.name)
+                {
+                    if !matches!(parameter.kind, ParameterKind::Type(_)) {
+                        return Ok(true);
+                    }
+                    return Ok(match deduced.scope.get(&segment.name) {
+                        Some(Binding::Type(known)) => {
+                            *known == ty || deduced.explicit.contains(&segment.name)
+                        }
+                        _ => {
+                            deduced.scope.insert(segment.name.clone(), Binding::Type(ty));
+                            true
+                        }
+                    });
+                }
+                let Some(pattern_arguments) = &segment.arguments else { return Ok(true) };
+                let mentioned = mentions(template, pattern_arguments);
+                if !mentioned {
+                    return Ok(true);
+                }
+                let structs = self.structs_of(path)?;
+                let Some(structs) = structs else { return Ok(true) };
+                let Type::Struct(number) = *self.types.get(ty) else { return Ok(false) };
+                let is_instance =
+                    structs.iter().any(|known| known.id == self.types.structs[number].declaration.id);
+                if !is_instance {
+                    return Ok(false);
+                }
+                let arguments = self.original_arguments(ty);
+                self.matches_pattern(template, pattern_arguments, &arguments, deduced)
+            }
+            TypeKind::Pointer(inner) => match *self.types.get(ty) {
+                Type::Pointer { to, is_const } => {
+                    if is_const && !inner.is_const && !matches!(inner.kind, TypeKind::Path(_)) {
+                        return Ok(false);
+                    }
+                    self.unify_type(template, inner, to, is_const, deduced)
+                }
+                Type::Null => Ok(true),
+                _ => Ok(false),
+            },
+            TypeKind::Reference(inner) | TypeKind::Forward(inner) => {
+                self.unify_type(template, inner, ty, false, deduced)
+            }
+            TypeKind::Array(inner, size) => match *self.types.get(ty) {
+                Type::Array { of, count } => {
+                    if let Some(Expr { kind: ExprKind::Path(path), .. }) = size.as_deref() {
+                        let name = &path.segments[0].name;
+                        if template.iter().any(|parameter| parameter.name == *name) {
+                            let value = Value::constant(types::U64, count);
+                            deduced.scope.insert(name.clone(), Binding::Value(value));
+                        }
+                    }
+                    self.unify_type(template, inner, of, false, deduced)
+                }
+                _ => Ok(false),
+            },
+            _ => Ok(true),
+        }
+    }
+
+    fn structs_of(&mut self, path: &Path) -> Result<Option<Vec<Rc<Struct>>>> {
+        let last = &path.segments[path.segments.len() - 1].name;
+        let found = match self.qualifier(path)? {
+            None => self.find(last),
+            Some(Qualifier::Namespace(namespace)) => self.find_in(namespace, last, 0),
+            Some(Qualifier::Type(_)) => None,
+        };
+        Ok(match found {
+            Some(Found::Structs(structs)) => Some(structs),
+            _ => None,
+        })
+    }
+
+    /// What a template was given for an instance.
+    fn original_arguments(&self, ty: TypeId) -> Vec<Argument> {
+        let found = self.instances.iter().find(|(_, known)| **known == ty);
+        found.map(|((_, arguments), _)| arguments.clone()).unwrap_or_default()
+    }
+
+    /// Template arguments against those of an instance.
+    pub fn matches_pattern(
+        &mut self,
+        template: &[TemplateParameter],
+        pattern: &[TemplateArgument],
+        arguments: &[Argument],
+        deduced: &mut Deduced,
+    ) -> Result<bool> {
+        // The packs of a primary template are one argument here.
+        let mut flat: Vec<Argument> = Vec::new();
+        for argument in arguments {
+            match argument {
+                Argument::Pack(all) => flat.extend(all.iter().cloned()),
+                other => flat.push(other.clone()),
+            }
+        }
+        for (i, pattern) in pattern.iter().enumerate() {
+            if let TemplateArgument::Type(TypeName { kind: TypeKind::Pack(inner), .. }) = pattern {
+                if let TypeKind::Path(path) = &inner.kind {
+                    let rest = flat.iter().skip(i).map(argument_binding).collect();
+                    deduced.scope.insert(path.segments[0].name.clone(), Binding::Pack(rest));
+                }
+                return Ok(true);
+            }
+            let Some(argument) = flat.get(i) else { return Ok(false) };
+            match (pattern, argument) {
+                (TemplateArgument::Type(pattern), Argument::Type(ty)) => {
+                    let mentioned = mentions_type(template, pattern);
+                    let fits = match mentioned {
+                        true => self.unify_type(template, pattern, *ty, false, deduced)?,
+                        false => self.type_of_name(pattern)? == *ty,
+                    };
+                    if !fits {
+                        return Ok(false);
+                    }
+                }
+                (TemplateArgument::Value(pattern), Argument::Value(ty, bits)) => {
+                    if let ExprKind::Path(path) = &pattern.kind {
+                        let name = &path.segments[0].name;
+                        if template.iter().any(|parameter| parameter.name == *name) {
+                            let value = Binding::Value(Value::constant(*ty, *bits));
+                            if let Some(Binding::Value(known)) = deduced.scope.get(name)
+                                && known.as_const() != Some(*bits)
+                            {
+                                return Ok(false);
+                            }
+                            deduced.scope.insert(name.clone(), value);
+                            continue;
+                        }
+                    }
+                    let value = self.constant_expression(pattern, "a template argument")?;
+                    let value = self.converted_scalar(value, *ty, false)?;
+                    if value.as_const() != Some(*bits) {
+                        return Ok(false);
+                    }
+                }
+                _ => return Ok(false),
+            }
+        }
+        Ok(pattern.len() == flat.len())
+    }
+
+    pub fn functions_value(&self, functions: Functions) -> Value {
+        Value::new(types::FUNCTION, Place::Functions(Rc::new(functions)))
+    }
+}
+
+fn base_kind(ty: &TypeName) -> &TypeKind {
+    match &ty.kind {
+        TypeKind::Reference(inner) | TypeKind::Forward(inner) => base_kind(inner),
+        kind => kind,
+    }
+}
+
+fn mentions(template: &[TemplateParameter], arguments: &[TemplateArgument]) -> bool {
+    arguments.iter().any(|argument| match argument {
+        TemplateArgument::Type(ty) => mentions_type(template, ty),
+        TemplateArgument::Value(value) => match &value.kind {
+            ExprKind::Path(path) => template.iter().any(|parameter| parameter.name == path.segments[0].name),
+            _ => false,
+        },
+    })
+}
+
+fn mentions_type(template: &[TemplateParameter], ty: &TypeName) -> bool {
+    match &ty.kind {
+        TypeKind::Path(path) => path.segments.iter().any(|segment| {
+            template.iter().any(|parameter| parameter.name == segment.name)
+                || segment.arguments.as_ref().is_some_and(|arguments| mentions(template, arguments))
+        }),
+        TypeKind::Pointer(inner)
+        | TypeKind::Reference(inner)
+        | TypeKind::Forward(inner)
+        | TypeKind::Array(inner, _)
+        | TypeKind::Pack(inner) => mentions_type(template, inner),
+        _ => false,
+    }
+}
+
+/// How special a function is, for those that fit equally well: no template beats a template, and a parameter
+/// that says more beats one that says less.
+fn weight(function: &Function) -> u32 {
+    fn depth(ty: &TypeName) -> u32 {
+        match &ty.kind {
+            TypeKind::Reference(inner) | TypeKind::Forward(inner) => depth(inner),
+            TypeKind::Pointer(inner) | TypeKind::Array(inner, _) | TypeKind::Pack(inner) => 1 + depth(inner),
+            TypeKind::Path(path) => path
+                .segments
+                .iter()
+                .map(|segment| match &segment.arguments {
+                    Some(arguments) => 2 + arguments.len() as u32,
+                    None => 0,
+                })
+                .sum(),
+            _ => 1,
+        }
+    }
+    if function.template.is_empty() {
+        return 1000;
+    }
+    let has_pack = function.parameters.iter().any(|parameter| parameter.is_pack);
+    500 * u32::from(!has_pack) + function.parameters.iter().map(|parameter| depth(&parameter.ty)).sum::<u32>()
+}

@@ -1,0 +1,78 @@
+//! Reports: compute-sanitizer's wording, with file, line and column in place of an instruction's offset; or JSON.
+
+pub mod json;
+
+use crate::host::program::Run;
+use crate::run::checks::{Checks, Finding, Severity};
+use crate::source::Files;
+
+/// All that was found, as compute-sanitizer would write it.
+pub fn text(files: &Files, run: &Run, checks: Checks) -> String {
+    let mut out = String::from("========= COMPUTE-SANITIZER (emulated)\n");
+    for finding in &run.findings.all {
+        out.push_str(&one(files, finding));
+    }
+    if let Some(error) = run.error_text() {
+        out.push_str(&format!("========= {error}\n=========\n"));
+    }
+    let of = |severity| run.findings.all.iter().filter(|finding| finding.severity == severity).count();
+    let races: Vec<&Finding> =
+        run.findings.all.iter().filter(|finding| finding.check == "racecheck").collect();
+    if checks.race {
+        let errors = races.iter().filter(|finding| finding.severity == Severity::Error).count();
+        out.push_str(&format!(
+            "========= RACECHECK SUMMARY: {} hazard{} displayed ({errors} error{}, {} warning{})\n",
+            races.len(),
+            plural(races.len()),
+            plural(errors),
+            races.len() - errors,
+            plural(races.len() - errors),
+        ));
+    }
+    if run.findings.left_out > 0 {
+        out.push_str(&format!("========= {} more findings are left out\n", run.findings.left_out));
+    }
+    let errors = of(Severity::Error) + usize::from(run.error.is_some());
+    out.push_str(&format!("========= ERROR SUMMARY: {errors} error{}\n", plural(errors)));
+    out
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn one(files: &Files, finding: &Finding) -> String {
+    let is_race = finding.check == "racecheck";
+    let mut out = match (is_race, finding.severity) {
+        (true, Severity::Error) => format!("========= Error: {}\n", finding.title),
+        (true, _) => format!("========= Warning: {}\n", finding.title),
+        _ => format!("========= {}\n", finding.title),
+    };
+    for site in &finding.sites {
+        let place = site.span.map_or("another launch".to_owned(), |span| files.place(span));
+        out.push_str(&format!("=========     {} {} in {place}\n", site.text, finding.function));
+        if let Some(span) = site.span {
+            let line = files.line(span).trim();
+            if !line.is_empty() {
+                out.push_str(&format!("=========         {line}\n"));
+            }
+        }
+        if let Some(thread) = &site.thread {
+            let list = |all: [u32; 3]| format!("({},{},{})", all[0], all[1], all[2]);
+            out.push_str(&format!(
+                "=========     by thread {} in block {}\n",
+                list(thread.thread),
+                list(thread.block)
+            ));
+        }
+    }
+    for note in &finding.notes {
+        out.push_str(&format!("=========     {note}\n"));
+    }
+    if finding.count > 1 {
+        let what = if is_race { "hazards" } else { "times" };
+        out.push_str(&format!("=========     [{} {what}]\n", finding.count));
+    }
+    out.push_str("=========\n");
+    out
+}

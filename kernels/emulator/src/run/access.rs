@@ -1,0 +1,641 @@
+//! Reading and writing memory, with checks: every address, alignment, whether it was written, and races.
+
+use super::block::{Block, Warp, dynamic_start};
+use super::checks::{Finding, Severity};
+use super::interpreter::{Runner, Stop, addresses, width};
+use super::launch::fatal;
+use super::memory::WRITTEN;
+use super::races::{Access, Kind};
+use super::registers::ALL;
+use crate::ir::{Address, LANES, Prim, size_of, space};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    One,
+    Two,
+    Four,
+    Eight,
+}
+
+/// Which memory an address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    Heap,
+    Shared,
+    Local,
+    Parameters,
+    None,
+}
+
+pub fn which(address: u64) -> Which {
+    match address & !(space::WINDOW - 1) {
+        space::HEAP => Which::Heap,
+        space::SHARED => Which::Shared,
+        space::LOCAL => Which::Local,
+        space::PARAMETERS => Which::Parameters,
+        _ => Which::None,
+    }
+}
+
+impl Runner<'_> {
+    pub fn load(
+        &mut self,
+        block: &mut Block,
+        warp: &mut Warp,
+        mask: u32,
+        pc: u32,
+        ty: Prim,
+        d: u32,
+        at: &Address,
+    ) -> Result<(), Stop> {
+        let addresses = addresses(warp, at);
+        let first = which(addresses[mask.trailing_zeros() as usize & 31]);
+        if first == Which::Heap && size_of(ty) == 4 && at.align == 4 && !self.is_host {
+            if self.load_words(warp, mask, d, &addresses) {
+                if self.races {
+                    self.note_heap(block, warp, mask, pc, &addresses, 4, Kind::Read);
+                }
+                return Ok(());
+            }
+        } else if first == Which::Shared
+            && size_of(ty) == 4
+            && at.align == 4
+            && self.load_shared_words(block, warp, mask, d, &addresses)
+        {
+            if self.races {
+                self.note_shared(block, warp, mask, pc, &addresses, 4, Kind::Read);
+            }
+            return Ok(());
+        }
+        let size = size_of(ty);
+        let mut out = [0u64; LANES];
+        for lane in 0..LANES {
+            if mask >> lane & 1 == 0 {
+                continue;
+            }
+            let address = addresses[lane];
+            out[lane] = self.read_one(block, warp, pc, lane, address, ty, u64::from(at.align))?;
+        }
+        if size == 8 {
+            warp.registers.set::<u64>(d, mask, &out);
+        } else {
+            let narrow = out.map(|bits| bits as u32);
+            warp.registers.set::<u32>(d, mask, &narrow);
+        }
+        if self.races {
+            self.note(block, warp, mask, pc, &addresses, size, Kind::Read);
+        }
+        Ok(())
+    }
+
+    /// Words of the heap, if all lanes may read theirs.
+    #[inline(always)]
+    fn load_words(&self, warp: &mut Warp, mask: u32, d: u32, addresses: &[u64; LANES]) -> bool {
+        let heap = &self.machine.heap.space;
+        let (bits, wanted) =
+            (u32::from_ne_bytes([self.read_rule.0; 4]), u32::from_ne_bytes([self.read_rule.1; 4]));
+        let Some(out) = gathered(heap, mask, bits, wanted, |lane| addresses[lane].wrapping_sub(space::HEAP))
+        else {
+            return false;
+        };
+        warp.registers.set(d, mask, &out);
+        true
+    }
+
+    #[inline(always)]
+    fn load_shared_words(
+        &self,
+        block: &Block,
+        warp: &mut Warp,
+        mask: u32,
+        d: u32,
+        addresses: &[u64; LANES],
+    ) -> bool {
+        let wanted = u32::from_ne_bytes([if self.init { 3u8 } else { 1 }; 4]);
+        let start = dynamic_start(self.program);
+        let offset = |lane: usize| {
+            let offset = addresses[lane].wrapping_sub(space::SHARED);
+            if offset >= super::DYNAMIC_SHARED { offset - super::DYNAMIC_SHARED + start } else { offset }
+        };
+        let Some(out) = gathered(&block.shared, mask, wanted, wanted, offset) else { return false };
+        warp.registers.set(d, mask, &out);
+        true
+    }
+
+    pub fn store(
+        &mut self,
+        block: &mut Block,
+        warp: &mut Warp,
+        mask: u32,
+        pc: u32,
+        ty: Prim,
+        a: u32,
+        at: &Address,
+    ) -> Result<(), Stop> {
+        let addresses = addresses(warp, at);
+        let size = size_of(ty);
+        // Races are looked for first: the report has the value that is still there.
+        let mut values = [0u64; LANES];
+        if size == 8 {
+            values = warp.registers.get::<u64>(a);
+        } else {
+            let narrow = warp.registers.get::<u32>(a);
+            for lane in 0..LANES {
+                values[lane] = u64::from(narrow[lane]);
+            }
+        }
+        for lane in 0..LANES {
+            if mask >> lane & 1 == 0 {
+                continue;
+            }
+            self.write_one(block, warp, pc, lane, addresses[lane], ty, values[lane], u64::from(at.align))?;
+        }
+        if self.races {
+            self.note(block, warp, mask, pc, &addresses, size, Kind::Write);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub fn read_one(
+        &mut self,
+        block: &mut Block,
+        warp: &Warp,
+        pc: u32,
+        lane: usize,
+        address: u64,
+        ty: Prim,
+        align: u64,
+    ) -> Result<u64, Stop> {
+        let size = size_of(ty);
+        let align = align.max(size);
+        if address & (align - 1) != 0 {
+            return Err(self.misaligned(block, warp, pc, lane, address, size, "read", align));
+        }
+        let bytes: &[u8] = match which(address) {
+            Which::Heap => {
+                let at = (address - space::HEAP) as usize;
+                let Some(states) = self.machine.heap.space.states.get(at..at.saturating_add(size as usize))
+                else {
+                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
+                };
+                let (bits, wanted) = self.read_rule;
+                if !states.iter().all(|state| state & bits == wanted) {
+                    let allowed = states.iter().all(|state| state & (bits & !WRITTEN) == wanted & !WRITTEN);
+                    if !allowed || self.is_host && !states.iter().all(|state| state & 12 != 0) {
+                        return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
+                    }
+                    self.uninitialised(block, warp, pc, lane, address, size, "__global__");
+                } else if self.is_host && !states.iter().all(|state| state & 12 != 0) {
+                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
+                }
+                &self.machine.heap.space.bytes[at..at + size as usize]
+            }
+            Which::Shared => {
+                let at = self.shared_offset(address) as usize;
+                let end = at.saturating_add(size as usize);
+                let valid = end as u64 <= block.shared_size
+                    && block
+                        .shared
+                        .states
+                        .get(at..end)
+                        .is_some_and(|states| states.iter().all(|state| state & 1 != 0));
+                if !valid {
+                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
+                }
+                if self.init && !block.shared.states[at..end].iter().all(|state| state & WRITTEN != 0) {
+                    self.uninitialised(block, warp, pc, lane, address, size, "__shared__");
+                }
+                &block.shared.bytes[at..end]
+            }
+            Which::Local => {
+                let Some(at) = self.local_offset(warp, lane, address, size) else {
+                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
+                };
+                &block.local[at..at + size as usize]
+            }
+            Which::Parameters => {
+                let at = (address - space::PARAMETERS) as usize;
+                match self.parameters.get(at..at.saturating_add(size as usize)) {
+                    Some(bytes) if at + size as usize <= self.parameters.len() - 16 => bytes,
+                    _ => return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read")),
+                }
+            }
+            Which::None => return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read")),
+        };
+        let mut all = [0u8; 8];
+        all[..size as usize].copy_from_slice(bytes);
+        Ok(super::arithmetic::narrowed(ty, u64::from_le_bytes(all)))
+    }
+
+    #[inline(always)]
+    pub fn write_one(
+        &mut self,
+        block: &mut Block,
+        warp: &Warp,
+        pc: u32,
+        lane: usize,
+        address: u64,
+        ty: Prim,
+        bits: u64,
+        align: u64,
+    ) -> Result<(), Stop> {
+        let size = size_of(ty) as usize;
+        let align = align.max(size as u64);
+        if address & (align - 1) != 0 {
+            return Err(self.misaligned(block, warp, pc, lane, address, size as u64, "write", align));
+        }
+        let bytes = bits.to_le_bytes();
+        match which(address) {
+            Which::Heap => {
+                let at = (address - space::HEAP) as usize;
+                let (mask, wanted) = self.write_rule;
+                let valid = self
+                    .machine
+                    .heap
+                    .space
+                    .states
+                    .get_mut(at..at.saturating_add(size))
+                    .filter(|states| states.iter().all(|state| state & mask == wanted));
+                let Some(states) = valid else {
+                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size as u64, "write"));
+                };
+                for state in states {
+                    *state |= WRITTEN;
+                }
+                self.machine.heap.space.bytes[at..at + size].copy_from_slice(&bytes[..size]);
+            }
+            Which::Shared => {
+                let at = self.shared_offset(address) as usize;
+                let end = at.saturating_add(size);
+                let valid = end as u64 <= block.shared_size
+                    && block
+                        .shared
+                        .states
+                        .get(at..end)
+                        .is_some_and(|states| states.iter().all(|state| state & 1 != 0));
+                if !valid {
+                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size as u64, "write"));
+                }
+                block.shared.states[at..end].fill(Block::STORED);
+                block.shared.bytes[at..end].copy_from_slice(&bytes[..size]);
+            }
+            Which::Local => {
+                let Some(at) = self.local_offset(warp, lane, address, size as u64) else {
+                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size as u64, "write"));
+                };
+                block.local[at..at + size].copy_from_slice(&bytes[..size]);
+            }
+            _ => return Err(self.out_of_bounds(block, warp, pc, lane, address, size as u64, "write")),
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub fn shared_offset(&self, address: u64) -> u64 {
+        let offset = address - space::SHARED;
+        if offset >= super::DYNAMIC_SHARED {
+            offset - super::DYNAMIC_SHARED + dynamic_start(self.program)
+        } else {
+            offset
+        }
+    }
+
+    #[inline(always)]
+    fn local_offset(&self, warp: &Warp, lane: usize, address: u64, size: u64) -> Option<usize> {
+        let at = (address - space::LOCAL) as usize;
+        let valid = self.local_valid.get(at..at.checked_add(size as usize)?)?;
+        if valid.contains(&0) {
+            return None;
+        }
+        let thread = warp.number as usize * 32 + lane;
+        Some(thread * self.program.local_bytes as usize + at)
+    }
+
+    /// Looks for races at the words of an access.
+    pub fn note(
+        &mut self,
+        block: &mut Block,
+        warp: &Warp,
+        mask: u32,
+        pc: u32,
+        addresses: &[u64; LANES],
+        size: u64,
+        kind: Kind,
+    ) {
+        match which(addresses[mask.trailing_zeros() as usize & 31]) {
+            Which::Heap => self.note_heap(block, warp, mask, pc, addresses, size, kind),
+            Which::Shared => self.note_shared(block, warp, mask, pc, addresses, size, kind),
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn note_heap(
+        &mut self,
+        block: &Block,
+        warp: &Warp,
+        mask: u32,
+        pc: u32,
+        addresses: &[u64; LANES],
+        size: u64,
+        kind: Kind,
+    ) {
+        let mut me =
+            Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc, bytes: 15 };
+        for lane in 0..LANES {
+            if mask >> lane & 1 == 0 {
+                continue;
+            }
+            me.thread = (warp.number * 32) as u16 + lane as u16;
+            me.turn = warp.turns[lane];
+            let offset = addresses[lane].wrapping_sub(space::HEAP);
+            if size < 4 {
+                me.bytes = ((1 << size) - 1) << (offset & 3);
+            }
+            for word in 0..size.div_ceil(4) {
+                let Some(cell) = self.machine.cells.get_mut((offset / 4 + word) as usize) else { continue };
+                if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
+                    self.race(block, &me, kind, other, other_kind, "__global__", addresses[lane]);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn note_shared(
+        &mut self,
+        block: &mut Block,
+        warp: &Warp,
+        mask: u32,
+        pc: u32,
+        addresses: &[u64; LANES],
+        size: u64,
+        kind: Kind,
+    ) {
+        let mut me =
+            Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc, bytes: 15 };
+        for lane in 0..LANES {
+            if mask >> lane & 1 == 0 {
+                continue;
+            }
+            me.thread = (warp.number * 32) as u16 + lane as u16;
+            me.turn = warp.turns[lane];
+            let offset = self.shared_offset(addresses[lane]);
+            if size < 4 {
+                me.bytes = ((1 << size) - 1) << (offset & 3);
+            }
+            for word in 0..size.div_ceil(4) {
+                let Some(cell) = block.cells.get_mut((offset / 4 + word) as usize) else { continue };
+                if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
+                    self.race(block, &me, kind, other, other_kind, "__shared__", addresses[lane]);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn race(
+        &mut self,
+        block: &Block,
+        me: &Access,
+        kind: Kind,
+        other: Access,
+        other_kind: Kind,
+        memory: &str,
+        address: u64,
+    ) {
+        let name = |kind| match kind {
+            Kind::Read => "Read",
+            Kind::Write => "Write",
+            _ => "Atomic",
+        };
+        let hazard = match (other_kind, kind) {
+            (Kind::Read, _) => "WAR",
+            (_, Kind::Read) => "RAW",
+            _ => "WAW",
+        };
+        let _ = address;
+        let title = format!(
+            "Race reported between {} access and {} access in {memory} memory ({hazard})",
+            name(other_kind),
+            name(kind)
+        );
+        let other_is_here = other.interval >= self.machine.order.start;
+        let at = |access: &Access, text: &str, index: [u32; 3], span| super::checks::Site {
+            text: text.to_owned(),
+            span,
+            thread: Some(super::launch::thread(&self.shape, index, u32::from(access.thread))),
+        };
+        let mine = Some(self.program.spans[me.pc as usize]);
+        let [x, y, _] = self.shape.grid;
+        let index = [other.block % x, other.block / x % y, other.block / (x * y)];
+        let (others, notes) = if other_is_here {
+            (Some(self.program.spans[other.pc as usize]), Vec::new())
+        } else {
+            (None, vec!["the other access is of a launch in another stream, which nothing orders".to_owned()])
+        };
+        let sites = vec![
+            at(&other, &format!("{} access at", name(other_kind)), index, others),
+            at(me, &format!("{} access at", name(kind)), block.index, mine),
+        ];
+        self.machine.findings.add(Finding {
+            check: "racecheck",
+            severity: Severity::Error,
+            title,
+            function: self.program.name.clone(),
+            sites,
+            notes,
+            count: 1,
+            is_fatal: false,
+        });
+    }
+
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn misaligned(
+        &mut self,
+        block: &Block,
+        warp: &Warp,
+        pc: u32,
+        lane: usize,
+        address: u64,
+        size: u64,
+        what: &str,
+        align: u64,
+    ) -> Stop {
+        if matches!(which(address), Which::None) {
+            return self.out_of_bounds(block, warp, pc, lane, address, size, what);
+        }
+        let memory = memory_name(address);
+        let title = format!("Invalid {memory} {what} of size {size} bytes");
+        let notes = vec![format!("Address {address:#x} is misaligned: it has to be a multiple of {align}")];
+        let site = self.site_of("at", pc, block, warp, lane);
+        let check = if self.is_host { "host" } else { "memcheck" };
+        self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], notes));
+        if self.is_host { Stop::HostFault } else { Stop::Misaligned }
+    }
+
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    pub fn out_of_bounds(
+        &mut self,
+        block: &Block,
+        warp: &Warp,
+        pc: u32,
+        lane: usize,
+        address: u64,
+        size: u64,
+        what: &str,
+    ) -> Stop {
+        let memory = if self.is_host { "host" } else { memory_name(address) };
+        let title = format!("Invalid {memory} {what} of size {size} bytes");
+        let mut notes = Vec::new();
+        match which(address) {
+            Which::Heap => self.heap_notes(address, size, what, &mut notes),
+            Which::Shared => {
+                let offset = address - space::SHARED;
+                notes.push(format!("Address {offset:#x} of shared memory is out of bounds"));
+                let slots = &self.program.shared;
+                if let Some(slot) = slots.iter().rev().find(|slot| slot.offset <= offset) {
+                    let name = slot.name.split('#').next().unwrap_or("");
+                    let beyond = (offset + size).saturating_sub(slot.offset + slot.size);
+                    notes.push(format!("and ends {beyond} bytes after `{name}` of size {} bytes", slot.size));
+                }
+            }
+            Which::Local => {
+                let offset = address - space::LOCAL;
+                notes.push(format!("Address {offset:#x} of local memory is out of bounds"));
+                if let Some(slot) = self.program.local.iter().rev().find(|slot| slot.offset <= offset) {
+                    notes.push(format!(
+                        "and is {} bytes after the start of `{}` of size {} bytes",
+                        offset - slot.offset,
+                        slot.name,
+                        slot.size
+                    ));
+                }
+            }
+            _ if address < 4096 => {
+                notes.push(format!("Address {address:#x} is out of bounds: the pointer is null"))
+            }
+            _ => notes.push(format!("Address {address:#x} is out of bounds")),
+        }
+        let site = self.site_of("at", pc, block, warp, lane);
+        let check = if self.is_host { "host" } else { "memcheck" };
+        self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], notes));
+        if self.is_host { Stop::HostFault } else { Stop::IllegalAddress }
+    }
+
+    fn heap_notes(&self, address: u64, size: u64, what: &str, notes: &mut Vec<String>) {
+        use super::memory::Owner;
+        let offset = address - space::HEAP;
+        let Some((nearest, bytes, is_after)) = self.machine.heap.nearest(offset) else {
+            notes.push(format!("Address {address:#x} is out of bounds"));
+            return;
+        };
+        let place = format!("{:#x} of size {} bytes", space::HEAP + nearest.offset, thousands(nearest.size));
+        let is_inside = bytes == 0;
+        if is_inside && nearest.is_freed {
+            notes.push(format!("Address {address:#x} is inside the allocation at {place}, which was freed"));
+            return;
+        }
+        let of_host = matches!(nearest.owner, Owner::Host | Owner::Pinned)
+            || nearest.owner == Owner::Global && nearest.name == "<stack>";
+        match (is_inside && offset + size <= nearest.offset + nearest.size, self.is_host, of_host) {
+            (true, false, true) => {
+                notes.push(format!("Access to {address:#x} is out of bounds: it is memory of the host"));
+            }
+            (true, true, false) => {
+                notes.push(format!(
+                    "Address {address:#x} is memory of the device: host code reaches it by `cudaMemcpy`"
+                ));
+            }
+            (true, ..) if what == "write" => notes.push(format!("Address {address:#x} is constant memory")),
+            _ => {
+                notes.push(format!("Access to {address:#x} is out of bounds"));
+                let side = if is_after { "after" } else { "before" };
+                let bytes = if is_inside { 1 } else { bytes };
+                notes.push(format!("and is {bytes} bytes {side} the nearest allocation at {place}"));
+            }
+        }
+    }
+
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn uninitialised(
+        &mut self,
+        block: &Block,
+        warp: &Warp,
+        pc: u32,
+        lane: usize,
+        address: u64,
+        size: u64,
+        memory: &str,
+    ) {
+        let _ = (address, width);
+        let title = format!("Uninitialized {memory} memory read of size {size} bytes");
+        let site = self.site_of("at", pc, block, warp, lane);
+        self.machine.findings.add(Finding {
+            check: "initcheck",
+            severity: Severity::Error,
+            title,
+            function: self.program.name.clone(),
+            sites: vec![site],
+            notes: Vec::new(),
+            count: 1,
+            is_fatal: false,
+        });
+    }
+}
+
+/// A word for each lane, if all are aligned, within the memory, and their states are as they have to be.
+#[inline(always)]
+fn gathered(
+    memory: &super::memory::Space,
+    mask: u32,
+    bits: u32,
+    wanted: u32,
+    offset: impl Fn(usize) -> u64,
+) -> Option<[u32; LANES]> {
+    let (bytes, states) = (memory.bytes.as_chunks::<4>().0, memory.states.as_chunks::<4>().0);
+    let count = bytes.len().min(states.len());
+    let (bytes, states) = (&bytes[..count], &states[..count]);
+    let mut out = [0u32; LANES];
+    let mut wrong = 0u32;
+    for (lane, out) in out.iter_mut().enumerate() {
+        if mask != ALL && mask >> lane & 1 == 0 {
+            continue;
+        }
+        let offset = offset(lane);
+        wrong |= offset as u32 & 3;
+        let at = (offset >> 2) as usize;
+        if at >= count {
+            return None;
+        }
+        wrong |= (u32::from_ne_bytes(states[at]) & bits) ^ wanted;
+        *out = u32::from_le_bytes(bytes[at]);
+    }
+    (wrong == 0).then_some(out)
+}
+
+fn memory_name(address: u64) -> &'static str {
+    match which(address) {
+        Which::Shared => "__shared__",
+        Which::Local => "__local__",
+        _ => "__global__",
+    }
+}
+
+/// `4,000`
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,18 @@
+//! The interpreter, the memory, and the checks.
+
+pub mod access;
+pub mod arithmetic;
+pub mod atomics;
+pub mod block;
+pub mod checks;
+pub mod interpreter;
+pub mod launch;
+pub mod math;
+pub mod memory;
+pub mod printf;
+pub mod races;
+pub mod registers;
+pub mod warp_operations;
+
+/// Where shared memory whose size the launch says begins, within the window of shared memory.
+pub const DYNAMIC_SHARED: u64 = 0x4_0000;

@@ -1,0 +1,125 @@
+//! The rows of a warp.
+
+use crate::ir::{LANES, Prim, Row};
+
+#[derive(Clone, Copy)]
+#[repr(C, align(128))]
+struct Aligned([u32; LANES]);
+
+/// Rows are read and written without a check of their number: [`crate::ir::validate`] has checked all instructions of
+/// the program that they belong to.
+pub struct Registers {
+    rows: Vec<Aligned>,
+}
+
+/// What a row, or two, hold.
+pub trait Content: Copy + Default {}
+impl Content for u32 {}
+impl Content for i32 {}
+impl Content for f32 {}
+impl Content for u64 {}
+impl Content for i64 {}
+impl Content for f64 {}
+
+pub const ALL: u32 = u32::MAX;
+
+impl Registers {
+    pub fn new(rows: u32) -> Registers {
+        Registers { rows: vec![Aligned([0; LANES]); rows as usize + 2] }
+    }
+
+    #[inline(always)]
+    pub fn get<T: Content>(&self, row: Row) -> [T; LANES] {
+        debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
+        // SAFETY: the program is validated, so the row, and the next for types of 64 bits, exist; they lie one
+        // after another, aligned to 128 bytes, and any bits are a value of the types of `Content`.
+        unsafe { *self.rows.as_ptr().add(row as usize).cast::<[T; LANES]>() }
+    }
+
+    #[inline(always)]
+    fn place<T: Content>(&mut self, row: Row) -> &mut [T; LANES] {
+        debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
+        // SAFETY: as in `get`; the reference is the only one, since it borrows all rows.
+        unsafe { &mut *self.rows.as_mut_ptr().add(row as usize).cast::<[T; LANES]>() }
+    }
+
+    #[inline(always)]
+    pub fn set<T: Content>(&mut self, row: Row, mask: u32, values: &[T; LANES]) {
+        let place = self.place::<T>(row);
+        if mask == ALL {
+            *place = *values;
+        } else {
+            for (lane, value) in values.iter().enumerate() {
+                if mask >> lane & 1 != 0 {
+                    place[lane] = *value;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn map<A: Content, D: Content>(&mut self, d: Row, a: Row, mask: u32, f: impl Fn(A) -> D) {
+        let a = self.get::<A>(a);
+        let place = self.place::<D>(d);
+        if mask == ALL {
+            for lane in 0..LANES {
+                place[lane] = f(a[lane]);
+            }
+        } else {
+            let mut rest = mask;
+            while rest != 0 {
+                let lane = rest.trailing_zeros() as usize;
+                place[lane] = f(a[lane]);
+                rest &= rest - 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn map2<A: Content, B: Content, D: Content>(
+        &mut self,
+        d: Row,
+        a: Row,
+        b: Row,
+        mask: u32,
+        f: impl Fn(A, B) -> D,
+    ) {
+        let (a, b) = (self.get::<A>(a), self.get::<B>(b));
+        let place = self.place::<D>(d);
+        if mask == ALL {
+            for lane in 0..LANES {
+                place[lane] = f(a[lane], b[lane]);
+            }
+        } else {
+            let mut rest = mask;
+            while rest != 0 {
+                let lane = rest.trailing_zeros() as usize;
+                place[lane] = f(a[lane], b[lane]);
+                rest &= rest - 1;
+            }
+        }
+    }
+
+    /// The bits of one lane.
+    pub fn bits(&self, ty: Prim, row: Row, lane: usize) -> u64 {
+        match crate::ir::rows_of(ty) {
+            2 => self.get::<u64>(row)[lane],
+            _ => u64::from(self.get::<u32>(row)[lane]),
+        }
+    }
+
+    pub fn set_bits(&mut self, ty: Prim, row: Row, lane: usize, bits: u64) {
+        match crate::ir::rows_of(ty) {
+            2 => self.place::<u64>(row)[lane] = bits,
+            _ => self.place::<u32>(row)[lane] = bits as u32,
+        }
+    }
+
+    pub fn fill32(&mut self, row: Row, bits: u32) {
+        *self.place::<u32>(row) = [bits; LANES];
+    }
+
+    pub fn fill64(&mut self, row: Row, bits: u64) {
+        *self.place::<u64>(row) = [bits; LANES];
+    }
+}

@@ -1,0 +1,138 @@
+//! The headers that come with the emulator. They are CUDA C++ of the subset, and none is NVIDIA's.
+
+/// What nvcc defines before the program, and the macros of C's headers.
+pub const PREDEFINED: &str = r#"
+#define __CUDACC__ 1
+#define __CUDA_ARCH__ 750
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDA_RUNTIME_H__ 1
+#define __cplusplus 201703L
+#define NULL nullptr
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#define HUGE_VALF INFINITY
+#define FLT_MAX 3.402823466e+38f
+#define FLT_MIN 1.175494351e-38f
+#define FLT_EPSILON 1.192092896e-07f
+#define DBL_MAX 1.7976931348623157e+308
+#define DBL_MIN 2.2250738585072014e-308
+#define DBL_EPSILON 2.2204460492503131e-16
+#define CHAR_BIT 8
+#define INT_MAX 2147483647
+#define INT_MIN (-2147483647 - 1)
+#define UINT_MAX 4294967295u
+#define LLONG_MAX 9223372036854775807ll
+#define LONG_MAX 9223372036854775807ll
+#define ULLONG_MAX 18446744073709551615ull
+#define INT32_MAX INT_MAX
+#define UINT32_MAX UINT_MAX
+#define SIZE_MAX ULLONG_MAX
+#define RAND_MAX 2147483647
+#define EXIT_SUCCESS 0
+#define EXIT_FAILURE 1
+#define M_PI 3.14159265358979323846
+#define M_E 2.71828182845904523536
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+#define CUDART_INF_F INFINITY
+#define CUDART_PI_F 3.141592654f
+#define CUDART_NAN_F NAN
+#define assert(...) __emulator_assert((__VA_ARGS__), #__VA_ARGS__)
+#define cudaStreamDefault 0
+#define cudaStreamNonBlocking 1
+#define cudaEventDefault 0
+#define cudaEventDisableTiming 2
+#define cudaHostAllocDefault 0
+#define cudaMemAttachGlobal 1
+#define __restrict
+#define __volatile__
+"#;
+
+/// What `nvcc` includes by itself.
+pub const CUDA: &str = include_str!("../../include/cuda_runtime.h");
+
+const VECTOR: &str = include_str!("../../include/vector.h");
+const UTILITY: &str = include_str!("../../include/utility.h");
+const HALF: &str = include_str!("../../include/cuda_fp16.h");
+const GROUPS: &str = include_str!("../../include/cooperative_groups.h");
+
+type Part = (&'static str, &'static str);
+
+const UTILITIES: Part = ("utility.h", UTILITY);
+
+/// A header's name, and what it brings. Empty: all of it is there anyway, or nothing of it is part of the subset.
+const HEADERS: &[(&str, &[Part])] = &[
+    ("algorithm", &[UTILITIES]),
+    ("assert.h", &[]),
+    ("cassert", &[]),
+    ("cfloat", &[]),
+    ("chrono", &[]),
+    ("climits", &[]),
+    ("cmath", &[UTILITIES]),
+    ("cooperative_groups.h", &[("cooperative_groups.h", GROUPS)]),
+    ("cstddef", &[UTILITIES]),
+    ("cstdint", &[UTILITIES]),
+    ("cstdio", &[]),
+    ("cstdlib", &[UTILITIES]),
+    ("cstring", &[]),
+    ("ctime", &[]),
+    ("cuda.h", &[]),
+    ("cuda_bf16.h", &[("cuda_fp16.h", HALF)]),
+    ("cuda_fp16.h", &[("cuda_fp16.h", HALF)]),
+    ("cuda_runtime.h", &[]),
+    ("cuda_runtime_api.h", &[]),
+    ("device_launch_parameters.h", &[]),
+    ("float.h", &[]),
+    ("functional", &[UTILITIES]),
+    ("iomanip", &[]),
+    ("iostream", &[]),
+    ("limits", &[UTILITIES]),
+    ("limits.h", &[]),
+    ("math.h", &[]),
+    ("math_constants.h", &[]),
+    ("numeric", &[UTILITIES]),
+    ("random", &[]),
+    ("stdbool.h", &[]),
+    ("stddef.h", &[]),
+    ("stdint.h", &[]),
+    ("stdio.h", &[]),
+    ("stdlib.h", &[]),
+    ("string.h", &[]),
+    ("string", &[]),
+    ("time.h", &[]),
+    ("type_traits", &[UTILITIES]),
+    ("utility", &[UTILITIES]),
+    ("vector", &[UTILITIES, ("vector.h", VECTOR)]),
+    ("vector_types.h", &[]),
+];
+
+pub fn find(name: &str) -> Option<&'static [Part]> {
+    HEADERS.iter().find(|(known, _)| *known == name).map(|(_, parts)| *parts)
+}
+
+pub fn names() -> String {
+    let all: Vec<&str> = HEADERS.iter().map(|(name, _)| *name).collect();
+    all.join(", ")
+}
+
+/// The header that brings a name.
+pub fn of_name(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "half" | "__half" | "half2" | "__float2half" | "__half2float" => "cuda_fp16.h",
+        "__nv_bfloat16" | "__float2bfloat16" => "cuda_bf16.h",
+        "cooperative_groups" => "cooperative_groups.h",
+        _ => return None,
+    })
+}
+
+/// Why a function is refused that learners may look for.
+pub fn refused(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "malloc" | "free" => "device code cannot allocate memory here",
+        "cudaLaunchKernel" | "cudaLaunchCooperativeKernel" => "write `kernel<<<blocks, threads>>>(…)`",
+        "fopen" | "fread" | "fwrite" | "fscanf" | "scanf" => "programs here read and write no files",
+        "qsort" => "pointers to functions are left out",
+        "sprintf" | "snprintf" => "only `printf` formats",
+        _ => return None,
+    })
+}

@@ -1,0 +1,9 @@
+//! The syntax tree, and the parser that makes it.
+
+pub mod ast;
+pub mod declarations;
+pub mod expressions;
+pub mod names;
+pub mod parser;
+pub mod statements;
+pub mod type_names;

@@ -1,0 +1,305 @@
+//! The parser's tokens, and what is needed everywhere. It descends recursively, one function for each piece of grammar.
+
+use super::ast::*;
+use super::names::{NameKind, Names};
+use crate::source::lexer::{Tok, Token};
+use crate::source::{Error, Result, Span};
+use std::collections::{HashMap, HashSet};
+
+/// Expressions, statements and types within each other; more would overflow the stack.
+pub const DEEPEST: u32 = 120;
+
+pub struct Parser {
+    pub tokens: Vec<Token>,
+    pub at: usize,
+    pub names: Names,
+    pub tree: Tree,
+    pub depth: u32,
+    /// `>` ends a template argument.
+    pub in_arguments: bool,
+    pub next_id: DeclId,
+    /// The names that each function around this place may write.
+    pub written: Vec<HashSet<Name>>,
+    /// Behind `template <>`.
+    pub specializing: bool,
+}
+
+/// A tree from the tokens of a program.
+pub fn parse(tokens: Vec<Token>) -> Result<Tree> {
+    let mut tree = Tree::default();
+    tree.namespaces.push(Namespace::default());
+    let names = Names {
+        scopes: Vec::new(),
+        namespaces: vec![HashMap::new()],
+        parents: vec![0],
+        opened: vec![Vec::new()],
+        at: 0,
+    };
+    let mut parser = Parser {
+        tokens,
+        at: 0,
+        names,
+        tree,
+        depth: 0,
+        in_arguments: false,
+        next_id: 0,
+        written: Vec::new(),
+        specializing: false,
+    };
+    while !parser.at_end() {
+        parser.declaration(false)?;
+    }
+    parser.tree.declarations = parser.next_id;
+    Ok(parser.tree)
+}
+
+impl Parser {
+    pub fn peek(&self) -> &Token {
+        &self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    pub fn ahead(&self, n: usize) -> &Token {
+        &self.tokens[(self.at + n).min(self.tokens.len() - 1)]
+    }
+
+    pub fn at_end(&self) -> bool {
+        self.peek().tok == Tok::End
+    }
+
+    pub fn advance(&mut self) -> Token {
+        let token = self.peek().clone();
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+        token
+    }
+
+    pub fn is(&self, punct: &str) -> bool {
+        self.peek().is(punct)
+    }
+
+    pub fn is_word(&self, word: &str) -> bool {
+        self.peek().ident().is_some_and(|name| &**name == word)
+    }
+
+    pub fn eat(&mut self, punct: &str) -> bool {
+        let found = self.is(punct);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    pub fn span(&self) -> Span {
+        self.peek().span
+    }
+
+    /// The place of the token that was read last.
+    pub fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    /// From a place to the token that was read last, as far as both are on one line.
+    pub fn since(&self, start: Span) -> Span {
+        let end = self.last_span();
+        if end.file == start.file && end.line == start.line && end.column >= start.column {
+            Span { length: end.column - start.column + end.length, ..start }
+        } else {
+            start
+        }
+    }
+
+    pub fn found(&self) -> String {
+        match &self.peek().tok {
+            Tok::Ident(name) => format!("`{name}`"),
+            Tok::Punct(punct) => format!("`{punct}`"),
+            Tok::End => "the end of the file".to_owned(),
+            Tok::Str(_) => "a string".to_owned(),
+            _ => "a number".to_owned(),
+        }
+    }
+
+    pub fn unexpected<T>(&self, wanted: &str) -> Result<T> {
+        // A `;` that is missing belongs behind the token before.
+        if wanted == "`;`" && self.at > 0 {
+            let last = self.last_span();
+            let behind = Span { column: last.column + last.length, length: 1, ..last };
+            return Err(
+                Error::new(behind, format!("expected `;`, found {}", self.found())).label("put a `;` here")
+            );
+        }
+        Err(Error::new(self.span(), format!("expected {wanted}, found {}", self.found())))
+    }
+
+    pub fn expect(&mut self, punct: &'static str) -> Result<Span> {
+        if self.is(punct) {
+            return Ok(self.advance().span);
+        }
+        self.unexpected(&format!("`{punct}`"))
+    }
+
+    /// The `>` of template arguments, which may be half of a `>>`.
+    pub fn close_arguments(&mut self) -> Result<()> {
+        for (whole, rest) in [(">>>", ">>"), (">>", ">"), (">>=", ">="), (">=", "=")] {
+            if self.is(whole) {
+                let at = self.at;
+                self.tokens[at].tok = Tok::Punct(rest);
+                self.tokens[at].span.column += 1;
+                self.tokens[at].span.length -= 1;
+                return Ok(());
+            }
+        }
+        self.expect(">").map(|_| ())
+    }
+
+    pub fn name(&mut self, what: &str) -> Result<Name> {
+        match self.peek().ident().cloned() {
+            Some(name) if !is_keyword(&name) => {
+                self.advance();
+                Ok(name)
+            }
+            _ => self.unexpected(what),
+        }
+    }
+
+    pub fn id(&mut self) -> DeclId {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub fn deeper(&mut self) -> Result<()> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(Error::new(self.span(), "this is nested too deeply"));
+        }
+        Ok(())
+    }
+
+    pub fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.names.scopes.push(HashMap::new());
+        let result = parse(self);
+        self.names.scopes.pop();
+        result
+    }
+
+    pub fn declare(&mut self, name: &Name, kind: NameKind) {
+        self.names.declare(name, kind);
+    }
+
+    /// The variable that an expression is a part of may be written here.
+    pub fn mark_written(&mut self, value: &Expr) {
+        let mut at = value;
+        loop {
+            at = match &at.kind {
+                ExprKind::Path(path) => {
+                    if let (Some(written), [segment]) = (self.written.last_mut(), &path.segments[..]) {
+                        written.insert(segment.name.clone());
+                    }
+                    return;
+                }
+                ExprKind::Member(object, false, _) | ExprKind::Index(object, _) => object,
+                ExprKind::Unary(_, object) | ExprKind::Cast(_, _, object) => object,
+                ExprKind::Condition(_, yes, no) => {
+                    self.mark_written(yes);
+                    no
+                }
+                ExprKind::Assign(_, object, _) => object,
+                _ => return,
+            };
+        }
+    }
+
+    pub fn refuse<T>(&self, span: Span, what: &str) -> Result<T> {
+        Err(Error::new(span, format!("{what} are not part of the subset")))
+    }
+
+    /// Reads ahead, and goes back unless that succeeds.
+    pub fn attempt<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Option<T> {
+        let (at, depth, arguments) = (self.at, self.depth, self.in_arguments);
+        let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+        let scopes = self.names.scopes.len();
+        match parse(self) {
+            Ok(value) => Some(value),
+            Err(_) => {
+                self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
+                (self.at, self.depth, self.in_arguments) = (at, depth, arguments);
+                self.names.scopes.truncate(scopes);
+                None
+            }
+        }
+    }
+}
+
+/// Words that cannot be names.
+pub fn is_keyword(name: &str) -> bool {
+    matches!(
+        name,
+        "if" | "else"
+            | "for"
+            | "while"
+            | "do"
+            | "switch"
+            | "case"
+            | "default"
+            | "break"
+            | "continue"
+            | "return"
+            | "goto"
+            | "struct"
+            | "class"
+            | "union"
+            | "enum"
+            | "template"
+            | "typename"
+            | "typedef"
+            | "using"
+            | "namespace"
+            | "const"
+            | "constexpr"
+            | "static"
+            | "extern"
+            | "inline"
+            | "volatile"
+            | "sizeof"
+            | "new"
+            | "delete"
+            | "this"
+            | "true"
+            | "false"
+            | "nullptr"
+            | "operator"
+            | "void"
+            | "bool"
+            | "char"
+            | "short"
+            | "int"
+            | "long"
+            | "signed"
+            | "unsigned"
+            | "float"
+            | "double"
+            | "auto"
+            | "static_cast"
+            | "reinterpret_cast"
+            | "const_cast"
+            | "dynamic_cast"
+            | "try"
+            | "catch"
+            | "throw"
+            | "virtual"
+            | "friend"
+            | "decltype"
+            | "static_assert"
+            | "public"
+            | "private"
+            | "protected"
+    )
+}

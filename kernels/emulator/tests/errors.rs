@@ -1,0 +1,94 @@
+//! Errors as exact texts.
+
+use cuda_emulator::Program;
+
+fn rejected(text: &str) -> String {
+    match Program::compile("my.cu", text, &|_| None) {
+        Ok(_) => panic!("this compiles: {text}"),
+        Err(trouble) => trouble,
+    }
+}
+
+#[test]
+fn an_error_shows_the_line_and_the_place() {
+    let text =
+        "__global__ void add(float *out, int n) {\n    int i = threadIdx.x;\n    out[i] = valeu + 1;\n}\n";
+    assert_eq!(
+        rejected(text),
+        "\
+error: unknown name `valeu`
+ --> my.cu:3:14
+  |
+3 |     out[i] = valeu + 1;
+  |              ^^^^^ nothing of this name is known here
+  |
+"
+    );
+    let text = "__global__ void add(float *out, int n) {\n    int i = threadIdx.x\n    out[i] = 1;\n}\n";
+    assert_eq!(
+        rejected(text),
+        "\
+error: expected `;`, found `out`
+ --> my.cu:2:24
+  |
+2 |     int i = threadIdx.x
+  |                        ^ put a `;` here
+  |
+"
+    );
+    let text = "#include <thrust/sort.h>\nint main() { }\n";
+    assert!(
+        rejected(text)
+            .starts_with("error: the header `thrust/sort.h` is not part of the subset\n --> my.cu:1:10\n")
+    );
+}
+
+#[test]
+fn what_is_outside_the_subset_is_rejected_by_its_name() {
+    let cases = [
+        ("struct A { virtual void f(); };", "virtual functions"),
+        ("union U { int a; float b; };", "unions"),
+        ("struct A { int x; }; struct B : A { }; B b;\nint main() { B c; }", "base classes"),
+        ("int main() { int *p = new int; }", "`new` and `delete`"),
+        ("int main() { goto end; end: return 0; }", "`goto` statements"),
+        ("int main() { try { } catch (...) { } }", "exceptions"),
+        (
+            "int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nint main() { int x = 5; return f(x); }",
+            "recursion",
+        ),
+        (
+            "__device__ void f() { asm(\"bar.sync 0;\"); }\n__global__ void k() { f(); }",
+            "the PTX instruction `bar.sync`",
+        ),
+        ("enum class E { A };", "scoped enumerations"),
+        ("struct A { int x : 3; };", "bit fields"),
+        ("__global__ void k() { cudaMalloc(nullptr, 4); }", "`cudaMalloc` is a function of the host"),
+        ("int main() { __syncthreads(); }", "`__syncthreads` is known in device code only"),
+        ("int main() { int i = threadIdx.x; }", "`threadIdx` is known in kernels only"),
+        ("void f() { }\n__global__ void k() { f(); }", "`f` is host code: a kernel cannot call it"),
+        ("__global__ void k() { }\nint main() { k(); }", "the kernel `k` is launched, not called"),
+        ("__global__ int k() { return 1; }", "a kernel has no result"),
+        ("int main() { const int x = 1; x = 2; }", "this is `const`: it cannot be assigned to"),
+        ("int main() { int a[2]; return a + 0.5f; }", "an index is a whole number, and this is a `float`"),
+        (
+            "__global__ void k(int *p) { float *q = p; }",
+            "a value of type `int *` does not convert to `float *`",
+        ),
+        ("int main() { printf(\"%d\\n\", 1.5); }", "`%d` does not print a `double`"),
+        ("template <int N> struct A { int a[N]; };\nint main() { A<0> a; }", "an array of 0 elements"),
+        (
+            "int main() { static_assert(sizeof(int) == 8, \"four\"); }",
+            "a static assertion does not hold: four",
+        ),
+        ("int main() { std::cout << 1; }", "unknown name `std`"),
+        ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, and here it has 2"),
+        ("#if 1\nint x;\n", "this `#if` has no `#endif`"),
+        ("int main() { float x = 08; }", "`08` is not a number"),
+    ];
+    for (text, what) in cases {
+        let trouble = rejected(text);
+        let first = trouble.lines().next().unwrap();
+        assert!(first.contains(what), "{text}\n{trouble}");
+        assert!(trouble.contains("--> my.cu:"), "{trouble}");
+    }
+}
