@@ -163,8 +163,12 @@ fn in_class_exercise(chapter: &Chapter) -> Option<&'static Exercise> {
 /// What a chapter needs of a teacher.
 fn of_chapter(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wrong> {
     let number = chapter.number();
-    let mut markdown =
-        format!("## {}\n\nAfterwards: {}\n\n### To show\n\n", titled(chapter, up), chapter.then);
+    let mut markdown = format!(
+        "## {number} {}\n\nThe chapter is {}. Afterwards: {}\n\n### To show\n\n",
+        chapter.title,
+        titled(chapter, up),
+        chapter.then
+    );
     markdown += "Ask each of these, let everybody write down an answer, and then run it:\n\n";
     for (page, prediction, answer) in predictions(course, chapter)? {
         markdown += &format!(
