@@ -111,7 +111,7 @@ fn nothing_is_printed_in_another_way() {
     for folder in ["labs/src", "course/src", "book/src", "drawing/src", "tests/src", "labs/exercises/src"] {
         look(&root.join(folder), &mut found);
     }
-    // The process that runs a student's code: another program reads what it prints.
-    found.retain(|line| !line.contains("child.rs: "));
+    // Processes that run a student's code, or a teacher's: another program reads what they print.
+    found.retain(|line| !line.contains("child.rs: ") && !line.contains("own/mod.rs: "));
     assert_eq!(found, [""; 0]);
 }

@@ -172,7 +172,10 @@ fn every_file_of_the_folder_is_embedded() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
+                // The emulator is a package of its own, with programs of its own.
+                if !path.ends_with("emulator") {
+                    folders.push(path);
+                }
             } else if path.extension().is_some_and(|extension| extension == "cu" || extension == "cuh") {
                 files.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/"));
             }
