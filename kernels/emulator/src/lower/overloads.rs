@@ -96,13 +96,10 @@ impl<'t> Lower<'t> {
                     match (wins, loses) {
                         (true, false) => true,
                         (false, true) => false,
+                        // Each fits better in some argument.
                         (true, true) => {
-                            // C++ would call it ambiguous; the sum decides between unequal ones only.
-                            let (a, b): (u32, u32) = (ranks.iter().sum(), known_ranks.iter().sum());
-                            if a == b {
-                                rival = Some(function.clone());
-                            }
-                            a < b
+                            rival = Some(function.clone());
+                            false
                         }
                         (false, false)
                             if weight == *known_weight
