@@ -92,3 +92,21 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         assert!(trouble.contains("--> my.cu:"), "{trouble}");
     }
 }
+
+#[test]
+fn a_half_goes_to_the_overload_for_floats_and_an_ambiguous_call_is_an_error() {
+    let text = |call: &str| {
+        format!(
+            "struct Half {{ float x; __host__ __device__ operator float() const {{ return x; }} }};
+int f(double) {{ return 1; }}
+int f(float) {{ return 2; }}
+int g(double, float) {{ return 1; }}
+int g(float, double) {{ return 2; }}
+int main() {{ Half h{{1.0f}}; return {call} == 2 ? 0 : 1; }}"
+        )
+    };
+    let program = Program::compile("my.cu", &text("f(h)"), &|_| None).unwrap();
+    assert_eq!(program.run(cuda_emulator::Checks::MEMORY).unwrap().exit_code(), 0);
+    assert!(rejected(&text("g(1, 1)")).starts_with("error: this call of `g` is ambiguous\n --> my.cu:6:"));
+    assert!(rejected(&text("f(1)")).starts_with("error: this call of `f` is ambiguous\n"));
+}

@@ -31,11 +31,11 @@ fn view(dims: &[(i64, i64)]) -> View {
 }
 
 /// One argument of a kernel, as `cuLaunchKernel` wants it: where it is.
-fn at<T>(argument: &T) -> *mut c_void {
+pub fn at<T>(argument: &T) -> *mut c_void {
     ptr::from_ref(argument).cast_mut().cast()
 }
 
-struct Kernels(Library);
+pub struct Kernels(Library);
 
 impl Kernels {
     fn load(path: &Path) -> Kernels {
@@ -43,7 +43,13 @@ impl Kernels {
         Kernels(unsafe { Library::new(path) }.unwrap())
     }
 
-    fn run(&self, name: &str, grid: u32, block: u32, arguments: &[*mut c_void]) -> Result<(), (i32, String)> {
+    pub fn run(
+        &self,
+        name: &str,
+        grid: u32,
+        block: u32,
+        arguments: &[*mut c_void],
+    ) -> Result<(), (i32, String)> {
         type Run = unsafe extern "C" fn(
             *const c_char,
             *const c_uint,
@@ -66,7 +72,7 @@ impl Kernels {
 }
 
 /// All kernels of the course.
-fn course() -> &'static Kernels {
+pub fn course() -> &'static Kernels {
     static KERNELS: LazyLock<Kernels> =
         LazyLock::new(|| Kernels::load(&stand_ins(todevice::cuda::kernel_signatures).kernels));
     &KERNELS

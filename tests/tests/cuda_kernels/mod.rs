@@ -1,6 +1,7 @@
 //! The CUDA kernels compile, and take what a launch passes them. The compiler is NVIDIA's own; no GPU is
 //! needed, so what they calculate is not tested here.
 
+mod emulated;
 mod host;
 mod nvrtc;
 mod ptx;

@@ -34,9 +34,10 @@ pub struct Chosen {
 /// How well an argument fits: the smaller the better.
 const EXACT: u32 = 0;
 const QUALIFIED: u32 = 1;
-const PROMOTED: u32 = 2;
-const CONVERTED: u32 = 3;
-const USER: u32 = 4;
+const PROMOTED: u32 = 20;
+const CONVERTED: u32 = 30;
+/// By a function of a struct; what converts its result counts too.
+const USER: u32 = 400;
 
 impl<'t> Lower<'t> {
     pub fn choose(&mut self, functions: &Functions, given: &[Given<'_>], span: Span) -> Result<Chosen> {
@@ -74,6 +75,8 @@ impl<'t> Lower<'t> {
             None => Vec::new(),
         };
         let mut best: Option<(Chosen, Vec<u32>, u32)> = None;
+        // One that fits as well as the best.
+        let mut rival: Option<Rc<Function>> = None;
         for (function, scope, of_struct) in &functions.candidates {
             if function.is_specialization || !explicit.is_empty() && function.template.is_empty() {
                 continue;
@@ -93,16 +96,21 @@ impl<'t> Lower<'t> {
                     match (wins, loses) {
                         (true, false) => true,
                         (false, true) => false,
+                        // Each fits better in some argument.
                         (true, true) => {
-                            // C++ would call it ambiguous; the sum decides between unequal ones only.
-                            let (a, b): (u32, u32) = (ranks.iter().sum(), known_ranks.iter().sum());
-                            if a == b {
-                                let message = format!("this call of `{}` is ambiguous", functions.name);
-                                return Err(Error::new(span, message)
-                                    .note("this fits", known.function.span)
-                                    .note("this fits as well", function.span));
-                            }
-                            a < b
+                            rival = Some(function.clone());
+                            false
+                        }
+                        (false, false)
+                            if weight == *known_weight
+                                && function.template.is_empty()
+                                && function.body.is_some()
+                                && known.function.body.is_some()
+                                && function.id != known.function.id
+                                && !function.is_method =>
+                        {
+                            rival = Some(function.clone());
+                            false
                         }
                         // A later declaration of the same function has the body.
                         (false, false) => weight > *known_weight || known.function.body.is_none(),
@@ -110,12 +118,19 @@ impl<'t> Lower<'t> {
                 }
             };
             if better {
+                rival = None;
                 let chosen =
                     Chosen { function: function.clone(), scope: full, of_struct: *of_struct, arguments };
                 best = Some((chosen, ranks, weight));
             }
         }
         let Some((chosen, ..)) = best else { return Ok(None) };
+        if let Some(rival) = rival {
+            let message = format!("this call of `{}` is ambiguous", functions.name);
+            return Err(Error::new(span, message)
+                .note("this fits", chosen.function.span)
+                .note("this fits as well", rival.span));
+        }
         self.specialized(functions, chosen, span).map(Some)
     }
 
@@ -316,7 +331,15 @@ impl<'t> Lower<'t> {
                 let number = *number;
                 self.converts_by_constructor(value, number)?.then_some(USER)
             }
-            (Type::Struct(number), _) => self.conversion_operator(*number, to)?.map(|_| USER),
+            (Type::Struct(number), _) => match self.conversion_operator(*number, to)? {
+                Some(function) => {
+                    let number = *number;
+                    let result = self.in_struct(number, |lower| lower.type_of_name(&function.result))?;
+                    let rest = Value::new(result, Place::Nothing);
+                    self.rank(&rest, to)?.map(|rank| USER + rank)
+                }
+                None => None,
+            },
             _ => None,
         })
     }

@@ -114,7 +114,6 @@ impl Machine {
         let budget = self.budget;
         let mut runner = Runner::new(self, program, shape, parameters, environment, budget);
         // Blocks that gave way come again after the others have begun.
-        let mut idle = 0;
         loop {
             let mut block = if next < blocks && (waiting.len() < MOST_BLOCKS_AT_ONCE) {
                 let x = (next % u64::from(shape.grid[0])) as u32;
@@ -132,12 +131,8 @@ impl Machine {
             };
             let slice = if next < blocks || !waiting.is_empty() { SLICE } else { u64::MAX };
             match runner.run_block(&mut block, slice)? {
-                Paused::Done => idle = 0,
-                Paused::GaveWay => {
-                    idle += 1;
-                    let _ = idle;
-                    waiting.push_back(block);
-                }
+                Paused::Done => {}
+                Paused::GaveWay => waiting.push_back(block),
             }
         }
         Ok(())

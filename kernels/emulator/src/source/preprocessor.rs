@@ -414,9 +414,6 @@ impl Preprocessor<'_> {
                     // An empty argument before `##` leaves nothing to join.
                     if is_pasted && tokens.is_empty() {
                         at += 2;
-                        if let Some(next) = of.body.get(at - 1 + 1).or(of.body.get(at)) {
-                            let _ = next;
-                        }
                         if let Some(next) = of.body.get(at) {
                             match index(next) {
                                 Some(argument) => body.extend(arguments[argument].clone()),
