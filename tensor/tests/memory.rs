@@ -461,8 +461,8 @@ fn other_programs_take_their_part_of_a_gpu() {
             "others= is too large for 1024 MiB of memory: CUDA itself takes 256 MiB",
         ),
         ("sim:t4,mem=256MiB", "mem= is too small: CUDA itself takes 256 MiB"),
-        ("sim:t4,others=1GB", "'1GB' is no size of memory"),
-        ("sim:t4,others=1GiB,others=1GiB", "expected auto | none"),
+        ("sim:t4,others=1GB", "after others=, '1GB' is no size of memory"),
+        ("sim:t4,others=1GiB,others=1GiB", "others= is given twice, expected it once"),
     ] {
         let error = text.parse::<Machine>().unwrap_err().to_string();
         assert!(error.starts_with(why), "{error}");

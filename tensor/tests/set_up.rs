@@ -166,10 +166,10 @@ fn builds_and_ways_are_read_as_they_are_written_and_refused_in_one_line() {
     for (text, why) in [
         ("sim:t4,build=cu99", "after build=, 'cu99' is no build, expected cu126 or cu130"),
         ("sim:t4,build=", "after build=, '' is no build, expected cu126 or cu130"),
-        ("sim:t4,build=cu126,build=cu126", "expected auto | none"),
+        ("sim:t4,build=cu126,build=cu126", "build= is given twice, expected it once"),
         ("sim:t4x2,p2p=slow", "after p2p=, expected broken or off, but got 'slow'"),
         ("sim:t4x2,p2p=", "after p2p=, expected broken or off, but got ''"),
-        ("sim:t4x2,p2p=off,p2p=broken", "expected auto | none"),
+        ("sim:t4x2,p2p=off,p2p=broken", "p2p= is given twice, expected it once"),
         ("sim:t4,p2p=broken", "p2p=broken needs two GPUs, such as sim:t4x2,p2p=broken"),
         (
             "sim:rtx4090x2,p2p=off",
