@@ -13,7 +13,7 @@
 //! | [`host`] | | the functions of CUDA and C that `main` calls |
 //! | [`report`] | findings | text with compute-sanitizer's wording, or JSON |
 //!
-//! What the subset does not have is rejected with its name and place. It is never run differently from CUDA.
+//! Anything outside the subset is rejected with its name and place; it never runs differently from CUDA.
 
 // An access has a block, a warp, lanes, a place and a type; and lanes are counted, since several arrays go together.
 #![allow(clippy::too_many_arguments, clippy::needless_range_loop)]

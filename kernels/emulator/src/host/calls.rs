@@ -1,4 +1,4 @@
-//! What the functions of the host do.
+//! The effects of the host's functions.
 
 use super::errors;
 use super::functions;
@@ -219,7 +219,7 @@ impl<'a> Host<'a> {
             ranges.push(range);
         }
         let (from, to) = (ranges[0].clone(), ranges[1].clone());
-        // What was not written before the copy is not after it either.
+        // A byte that was uninitialised before the copy still is after it.
         let states: Vec<u8> =
             machine.heap.space.states[from.clone()].iter().map(|state| state & WRITTEN).collect();
         machine.heap.space.bytes.copy_within(from, to.start);

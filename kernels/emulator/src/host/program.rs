@@ -12,7 +12,7 @@ use crate::source::preprocessor::{Includes, preprocess};
 use crate::source::{Error, Files};
 use crate::syntax::parser::parse;
 
-/// What a text became.
+/// A compiled program.
 pub struct Program {
     pub files: Files,
     pub main: Option<ir::Program>,
@@ -20,7 +20,7 @@ pub struct Program {
     pub globals: Vec<ir::Global>,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Run {
     pub output: String,

@@ -1,6 +1,6 @@
 //! Which launches wait for which: streams, events and synchronisation.
 //!
-//! Work is done when it is enqueued, in the order of the program. What a real device might do at the same time is
+//! Work is done when it is enqueued, in the order of the program. Work that a real device might do at the same time is
 //! remembered, so that races between streams are found although nothing ran at once here.
 
 use std::collections::HashMap;

@@ -3,8 +3,8 @@
 //! # Semantics
 //!
 //! **Rows.** A warp has rows of 32 lanes of 32 bits. A value of 64 bits takes two neighbouring rows. An instruction
-//! reads all its operands before it writes, and it writes only the lanes that execute it. Bytes, shorts and truths take a
-//! row each, extended by their sign or by zeros to 32 bits. A truth is 0 or 1.
+//! reads all its operands before it writes, and it writes only the lanes that execute it. Bytes, shorts and bools take a
+//! row each, extended by their sign or by zeros to 32 bits. A bool is 0 or 1.
 //!
 //! **Integers** wrap around, signed ones too: that is what NVIDIA's hardware does where C++ leaves it open. Types smaller
 //! than `int` become `int` before they are calculated with. If one side is unsigned and at least as wide, both are. A shift by the
@@ -12,7 +12,7 @@
 //! dividend. `INT_MIN / -1` is `INT_MIN`, and the remainder 0.
 //!
 //! **Floats** follow IEEE 754, rounded to the nearest, with subnormals. Every operation is rounded by itself: a product
-//! and a sum are never contracted to one operation, as with `nvcc --fmad=false`. What is to be fused says so
+//! and a sum are never contracted to one operation, as with `nvcc --fmad=false`. Fused operations are explicit
 //! (`fmaf`, `__fmaf_rn`). A conversion to an integer cuts fractions off and stops at the ends of the type; a NaN becomes 0.
 //!
 //! **Order.** Lanes that execute the same instruction do so at once. Where lanes part ways, those with the smaller
@@ -61,7 +61,7 @@ pub struct Address {
     pub scale: u32,
     pub offset: i32,
     pub kind: IndexKind,
-    /// What the address has to be a multiple of.
+    /// The address has to be a multiple of it.
     pub align: u8,
 }
 

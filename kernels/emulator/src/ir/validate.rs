@@ -1,4 +1,4 @@
-//! What the interpreter relies on, checked once for a program: it then reads and writes rows without checks of its own.
+//! Checks a program once for everything that the interpreter relies on, so that it can read and write rows without checks.
 
 use super::{Op, Program};
 

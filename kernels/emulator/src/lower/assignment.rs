@@ -87,7 +87,7 @@ impl Lower<'_> {
         Ok(value)
     }
 
-    /// A place that stays the same whatever is calculated before it is written.
+    /// A place that later calculations do not move before it is written.
     pub fn fixed_target(&mut self, value: Value) -> Result<Value> {
         match value.place {
             Place::Memory(memory) => {
@@ -139,7 +139,7 @@ impl Lower<'_> {
     /// A value of 64 bits lies across both its rows, so each part is moved as what it is.
     fn move_rows(&mut self, ty: TypeId, to: Row, from: Row) {
         let mut leaves = self.types.leaves(ty);
-        // Upwards or downwards, so that what is still to be read is not overwritten.
+        // Upwards or downwards, so that no element is overwritten before it is read.
         if to > from {
             leaves.reverse();
         }
@@ -200,7 +200,7 @@ impl Lower<'_> {
         Ok(Value::new(value.ty, Place::Row(row)))
     }
 
-    /// What a reference is bound to.
+    /// The place that a reference is bound to.
     pub fn bound(&mut self, value: Value, ty: TypeId, is_const: bool, is_forward: bool) -> Result<Value> {
         if value.ty != ty {
             // A reference to a constant takes what the value converts to.

@@ -1,4 +1,4 @@
-//! What CUDA C++ brings without a header: `threadIdx`, functions of math and bits, and conversions.
+//! The built-ins of CUDA C++: `threadIdx`, functions of math and bits, and conversions.
 
 use super::overloads::Given;
 use super::{Lower, Place, Value};

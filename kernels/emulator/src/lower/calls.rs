@@ -49,7 +49,7 @@ impl Lower<'_> {
                 let is_plain = path.segments.len() == 1;
                 let found = if is_plain && !path.global { self.find(&last.name) } else { None };
                 if is_plain && !matches!(found, Some(Found::Binding(_) | Found::Member(_))) {
-                    // What the language brings itself, unless the program has a function that fits as well.
+                    // The language's own functions, unless the program has one that fits as well.
                     return self.call_by_name(path, found, arguments, span);
                 }
                 self.span = path.span;
@@ -234,7 +234,7 @@ impl Lower<'_> {
                 .help(format!("write `{name}<<<blocks, threads>>>(…)`")));
         }
         let is_device_only = qualifiers.device && !qualifiers.host;
-        // What is `constexpr` and known now needs no device.
+        // A `constexpr` value that is known now needs no device.
         let is_known =
             given.iter().all(|given| matches!(given, Given::Value(value) if value.as_const().is_some()));
         let is_known_now = qualifiers.is_constexpr && is_known;
@@ -255,7 +255,7 @@ impl Lower<'_> {
         self.call_body(chosen, this, given, span, Body::Function)
     }
 
-    /// Methods and constructors of device structs are used by host code too, for what is known at compile time.
+    /// Host code uses methods and constructors of device structs, too, for values known at compile time.
     fn is_quiet(&self, chosen: &Chosen) -> bool {
         chosen.function.is_method
     }
@@ -545,7 +545,7 @@ impl Lower<'_> {
             ..value
         };
         if must_be_in_memory {
-            // What nobody writes can stay where it is.
+            // A value that nobody writes can stay where it is.
             if let (Place::Memory(_), false, false) =
                 (&value.place, is_written, self.in_memory.contains(&parameter.id))
             {

@@ -7,7 +7,7 @@ use crate::syntax::ast::*;
 use crate::types::Type;
 use std::rc::Rc;
 
-/// What a lambda sees: the scopes where it was made, with copies of what it captures by value.
+/// The names that a lambda sees: the scopes where it was made, with copies of what it captures by value.
 #[derive(Debug)]
 pub struct Closure {
     pub lambda: Rc<Lambda>,

@@ -7,7 +7,7 @@ use crate::source::Result;
 use crate::types::{self, BOOL, Type, TypeId};
 
 impl Lower<'_> {
-    /// The value itself: what is in memory is read, an array becomes a pointer.
+    /// The value itself: read from memory if it is there; an array becomes a pointer.
     pub fn loaded(&mut self, value: Value) -> Result<Value> {
         if let Type::Array { of, .. } = *self.types.get(value.ty) {
             let Place::Memory(memory) = value.place else { return self.error("this array has no memory") };
@@ -150,8 +150,8 @@ impl Lower<'_> {
         ))
     }
 
-    /// A truth in a row, or a constant.
-    pub fn truth(&mut self, value: Value) -> Result<Value> {
+    /// A bool in a row, or a constant.
+    pub fn to_bool(&mut self, value: Value) -> Result<Value> {
         if value.ty == BOOL {
             return self.loaded(value);
         }
@@ -169,7 +169,7 @@ impl Lower<'_> {
         Ok((self.converted_scalar(value, types::of_prim(to), false)?, to))
     }
 
-    /// What a struct converts to by itself, for arithmetic; everything else as it is.
+    /// For arithmetic, a struct becomes the number that it converts to; anything else stays as it is.
     pub fn plain(&mut self, value: Value) -> Result<Value> {
         if self.types.of_struct(value.ty).is_some() {
             return self.converted_to_plain(value);

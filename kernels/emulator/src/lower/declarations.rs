@@ -243,7 +243,7 @@ impl Lower<'_> {
             return Ok(());
         }
         let value = self.coerced(value, ty)?;
-        // What was calculated before this declaration stays where it is.
+        // Values calculated before this declaration stay where they are.
         if let Place::Row(_) = value.place {
             let copy = self.copied(value)?;
             let is_written = self.is_written(variable);

@@ -6,7 +6,7 @@ use crate::source::{Error, Result, Span};
 use crate::types::TypeId;
 use std::collections::HashMap;
 
-/// Rows of constants and of what is read once have this bit until the program is finished.
+/// Rows of constants, and rows that are read once, have this bit until the program is finished.
 pub const FIXED: Row = 1 << 30;
 const MOST_ROWS: u32 = 60_000;
 const MOST_LOCAL: u64 = 512 * 1024;
@@ -23,7 +23,7 @@ pub struct Builder {
     constants: HashMap<(u64, bool), Row>,
     specials: Vec<(Special, Row)>,
     labels: Vec<Option<u32>>,
-    /// Where the last label is: what is before it must not change.
+    /// Where the last label is: instructions before it must not change.
     last_label: usize,
     pub texts: Vec<String>,
     pub operands: Vec<(Prim, Row)>,

@@ -35,7 +35,7 @@ impl Lower<'_> {
                 Ok(Value::constant(types::F32, u64::from((*number as f32).to_bits())))
             }
             ExprKind::Float(number, _) => Ok(Value::constant(types::F64, number.to_bits())),
-            ExprKind::Bool(truth) => Ok(Value::constant(BOOL, u64::from(*truth))),
+            ExprKind::Bool(value) => Ok(Value::constant(BOOL, u64::from(*value))),
             ExprKind::Char(code) => Ok(Value::constant(types::I8, u64::from(*code as i32 as u32))),
             ExprKind::Str(text) => self.string(text),
             ExprKind::Null => Ok(Value::constant(types::NULL, 0)),
@@ -167,9 +167,9 @@ impl Lower<'_> {
 
     /// `c ? a : b`
     fn condition(&mut self, condition: &Expr, yes: &Expr, no: &Expr) -> Result<Value> {
-        let truth = self.expression(condition)?;
-        let truth = self.truth(truth)?;
-        if let Some(bits) = truth.as_const() {
+        let is_true = self.expression(condition)?;
+        let is_true = self.to_bool(is_true)?;
+        if let Some(bits) = is_true.as_const() {
             // The other side still says which type it is.
             let (chosen, other) = if bits != 0 { (yes, no) } else { (no, yes) };
             let value = self.expression(chosen)?;
@@ -180,7 +180,7 @@ impl Lower<'_> {
             let ty = self.common_type(&value, &other)?;
             return self.coerced(value, ty);
         }
-        let c = self.row(&truth)?;
+        let c = self.row(&is_true)?;
         let (a, b) = (self.dry(|lower| lower.expression(yes))?, self.dry(|lower| lower.expression(no))?);
         // Two variables stay variables: `(c ? a : b) = 1`; only memory can be chosen so.
         let ty = if a.ty == b.ty { a.ty } else { self.common_type(&a, &b)? };
@@ -385,7 +385,7 @@ impl Lower<'_> {
             let value = self.with_pack_element(pack, i, |lower| lower.expression(pack))?;
             result = Some(match result {
                 None => value,
-                // Each side is a truth without effects of its own here: all are calculated.
+                // Neither side has effects here, so both are calculated.
                 Some(known) if logic => {
                     let (a, b) = if left { (known, value) } else { (value, known) };
                     self.both(operator, a, b)?

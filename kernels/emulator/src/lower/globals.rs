@@ -143,7 +143,7 @@ impl Lower<'_> {
         {
             return self.error("global variables with constructors are not part of the subset");
         }
-        // What both sides can read is what is constant for both.
+        // Both sides can read only values that are constant for both.
         let shared_by_both = is_const && !on_device;
         let address = self.add_global(
             &variable.name,
@@ -245,7 +245,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What stands in constant memory at an address that is known: nobody can change it.
+    /// The value in constant memory at a known address: nobody can change it.
     pub fn constant_memory(&self, memory: &Memory, ty: TypeId) -> Option<u64> {
         let (Base::Const(base), None) = (memory.base, memory.index) else { return None };
         let prim = self.prim(ty)?;

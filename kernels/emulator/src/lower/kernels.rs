@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 /// Where the local memory of `main` lies in the heap.
 pub const HOST_STACK: u64 = 1 << 20;
-/// What a launch passes at most.
+/// The most bytes that a launch can pass.
 const MOST_PARAMETERS: u64 = 4096;
 
 impl Lower<'_> {

@@ -1,4 +1,4 @@
-//! What names mean where they stand.
+//! The meaning of names in their scope.
 
 use super::{Binding, Lower, Scope};
 use crate::source::{Error, Result};
@@ -155,7 +155,7 @@ impl Lower<'_> {
         functions.map(|function| (function.clone(), scope.clone(), Some(of))).collect()
     }
 
-    /// What the template parameters of a struct are.
+    /// The template arguments of a struct.
     pub fn struct_scope(&self, of: StructId) -> Scope {
         let of = &self.types.structs[of];
         self.argument_scope(&of.declaration.template, &of.arguments)

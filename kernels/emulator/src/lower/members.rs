@@ -22,7 +22,7 @@ impl Lower<'_> {
         self.member(object, segment)
     }
 
-    /// What stands before `.` or `->`.
+    /// The operand before `.` or `->`.
     pub fn object(&mut self, object: &Expr, arrow: bool) -> Result<Value> {
         if arrow
             && matches!(object.kind, ExprKind::This)

@@ -157,13 +157,13 @@ pub struct Lower<'a> {
     pub work: u64,
 }
 
-/// What a program may be at most.
+/// The largest program.
 const MOST_OPS: usize = 400_000;
 const MOST_WORK: u64 = 6_000_000;
 const MOST_CALLS: usize = 60;
 const MOST_TRIES: usize = 200;
 
-/// What a text becomes.
+/// A lowered program.
 pub struct Lowered {
     /// `main`, if there is one.
     pub main: Option<Program>,
@@ -290,7 +290,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// What `lower` gives, without its instructions.
+    /// The result of `lower`, without its instructions.
     pub fn dry<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let saved = self.program.mark();
         let frames = self.frames.len();

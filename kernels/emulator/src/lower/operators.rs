@@ -57,14 +57,14 @@ impl Lower<'_> {
 
     fn logic(&mut self, operator: Binary, a: &Expr, b: &Expr) -> Result<Value> {
         let left = self.expression(a)?;
-        let left = self.truth(left)?;
+        let left = self.to_bool(left)?;
         let is_and = operator == Binary::LogicAnd;
         if let Some(bits) = left.as_const() {
             if (bits != 0) != is_and {
                 return Ok(left);
             }
             let right = self.expression(b)?;
-            return self.truth(right);
+            return self.to_bool(right);
         }
         if self.is_cheap(b) {
             let right = self.expression(b)?;
@@ -77,16 +77,16 @@ impl Lower<'_> {
         self.emit(Op::Branch { c: row, to: end, when: !is_and });
         let rows = self.program.next_row;
         let right = self.expression(b)?;
-        let right = self.truth(right)?;
+        let right = self.to_bool(right)?;
         self.assigned(&target, right)?;
         self.program.next_row = rows;
         self.program.place(end);
         Ok(Value::new(BOOL, Place::Row(row)))
     }
 
-    /// `&&` and `||` of truths that are both known.
+    /// `&&` and `||` of bools that are both known.
     pub fn both(&mut self, operator: Binary, a: Value, b: Value) -> Result<Value> {
-        let (a, b) = (self.truth(a)?, self.truth(b)?);
+        let (a, b) = (self.to_bool(a)?, self.to_bool(b)?);
         let is_and = operator == Binary::LogicAnd;
         for (one, other) in [(&a, &b), (&b, &a)] {
             if let Some(bits) = one.as_const() {
@@ -405,7 +405,7 @@ impl Lower<'_> {
                 self.calculate_unary(op, value, types::of_prim(prim))
             }
             Unary::Not => {
-                let value = self.truth(value)?;
+                let value = self.to_bool(value)?;
                 self.calculate_unary(Un::IsZero32, value, BOOL)
             }
             Unary::Deref => {
@@ -478,7 +478,7 @@ impl Lower<'_> {
     }
 }
 
-/// The instruction of an operator, whether its operands change places, and whether the result is a truth.
+/// The instruction of an operator, whether its operands change places, and whether the result is a bool.
 fn instruction(operator: Binary, prim: Prim) -> Option<(Bin, bool, bool)> {
     use Bin as B;
     use Binary::*;
@@ -491,7 +491,7 @@ fn instruction(operator: Binary, prim: Prim) -> Option<(Bin, bool, bool)> {
         Prim::F64 => 5,
         _ => return None,
     };
-    let (row, swapped, truth): ([Option<B>; 6], bool, bool) = match operator {
+    let (row, swapped, is_bool): ([Option<B>; 6], bool, bool) = match operator {
         Add => (all(B::Add32, B::Add32, B::Add64, B::Add64, B::AddF32, B::AddF64), false, false),
         Sub => (all(B::Sub32, B::Sub32, B::Sub64, B::Sub64, B::SubF32, B::SubF64), false, false),
         Mul => (all(B::Mul32, B::Mul32, B::Mul64, B::Mul64, B::MulF32, B::MulF64), false, false),
@@ -508,7 +508,7 @@ fn instruction(operator: Binary, prim: Prim) -> Option<(Bin, bool, bool)> {
         Ge => (all(B::LeI32, B::LeU32, B::LeI64, B::LeU64, B::LeF32, B::LeF64), true, true),
         _ => return None,
     };
-    row[column].map(|op| (op, swapped, truth))
+    row[column].map(|op| (op, swapped, is_bool))
 }
 
 fn all(a: Bin, b: Bin, c: Bin, d: Bin, e: Bin, f: Bin) -> [Option<Bin>; 6] {

@@ -229,7 +229,7 @@ impl<'t> Lower<'t> {
             if !result.unwrap_or(false) {
                 return Ok(None);
             }
-            // What cannot be deduced makes a template no candidate.
+            // A template whose parameters cannot be deduced is no candidate.
             let found = self.completed(
                 &function.template,
                 explicit.to_vec(),
@@ -413,7 +413,7 @@ impl<'t> Lower<'t> {
         }
     }
 
-    /// Whether a written type can be this type; binds parameters on the way. What depends on others in a way that cannot
+    /// Whether a written type can be this type; binds parameters on the way. A type that depends on others in a way that cannot
     /// be turned round fits for now.
     pub fn unify_type(
         &mut self,
@@ -502,7 +502,7 @@ impl<'t> Lower<'t> {
         })
     }
 
-    /// What a template was given for an instance.
+    /// The template arguments of an instance.
     fn original_arguments(&self, ty: TypeId) -> Vec<Argument> {
         let found = self.instances.iter().find(|(_, known)| **known == ty);
         found.map(|((_, arguments), _)| arguments.clone()).unwrap_or_default()

@@ -95,7 +95,7 @@ impl Lower<'_> {
         };
         let value = self.expression(condition)?;
         self.span = span;
-        let value = self.truth(value)?;
+        let value = self.to_bool(value)?;
         if value.as_const() != Some(1) {
             let value = self.coerced(value, BOOL)?;
             let c = self.row(&value)?;

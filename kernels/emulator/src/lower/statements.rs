@@ -77,7 +77,7 @@ impl Lower<'_> {
             StmtKind::Return(value) => self.return_statement(value.as_ref()),
             StmtKind::Alias(alias) => {
                 self.bind(&alias.name, Binding::Alias(alias.clone()));
-                // What it stands for is known here and now.
+                // Its value is known now.
                 if alias.template.is_empty() {
                     let ty = self.type_of_name(&alias.ty)?;
                     self.bind(&alias.name, Binding::Type(ty));
@@ -98,7 +98,7 @@ impl Lower<'_> {
 
     pub fn static_assert(&mut self, condition: &Expr, text: Option<&str>) -> Result<()> {
         let value = self.constant_expression(condition, "the condition of `static_assert`")?;
-        let value = self.truth(value)?;
+        let value = self.to_bool(value)?;
         if value.as_const() == Some(0) {
             let why = text.map_or(String::new(), |text| format!(": {text}"));
             return Err(Error::new(condition.span, format!("a static assertion does not hold{why}")));
@@ -123,10 +123,10 @@ impl Lower<'_> {
         yes: &Stmt,
         no: Option<&Stmt>,
     ) -> Result<()> {
-        let truth = self.expression(condition)?;
+        let is_true = self.expression(condition)?;
         self.span = condition.span;
-        let truth = self.truth(truth)?;
-        if let Some(bits) = truth.as_const() {
+        let is_true = self.to_bool(is_true)?;
+        if let Some(bits) = is_true.as_const() {
             let chosen = if bits != 0 { Some(yes) } else { no };
             let other = if bits != 0 { no } else { Some(yes) };
             // The other side is checked all the same, unless it is `constexpr`.
@@ -139,7 +139,7 @@ impl Lower<'_> {
             return self
                 .error("the condition of `if constexpr` has to be known when the program is compiled");
         }
-        let c = self.row(&truth)?;
+        let c = self.row(&is_true)?;
         let (other, end) = (self.program.label(), self.program.label());
         self.emit(Op::Branch { c, to: if no.is_some() { other } else { end }, when: false });
         self.body(yes)?;
@@ -152,7 +152,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// In a template, what is not reached may not even make sense for these arguments; C++ would check it, but nothing
+    /// In a template, an unreached branch may not even make sense for these arguments; C++ would check it, but nothing
     /// runs differently.
     fn is_instance(&self) -> bool {
         self.frames
@@ -217,14 +217,14 @@ impl Lower<'_> {
     fn jump_unless(&mut self, condition: Option<&Expr>, end: u32) -> Result<bool> {
         let Some(condition) = condition else { return Ok(true) };
         let rows = self.program.next_row;
-        let truth = self.expression(condition)?;
+        let is_true = self.expression(condition)?;
         self.span = condition.span;
-        let truth = self.truth(truth)?;
-        match truth.as_const() {
+        let is_true = self.to_bool(is_true)?;
+        match is_true.as_const() {
             Some(0) => return Ok(false),
             Some(_) => {}
             None => {
-                let c = self.row(&truth)?;
+                let c = self.row(&is_true)?;
                 self.emit(Op::Branch { c, to: end, when: false });
             }
         }
@@ -234,19 +234,19 @@ impl Lower<'_> {
 
     fn jump_if(&mut self, condition: Option<&Expr>, top: u32) -> Result<()> {
         let rows = self.program.next_row;
-        let truth = match condition {
+        let is_true = match condition {
             Some(condition) => {
-                let truth = self.expression(condition)?;
+                let is_true = self.expression(condition)?;
                 self.span = condition.span;
-                self.truth(truth)?
+                self.to_bool(is_true)?
             }
             None => Value::constant(types::BOOL, 1),
         };
-        match truth.as_const() {
+        match is_true.as_const() {
             Some(0) => {}
             Some(_) => self.emit(Op::Jump { to: top }),
             None => {
-                let c = self.row(&truth)?;
+                let c = self.row(&is_true)?;
                 self.emit(Op::Branch { c, to: top, when: true });
             }
         }

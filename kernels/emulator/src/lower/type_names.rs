@@ -285,7 +285,7 @@ impl Lower<'_> {
         (0..count).map(|i| self.with_elements(&names, i, |lower| lower.type_of_name(ty))).collect()
     }
 
-    /// What the parameters of a template are.
+    /// The parameters of a template.
     pub fn argument_scope(&self, template: &[TemplateParameter], arguments: &[Argument]) -> Scope {
         let mut scope = Scope::new();
         for (parameter, argument) in template.iter().zip(arguments) {
@@ -294,7 +294,7 @@ impl Lower<'_> {
         scope
     }
 
-    /// Template arguments with defaults and packs, one for each parameter. `deduced` has what is known besides.
+    /// Template arguments with defaults and packs, one for each parameter. `deduced` has those known from elsewhere.
     pub fn completed(
         &mut self,
         template: &[TemplateParameter],

@@ -71,7 +71,7 @@ impl Lower<'_> {
             }
             "__syncthreads_and" | "__syncthreads_or" | "__syncthreads_count" => {
                 let [value] = self.exactly::<1>(name, values)?;
-                let value = self.truth(value)?;
+                let value = self.to_bool(value)?;
                 let a = self.row(&value)?;
                 let kind = match name {
                     "__syncthreads_and" => BarrierKind::And,

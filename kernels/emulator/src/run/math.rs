@@ -12,7 +12,7 @@ pub enum Code {
     D1(fn(f64) -> f64),
     D2(fn(f64, f64) -> f64),
     D3(fn(f64, f64, f64) -> f64),
-    /// To whole numbers and truths.
+    /// To integers and bools.
     FI(fn(f32) -> u64),
     DI(fn(f64) -> u64),
     /// A float and an `int`.

@@ -1,6 +1,6 @@
 //! The headers that come with the emulator. They are CUDA C++ of the subset, and none is NVIDIA's.
 
-/// What nvcc defines before the program, and the macros of C's headers.
+/// The macros that nvcc defines, and those of C's headers.
 pub const PREDEFINED: &str = r#"
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 750
@@ -48,7 +48,7 @@ pub const PREDEFINED: &str = r#"
 #define __volatile__
 "#;
 
-/// What `nvcc` includes by itself.
+/// The headers that `nvcc` includes by itself.
 pub const CUDA: &str = include_str!("../../include/cuda_runtime.h");
 
 const VECTOR: &str = include_str!("../../include/vector.h");

@@ -444,7 +444,7 @@ fn is_hidden(token: &Token, name: &Rc<str>) -> bool {
     false
 }
 
-/// The arguments of a macro, of which the `(` is read. What is more than the parameters belongs to the last.
+/// The arguments of a macro, of which the `(` is read. Arguments beyond the parameters belong to the last one.
 fn arguments(
     name: &Token,
     parameters: usize,

@@ -208,7 +208,7 @@ impl Parser {
         Ok(parameters)
     }
 
-    /// What may stand behind `template <…>`, or by itself.
+    /// A declaration, behind `template <…>` or by itself.
     fn templated(&mut self, template: Vec<TemplateParameter>) -> Result<()> {
         let is_template = !template.is_empty();
         let namespace = self.names.at;

@@ -1,4 +1,4 @@
-//! What a name is, as far as the grammar has to know: `a < b` and `a<b>` differ by nothing else.
+//! The kinds of names that the grammar has to tell apart: nothing else tells `a < b` from `a<b>`.
 
 use super::ast::{Name, NamespaceId, Path};
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ impl Names {
         }
     }
 
-    /// What a path names. None: a member of something that is not known yet.
+    /// The meaning of a path. None: a member of something that is not known yet.
     pub fn of_path(&self, path: &Path) -> Option<NameKind> {
         let mut kind = match path.global {
             true => self.in_namespace(0, &path.segments.first()?.name),

@@ -1,4 +1,4 @@
-//! The parser's tokens, and what is needed everywhere. It descends recursively, one function for each piece of grammar.
+//! The parser's tokens and its common helpers. It descends recursively, one function for each piece of grammar.
 
 use super::ast::*;
 use super::names::{NameKind, Names};

@@ -21,7 +21,7 @@ impl Parser {
         }
     }
 
-    /// What the path that begins here names.
+    /// The meaning of the path that begins here.
     pub fn path_kind(&mut self) -> Option<NameKind> {
         // One word is the usual case.
         if !self.ahead(1).is("::") && !self.is("::") {

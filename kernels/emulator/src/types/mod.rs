@@ -139,7 +139,7 @@ impl Types {
         self.id(Type::Pointer { to, is_const })
     }
 
-    /// What a number or a pointer is kept as.
+    /// The machine type of a number or a pointer.
     pub fn prim(&self, id: TypeId) -> Option<Prim> {
         match self.get(id) {
             Type::Prim(Prim::Void) => None,
@@ -291,7 +291,7 @@ pub fn is_signed(prim: Prim) -> bool {
     matches!(prim, Prim::I8 | Prim::I16 | Prim::I32 | Prim::I64)
 }
 
-/// What small integers become before they are calculated with.
+/// The type to which small integers are promoted.
 pub fn promoted(prim: Prim) -> Prim {
     match prim {
         Prim::Bool | Prim::I8 | Prim::U8 | Prim::I16 | Prim::U16 => Prim::I32,
