@@ -1,5 +1,6 @@
 //! Lab 12: a program in CUDA C++, compiled, run and checked by the emulator.
 
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,6 +24,12 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS] [--format text|json]
 Exit code: 0 if nothing was found, 1 if something was, 2 if the program or a flag is wrong.
 ";
 
+/// How to go on after the example.
+const NEXT: &str = "
+That was the example. To change it: cargo run --bin lab-12 -- --show > my.cu
+Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
+";
+
 struct Options {
     file: Option<String>,
     checks: Checks,
@@ -33,15 +40,26 @@ struct Options {
 fn main() -> ExitCode {
     match options(std::env::args().skip(1)) {
         Ok(Some(options)) => run(&options),
-        Ok(None) => {
-            print!("{HELP}");
-            ExitCode::SUCCESS
-        }
-        Err(trouble) => {
-            eprintln!("error: {trouble}\n\nFor more information, try '--help'.");
-            ExitCode::from(2)
-        }
+        Ok(None) => print(HELP, 0),
+        Err(trouble) => refuse(&format!("error: {trouble}\n\nFor more information, try '--help'.\n")),
     }
+}
+
+/// Prints, and ends with a code. A reader that has gone, as `head` does, changes nothing; a full disk is an error.
+fn print(text: &str, code: u8) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(trouble) if trouble.kind() != ErrorKind::BrokenPipe => {
+            refuse(&format!("error: the output cannot be written: {trouble}\n"))
+        }
+        _ => ExitCode::from(code),
+    }
+}
+
+/// A closed stderr is no reason to stop: the exit code still says it.
+fn refuse(text: &str) -> ExitCode {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    ExitCode::from(2)
 }
 
 /// None: the help is wanted.
@@ -80,40 +98,26 @@ fn run(options: &Options) -> ExitCode {
         None => ("vector_add.cu".to_owned(), EXAMPLE.to_owned()),
         Some(file) => match std::fs::read(file) {
             Ok(bytes) => (file.clone(), String::from_utf8_lossy(&bytes).into_owned()),
-            Err(trouble) => {
-                eprintln!("error: the file {file} cannot be read: {trouble}");
-                return ExitCode::from(2);
-            }
+            Err(trouble) => return refuse(&format!("error: the file {file} cannot be read: {trouble}\n")),
         },
     };
     if options.show {
-        print!("{text}");
-        return ExitCode::SUCCESS;
+        return print(&text, 0);
     }
     let folder = Path::new(&name).parent().map(Path::to_path_buf).unwrap_or_default();
     let includes = |header: &str| std::fs::read_to_string(folder.join(header)).ok();
     let program = match Program::compile(&name, &text, &includes) {
         Ok(program) => program,
-        Err(trouble) => {
-            eprint!("{trouble}");
-            return ExitCode::from(2);
-        }
+        Err(trouble) => return refuse(&trouble),
     };
     let Some(run) = program.run(options.checks) else {
-        eprintln!("error: {name} has no `main`: host code has to launch its kernels");
-        return ExitCode::from(2);
+        return refuse(&format!("error: {name} has no `main`: host code has to launch its kernels\n"));
     };
-    if options.json {
-        print!("{}", report::json::json(&program.files, &run));
+    let text = if options.json {
+        report::json::json(&program.files, &run)
     } else {
-        print!("{}", run.output);
-        print!("{}", report::text(&program.files, &run, options.checks));
-        if options.file.is_none() {
-            println!(
-                "\nThat was the example. To change it: cargo run --bin lab-12 -- --show > my.cu\n\
-                 Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck"
-            );
-        }
-    }
-    ExitCode::from(run.exit_code() as u8)
+        let next = if options.file.is_none() { NEXT } else { "" };
+        format!("{}{}{next}", run.output, report::text(&program.files, &run, options.checks))
+    };
+    print(&text, run.exit_code() as u8)
 }

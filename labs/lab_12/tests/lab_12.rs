@@ -60,3 +60,25 @@ fn findings_end_with_1_and_bad_input_with_2() {
         assert!(text.starts_with(wanted), "{arguments:?}: {text}");
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_closed_or_full_stdout_is_no_panic() {
+    use std::process::Stdio;
+    for arguments in [&[][..], &["--help"], &["--show"], &["--format", "json"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        for (to, code, wanted) in
+            [(Stdio::from(writer), 0, ""), (Stdio::from(full), 2, "error: the output cannot be written")]
+        {
+            let lab = Command::new(env!("CARGO_BIN_EXE_lab-12")).args(arguments).stdout(to).output().unwrap();
+            let text = String::from_utf8(lab.stderr).unwrap();
+            assert_eq!(lab.status.code(), Some(code), "{arguments:?}: {text}");
+            assert!(
+                text.starts_with(wanted) && text.is_empty() == wanted.is_empty(),
+                "{arguments:?}: {text}"
+            );
+        }
+    }
+}
