@@ -84,6 +84,10 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, and here it has 2"),
         ("#if 1\nint x;\n", "this `#if` has no `#endif`"),
         ("int main() { float x = 08; }", "`08` is not a number"),
+        (
+            "__global__ void k(int *o) { __shared__ char s[65536]; s[0] = 1; o[0] = s[0]; }\nint main() { k<<<1, 1>>>(nullptr); }",
+            "`k` uses too much shared data (0x10000 bytes, 0xc000 max)",
+        ),
     ];
     for (text, what) in cases {
         let trouble = rejected(text);

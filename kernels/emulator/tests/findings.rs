@@ -18,9 +18,11 @@ fn a_write_beyond_an_allocation_names_line_thread_and_allocation() {
 =========         if (i <= n) out[i] = i;
 =========     by thread (36,0,0) in block (1,0,0)
 =========     Access to 0x7f0000100490 is out of bounds
-=========     and is 1 bytes after the nearest allocation at 0x7f0000100300 of size 400 bytes
+=========     and is 1 byte after the nearest allocation at 0x7f0000100300 of size 400 bytes
 =========
 ========= Program hit cudaErrorIllegalAddress (error 700) due to \"an illegal memory access was encountered\" on CUDA API call to cudaDeviceSynchronize.
+=========
+========= The program returned 1
 =========
 ========= ERROR SUMMARY: 2 errors
 ";
@@ -64,13 +66,13 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
             "__global__ void k(int *o) { __shared__ int s[8]; s[threadIdx.x] = 1; }",
             "k<<<1, 9>>>(d)",
             "Invalid __shared__ write of size 4 bytes",
-            "after `s` of size 32 bytes",
+            "and is 1 byte after `s` of size 32 bytes",
         ),
         (
             "__global__ void k(int *o) { int a[4]; a[threadIdx.x + 4] = 1; o[0] = a[0]; }",
             "k<<<1, 1>>>(d)",
             "Invalid __local__ write of size 4 bytes",
-            "of `a` of size 16 bytes",
+            "and is 1 byte after `a` of size 16 bytes",
         ),
         (
             "__global__ void k(int *o) { __shared__ int s[8]; o[0] = s[1]; }",
@@ -99,8 +101,8 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
         (
             "__global__ void k(int *o) { while (true) { } }",
             "k<<<1, 1>>>(d)",
-            "The kernel does not end",
-            "was stopped",
+            "Stopped after 400,000,000 warp instructions: the kernel loops for ever, or is too long for this emulator",
+            "",
         ),
         (
             "__global__ void k(int *o) { if (threadIdx.x == 5) __syncthreads(); else __syncwarp(); }",
@@ -125,6 +127,18 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
             "k<<<1, 1025>>>(d)",
             "the launch has an invalid configuration",
             "1,024 is the most",
+        ),
+        (
+            "__global__ void k(int *o) { __shared__ char s[49152]; s[0] = o[0]; o[0] = s[0]; }",
+            "k<<<1, 1, 16>>>(d)",
+            "the launch has an invalid configuration (cudaErrorInvalidValue)",
+            "16 that the launch adds",
+        ),
+        (
+            "__global__ void k(char *o) { o[400] = 1; }",
+            "k<<<1, 1>>>((char *)d)",
+            "Invalid __global__ write of size 1 byte",
+            "and is 1 byte after the nearest allocation",
         ),
         (
             "__global__ void k(int *o) { }",
@@ -156,5 +170,64 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
         );
         assert_eq!(run.exit_code(), 1, "{kernel}");
         assert!(found.sites.iter().all(|site| site.span.is_some_and(|span| span.line >= 2)), "{found:?}");
+    }
+}
+
+#[test]
+fn a_division_by_zero_stops_a_host_and_is_a_warning_on_the_device() {
+    let hosts = ["5 / z", "5 % z", "5 / 0", "5ull / (unsigned long long)z", "least / minus", "least % minus"];
+    for division in hosts {
+        let text = format!(
+            "#include <cstdio>\nint main() {{\n    int z = 0, least = INT_MIN, minus = -1;\n    printf(\"%d\", (int)({division}));\n}}"
+        );
+        let (program, run) = run(&text, Checks::MEMORY);
+        let found = report::text(&program.files, &run, Checks::MEMORY);
+        assert!(found.contains("Floating-point exception\n=========     at main in my.cu:4:"), "{found}");
+        assert!(found.ends_with("ERROR SUMMARY: 1 error\n") && run.exit_code() == 1, "{found}");
+    }
+    for division in ["o[0] / o[1]", "5 / 0"] {
+        let kernel = format!("__global__ void k(int *o) {{ o[1] = 0; o[0] = {division}; }}");
+        let (program, run) = run(&on_ints(&kernel, "k<<<1, 1>>>(d)", 2, 1), Checks::MEMORY);
+        let found = report::text(&program.files, &run, Checks::MEMORY);
+        assert!(found.contains("========= Warning: Integer division by zero\n"), "{found}");
+        assert!(found.ends_with("ERROR SUMMARY: 0 errors\n") && run.exit_code() == 0, "{found}");
+        assert_eq!(run.output, "-1 \n");
+    }
+}
+
+#[test]
+fn after_a_fault_its_error_follows_and_no_leak_is_told_of() {
+    let text = on_ints(
+        "__global__ void k(int *o) { o[-1] = 1; }",
+        "h[0] = 0; cudaMemcpy(d, h, 999, cudaMemcpyHostToDevice); k<<<1, 1>>>(d)",
+        8,
+        0,
+    );
+    let (program, run) = run(&text, Checks::ALL);
+    let found = report::text(&program.files, &run, Checks::MEMORY);
+    assert!(!found.contains("Leaked"), "{found}");
+    let after = found.split("Invalid __global__ write").nth(1).unwrap();
+    assert!(
+        after.contains("before the nearest allocation")
+            && after.contains("\n=========\n========= Program hit"),
+        "{found}"
+    );
+    assert!(found.contains("========= The program returned 1\n"), "{found}");
+}
+
+#[test]
+fn time_is_limited_on_both_sides() {
+    for (kernel, launch, wanted) in [
+        ("__global__ void k(int *o) { while (true) { } }", "k<<<1, 1>>>(d)", "0 seconds: the kernel loops"),
+        ("__global__ void k(int *o) { }", "while (true) { }", "0 seconds: the program loops"),
+        ("__global__ void k(int *o) { }", "while (true) k<<<1, 1>>>(d)", "0 seconds: the program loops"),
+    ] {
+        let program =
+            cuda_emulator::Program::compile("my.cu", &on_ints(kernel, launch, 8, 0), &|_| None).unwrap();
+        // The kernel's launch begins within its time, and no slice ends in it.
+        let time = std::time::Duration::from_millis(if launch.starts_with("k<") { 30 } else { 0 });
+        let run = program.run_limited(Checks::MEMORY, u64::MAX, time).unwrap();
+        let found = report::text(&program.files, &run, Checks::MEMORY);
+        assert!(found.contains(wanted) && run.exit_code() == 1, "{found}");
     }
 }

@@ -240,3 +240,28 @@ __global__ void k(int *out) {
     .replace("namespace cg = cooperative_groups;", "");
     assert_eq!(output(&on_ints(&kernel, "k<<<1, 1>>>(d)", 4, 2)), "3375 3 \n");
 }
+
+#[test]
+fn nans_and_zeros_have_the_bits_of_their_side() {
+    let text = r#"#include <cstdio>
+#include <cmath>
+__device__ void show(float x) { printf("%x ", __float_as_uint(x)); }
+__global__ void k(float zero, float one, double none, double big) {
+    float inf = one / zero;
+    show(zero / zero); show(0.f / 0); show(inf - inf); show(zero * inf); show(sqrtf(-one)); show(logf(-one));
+    show(fmodf(one, zero)); show(fmaf(zero, inf, one)); show((float)(none / none)); show(NAN);
+    printf("%f\n", zero / zero);
+    show(fminf(zero, -zero)); show(fminf(-zero, zero)); show(fmaxf(-zero, zero)); show(fmaxf(zero, -zero));
+    show(min(zero, -zero)); show(max(-zero, zero)); show(fminf(one, NAN)); show(fmaxf(0.f, -0.f));
+    printf("%d %d\n", signbit(fmin(none, -none)), signbit(fmax(-none, none)));
+}
+int main() {
+    float nan = NAN;
+    printf("%x\n", *(unsigned *)&nan);
+    k<<<1, 1>>>(0, 1, 0, 1);
+    cudaDeviceSynchronize();
+}"#;
+    let nans = "7fffffff ".repeat(10);
+    let expected = format!("7fc00000\n{nans}nan\n80000000 80000000 0 0 80000000 0 3f800000 0 1 0\n");
+    assert_eq!(output(text), expected);
+}

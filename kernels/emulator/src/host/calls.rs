@@ -99,7 +99,9 @@ impl<'a> Host<'a> {
             None => {
                 let note = match machine.heap.range(at, size.max(1)) {
                     Some(_) => format!("{at:#x} is memory of the device: use `cudaMemcpy` and `cudaMemset`"),
-                    None => format!("{size} bytes at {at:#x} are not all allocated"),
+                    None => {
+                        format!("not all of {} at {at:#x} are allocated", crate::run::access::bytes(size))
+                    }
                 };
                 Err(self.fault(machine, span, format!("`{name}` goes beyond the host's memory"), vec![note]))
             }
@@ -198,7 +200,8 @@ impl<'a> Host<'a> {
         let mut ranges = Vec::new();
         for (name, at, is_host) in sides {
             let Some(range) = machine.heap.range(at, size) else {
-                let notes = vec![format!("{size} bytes at {at:#x} are not all allocated")];
+                let notes =
+                    vec![format!("not all of {} at {at:#x} are allocated", crate::run::access::bytes(size))];
                 self.misuse(machine, span, format!("the {name} of `cudaMemcpy` is out of bounds"), notes);
                 return Ok(self.error(1));
             };
@@ -241,7 +244,10 @@ impl<'a> Host<'a> {
                 Ok(0)
             }
             None => {
-                let notes = vec![format!("{size} bytes at {at:#x} are not all memory of the device")];
+                let notes = vec![format!(
+                    "not all of {} at {at:#x} are memory of the device",
+                    crate::run::access::bytes(size)
+                )];
                 self.misuse(
                     machine,
                     span,
@@ -503,15 +509,18 @@ impl Environment for Host<'_> {
             block: [word(3) as u32, word(4) as u32, word(5) as u32],
             dynamic_shared: word(6),
         };
-        if let Some(why) = Machine::refuses(program, &shape) {
-            self.last_error = 9;
-            self.misuse(
-                machine,
-                span,
-                "the launch has an invalid configuration (cudaErrorInvalidConfiguration)".to_owned(),
-                vec![why],
-            );
+        if let Some((code, why)) = Machine::refuses(program, &shape) {
+            self.last_error = code;
+            let title = format!("the launch has an invalid configuration ({})", errors::of(code).0);
+            self.misuse(machine, span, title, vec![why]);
             return Ok(());
+        }
+        if machine.is_late() {
+            let limit = machine.most_time.as_secs();
+            let title = format!(
+                "Stopped after {limit} seconds: the program loops for ever, or is too long for this emulator"
+            );
+            return Err(self.fault(machine, span, title, Vec::new()));
         }
         let stream = word(7);
         let parameters = packed(program, &operands[8.min(operands.len())..]);

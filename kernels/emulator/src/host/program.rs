@@ -6,11 +6,12 @@ use crate::ir;
 use crate::lower::{Lower, Lowered};
 use crate::run::checks::{Checks, Finding, Findings, Severity, Site};
 use crate::run::interpreter::Stop;
-use crate::run::launch::{Machine, Shape};
+use crate::run::launch::{MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
 use crate::source::preprocessor::{Includes, preprocess};
 use crate::source::{Error, Files};
 use crate::syntax::parser::parse;
+use std::time::{Duration, Instant};
 
 /// A compiled program.
 pub struct Program {
@@ -87,9 +88,16 @@ impl Program {
 
     /// The same, with so many instructions of a warp for `main` and for each launch.
     pub fn run_within(&self, checks: Checks, budget: u64) -> Option<Run> {
+        self.run_limited(checks, budget, MOST_TIME)
+    }
+
+    /// The same, for so long at most.
+    pub fn run_limited(&self, checks: Checks, budget: u64, most_time: Duration) -> Option<Run> {
         let main = self.main.as_ref()?;
         let mut machine = self.machine(checks);
         machine.budget = budget;
+        machine.began = Some(Instant::now());
+        machine.most_time = most_time;
         let mut host = Host::new(&self.kernels);
         let shape = Shape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared: 0 };
         let result = machine.run(main, u32::MAX, shape, &[], Some(&mut host));
@@ -98,7 +106,8 @@ impl Program {
             Err(Stop::Exit(code)) => Outcome::Exit(code),
             Err(_) => Outcome::Fault,
         };
-        if checks.leaks {
+        // After a fault nothing can be freed any more.
+        if checks.leaks && host.sticky == 0 && outcome != Outcome::Fault {
             leaks(&mut machine);
         }
         let error = host.fatal_call.or((host.sticky != 0).then_some((host.sticky, "cudaDeviceSynchronize")));
@@ -122,11 +131,10 @@ fn leaks(machine: &mut Machine) {
         .map(|known| (known.size, known.offset, known.name.clone(), known.span))
         .collect();
     for (size, offset, name, span) in left {
-        let size = crate::run::access::thousands(size);
         machine.findings.add(Finding {
             check: "leakcheck",
             severity: Severity::Error,
-            title: format!("Leaked {size} bytes at {:#x}", ir::space::HEAP + offset),
+            title: format!("Leaked {} at {:#x}", crate::run::access::bytes(size), ir::space::HEAP + offset),
             function: "main".to_owned(),
             sites: vec![Site { text: format!("allocated by {name} at"), span: Some(span), thread: None }],
             notes: Vec::new(),

@@ -13,7 +13,8 @@
 //!
 //! **Floats** follow IEEE 754, rounded to the nearest, with subnormals. Every operation is rounded by itself: a product
 //! and a sum are never contracted to one operation, as with `nvcc --fmad=false`. Fused operations are explicit
-//! (`fmaf`, `__fmaf_rn`). A conversion to an integer cuts fractions off and stops at the ends of the type; a NaN becomes 0.
+//! (`fmaf`, `__fmaf_rn`). An operation on the device that
+//! makes a float that is a NaN gives 0x7fffffff. A conversion to an integer cuts fractions off and stops at the ends of the type; a NaN becomes 0.
 //!
 //! **Order.** Lanes that execute the same instruction do so at once. Where lanes part ways, those with the smaller
 //! program counter go first, so lanes meet again where the program's text does. A group that keeps others waiting by
@@ -160,6 +161,12 @@ impl Bin {
     pub fn is_division(self) -> bool {
         use Bin::*;
         matches!(self, DivI32 | DivU32 | RemI32 | RemU32 | DivI64 | DivU64 | RemI64 | RemU64)
+    }
+
+    /// The result is a float.
+    pub fn makes_float(self) -> bool {
+        use Bin::*;
+        matches!(self, AddF32 | SubF32 | MulF32 | DivF32)
     }
 
     /// Rows of the operands and of the result: 1 or 2 each.

@@ -3,7 +3,7 @@
 use super::overloads::Given;
 use super::{Lower, Place, Value};
 use crate::ir::{Bin, Op, Prim, Special, Un, rows_of};
-use crate::run::math;
+use crate::run::{arithmetic, math};
 use crate::source::{Error, Result, Span};
 use crate::syntax::ast::*;
 use crate::types::{self, BOOL, F32, F64, I32, I64, TypeId, U32, U64};
@@ -145,6 +145,11 @@ impl Lower<'_> {
         }
         Ok(match name {
             "warpSize" => Some(Value::constant(I32, 32)),
+            // The macro `NAN` is of the compiler's side: g++ for `main`, and nvcc for kernels.
+            "__emulator_nan" => {
+                let bits = if self.on_device { arithmetic::NAN_OF_DEVICE } else { 0x7fc0_0000 };
+                Some(Value::constant(F32, u64::from(bits)))
+            }
             _ => None,
         })
     }
@@ -289,7 +294,12 @@ impl Lower<'_> {
         }
         let ty = types::of_prim(function.result);
         if let [Some(a), Some(b), Some(c)] = bits {
-            return Ok(Value::constant(ty, math::apply(number, a, b, c)));
+            let bits = math::apply(number, a, b, c);
+            let as_on_device = self.on_device && ty == F32 && !math::moves_bits(number);
+            return Ok(Value::constant(
+                ty,
+                if as_on_device { arithmetic::bits_as_on_device(bits) } else { bits },
+            ));
         }
         let mut rows = [crate::ir::NO_ROW; 3];
         for (row, value) in rows.iter_mut().zip(&values) {

@@ -120,7 +120,12 @@ impl Lower<'_> {
             return self.no_conversion(value.ty, to);
         };
         if let Some(bits) = value.as_const() {
-            return Ok(Value::constant(to, arithmetic::convert(a, b, bits)));
+            let bits = arithmetic::convert(a, b, bits);
+            let as_on_device = self.on_device && b == Prim::F32 && a == Prim::F64;
+            return Ok(Value::constant(
+                to,
+                if as_on_device { arithmetic::bits_as_on_device(bits) } else { bits },
+            ));
         }
         let row = self.row(&value)?;
         Ok(Value { ty: to, place: Place::Row(self.converted_row(row, a, b)), is_const: false, ..value })

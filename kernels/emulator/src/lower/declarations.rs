@@ -308,12 +308,6 @@ impl Lower<'_> {
             self.program.shared.push(Slot { name: key, offset, size });
             offset
         };
-        if self.program.shared_bytes > 227 * 1024 {
-            return self.error(format!(
-                "the shared variables take {} bytes; a block has 227 kB at most",
-                self.program.shared_bytes
-            ));
-        }
         let memory = Memory { base: Base::Const(space::SHARED + offset), index: None, offset: 0 };
         let value = Value::lvalue(ty, Place::Memory(memory));
         self.bind(&variable.name, Binding::Value(value));

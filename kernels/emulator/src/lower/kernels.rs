@@ -143,6 +143,13 @@ impl Lower<'_> {
             }
         };
         let name = format!("{}{templates}({})", function.name, names.join(", "));
+        let (shared, most) = (self.program.shared_bytes, crate::run::launch::MOST_SHARED);
+        if shared > most {
+            return Err(Error::new(
+                function.span,
+                format!("`{}` uses too much shared data ({shared:#x} bytes, {most:#x} max)", function.name),
+            ));
+        }
         let mut program = std::mem::take(&mut self.program).finish(name, function.span)?;
         program.parameters = parameters;
         program.parameter_bytes = offset as u32;

@@ -160,8 +160,19 @@ impl Lower<'_> {
 
     /// An instruction, or its result if both operands are known.
     pub fn calculate(&mut self, op: Bin, a: Value, b: Value, ty: TypeId) -> Result<Value> {
-        if let (Some(x), Some(y)) = (a.as_const(), b.as_const()) {
-            return Ok(Value::constant(ty, arithmetic::binary(op, x, y)));
+        // A division that faults is left to the run, which finds it.
+        let faults = |x: u64, y: u64| {
+            op.is_division() && y == 0 || !self.on_device && arithmetic::quotient_overflows(op, x, y)
+        };
+        if let (Some(x), Some(y)) = (a.as_const(), b.as_const())
+            && !faults(x, y)
+        {
+            let bits = arithmetic::binary(op, x, y);
+            let as_on_device = op.makes_float() && self.on_device;
+            return Ok(Value::constant(
+                ty,
+                if as_on_device { arithmetic::bits_as_on_device(bits) } else { bits },
+            ));
         }
         let (a, b) = (self.row(&a)?, self.row(&b)?);
         let d = self.binary_row(op, a, b);

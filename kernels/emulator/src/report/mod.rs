@@ -2,18 +2,27 @@
 
 pub mod json;
 
-use crate::host::program::Run;
+use crate::host::program::{Outcome, Run};
 use crate::run::checks::{Checks, Finding, Severity};
 use crate::source::Files;
 
 /// All that was found, as compute-sanitizer would write it.
 pub fn text(files: &Files, run: &Run, checks: Checks) -> String {
     let mut out = String::from("========= COMPUTE-SANITIZER (emulated)\n");
-    for finding in &run.findings.all {
+    // CUDA's error comes right after the fault of the device that it tells of.
+    let fault = run.findings.all.iter().position(|finding| finding.is_fatal && finding.check != "host");
+    let mut error = run.error_text().map(|error| format!("========= {error}\n=========\n"));
+    for (number, finding) in run.findings.all.iter().enumerate() {
         out.push_str(&one(files, finding));
+        if Some(number) == fault {
+            out.extend(error.take());
+        }
     }
-    if let Some(error) = run.error_text() {
-        out.push_str(&format!("========= {error}\n=========\n"));
+    out.extend(error);
+    if let Outcome::Exit(code) = run.outcome
+        && code != 0
+    {
+        out.push_str(&format!("========= The program returned {code}\n=========\n"));
     }
     let of = |severity| run.findings.all.iter().filter(|finding| finding.severity == severity).count();
     let races: Vec<&Finding> =
@@ -45,8 +54,8 @@ fn one(files: &Files, finding: &Finding) -> String {
     let is_race = finding.check == "racecheck";
     let mut out = match (is_race, finding.severity) {
         (true, Severity::Error) => format!("========= Error: {}\n", finding.title),
-        (true, _) => format!("========= Warning: {}\n", finding.title),
-        _ => format!("========= {}\n", finding.title),
+        (false, Severity::Error) => format!("========= {}\n", finding.title),
+        _ => format!("========= Warning: {}\n", finding.title),
     };
     for site in &finding.sites {
         let place = site.span.map_or("another launch".to_owned(), |span| files.place(span));

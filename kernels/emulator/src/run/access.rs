@@ -469,7 +469,7 @@ impl Runner<'_> {
             return self.out_of_bounds(block, warp, pc, lane, address, size, what);
         }
         let memory = memory_name(address);
-        let title = format!("Invalid {memory} {what} of size {size} bytes");
+        let title = format!("Invalid {memory} {what} of size {}", bytes(size));
         let notes = vec![format!("Address {address:#x} is misaligned: it has to be a multiple of {align}")];
         let site = self.site_of("at", pc, block, warp, lane);
         let check = if self.is_host { "host" } else { "memcheck" };
@@ -490,7 +490,7 @@ impl Runner<'_> {
         what: &str,
     ) -> Stop {
         let memory = if self.is_host { "host" } else { memory_name(address) };
-        let title = format!("Invalid {memory} {what} of size {size} bytes");
+        let title = format!("Invalid {memory} {what} of size {}", bytes(size));
         let mut notes = Vec::new();
         match which(address) {
             Which::Heap => self.heap_notes(address, size, what, &mut notes),
@@ -500,20 +500,15 @@ impl Runner<'_> {
                 let slots = &self.program.shared;
                 if let Some(slot) = slots.iter().rev().find(|slot| slot.offset <= offset) {
                     let name = slot.name.split('#').next().unwrap_or("");
-                    let beyond = (offset + size).saturating_sub(slot.offset + slot.size);
-                    notes.push(format!("and ends {beyond} bytes after `{name}` of size {} bytes", slot.size));
+                    notes.push(distance(offset, slot.offset + slot.size, name, slot.size));
                 }
             }
             Which::Local => {
                 let offset = address - space::LOCAL;
                 notes.push(format!("Address {offset:#x} of local memory is out of bounds"));
                 if let Some(slot) = self.program.local.iter().rev().find(|slot| slot.offset <= offset) {
-                    notes.push(format!(
-                        "and is {} bytes after the start of `{}` of size {} bytes",
-                        offset - slot.offset,
-                        slot.name,
-                        slot.size
-                    ));
+                    let name = slot.name.split('#').next().unwrap_or("");
+                    notes.push(distance(offset, slot.offset + slot.size, name, slot.size));
                 }
             }
             _ if address < 4096 => {
@@ -530,12 +525,12 @@ impl Runner<'_> {
     fn heap_notes(&self, address: u64, size: u64, what: &str, notes: &mut Vec<String>) {
         use super::memory::Owner;
         let offset = address - space::HEAP;
-        let Some((nearest, bytes, is_after)) = self.machine.heap.nearest(offset) else {
+        let Some((nearest, away, is_after)) = self.machine.heap.nearest(offset) else {
             notes.push(format!("Address {address:#x} is out of bounds"));
             return;
         };
-        let place = format!("{:#x} of size {} bytes", space::HEAP + nearest.offset, thousands(nearest.size));
-        let is_inside = bytes == 0;
+        let place = format!("{:#x} of size {}", space::HEAP + nearest.offset, bytes(nearest.size));
+        let is_inside = away == 0;
         if is_inside && nearest.is_freed {
             notes.push(format!("Address {address:#x} is inside the allocation at {place}, which was freed"));
             return;
@@ -555,8 +550,8 @@ impl Runner<'_> {
             _ => {
                 notes.push(format!("Access to {address:#x} is out of bounds"));
                 let side = if is_after { "after" } else { "before" };
-                let bytes = if is_inside { 1 } else { bytes };
-                notes.push(format!("and is {bytes} bytes {side} the nearest allocation at {place}"));
+                let away = bytes(if is_inside { 1 } else { away });
+                notes.push(format!("and is {away} {side} the nearest allocation at {place}"));
             }
         }
     }
@@ -574,7 +569,7 @@ impl Runner<'_> {
         memory: &str,
     ) {
         let _ = (address, width);
-        let title = format!("Uninitialized {memory} memory read of size {size} bytes");
+        let title = format!("Uninitialized {memory} memory read of size {}", bytes(size));
         let site = self.site_of("at", pc, block, warp, lane);
         self.machine.findings.add(Finding {
             check: "initcheck",
@@ -625,6 +620,20 @@ fn memory_name(address: u64) -> &'static str {
         Which::Local => "__local__",
         _ => "__global__",
     }
+}
+
+/// How far an access is behind a variable: the first byte behind it is 1 byte after it.
+fn distance(offset: u64, end: u64, name: &str, size: u64) -> String {
+    format!(
+        "and is {} after `{name}` of size {}",
+        bytes((offset + 1).saturating_sub(end).max(1)),
+        bytes(size)
+    )
+}
+
+/// `1 byte`, `4,000 bytes`
+pub fn bytes(count: u64) -> String {
+    format!("{} byte{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
 /// `4,000`

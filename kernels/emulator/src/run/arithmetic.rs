@@ -171,6 +171,28 @@ pub fn narrowed(ty: Prim, bits: u64) -> u64 {
     }
 }
 
+/// The smallest number of a signed type is divided by -1.
+pub fn quotient_overflows(op: Bin, a: u64, b: u64) -> bool {
+    match op {
+        Bin::DivI32 | Bin::RemI32 => a as i32 == i32::MIN && b as i32 == -1,
+        Bin::DivI64 | Bin::RemI64 => a as i64 == i64::MIN && b as i64 == -1,
+        _ => false,
+    }
+}
+
+/// A GPU's floats have one NaN: every operation that makes one gives these bits. A host's have its sign set.
+pub const NAN_OF_DEVICE: u32 = 0x7fff_ffff;
+
+#[inline(always)]
+pub fn as_on_device(x: f32) -> f32 {
+    if x.is_nan() { f32::from_bits(NAN_OF_DEVICE) } else { x }
+}
+
+/// The same for a folded constant.
+pub fn bits_as_on_device(bits: u64) -> u64 {
+    u64::from(as_on_device(f32::from_bits(bits as u32)).to_bits())
+}
+
 /// One lane of a conversion.
 #[inline(always)]
 pub fn convert(from: Prim, to: Prim, bits: u64) -> u64 {

@@ -50,7 +50,7 @@ fn result(kind: AtomicKind, ty: Prim, old: u64, x: u64, y: u64) -> u64 {
     let is_signed = matches!(ty, Prim::I32 | Prim::I64);
     match kind {
         AtomicKind::Add => match ty {
-            Prim::F32 => u64::from((a + b).to_bits()),
+            Prim::F32 => u64::from(super::arithmetic::as_on_device(a + b).to_bits()),
             Prim::F64 => (c + d).to_bits(),
             _ => narrow(old.wrapping_add(x)),
         },

@@ -209,7 +209,14 @@ impl<'a> Runner<'a> {
                 let out = self.left == 0;
                 let pc = group.pc;
                 warp.groups.push(group);
-                return if out { Err(self.out_of_budget(block, warp, pc)) } else { Ok(Next::Slice) };
+                if out {
+                    return Err(self.out_of_budget(block, warp, pc));
+                }
+                if self.machine.is_late() {
+                    let limit = format!("{} seconds", self.machine.most_time.as_secs());
+                    return Err(self.stopped(self.site("still running at", pc), &limit));
+                }
+                return Ok(Next::Slice);
             }
             self.run_group(block, warp, group, limit, others, stop_at)?;
         }
@@ -246,16 +253,24 @@ impl<'a> Runner<'a> {
             match *op {
                 Op::Binary { op, d, a, b } => {
                     if op.is_division() {
-                        self.check_divisor(block, warp, mask, pc, op, b)?;
+                        self.check_divisor(block, warp, mask, pc, op, a, b)?;
                     }
                     binary(warp, op, d, a, b, mask);
+                    if op.makes_float() && !self.is_host {
+                        warp.registers.map::<f32, f32>(d, d, mask, arithmetic::as_on_device);
+                    }
                 }
                 Op::Load { ty, d, at } => self.load(block, warp, mask, pc, ty, d, &at)?,
                 Op::Store { ty, a, at } => self.store(block, warp, mask, pc, ty, a, &at)?,
                 Op::Move32 { d, a } => warp.registers.map::<u32, u32>(d, a, mask, |x| x),
                 Op::Move64 { d, a } => warp.registers.map::<u64, u64>(d, a, mask, |x| x),
                 Op::Unary { op, d, a } => unary(warp, op, d, a, mask),
-                Op::Convert { from, to, d, a } => convert(warp, from, to, d, a, mask),
+                Op::Convert { from, to, d, a } => {
+                    convert(warp, from, to, d, a, mask);
+                    if to == Prim::F32 && from == Prim::F64 && !self.is_host {
+                        warp.registers.map::<f32, f32>(d, d, mask, arithmetic::as_on_device);
+                    }
+                }
                 Op::Select32 { d, c, a, b } => {
                     let (c, a, b) = (
                         warp.registers.get::<u32>(c),
@@ -426,6 +441,7 @@ impl<'a> Runner<'a> {
         mask: u32,
         pc: u32,
         op: Bin,
+        a: u32,
         b: u32,
     ) -> Result<(), Stop> {
         let wide = op.widths().1 == 2;
@@ -433,17 +449,26 @@ impl<'a> Runner<'a> {
             true => warp.registers.get::<u64>(b)[lane] == 0,
             false => warp.registers.get::<u32>(b)[lane] == 0,
         };
-        let Some(lane) = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane)) else {
-            return Ok(());
-        };
-        let site = self.site_of("at", pc, block, warp, lane);
-        let check = if self.is_host { "host" } else { "memcheck" };
-        let mut finding =
-            fatal(check, "Integer division by zero".to_owned(), &self.program.name, vec![site], Vec::new());
+        let found = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane));
         if self.is_host {
-            self.machine.findings.add(finding);
+            // x86 stops at a quotient that does not fit as well.
+            let ty = if wide { Prim::I64 } else { Prim::I32 };
+            let (x, y) = (warp.registers.bits(ty, a, 0), warp.registers.bits(ty, b, 0));
+            let overflows = arithmetic::quotient_overflows(op, x, y);
+            let note = match (found, overflows) {
+                (Some(_), _) => "an integer is divided by zero",
+                (_, true) => "the smallest integer is divided by -1",
+                _ => return Ok(()),
+            };
+            let (title, site) = ("Floating-point exception".to_owned(), self.site("at", pc));
+            let notes = vec![note.to_owned()];
+            self.machine.findings.add(fatal("host", title, &self.program.name, vec![site], notes));
             return Err(Stop::HostFault);
         }
+        let Some(lane) = found else { return Ok(()) };
+        let site = self.site_of("at", pc, block, warp, lane);
+        let title = "Integer division by zero".to_owned();
+        let mut finding = fatal("memcheck", title, &self.program.name, vec![site], Vec::new());
         finding.severity = super::checks::Severity::Warning;
         finding.is_fatal = false;
         self.machine.findings.add(finding);
@@ -474,6 +499,9 @@ impl<'a> Runner<'a> {
                     }
                 }
             }
+        }
+        if known.result == Prim::F32 && !self.is_host && !math::moves_bits(function) {
+            warp.registers.map::<f32, f32>(d, d, mask, arithmetic::as_on_device);
         }
     }
 
@@ -537,14 +565,18 @@ impl<'a> Runner<'a> {
     fn out_of_budget(&mut self, block: &Block, warp: &Warp, pc: u32) -> Stop {
         let lane = warp.groups.last().map_or(0, |group| group.mask.trailing_zeros() as usize).min(31);
         let site = self.site_of("still running at", pc, block, warp, lane);
-        let title = match self.is_host {
-            true => "The host's program does not end",
-            false => "The kernel does not end",
-        };
-        let budget = self.machine.budget;
-        let notes = vec![format!("after {budget} instructions of a warp it was stopped")];
+        let count = super::access::thousands(self.machine.budget);
+        let limit = format!("{count} {}", if self.is_host { "instructions" } else { "warp instructions" });
+        self.stopped(site, &limit)
+    }
+
+    /// A limit is reached.
+    fn stopped(&mut self, site: Site, limit: &str) -> Stop {
+        let what = if self.is_host { "program" } else { "kernel" };
+        let title =
+            format!("Stopped after {limit}: the {what} loops for ever, or is too long for this emulator");
         let check = if self.is_host { "host" } else { "timeout" };
-        self.machine.findings.add(fatal(check, title.to_owned(), &self.program.name, vec![site], notes));
+        self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], Vec::new()));
         if self.is_host { Stop::HostFault } else { Stop::Timeout }
     }
 }

@@ -7,6 +7,7 @@ use super::memory::Heap;
 use super::races::Order;
 use crate::ir::Program;
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// The device and the host's memory: what outlives a launch.
 #[derive(Default)]
@@ -25,9 +26,16 @@ pub struct Machine {
     pub budget: u64,
     /// Instructions executed so far, of warps.
     pub executed: u64,
+    /// When the run began; `None`: it has no limit of time.
+    pub began: Option<Instant>,
+    pub most_time: Duration,
 }
 
 pub const LAUNCH_BUDGET: u64 = 400_000_000;
+/// Shared memory that a block may have.
+pub const MOST_SHARED: u64 = 48 * 1024;
+/// How long a run may take.
+pub const MOST_TIME: Duration = Duration::from_secs(60);
 /// Text that a program may print.
 pub const MOST_OUTPUT: usize = 1 << 20;
 /// What a block executes before it gives way to others.
@@ -50,6 +58,10 @@ impl Machine {
         self.checks.unwrap_or(Checks::MEMORY)
     }
 
+    pub fn is_late(&self) -> bool {
+        self.began.is_some_and(|began| began.elapsed() >= self.most_time)
+    }
+
     pub fn print(&mut self, text: &str) {
         if self.output.len() < MOST_OUTPUT {
             self.output.push_str(text);
@@ -59,8 +71,19 @@ impl Machine {
         }
     }
 
-    /// Why a shape cannot be launched.
-    pub fn refuses(program: &Program, shape: &Shape) -> Option<String> {
+    /// Why a shape cannot be launched, with CUDA's number of the error.
+    pub fn refuses(program: &Program, shape: &Shape) -> Option<(u32, String)> {
+        Machine::refuses_threads(shape).map(|why| (9, why)).or_else(|| {
+            let (fixed, dynamic) = (program.shared_bytes, shape.dynamic_shared);
+            let why = format!(
+                "{fixed} bytes of shared memory that the kernel declares and {dynamic} that the launch adds; \
+                 49,152 is the most together"
+            );
+            (fixed.saturating_add(dynamic) > MOST_SHARED).then_some((1, why))
+        })
+    }
+
+    fn refuses_threads(shape: &Shape) -> Option<String> {
         let threads = shape.block.iter().map(|n| u64::from(*n)).product::<u64>();
         let [x, y, z] = shape.grid;
         if shape.grid.contains(&0) || shape.block.contains(&0) {
@@ -74,12 +97,6 @@ impl Machine {
         }
         if x > 0x7fff_ffff || y > 65535 || z > 65535 {
             return Some("the grid is too large".to_owned());
-        }
-        let shared = program.shared_bytes + shape.dynamic_shared;
-        if shared > 227 * 1024
-            || shape.dynamic_shared > 48 * 1024 && program.shared_bytes + shape.dynamic_shared > 48 * 1024
-        {
-            return Some(format!("{shared} bytes of shared memory a block; 49,152 is the most"));
         }
         None
     }
@@ -129,8 +146,7 @@ impl Machine {
                     None => break,
                 }
             };
-            let slice = if next < blocks || !waiting.is_empty() { SLICE } else { u64::MAX };
-            match runner.run_block(&mut block, slice)? {
+            match runner.run_block(&mut block, SLICE)? {
                 Paused::Done => {}
                 Paused::GaveWay => waiting.push_back(block),
             }

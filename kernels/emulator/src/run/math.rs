@@ -166,8 +166,8 @@ pub static FUNCTIONS: &[Function] = &[
     function!("atan2f", F2, |x, y| libm::atan2(f64::from(x), f64::from(y)) as f32),
     function!("hypotf", F2, |x, y| libm::hypot(f64::from(x), f64::from(y)) as f32),
     function!("copysignf", F2, f32::copysign),
-    function!("fminf", F2, libm::fminf),
-    function!("fmaxf", F2, libm::fmaxf),
+    function!("fminf", F2, smaller32),
+    function!("fmaxf", F2, larger32),
     function!("fdimf", F2, libm::fdimf),
     function!("nextafterf", F2, libm::nextafterf),
     function!("__fadd_rn", F2, |x, y| x + y),
@@ -220,8 +220,8 @@ pub static FUNCTIONS: &[Function] = &[
     function!("atan2", D2, libm::atan2),
     function!("hypot", D2, libm::hypot),
     function!("copysign", D2, f64::copysign),
-    function!("fmin", D2, libm::fmin),
-    function!("fmax", D2, libm::fmax),
+    function!("fmin", D2, smaller64),
+    function!("fmax", D2, larger64),
     function!("fdim", D2, libm::fdim),
     function!("nextafter", D2, libm::nextafter),
     function!("__dadd_rn", D2, |x, y| x + y),
@@ -261,6 +261,12 @@ pub fn find(name: &str) -> Option<u16> {
     FUNCTIONS.iter().position(|function| function.name == name).map(|at| at as u16)
 }
 
+/// Whether it only moves bits: then a NaN stays as it is.
+pub fn moves_bits(function: u16) -> bool {
+    let name = FUNCTIONS[function as usize].name;
+    matches!(name, "fabsf" | "copysignf") || name.starts_with("__emulator_")
+}
+
 /// One lane.
 pub fn apply(function: u16, a: u64, b: u64, c: u64) -> u64 {
     let f = |bits: u64| f32::from_bits(bits as u32);
@@ -280,6 +286,23 @@ pub fn apply(function: u16, a: u64, b: u64, c: u64) -> u64 {
         Code::FromHalf(code) => of32(code(a as u32)),
         Code::ToHalf(code) => u64::from(code(f(a))),
     }
+}
+
+/// As a GPU has it, -0 is below +0; equal numbers differ in their sign at most.
+fn smaller32(x: f32, y: f32) -> f32 {
+    if x == y { f32::from_bits(x.to_bits() | y.to_bits()) } else { libm::fminf(x, y) }
+}
+
+fn larger32(x: f32, y: f32) -> f32 {
+    if x == y { f32::from_bits(x.to_bits() & y.to_bits()) } else { libm::fmaxf(x, y) }
+}
+
+fn smaller64(x: f64, y: f64) -> f64 {
+    if x == y { f64::from_bits(x.to_bits() | y.to_bits()) } else { libm::fmin(x, y) }
+}
+
+fn larger64(x: f64, y: f64) -> f64 {
+    if x == y { f64::from_bits(x.to_bits() & y.to_bits()) } else { libm::fmax(x, y) }
 }
 
 /// a · b + c, rounded once. In doubles the product is exact, and the sum is rounded to odd first, so that rounding it to

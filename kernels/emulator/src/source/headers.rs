@@ -9,7 +9,7 @@ pub const PREDEFINED: &str = r#"
 #define __cplusplus 201703L
 #define NULL nullptr
 #define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
+#define NAN __emulator_nan
 #define HUGE_VALF INFINITY
 #define FLT_MAX 3.402823466e+38f
 #define FLT_MIN 1.175494351e-38f
@@ -36,7 +36,7 @@ pub const PREDEFINED: &str = r#"
 #define M_SQRT1_2 0.70710678118654752440
 #define CUDART_INF_F INFINITY
 #define CUDART_PI_F 3.141592654f
-#define CUDART_NAN_F NAN
+#define CUDART_NAN_F __int_as_float(0x7fffffff)
 #define assert(...) __emulator_assert((__VA_ARGS__), #__VA_ARGS__)
 #define cudaStreamDefault 0
 #define cudaStreamNonBlocking 1
