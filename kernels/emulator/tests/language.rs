@@ -265,3 +265,24 @@ int main() {
     let expected = format!("7fc00000\n{nans}nan\n80000000 80000000 0 0 80000000 0 3f800000 0 1 0\n");
     assert_eq!(output(text), expected);
 }
+
+#[test]
+fn printf_prints_texts_of_every_memory_and_cuts_short_numbers() {
+    let text = r#"#include <cstdio>
+__global__ void k() {
+    __shared__ char s[8];
+    char c[4] = "abc";
+    s[0] = 'x';
+    s[1] = 'y';
+    s[2] = 0;
+    printf("%s|%.2s|%s|%s\n", c, c, s, "text");
+    printf("%hhx %hx %hu %hhu %hd %hhd %d\n", -1, -2, 65537, 258, 65535, 200, -3);
+}
+int main() {
+    printf("%hhx %hx %hu %hhu %hd %hhd %d\n", -1, -2, 65537, 258, 65535, 200, -3);
+    k<<<1, 1>>>();
+    cudaDeviceSynchronize();
+}"#;
+    let cut = "ff fffe 1 2 -1 -56 -3\n";
+    assert_eq!(output(text), format!("{cut}abc|ab|xy|text\n{cut}"));
+}

@@ -228,6 +228,28 @@ impl Runner<'_> {
         Ok(super::arithmetic::narrowed(ty, u64::from_le_bytes(all)))
     }
 
+    /// A text that `%s` prints.
+    pub fn text(
+        &mut self,
+        block: &mut Block,
+        warp: &Warp,
+        pc: u32,
+        lane: usize,
+        address: u64,
+    ) -> Result<Option<String>, Stop> {
+        if !matches!(which(address), Which::Shared | Which::Local | Which::Parameters) {
+            return Ok(self.machine.heap.text(address));
+        }
+        let mut bytes = Vec::new();
+        loop {
+            let at = address + bytes.len() as u64;
+            match self.read_one(block, warp, pc, lane, at, Prim::U8, 1)? {
+                0 => return Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+                byte => bytes.push(byte as u8),
+            }
+        }
+    }
+
     #[inline(always)]
     pub fn write_one(
         &mut self,

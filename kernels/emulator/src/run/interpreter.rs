@@ -391,8 +391,18 @@ impl<'a> Runner<'a> {
                             .iter()
                             .map(|(ty, row)| (*ty, warp.registers.bits(*ty, *row, lane)))
                             .collect();
+                        let mut stop = None;
+                        let mut text_at = |address| {
+                            self.text(block, warp, pc, lane, address).unwrap_or_else(|why| {
+                                stop = Some(why);
+                                None
+                            })
+                        };
                         let printed =
-                            super::printf::format(&program.texts[text as usize], &values, &self.machine.heap);
+                            super::printf::format(&program.texts[text as usize], &values, &mut text_at);
+                        if let Some(why) = stop {
+                            return Err(why);
+                        }
                         let length = printed.len() as u64;
                         self.machine.print(&printed);
                         if d != NO_ROW {

@@ -1,9 +1,9 @@
 //! `printf` as C prints.
 
-use super::memory::Heap;
 use crate::ir::Prim;
 
-pub fn format(format: &str, values: &[(Prim, u64)], heap: &Heap) -> String {
+/// `text`: the text at an address.
+pub fn format(format: &str, values: &[(Prim, u64)], text: &mut dyn FnMut(u64) -> Option<String>) -> String {
     let mut out = String::new();
     let mut values = values.iter();
     let mut chars = format.chars().peekable();
@@ -19,6 +19,7 @@ pub fn format(format: &str, values: &[(Prim, u64)], heap: &Heap) -> String {
         }
         let (mut flags, mut width, mut precision, mut in_precision) =
             (String::new(), String::new(), None, false);
+        let mut halves = 0;
         for c in chars.by_ref() {
             match c {
                 '-' | '+' | ' ' | '#' if !in_precision => flags.push(c),
@@ -32,12 +33,14 @@ pub fn format(format: &str, values: &[(Prim, u64)], heap: &Heap) -> String {
                     in_precision = true;
                     precision = Some(String::new());
                 }
-                'l' | 'h' | 'z' | 'j' => {}
+                'h' => halves += 1,
+                'l' | 'z' | 'j' => {}
                 kind => {
                     let width = width.parse::<usize>().unwrap_or(0).min(1000);
                     let precision = precision.map(|digits| digits.parse::<usize>().unwrap_or(0).min(1000));
                     let value = values.next().copied().unwrap_or((Prim::U64, 0));
-                    out.push_str(&one(kind, &flags, width, precision, value, heap));
+                    let value = cut(kind, halves, value);
+                    out.push_str(&one(kind, &flags, width, precision, value, text));
                     break;
                 }
             }
@@ -46,13 +49,25 @@ pub fn format(format: &str, values: &[(Prim, u64)], heap: &Heap) -> String {
     out
 }
 
+/// `%hd` prints a short, and `%hhd` a char.
+fn cut(kind: char, halves: u32, value: (Prim, u64)) -> (Prim, u64) {
+    let ty = match (kind, halves) {
+        ('d' | 'i', 1) => Prim::I16,
+        ('d' | 'i', 2) => Prim::I8,
+        ('u' | 'x' | 'X' | 'o', 1) => Prim::U16,
+        ('u' | 'x' | 'X' | 'o', 2) => Prim::U8,
+        _ => return value,
+    };
+    (ty, super::arithmetic::narrowed(ty, value.1))
+}
+
 fn one(
     kind: char,
     flags: &str,
     width: usize,
     precision: Option<usize>,
     value: (Prim, u64),
-    heap: &Heap,
+    text_at: &mut dyn FnMut(u64) -> Option<String>,
 ) -> String {
     let (ty, bits) = value;
     let signed = match ty {
@@ -90,7 +105,7 @@ fn one(
         'p' if bits == 0 => "(nil)".to_owned(),
         'p' => format!("{bits:#x}"),
         's' => {
-            let text = heap.text(bits).unwrap_or_else(|| "(null)".to_owned());
+            let text = text_at(bits).unwrap_or_else(|| "(null)".to_owned());
             precision.map_or(text.clone(), |most| text.chars().take(most).collect())
         }
         _ if x.is_nan() => plus("nan".to_owned(), x.is_sign_negative()),
