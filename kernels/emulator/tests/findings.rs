@@ -105,6 +105,18 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
             "",
         ),
         (
+            "__global__ void k(int *o) { if (threadIdx.x >= 20) return; o[threadIdx.x] = __shfl_down_sync(0xffffffff, 1, 1); }",
+            "k<<<1, 32>>>(d)",
+            "Barrier error detected. Invalid arguments",
+            "the mask 0xffffffff names the lanes 0xfff00000, which have ended without it",
+        ),
+        (
+            "__global__ void k(int *o) { if (threadIdx.x < 16) o[0] = __shfl_xor_sync(0xffffffff, 1, 1); }",
+            "k<<<1, 32>>>(d)",
+            "Barrier error detected. Invalid arguments",
+            "names the lanes 0xffff0000",
+        ),
+        (
             "__global__ void k(int *o) { if (threadIdx.x == 5) __syncthreads(); else __syncwarp(); }",
             "k<<<1, 32>>>(d)",
             "Deadlock: threads wait for each other",
@@ -230,4 +242,37 @@ fn time_is_limited_on_both_sides() {
         let found = report::text(&program.files, &run, Checks::MEMORY);
         assert!(found.contains(wanted) && run.exit_code() == 1, "{found}");
     }
+}
+
+#[test]
+fn masks_that_cuda_allows_are_no_finding() {
+    for body in [
+        "if (threadIdx.x >= 20) return; o[threadIdx.x] = __shfl_down_sync(0xfffff, 1, 1);",
+        "if (threadIdx.x >= 20) return; o[threadIdx.x] = __ballot_sync(0xffffffff, 1); __syncwarp();",
+        "if (threadIdx.x >= 32) return; o[threadIdx.x] = __shfl_xor_sync(0xffffffff, 1, 16); __syncthreads();",
+        "unsigned m = __ballot_sync(0xffffffff, threadIdx.x < 7); if (threadIdx.x < 7) o[threadIdx.x] = __shfl_sync(m, 1, 0);",
+    ] {
+        let kernel = format!("__global__ void k(int *o) {{ {body} }}");
+        for launch in ["k<<<1, 32>>>(d)", "k<<<1, 64>>>(d)"] {
+            let (_, run) = run(&on_ints(&kernel, launch, 100, 0), Checks { race: false, ..Checks::ALL });
+            assert!(run.findings.all.is_empty(), "{body}: {:?}", run.findings.all);
+        }
+    }
+    let (_, run) = run(
+        &on_ints(
+            "__global__ void k(int *o) { o[threadIdx.x] = __shfl_down_sync(0xffffffff, 1, 1); }",
+            "k<<<1, 20>>>(d)",
+            100,
+            0,
+        ),
+        Checks::ALL,
+    );
+    assert!(run.findings.all.is_empty(), "{:?}", run.findings.all);
+}
+
+#[test]
+fn a_text_beyond_its_array_is_found_when_it_is_printed() {
+    let kernel = "__global__ void k(int *o) { char c[2]; c[0] = 'a'; c[1] = 'b'; printf(\"%s\", c); }";
+    let (_, run) = run(&on_ints(kernel, "k<<<1, 1>>>(d)", 8, 0), Checks::MEMORY);
+    assert_eq!(run.findings.all[0].title, "Invalid __local__ read of size 1 byte");
 }

@@ -49,6 +49,7 @@ impl Runner<'_> {
             }
         }
         if existing & !group.mask == 0 {
+            self.check_ended(block, warp, &group, named);
             self.operate(block, warp, group.pc, group.mask, named);
             group.pc += 1;
             group.state = State::Ready;
@@ -168,6 +169,29 @@ impl Runner<'_> {
                 warp.registers.set::<u32>(d, mask, &out);
             }
             _ => {}
+        }
+    }
+
+    /// A shuffle whose mask names lanes that have ended, on another branch or before. A vote and `__syncwarp` may name
+    /// them: they wait for threads that have not ended only. A shuffle would read their values.
+    fn check_ended(&mut self, block: &Block, warp: &Warp, group: &Group, named: u32) {
+        let is_shuffle = matches!(self.program.ops[group.pc as usize], Op::Shuffle { .. });
+        if !self.machine.checks().sync || !is_shuffle {
+            return;
+        }
+        // Lanes beyond the block were never there.
+        let threads = self.shape.block.iter().product::<u32>();
+        let lanes = threads.saturating_sub(warp.number * 32).min(32);
+        let there = u32::MAX.checked_shr(32 - lanes).unwrap_or(0);
+        let ended = named & there & !group.mask;
+        if ended != 0 {
+            let lane = group.mask.trailing_zeros() as usize & 31;
+            let site = self.site_of("at", group.pc, block, warp, lane);
+            self.sync_finding(
+                "Barrier error detected. Invalid arguments",
+                vec![site],
+                vec![format!("the mask {named:#x} names the lanes {ended:#x}, which have ended without it")],
+            );
         }
     }
 
