@@ -276,3 +276,29 @@ fn a_text_beyond_its_array_is_found_when_it_is_printed() {
     let (_, run) = run(&on_ints(kernel, "k<<<1, 1>>>(d)", 8, 0), Checks::MEMORY);
     assert_eq!(run.findings.all[0].title, "Invalid __local__ read of size 1 byte");
 }
+
+#[test]
+fn output_is_limited_on_both_sides() {
+    for (kernel, launch, wanted) in [
+        (
+            "__global__ void k(int *o) { while (true) printf(\"%900d\\n\", 1); }",
+            "k<<<1, 32>>>(d)",
+            "output: the kernel loops",
+        ),
+        (
+            "__global__ void k(int *o) { }",
+            "while (true) printf(\"%900d\\n\", 1)",
+            "output: the program loops",
+        ),
+        (
+            "__global__ void k(int *o) { }",
+            "while (true) puts(\"more and more\")",
+            "output: the program loops",
+        ),
+    ] {
+        let (program, run) = run(&on_ints(kernel, launch, 8, 0), Checks::MEMORY);
+        let found = report::text(&program.files, &run, Checks::MEMORY);
+        assert!(found.contains("Stopped after 1,048,576 bytes of") && found.contains(wanted), "{found}");
+        assert_eq!((run.exit_code(), run.output.matches("left out").count()), (1, 1));
+    }
+}

@@ -410,6 +410,9 @@ impl<'a> Runner<'a> {
                         }
                         rest &= rest - 1;
                     }
+                    if self.machine.is_full {
+                        return Err(self.out_of_output(pc));
+                    }
                 }
                 Op::Host { function, d, first, count } => {
                     let operands = &program.operands[first as usize..(first + count) as usize];
@@ -425,6 +428,10 @@ impl<'a> Runner<'a> {
                             let result = crate::host::functions::NAMES[function as usize].2;
                             let ty = if matches!(result, "i" | "u" | "f") { Prim::I32 } else { Prim::I64 };
                             warp.registers.set_bits(ty, d, 0, bits);
+                        }
+                        // `puts` and `putchar` print as well.
+                        if self.machine.is_full {
+                            return Err(self.out_of_output(pc));
                         }
                     }
                 }
@@ -578,6 +585,11 @@ impl<'a> Runner<'a> {
         let count = super::access::thousands(self.machine.budget);
         let limit = format!("{count} {}", if self.is_host { "instructions" } else { "warp instructions" });
         self.stopped(site, &limit)
+    }
+
+    fn out_of_output(&mut self, pc: u32) -> Stop {
+        let most = super::access::thousands(super::launch::MOST_OUTPUT as u64);
+        self.stopped(self.site("printing at", pc), &format!("{most} bytes of output"))
     }
 
     /// A limit is reached.

@@ -29,6 +29,8 @@ pub struct Machine {
     /// When the run began; `None`: it has no limit of time.
     pub began: Option<Instant>,
     pub most_time: Duration,
+    /// No more can be printed.
+    pub is_full: bool,
 }
 
 pub const LAUNCH_BUDGET: u64 = 400_000_000;
@@ -67,6 +69,7 @@ impl Machine {
             self.output.push_str(text);
             if self.output.len() >= MOST_OUTPUT {
                 self.output.push_str("\n… (more output is left out)\n");
+                self.is_full = true;
             }
         }
     }
