@@ -84,6 +84,16 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, and here it has 2"),
         ("#if 1\nint x;\n", "this `#if` has no `#endif`"),
         ("int main() { float x = 08; }", "`08` is not a number"),
+        ("int main() { return __CUDA_ARCH__; }", "unknown name `__CUDA_ARCH__`"),
+        (
+            "#ifdef __CUDA_ARCH__\nint x = 1;\n#endif\nint main() { }",
+            "`__CUDA_ARCH__` makes this declaration different",
+        ),
+        (
+            "#ifndef __CUDA_ARCH__\nint g() { return 1; }\n#endif\nint main() { }",
+            "this declaration different",
+        ),
+        ("int main() {\n#ifndef __CUDA_ARCH__\n#error host\n#endif\n}", "host"),
     ];
     for (text, what) in cases {
         let trouble = rejected(text);
@@ -109,4 +119,18 @@ int main() {{ Half h{{1.0f}}; return {call} == 2 ? 0 : 1; }}"
     assert_eq!(program.run(cuda_emulator::Checks::MEMORY).unwrap().exit_code(), 0);
     assert!(rejected(&text("g(1, 1)")).starts_with("error: this call of `g` is ambiguous\n --> my.cu:6:"));
     assert!(rejected(&text("f(1)")).starts_with("error: this call of `f` is ambiguous\n"));
+}
+
+#[test]
+fn deeply_nested_template_arguments_take_no_time() {
+    let nested = |depth: usize, inner: &str, end: usize| {
+        let pack = "template <typename T> struct Pack { T x; };";
+        format!("{pack}\nint main() {{ {}{inner}{} a; }}", "Pack<".repeat(depth), ">".repeat(end))
+    };
+    let start = std::time::Instant::now();
+    assert!(Program::compile("my.cu", &nested(40, "int", 40), &|_| None).is_ok());
+    for (depth, inner, end) in [(40, "int", 39), (40, "Foo", 40), (40, "1 +", 40), (300, "int", 300)] {
+        rejected(&nested(depth, inner, end));
+    }
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }

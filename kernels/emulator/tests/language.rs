@@ -240,3 +240,48 @@ __global__ void k(int *out) {
     .replace("namespace cg = cooperative_groups;", "");
     assert_eq!(output(&on_ints(&kernel, "k<<<1, 1>>>(d)", 4, 2)), "3375 3 \n");
 }
+
+#[test]
+fn the_architecture_macro_is_defined_for_device_code_only() {
+    let text = r#"#include <cstdio>
+struct Side {
+    int at;
+    __host__ __device__ Side()
+#ifdef __CUDA_ARCH__
+        : at(__CUDA_ARCH__ / 10) {}
+#else
+        : at(0) {}
+#endif
+    __host__ __device__ int where() const {
+#ifdef __CUDA_ARCH__
+        return at;
+#else
+        return -1;
+#endif
+    }
+};
+template <typename T> __host__ __device__ T f(T x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    return x + 1;
+#else
+    auto more = [&](int y) { return x + y; };
+    return more(2);
+#endif
+}
+__global__ void k(int *out) {
+    out[0] = f(0);
+    out[1] = Side().where();
+}
+int main() {
+#ifdef __CUDA_ARCH__
+    printf("device ");
+#endif
+    int h[2], *d;
+    cudaMalloc(&d, sizeof(h));
+    k<<<1, 1>>>(d);
+    cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost);
+    printf("%d %d %d %d %d\n", h[0], h[1], f(0), Side().where(), Side().at);
+    cudaFree(d);
+}"#;
+    assert_eq!(output(text), "1 75 2 -1 0\n");
+}

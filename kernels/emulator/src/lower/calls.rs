@@ -269,7 +269,7 @@ impl Lower<'_> {
         span: Span,
         kind: Body,
     ) -> Result<Value> {
-        let function = chosen.function.clone();
+        let function = self.on_this_side(&chosen.function);
         let Some(body) = &function.body else {
             return Err(Error::new(span, format!("`{}` is declared, but it has no body", function.name))
                 .note("it is declared here", function.span));

@@ -304,6 +304,12 @@ impl<'a> Lower<'a> {
         result
     }
 
+    /// A function as the host or the device sees it: `__CUDA_ARCH__` is defined for the device only.
+    pub fn on_this_side(&self, function: &Rc<Function>) -> Rc<Function> {
+        let host = self.tree.host.get(&function.id).filter(|_| !self.on_device);
+        host.unwrap_or(function).clone()
+    }
+
     pub fn emit(&mut self, op: Op) {
         let span = self.span;
         self.program.emit(op, span);

@@ -3,7 +3,6 @@
 /// The macros that nvcc defines, and those of C's headers.
 pub const PREDEFINED: &str = r#"
 #define __CUDACC__ 1
-#define __CUDA_ARCH__ 750
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDA_RUNTIME_H__ 1
 #define __cplusplus 201703L

@@ -387,4 +387,6 @@ pub struct Tree {
     pub assertions: RefCell<Vec<(Expr, Option<Name>, NamespaceId)>>,
     /// `static int x;` within functions and `__shared__` variables are told apart by these.
     pub declarations: DeclId,
+    /// The functions whose bodies are different in host code, by the number of the device's.
+    pub host: HashMap<DeclId, Rc<Function>>,
 }

@@ -2,7 +2,7 @@
 
 use super::ast::*;
 use super::names::NameKind;
-use super::parser::{Parser, is_keyword};
+use super::parser::{Body, Parser, is_keyword};
 use super::statements::named_type;
 use crate::source::lexer::Tok;
 use crate::source::{Error, Result, Span};
@@ -473,6 +473,7 @@ impl Parser {
             if parser.eat(";") {
                 return Ok(function);
             }
+            let start = parser.at;
             if parser.eat(":") {
                 loop {
                     let span = parser.span();
@@ -486,6 +487,9 @@ impl Parser {
                 }
             }
             function.body = Some(parser.block()?);
+            if parser.written.len() == 1 {
+                parser.bodies.push(Body { function: function.id, tokens: start..parser.at });
+            }
             Ok(function)
         });
         let written = self.written.pop().unwrap_or_default();

@@ -5,5 +5,6 @@ pub mod declarations;
 pub mod expressions;
 pub mod names;
 pub mod parser;
+pub mod sides;
 pub mod statements;
 pub mod type_names;

@@ -22,10 +22,20 @@ pub struct Parser {
     pub written: Vec<HashSet<Name>>,
     /// Behind `template <>`.
     pub specializing: bool,
+    /// The functions outside of others, in their order.
+    pub bodies: Vec<Body>,
 }
 
-/// A tree from the tokens of a program.
-pub fn parse(tokens: Vec<Token>) -> Result<Tree> {
+/// The tokens of a function's body.
+#[derive(Clone, Debug)]
+pub struct Body {
+    pub function: DeclId,
+    pub tokens: std::ops::Range<usize>,
+}
+
+/// A tree from the tokens of a program, and where the bodies of its functions lie. Declarations are numbered from
+/// `first_id`.
+pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> Result<(Tree, Vec<Body>)> {
     let mut tree = Tree::default();
     tree.namespaces.push(Namespace::default());
     let names = Names {
@@ -34,6 +44,7 @@ pub fn parse(tokens: Vec<Token>) -> Result<Tree> {
         parents: vec![0],
         opened: vec![Vec::new()],
         at: 0,
+        kinds: HashMap::new(),
     };
     let mut parser = Parser {
         tokens,
@@ -42,15 +53,16 @@ pub fn parse(tokens: Vec<Token>) -> Result<Tree> {
         tree,
         depth: 0,
         in_arguments: false,
-        next_id: 0,
+        next_id: first_id,
         written: Vec::new(),
         specializing: false,
+        bodies: Vec::new(),
     };
     while !parser.at_end() {
         parser.declaration(false)?;
     }
     parser.tree.declarations = parser.next_id;
-    Ok(parser.tree)
+    Ok((parser.tree, parser.bodies))
 }
 
 impl Parser {
@@ -187,6 +199,7 @@ impl Parser {
         self.names.scopes.push(HashMap::new());
         let result = parse(self);
         self.names.scopes.pop();
+        self.names.kinds.clear();
         result
     }
 

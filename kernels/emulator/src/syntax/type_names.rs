@@ -30,6 +30,17 @@ impl Parser {
                 return Some(kind);
             }
         }
+        // Nested arguments ask at each level for all levels below.
+        if let Some(known) = self.names.kinds.get(&self.at) {
+            return *known;
+        }
+        let at = self.at;
+        let kind = self.kind_of_long_path();
+        self.names.kinds.insert(at, kind);
+        kind
+    }
+
+    fn kind_of_long_path(&mut self) -> Option<NameKind> {
         let (at, depth) = (self.at, self.depth);
         let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
         let path = self.path();
