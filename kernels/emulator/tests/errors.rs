@@ -84,6 +84,11 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, and here it has 2"),
         ("#if 1\nint x;\n", "this `#if` has no `#endif`"),
         ("int main() { float x = 08; }", "`08` is not a number"),
+        ("int main() { switch (1) { case 2: break; case 1 + 1: break; } }", "a `case` of this value already"),
+        ("int main() { switch (1) { default: break; default: break; } }", "a second `default`"),
+        ("void f() { return 1; }\nint main() { f(); }", "has no result, so `return` takes no value"),
+        ("int f() { return; }\nint main() { return f(); }", "`return` needs a value"),
+        ("int main() { return; }", "`return` needs a value"),
         ("int main() { return __CUDA_ARCH__; }", "unknown name `__CUDA_ARCH__`"),
         (
             "#ifdef __CUDA_ARCH__\nint x = 1;\n#endif\nint main() { }",
@@ -119,6 +124,64 @@ int main() {{ Half h{{1.0f}}; return {call} == 2 ? 0 : 1; }}"
     assert_eq!(program.run(cuda_emulator::Checks::MEMORY).unwrap().exit_code(), 0);
     assert!(rejected(&text("g(1, 1)")).starts_with("error: this call of `g` is ambiguous\n --> my.cu:6:"));
     assert!(rejected(&text("f(1)")).starts_with("error: this call of `f` is ambiguous\n"));
+}
+
+#[test]
+fn a_definition_that_stands_twice_is_rejected_with_both_places() {
+    let cases = [
+        ("int main() {\n int k = 1;\n int k = 2; }", "`k`"),
+        ("int f(int k) {\n return k; }\nint f(int n) { return n; }\nint main() { }", "`f`"),
+        ("__global__ void k(float *x) {\n }\n__global__ void k(float *y) { }", "`k`"),
+        ("__global__ void k(int n, float *n) { }", "`n`"),
+        ("struct A {\n int x; };\nstruct A { int x; };", "`A`"),
+        ("struct A { int x;\n float x; };", "`x`"),
+        ("int main() { struct A { int x; };\n struct A { int y; }; }", "`A`"),
+        ("__device__ int k;\n__device__ int k;", "`k`"),
+        ("enum { A };\nenum { A };", "`A`"),
+        ("struct P { int x, y; };\nint main() { int a; auto [a, b] = P{1, 2}; }", "`a`"),
+    ];
+    for (text, name) in cases {
+        let trouble = rejected(text);
+        assert!(trouble.starts_with(&format!("error: {name} is defined twice\n")), "{text}\n{trouble}");
+        assert!(trouble.contains("note: it is defined here first\n"), "{trouble}");
+    }
+    let fine = "extern __device__ int g;
+__device__ int g = 2;
+int f(int);
+int f(int k) { int n = k; { int n = 3; k += n; } for (int n = 0; n < 2; n++) k++; return k + n; }
+int f(float k) { return 2; }
+int f(int *k) { return 3; }
+int f(const int *k) { return 4; }
+template <typename T> int f(T *k) { return 5; }
+struct A;
+struct A { int x; };
+int main() { return f(1) == 7 ? 0 : 1; }";
+    Program::compile("my.cu", fine, &|_| None).unwrap();
+}
+
+#[test]
+fn private_members_are_for_the_functions_of_their_struct() {
+    let text = |use_it: &str| {
+        format!(
+            "class A {{
+    int x;
+    static int twice(int n) {{ return n + n; }}
+    int hidden() {{ return x; }}
+public:
+    A(int n) : x(twice(n)) {{ }}
+    int y = 1;
+    int get(const A &other) {{ auto f = [&]() {{ return other.x; }}; return hidden() + f(); }}
+private:
+    int z = 2;
+}};
+int main() {{ A a(1); return {use_it}; }}"
+        )
+    };
+    Program::compile("my.cu", &text("a.get(a) + a.y"), &|_| None).unwrap();
+    for (use_it, name) in [("a.x", "x"), ("a.z", "z"), ("a.hidden()", "hidden"), ("A::twice(1)", "twice")] {
+        let trouble = rejected(&text(use_it));
+        assert!(trouble.starts_with(&format!("error: `{name}` is a private member of `A`\n")), "{trouble}");
+    }
 }
 
 #[test]

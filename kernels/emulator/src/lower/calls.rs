@@ -76,6 +76,9 @@ impl Lower<'_> {
                     let callee = self.member(object, segment)?;
                     return self.call_value(callee, arguments, span);
                 }
+                if let Some(number) = self.struct_of(object.ty) {
+                    self.check_access(number, &segment.name)?;
+                }
                 let functions = Functions {
                     name: segment.name.clone(),
                     candidates,

@@ -338,6 +338,8 @@ pub struct Struct {
     pub enumerators: Vec<Rc<Variable>>,
     pub constructors: Vec<Rc<Function>>,
     pub conversions: Vec<Rc<Function>>,
+    /// Members that only functions of the struct reach.
+    pub private: HashSet<Name>,
     pub bases: Vec<TypeName>,
     pub align: Option<Expr>,
     pub is_union: bool,

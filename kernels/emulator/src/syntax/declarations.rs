@@ -20,6 +20,23 @@ struct Members {
     enumerators: Vec<Rc<Variable>>,
     constructors: Vec<Rc<Function>>,
     conversions: Vec<Rc<Function>>,
+    is_private: bool,
+    private: HashSet<Name>,
+}
+
+impl Members {
+    fn counts(&self) -> (usize, usize, usize) {
+        (self.fields.len(), self.statics.len(), self.functions.len())
+    }
+
+    /// Notes the members that came after these counts, if they are private.
+    fn note_private(&mut self, before: (usize, usize, usize)) {
+        if self.is_private {
+            let variables = self.fields[before.0..].iter().chain(&self.statics[before.1..]);
+            let functions = self.functions[before.2..].iter().map(|function| &function.name);
+            self.private.extend(variables.map(|variable| &variable.name).chain(functions).cloned());
+        }
+    }
 }
 
 impl Parser {
@@ -225,6 +242,7 @@ impl Parser {
         }
         if self.is_word("enum") {
             for value in self.enumeration()? {
+                self.check_variable(&value)?;
                 self.names_of_namespace(&value.name, NameKind::Value);
                 self.tree.namespaces[namespace].variables.entry(value.name.clone()).or_default().push(value);
             }
@@ -240,7 +258,7 @@ impl Parser {
             if !self.eat(";") {
                 let variables = self.variables(ty, Storage::default())?;
                 self.expect(";")?;
-                self.add_globals(variables);
+                self.add_globals(variables)?;
             }
             return Ok(());
         }
@@ -277,6 +295,7 @@ impl Parser {
                 self.names_of_namespace(&name, kind);
                 let function =
                     self.function(name, template, specialized, ty, qualifiers, name_span, false)?;
+                self.check_function(&function)?;
                 let list =
                     self.tree.namespaces[namespace].functions.entry(function.name.clone()).or_default();
                 list.push(Rc::new(function));
@@ -290,14 +309,14 @@ impl Parser {
                 let variable =
                     self.variable_rest(name, ty, storage, name_span, template, Some(specialized))?;
                 self.expect(";")?;
-                self.add_globals(vec![Rc::new(variable)]);
+                self.add_globals(vec![Rc::new(variable)])?;
                 return Ok(());
             }
             if is_template {
                 self.names_of_namespace(&name, NameKind::ValueTemplate);
                 let variable = self.variable_rest(name, ty, storage, name_span, template, None)?;
                 self.expect(";")?;
-                self.add_globals(vec![Rc::new(variable)]);
+                self.add_globals(vec![Rc::new(variable)])?;
                 return Ok(());
             }
         }
@@ -308,13 +327,14 @@ impl Parser {
         self.at = at;
         let variables = self.variables(base, storage)?;
         self.expect(";")?;
-        self.add_globals(variables);
+        self.add_globals(variables)?;
         Ok(())
     }
 
-    fn add_globals(&mut self, variables: Vec<Rc<Variable>>) {
+    fn add_globals(&mut self, variables: Vec<Rc<Variable>>) -> Result<()> {
         let namespace = self.names.at;
         for variable in variables {
+            self.check_variable(&variable)?;
             if variable.template.is_empty() && variable.specialized.is_none() {
                 self.names_of_namespace(&variable.name, NameKind::Value);
             }
@@ -324,6 +344,7 @@ impl Parser {
                 .or_default()
                 .push(variable);
         }
+        Ok(())
     }
 
     /// `(int n, float *x)`, and not the arguments of a constructor.
@@ -594,6 +615,7 @@ impl Parser {
             let default = if self.eat("=") { Some(self.assignment()?) } else { None };
             if let Some(name) = &name {
                 self.declare(name, NameKind::Value);
+                self.declare_once(name, false, name_span)?;
             }
             let id = self.id();
             parameters.push(Parameter { id, name, ty, default, is_pack, span: name_span });
@@ -662,6 +684,9 @@ impl Parser {
         let ty = self.array_sizes(ty)?;
         if template.is_empty() && specialized.is_none() && !self.names.scopes.is_empty() {
             self.declare(&name, NameKind::Value);
+            if !storage.is_extern {
+                self.declare_once(&name, false, span)?;
+            }
         }
         let init = if self.eat("=") {
             if self.is("{") { Init::Braces(self.list("{", "}")?) } else { Init::Value(self.assignment()?) }
@@ -783,6 +808,7 @@ impl Parser {
 
     /// A struct up to its `}`.
     pub fn struct_declaration(&mut self, template: Vec<TemplateParameter>) -> Result<Rc<Struct>> {
+        let is_class = self.is_word("class");
         let start = self.advance().span;
         let mut align = None;
         while self.is_word("alignas") || self.is_word("__align__") {
@@ -813,7 +839,7 @@ impl Parser {
                 }
             }
         }
-        let mut members = Members::default();
+        let mut members = Members { is_private: is_class, ..Members::default() };
         let is_complete = self.is("{");
         if is_complete {
             self.advance();
@@ -824,7 +850,9 @@ impl Parser {
                     if parser.at_end() {
                         return Err(Error::new(start, "this struct is not closed"));
                     }
+                    let before = members.counts();
                     parser.member(&name, &mut members)?;
+                    members.note_private(before);
                 }
                 Ok(())
             })?;
@@ -844,6 +872,7 @@ impl Parser {
             enumerators: members.enumerators,
             constructors: members.constructors,
             conversions: members.conversions,
+            private: members.private,
             bases,
             align,
             is_union: false,
@@ -853,6 +882,7 @@ impl Parser {
         });
         // Structs within functions and structs are kept there; the lowering finds them by their statement.
         if self.names.scopes.len() <= usize::from(is_template) {
+            self.check_struct(&made)?;
             let at = self.names.at;
             let list = self.tree.namespaces[at].structs.entry(name).or_default();
             if is_complete && made.specialized.is_none() {
@@ -863,6 +893,8 @@ impl Parser {
                 let at = if made.specialized.is_none() { 0 } else { list.len() };
                 list.insert(at, made.clone());
             }
+        } else if is_complete && made.specialized.is_none() {
+            self.declare_once(&made.name, true, start)?;
         }
         Ok(made)
     }
@@ -879,6 +911,7 @@ impl Parser {
             if self.is_word(word) && self.ahead(1).is(":") {
                 self.advance();
                 self.advance();
+                members.is_private = word != "public";
                 return Ok(());
             }
         }

@@ -7,4 +7,5 @@ pub mod names;
 pub mod parser;
 pub mod sides;
 pub mod statements;
+pub mod twice;
 pub mod type_names;

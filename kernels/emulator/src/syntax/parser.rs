@@ -24,6 +24,8 @@ pub struct Parser {
     pub specializing: bool,
     /// The functions outside of others, in their order.
     pub bodies: Vec<Body>,
+    /// The definitions in each scope around this place; for a struct the first is true.
+    pub declared: Vec<HashMap<(bool, Name), Span>>,
 }
 
 /// The tokens of a function's body.
@@ -57,6 +59,7 @@ pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> Result<(Tree, Vec<Body>)> 
         written: Vec::new(),
         specializing: false,
         bodies: Vec::new(),
+        declared: Vec::new(),
     };
     while !parser.at_end() {
         parser.declaration(false)?;
@@ -197,8 +200,10 @@ impl Parser {
 
     pub fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.names.scopes.push(HashMap::new());
+        self.declared.push(HashMap::new());
         let result = parse(self);
         self.names.scopes.pop();
+        self.declared.pop();
         self.names.kinds.clear();
         result
     }
@@ -245,6 +250,7 @@ impl Parser {
                 self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
                 (self.at, self.depth, self.in_arguments) = (at, depth, arguments);
                 self.names.scopes.truncate(scopes);
+                self.declared.truncate(scopes);
                 None
             }
         }

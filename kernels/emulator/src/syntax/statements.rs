@@ -218,6 +218,7 @@ impl Parser {
                 self.expect(";")?;
                 for name in &names {
                     self.declare(name, NameKind::Value);
+                    self.declare_once(name, false, span)?;
                 }
                 into.push(Stmt { kind: StmtKind::Bindings { names, by_reference, value }, span });
                 return Ok(());
