@@ -89,6 +89,13 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("void f() { return 1; }\nint main() { f(); }", "has no result, so `return` takes no value"),
         ("int f() { return; }\nint main() { return f(); }", "`return` needs a value"),
         ("int main() { return; }", "`return` needs a value"),
+        (
+            "int main() { float *x; cudaMallocManaged(&x, 4); }",
+            "`cudaMallocManaged` is not part of the subset: there is no managed memory",
+        ),
+        ("int main() { cudaGraphLaunch(0, 0); }", "`cudaGraphLaunch` is not part of the subset"),
+        ("namespace cg = cooperative_groups;\nint main() { }", "there is no namespace `cooperative_groups`"),
+        ("__global__ void k(long long n) { printf(\"%d\", n); }", "`%d` does not print a `long long`"),
         ("int main() { return __CUDA_ARCH__; }", "unknown name `__CUDA_ARCH__`"),
         (
             "#ifdef __CUDA_ARCH__\nint x = 1;\n#endif\nint main() { }",

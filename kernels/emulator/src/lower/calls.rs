@@ -156,6 +156,9 @@ impl Lower<'_> {
     fn unknown_function<T>(&self, name: &str) -> Result<T> {
         match crate::source::headers::refused(name) {
             Some(why) => self.error(format!("`{name}` is not part of the subset: {why}")),
+            None if name.starts_with("cuda") && self.similar(name).is_none() => {
+                self.error(format!("`{name}` is not part of the subset"))
+            }
             None => self.unknown(name),
         }
     }

@@ -142,7 +142,7 @@ impl Lower<'_> {
     }
 
     /// A name that differs in a letter or two.
-    fn similar(&self, name: &str) -> Option<String> {
+    pub fn similar(&self, name: &str) -> Option<String> {
         let frame = self.frames.last()?;
         let local = frame.scopes.iter().flat_map(|scope| scope.keys());
         let global = self

@@ -140,12 +140,15 @@ impl Parser {
         self.names.scopes = scopes;
     }
 
-    fn namespace(&mut self) -> Result<()> {
+    pub fn namespace(&mut self) -> Result<()> {
         let span = self.advance().span;
         let outer = self.names.at;
         let name: Name = if self.is("{") { "".into() } else { self.name("the name of a namespace")? };
-        if self.is("::") || self.is("=") {
-            return self.refuse(self.span(), "nested namespace names and aliases of namespaces");
+        if self.is("::") {
+            return self.refuse(self.span(), "nested namespace names");
+        }
+        if self.eat("=") {
+            return self.namespace_alias(&name);
         }
         let known = self.tree.namespaces[outer].children.get(&name).copied();
         let at = known.unwrap_or(self.tree.namespaces.len());
@@ -173,6 +176,28 @@ impl Parser {
         }
         self.names.at = outer;
         self.expect("}").map(|_| ())
+    }
+
+    /// `namespace cg = cooperative_groups;`
+    fn namespace_alias(&mut self, name: &Name) -> Result<()> {
+        let path = self.path()?;
+        self.expect(";")?;
+        let Some(NameKind::Namespace(namespace)) = self.names.of_path(&path) else {
+            return Err(self.no_namespace(&path));
+        };
+        let here = self.names.at;
+        self.tree.namespaces[here].children.insert(name.clone(), namespace);
+        self.names_of_namespace(name, NameKind::Namespace(namespace));
+        Ok(())
+    }
+
+    pub fn no_namespace(&self, path: &Path) -> Box<Error> {
+        let name = &path.segments[path.segments.len() - 1].name;
+        let error = Error::new(path.span, format!("there is no namespace `{name}`"));
+        match crate::source::headers::of_name(name) {
+            Some(header) => error.help(format!("write `#include <{header}>`")),
+            None => error,
+        }
     }
 
     pub fn template_parameters(&mut self) -> Result<Vec<TemplateParameter>> {

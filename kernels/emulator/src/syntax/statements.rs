@@ -174,6 +174,7 @@ impl Parser {
                 }
             }
             "union" => return self.refuse(span, "unions"),
+            "namespace" if self.ahead(2).is("=") => self.namespace()?,
             "enum" => {
                 let enumerators = self.enumeration()?;
                 self.expect(";")?;
@@ -372,7 +373,9 @@ impl Parser {
                 self.tree.namespaces[at].opened.push(namespace);
                 Ok(())
             }
-            _ => Err(Error::new(path.span, "there is no namespace of this name")),
+            // Headers may bring nothing of `std`; then there is nothing to open.
+            None if path.segments.len() == 1 && &*path.segments[0].name == "std" => Ok(()),
+            _ => Err(self.no_namespace(path)),
         }
     }
 }
