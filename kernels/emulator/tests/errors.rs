@@ -80,7 +80,7 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
             "int main() { static_assert(sizeof(int) == 8, \"four\"); }",
             "a static assertion does not hold: four",
         ),
-        ("int main() { std::cout << 1; }", "unknown name `std`"),
+        ("int main() { std::cout << 1; }", "`std::cout` is not part of the subset; use `printf`"),
         ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, and here it has 2"),
         ("#if 1\nint x;\n", "this `#if` has no `#endif`"),
         ("int main() { float x = 08; }", "`08` is not a number"),
@@ -96,6 +96,23 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("int main() { cudaGraphLaunch(0, 0); }", "`cudaGraphLaunch` is not part of the subset"),
         ("namespace cg = cooperative_groups;\nint main() { }", "there is no namespace `cooperative_groups`"),
         ("__global__ void k(long long n) { printf(\"%d\", n); }", "`%d` does not print a `long long`"),
+        ("__global__ void k(Foo *a) { }", "unknown type `Foo`"),
+        ("__global__ void k(int n, Foo *a) { }", "unknown type `Foo`"),
+        ("int main() { U x; }", "unknown type `U`"),
+        ("int main() { std::string s; }", "`std::string` is not part of the subset"),
+        ("int main() { std::vector<int> v(3); }", "unknown type `std::vector`"),
+        ("void f(std::vector<int> &v) { }\nint main() { }", "unknown type `std::vector`"),
+        ("_global_ void k() { }", "unknown type `_global_`"),
+        ("#include <iostream>\nusing namespace std;\nint main() { cout << 1; }", "`std::cout` is not part"),
+        ("int main() { int a[5 / 0]; }", "division by zero in a constant"),
+        (
+            "template <int N> struct F { static const int v = F<N + 1>::v; };\nint main() { return F<0>::v; }",
+            "a template is instantiated without end",
+        ),
+        (
+            "template <int N> int f() { return f<N + 1>(); }\nint main() { return f<0>(); }",
+            "the template `f` is instantiated without end",
+        ),
         ("int main() { return __CUDA_ARCH__; }", "unknown name `__CUDA_ARCH__`"),
         (
             "#ifdef __CUDA_ARCH__\nint x = 1;\n#endif\nint main() { }",
@@ -188,6 +205,21 @@ int main() {{ A a(1); return {use_it}; }}"
     for (use_it, name) in [("a.x", "x"), ("a.z", "z"), ("a.hidden()", "hidden"), ("A::twice(1)", "twice")] {
         let trouble = rejected(&text(use_it));
         assert!(trouble.starts_with(&format!("error: `{name}` is a private member of `A`\n")), "{trouble}");
+    }
+}
+
+#[test]
+fn help_names_the_header_or_a_similar_name_of_three_letters_or_more() {
+    let cases = [
+        ("int main() { std::vector<int> v(3); }", Some("write `#include <vector>`")),
+        ("_global_ void k() { }", Some("did you mean `__global__`?")),
+        ("__global__ void k(int *x) { x[0] = threadId; }", Some("did you mean `threadIdx`?")),
+        ("__global__ void k(int *x) { int ab = 1; x[0] = ac; }", None),
+    ];
+    for (text, help) in cases {
+        let trouble = rejected(text);
+        let found = trouble.lines().find_map(|line| line.trim().strip_prefix("= help: "));
+        assert_eq!(found, help, "{trouble}");
     }
 }
 

@@ -280,6 +280,11 @@ impl Lower<'_> {
             return Err(Error::new(span, format!("`{}` is declared, but it has no body", function.name))
                 .note("it is declared here", function.span));
         };
+        if self.frames.len() >= MOST_CALLS && !function.template.is_empty() {
+            let name = &function.name;
+            return Err(Error::new(span, format!("the template `{name}` is instantiated without end"))
+                .label("it needs a special form, or an `if constexpr`, that ends it"));
+        }
         if self.frames.len() >= MOST_CALLS {
             return Err(Error::new(span, "recursion is not part of the subset")
                 .label(format!("`{}` calls itself, or the calls are nested too deeply", function.name)));

@@ -145,6 +145,26 @@ pub fn of_name(name: &str) -> Option<&'static str> {
     })
 }
 
+/// The header that brings a name of `std`.
+pub fn of_std(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "vector" => "vector",
+        "pair" => "utility",
+        "numeric_limits" => "limits",
+        "is_same" | "conditional" => "type_traits",
+        _ => return None,
+    })
+}
+
+/// Why a name of `std` is refused.
+pub fn refused_of_std(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "cout" | "cerr" | "clog" | "endl" => "use `printf`",
+        "cin" | "getline" | "ifstream" | "ofstream" => "programs here read and write no files",
+        _ => return None,
+    })
+}
+
 /// Why a function is refused that learners may look for.
 pub fn refused(name: &str) -> Option<&'static str> {
     Some(match name {

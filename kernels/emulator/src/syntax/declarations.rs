@@ -376,7 +376,14 @@ impl Parser {
     fn is_parameter_list(&mut self) -> bool {
         let at = self.at;
         self.at += 1;
-        let found = self.is(")") || self.is("...") || self.at_type();
+        let is_unknown = self.peek().ident().is_some_and(|name| self.names.find(name).is_none())
+            && (self.ahead(1).is("*") || self.ahead(1).is("&") || self.ahead(1).ident().is_some());
+        let is_of_std = self.is_word("std")
+            && self
+                .ahead(2)
+                .ident()
+                .is_some_and(|name| &**name == "string" || crate::source::headers::of_std(name).is_some());
+        let found = self.is(")") || self.is("...") || self.at_type() || is_unknown || is_of_std;
         self.at = at;
         found
     }

@@ -9,3 +9,4 @@ pub mod sides;
 pub mod statements;
 pub mod twice;
 pub mod type_names;
+pub mod unknown;

@@ -191,6 +191,7 @@ impl Parser {
                 if self.ahead(1).is(":") && !self.ahead(1).is("::") && self.peek().ident().is_some() {
                     return self.refuse(span, "labels");
                 }
+                self.check_unknown_type()?;
                 let value = self.expression()?;
                 self.expect(";")?;
                 push(StmtKind::Expr(value));
