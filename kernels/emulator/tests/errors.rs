@@ -80,7 +80,7 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
             "int main() { static_assert(sizeof(int) == 8, \"four\"); }",
             "a static assertion does not hold: four",
         ),
-        ("int main() { std::cout << 1; }", "unknown name `std`"),
+        ("int main() { std::cout << 1; }", "`std::cout` is not part of the subset; use `printf`"),
         ("#define F(x) x\nint main() { F(1, 2); }", "the macro `F` takes 1 arguments, and here it has 2"),
         ("#if 1\nint x;\n", "this `#if` has no `#endif`"),
         ("int main() { float x = 08; }", "`08` is not a number"),
@@ -88,6 +88,45 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
             "__global__ void k(int *o) { __shared__ char s[65536]; s[0] = 1; o[0] = s[0]; }\nint main() { k<<<1, 1>>>(nullptr); }",
             "`k` uses too much shared data (0x10000 bytes, 0xc000 max)",
         ),
+        ("int main() { switch (1) { case 2: break; case 1 + 1: break; } }", "a `case` of this value already"),
+        ("int main() { switch (1) { default: break; default: break; } }", "a second `default`"),
+        ("void f() { return 1; }\nint main() { f(); }", "has no result, so `return` takes no value"),
+        ("int f() { return; }\nint main() { return f(); }", "`return` needs a value"),
+        ("int main() { return; }", "`return` needs a value"),
+        (
+            "int main() { float *x; cudaMallocManaged(&x, 4); }",
+            "`cudaMallocManaged` is not part of the subset: there is no managed memory",
+        ),
+        ("int main() { cudaGraphLaunch(0, 0); }", "`cudaGraphLaunch` is not part of the subset"),
+        ("namespace cg = cooperative_groups;\nint main() { }", "there is no namespace `cooperative_groups`"),
+        ("__global__ void k(long long n) { printf(\"%d\", n); }", "`%d` does not print a `long long`"),
+        ("__global__ void k(Foo *a) { }", "unknown type `Foo`"),
+        ("__global__ void k(int n, Foo *a) { }", "unknown type `Foo`"),
+        ("int main() { U x; }", "unknown type `U`"),
+        ("int main() { std::string s; }", "`std::string` is not part of the subset"),
+        ("int main() { std::vector<int> v(3); }", "unknown type `std::vector`"),
+        ("void f(std::vector<int> &v) { }\nint main() { }", "unknown type `std::vector`"),
+        ("_global_ void k() { }", "unknown type `_global_`"),
+        ("#include <iostream>\nusing namespace std;\nint main() { cout << 1; }", "`std::cout` is not part"),
+        ("int main() { int a[5 / 0]; }", "division by zero in a constant"),
+        (
+            "template <int N> struct F { static const int v = F<N + 1>::v; };\nint main() { return F<0>::v; }",
+            "a template is instantiated without end",
+        ),
+        (
+            "template <int N> int f() { return f<N + 1>(); }\nint main() { return f<0>(); }",
+            "the template `f` is instantiated without end",
+        ),
+        ("int main() { return __CUDA_ARCH__; }", "unknown name `__CUDA_ARCH__`"),
+        (
+            "#ifdef __CUDA_ARCH__\nint x = 1;\n#endif\nint main() { }",
+            "`__CUDA_ARCH__` makes this declaration different",
+        ),
+        (
+            "#ifndef __CUDA_ARCH__\nint g() { return 1; }\n#endif\nint main() { }",
+            "this declaration different",
+        ),
+        ("int main() {\n#ifndef __CUDA_ARCH__\n#error host\n#endif\n}", "host"),
     ];
     for (text, what) in cases {
         let trouble = rejected(text);
@@ -113,4 +152,91 @@ int main() {{ Half h{{1.0f}}; return {call} == 2 ? 0 : 1; }}"
     assert_eq!(program.run(cuda_emulator::Checks::MEMORY).unwrap().exit_code(), 0);
     assert!(rejected(&text("g(1, 1)")).starts_with("error: this call of `g` is ambiguous\n --> my.cu:6:"));
     assert!(rejected(&text("f(1)")).starts_with("error: this call of `f` is ambiguous\n"));
+}
+
+#[test]
+fn a_definition_that_stands_twice_is_rejected_with_both_places() {
+    let cases = [
+        ("int main() {\n int k = 1;\n int k = 2; }", "`k`"),
+        ("int f(int k) {\n return k; }\nint f(int n) { return n; }\nint main() { }", "`f`"),
+        ("__global__ void k(float *x) {\n }\n__global__ void k(float *y) { }", "`k`"),
+        ("__global__ void k(int n, float *n) { }", "`n`"),
+        ("struct A {\n int x; };\nstruct A { int x; };", "`A`"),
+        ("struct A { int x;\n float x; };", "`x`"),
+        ("int main() { struct A { int x; };\n struct A { int y; }; }", "`A`"),
+        ("__device__ int k;\n__device__ int k;", "`k`"),
+        ("enum { A };\nenum { A };", "`A`"),
+        ("struct P { int x, y; };\nint main() { int a; auto [a, b] = P{1, 2}; }", "`a`"),
+    ];
+    for (text, name) in cases {
+        let trouble = rejected(text);
+        assert!(trouble.starts_with(&format!("error: {name} is defined twice\n")), "{text}\n{trouble}");
+        assert!(trouble.contains("note: it is defined here first\n"), "{trouble}");
+    }
+    let fine = "extern __device__ int g;
+__device__ int g = 2;
+int f(int);
+int f(int k) { int n = k; { int n = 3; k += n; } for (int n = 0; n < 2; n++) k++; return k + n; }
+int f(float k) { return 2; }
+int f(int *k) { return 3; }
+int f(const int *k) { return 4; }
+template <typename T> int f(T *k) { return 5; }
+struct A;
+struct A { int x; };
+int main() { return f(1) == 7 ? 0 : 1; }";
+    Program::compile("my.cu", fine, &|_| None).unwrap();
+}
+
+#[test]
+fn private_members_are_for_the_functions_of_their_struct() {
+    let text = |use_it: &str| {
+        format!(
+            "class A {{
+    int x;
+    static int twice(int n) {{ return n + n; }}
+    int hidden() {{ return x; }}
+public:
+    A(int n) : x(twice(n)) {{ }}
+    int y = 1;
+    int get(const A &other) {{ auto f = [&]() {{ return other.x; }}; return hidden() + f(); }}
+private:
+    int z = 2;
+}};
+int main() {{ A a(1); return {use_it}; }}"
+        )
+    };
+    Program::compile("my.cu", &text("a.get(a) + a.y"), &|_| None).unwrap();
+    for (use_it, name) in [("a.x", "x"), ("a.z", "z"), ("a.hidden()", "hidden"), ("A::twice(1)", "twice")] {
+        let trouble = rejected(&text(use_it));
+        assert!(trouble.starts_with(&format!("error: `{name}` is a private member of `A`\n")), "{trouble}");
+    }
+}
+
+#[test]
+fn help_names_the_header_or_a_similar_name_of_three_letters_or_more() {
+    let cases = [
+        ("int main() { std::vector<int> v(3); }", Some("write `#include <vector>`")),
+        ("_global_ void k() { }", Some("did you mean `__global__`?")),
+        ("__global__ void k(int *x) { x[0] = threadId; }", Some("did you mean `threadIdx`?")),
+        ("__global__ void k(int *x) { int ab = 1; x[0] = ac; }", None),
+    ];
+    for (text, help) in cases {
+        let trouble = rejected(text);
+        let found = trouble.lines().find_map(|line| line.trim().strip_prefix("= help: "));
+        assert_eq!(found, help, "{trouble}");
+    }
+}
+
+#[test]
+fn deeply_nested_template_arguments_take_no_time() {
+    let nested = |depth: usize, inner: &str, end: usize| {
+        let pack = "template <typename T> struct Pack { T x; };";
+        format!("{pack}\nint main() {{ {}{inner}{} a; }}", "Pack<".repeat(depth), ">".repeat(end))
+    };
+    let start = std::time::Instant::now();
+    assert!(Program::compile("my.cu", &nested(40, "int", 40), &|_| None).is_ok());
+    for (depth, inner, end) in [(40, "int", 39), (40, "Foo", 40), (40, "1 +", 40), (300, "int", 300)] {
+        rejected(&nested(depth, inner, end));
+    }
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
 }

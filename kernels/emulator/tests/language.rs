@@ -236,9 +236,75 @@ __global__ void k(int *out) {
     __half a = __float2half(1.5f), b = __float2half(2.25f);
     out[0] = (int)(__half2float(a * b) * 1000);
     out[1] = (int)(float)__hadd(a, b);
-}"#
-    .replace("namespace cg = cooperative_groups;", "");
-    assert_eq!(output(&on_ints(&kernel, "k<<<1, 1>>>(d)", 4, 2)), "3375 3 \n");
+    out[2] = cg::this_thread_block().size();
+}"#;
+    assert_eq!(output(&on_ints(kernel, "k<<<1, 1>>>(d)", 4, 3)), "3375 3 1 \n");
+}
+
+#[test]
+fn the_architecture_macro_is_defined_for_device_code_only() {
+    let text = r#"#include <cstdio>
+struct Side {
+    int at;
+    __host__ __device__ Side()
+#ifdef __CUDA_ARCH__
+        : at(__CUDA_ARCH__ / 10) {}
+#else
+        : at(0) {}
+#endif
+    __host__ __device__ int where() const {
+#ifdef __CUDA_ARCH__
+        return at;
+#else
+        return -1;
+#endif
+    }
+};
+template <typename T> __host__ __device__ T f(T x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    return x + 1;
+#else
+    auto more = [&](int y) { return x + y; };
+    return more(2);
+#endif
+}
+__global__ void k(int *out) {
+    out[0] = f(0);
+    out[1] = Side().where();
+}
+int main() {
+#ifdef __CUDA_ARCH__
+    printf("device ");
+#endif
+    int h[2], *d;
+    cudaMalloc(&d, sizeof(h));
+    k<<<1, 1>>>(d);
+    cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost);
+    printf("%d %d %d %d %d\n", h[0], h[1], f(0), Side().where(), Side().at);
+    cudaFree(d);
+}"#;
+    assert_eq!(output(text), "1 75 2 -1 0\n");
+}
+
+#[test]
+fn host_printf_reads_as_many_bits_as_its_conversion_says() {
+    let text = r#"#include <cstdio>
+#include <climits>
+#include <cstdlib>
+#include <ctime>
+#include <iostream>
+namespace outer { int one() { return 1; } }
+namespace o = outer;
+using namespace std;
+int main() {
+    namespace q = o;
+    srand(time(NULL));
+    size_t n = sizeof(double);
+    long long big = 0x1ffffffffll;
+    printf("%d %u %x %ld %zu %c\n", n, big, big, 7, -1, 65ll);
+    printf("%lld %d %d\n", LLONG_MIN, SHRT_MIN, o::one() + q::one());
+}"#;
+    assert_eq!(output(text), "8 4294967295 ffffffff 7 4294967295 A\n-9223372036854775808 -32768 2\n");
 }
 
 #[test]

@@ -367,14 +367,6 @@ impl Environment for Host<'_> {
             "cudaMallocHost" | "cudaHostAlloc" => {
                 self.allocate(machine, argument(0), argument(1), Owner::Pinned, name, span)?
             }
-            "cudaMallocManaged" => {
-                return Err(self.fault(
-                    machine,
-                    span,
-                    "managed memory is not part of the subset".to_owned(),
-                    vec!["use `cudaMalloc` and `cudaMemcpy`".to_owned()],
-                ));
-            }
             "cudaFree" | "cudaFreeAsync" => {
                 self.streams.wait_for_all();
                 if self.sticky != 0 {

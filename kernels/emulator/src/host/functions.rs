@@ -27,7 +27,6 @@ pub const NAMES: &[Function] = &[
     ("getenv", "p", "p"),
     ("__emulator_out_of_range", "nn", "v"),
     ("cudaMalloc", "pn", "i"),
-    ("cudaMallocManaged", "pn?i", "i"),
     ("cudaMallocHost", "pn", "i"),
     ("cudaHostAlloc", "pnu", "i"),
     ("cudaFree", "p", "i"),

@@ -8,9 +8,9 @@ use crate::run::checks::{Checks, Finding, Findings, Severity, Site};
 use crate::run::interpreter::Stop;
 use crate::run::launch::{MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
-use crate::source::preprocessor::{Includes, preprocess};
+use crate::source::preprocessor::Includes;
 use crate::source::{Error, Files};
-use crate::syntax::parser::parse;
+use crate::syntax::sides::both_sides;
 use std::time::{Duration, Instant};
 
 /// A compiled program.
@@ -61,8 +61,7 @@ impl Program {
         text: &str,
         includes: Includes<'_>,
     ) -> Result<Lowered, Box<Error>> {
-        let tokens = preprocess(files, name, text, includes, &[])?;
-        let tree = parse(tokens)?;
+        let tree = both_sides(files, name, text, includes)?;
         Lower::new(&tree).lower()
     }
 

@@ -76,6 +76,9 @@ impl Lower<'_> {
                     let callee = self.member(object, segment)?;
                     return self.call_value(callee, arguments, span);
                 }
+                if let Some(number) = self.struct_of(object.ty) {
+                    self.check_access(number, &segment.name)?;
+                }
                 let functions = Functions {
                     name: segment.name.clone(),
                     candidates,
@@ -153,6 +156,9 @@ impl Lower<'_> {
     fn unknown_function<T>(&self, name: &str) -> Result<T> {
         match crate::source::headers::refused(name) {
             Some(why) => self.error(format!("`{name}` is not part of the subset: {why}")),
+            None if name.starts_with("cuda") && self.similar(name).is_none() => {
+                self.error(format!("`{name}` is not part of the subset"))
+            }
             None => self.unknown(name),
         }
     }
@@ -269,11 +275,16 @@ impl Lower<'_> {
         span: Span,
         kind: Body,
     ) -> Result<Value> {
-        let function = chosen.function.clone();
+        let function = self.on_this_side(&chosen.function);
         let Some(body) = &function.body else {
             return Err(Error::new(span, format!("`{}` is declared, but it has no body", function.name))
                 .note("it is declared here", function.span));
         };
+        if self.frames.len() >= MOST_CALLS && !function.template.is_empty() {
+            let name = &function.name;
+            return Err(Error::new(span, format!("the template `{name}` is instantiated without end"))
+                .label("it needs a special form, or an `if constexpr`, that ends it"));
+        }
         if self.frames.len() >= MOST_CALLS {
             return Err(Error::new(span, "recursion is not part of the subset")
                 .label(format!("`{}` calls itself, or the calls are nested too deeply", function.name)));

@@ -129,6 +129,9 @@ impl Lower<'_> {
         if super::builtins::is_known(name) {
             return self.error(format!("the function `{name}` can only be called"));
         }
+        if let Some(why) = crate::source::headers::refused_of_std(name) {
+            return self.error(format!("`std::{name}` is not part of the subset; {why}"));
+        }
         if let Some(header) = crate::source::headers::of_name(name) {
             let error = Error::new(self.span, format!("unknown name `{name}`"));
             return Err(error.help(format!("write `#include <{header}>`")));
@@ -142,7 +145,7 @@ impl Lower<'_> {
     }
 
     /// A name that differs in a letter or two.
-    fn similar(&self, name: &str) -> Option<String> {
+    pub fn similar(&self, name: &str) -> Option<String> {
         let frame = self.frames.last()?;
         let local = frame.scopes.iter().flat_map(|scope| scope.keys());
         let global = self
@@ -151,8 +154,13 @@ impl Lower<'_> {
             .iter()
             .flat_map(|namespace| namespace.functions.keys().chain(namespace.variables.keys()));
         let mut best: Option<(usize, String)> = None;
-        let built_in = super::builtins::names();
-        let all = local.chain(global).map(|name| name.to_string()).chain(built_in);
+        if name.len() < 3 {
+            return None;
+        }
+        let variables = ["threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"].map(str::to_owned);
+        let built_in = super::builtins::names().chain(variables).filter(|known| known.len() >= 3);
+        let all =
+            local.chain(global).filter(|name| name.len() >= 3).map(|name| name.to_string()).chain(built_in);
         for known in all {
             let distance = distance(name, &known);
             let closer = best

@@ -39,7 +39,11 @@ impl Lower<'_> {
                             self.types.name(value.ty)
                         ));
                     }
-                    let value = self.loaded(value)?;
+                    // `NULL` has a type of its own.
+                    let value = match value.as_const() {
+                        Some(0) => Value::constant(types::U64, 0),
+                        _ => self.loaded(value)?,
+                    };
                     self.converted_scalar(value, types::U64, true)?
                 }
                 // A struct of CUDA's, by its address.

@@ -17,6 +17,7 @@ const MOST_PARAMETERS: u64 = 4096;
 impl Lower<'_> {
     pub fn main_program(&mut self, function: &Rc<Function>) -> Result<Program> {
         self.on_device = false;
+        let function = &self.on_this_side(function);
         let Some(body) = &function.body else { return self.error("`main` has no body") };
         let end = self.program.label();
         let base = self.heap.next_multiple_of(256);

@@ -1,7 +1,7 @@
 //! The meaning of names in their scope.
 
 use super::{Binding, Lower, Scope};
-use crate::source::{Error, Result};
+use crate::source::{Error, Result, headers};
 use crate::syntax::ast::*;
 use crate::types::{StructId, Type, TypeId};
 use std::rc::Rc;
@@ -135,6 +135,9 @@ impl Lower<'_> {
                 Path { global: path.global, segments: path.segments[..=i].to_vec(), span: path.span };
             if found.is_none() && !matches!(at, Some(Qualifier::Type(_))) {
                 let name = &segment.name;
+                if &**name == "std" && i + 2 == path.segments.len() {
+                    return Err(unknown_of_std(path));
+                }
                 let error = Error::new(path.span, format!("unknown name `{name}`"));
                 return Err(if &**name == "std" {
                     error.help("of `std`, the subset has what <vector>, <algorithm>, <utility> and <cmath> bring here; include them")
@@ -173,4 +176,15 @@ impl Lower<'_> {
 pub enum Qualifier {
     Namespace(NamespaceId),
     Type(TypeId),
+}
+
+/// A name of `std` that no header brought.
+fn unknown_of_std(path: &Path) -> Box<Error> {
+    let name = &path.segments[path.segments.len() - 1].name;
+    let error = Error::new(path.span, format!("`std::{name}` is not part of the subset"));
+    match (headers::refused_of_std(name), headers::of_std(name)) {
+        (Some(why), _) => Error::new(path.span, format!("`std::{name}` is not part of the subset; {why}")),
+        (None, Some(header)) => error.help(format!("write `#include <{header}>`")),
+        (None, None) => error.help("of `std`, the subset has what <vector>, <algorithm>, <utility> and <cmath> bring here; include them"),
+    }
 }

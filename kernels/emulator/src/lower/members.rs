@@ -49,6 +49,7 @@ impl Lower<'_> {
             let hint = if self.types.pointee(object.ty).is_some() { ": a pointer takes `->`" } else { "" };
             return self.error(format!("a `{}` has no member `{name}`{hint}", self.types.name(object.ty)));
         };
+        self.check_access(number, name)?;
         let field = self.types.structs[number].fields.iter().find(|field| field.name == *name).cloned();
         if let Some(field) = field {
             return self.field(&object, &field);
@@ -61,6 +62,20 @@ impl Lower<'_> {
             return self.static_member(object.ty, segment);
         }
         self.error(format!("`{}` has no member `{name}`", self.types.name(object.ty)))
+    }
+
+    /// Private members are for the functions of their struct, and of structs within it.
+    pub fn check_access(&self, of: StructId, name: &Name) -> Result<()> {
+        let declaration = &self.types.structs[of].declaration;
+        if !declaration.private.contains(name) {
+            return Ok(());
+        }
+        let here = self.frames.last().and_then(|frame| frame.of_struct);
+        let here = here.map(|here| &self.types.structs[here].declaration);
+        if here.is_some_and(|here| is_part(declaration, here.id) || here.name == declaration.name) {
+            return Ok(());
+        }
+        self.error(format!("`{name}` is a private member of `{}`", self.types.structs[of].name))
     }
 
     pub fn field(&mut self, object: &Value, field: &Field) -> Result<Value> {
@@ -115,6 +130,7 @@ impl Lower<'_> {
         let Type::Struct(number) = *self.types.get(ty) else {
             return self.error(format!("`{}` has no member `{name}`", self.types.name(ty)));
         };
+        self.check_access(number, name)?;
         let declaration = self.types.structs[number].declaration.clone();
         let statics = declaration.statics.iter().chain(&declaration.enumerators);
         if let Some(variable) = statics.clone().find(|variable| variable.name == *name) {
@@ -176,4 +192,8 @@ impl Lower<'_> {
     pub fn struct_name(&self, of: StructId) -> &str {
         &self.types.structs[of].name
     }
+}
+
+fn is_part(of: &Struct, id: DeclId) -> bool {
+    of.id == id || of.structs.iter().any(|inner| is_part(inner, id))
 }

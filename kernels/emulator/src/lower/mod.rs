@@ -267,7 +267,12 @@ impl<'a> Lower<'a> {
     pub fn deeper<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > 400 {
-            return self.error("this is nested too deeply");
+            let of_templates = self.frames.iter().filter_map(|frame| frame.of_struct);
+            let count = of_templates.filter(|of| !self.types.structs[*of].declaration.template.is_empty());
+            return self.error(match count.count() > 50 {
+                true => "a template is instantiated without end: it needs a special form that ends it",
+                false => "this is nested too deeply",
+            });
         }
         let result = lower(self);
         self.depth -= 1;
@@ -302,6 +307,12 @@ impl<'a> Lower<'a> {
             *last = frame;
         }
         result
+    }
+
+    /// A function as the host or the device sees it: `__CUDA_ARCH__` is defined for the device only.
+    pub fn on_this_side(&self, function: &Rc<Function>) -> Rc<Function> {
+        let host = self.tree.host.get(&function.id).filter(|_| !self.on_device);
+        host.unwrap_or(function).clone()
     }
 
     pub fn emit(&mut self, op: Op) {

@@ -53,11 +53,10 @@ impl Lower<'_> {
             };
             let is_float = matches!(prim, Prim::F32 | Prim::F64);
             let size = crate::ir::size_of(types::promoted(prim));
+            // C on x86-64 passes each number in 64 bits, and `%d` reads the lower 32. The device packs them by type.
+            let fits_size = (size == 8) == conversion.is_long || !self.on_device;
             let fits = match conversion.kind {
-                'd' | 'i' | 'u' | 'x' | 'X' | 'o' => {
-                    !is_pointer && !is_float && (size == 8) == conversion.is_long
-                }
-                'c' => !is_pointer && !is_float && size == 4,
+                'd' | 'i' | 'u' | 'x' | 'X' | 'o' | 'c' => !is_pointer && !is_float && fits_size,
                 'f' | 'e' | 'g' | 'E' | 'G' | 'F' | 'a' => is_float,
                 's' => is_pointer,
                 _ => is_pointer,
@@ -72,7 +71,14 @@ impl Lower<'_> {
             let to = match prim {
                 Prim::F32 => types::F64,
                 _ if is_pointer => types::U64,
+                _ if !is_float && size == 8 && !conversion.is_long => types::U32,
+                _ if !is_float && size == 4 && conversion.is_long => types::U64,
                 prim => types::of_prim(types::promoted(prim)),
+            };
+            // The upper half of a register is zero, also for a negative number.
+            let value = match to == types::U64 && size == 4 {
+                true => self.converted_scalar(value, types::U32, true)?,
+                false => value,
             };
             let value = self.converted_scalar(value, to, true)?;
             let value = self.copied(value)?;

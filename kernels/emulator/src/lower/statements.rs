@@ -2,9 +2,10 @@
 
 use super::{Binding, Lower, Outcome, Place, Value};
 use crate::ir::{Bin, Op};
-use crate::source::{Error, Result};
+use crate::source::{Error, Result, Span};
 use crate::syntax::ast::*;
 use crate::types::{self, VOID};
+use std::collections::HashMap;
 
 impl Lower<'_> {
     pub fn statement(&mut self, statement: &Stmt) -> Result<()> {
@@ -324,13 +325,22 @@ impl Lower<'_> {
         let StmtKind::Block(statements) = &body.kind else { return self.error("`switch` takes a block") };
         let end = self.program.label();
         let mut labels = Vec::new();
-        let mut default = None;
+        let mut default: Option<(u32, Span)> = None;
+        let mut cases: HashMap<u64, Span> = HashMap::new();
         for statement in statements {
             match &statement.kind {
                 StmtKind::Case(case) => {
                     let label = self.program.label();
                     labels.push(label);
                     let case = self.constant_expression(case, "a `case`")?;
+                    let same = self.converted_scalar(case.clone(), value.ty, false)?;
+                    if let Some(first) = cases.insert(same.as_const().unwrap_or(0), statement.span) {
+                        return Err(Error::new(
+                            statement.span,
+                            "this `switch` has a `case` of this value already",
+                        )
+                        .note("it is here", first));
+                    }
                     let equal = self.binary_values(Binary::Eq, value.clone(), case, statement.span)?;
                     match equal.as_const() {
                         Some(0) => {}
@@ -344,12 +354,16 @@ impl Lower<'_> {
                 StmtKind::Default => {
                     let label = self.program.label();
                     labels.push(label);
-                    default = Some(label);
+                    if let Some((_, first)) = default {
+                        return Err(Error::new(statement.span, "this `switch` has a second `default`")
+                            .note("the first is here", first));
+                    }
+                    default = Some((label, statement.span));
                 }
                 _ => {}
             }
         }
-        self.emit(Op::Jump { to: default.unwrap_or(end) });
+        self.emit(Op::Jump { to: default.map_or(end, |(label, _)| label) });
         self.frame().loops.push((end, None));
         let mut next = labels.into_iter();
         self.scoped(|lower| {
@@ -380,6 +394,9 @@ impl Lower<'_> {
                     self.coerced(value, types::I32)?
                 }
                 Some(_) => return self.error("a kernel has no result"),
+                None if !self.on_device => {
+                    return self.error("`main` has a result, so `return` needs a value");
+                }
                 None => Value::constant(types::I32, 0),
             };
             if !self.on_device {
@@ -400,6 +417,9 @@ impl Lower<'_> {
             self.span = span;
             result = Some(match (frame.result, frame.returns_reference) {
                 (Some(_), true) => found,
+                (Some(ty), false) if ty == VOID && found.ty != VOID => {
+                    return self.error("this function has no result, so `return` takes no value");
+                }
                 (Some(ty), false) if ty == VOID => found,
                 (Some(ty), false) if ty == found.ty && self.types.rows(ty).is_none() => self.kept(found)?,
                 (Some(ty), false) => self.coerced(found, ty)?,

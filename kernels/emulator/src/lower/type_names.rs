@@ -103,6 +103,9 @@ impl Lower<'_> {
             let found = lower.expression(value)?;
             lower.plain(found)
         })?;
+        if self.divides_by_zero(value)? {
+            return Err(Error::new(value.span, "division by zero in a constant"));
+        }
         if found.as_const().is_none() {
             return Err(Error::new(
                 value.span,
@@ -111,6 +114,17 @@ impl Lower<'_> {
             .label("this is known only when it runs"));
         }
         Ok(found)
+    }
+
+    fn divides_by_zero(&mut self, value: &Expr) -> Result<bool> {
+        let ExprKind::Binary(operator, a, b) = &value.kind else { return Ok(false) };
+        if matches!(operator, Binary::Div | Binary::Rem) {
+            let divisor = self.dry(|lower| lower.expression(b))?;
+            if divisor.as_const() == Some(0) && self.prim(divisor.ty).is_some_and(types::is_integer) {
+                return Ok(true);
+            }
+        }
+        Ok(self.divides_by_zero(a)? || self.divides_by_zero(b)?)
     }
 
     /// The type that a path names.

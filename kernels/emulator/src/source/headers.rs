@@ -3,7 +3,6 @@
 /// The macros that nvcc defines, and those of C's headers.
 pub const PREDEFINED: &str = r#"
 #define __CUDACC__ 1
-#define __CUDA_ARCH__ 750
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDA_RUNTIME_H__ 1
 #define __cplusplus 201703L
@@ -22,7 +21,28 @@ pub const PREDEFINED: &str = r#"
 #define INT_MIN (-2147483647 - 1)
 #define UINT_MAX 4294967295u
 #define LLONG_MAX 9223372036854775807ll
+#define LLONG_MIN (-9223372036854775807ll - 1)
 #define LONG_MAX 9223372036854775807ll
+#define LONG_MIN (-9223372036854775807ll - 1)
+#define ULONG_MAX 18446744073709551615ull
+#define SCHAR_MAX 127
+#define SCHAR_MIN (-128)
+#define UCHAR_MAX 255
+#define CHAR_MAX 127
+#define CHAR_MIN (-128)
+#define SHRT_MAX 32767
+#define SHRT_MIN (-32768)
+#define USHRT_MAX 65535
+#define INT8_MAX 127
+#define INT8_MIN (-128)
+#define UINT8_MAX 255
+#define INT16_MAX 32767
+#define INT16_MIN (-32768)
+#define UINT16_MAX 65535
+#define INT32_MIN INT_MIN
+#define INT64_MAX 9223372036854775807ll
+#define INT64_MIN (-9223372036854775807ll - 1)
+#define UINT64_MAX 18446744073709551615ull
 #define ULLONG_MAX 18446744073709551615ull
 #define INT32_MAX INT_MAX
 #define UINT32_MAX UINT_MAX
@@ -125,11 +145,37 @@ pub fn of_name(name: &str) -> Option<&'static str> {
     })
 }
 
+/// The header that brings a name of `std`.
+pub fn of_std(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "vector" => "vector",
+        "pair" => "utility",
+        "numeric_limits" => "limits",
+        "is_same" | "conditional" => "type_traits",
+        _ => return None,
+    })
+}
+
+/// Why a name of `std` is refused.
+pub fn refused_of_std(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "cout" | "cerr" | "clog" | "endl" => "use `printf`",
+        "cin" | "getline" | "ifstream" | "ofstream" => "programs here read and write no files",
+        _ => return None,
+    })
+}
+
 /// Why a function is refused that learners may look for.
 pub fn refused(name: &str) -> Option<&'static str> {
     Some(match name {
         "malloc" | "free" => "device code cannot allocate memory here",
         "cudaLaunchKernel" | "cudaLaunchCooperativeKernel" => "write `kernel<<<blocks, threads>>>(…)`",
+        "cudaMallocManaged" | "cudaMemPrefetchAsync" | "cudaMemAdvise" => {
+            "there is no managed memory; use `cudaMalloc` and `cudaMemcpy`"
+        }
+        "cudaMallocPitch" | "cudaMemcpy2D" | "cudaMemcpy2DAsync" | "cudaMalloc3D" | "cudaMemcpy3D" => {
+            "use `cudaMalloc` and `cudaMemcpy`"
+        }
         "fopen" | "fread" | "fwrite" | "fscanf" | "scanf" => "programs here read and write no files",
         "qsort" => "pointers to functions are left out",
         "sprintf" | "snprintf" => "only `printf` formats",

@@ -25,7 +25,11 @@ pub struct File {
 pub struct Files(pub Vec<File>);
 
 impl Files {
+    /// The number of a file. The host's pass reads the same files as the device's.
     pub fn add(&mut self, name: &str, text: &str) -> u32 {
+        if let Some(known) = self.0.iter().position(|file| file.name == name && file.text == text) {
+            return known as u32;
+        }
         self.0.push(File { name: name.to_owned(), text: text.to_owned() });
         self.0.len() as u32 - 1
     }

@@ -338,6 +338,8 @@ pub struct Struct {
     pub enumerators: Vec<Rc<Variable>>,
     pub constructors: Vec<Rc<Function>>,
     pub conversions: Vec<Rc<Function>>,
+    /// Members that only functions of the struct reach.
+    pub private: HashSet<Name>,
     pub bases: Vec<TypeName>,
     pub align: Option<Expr>,
     pub is_union: bool,
@@ -387,4 +389,6 @@ pub struct Tree {
     pub assertions: RefCell<Vec<(Expr, Option<Name>, NamespaceId)>>,
     /// `static int x;` within functions and `__shared__` variables are told apart by these.
     pub declarations: DeclId,
+    /// The functions whose bodies are different in host code, by the number of the device's.
+    pub host: HashMap<DeclId, Rc<Function>>,
 }

@@ -2,7 +2,7 @@
 
 use super::ast::*;
 use super::names::NameKind;
-use super::parser::{Parser, is_keyword};
+use super::parser::{Body, Parser, is_keyword};
 use super::statements::named_type;
 use crate::source::lexer::Tok;
 use crate::source::{Error, Result, Span};
@@ -20,6 +20,23 @@ struct Members {
     enumerators: Vec<Rc<Variable>>,
     constructors: Vec<Rc<Function>>,
     conversions: Vec<Rc<Function>>,
+    is_private: bool,
+    private: HashSet<Name>,
+}
+
+impl Members {
+    fn counts(&self) -> (usize, usize, usize) {
+        (self.fields.len(), self.statics.len(), self.functions.len())
+    }
+
+    /// Notes the members that came after these counts, if they are private.
+    fn note_private(&mut self, before: (usize, usize, usize)) {
+        if self.is_private {
+            let variables = self.fields[before.0..].iter().chain(&self.statics[before.1..]);
+            let functions = self.functions[before.2..].iter().map(|function| &function.name);
+            self.private.extend(variables.map(|variable| &variable.name).chain(functions).cloned());
+        }
+    }
 }
 
 impl Parser {
@@ -123,12 +140,15 @@ impl Parser {
         self.names.scopes = scopes;
     }
 
-    fn namespace(&mut self) -> Result<()> {
+    pub fn namespace(&mut self) -> Result<()> {
         let span = self.advance().span;
         let outer = self.names.at;
         let name: Name = if self.is("{") { "".into() } else { self.name("the name of a namespace")? };
-        if self.is("::") || self.is("=") {
-            return self.refuse(self.span(), "nested namespace names and aliases of namespaces");
+        if self.is("::") {
+            return self.refuse(self.span(), "nested namespace names");
+        }
+        if self.eat("=") {
+            return self.namespace_alias(&name);
         }
         let known = self.tree.namespaces[outer].children.get(&name).copied();
         let at = known.unwrap_or(self.tree.namespaces.len());
@@ -156,6 +176,28 @@ impl Parser {
         }
         self.names.at = outer;
         self.expect("}").map(|_| ())
+    }
+
+    /// `namespace cg = cooperative_groups;`
+    fn namespace_alias(&mut self, name: &Name) -> Result<()> {
+        let path = self.path()?;
+        self.expect(";")?;
+        let Some(NameKind::Namespace(namespace)) = self.names.of_path(&path) else {
+            return Err(self.no_namespace(&path));
+        };
+        let here = self.names.at;
+        self.tree.namespaces[here].children.insert(name.clone(), namespace);
+        self.names_of_namespace(name, NameKind::Namespace(namespace));
+        Ok(())
+    }
+
+    pub fn no_namespace(&self, path: &Path) -> Box<Error> {
+        let name = &path.segments[path.segments.len() - 1].name;
+        let error = Error::new(path.span, format!("there is no namespace `{name}`"));
+        match crate::source::headers::of_name(name) {
+            Some(header) => error.help(format!("write `#include <{header}>`")),
+            None => error,
+        }
     }
 
     pub fn template_parameters(&mut self) -> Result<Vec<TemplateParameter>> {
@@ -225,6 +267,7 @@ impl Parser {
         }
         if self.is_word("enum") {
             for value in self.enumeration()? {
+                self.check_variable(&value)?;
                 self.names_of_namespace(&value.name, NameKind::Value);
                 self.tree.namespaces[namespace].variables.entry(value.name.clone()).or_default().push(value);
             }
@@ -240,7 +283,7 @@ impl Parser {
             if !self.eat(";") {
                 let variables = self.variables(ty, Storage::default())?;
                 self.expect(";")?;
-                self.add_globals(variables);
+                self.add_globals(variables)?;
             }
             return Ok(());
         }
@@ -277,6 +320,7 @@ impl Parser {
                 self.names_of_namespace(&name, kind);
                 let function =
                     self.function(name, template, specialized, ty, qualifiers, name_span, false)?;
+                self.check_function(&function)?;
                 let list =
                     self.tree.namespaces[namespace].functions.entry(function.name.clone()).or_default();
                 list.push(Rc::new(function));
@@ -290,14 +334,14 @@ impl Parser {
                 let variable =
                     self.variable_rest(name, ty, storage, name_span, template, Some(specialized))?;
                 self.expect(";")?;
-                self.add_globals(vec![Rc::new(variable)]);
+                self.add_globals(vec![Rc::new(variable)])?;
                 return Ok(());
             }
             if is_template {
                 self.names_of_namespace(&name, NameKind::ValueTemplate);
                 let variable = self.variable_rest(name, ty, storage, name_span, template, None)?;
                 self.expect(";")?;
-                self.add_globals(vec![Rc::new(variable)]);
+                self.add_globals(vec![Rc::new(variable)])?;
                 return Ok(());
             }
         }
@@ -308,13 +352,14 @@ impl Parser {
         self.at = at;
         let variables = self.variables(base, storage)?;
         self.expect(";")?;
-        self.add_globals(variables);
+        self.add_globals(variables)?;
         Ok(())
     }
 
-    fn add_globals(&mut self, variables: Vec<Rc<Variable>>) {
+    fn add_globals(&mut self, variables: Vec<Rc<Variable>>) -> Result<()> {
         let namespace = self.names.at;
         for variable in variables {
+            self.check_variable(&variable)?;
             if variable.template.is_empty() && variable.specialized.is_none() {
                 self.names_of_namespace(&variable.name, NameKind::Value);
             }
@@ -324,13 +369,21 @@ impl Parser {
                 .or_default()
                 .push(variable);
         }
+        Ok(())
     }
 
     /// `(int n, float *x)`, and not the arguments of a constructor.
     fn is_parameter_list(&mut self) -> bool {
         let at = self.at;
         self.at += 1;
-        let found = self.is(")") || self.is("...") || self.at_type();
+        let is_unknown = self.peek().ident().is_some_and(|name| self.names.find(name).is_none())
+            && (self.ahead(1).is("*") || self.ahead(1).is("&") || self.ahead(1).ident().is_some());
+        let is_of_std = self.is_word("std")
+            && self
+                .ahead(2)
+                .ident()
+                .is_some_and(|name| &**name == "string" || crate::source::headers::of_std(name).is_some());
+        let found = self.is(")") || self.is("...") || self.at_type() || is_unknown || is_of_std;
         self.at = at;
         found
     }
@@ -473,6 +526,7 @@ impl Parser {
             if parser.eat(";") {
                 return Ok(function);
             }
+            let start = parser.at;
             if parser.eat(":") {
                 loop {
                     let span = parser.span();
@@ -486,6 +540,9 @@ impl Parser {
                 }
             }
             function.body = Some(parser.block()?);
+            if parser.written.len() == 1 {
+                parser.bodies.push(Body { function: function.id, tokens: start..parser.at });
+            }
             Ok(function)
         });
         let written = self.written.pop().unwrap_or_default();
@@ -590,6 +647,7 @@ impl Parser {
             let default = if self.eat("=") { Some(self.assignment()?) } else { None };
             if let Some(name) = &name {
                 self.declare(name, NameKind::Value);
+                self.declare_once(name, false, name_span)?;
             }
             let id = self.id();
             parameters.push(Parameter { id, name, ty, default, is_pack, span: name_span });
@@ -658,6 +716,9 @@ impl Parser {
         let ty = self.array_sizes(ty)?;
         if template.is_empty() && specialized.is_none() && !self.names.scopes.is_empty() {
             self.declare(&name, NameKind::Value);
+            if !storage.is_extern {
+                self.declare_once(&name, false, span)?;
+            }
         }
         let init = if self.eat("=") {
             if self.is("{") { Init::Braces(self.list("{", "}")?) } else { Init::Value(self.assignment()?) }
@@ -779,6 +840,7 @@ impl Parser {
 
     /// A struct up to its `}`.
     pub fn struct_declaration(&mut self, template: Vec<TemplateParameter>) -> Result<Rc<Struct>> {
+        let is_class = self.is_word("class");
         let start = self.advance().span;
         let mut align = None;
         while self.is_word("alignas") || self.is_word("__align__") {
@@ -809,7 +871,7 @@ impl Parser {
                 }
             }
         }
-        let mut members = Members::default();
+        let mut members = Members { is_private: is_class, ..Members::default() };
         let is_complete = self.is("{");
         if is_complete {
             self.advance();
@@ -820,7 +882,9 @@ impl Parser {
                     if parser.at_end() {
                         return Err(Error::new(start, "this struct is not closed"));
                     }
+                    let before = members.counts();
                     parser.member(&name, &mut members)?;
+                    members.note_private(before);
                 }
                 Ok(())
             })?;
@@ -840,6 +904,7 @@ impl Parser {
             enumerators: members.enumerators,
             constructors: members.constructors,
             conversions: members.conversions,
+            private: members.private,
             bases,
             align,
             is_union: false,
@@ -849,6 +914,7 @@ impl Parser {
         });
         // Structs within functions and structs are kept there; the lowering finds them by their statement.
         if self.names.scopes.len() <= usize::from(is_template) {
+            self.check_struct(&made)?;
             let at = self.names.at;
             let list = self.tree.namespaces[at].structs.entry(name).or_default();
             if is_complete && made.specialized.is_none() {
@@ -859,6 +925,8 @@ impl Parser {
                 let at = if made.specialized.is_none() { 0 } else { list.len() };
                 list.insert(at, made.clone());
             }
+        } else if is_complete && made.specialized.is_none() {
+            self.declare_once(&made.name, true, start)?;
         }
         Ok(made)
     }
@@ -875,6 +943,7 @@ impl Parser {
             if self.is_word(word) && self.ahead(1).is(":") {
                 self.advance();
                 self.advance();
+                members.is_private = word != "public";
                 return Ok(());
             }
         }

@@ -5,5 +5,8 @@ pub mod declarations;
 pub mod expressions;
 pub mod names;
 pub mod parser;
+pub mod sides;
 pub mod statements;
+pub mod twice;
 pub mod type_names;
+pub mod unknown;

@@ -22,10 +22,13 @@ pub struct Names {
     pub parents: Vec<NamespaceId>,
     pub opened: Vec<Vec<NamespaceId>>,
     pub at: NamespaceId,
+    /// The paths that were looked at ahead, by the number of their first token, until a name is declared.
+    pub kinds: HashMap<usize, Option<NameKind>>,
 }
 
 impl Names {
     pub fn declare(&mut self, name: &Name, kind: NameKind) {
+        self.kinds.clear();
         let at = self.at;
         let is_outside = self.scopes.is_empty();
         let scope = match self.scopes.last_mut() {

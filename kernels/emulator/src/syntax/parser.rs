@@ -22,10 +22,22 @@ pub struct Parser {
     pub written: Vec<HashSet<Name>>,
     /// Behind `template <>`.
     pub specializing: bool,
+    /// The functions outside of others, in their order.
+    pub bodies: Vec<Body>,
+    /// The definitions in each scope around this place; for a struct the first is true.
+    pub declared: Vec<HashMap<(bool, Name), Span>>,
 }
 
-/// A tree from the tokens of a program.
-pub fn parse(tokens: Vec<Token>) -> Result<Tree> {
+/// The tokens of a function's body.
+#[derive(Clone, Debug)]
+pub struct Body {
+    pub function: DeclId,
+    pub tokens: std::ops::Range<usize>,
+}
+
+/// A tree from the tokens of a program, and where the bodies of its functions lie. Declarations are numbered from
+/// `first_id`.
+pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> Result<(Tree, Vec<Body>)> {
     let mut tree = Tree::default();
     tree.namespaces.push(Namespace::default());
     let names = Names {
@@ -34,6 +46,7 @@ pub fn parse(tokens: Vec<Token>) -> Result<Tree> {
         parents: vec![0],
         opened: vec![Vec::new()],
         at: 0,
+        kinds: HashMap::new(),
     };
     let mut parser = Parser {
         tokens,
@@ -42,15 +55,17 @@ pub fn parse(tokens: Vec<Token>) -> Result<Tree> {
         tree,
         depth: 0,
         in_arguments: false,
-        next_id: 0,
+        next_id: first_id,
         written: Vec::new(),
         specializing: false,
+        bodies: Vec::new(),
+        declared: Vec::new(),
     };
     while !parser.at_end() {
         parser.declaration(false)?;
     }
     parser.tree.declarations = parser.next_id;
-    Ok(parser.tree)
+    Ok((parser.tree, parser.bodies))
 }
 
 impl Parser {
@@ -185,8 +200,11 @@ impl Parser {
 
     pub fn scoped<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.names.scopes.push(HashMap::new());
+        self.declared.push(HashMap::new());
         let result = parse(self);
         self.names.scopes.pop();
+        self.declared.pop();
+        self.names.kinds.clear();
         result
     }
 
@@ -232,6 +250,7 @@ impl Parser {
                 self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
                 (self.at, self.depth, self.in_arguments) = (at, depth, arguments);
                 self.names.scopes.truncate(scopes);
+                self.declared.truncate(scopes);
                 None
             }
         }

@@ -174,6 +174,7 @@ impl Parser {
                 }
             }
             "union" => return self.refuse(span, "unions"),
+            "namespace" if self.ahead(2).is("=") => self.namespace()?,
             "enum" => {
                 let enumerators = self.enumeration()?;
                 self.expect(";")?;
@@ -190,6 +191,7 @@ impl Parser {
                 if self.ahead(1).is(":") && !self.ahead(1).is("::") && self.peek().ident().is_some() {
                     return self.refuse(span, "labels");
                 }
+                self.check_unknown_type()?;
                 let value = self.expression()?;
                 self.expect(";")?;
                 push(StmtKind::Expr(value));
@@ -218,6 +220,7 @@ impl Parser {
                 self.expect(";")?;
                 for name in &names {
                     self.declare(name, NameKind::Value);
+                    self.declare_once(name, false, span)?;
                 }
                 into.push(Stmt { kind: StmtKind::Bindings { names, by_reference, value }, span });
                 return Ok(());
@@ -371,7 +374,9 @@ impl Parser {
                 self.tree.namespaces[at].opened.push(namespace);
                 Ok(())
             }
-            _ => Err(Error::new(path.span, "there is no namespace of this name")),
+            // Headers may bring nothing of `std`; then there is nothing to open.
+            None if path.segments.len() == 1 && &*path.segments[0].name == "std" => Ok(()),
+            _ => Err(self.no_namespace(path)),
         }
     }
 }

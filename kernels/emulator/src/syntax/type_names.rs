@@ -3,6 +3,7 @@
 use super::ast::*;
 use super::names::NameKind;
 use super::parser::{Parser, is_keyword};
+use super::unknown::unknown_type;
 use crate::source::lexer::Tok;
 use crate::source::{Error, Result, Span};
 
@@ -30,6 +31,17 @@ impl Parser {
                 return Some(kind);
             }
         }
+        // Nested arguments ask at each level for all levels below.
+        if let Some(known) = self.names.kinds.get(&self.at) {
+            return *known;
+        }
+        let at = self.at;
+        let kind = self.kind_of_long_path();
+        self.names.kinds.insert(at, kind);
+        kind
+    }
+
+    fn kind_of_long_path(&mut self) -> Option<NameKind> {
         let (at, depth) = (self.at, self.depth);
         let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
         let path = self.path();
@@ -191,7 +203,14 @@ impl Parser {
                 word if is_keyword(word) => break,
                 _ if kind.is_some() || !words.is_empty() => break,
                 _ => {
-                    kind = Some(TypeKind::Path(self.path()?));
+                    let path = self.path()?;
+                    let is_of_std = &*path.segments[0].name == "std" && path.segments.len() == 2;
+                    let is_unknown =
+                        self.names.of_path(&path).is_none() && (path.segments.len() == 1 || is_of_std);
+                    if is_unknown && !path.global && !self.is("(") {
+                        return Err(unknown_type(&path));
+                    }
+                    kind = Some(TypeKind::Path(path));
                     continue;
                 }
             }

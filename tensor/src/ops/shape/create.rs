@@ -25,23 +25,8 @@ impl Tensor {
     /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
     #[track_caller]
     pub fn empty<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
-        let _scope = enter_uncharged("empty")?;
         let (sizes, options) = sizes.split();
-        let dtype = options.dtype.unwrap_or(DType::F32);
-        let tensor = Tensor::uninit_on(options.device, sizes, dtype)?;
-        if are_deterministic_algorithms_enabled() {
-            fill(
-                &tensor,
-                match dtype {
-                    DType::Bool => Scalar::Bool(true),
-                    DType::U8 => Scalar::Int(u8::MAX.into()),
-                    DType::I32 => Scalar::Int(i32::MAX.into()),
-                    DType::I64 => Scalar::Int(i64::MAX),
-                    DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::Float(f64::NAN),
-                },
-            )?;
-        }
-        if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
+        unwritten(sizes, options)
     }
 
     /// All zeros: f32 on the host, or as options in a pair with the sizes say, which are a type, a device, or
@@ -152,41 +137,7 @@ impl Tensor {
         step: impl AndOptions<Scalar, TensorOptions>,
     ) -> Result<Tensor> {
         let (step, options) = step.split();
-        let (start, end) = (start.into(), end.into());
-        let any_float = [start, end, step].iter().any(|number| matches!(number, Scalar::Float(_)));
-        let dtype = options.dtype.unwrap_or(if any_float { DType::F32 } else { DType::I64 });
-        if dtype == DType::Bool {
-            return Err(not_implemented("arange_cpu", DType::Bool));
-        }
-        if step.to_f64() == 0.0 || step.to_f64().is_nan() {
-            return Err(Error::custom("step must be nonzero"));
-        }
-        let span = end.to_f64() - start.to_f64();
-        if !start.to_f64().is_finite() || !end.to_f64().is_finite() {
-            return Err(unsupported_range(start.to_f64(), end.to_f64()));
-        }
-        if span * step.to_f64() < 0.0 {
-            return Err(Error::custom("upper bound and lower bound inconsistent with step sign"));
-        }
-        let (first, whole_step) = (start.to_i64(), step.to_i64());
-        if whole_step == 0 && !dtype.is_floating_point() {
-            return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
-        }
-        let count = match dtype {
-            // An f64 does not tell 2⁵³ from 2⁵³ + 1, so here the ends are whole numbers first.
-            DType::I64 => {
-                let (span, step) = (i128::from(end.to_i64()) - i128::from(first), i128::from(whole_step));
-                let count = (span / step + i128::from(span % step != 0)).max(0);
-                usize::try_from(count).unwrap_or(usize::MAX)
-            }
-            _ => (span / step.to_f64()).ceil() as usize,
-        };
-        if count > isize::MAX as usize {
-            return Err(Error::custom("invalid size, possible overflow?"));
-        }
-        made(&ARANGE, &[count], dtype, options, |out| {
-            kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
-        })
+        ranged([start.into(), end.into(), step], options)
     }
 
     /// `steps` values evenly spaced from `start` to `end`, both included, as f32. Options, in a pair with `steps`, are a type, a
@@ -194,18 +145,7 @@ impl Tensor {
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (steps, options) = steps.split();
-        made(&LINSPACE, &[steps], DType::F32, options, |out| {
-            let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
-            match steps {
-                0 => Ok(()),
-                1 => check_fits(ends[0], dtype).and_then(|()| fill(out, ends[0])),
-                _ if dtype == DType::Bool => Err(not_implemented("linspace_cpu", dtype)),
-                _ => {
-                    ends.into_iter().try_for_each(|end| check_fits(end, dtype))?;
-                    kernels::linspace(out, start, end)
-                }
-            }
-        })
+        spaced(start, end, steps, options)
     }
 
     /// The identity matrix of size n × n, as f32. Options, in a pair with n, are a type, a device, or [`TensorOptions`].
@@ -230,6 +170,83 @@ fn filled(sizes: &[usize], value: Scalar, dtype: DType, options: TensorOptions) 
 #[inline(never)]
 fn unsupported_range(start: f64, end: f64) -> Error {
     Error::custom(format!("unsupported range: {start} -> {end}").replace("NaN", "nan"))
+}
+
+/// [`Tensor::empty`], compiled once for sizes and options of all types.
+#[track_caller]
+fn unwritten(sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
+    let _scope = enter_uncharged("empty")?;
+    let dtype = options.dtype.unwrap_or(DType::F32);
+    let tensor = Tensor::uninit_on(options.device, sizes, dtype)?;
+    if are_deterministic_algorithms_enabled() {
+        fill(
+            &tensor,
+            match dtype {
+                DType::Bool => Scalar::Bool(true),
+                DType::U8 => Scalar::Int(u8::MAX.into()),
+                DType::I32 => Scalar::Int(i32::MAX.into()),
+                DType::I64 => Scalar::Int(i64::MAX),
+                DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::Float(f64::NAN),
+            },
+        )?;
+    }
+    if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
+}
+
+/// [`Tensor::arange`], compiled once for numbers and options of all types.
+#[track_caller]
+fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Tensor> {
+    let any_float = [start, end, step].iter().any(|number| matches!(number, Scalar::Float(_)));
+    let dtype = options.dtype.unwrap_or(if any_float { DType::F32 } else { DType::I64 });
+    if dtype == DType::Bool {
+        return Err(not_implemented("arange_cpu", DType::Bool));
+    }
+    if step.to_f64() == 0.0 || step.to_f64().is_nan() {
+        return Err(Error::custom("step must be nonzero"));
+    }
+    let span = end.to_f64() - start.to_f64();
+    if !start.to_f64().is_finite() || !end.to_f64().is_finite() {
+        return Err(unsupported_range(start.to_f64(), end.to_f64()));
+    }
+    if span * step.to_f64() < 0.0 {
+        return Err(Error::custom("upper bound and lower bound inconsistent with step sign"));
+    }
+    let (first, whole_step) = (start.to_i64(), step.to_i64());
+    if whole_step == 0 && !dtype.is_floating_point() {
+        return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
+    }
+    let count = match dtype {
+        // An f64 does not tell 2⁵³ from 2⁵³ + 1, so here the ends are whole numbers first.
+        DType::I64 => {
+            let (span, step) = (i128::from(end.to_i64()) - i128::from(first), i128::from(whole_step));
+            let count = (span / step + i128::from(span % step != 0)).max(0);
+            usize::try_from(count).unwrap_or(usize::MAX)
+        }
+        _ => (span / step.to_f64()).ceil() as usize,
+    };
+    if count > isize::MAX as usize {
+        return Err(Error::custom("invalid size, possible overflow?"));
+    }
+    made(&ARANGE, &[count], dtype, options, |out| {
+        kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
+    })
+}
+
+/// [`Tensor::linspace`], likewise.
+#[track_caller]
+fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<Tensor> {
+    made(&LINSPACE, &[steps], DType::F32, options, |out| {
+        let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
+        match steps {
+            0 => Ok(()),
+            1 => check_fits(ends[0], dtype).and_then(|()| fill(out, ends[0])),
+            _ if dtype == DType::Bool => Err(not_implemented("linspace_cpu", dtype)),
+            _ => {
+                ends.into_iter().try_for_each(|end| check_fits(end, dtype))?;
+                kernels::linspace(out, start, end)
+            }
+        }
+    })
 }
 
 /// A new tensor, filled where it is; of this type if the options name none.
