@@ -277,23 +277,27 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
             return Err(format!("{name}= is given twice, expected it once"));
         }
         given.push(name);
-        match name {
-            "mem" => simulated.memory = Some(memory(value).map_err(|what| format!("after mem=, {what}"))?),
-            "others" => {
-                simulated.others = Some(memory(value).map_err(|what| format!("after others=, {what}"))?)
-            }
+        let read = match name {
+            "mem" => memory(value).map(|size| simulated.memory = Some(size)),
+            "others" => memory(value).map(|size| simulated.others = Some(size)),
             "seed" => {
-                let wrong = |expected| format!("after seed=, {expected}");
-                simulated.seed = Some(parse_seed(value).map_err(wrong)?);
+                parse_seed(value).map(|seed| simulated.seed = Some(seed)).map_err(|wrong| wrong.to_string())
             }
-            "host" => simulated.host = find_or_load::<HostProfile>(value)?.key,
             "build" => {
-                let wrong = |wrong: GpuError| format!("after build=, {wrong}");
-                simulated.setup.build = Some(value.parse().map_err(wrong)?);
+                let build = value.parse().map_err(|wrong: GpuError| wrong.to_string());
+                build.map(|build| simulated.setup.build = Some(build))
             }
-            "p2p" => simulated.setup.p2p = value.parse().map_err(|wrong: GpuError| wrong.to_string())?,
+            "host" => {
+                simulated.host = find_or_load::<HostProfile>(value)?.key;
+                Ok(())
+            }
+            "p2p" => {
+                simulated.setup.p2p = value.parse().map_err(|wrong: GpuError| wrong.to_string())?;
+                Ok(())
+            }
             _ => return Err(no_option(setting)),
-        }
+        };
+        read.map_err(|what| format!("after {name}=, {what}"))?;
     }
     check_p2p(&simulated)?;
     let context = simulated.card().context.value as u64;

@@ -119,7 +119,7 @@ fn drawn(
     sizes: &[usize],
     options: RandomOptions,
     dtype: DType,
-    draw: impl FnOnce(&Tensor) -> Result<()>,
+    draw: &dyn Fn(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
     let RandomOptions { dtype: named, device, requires_grad, .. } = options;
     made(operation, sizes, dtype, TensorOptions { dtype: named, device, requires_grad }, draw)
@@ -134,14 +134,14 @@ impl Tensor {
     #[track_caller]
     pub fn rand<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        drawn(&RAND, sizes, options, DType::F32, |tensor| uniform_(tensor, 0.0, 1.0, options.generator))
+        drawn(&RAND, sizes, options, DType::F32, &|tensor| uniform_(tensor, 0.0, 1.0, options.generator))
     }
 
     /// Normal with mean 0 and variance 1, f32 if the options name no other type.
     #[track_caller]
     pub fn randn<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        drawn(&RANDN, sizes, options, DType::F32, |tensor| normal_(tensor, 0.0, 1.0, options.generator))
+        drawn(&RANDN, sizes, options, DType::F32, &|tensor| normal_(tensor, 0.0, 1.0, options.generator))
     }
 
     /// Whole numbers from `low` up to, not including, `high`, i64 if the options name no other type.
@@ -152,7 +152,7 @@ impl Tensor {
         sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>,
     ) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
-        drawn(&RANDINT, sizes, options, DType::I64, |tensor| {
+        drawn(&RANDINT, sizes, options, DType::I64, &|tensor| {
             random_from_to(tensor, low, high, options.generator)
         })
     }

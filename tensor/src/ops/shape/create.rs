@@ -153,14 +153,14 @@ impl Tensor {
     pub fn eye(n: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (n, options) = n.split();
         Layout::counted(&[n, n])?;
-        made(&EYE, &[n, n], DType::F32, options, kernels::eye)
+        made(&EYE, &[n, n], DType::F32, options, &kernels::eye)
     }
 }
 
 /// The same number everywhere, in this type if the options name none.
 #[track_caller]
 fn filled(sizes: &[usize], value: Scalar, dtype: DType, options: TensorOptions) -> Result<Tensor> {
-    made(&FULL, sizes, dtype, options, |out| {
+    made(&FULL, sizes, dtype, options, &|out| {
         check_fits(value, out.dtype())?;
         fill(out, value)
     })
@@ -227,7 +227,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
     if count > isize::MAX as usize {
         return Err(Error::custom("invalid size, possible overflow?"));
     }
-    made(&ARANGE, &[count], dtype, options, |out| {
+    made(&ARANGE, &[count], dtype, options, &|out| {
         kernels::arange(out, [first, whole_step], [start.to_f64(), step.to_f64()])
     })
 }
@@ -235,7 +235,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
 /// [`Tensor::linspace`], likewise.
 #[track_caller]
 fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<Tensor> {
-    made(&LINSPACE, &[steps], DType::F32, options, |out| {
+    made(&LINSPACE, &[steps], DType::F32, options, &|out| {
         let (dtype, ends) = (out.dtype(), [start, end].map(Scalar::Float));
         match steps {
             0 => Ok(()),
@@ -256,7 +256,7 @@ pub(crate) fn made(
     sizes: &[usize],
     dtype: DType,
     options: TensorOptions,
-    fill: impl FnOnce(&Tensor) -> Result<()>,
+    fill: &dyn Fn(&Tensor) -> Result<()>,
 ) -> Result<Tensor> {
     ops::call(operation, &[], |_| {
         let tensor = Tensor::uninit_on(options.device, sizes, options.dtype.unwrap_or(dtype))?;
