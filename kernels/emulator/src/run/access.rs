@@ -53,7 +53,7 @@ impl Runner<'_> {
         if first == Which::Heap && size_of(ty) == 4 && at.align == 4 && !self.is_host {
             if self.load_words(warp, mask, d, &addresses) {
                 if self.races {
-                    self.note_heap(block, warp, mask, pc, &addresses, 4, Kind::Read);
+                    self.note_words::<false>(block, warp, mask, pc, &addresses, 4, Kind::Read);
                 }
                 return Ok(());
             }
@@ -63,7 +63,7 @@ impl Runner<'_> {
             && self.load_shared_words(block, warp, mask, d, &addresses)
         {
             if self.races {
-                self.note_shared(block, warp, mask, pc, &addresses, 4, Kind::Read);
+                self.note_words::<true>(block, warp, mask, pc, &addresses, 4, Kind::Read);
             }
             return Ok(());
         }
@@ -346,46 +346,14 @@ impl Runner<'_> {
         kind: Kind,
     ) {
         match which(addresses[mask.trailing_zeros() as usize & 31]) {
-            Which::Heap => self.note_heap(block, warp, mask, pc, addresses, size, kind),
-            Which::Shared => self.note_shared(block, warp, mask, pc, addresses, size, kind),
+            Which::Heap => self.note_words::<false>(block, warp, mask, pc, addresses, size, kind),
+            Which::Shared => self.note_words::<true>(block, warp, mask, pc, addresses, size, kind),
             _ => {}
         }
     }
 
     #[inline(always)]
-    fn note_heap(
-        &mut self,
-        block: &Block,
-        warp: &Warp,
-        mask: u32,
-        pc: u32,
-        addresses: &[u64; LANES],
-        size: u64,
-        kind: Kind,
-    ) {
-        let mut me =
-            Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc, bytes: 15 };
-        for lane in 0..LANES {
-            if mask >> lane & 1 == 0 {
-                continue;
-            }
-            me.thread = (warp.number * 32) as u16 + lane as u16;
-            me.turn = warp.turns[lane];
-            let offset = addresses[lane].wrapping_sub(space::HEAP);
-            if size < 4 {
-                me.bytes = ((1 << size) - 1) << (offset & 3);
-            }
-            for word in 0..size.div_ceil(4) {
-                let Some(cell) = self.machine.cells.get_mut((offset / 4 + word) as usize) else { continue };
-                if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
-                    self.race(block, &me, kind, other, other_kind, "__global__", addresses[lane]);
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn note_shared(
+    fn note_words<const SHARED: bool>(
         &mut self,
         block: &mut Block,
         warp: &Warp,
@@ -403,14 +371,17 @@ impl Runner<'_> {
             }
             me.thread = (warp.number * 32) as u16 + lane as u16;
             me.turn = warp.turns[lane];
-            let offset = self.shared_offset(addresses[lane]);
+            let address = addresses[lane];
+            let offset = if SHARED { self.shared_offset(address) } else { address.wrapping_sub(space::HEAP) };
             if size < 4 {
                 me.bytes = ((1 << size) - 1) << (offset & 3);
             }
             for word in 0..size.div_ceil(4) {
-                let Some(cell) = block.cells.get_mut((offset / 4 + word) as usize) else { continue };
+                let cells = if SHARED { &mut block.cells } else { &mut self.machine.cells };
+                let Some(cell) = cells.get_mut((offset / 4 + word) as usize) else { continue };
                 if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
-                    self.race(block, &me, kind, other, other_kind, "__shared__", addresses[lane]);
+                    let memory = if SHARED { "__shared__" } else { "__global__" };
+                    self.race(block, &me, kind, other, other_kind, memory, address);
                 }
             }
         }

@@ -242,6 +242,28 @@ impl<'a> Runner<'a> {
                 self.left = self.left.saturating_sub(u64::from(pc - since) + 1);
             };
         }
+        // A jump: a group that goes back gives way in time, and one that passes another lets it go first.
+        macro_rules! go {
+            ($to:expr) => {{
+                if $to <= pc {
+                    patience -= u32::from(others);
+                    if self.left <= stop_at || patience == 0 {
+                        group.pc = $to;
+                        group.gave_way += u32::from(patience == 0);
+                        warp.groups.push(group);
+                        return Ok(());
+                    }
+                }
+                pc = $to;
+                since = $to;
+                if others && $to < group.pc {
+                    group.pc = $to;
+                    warp.groups.push(group);
+                    return Ok(());
+                }
+                continue;
+            }};
+        }
         loop {
             if pc >= limit {
                 count!();
@@ -308,23 +330,7 @@ impl<'a> Runner<'a> {
                     taken &= mask;
                     if taken == mask {
                         count!();
-                        if to <= pc {
-                            patience -= u32::from(others);
-                            if self.left <= stop_at || patience == 0 {
-                                group.pc = to;
-                                group.gave_way += u32::from(patience == 0);
-                                warp.groups.push(group);
-                                return Ok(());
-                            }
-                        }
-                        pc = to;
-                        since = to;
-                        if others && to < group.pc {
-                            group.pc = to;
-                            warp.groups.push(group);
-                            return Ok(());
-                        }
-                        continue;
+                        go!(to);
                     }
                     if taken != 0 {
                         count!();
@@ -335,23 +341,7 @@ impl<'a> Runner<'a> {
                 }
                 Op::Jump { to } => {
                     count!();
-                    if to <= pc {
-                        patience -= u32::from(others);
-                        if self.left <= stop_at || patience == 0 {
-                            group.pc = to;
-                            group.gave_way += u32::from(patience == 0);
-                            warp.groups.push(group);
-                            return Ok(());
-                        }
-                    }
-                    pc = to;
-                    since = to;
-                    if others && to < group.pc {
-                        group.pc = to;
-                        warp.groups.push(group);
-                        return Ok(());
-                    }
-                    continue;
+                    go!(to);
                 }
                 Op::Math { function, d, a, b, c } => self.math(warp, mask, function, d, [a, b, c]),
                 Op::Special { d, which } => self.special(block, warp, mask, d, which),
