@@ -118,7 +118,7 @@ fn faults() -> String {
     markdown + "\n"
 }
 
-/// What takes how long.
+/// The timetable of a session.
 fn minutes(plan: &Plan, session: &Session, up: &str) -> String {
     let (in_class, at_home) = plan.minutes_of(session);
     let at_home = if at_home == 0 { "nothing".to_owned() } else { hours(at_home) };
@@ -160,7 +160,7 @@ fn in_class_exercise(chapter: &Chapter) -> Option<&'static Exercise> {
     EXERCISES.iter().copied().find(|exercise| exercise.chapter() == chapter.number())
 }
 
-/// What a chapter needs of a teacher.
+/// The part of a guide that belongs to one chapter.
 fn of_chapter(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wrong> {
     let number = chapter.number();
     let mut markdown = format!(
@@ -212,7 +212,7 @@ fn of_chapter(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wr
     Ok(markdown + &format!("### Homework\n\nThe questions of chapter {number}{home}.\n\n"))
 }
 
-/// The predictions of a chapter that wait for an answer, each with its page and with what the lab answers.
+/// The predictions of a chapter that wait for an answer, each with its page and the lab's answer.
 fn predictions(
     course: &Course,
     chapter: &Chapter,

@@ -8,7 +8,7 @@ use crate::words::Words;
 /// Where a chapter says how long it takes, until all of it is there to be counted.
 pub const PLACEHOLDER: &str = "<p class=\"minutes\">…</p>\n\n";
 
-/// What a page asks of a reader.
+/// The minutes that a page takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Of prose: not of code, output, questions, or the map from PyTorch to Rust.
@@ -36,7 +36,7 @@ impl Work {
         Work { words, predictions, questions, exercises: count("<div class=\"exercise\"") }
     }
 
-    /// What a class does of it together: it reads, predicts, and does the first exercise. The rest is homework.
+    /// The minutes in class: reading, predictions, and the first exercise. The rest is homework.
     pub fn in_class(self) -> Work {
         Work { questions: 0, exercises: self.exercises.min(1), ..self }
     }
@@ -61,7 +61,7 @@ impl Work {
         }
     }
 
-    /// The minutes of a part of the work, of which there may be none.
+    /// The minutes of a part of the work; 0 if there is no such part.
     pub fn minutes_if_any(self) -> u32 {
         if self == Work::default() { 0 } else { self.minutes() }
     }

@@ -47,7 +47,7 @@ pub struct Chapter {
     /// How long its first page takes, once that was counted.
     #[serde(skip)]
     pub minutes: u32,
-    /// What that page asks of a reader.
+    /// The minutes of that page.
     #[serde(skip)]
     work: Work,
 }
@@ -82,7 +82,7 @@ impl Chapter {
         self.page.as_ref().map(|page| page.get_ref().as_str())
     }
 
-    /// What all its pages ask of a class: without those that are optional in it.
+    /// The minutes in class of all its pages but the optional ones.
     pub fn work(&self) -> Work {
         let parts = self.part.iter().filter(|part| !part.optional);
         parts.fold(self.work, |work, part| work.and(part.work))
@@ -95,7 +95,7 @@ impl Chapter {
     }
 }
 
-/// What a page asks of a reader.
+/// The minutes that a page takes.
 fn work(course: &Course, path: &str, expand: Expand) -> Result<Work, Wrong> {
     let file = format!("book/chapters/{path}");
     let text = course.read(&file)?;
@@ -113,7 +113,7 @@ pub struct Session {
     /// Chapters that everybody reads before it, at home.
     #[serde(default)]
     before: Vec<Spanned<String>>,
-    /// What it has besides, which is on no page that is counted.
+    /// Further work, which is on no counted page.
     #[serde(default)]
     pub step: Vec<Step>,
 }
@@ -124,7 +124,7 @@ pub struct Session {
 pub struct Step {
     pub title: String,
     pub minutes: u32,
-    /// What to do, in Markdown.
+    /// The work, in Markdown.
     pub then: String,
 }
 

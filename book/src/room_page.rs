@@ -58,7 +58,7 @@ fn asked_in_room(course: &Course, asked: &score::Asked, page: &str) -> Result<St
     ))
 }
 
-/// The questions of a chapter with what is wrong with each wrong choice.
+/// The questions of a chapter, with the reason against each wrong choice.
 fn questions_of(course: &Course, number: &str) -> Result<String, Wrong> {
     let file = format!("{}/{number}.toml", questions::FOLDER);
     let text = course.read(&file)?;

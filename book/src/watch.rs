@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use crate::course::Course;
 use crate::sources;
 
-/// The files of `book/`, besides its folders, that a build reads.
+/// The files directly in `book/` that a build reads.
 pub const FILES: [&str; 7] =
     ["book.toml", "cards.toml", "digits.toml", "moments.toml", "plan.toml", "seeds.toml", "sensitivity.txt"];
 

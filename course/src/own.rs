@@ -26,7 +26,7 @@ pub fn find(id: &str) -> Option<&'static Exercise> {
     all().into_iter().find(|exercise| exercise.id == id)
 }
 
-/// The library, with what checks a teacher's exercises.
+/// The library, with the checks for a teacher's exercises.
 pub fn with_hosts(library: Library) -> Library {
     match OWN.get() {
         Some((_, hosts)) => library.with_hosts(hosts.clone()),
@@ -34,7 +34,7 @@ pub fn with_hosts(library: Library) -> Library {
     }
 }
 
-/// What `--exercises` says: folders of exercises, and the rest of the list, which chooses some.
+/// Splits the value of `--exercises` into folders of exercises and a choice of some.
 pub fn read(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let (folders, rest): (Vec<&str>, Vec<&str>) =
         list.split(',').map(str::trim).partition(|part| Path::new(part).is_dir());
@@ -94,7 +94,7 @@ fn one(place: &Workplace, library: &Library, file: &Path) -> Result<(&'static Ex
     Ok((host.describe()?.exercise(), host))
 }
 
-/// Says what is wrong with exercises: of a file, or of all files in a folder.
+/// Reports the defects of the exercise in a file, or of all in a folder.
 pub fn examine(place: &Workplace, path: &Path) -> Result<(), Stop> {
     let files = match path.is_dir() {
         true => files(path)?,

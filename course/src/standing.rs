@@ -92,7 +92,7 @@ impl Standing {
         fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Keeps it with what else the student has done.
+    /// Keeps it with the student's other results.
     pub fn keep(&self, place: &mut Workplace) {
         place.keep(|record| record.assessed(self.fields()));
     }

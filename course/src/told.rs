@@ -17,12 +17,12 @@ pub enum Told {
         state: &'static str,
         words: String,
     },
-    /// A question, and what the lab says to the answer.
+    /// A question, and the lab's reply to the answer.
     Bet {
         question: String,
         answer: String,
     },
-    /// Words with what to open or to type.
+    /// Words with a page to open or a command to type.
     Link {
         words: String,
         link: String,

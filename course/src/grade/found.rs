@@ -1,4 +1,4 @@
-//! What is in a folder that was handed in: the files of one student, or those of a class.
+//! Reads a folder that was handed in: the files of one student, or those of a class.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,17 +9,17 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::name::{self, Named, Student};
 
-/// What was found.
+/// The files found.
 #[derive(Debug, Default)]
 pub struct Found {
     pub is_class: bool,
     /// By name.
     pub students: Vec<Handed>,
-    /// What is said of files that nobody's grade comes from.
+    /// Notes on files that no grade comes from.
     pub notes: Vec<String>,
 }
 
-/// What a student handed in.
+/// The files that a student handed in.
 #[derive(Debug, Default)]
 pub struct Handed {
     pub name: String,

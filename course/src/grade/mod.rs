@@ -27,7 +27,7 @@ use crate::workplace::{Workplace, all_named, failed, wrong};
 use found::{Found, found};
 use work::{Checks, Done, Job, Outcome, checked};
 
-/// What a teacher asks for.
+/// A teacher's request.
 pub struct Asked {
     pub folder: PathBuf,
     pub seed: Option<u64>,
@@ -77,7 +77,7 @@ pub struct Class {
     pub seconds: f64,
 }
 
-/// Grades what is in a folder.
+/// Grades a folder.
 pub fn grade(place: &Workplace, asked: &Asked) -> Result<(), Stop> {
     let folder = asked.folder.as_path();
     if !folder.is_dir() {
@@ -150,7 +150,7 @@ fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
     }
 }
 
-/// What is graded: all that was chosen; else for a student everything, and for a class whatever somebody has handed in.
+/// The exercises to grade: those chosen; else all for one student, and for a class those that somebody has handed in.
 fn columns(
     found: &Found,
     handed_in: &BTreeSet<&str>,
@@ -190,7 +190,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     }
     let start = Instant::now();
     let is_class = found.is_class;
-    // What each student has, as a job or as what is wrong with the file.
+    // The files of each student: a job, or the reason why there is none.
     let mut texts: BTreeMap<PathBuf, Result<Job, String>> = BTreeMap::new();
     for student in &found.students {
         for (id, picked) in
@@ -292,7 +292,7 @@ impl Class {
     }
 }
 
-/// Writes everything into a folder: what is there under these names is replaced.
+/// Writes everything into a folder, and replaces files of the same names.
 fn written_to(class: &Class, output: &Path) -> Result<(), Stop> {
     let cannot = |error: std::io::Error| failed(format!("--output {}: {error}", output.display()));
     let put = |name: &str, text: &str| -> Result<(), Stop> {

@@ -9,13 +9,13 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::assessment::ID as FINAL;
 
-/// What a name says.
+/// The meaning of a file's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
     /// The id of an exercise, or `final`.
     pub id: &'static str,
     pub student: Option<Student>,
-    /// Whether the student stands before the exercise, as platforms write it; behind it may stand anything.
+    /// Whether the student's name comes before the exercise, as platforms write it; anything may follow the exercise.
     pub is_before: bool,
     pub attempt: Attempt,
     pub is_late: bool,
@@ -151,7 +151,7 @@ pub fn is_assignment(folder: &str, ids: &[&'static str]) -> bool {
         || words.iter().any(is_set)
 }
 
-/// The name and the number of a student. What is said besides, that it is late and when it came, is noted.
+/// The name and the number of a student; also whether the file is late, and when it came.
 fn person(text: &str, named: &mut Named) -> Option<Student> {
     let mut student = Student::default();
     let mut names: Vec<String> = Vec::new();
@@ -163,7 +163,7 @@ fn person(text: &str, named: &mut Named) -> Option<Student> {
         if segment.is_empty() {
             continue;
         } else if lower == "attempt" {
-            // What stands before it and before the student is the name of the assignment.
+            // Words before it and before the student are the name of the assignment.
             names = names.pop().into_iter().collect();
         } else if letters == 0 && segment.starts_with("20") && segment.matches('-').count() >= 2 {
             named.attempt.time = segment.to_owned();
@@ -197,7 +197,7 @@ fn is_noise(word: &str) -> bool {
     bare.is_empty() || NOT_A_NAME.contains(&bare) || LATE.contains(&bare)
 }
 
-/// Without `.rs` and `.txt`, and with what browsers put behind them; nothing if it is a file of another kind.
+/// The name without `.rs`, `.txt`, and the number that browsers append; None for a file of another kind.
 fn without_extension(after: &str) -> Option<String> {
     let lower = after.to_lowercase();
     let is_code = [".rs", ".txt"].iter().any(|extension| lower.contains(extension));
@@ -216,7 +216,7 @@ fn without_extension(after: &str) -> Option<String> {
     })
 }
 
-/// Where an exercise's id ends that begins here, with whatever signs between its words.
+/// The end of the exercise's id that begins here, with any signs between its words.
 fn end_of(id: &str, lower: &[char], begin: usize) -> Option<usize> {
     if begin > 0 && lower[begin - 1].is_alphanumeric() {
         return None;

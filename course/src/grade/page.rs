@@ -146,7 +146,7 @@ fn one(class: &Class, number: usize, student: &Graded) -> String {
     html + "</ul>\n</details>\n"
 }
 
-/// A bar: `part` of `all`, of which the full length is six letters.
+/// A bar of `part` in `all`; the full length is six letters.
 fn bar(class: &str, part: usize, all: usize) -> String {
     let width = 6.0 * part as f64 / all.max(1) as f64;
     format!("<span class=\"{class}\" style=\"width:{width:.2}rem\"></span>")

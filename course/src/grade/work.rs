@@ -14,12 +14,12 @@ use exercises::{Exercise, Seen, Verdict, plain, printable};
 use super::name::file_of;
 use crate::standing::Standing;
 
-/// What came of a file.
+/// The result of a file.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Missing,
     Passed,
-    /// The diagnosis, what it says, and the line.
+    /// The diagnosis, its text, and the line.
     Failed {
         diagnosis: String,
         says: String,
@@ -68,14 +68,14 @@ pub struct Job {
     pub text: String,
 }
 
-/// What came of a job, and how long that took.
+/// The result of a job, and the time it took.
 #[derive(Clone, Debug)]
 pub struct Done {
     pub outcome: Outcome,
     pub seconds: f64,
 }
 
-/// What the checks have in common.
+/// The data that all checks share.
 pub struct Checks<'a> {
     pub library: &'a Library,
     pub exercises: &'a [&'static Exercise],

@@ -1,6 +1,6 @@
-//! `cargo course pack DIR`: what thirty laptops need, in one folder, for a room without a network.
+//! `cargo course pack DIR`: a folder with everything that thirty laptops need in a room without a network.
 //!
-//! First the book with what runs in its pages, and the program that serves it: for reading, for running labs, and for exercises in
+//! First the book with the modules of its pages, and the program that serves it: for reading, for running labs, and for exercises in
 //! the page, nobody needs Rust. If asked, also a workspace that is compiled already, with the crates of others, for those who
 //! have Rust. Making it takes a network once; using it takes none.
 
@@ -16,7 +16,7 @@ use labs::stdio::{to_stderr, to_stdout};
 
 use crate::workplace::{failed, root, wrong};
 
-/// What says that a folder is a pack, and may be filled anew.
+/// The file that marks a folder as a pack, which may be filled anew.
 const MARK: &str = ".to-device-pack";
 const BOOK: &str = "book";
 const WORKSPACE: &str = "to-device";
@@ -85,7 +85,7 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
     Ok(())
 }
 
-/// What it will take, before anything is made.
+/// States the sizes before anything is made.
 fn sizes(with_rust: bool) -> String {
     let mut parts = vec![
         (OF_BOOK, "the book, with the labs and exercises that run in its pages"),
@@ -119,7 +119,7 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs a command, and fails if it does. What it prints, the teacher sees.
+/// Runs a command, and fails if it does. The teacher sees its output.
 fn run(command: &mut Command) -> Result<(), Stop> {
     let status = command.status().map_err(|error| failed(format!("cargo: {error}")))?;
     match status.success() {
@@ -128,7 +128,7 @@ fn run(command: &mut Command) -> Result<(), Stop> {
     }
 }
 
-/// Puts the program that serves the book into the pack, without what only a debugger needs, and returns its name.
+/// Puts the program that serves the book into the pack, without debug information, and returns its name.
 fn server(folder: &Path) -> Result<String, Stop> {
     let name = format!("serve{}", std::env::consts::EXE_SUFFIX);
     let program = std::env::current_exe()

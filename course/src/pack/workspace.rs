@@ -65,7 +65,7 @@ fn members() -> Result<Vec<(PathBuf, bool)>, Stop> {
 pub fn copy(to: &Path) -> Result<(), Stop> {
     let members = members()?;
     let target = to.join("target");
-    // What an earlier pack left, but for what is compiled.
+    // Removes the files of an earlier pack, but not those that are compiled.
     for entry in fs::read_dir(to).into_iter().flatten().flatten() {
         let path = entry.path();
         if path != target {
@@ -128,7 +128,7 @@ fn trimmed(manifest: &str, members: &[String]) -> String {
         if line.starts_with("members = ") {
             text += &format!("members = {members:?}\nexclude = [\"vendor\"]\n");
         } else if line.starts_with("debug = \"line-tables-only\"") {
-            // Half as large; and what makes a second compilation faster nobody needs who compiles nothing.
+            // Half as large. Nobody compiles a second time here, so nothing is kept for that.
             text += "debug = false\nincremental = false\n";
         } else {
             text += &format!("{line}\n");
@@ -159,7 +159,7 @@ fn copy_folder(from: &Path, to: &Path, left_out: &[&Path]) -> io::Result<()> {
     Ok(())
 }
 
-/// With its time: what was compiled from it stays valid.
+/// Copies a file with its time, so that everything compiled from it stays valid.
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
@@ -173,7 +173,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 pub fn vendor(workspace: &Path) -> Result<(), Stop> {
     let mut vendor = cargo();
     vendor.args(["vendor", "--versioned-dirs", "--quiet", "vendor"]);
-    // What it prints is for a person to put into the file below.
+    // Its output is meant for a person, who would put it into the file below.
     let output =
         vendor.current_dir(workspace).output().map_err(|error| failed(format!("cargo vendor: {error}")))?;
     if !output.status.success() {
@@ -214,7 +214,7 @@ fn patches(vendor: &Path) -> Result<String, Stop> {
     Ok(text)
 }
 
-/// Compiles what students run.
+/// Compiles the programs that students run.
 pub fn compile(workspace: &Path) -> Result<(), Stop> {
     let mut build = cargo();
     // All members, so that features are those of a student's `cargo course`.

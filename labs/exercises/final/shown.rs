@@ -112,7 +112,7 @@ pub fn one(Looked { case, seen, died, .. }: &Looked) -> String {
 fn kernels(seen: &Seen) -> String {
     let mut names: Vec<(String, usize)> = Vec::new();
     for call in seen.of(CallKind::Launch) {
-        // A kernel's own name says what it computes in.
+        // A kernel's own name tells the type that it computes in.
         let name = match call.name.as_str() {
             "gemm" => format!("gemm {}", call.types.join(" ")),
             name => name.to_owned(),
@@ -152,7 +152,7 @@ fn waits(seen: &Seen) -> String {
     if told.is_empty() { told } else { format!("\ncopies, waits, and memory of the driver, by line\n{told}") }
 }
 
-/// The memory that tensors take, call by call, and what is there when it is most.
+/// The memory that tensors take, call by call, and the tensors at the peak.
 fn memory(seen: &Seen) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let mut held: Vec<u64> = Vec::new();

@@ -9,7 +9,7 @@ pub struct Case {
     /// As `--gpu` names it.
     pub gpu: String,
     pub seed: u64,
-    /// Each exercise says of what it is the size.
+    /// Each exercise defines the meaning of its size.
     pub size: usize,
 }
 

@@ -54,7 +54,7 @@ pub fn check(
     check_by(library, exercise, file, cases, None, folder)
 }
 
-/// The same, where it is known what the solution does in these cases: many files are checked by it.
+/// The same with the solution's observations in these cases, when many files are checked with them.
 pub fn check_by(
     library: &Library,
     exercise: &Exercise,

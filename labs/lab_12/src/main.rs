@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use cuda_emulator::{Checks, Program, report};
 
-/// What runs if no file is named.
+/// The program that runs if no file is named.
 const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
 
 const HELP: &str = "\

@@ -1,4 +1,4 @@
-//! Units of what saves and loads.
+//! Units for saving and loading.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -120,7 +120,7 @@ pub(super) fn direction(changes: &Tensor) -> Result<Value> {
                 },
             ))?;
             let cosine = (&changes * other)?.sum()?.item()? / size.max(1e-30);
-            // Beside 8 the tolerance is a few hundredths.
+            // The tolerance is a few hundredths, for values around 8.
             told.push(Value::Number(8.0 + cosine));
         }
         Ok(Value::List(told))

@@ -1,4 +1,4 @@
-//! Units of what looks at a model: its outputs, measures of them, and its weights.
+//! Units for a model's outputs, their measures, and its weights.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! Each function of the program, run by itself on inputs of its own: a *unit*. What it was seen to do is plain data.
+//! Each function of the program, run by itself on inputs of its own: a *unit*. The observations are plain data.
 
 mod files;
 mod inputs;

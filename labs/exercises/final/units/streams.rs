@@ -1,4 +1,4 @@
-//! Units of what works on two streams.
+//! Units for work on two streams.
 
 use todevice::cuda::{self, Stream};
 use todevice::prelude::*;

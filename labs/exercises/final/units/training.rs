@@ -1,4 +1,4 @@
-//! Units of what trains: the network, its data, and the loops.
+//! Units for training: the network, its data, and the loops.
 
 use std::cell::Cell;
 
@@ -111,7 +111,7 @@ pub(super) fn augment(case: &Case, program: &Program) -> Seen {
             let Some(noisy) = kept.take() else { return Ok(()) };
             note(facts, "input", x.equal(&before)?)?;
             facts.insert("device".to_owned(), Value::Text(format!("{} {}", noisy.device(), noisy.dtype())));
-            // The numbers are random, what they look like is not.
+            // The numbers are random, their form is not.
             let noise = (noisy.to(device)?.to(DType::F32)? - before)?;
             let round = |x: f64, digits: f64| (x * digits).round() / digits;
             let deviation = noise.std(&[0, 1], 1, false)?.item()?;
@@ -194,7 +194,7 @@ pub(super) fn accumulate(case: &Case, program: &Program) -> Seen {
     if let Value::List(told) = run(1).fact("changes")
         && let Some(Value::Number(size)) = told.first()
     {
-        // Beside 25 the tolerance is about a tenth of the size.
+        // The tolerance is about a tenth, for values around 25.
         seen.facts.insert("size".to_owned(), Value::Number(25.0 + size.max(1e-30).ln()));
     }
     seen

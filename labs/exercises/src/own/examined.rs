@@ -1,4 +1,4 @@
-//! What is wrong with an exercise: what a teacher forgot, and wrong solutions that pass.
+//! The defects of an exercise: parts that a teacher forgot, and wrong solutions that pass.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ pub fn defects(library: &Library, exercise: &Exercise, folder: &Path) -> Result<
         defects.push(format!("`gpus` has `{gpu}`, which is no machine: say sim:t4, sim:h200 or none"));
     }
     let attempts = attempts(exercise, &mut defects);
-    // What cannot be run is not run.
+    // An exercise that does not compile cannot run.
     if !machines.is_empty() || exercise.gpus.is_empty() || exercise.sizes.is_empty() || attempts.is_empty() {
         return Ok(defects);
     }
@@ -33,7 +33,7 @@ pub fn defects(library: &Library, exercise: &Exercise, folder: &Path) -> Result<
     Ok(defects)
 }
 
-/// What can be seen without running it.
+/// The defects that show without a run.
 fn in_words(exercise: &Exercise) -> Vec<String> {
     let mut defects = Vec::new();
     let mut defect = |is: bool, what: String| {
@@ -200,7 +200,7 @@ fn whole(
     }
 }
 
-/// Runs them, and compares what is said of each with what is expected.
+/// Runs them, and compares each verdict with the expected one.
 fn tried(
     exercise: &Exercise,
     attempts: &[Attempt],

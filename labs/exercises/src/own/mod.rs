@@ -21,7 +21,7 @@ use crate::library::Library;
 use crate::seen::Seen;
 use crate::verdict::{Diagnosis, Verdict};
 
-/// What a host is asked for, on its standard input.
+/// A request to a host, on its standard input.
 #[derive(Serialize, Deserialize)]
 enum Asked {
     Describe,
@@ -46,7 +46,7 @@ pub struct Described {
     pub sizes: Vec<usize>,
 }
 
-/// What a host answers a check.
+/// A host's answer to a check.
 #[derive(Serialize, Deserialize)]
 struct Answer {
     passed: Option<usize>,
@@ -133,7 +133,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Compiles a teacher's file. The error says what is wrong with it, in the compiler's words.
+    /// Compiles a teacher's file. The error has the compiler's words.
     pub fn compile(library: &Library, file: &Path, folder: &Path) -> Result<Host, String> {
         let cannot = |error: io::Error| format!("{}: {error}", folder.display());
         fs::create_dir_all(folder).map_err(cannot)?;
@@ -176,7 +176,7 @@ impl Host {
         self.ask::<Answer>(&asked)?.checked()
     }
 
-    /// What is wrong with the exercise, a line each.
+    /// The defects of the exercise, a line each.
     pub fn defects(&self, library: &Library, folder: &Path) -> Result<Vec<String>, String> {
         self.ask(&Asked::Examine { library: self.of(library), folder: folder.to_owned() })
     }

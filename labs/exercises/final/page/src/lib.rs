@@ -36,7 +36,7 @@ pub struct Chosen {
 const FUNCTIONS: usize = 22;
 
 impl Chosen {
-    /// From the place of what is chosen, for each function and then for each choice of the last act. None if there are no such
+    /// From the place of the chosen version, for each function and then for each choice of the last act. None if there are no such
     /// choices.
     pub fn new(seed: u64, places: &[usize]) -> Option<Chosen> {
         if seed >= SEEDS {

@@ -102,7 +102,7 @@ fn the_program_of_every_seed_is_that_of_the_terminal() {
     assert_eq!(program(SEEDS), None);
 }
 
-/// A place says nothing of which version is right: the present one is right in nine functions, and stands anywhere.
+/// The place of a version does not tell whether it is right: the present one is right in nine functions, and stands anywhere.
 #[test]
 fn the_place_of_a_version_does_not_tell_whether_it_is_right() {
     let mut at_place = [0; 3];
