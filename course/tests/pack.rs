@@ -109,6 +109,10 @@ fn a_pack_is_copied_and_used_without_a_network_from_an_empty_cargo_home() {
         );
         assert!(told.contains("passed: right in all 24 runs"), "{told}");
         assert!(!told.contains("Compiling todevice"), "it was compiled already: {told}");
+        assert!(
+            !told.contains("did not match any packages"),
+            "a profile of a package that is not here: {told}"
+        );
         assert_eq!(told.matches("HTTP/1.1 200 OK").count(), 3, "{told}");
     }
     fs::remove_dir_all(&used).unwrap();

@@ -21,8 +21,15 @@ fn cannot(what: &Path, error: impl std::fmt::Display) -> Stop {
     failed(format!("{}: {error}", what.display()))
 }
 
-/// The folders of all members of this checkout's workspace, each with whether the pack needs it.
-fn members() -> Result<Vec<(PathBuf, bool)>, Stop> {
+/// A package of this checkout's workspace.
+struct Member {
+    name: String,
+    folder: PathBuf,
+    /// Whether the pack needs it.
+    is_needed: bool,
+}
+
+fn members() -> Result<Vec<Member>, Stop> {
     let output = cargo()
         .args(["metadata", "--format-version", "1", "--locked"])
         .current_dir(root())
@@ -58,7 +65,11 @@ fn members() -> Result<Vec<(PathBuf, bool)>, Stop> {
         let dependencies = package.map(|package| list(&package["dependencies"])).unwrap_or_default();
         next.extend(dependencies.iter().filter(|one| !one["path"].is_null()).map(|one| text(&one["name"])));
     }
-    Ok(packages.iter().map(|package| (folder(package), needed.contains(&text(&package["name"])))).collect())
+    let member = |package: &Json| {
+        let name = text(&package["name"]);
+        Member { folder: folder(package), is_needed: needed.contains(&name), name }
+    };
+    Ok(packages.iter().map(member).collect())
 }
 
 /// Copies the sources that the pack needs.
@@ -74,7 +85,7 @@ pub fn copy(to: &Path) -> Result<(), Stop> {
         }
     }
     let mut left_out: Vec<&Path> =
-        members.iter().filter(|(_, is_needed)| !is_needed).map(|(folder, _)| folder.as_path()).collect();
+        members.iter().filter(|member| !member.is_needed).map(|member| member.folder.as_path()).collect();
     // The pack may be in the checkout.
     left_out.extend(to.parent());
     copy_folder(root(), to, &left_out).map_err(|error| cannot(to, error))?;
@@ -92,14 +103,7 @@ pub fn copy(to: &Path) -> Result<(), Stop> {
     }
     let manifest = to.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).map_err(|error| cannot(&manifest, error))?;
-    let names: Vec<String> = members
-        .iter()
-        .filter(|(_, is_needed)| *is_needed)
-        .filter_map(|(folder, _)| {
-            Some(folder.strip_prefix(root()).ok()?.to_string_lossy().replace('\\', "/"))
-        })
-        .collect();
-    fs::write(&manifest, trimmed(&text, &names)).map_err(|error| cannot(&manifest, error))?;
+    fs::write(&manifest, trimmed(&text, &members)).map_err(|error| cannot(&manifest, error))?;
     // Students have the Rust that they have: to fetch another takes a network.
     let toolchain = to.join("rust-toolchain.toml");
     match fs::remove_file(&toolchain) {
@@ -108,8 +112,14 @@ pub fn copy(to: &Path) -> Result<(), Stop> {
     }
 }
 
-/// The manifest of the workspace with these members, and without profiles of packages that are no members.
-fn trimmed(manifest: &str, members: &[String]) -> String {
+/// The manifest of the workspace with the members that the pack needs, and without the profiles of others: Cargo would warn of those
+/// with each command.
+fn trimmed(manifest: &str, members: &[Member]) -> String {
+    let (needed, others): (Vec<&Member>, Vec<&Member>) = members.iter().partition(|member| member.is_needed);
+    let path_of = |member: &&Member| {
+        Some(member.folder.strip_prefix(root()).ok()?.to_string_lossy().replace('\\', "/"))
+    };
+    let members: Vec<String> = needed.iter().filter_map(path_of).collect();
     let mut text = String::new();
     let mut is_left_out = false;
     for line in manifest.lines() {
@@ -117,7 +127,8 @@ fn trimmed(manifest: &str, members: &[String]) -> String {
             let of_profile = section.strip_prefix("profile.").map(|rest| rest.trim_end_matches(']'));
             is_left_out = of_profile.is_some_and(|profile| {
                 let is_of_pages = !profile.starts_with("dev") && !profile.starts_with("release");
-                is_of_pages || profile.ends_with(".sweep")
+                let package = profile.strip_prefix("dev.package.");
+                is_of_pages || others.iter().any(|other| package == Some(other.name.as_str()))
             });
         }
         let path =
