@@ -3,10 +3,16 @@
 pub mod ast;
 pub mod declarations;
 pub mod expressions;
+mod functions;
 pub mod names;
+mod namespaces;
 pub mod parser;
 pub mod sides;
 pub mod statements;
+mod storage;
+mod structs;
+mod templates;
 pub mod twice;
 pub mod type_names;
 pub mod unknown;
+mod variables;

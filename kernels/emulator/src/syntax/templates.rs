@@ -1,0 +1,60 @@
+//! Parameters of templates.
+
+use super::ast::*;
+use super::names::NameKind;
+use super::parser::Parser;
+use crate::source::Result;
+
+impl Parser {
+    /// A parameter's name, which may be left out.
+    fn name_if_any(&mut self) -> Result<Name> {
+        if self.peek().ident().is_some() { self.name("a name") } else { Ok("".into()) }
+    }
+
+    /// `= default`, where a `>` ends the list of arguments.
+    fn default_argument<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
+        if !self.eat("=") {
+            return Ok(None);
+        }
+        let outer = std::mem::replace(&mut self.in_arguments, true);
+        let default = parse(self)?;
+        self.in_arguments = outer;
+        Ok(Some(default))
+    }
+
+    pub fn template_parameters(&mut self) -> Result<Vec<TemplateParameter>> {
+        self.expect("<")?;
+        let mut parameters = Vec::new();
+        while !self.is(">") {
+            let span = self.span();
+            if self.is_word("typename") && !self.ahead(2).is("::") || self.is_word("class") {
+                self.advance();
+                let is_pack = self.eat("...");
+                let name = self.name_if_any()?;
+                let default = self.default_argument(Self::whole_type)?;
+                self.declare(&name, NameKind::Type);
+                parameters.push(TemplateParameter {
+                    name,
+                    kind: ParameterKind::Type(default),
+                    is_pack,
+                    span,
+                });
+            } else if self.is_word("template") {
+                return self.refuse(span, "template template parameters");
+            } else {
+                let ty = self.whole_type()?;
+                let is_pack = self.eat("...");
+                let name = self.name_if_any()?;
+                let default = self.default_argument(Self::conditional)?;
+                self.declare(&name, NameKind::Value);
+                let kind = ParameterKind::Value(ty, default);
+                parameters.push(TemplateParameter { name, kind, is_pack, span });
+            }
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.close_arguments()?;
+        Ok(parameters)
+    }
+}
