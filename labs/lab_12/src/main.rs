@@ -21,6 +21,8 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS] [--format text|json]
   --show           prints the program instead of running it
   -h, --help       prints this
 
+Floating-point products and sums are never fused, as with nvcc's --fmad=false; times are not modelled.
+
 Exit code: 0 if nothing was found, 1 if something was, 2 if the program or a flag is wrong.
 ";
 
