@@ -49,6 +49,8 @@ pub fn run(command: &mut Command) -> Result<(), String> {
 pub fn shared_object(source: &Path, to: &Path, options: &[&str]) -> Result<(), String> {
     let mut command = gpp()?;
     command.args(["-std=c++17", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden"]);
+    // A function of another library is looked up when it is called: Zig would look it up when the object is loaded.
+    command.arg("-Wl,-z,lazy");
     if let Some(name) = to.file_name() {
         command.arg(format!("-Wl,-soname,{}", name.to_string_lossy()));
     }
