@@ -94,6 +94,7 @@ fn a_pack_is_copied_and_used_without_a_network_from_an_empty_cargo_home() {
          cargo course check 02-batch
          cargo course quiz 02 < /dev/null || true
          cargo run --bin lab-03 -- --section 1
+         cargo run --bin lab-12
          for page in index.html teaching/room.html offline.json; do
              bash -c \"exec 3<>/dev/tcp/127.0.0.1/3999; printf 'GET /$page HTTP/1.1\\r\\nHost: 127.0.0.1:3999\\r\\n\\r\\n' >&3; head -c 200 <&3\" | head -1
          done",
@@ -108,6 +109,7 @@ fn a_pack_is_copied_and_used_without_a_network_from_an_empty_cargo_home() {
             "{told}"
         );
         assert!(told.contains("passed: right in all 24 runs"), "{told}");
+        assert!(told.contains("out[999] = 2997"), "{told}");
         assert!(!told.contains("Compiling todevice"), "it was compiled already: {told}");
         assert!(
             !told.contains("did not match any packages"),

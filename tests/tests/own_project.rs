@@ -11,7 +11,7 @@ fn blocks(section: &str, language: &str) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "in a workspace of its own the crate is compiled again, for 85 CPU-seconds: .ci/run runs this test"]
+#[ignore = "in a workspace of its own the crate is compiled again, for 85 CPU-seconds: .ci/run has it"]
 fn the_readmes_program_runs_in_a_project_of_its_own() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let [readme, manifest] =

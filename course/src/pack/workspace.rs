@@ -12,7 +12,7 @@ use super::{cargo, run};
 use crate::workplace::{failed, root};
 
 /// The packages that a pack is for: theirs are the programs that students run.
-const FOR: [&str; 2] = ["course", "labs"];
+const FOR: [&str; 3] = ["course", "labs", "lab-12"];
 
 /// Folders that hold no source, or a student's own files.
 const SKIPPED: [&str; 4] = ["target", ".git", ".github", ".ci"];

@@ -89,6 +89,11 @@ impl Run {
     }
 }
 
+/// A T4 with the lab's usual knobs.
+pub fn t4() -> Run {
+    Run { machine: ["--gpu", "sim:t4"].map(str::to_owned).to_vec(), knobs: &[], blocking: false }
+}
+
 /// Every machine with the lab's usual knobs, and a T4 or an H200 in turn with each of the others.
 pub fn runs(claims: &Claims) -> Vec<Run> {
     let flags = |flags: &[&str]| flags.iter().map(|flag| (*flag).to_owned()).collect::<Vec<String>>();
