@@ -364,13 +364,14 @@ impl Runner<'_> {
         kind: Kind,
     ) {
         let mut me =
-            Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc, bytes: 15 };
+            Access { block: block.number, interval: block.interval, pc, bytes: 15, ..Access::default() };
         for lane in 0..LANES {
             if mask >> lane & 1 == 0 {
                 continue;
             }
             me.thread = (warp.number * 32) as u16 + lane as u16;
             me.turn = warp.turns[lane];
+            me.step = warp.steps[lane];
             let address = addresses[lane];
             let offset = if SHARED { self.shared_offset(address) } else { address.wrapping_sub(space::HEAP) };
             if size < 4 {

@@ -32,6 +32,8 @@ pub struct Warp {
     pub live: u32,
     /// Warp-synchronous operations of each lane since the barrier.
     pub turns: [u16; 32],
+    /// Fences of each lane.
+    pub steps: [u16; 32],
 }
 
 pub struct Block {
@@ -44,7 +46,6 @@ pub struct Block {
     /// Local memory of all threads, one after another.
     pub local: Vec<u8>,
     pub interval: u32,
-    pub has_fenced: bool,
 }
 
 /// Where in the bytes of a block's shared memory an offset of its window is.
@@ -86,7 +87,7 @@ impl Block {
                     }
                 }
                 let groups = vec![Group { pc: 0, mask: live, state: State::Ready, gave_way: 0 }];
-                Warp { number, registers, groups, live, turns: [0; 32] }
+                Warp { number, registers, groups, live, turns: [0; 32], steps: [0; 32] }
             })
             .collect();
         let local =
@@ -94,7 +95,7 @@ impl Block {
                 0xcd;
                 if program.local.is_empty() { 0 } else { program.local_bytes as usize * threads as usize }
             ];
-        Block { index, number, warps, shared, shared_size: size, cells, local, interval, has_fenced: false }
+        Block { index, number, warps, shared, shared_size: size, cells, local, interval }
     }
 
     pub fn is_done(&self) -> bool {

@@ -365,7 +365,7 @@ impl<'a> Runner<'a> {
                     return Ok(());
                 }
                 Op::Atomic { .. } => self.atomic(block, warp, mask, pc)?,
-                Op::Fence { .. } => block.has_fenced = true,
+                Op::Fence { scope } => self.fence(block, warp, mask, scope),
                 Op::Assert { c, text } => {
                     let c = warp.registers.get::<u32>(c);
                     if let Some(lane) = (0..LANES).find(|lane| mask >> lane & 1 != 0 && c[*lane] == 0) {

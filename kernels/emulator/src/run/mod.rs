@@ -5,6 +5,7 @@ pub mod arithmetic;
 pub mod atomics;
 pub mod block;
 pub mod checks;
+pub mod clocks;
 pub mod interpreter;
 pub mod launch;
 pub mod math;
