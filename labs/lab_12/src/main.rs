@@ -108,9 +108,10 @@ fn run(options: &Options) -> ExitCode {
     }
     let folder = Path::new(&name).parent().map(Path::to_path_buf).unwrap_or_default();
     let includes = |header: &str| std::fs::read_to_string(folder.join(header)).ok();
-    let program = match Program::compile(&name, &text, &includes) {
+    let program = match Program::checked(&name, &text, &includes) {
         Ok(program) => program,
-        Err(trouble) => return refuse(&trouble),
+        Err(rejected) if options.json => return print(&report::json::rejected(&rejected), 2),
+        Err(rejected) => return refuse(&rejected.text()),
     };
     let Some(run) = program.run(options.checks) else {
         return refuse(&format!("error: {name} has no `main`: host code has to launch its kernels\n"));
