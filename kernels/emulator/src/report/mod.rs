@@ -1,5 +1,6 @@
 //! Reports: compute-sanitizer's wording, with file, line and column in place of an instruction's offset; or JSON.
 
+pub mod counters;
 pub mod json;
 
 use crate::host::program::{Outcome, Run};

@@ -273,6 +273,7 @@ impl Runner<'_> {
             warp.turns = [0; 32];
         }
         block.interval = self.interval();
+        block.forget_reads();
         Ok(())
     }
 
