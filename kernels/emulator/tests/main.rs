@@ -1,5 +1,6 @@
 //! Tests of the emulator, in one binary.
 
+mod counters;
 mod course;
 mod errors;
 mod findings;

@@ -4,10 +4,8 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use cuda_emulator::{Checks, Program, report};
-
-/// The program that runs if no file is named.
-const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
+use cuda_emulator::Checks;
+use lab_12::{EXAMPLE, Wanted, is_json};
 
 const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
@@ -34,8 +32,7 @@ Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
 
 struct Options {
     file: Option<String>,
-    checks: Checks,
-    json: bool,
+    wanted: Wanted,
     show: bool,
 }
 
@@ -66,8 +63,7 @@ fn refuse(text: &str) -> ExitCode {
 
 /// None: the help is wanted.
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
-    let default = Checks { race: true, ..Checks::MEMORY };
-    let mut options = Options { file: None, checks: default, json: false, show: false };
+    let mut options = Options { file: None, wanted: Wanted::default(), show: false };
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
         let (name, joined) = match argument.split_once('=') {
@@ -79,14 +75,8 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
         match name.as_str() {
             "-h" | "--help" => return Ok(None),
             "--show" => options.show = true,
-            "--check" => options.checks = Checks::parse(&value()?)?,
-            "--format" => {
-                options.json = match value()?.as_str() {
-                    "text" => false,
-                    "json" => true,
-                    other => return Err(format!("there is no format `{other}`: there are text and json")),
-                }
-            }
+            "--check" => options.wanted.checks = Checks::parse(&value()?)?,
+            "--format" => options.wanted.json = is_json(&value()?)?,
             flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
             _ if options.file.is_some() => return Err(format!("`{argument}`: one file at a time")),
             _ => options.file = Some(argument),
@@ -108,19 +98,10 @@ fn run(options: &Options) -> ExitCode {
     }
     let folder = Path::new(&name).parent().map(Path::to_path_buf).unwrap_or_default();
     let includes = |header: &str| std::fs::read_to_string(folder.join(header)).ok();
-    let program = match Program::checked(&name, &text, &includes) {
-        Ok(program) => program,
-        Err(rejected) if options.json => return print(&report::json::rejected(&rejected), 2),
-        Err(rejected) => return refuse(&rejected.text()),
-    };
-    let Some(run) = program.run(options.checks) else {
-        return refuse(&format!("error: {name} has no `main`: host code has to launch its kernels\n"));
-    };
-    let text = if options.json {
-        report::json::json(&program.files, &run)
-    } else {
-        let next = if options.file.is_none() { NEXT } else { "" };
-        format!("{}{}{next}", run.output, report::text(&program.files, &run, options.checks))
-    };
-    print(&text, run.exit_code() as u8)
+    let said = lab_12::run(&name, &text, &includes, options.wanted);
+    if !said.errors.is_empty() {
+        return refuse(&said.errors);
+    }
+    let next = if options.file.is_none() && !options.wanted.json { NEXT } else { "" };
+    print(&format!("{}{next}", said.output), said.code)
 }

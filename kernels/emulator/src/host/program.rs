@@ -5,6 +5,7 @@ use super::errors;
 use crate::ir;
 use crate::lower::{Lower, Lowered};
 use crate::run::checks::{Checks, Finding, Findings, Severity, Site};
+use crate::run::counters::Counters;
 use crate::run::interpreter::Stop;
 use crate::run::launch::{MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
@@ -42,8 +43,9 @@ pub struct Run {
     pub outcome: Outcome,
     /// The error of CUDA's that the context ended with, and the call that said so first.
     pub error: Option<(u32, &'static str)>,
-    /// How many kernels were launched, and how many instructions of a warp they took.
     pub launches: u64,
+    /// What each kernel asked of the hardware, if the run counted it.
+    pub counters: Vec<Counters>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +110,24 @@ impl Program {
 
     /// The same, for so long at most.
     pub fn run_limited(&self, checks: Checks, budget: u64, most_time: Duration) -> Option<Run> {
-        let main = self.main.as_ref()?;
         let mut machine = self.machine(checks);
         machine.budget = budget;
-        machine.began = Some(Instant::now());
+        self.run_on(machine, most_time)
+    }
+
+    /// Runs `main` and counts what kernels ask of the hardware. It makes no checks but those of memory, which cost nothing of what
+    /// is counted.
+    pub fn count(&self) -> Option<Run> {
+        let mut machine = self.machine(Checks::MEMORY);
+        machine.counters = Some(Vec::new());
+        self.run_on(machine, MOST_TIME)
+    }
+
+    fn run_on(&self, mut machine: Machine, most_time: Duration) -> Option<Run> {
+        let main = self.main.as_ref()?;
+        let checks = machine.checks();
+        // A page has no clock here; it ends a run that takes too long.
+        machine.began = if cfg!(target_family = "wasm") { None } else { Some(Instant::now()) };
         machine.most_time = most_time;
         let mut host = Host::new(&self.kernels);
         let shape = Shape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared: 0 };
@@ -126,12 +142,15 @@ impl Program {
             leaks(&mut machine);
         }
         let error = host.fatal_call.or((host.sticky != 0).then_some((host.sticky, "cudaDeviceSynchronize")));
+        let mut counters = machine.counters.unwrap_or_default();
+        counters.sort_by_key(|of| of.kernel);
         Some(Run {
             output: machine.output,
             findings: machine.findings,
             outcome,
             error,
             launches: host.launches,
+            counters,
         })
     }
 }
@@ -160,9 +179,13 @@ fn leaks(machine: &mut Machine) {
 }
 
 impl Run {
-    /// 0: nothing found; 1: findings, an error, or a `main` that says so.
+    /// 0: nothing found; 1: errors, races, or a `main` that says so.
     pub fn exit_code(&self) -> i32 {
-        let has_errors = self.findings.all.iter().any(|finding| finding.severity == Severity::Error);
+        let counts = |finding: &Finding| match finding.check {
+            "racecheck" => finding.severity >= Severity::Warning,
+            _ => finding.severity == Severity::Error,
+        };
+        let has_errors = self.findings.all.iter().any(counts);
         match self.outcome {
             Outcome::Fault => 1,
             Outcome::Exit(code) if code != 0 => 1,

@@ -417,7 +417,11 @@ impl Lower<'_> {
         if let Place::Memory(memory) = value.place {
             let is_free = |row: u32| row >= first_row && row < super::emit::FIXED;
             let base_is_free = matches!(memory.base, super::Base::Row(row) if is_free(row));
-            if base_is_free || memory.index.is_some_and(|(row, ..)| is_free(row)) {
+            if base_is_free
+                || memory.index.is_some_and(|index| {
+                    is_free(index.first.row) || index.second.is_some_and(|second| is_free(second.row))
+                })
+            {
                 let at = self.address(&super::Memory { offset: 0, ..memory }, 1)?;
                 self.program.next_row = first_row;
                 let d = self.program.rows(2);

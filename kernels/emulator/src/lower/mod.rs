@@ -30,7 +30,7 @@ pub mod structs;
 pub mod type_names;
 pub mod warp_calls;
 
-use crate::ir::{Global, IndexKind, Op, Prim, Program, Row};
+use crate::ir::{Global, Op, Prim, Program, Row, Scaled};
 use crate::source::{Error, Errors, Result, Span};
 use crate::syntax::ast::*;
 use crate::types::{Argument, StructId, TypeId, Types};
@@ -47,8 +47,15 @@ pub enum Base {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Memory {
     pub base: Base,
-    pub index: Option<(Row, IndexKind, u32)>,
+    pub index: Option<Index>,
     pub offset: i64,
+}
+
+/// An index, and that of the next dimension.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Index {
+    pub first: Scaled,
+    pub second: Option<Scaled>,
 }
 
 #[derive(Clone, Debug)]

@@ -2,20 +2,13 @@
 
 use super::block::{Block, Warp, dynamic_start};
 use super::checks::{Finding, Severity};
-use super::interpreter::{Runner, Stop, addresses, width};
+use super::interpreter::{Runner, Stop};
 use super::launch::fatal;
 use super::memory::WRITTEN;
-use super::races::{Access, Kind};
-use super::registers::ALL;
+use super::operations::addresses;
+use super::races::Kind;
+use super::words::{gather, scatter};
 use crate::ir::{Address, LANES, Prim, size_of, space};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
-    One,
-    Two,
-    Four,
-    Eight,
-}
 
 /// Which memory an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +31,7 @@ pub fn which(address: u64) -> Which {
 }
 
 impl Runner<'_> {
+    #[inline(always)]
     pub fn load(
         &mut self,
         block: &mut Block,
@@ -48,25 +42,33 @@ impl Runner<'_> {
         d: u32,
         at: &Address,
     ) -> Result<(), Stop> {
-        let addresses = addresses(warp, at);
-        let first = which(addresses[mask.trailing_zeros() as usize & 31]);
-        if first == Which::Heap && size_of(ty) == 4 && at.align == 4 && !self.is_host {
-            if self.load_words(warp, mask, d, &addresses) {
-                if self.races {
-                    self.note_words::<false>(block, warp, mask, pc, &addresses, 4, Kind::Read);
-                }
-                return Ok(());
-            }
-        } else if first == Which::Shared
-            && size_of(ty) == 4
-            && at.align == 4
-            && self.load_shared_words(block, warp, mask, d, &addresses)
+        if size_of(ty) == 4
+            && !self.is_host
+            && let Some(words) = self.words(warp, mask, at)
+            && self.may_access(block, pc, &words, at.align, false)
         {
+            let space = if words.is_shared { &block.shared } else { &self.machine.heap.space };
+            warp.registers.set(d, mask, &gather(space, &words));
             if self.races {
-                self.note_words::<true>(block, warp, mask, pc, &addresses, 4, Kind::Read);
+                self.note_all(block, warp, mask, pc, words.is_shared, &words.at, 4, Kind::Read);
             }
             return Ok(());
         }
+        self.load_each(block, warp, mask, pc, ty, d, at)
+    }
+
+    /// The same, lane after lane.
+    fn load_each(
+        &mut self,
+        block: &mut Block,
+        warp: &mut Warp,
+        mask: u32,
+        pc: u32,
+        ty: Prim,
+        d: u32,
+        at: &Address,
+    ) -> Result<(), Stop> {
+        let addresses = addresses(warp, at);
         let size = size_of(ty);
         let mut out = [0u64; LANES];
         for lane in 0..LANES {
@@ -88,41 +90,35 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Words of the heap, if all lanes may read theirs.
     #[inline(always)]
-    fn load_words(&self, warp: &mut Warp, mask: u32, d: u32, addresses: &[u64; LANES]) -> bool {
-        let heap = &self.machine.heap.space;
-        let (bits, wanted) =
-            (u32::from_ne_bytes([self.read_rule.0; 4]), u32::from_ne_bytes([self.read_rule.1; 4]));
-        let Some(out) = gathered(heap, mask, bits, wanted, |lane| addresses[lane].wrapping_sub(space::HEAP))
-        else {
-            return false;
-        };
-        warp.registers.set(d, mask, &out);
-        true
-    }
-
-    #[inline(always)]
-    fn load_shared_words(
-        &self,
-        block: &Block,
+    pub fn store(
+        &mut self,
+        block: &mut Block,
         warp: &mut Warp,
         mask: u32,
-        d: u32,
-        addresses: &[u64; LANES],
-    ) -> bool {
-        let wanted = u32::from_ne_bytes([if self.init { 3u8 } else { 1 }; 4]);
-        let start = dynamic_start(self.program);
-        let offset = |lane: usize| {
-            let offset = addresses[lane].wrapping_sub(space::SHARED);
-            if offset >= super::DYNAMIC_SHARED { offset - super::DYNAMIC_SHARED + start } else { offset }
-        };
-        let Some(out) = gathered(&block.shared, mask, wanted, wanted, offset) else { return false };
-        warp.registers.set(d, mask, &out);
-        true
+        pc: u32,
+        ty: Prim,
+        a: u32,
+        at: &Address,
+    ) -> Result<(), Stop> {
+        if size_of(ty) == 4
+            && !self.is_host
+            && let Some(words) = self.words(warp, mask, at)
+            && self.may_access(block, pc, &words, at.align, true)
+        {
+            if self.races {
+                self.note_all(block, warp, mask, pc, words.is_shared, &words.at, 4, Kind::Write);
+            }
+            let values = warp.registers.row::<u32>(a);
+            let space = if words.is_shared { &mut block.shared } else { &mut self.machine.heap.space };
+            scatter(space, mask, &words, values, self.init.then_some(WRITTEN));
+            return Ok(());
+        }
+        self.store_each(block, warp, mask, pc, ty, a, at)
     }
 
-    pub fn store(
+    /// The same, lane after lane.
+    fn store_each(
         &mut self,
         block: &mut Block,
         warp: &mut Warp,
@@ -144,14 +140,14 @@ impl Runner<'_> {
                 values[lane] = u64::from(narrow[lane]);
             }
         }
+        if self.races {
+            self.note(block, warp, mask, pc, &addresses, size, Kind::Write);
+        }
         for lane in 0..LANES {
             if mask >> lane & 1 == 0 {
                 continue;
             }
             self.write_one(block, warp, pc, lane, addresses[lane], ty, values[lane], u64::from(at.align))?;
-        }
-        if self.races {
-            self.note(block, warp, mask, pc, &addresses, size, Kind::Write);
         }
         Ok(())
     }
@@ -185,7 +181,7 @@ impl Runner<'_> {
                     if !allowed || self.is_host && !states.iter().all(|state| state & 12 != 0) {
                         return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
                     }
-                    self.uninitialised(block, warp, pc, lane, address, size, "__global__");
+                    self.uninitialised(block, warp, pc, lane, size, "__global__");
                 } else if self.is_host && !states.iter().all(|state| state & 12 != 0) {
                     return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
                 }
@@ -204,7 +200,7 @@ impl Runner<'_> {
                     return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
                 }
                 if self.init && !block.shared.states[at..end].iter().all(|state| state & WRITTEN != 0) {
-                    self.uninitialised(block, warp, pc, lane, address, size, "__shared__");
+                    self.uninitialised(block, warp, pc, lane, size, "__shared__");
                 }
                 &block.shared.bytes[at..end]
             }
@@ -334,118 +330,6 @@ impl Runner<'_> {
         Some(thread * self.program.local_bytes as usize + at)
     }
 
-    /// Looks for races at the words of an access.
-    pub fn note(
-        &mut self,
-        block: &mut Block,
-        warp: &Warp,
-        mask: u32,
-        pc: u32,
-        addresses: &[u64; LANES],
-        size: u64,
-        kind: Kind,
-    ) {
-        match which(addresses[mask.trailing_zeros() as usize & 31]) {
-            Which::Heap => self.note_words::<false>(block, warp, mask, pc, addresses, size, kind),
-            Which::Shared => self.note_words::<true>(block, warp, mask, pc, addresses, size, kind),
-            _ => {}
-        }
-    }
-
-    #[inline(always)]
-    fn note_words<const SHARED: bool>(
-        &mut self,
-        block: &mut Block,
-        warp: &Warp,
-        mask: u32,
-        pc: u32,
-        addresses: &[u64; LANES],
-        size: u64,
-        kind: Kind,
-    ) {
-        let mut me =
-            Access { block: block.number, interval: block.interval, pc, bytes: 15, ..Access::default() };
-        for lane in 0..LANES {
-            if mask >> lane & 1 == 0 {
-                continue;
-            }
-            me.thread = (warp.number * 32) as u16 + lane as u16;
-            me.turn = warp.turns[lane];
-            me.step = warp.steps[lane];
-            let address = addresses[lane];
-            let offset = if SHARED { self.shared_offset(address) } else { address.wrapping_sub(space::HEAP) };
-            if size < 4 {
-                me.bytes = ((1 << size) - 1) << (offset & 3);
-            }
-            for word in 0..size.div_ceil(4) {
-                let cells = if SHARED { &mut block.cells } else { &mut self.machine.cells };
-                let Some(cell) = cells.get_mut((offset / 4 + word) as usize) else { continue };
-                if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
-                    let memory = if SHARED { "__shared__" } else { "__global__" };
-                    self.race(block, &me, kind, other, other_kind, memory, address);
-                }
-            }
-        }
-    }
-
-    #[cold]
-    #[allow(clippy::too_many_arguments)]
-    fn race(
-        &mut self,
-        block: &Block,
-        me: &Access,
-        kind: Kind,
-        other: Access,
-        other_kind: Kind,
-        memory: &str,
-        address: u64,
-    ) {
-        let name = |kind| match kind {
-            Kind::Read => "Read",
-            Kind::Write => "Write",
-            _ => "Atomic",
-        };
-        let hazard = match (other_kind, kind) {
-            (Kind::Read, _) => "WAR",
-            (_, Kind::Read) => "RAW",
-            _ => "WAW",
-        };
-        let _ = address;
-        let title = format!(
-            "Race reported between {} access and {} access in {memory} memory ({hazard})",
-            name(other_kind),
-            name(kind)
-        );
-        let other_is_here = other.interval >= self.machine.order.start;
-        let at = |access: &Access, text: &str, index: [u32; 3], span| super::checks::Site {
-            text: text.to_owned(),
-            span,
-            thread: Some(super::launch::thread(&self.shape, index, u32::from(access.thread))),
-        };
-        let mine = Some(self.program.spans[me.pc as usize]);
-        let [x, y, _] = self.shape.grid;
-        let index = [other.block % x, other.block / x % y, other.block / (x * y)];
-        let (others, notes) = if other_is_here {
-            (Some(self.program.spans[other.pc as usize]), Vec::new())
-        } else {
-            (None, vec!["the other access is of a launch in another stream, which nothing orders".to_owned()])
-        };
-        let sites = vec![
-            at(&other, &format!("{} access at", name(other_kind)), index, others),
-            at(me, &format!("{} access at", name(kind)), block.index, mine),
-        ];
-        self.machine.findings.add(Finding {
-            check: "racecheck",
-            severity: Severity::Error,
-            title,
-            function: self.program.name.clone(),
-            sites,
-            notes,
-            count: 1,
-            is_fatal: false,
-        });
-    }
-
     #[cold]
     #[allow(clippy::too_many_arguments)]
     fn misaligned(
@@ -552,17 +436,7 @@ impl Runner<'_> {
 
     #[cold]
     #[allow(clippy::too_many_arguments)]
-    fn uninitialised(
-        &mut self,
-        block: &Block,
-        warp: &Warp,
-        pc: u32,
-        lane: usize,
-        address: u64,
-        size: u64,
-        memory: &str,
-    ) {
-        let _ = (address, width);
+    fn uninitialised(&mut self, block: &Block, warp: &Warp, pc: u32, lane: usize, size: u64, memory: &str) {
         let title = format!("Uninitialized {memory} memory read of size {}", bytes(size));
         let site = self.site_of("at", pc, block, warp, lane);
         self.machine.findings.add(Finding {
@@ -576,36 +450,6 @@ impl Runner<'_> {
             is_fatal: false,
         });
     }
-}
-
-/// A word for each lane, if all are aligned, within the memory, and their states are as they have to be.
-#[inline(always)]
-fn gathered(
-    memory: &super::memory::Space,
-    mask: u32,
-    bits: u32,
-    wanted: u32,
-    offset: impl Fn(usize) -> u64,
-) -> Option<[u32; LANES]> {
-    let (bytes, states) = (memory.bytes.as_chunks::<4>().0, memory.states.as_chunks::<4>().0);
-    let count = bytes.len().min(states.len());
-    let (bytes, states) = (&bytes[..count], &states[..count]);
-    let mut out = [0u32; LANES];
-    let mut wrong = 0u32;
-    for (lane, out) in out.iter_mut().enumerate() {
-        if mask != ALL && mask >> lane & 1 == 0 {
-            continue;
-        }
-        let offset = offset(lane);
-        wrong |= offset as u32 & 3;
-        let at = (offset >> 2) as usize;
-        if at >= count {
-            return None;
-        }
-        wrong |= (u32::from_ne_bytes(states[at]) & bits) ^ wanted;
-        *out = u32::from_le_bytes(bytes[at]);
-    }
-    (wrong == 0).then_some(out)
 }
 
 fn memory_name(address: u64) -> &'static str {

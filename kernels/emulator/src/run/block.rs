@@ -42,7 +42,10 @@ pub struct Block {
     pub warps: Vec<Warp>,
     pub shared: Space,
     pub shared_size: u64,
-    pub cells: Vec<super::races::Cell>,
+    pub cells: super::cells::Cells,
+    /// Reads of shared memory since the barrier, as long as nobody has written there.
+    pub reads: Vec<super::noted::Read>,
+    pub reads_wait: bool,
     /// Local memory of all threads, one after another.
     pub local: Vec<u8>,
     pub interval: u32,
@@ -73,8 +76,10 @@ impl Block {
         if dynamic > 0 {
             shared.mark(start, dynamic, ALLOCATED);
         }
-        let cells =
-            if with_cells { vec![super::races::Cell::default(); size as usize / 4 + 17] } else { Vec::new() };
+        let mut cells = super::cells::Cells::default();
+        if with_cells {
+            cells.grow(size as usize);
+        }
         let warps = (0..threads.div_ceil(32))
             .map(|number| {
                 let lanes = (threads - number * 32).min(32);
@@ -95,7 +100,18 @@ impl Block {
                 0xcd;
                 if program.local.is_empty() { 0 } else { program.local_bytes as usize * threads as usize }
             ];
-        Block { index, number, warps, shared, shared_size: size, cells, local, interval }
+        Block {
+            index,
+            number,
+            warps,
+            shared,
+            shared_size: size,
+            cells,
+            reads: Vec::new(),
+            reads_wait: true,
+            local,
+            interval,
+        }
     }
 
     pub fn is_done(&self) -> bool {
