@@ -85,6 +85,15 @@ enum cudaDeviceAttr {
     cudaDevAttrMultiProcessorCount = 16
 };
 
+enum cudaMemoryAdvise {
+    cudaMemAdviseSetReadMostly = 1,
+    cudaMemAdviseUnsetReadMostly = 2,
+    cudaMemAdviseSetPreferredLocation = 3,
+    cudaMemAdviseUnsetPreferredLocation = 4,
+    cudaMemAdviseSetAccessedBy = 5,
+    cudaMemAdviseUnsetAccessedBy = 6
+};
+
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;

@@ -46,6 +46,8 @@ pub struct Run {
     pub launches: u64,
     /// What each kernel asked of the hardware, if the run counted it.
     pub counters: Vec<Counters>,
+    /// Bytes and number of the allocations that were never given back.
+    pub leaked: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +140,9 @@ impl Program {
             Err(_) => Outcome::Fault,
         };
         // After a fault nothing can be freed any more.
+        let mut leaked = (0, 0);
         if checks.leaks && host.sticky == 0 && outcome != Outcome::Fault {
-            leaks(&mut machine);
+            leaked = leaks(&mut machine);
         }
         let error = host.fatal_call.or((host.sticky != 0).then_some((host.sticky, "cudaDeviceSynchronize")));
         let mut counters = machine.counters.unwrap_or_default();
@@ -150,20 +153,23 @@ impl Program {
             outcome,
             error,
             launches: host.launches,
+            leaked,
             counters,
         })
     }
 }
 
 /// Memory of the device that is never given back.
-fn leaks(machine: &mut Machine) {
+fn leaks(machine: &mut Machine) -> (u64, u64) {
     let left: Vec<_> = machine
         .heap
         .allocations
         .iter()
-        .filter(|known| known.owner == Owner::Device && !known.is_freed)
+        .filter(|known| matches!(known.owner, Owner::Device | Owner::Managed) && !known.is_freed)
         .map(|known| (known.size, known.offset, known.name.clone(), known.span))
         .collect();
+    let sum = left.iter().map(|(size, ..)| size).sum();
+    let count = left.len() as u64;
     for (size, offset, name, span) in left {
         machine.findings.add(Finding {
             check: "leakcheck",
@@ -176,6 +182,7 @@ fn leaks(machine: &mut Machine) {
             is_fatal: false,
         });
     }
+    (sum, count)
 }
 
 impl Run {
@@ -195,7 +202,6 @@ impl Run {
 
     pub fn error_text(&self) -> Option<String> {
         let (code, call) = self.error?;
-        let (name, text) = errors::of(code);
-        Some(format!("Program hit {name} (error {code}) due to \"{text}\" on CUDA API call to {call}."))
+        Some(errors::report(code, call))
     }
 }

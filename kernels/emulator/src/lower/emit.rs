@@ -165,7 +165,7 @@ impl Builder {
                 format!("`{name}` needs more than {MOST_ROWS} registers for a thread"),
             ));
         }
-        if self.local_bytes > MOST_LOCAL {
+        if self.local_bytes > MOST_LOCAL && self.local_base == crate::ir::space::LOCAL {
             let message = format!(
                 "`{name}` has {} bytes of local variables; {MOST_LOCAL} is the most",
                 self.local_bytes

@@ -9,8 +9,9 @@ use crate::syntax::ast::*;
 use crate::types::{self, Argument, Type, TypeId, VOID};
 use std::rc::Rc;
 
-/// Where the local memory of `main` lies in the heap.
+/// The local memory of `main`, which lies in the heap, and the most that it can be.
 pub const HOST_STACK: u64 = 1 << 20;
+const MOST_HOST_STACK: u64 = 64 << 20;
 /// The most bytes that a launch can pass.
 const MOST_PARAMETERS: u64 = 4096;
 
@@ -22,11 +23,15 @@ impl Lower<'_> {
         let end = self.program.label();
         let base = self.heap.next_multiple_of(256);
         self.program.local_base = space::HEAP + base;
-        let stack = self.globals.iter().find(|global| global.name == "<stack>").map(|global| global.address);
-        self.program.local_base = match stack {
-            Some(at) => at,
-            None => self.add_global("<stack>", HOST_STACK, 256, false, false, None),
+        let stack = self.globals.iter().find(|global| global.name == "<stack>");
+        let (at, size) = match stack.map(|global| (global.address, global.size)) {
+            Some(known) => known,
+            None => {
+                let size = self.host_stack.max(HOST_STACK);
+                (self.add_global("<stack>", size, 256, false, false, None), size)
+            }
         };
+        self.program.local_base = at;
         self.frames.push(program_frame(function, Scope::new(), end, function.span));
         for (i, parameter) in function.parameters.iter().enumerate() {
             let ty = self.type_of_name(&parameter.ty)?;
@@ -45,11 +50,16 @@ impl Lower<'_> {
         self.check_labels()?;
         self.program.place(end);
         self.frames.pop();
-        if self.program.local_bytes > HOST_STACK {
-            return Err(Error::new(
-                function.span,
-                format!("`main` has more than {HOST_STACK} bytes of local variables"),
-            ));
+        let needed = self.program.local_bytes;
+        if needed > MOST_HOST_STACK {
+            let message = format!("`main` has more than {MOST_HOST_STACK} bytes of local variables");
+            return Err(Error::new(function.span, message));
+        }
+        if needed > size {
+            // Another try, with a stack that is large enough.
+            self.host_stack = needed.next_multiple_of(HOST_STACK);
+            self.globals.retain(|global| global.name != "<stack>");
+            return self.retry();
         }
         std::mem::take(&mut self.program).finish("main".to_owned(), function.span)
     }

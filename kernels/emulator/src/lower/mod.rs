@@ -159,6 +159,8 @@ pub struct Lower<'a> {
     pub globals: Vec<Global>,
     pub global_places: HashMap<(DeclId, Vec<Argument>), Value>,
     pub heap: u64,
+    /// Bytes of local variables that `main` is known to need.
+    pub host_stack: u64,
     pub strings: HashMap<Name, u64>,
     pub main: Option<Program>,
     pub kernels: Vec<Program>,
@@ -208,6 +210,7 @@ impl<'a> Lower<'a> {
             globals: Vec::new(),
             global_places: HashMap::new(),
             heap: 256,
+            host_stack: 0,
             strings: HashMap::new(),
             main: None,
             kernels: Vec::new(),

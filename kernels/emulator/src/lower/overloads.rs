@@ -331,7 +331,8 @@ impl<'t> Lower<'t> {
                     None
                 }
             }
-            (Type::Pointer { .. } | Type::Array { .. }, Type::Prim(types::Prim::Bool)) => Some(CONVERTED),
+            // An address becomes a `const void *` rather than a bool.
+            (Type::Pointer { .. } | Type::Array { .. }, Type::Prim(types::Prim::Bool)) => Some(CONVERTED + 1),
             (Type::Prim(types::Prim::I32), Type::Pointer { .. }) if value.as_const() == Some(0) => {
                 Some(CONVERTED)
             }

@@ -46,6 +46,9 @@ pub fn text_from(files: &Files, run: &Run, checks: Checks, least: Severity) -> S
             plural(warnings),
         ));
     }
+    if let (bytes, count @ 1..) = run.leaked {
+        out.push_str(&format!("========= LEAK SUMMARY: {bytes} bytes leaked in {count} allocations\n"));
+    }
     if run.findings.left_out > 0 {
         out.push_str(&format!("========= {} more findings are left out\n", run.findings.left_out));
     }

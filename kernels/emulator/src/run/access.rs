@@ -4,7 +4,7 @@ use super::block::{Block, Warp, dynamic_start};
 use super::checks::{Finding, Severity};
 use super::interpreter::{Runner, Stop};
 use super::launch::fatal;
-use super::memory::WRITTEN;
+use super::memory::{OF_DEVICE, WRITTEN};
 use super::operations::addresses;
 use super::races::Kind;
 use super::words::{gather, scatter};
@@ -178,12 +178,13 @@ impl Runner<'_> {
                 let (bits, wanted) = self.read_rule;
                 if !states.iter().all(|state| state & bits == wanted) {
                     let allowed = states.iter().all(|state| state & (bits & !WRITTEN) == wanted & !WRITTEN);
-                    if !allowed || self.is_host && !states.iter().all(|state| state & 12 != 0) {
+                    if !allowed {
                         return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
                     }
-                    self.uninitialised(block, warp, pc, lane, size, "__global__");
-                } else if self.is_host && !states.iter().all(|state| state & 12 != 0) {
-                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
+                    self.uninitialised(block, warp, pc, lane, address, size);
+                }
+                if self.is_host && self.machine.is_busy {
+                    self.check_managed(pc, at, "reads");
                 }
                 &self.machine.heap.space.bytes[at..at + size as usize]
             }
@@ -200,7 +201,7 @@ impl Runner<'_> {
                     return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
                 }
                 if self.init && !block.shared.states[at..end].iter().all(|state| state & WRITTEN != 0) {
-                    self.uninitialised(block, warp, pc, lane, size, "__shared__");
+                    self.uninitialised(block, warp, pc, lane, address, size);
                 }
                 &block.shared.bytes[at..end]
             }
@@ -281,6 +282,9 @@ impl Runner<'_> {
                 for state in states {
                     *state |= WRITTEN;
                 }
+                if self.is_host && self.machine.is_busy {
+                    self.check_managed(pc, at, "writes");
+                }
                 self.machine.heap.space.bytes[at..at + size].copy_from_slice(&bytes[..size]);
             }
             Which::Shared => {
@@ -348,7 +352,15 @@ impl Runner<'_> {
         }
         let memory = memory_name(address);
         let title = format!("Invalid {memory} {what} of size {}", bytes(size));
-        let notes = vec![format!("Address {address:#x} is misaligned: it has to be a multiple of {align}")];
+        let mut notes = vec![format!("Address {address:#x} is misaligned")];
+        if which(address) == Which::Heap
+            && let Some((nearest, 0, _)) = self.machine.heap.nearest(address - space::HEAP)
+        {
+            let at = space::HEAP + nearest.offset;
+            let place = format!("{at:#x} of size {}", bytes(nearest.size));
+            notes.push(format!("and is inside the nearest allocation at {place}"));
+        }
+        notes.push(format!("It has to be a multiple of {align}"));
         let site = self.site_of("at", pc, block, warp, lane);
         let check = if self.is_host { "host" } else { "memcheck" };
         self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], notes));
@@ -400,6 +412,23 @@ impl Runner<'_> {
         if self.is_host { Stop::HostFault } else { Stop::IllegalAddress }
     }
 
+    /// Host code that reaches managed memory while a kernel may still run: most cards let it, and some end the program.
+    #[cold]
+    fn check_managed(&mut self, pc: u32, at: usize, what: &str) {
+        if self.machine.heap.space.states[at] & OF_DEVICE == 0 {
+            return;
+        }
+        let managed = self.machine.heap.nearest(at as u64);
+        if !managed.is_some_and(|(known, ..)| known.owner == super::memory::Owner::Managed) {
+            return;
+        }
+        let title = format!("The host {what} managed memory while a kernel may still run");
+        let notes = vec!["call `cudaDeviceSynchronize` before".to_owned()];
+        let mut finding = fatal("racecheck", title, &self.program.name, vec![self.site("at", pc)], notes);
+        finding.is_fatal = false;
+        self.machine.findings.add(finding);
+    }
+
     fn heap_notes(&self, address: u64, size: u64, what: &str, notes: &mut Vec<String>) {
         use super::memory::Owner;
         let offset = address - space::HEAP;
@@ -436,7 +465,9 @@ impl Runner<'_> {
 
     #[cold]
     #[allow(clippy::too_many_arguments)]
-    fn uninitialised(&mut self, block: &Block, warp: &Warp, pc: u32, lane: usize, size: u64, memory: &str) {
+    fn uninitialised(&mut self, block: &Block, warp: &Warp, pc: u32, lane: usize, address: u64, size: u64) {
+        let memory = memory_name(address);
+        let shown = if which(address) == Which::Shared { address - space::SHARED } else { address };
         let title = format!("Uninitialized {memory} memory read of size {}", bytes(size));
         let site = self.site_of("at", pc, block, warp, lane);
         self.machine.findings.add(Finding {
@@ -445,7 +476,7 @@ impl Runner<'_> {
             title,
             function: self.program.name.clone(),
             sites: vec![site],
-            notes: Vec::new(),
+            notes: vec![format!("Address {shown:#x}")],
             count: 1,
             is_fatal: false,
         });

@@ -101,7 +101,8 @@ impl Findings {
                 known.count += finding.count;
                 // The most severe of them says what they are.
                 if finding.severity > known.severity {
-                    (known.severity, known.notes, known.sites) = (finding.severity, finding.notes, finding.sites);
+                    (known.severity, known.notes, known.sites) =
+                        (finding.severity, finding.notes, finding.sites);
                 }
             }
             None if count < MOST_FINDINGS => self.all.push(finding),

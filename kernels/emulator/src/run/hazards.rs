@@ -69,20 +69,27 @@ impl Runner<'_> {
             thread: Some(thread(&self.shape, index, u32::from(access.thread))),
         };
         let span = |access: &Access| self.program.spans[access.pc as usize];
-        let sites = vec![
-            site(other, *other_kind, index, is_here.then(|| span(other))),
-            site(me, *kind, block.index, Some(span(me))),
+        // A pair of places is one report, whichever comes first: a write before a read, else in the order of the text.
+        let order = |kind: Kind, access: &Access| (kind == Kind::Read, access.pc);
+        let is_turned = is_here && order(*kind, me) < order(*other_kind, other);
+        let mut both = [
+            (*other_kind, site(other, *other_kind, index, is_here.then(|| span(other)))),
+            (*kind, site(me, *kind, block.index, Some(span(me)))),
         ];
+        if is_turned {
+            both.swap(0, 1);
+        }
+        let [(first, one), (second, two)] = both;
         self.machine.findings.add(Finding {
             check: "racecheck",
             severity,
             title: format!(
-                "Race reported between {} access and {} access in {memory} memory ({class})",
-                name(*other_kind),
-                name(*kind)
+                "Race reported between {} access and {} access in {memory} memory",
+                name(first),
+                name(second)
             ),
             function: self.program.name.clone(),
-            sites,
+            sites: vec![one, two],
             notes,
             count: u64::from((me.bytes & other.bytes).count_ones()),
             is_fatal: false,

@@ -118,16 +118,10 @@ impl<'a> Runner<'a> {
                 local_valid[slot.offset as usize..(slot.offset + slot.size) as usize].fill(1);
             }
         }
-        use super::memory::{ALLOCATED, CONSTANT, OF_HOST, WRITTEN};
-        // Host code reaches host memory and constants; device code the device's.
-        let (read_rule, write_rule) = match is_host {
-            true => ((ALLOCATED, ALLOCATED), (ALLOCATED | OF_HOST, ALLOCATED | OF_HOST)),
-            false if init => {
-                let bits = ALLOCATED | OF_HOST;
-                ((bits | WRITTEN, ALLOCATED | WRITTEN), (bits | CONSTANT, ALLOCATED))
-            }
-            false => ((ALLOCATED | OF_HOST, ALLOCATED), (ALLOCATED | OF_HOST | CONSTANT, ALLOCATED)),
-        };
+        use super::memory::{ALLOCATED, CONSTANT, OF_DEVICE, OF_HOST, WRITTEN};
+        let here = ALLOCATED | if is_host { OF_HOST } else { OF_DEVICE };
+        let read = here | if init { WRITTEN } else { 0 };
+        let (read_rule, write_rule) = ((read, read), (here | CONSTANT, here));
         let mut parameters = parameters.to_vec();
         parameters.resize(parameters.len() + 16, 0);
         Runner {

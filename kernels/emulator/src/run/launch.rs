@@ -32,6 +32,8 @@ pub struct Machine {
     pub most_time: Duration,
     /// What kernels ask of the hardware, if this run counts it.
     pub counters: Option<Vec<Counters>>,
+    /// A kernel that may use managed memory may still run on a real card.
+    pub is_busy: bool,
     /// No more can be printed.
     pub is_full: bool,
 }

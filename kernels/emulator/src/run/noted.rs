@@ -5,8 +5,8 @@
 
 use super::access::{Which, which};
 use super::block::{Block, Warp};
-use super::interpreter::Runner;
 use super::hazards::Hazard;
+use super::interpreter::Runner;
 use super::races::{Access, Kind};
 use crate::ir::{LANES, space};
 
@@ -118,7 +118,14 @@ impl Runner<'_> {
             for word in 0..size.div_ceil(4) {
                 let Some(cell) = cells.at(at[lane] as usize / 4 + word as usize) else { continue };
                 if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
-                    found.push(Hazard { me, kind, other, other_kind, is_shared: SHARED, at: at[lane] + 4 * word as u32 });
+                    found.push(Hazard {
+                        me,
+                        kind,
+                        other,
+                        other_kind,
+                        is_shared: SHARED,
+                        at: at[lane] + 4 * word as u32,
+                    });
                 }
             }
         }

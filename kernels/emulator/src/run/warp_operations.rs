@@ -248,7 +248,11 @@ impl Runner<'_> {
         }
         if places.len() > 1 {
             let sites = places.into_iter().map(|(_, site)| site).take(4).collect();
-            self.sync_finding(title, sites, vec!["threads of the block wait at different barriers".to_owned()]);
+            self.sync_finding(
+                title,
+                sites,
+                vec!["threads of the block wait at different barriers".to_owned()],
+            );
         }
     }
 

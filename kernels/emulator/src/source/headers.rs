@@ -125,6 +125,7 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("numeric", &[UTILITIES]),
     ("ostream", STREAMS),
     ("random", &[]),
+    ("ratio", &[("chrono.h", CHRONO)]),
     ("stdbool.h", &[]),
     ("stddef.h", &[]),
     ("stdint.h", &[]),
@@ -188,15 +189,13 @@ pub fn refused(name: &str) -> Option<&'static str> {
     Some(match name {
         "malloc" | "free" => "device code cannot allocate memory here",
         "cudaLaunchKernel" | "cudaLaunchCooperativeKernel" => "write `kernel<<<blocks, threads>>>(…)`",
-        "cudaMallocManaged" | "cudaMemPrefetchAsync" | "cudaMemAdvise" => {
-            "there is no managed memory; use `cudaMalloc` and `cudaMemcpy`"
-        }
         "cudaMallocPitch" | "cudaMemcpy2D" | "cudaMemcpy2DAsync" | "cudaMalloc3D" | "cudaMemcpy3D" => {
             "use `cudaMalloc` and `cudaMemcpy`"
         }
-        "fopen" | "fread" | "fwrite" | "fscanf" | "scanf" => "programs here read and write no files",
+        "FILE" | "fopen" | "fread" | "fwrite" | "fscanf" | "scanf" => "programs here read and write no files",
         "qsort" => "pointers to functions are left out",
         "sprintf" | "snprintf" => "only `printf` formats",
+        "grid_group" | "this_grid" => "a launch cannot synchronise its whole grid here",
         _ => return None,
     })
 }
