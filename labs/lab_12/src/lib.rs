@@ -31,9 +31,12 @@ pub struct Said {
 /// Compiles, runs and checks a program. Files that it includes by `"…"` are found by `includes`.
 pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wanted: Wanted) -> Said {
     let refused = |errors| Said { output: String::new(), errors, code: 2 };
-    let program = match Program::compile(name, text, includes) {
+    let program = match Program::checked(name, text, includes) {
         Ok(program) => program,
-        Err(trouble) => return refused(trouble),
+        Err(rejected) if wanted.json => {
+            return Said { output: report::json::rejected(&rejected), errors: String::new(), code: 2 };
+        }
+        Err(rejected) => return refused(rejected.text()),
     };
     let Some(run) = program.run(wanted.checks) else {
         return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));

@@ -2,6 +2,7 @@
 
 use super::errors;
 use super::functions;
+use super::random::Random;
 use super::streams::Streams;
 use crate::ir::{Prim, Program, size_of, space};
 use crate::run::checks::{Finding, Severity, Site};
@@ -18,7 +19,7 @@ pub struct Host<'a> {
     /// An error that stays: the context cannot be used any more.
     pub sticky: u32,
     /// The call that the program heard of an error by, for the report.
-    random: u64,
+    random: Random,
     texts: std::collections::HashMap<String, u64>,
     pub launches: u64,
     pub fatal_call: Option<(u32, &'static str)>,
@@ -33,7 +34,7 @@ impl<'a> Host<'a> {
             streams: Streams::default(),
             last_error: 0,
             sticky: 0,
-            random: 1,
+            random: Random::new(1),
             texts: std::collections::HashMap::new(),
             launches: 0,
             fatal_call: None,
@@ -316,15 +317,9 @@ impl Environment for Host<'_> {
             "abort" => {
                 return Err(self.fault(machine, span, "The program called `abort`".to_owned(), Vec::new()));
             }
-            "rand" => {
-                self.random = self
-                    .random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                self.random >> 33
-            }
+            "rand" => u64::from(self.random.next()),
             "srand" => {
-                self.random = argument(0);
+                self.random = Random::new(argument(0) as u32);
                 0
             }
             // A program that asks for the time gives the same result every time all the same.
@@ -355,6 +350,15 @@ impl Environment for Host<'_> {
             "putchar" => {
                 machine.print(&((argument(0) as u8) as char).to_string());
                 argument(0)
+            }
+            name if name.starts_with("__emulator_put_") => {
+                let text = match name {
+                    "__emulator_put_text" => machine.heap.text(argument(0)).unwrap_or_default(),
+                    _ => super::output::shown(name, operands),
+                };
+                let last = operands.len().saturating_sub(3);
+                machine.print(&super::output::padded(&text, &operands[last..]));
+                0
             }
             "fflush" | "getenv" => 0,
             "__emulator_out_of_range" => {

@@ -3,5 +3,7 @@
 pub mod calls;
 pub mod errors;
 pub mod functions;
+mod output;
 pub mod program;
+pub mod random;
 pub mod streams;

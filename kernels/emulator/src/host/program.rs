@@ -10,7 +10,7 @@ use crate::run::interpreter::Stop;
 use crate::run::launch::{MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
 use crate::source::preprocessor::Includes;
-use crate::source::{Error, Files};
+use crate::source::{Errors, Files};
 use crate::syntax::sides::both_sides;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,19 @@ pub struct Program {
     pub main: Option<ir::Program>,
     pub kernels: Vec<ir::Program>,
     pub globals: Vec<ir::Global>,
+}
+
+/// Why a text is no program.
+#[derive(Debug)]
+pub struct Rejected {
+    pub files: Files,
+    pub errors: Errors,
+}
+
+impl Rejected {
+    pub fn text(&self) -> String {
+        self.errors.render(&self.files)
+    }
 }
 
 /// The result of a run.
@@ -44,17 +57,20 @@ pub enum Outcome {
 }
 
 impl Program {
-    /// Compiles a text. Files that it includes by `"…"` are found by `includes`.
+    /// Compiles a text. Files that it includes by `"…"` are found by `includes`. Errors are a text.
     pub fn compile(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, String> {
+        Program::checked(name, text, includes).map_err(|rejected| rejected.text())
+    }
+
+    /// The same, with the errors one by one.
+    pub fn checked(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, Rejected> {
         let mut files = Files::default();
-        Program::compiled(&mut files, name, text, includes)
-            .map(|lowered| Program {
-                main: lowered.main,
-                kernels: lowered.kernels,
-                globals: lowered.globals,
-                files: std::mem::take(&mut files),
-            })
-            .map_err(|error| error.render(&files))
+        match Program::compiled(&mut files, name, text, includes) {
+            Ok(lowered) => {
+                Ok(Program { main: lowered.main, kernels: lowered.kernels, globals: lowered.globals, files })
+            }
+            Err(errors) => Err(Rejected { files, errors }),
+        }
     }
 
     fn compiled(
@@ -62,7 +78,7 @@ impl Program {
         name: &str,
         text: &str,
         includes: Includes<'_>,
-    ) -> Result<Lowered, Box<Error>> {
+    ) -> Result<Lowered, Errors> {
         let tree = both_sides(files, name, text, includes)?;
         Lower::new(&tree).lower()
     }

@@ -110,6 +110,10 @@ impl Builder {
         self.labels.len() as u32 - 1
     }
 
+    pub fn is_placed(&self, label: u32) -> bool {
+        self.labels[label as usize].is_some()
+    }
+
     pub fn place(&mut self, label: u32) {
         // A jump to the next instruction is none.
         if self.ops.last() == Some(&Op::Jump { to: label }) && self.ops.len() > self.last_label {

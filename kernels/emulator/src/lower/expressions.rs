@@ -117,6 +117,7 @@ impl Lower<'_> {
                 functions.arguments = last.arguments.clone();
                 Ok(self.functions_value(functions))
             }
+            Some(Found::Binding(Binding::Failed)) => Err(Error::known(path.span)),
             Some(_) => self.error(format!("`{}` is not a value", last.name)),
             None => match self.built_in_value(&last.name)? {
                 Some(value) => Ok(value),

@@ -27,7 +27,7 @@ impl Lower<'_> {
             Some(at) => at,
             None => self.add_global("<stack>", HOST_STACK, 256, false, false, None),
         };
-        self.frames.push(program_frame(function, Scope::new(), end));
+        self.frames.push(program_frame(function, Scope::new(), end, function.span));
         for (i, parameter) in function.parameters.iter().enumerate() {
             let ty = self.type_of_name(&parameter.ty)?;
             let value = Value {
@@ -39,7 +39,10 @@ impl Lower<'_> {
                 self.bind(name, Binding::Value(value));
             }
         }
+        let before = self.recovered;
         self.statement(body)?;
+        self.unless_failed(before)?;
+        self.check_labels()?;
         self.program.place(end);
         self.frames.pop();
         if self.program.local_bytes > HOST_STACK {
@@ -81,7 +84,8 @@ impl Lower<'_> {
         };
         let end = self.program.label();
         self.program.local_base = space::LOCAL;
-        self.frames.push(program_frame(function, scope, end));
+        let call = if function.template.is_empty() { function.span } else { self.span };
+        self.frames.push(program_frame(function, scope, end, call));
         let result = self.type_of_name(&function.result)?;
         if result != VOID {
             return Err(Error::new(function.result.span, "a kernel has no result: it is `void`"));
@@ -97,6 +101,18 @@ impl Lower<'_> {
             if parameter.is_pack {
                 return self.error("kernels with packs of parameters are not part of the subset");
             }
+            if let Some(closure) = self.lambdas.get(&written.ty).cloned() {
+                let name = parameter.name.as_deref().unwrap_or("").to_owned();
+                let begin = offset;
+                let value = self.closure_in_parameters(&closure, &mut offset, &mut parts)?;
+                let size = (offset - begin) as u32;
+                parameters.push(KernelParameter { name, offset: begin as u32, size });
+                names.push(self.types.name(written.ty));
+                if let Some(name) = &parameter.name {
+                    self.bind(name, Binding::Value(Value { ty: written.ty, ..value }));
+                }
+                continue;
+            }
             let (size, align) = self.types.layout(written.ty);
             offset = offset.next_multiple_of(align);
             let memory = Memory { base: Base::Const(space::PARAMETERS + offset), index: None, offset: 0 };
@@ -107,7 +123,7 @@ impl Lower<'_> {
             parts.extend(self.types.leaves(written.ty).iter().map(|leaf| (offset + leaf.offset) as u32));
             offset += size;
             if self.is_compile_time(written.ty) {
-                return self.error("lambdas as arguments of kernels are not part of the subset");
+                return self.error("functions as arguments of kernels are not part of the subset");
             }
             let is_written = parameter.name.as_ref().is_some_and(|name| function.written.contains(name))
                 || self.in_rows.contains(&parameter.id);
@@ -133,7 +149,10 @@ impl Lower<'_> {
                 format!("the parameters take {offset} bytes; a launch passes {MOST_PARAMETERS} at most"),
             ));
         }
+        let before = self.recovered;
         self.statement(body)?;
+        self.unless_failed(before)?;
+        self.check_labels()?;
         self.program.place(end);
         self.frames.pop();
         let templates = match arguments {
@@ -232,15 +251,14 @@ impl Lower<'_> {
             if let Some(argument) = arguments.get(i) {
                 self.span = argument.span;
             }
-            let value = self.coerced(value, *ty)?;
-            // All bytes of the parameter, part by part.
-            for leaf in self.types.leaves(*ty) {
-                let leaf_type = types::of_prim(leaf.prim);
-                let part = self.raw_field(&value, leaf.offset, leaf.row, leaf_type);
-                let part = self.loaded(part)?;
-                let part = self.copied(part)?;
-                operands.push((leaf.prim, self.row(&part)?));
+            if let Place::Closure(closure) = &value.place {
+                for (_, captured) in self.passed_captures(closure)? {
+                    self.parts(&captured, &mut operands)?;
+                }
+                continue;
             }
+            let value = self.coerced(value, *ty)?;
+            self.parts(&value, &mut operands)?;
         }
         self.span = span;
         let number = self.kernel_program(&function, chosen.arguments, chosen.scope)?;
@@ -249,6 +267,18 @@ impl Lower<'_> {
         self.program.operands.extend(operands);
         self.emit(Op::Launch { kernel: number, first, count });
         Ok(Value::new(VOID, Place::Nothing))
+    }
+
+    /// All bytes of an argument, part by part.
+    fn parts(&mut self, value: &Value, operands: &mut Vec<(crate::ir::Prim, u32)>) -> Result<()> {
+        for leaf in self.types.leaves(value.ty) {
+            let leaf_type = types::of_prim(leaf.prim);
+            let part = self.raw_field(value, leaf.offset, leaf.row, leaf_type);
+            let part = self.loaded(part)?;
+            let part = self.copied(part)?;
+            operands.push((leaf.prim, self.row(&part)?));
+        }
+        Ok(())
     }
 
     /// A type of the headers.
@@ -278,7 +308,7 @@ impl Lower<'_> {
     }
 }
 
-fn program_frame(function: &Rc<Function>, scope: Scope, end: u32) -> Frame {
+fn program_frame(function: &Rc<Function>, scope: Scope, end: u32, call: Span) -> Frame {
     Frame {
         scopes: vec![scope, Scope::new()],
         namespace: function.namespace,
@@ -290,6 +320,7 @@ fn program_frame(function: &Rc<Function>, scope: Scope, end: u32) -> Frame {
         end,
         loops: Vec::new(),
         function: Some(function.clone()),
-        call: function.span,
+        call,
+        labels: Vec::new(),
     }
 }

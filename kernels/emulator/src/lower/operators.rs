@@ -26,7 +26,10 @@ impl Lower<'_> {
                     && self.writes(b)
                 {
                     left = self.copied(left)?;
-                } else if matches!(left.place, Place::Memory(_)) && self.types.rows(left.ty).is_some() {
+                } else if matches!(left.place, Place::Memory(_))
+                    && self.types.rows(left.ty).is_some()
+                    && self.struct_of(left.ty).is_none()
+                {
                     let outer = std::mem::replace(&mut self.span, a.span);
                     left = self.loaded(left)?;
                     self.span = outer;

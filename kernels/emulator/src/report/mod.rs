@@ -5,7 +5,7 @@ pub mod json;
 
 use crate::host::program::{Outcome, Run};
 use crate::run::checks::{Checks, Finding, Severity};
-use crate::source::Files;
+use crate::source::{Files, clipped};
 
 /// All that was found, as compute-sanitizer would write it.
 pub fn text(files: &Files, run: &Run, checks: Checks) -> String {
@@ -62,7 +62,9 @@ fn one(files: &Files, finding: &Finding) -> String {
         let place = site.span.map_or("another launch".to_owned(), |span| files.place(span));
         out.push_str(&format!("=========     {} {} in {place}\n", site.text, finding.function));
         if let Some(span) = site.span {
-            let line = files.line(span).trim();
+            let line = files.line(span);
+            let indent = line.chars().take_while(|c| c.is_whitespace()).count();
+            let (line, _) = clipped(line.trim(), (span.column as usize).saturating_sub(indent));
             if !line.is_empty() {
                 out.push_str(&format!("=========         {line}\n"));
             }

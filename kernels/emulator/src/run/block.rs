@@ -32,6 +32,8 @@ pub struct Warp {
     pub live: u32,
     /// Warp-synchronous operations of each lane since the barrier.
     pub turns: [u16; 32],
+    /// Fences of each lane.
+    pub steps: [u16; 32],
 }
 
 pub struct Block {
@@ -41,13 +43,11 @@ pub struct Block {
     pub shared: Space,
     pub shared_size: u64,
     pub cells: super::cells::Cells,
-    /// Reads of shared memory since the barrier, as long as nobody has written there.
-    pub reads: Vec<super::noted::Read>,
-    pub reads_wait: bool,
+    /// Accesses to shared memory that are not noted yet.
+    pub waiting: super::noted::Waiting,
     /// Local memory of all threads, one after another.
     pub local: Vec<u8>,
     pub interval: u32,
-    pub has_fenced: bool,
 }
 
 /// Where in the bytes of a block's shared memory an offset of its window is.
@@ -91,7 +91,7 @@ impl Block {
                     }
                 }
                 let groups = vec![Group { pc: 0, mask: live, state: State::Ready, gave_way: 0 }];
-                Warp { number, registers, groups, live, turns: [0; 32] }
+                Warp { number, registers, groups, live, turns: [0; 32], steps: [0; 32] }
             })
             .collect();
         let local =
@@ -106,11 +106,9 @@ impl Block {
             shared,
             shared_size: size,
             cells,
-            reads: Vec::new(),
-            reads_wait: true,
+            waiting: super::noted::Waiting::default(),
             local,
             interval,
-            has_fenced: false,
         }
     }
 

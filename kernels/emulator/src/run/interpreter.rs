@@ -435,7 +435,7 @@ impl<'a> Runner<'a> {
                     self.count_access(warp, mask, pc, &at, Kind::Atomic);
                     self.atomic(block, warp, mask, pc)?;
                 }
-                Op::Fence { .. } => block.has_fenced = true,
+                Op::Fence { scope } => self.fence(block, warp, mask, scope),
                 Op::Assert { c, text } => {
                     let c = warp.registers.get::<u32>(c);
                     if let Some(lane) = (0..LANES).find(|lane| mask >> lane & 1 != 0 && c[*lane] == 0) {

@@ -6,7 +6,7 @@ use super::counters::Counters;
 use super::interpreter::{Environment, Paused, Runner, Stop};
 use super::memory::Heap;
 use super::races::Order;
-use crate::ir::Program;
+use crate::ir::{Op, Program};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -121,8 +121,10 @@ impl Machine {
         let races = checks.race && !is_host;
         if !is_host {
             self.order.start = self.next_interval;
-            self.order.seen.clear();
-            self.order.published.clear();
+            let has = |wanted: fn(&Op) -> bool| program.ops.iter().any(wanted);
+            let hands_over =
+                has(|op| matches!(op, Op::Fence { .. })) && has(|op| matches!(op, Op::Atomic { .. }));
+            self.order.clocks = (races && hands_over).then(Box::default);
             self.order.unordered_from =
                 self.order.concurrent.iter().map(|(from, _)| *from).min().unwrap_or(self.order.start);
             self.programs.push((self.next_interval, number));

@@ -6,6 +6,7 @@ pub mod atomics;
 pub mod block;
 pub mod cells;
 pub mod checks;
+pub mod clocks;
 pub mod counters;
 pub mod interpreter;
 pub mod launch;

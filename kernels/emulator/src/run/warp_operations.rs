@@ -92,8 +92,11 @@ impl Runner<'_> {
     }
 
     fn operate(&mut self, block: &Block, warp: &mut Warp, pc: u32, mask: u32, named: u32) {
-        let _ = block;
         turn(warp, mask);
+        if let Some(clocks) = &mut self.machine.order.clocks {
+            let first = warp.number as u16 * 32;
+            clocks.meet(block.number, (0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| first + lane));
+        }
         match self.program.ops[pc as usize] {
             Op::Shuffle { kind, wide, d, a, lane, width, .. } => {
                 let values: [u64; LANES] = match wide {
@@ -272,8 +275,11 @@ impl Runner<'_> {
             warp.groups = groups;
             warp.turns = [0; 32];
         }
+        if let Some(clocks) = &mut self.machine.order.clocks {
+            clocks.barrier(block.number, self.shape.block.iter().product());
+        }
         block.interval = self.interval();
-        block.forget_reads();
+        block.waiting.forget();
         Ok(())
     }
 
