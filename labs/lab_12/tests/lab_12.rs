@@ -37,7 +37,8 @@ fn findings_end_with_1_and_bad_input_with_2() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text.contains("Race reported between Write access and Write access") && text.contains("racy.cu:1:29"),
+        text.contains("Error: Race reported between Write access at k(int *) in ")
+            && text.contains("racy.cu:1:29"),
         "{text}"
     );
     assert_eq!(lab(&[&racy, "--check", "memcheck"]).status.code(), Some(0));

@@ -179,9 +179,13 @@ fn leaks(machine: &mut Machine) {
 }
 
 impl Run {
-    /// 0: nothing found; 1: findings, an error, or a `main` that says so.
+    /// 0: nothing found; 1: errors, races, or a `main` that says so.
     pub fn exit_code(&self) -> i32 {
-        let has_errors = self.findings.all.iter().any(|finding| finding.severity == Severity::Error);
+        let counts = |finding: &Finding| match finding.check {
+            "racecheck" => finding.severity >= Severity::Warning,
+            _ => finding.severity == Severity::Error,
+        };
+        let has_errors = self.findings.all.iter().any(counts);
         match self.outcome {
             Outcome::Fault => 1,
             Outcome::Exit(code) if code != 0 => 1,

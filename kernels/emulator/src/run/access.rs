@@ -6,7 +6,7 @@ use super::interpreter::{Runner, Stop};
 use super::launch::fatal;
 use super::memory::WRITTEN;
 use super::operations::addresses;
-use super::races::{Access, Kind};
+use super::races::Kind;
 use super::registers::ALL;
 use super::words::{gather, scatter};
 use crate::ir::{Address, LANES, Prim, size_of, space};
@@ -147,14 +147,14 @@ impl Runner<'_> {
                 values[lane] = u64::from(narrow[lane]);
             }
         }
+        if self.races {
+            self.note(block, warp, mask, pc, &addresses, size, Kind::Write);
+        }
         for lane in 0..LANES {
             if mask >> lane & 1 == 0 {
                 continue;
             }
             self.write_one(block, warp, pc, lane, addresses[lane], ty, values[lane], u64::from(at.align))?;
-        }
-        if self.races {
-            self.note(block, warp, mask, pc, &addresses, size, Kind::Write);
         }
         Ok(())
     }
@@ -335,62 +335,6 @@ impl Runner<'_> {
         }
         let thread = warp.number as usize * 32 + lane;
         Some(thread * self.program.local_bytes as usize + at)
-    }
-
-    #[cold]
-    #[allow(clippy::too_many_arguments)]
-    pub fn race(
-        &mut self,
-        block: &Block,
-        me: &Access,
-        kind: Kind,
-        other: Access,
-        other_kind: Kind,
-        memory: &str,
-    ) {
-        let name = |kind| match kind {
-            Kind::Read => "Read",
-            Kind::Write => "Write",
-            _ => "Atomic",
-        };
-        let hazard = match (other_kind, kind) {
-            (Kind::Read, _) => "WAR",
-            (_, Kind::Read) => "RAW",
-            _ => "WAW",
-        };
-        let title = format!(
-            "Race reported between {} access and {} access in {memory} memory ({hazard})",
-            name(other_kind),
-            name(kind)
-        );
-        let other_is_here = other.interval >= self.machine.order.start;
-        let at = |access: &Access, text: &str, index: [u32; 3], span| super::checks::Site {
-            text: text.to_owned(),
-            span,
-            thread: Some(super::launch::thread(&self.shape, index, u32::from(access.thread))),
-        };
-        let mine = Some(self.program.spans[me.pc as usize]);
-        let [x, y, _] = self.shape.grid;
-        let index = [other.block % x, other.block / x % y, other.block / (x * y)];
-        let (others, notes) = if other_is_here {
-            (Some(self.program.spans[other.pc as usize]), Vec::new())
-        } else {
-            (None, vec!["the other access is of a launch in another stream, which nothing orders".to_owned()])
-        };
-        let sites = vec![
-            at(&other, &format!("{} access at", name(other_kind)), index, others),
-            at(me, &format!("{} access at", name(kind)), block.index, mine),
-        ];
-        self.machine.findings.add(Finding {
-            check: "racecheck",
-            severity: Severity::Error,
-            title,
-            function: self.program.name.clone(),
-            sites,
-            notes,
-            count: 1,
-            is_fatal: false,
-        });
     }
 
     #[cold]

@@ -420,7 +420,6 @@ impl<'a> Runner<'a> {
                     count!();
                     group.pc = pc;
                     group.state = State::Barrier;
-                    self.check_barrier(block, warp, &group);
                     warp.groups.push(group);
                     return Ok(());
                 }

@@ -8,6 +8,7 @@ pub mod cells;
 pub mod checks;
 pub mod clocks;
 pub mod counters;
+pub mod hazards;
 pub mod interpreter;
 pub mod launch;
 pub mod math;

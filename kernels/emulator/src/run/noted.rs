@@ -7,6 +7,7 @@
 use super::access::{Which, which};
 use super::block::{Block, Warp};
 use super::cells::{PAGE, Run};
+use super::hazards::Hazard;
 use super::interpreter::Runner;
 use super::races::{Access, Kind};
 use super::registers::ALL;
@@ -98,7 +99,7 @@ impl Runner<'_> {
                 lanes.mask = self.wait_in_runs(block, &lanes, pc, at);
             }
             if lanes.mask != 0 {
-                self.note_now::<false>(block, &lanes, pc, at, size, kind);
+                self.note_now::<false>(block, Some(warp), &lanes, pc, at, size, kind);
             }
             return;
         }
@@ -109,10 +110,10 @@ impl Runner<'_> {
         if !block.waiting.is_over {
             block.waiting.is_over = true;
             for noted in std::mem::take(&mut block.waiting.all) {
-                self.note_now::<true>(block, &noted.lanes, noted.pc, &noted.at, noted.size, noted.kind);
+                self.note_now::<true>(block, None, &noted.lanes, noted.pc, &noted.at, noted.size, noted.kind);
             }
         }
-        self.note_now::<true>(block, &lanes, pc, at, size, kind);
+        self.note_now::<true>(block, Some(warp), &lanes, pc, at, size, kind);
     }
 
     /// Lets lanes that read words of the heap wait. Those that cannot.
@@ -158,6 +159,7 @@ impl Runner<'_> {
     fn note_now<const SHARED: bool>(
         &mut self,
         block: &mut Block,
+        warp: Option<&Warp>,
         lanes: &Lanes,
         pc: u32,
         at: &[u32; LANES],
@@ -179,15 +181,15 @@ impl Runner<'_> {
                 me.bytes = ((1 << size) - 1) << (at[lane] & 3);
             }
             for word in 0..size.div_ceil(4) {
-                let word = at[lane] as usize / 4 + word as usize;
-                if let Some((other, other_kind)) = cells.note(&self.machine.order, word, &me, kind) {
-                    found.push((me, other, other_kind));
+                let at = at[lane] + 4 * word as u32;
+                if let Some((other, other_kind)) = cells.note(&self.machine.order, at as usize / 4, &me, kind)
+                {
+                    found.push(Hazard { me, kind, other, other_kind, is_shared: SHARED, at });
                 }
             }
         }
-        for (me, other, other_kind) in found {
-            let memory = if SHARED { "__shared__" } else { "__global__" };
-            self.race(block, &me, kind, other, other_kind, memory);
+        for hazard in found {
+            self.report_hazard(block, warp, lanes.mask, at, &hazard);
         }
     }
 }
