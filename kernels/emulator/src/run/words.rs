@@ -191,8 +191,8 @@ impl Sum {
             return None;
         }
         self.scales[i] = scale as i32;
-        // Smaller than MOST / scale, rounded down to a power of two.
-        self.excess[i] = !0 << (MOST as u32 / scale).ilog2();
+        // Less than MOST / scale, rounded down to a power of two.
+        self.excess[i] = !0 << (MOST.trailing_zeros() - (32 - (scale - 1).leading_zeros()));
         self.signs[i] = if index.kind == IndexKind::U32 { 0 } else { -1 };
         Some(())
     }
