@@ -2,7 +2,9 @@
 
 #[cfg(target_family = "wasm")]
 mod module;
+mod registers;
 
+use cuda_emulator::ir::Program as Kernel;
 use cuda_emulator::{Checks, Program, report};
 
 /// The program that runs if no file is named.
@@ -12,12 +14,21 @@ pub const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
 #[derive(Clone, Copy)]
 pub struct Wanted {
     pub checks: Checks,
+    /// Counts instead of checking.
+    pub counters: bool,
+    /// How many registers a thread takes, where that is known.
+    pub registers: Option<u32>,
     pub json: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Wanted {
-        Wanted { checks: Checks { race: true, ..Checks::MEMORY }, json: false }
+        Wanted {
+            checks: Checks { race: true, ..Checks::MEMORY },
+            counters: false,
+            registers: None,
+            json: false,
+        }
     }
 }
 
@@ -38,12 +49,25 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
         }
         Err(rejected) => return refused(rejected.text()),
     };
-    let Some(run) = program.run(wanted.checks) else {
+    let checks = if wanted.counters { Checks::MEMORY } else { wanted.checks };
+    let run = if wanted.counters { program.count() } else { program.run(checks) };
+    let Some(run) = run else {
         return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));
     };
-    let output = match wanted.json {
-        true => report::json::json(&program.files, &run),
-        false => format!("{}{}", run.output, report::text(&program.files, &run, wanted.checks)),
+    let registers = |kernel: &Kernel| wanted.registers.or_else(|| registers::known(&program.files, kernel));
+    let output = match (wanted.json, wanted.counters) {
+        (true, false) => report::json::json(&program.files, &run),
+        (true, true) => {
+            let json = report::json::json(&program.files, &run);
+            let counters = report::counters::json(&run.counters, &program.kernels, &registers);
+            format!("{},\"counters\":{counters}}}\n", json.trim_end().strip_suffix('}').unwrap_or(&json))
+        }
+        (false, true) if run.exit_code() == 0 => {
+            let table = report::counters::text(&run.counters, &program.kernels, &registers);
+            format!("{}\n{table}", run.output)
+        }
+        // What is found comes first, and a kernel that was ended is not counted to its end.
+        (false, _) => format!("{}{}", run.output, report::text(&program.files, &run, checks)),
     };
     Said { output, errors: String::new(), code: run.exit_code() as u8 }
 }

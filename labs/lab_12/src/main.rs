@@ -10,11 +10,13 @@ use lab_12::{EXAMPLE, Wanted, is_json};
 const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
-Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS] [--format text|json]
+Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters] [--format text|json]
 
   FILE.cu          the program; without it, an example that adds two vectors
   --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
                    [default: memcheck,racecheck]
+  --counters       counts instead of checking what each kernel asks of the hardware, as Nsight Compute does
+  --registers N    how many registers a thread takes, as nvcc's -Xptxas -v says it, for the occupancy
   --format FORMAT  text or json [default: text]
   --show           prints the program instead of running it
   -h, --help       prints this
@@ -65,6 +67,7 @@ fn refuse(text: &str) -> ExitCode {
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let mut options = Options { file: None, wanted: Wanted::default(), show: false };
     let mut arguments = arguments;
+    let mut is_checked = false;
     while let Some(argument) = arguments.next() {
         let (name, joined) = match argument.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
@@ -75,14 +78,31 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
         match name.as_str() {
             "-h" | "--help" => return Ok(None),
             "--show" => options.show = true,
-            "--check" => options.wanted.checks = Checks::parse(&value()?)?,
+            "--check" => {
+                options.wanted.checks = Checks::parse(&value()?)?;
+                is_checked = true;
+            }
+            "--counters" => options.wanted.counters = true,
+            "--registers" => options.wanted.registers = Some(registers(&value()?)?),
             "--format" => options.wanted.json = is_json(&value()?)?,
             flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
             _ if options.file.is_some() => return Err(format!("`{argument}`: one file at a time")),
             _ => options.file = Some(argument),
         }
     }
+    if is_checked && options.wanted.counters {
+        return Err("`--check` and `--counters` are two runs: checks would be counted".to_owned());
+    }
+    if options.wanted.registers.is_some() && !options.wanted.counters {
+        return Err("`--registers` is for the occupancy that `--counters` shows".to_owned());
+    }
     Ok(Some(options))
+}
+
+/// A thread has 255 registers at most.
+fn registers(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=255).contains(number));
+    number.ok_or_else(|| format!("`--registers {text}`: a thread takes 1 to 255 registers"))
 }
 
 fn run(options: &Options) -> ExitCode {

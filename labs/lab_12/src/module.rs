@@ -1,5 +1,5 @@
 //! The functions of the WebAssembly module. They take and return numbers only: the caller asks for memory with [`input`], writes the
-//! format (`text` or `json`), the checks (`memcheck,racecheck`) and the program into it, separated by NUL, and calls [`run`]. The
+//! format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program into it, separated by NUL, and calls [`run`]. The
 //! report is then [`output`], and what is wrong with the program is [`errors`].
 //!
 //! A module is for one run: the memory that a program takes goes with it.
@@ -47,7 +47,9 @@ fn said(input: &str) -> Result<Said, String> {
     let (Some(format), Some(checks), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("the input is a format, checks and a program, separated by NUL".to_owned());
     };
-    let wanted = Wanted { checks: Checks::parse(checks)?, json: is_json(format)? };
+    let counters = checks == "counters";
+    let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
+    let wanted = Wanted { checks, counters, registers: None, json: is_json(format)? };
     Ok(crate::run("my.cu", text, &|_| None, wanted))
 }
 

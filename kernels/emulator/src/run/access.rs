@@ -7,6 +7,7 @@ use super::launch::fatal;
 use super::memory::{OF_DEVICE, WRITTEN};
 use super::operations::addresses;
 use super::races::Kind;
+use super::registers::ALL;
 use super::words::{gather, scatter};
 use crate::ir::{Address, LANES, Prim, size_of, space};
 
@@ -42,15 +43,21 @@ impl Runner<'_> {
         d: u32,
         at: &Address,
     ) -> Result<(), Stop> {
+        let mut words = [0; LANES];
         if size_of(ty) == 4
             && !self.is_host
-            && let Some(words) = self.words(warp, mask, at)
-            && self.may_access(block, pc, &words, at.align, false)
+            && let Some(is_shared) = self.words(block, warp, mask, pc, at, false, &mut words)
         {
-            let space = if words.is_shared { &block.shared } else { &self.machine.heap.space };
-            warp.registers.set(d, mask, &gather(space, &words));
+            let space = if is_shared { &block.shared } else { &self.machine.heap.space };
+            if mask == ALL {
+                gather(space, &words, warp.registers.place(d));
+            } else {
+                let mut out = [0; LANES];
+                gather(space, &words, &mut out);
+                warp.registers.set(d, mask, &out);
+            }
             if self.races {
-                self.note_all(block, warp, mask, pc, words.is_shared, &words.at, 4, Kind::Read);
+                self.note_all(block, warp, mask, pc, is_shared, &words, 4, Kind::Read);
             }
             return Ok(());
         }
@@ -101,16 +108,16 @@ impl Runner<'_> {
         a: u32,
         at: &Address,
     ) -> Result<(), Stop> {
+        let mut words = [0; LANES];
         if size_of(ty) == 4
             && !self.is_host
-            && let Some(words) = self.words(warp, mask, at)
-            && self.may_access(block, pc, &words, at.align, true)
+            && let Some(is_shared) = self.words(block, warp, mask, pc, at, true, &mut words)
         {
             if self.races {
-                self.note_all(block, warp, mask, pc, words.is_shared, &words.at, 4, Kind::Write);
+                self.note_all(block, warp, mask, pc, is_shared, &words, 4, Kind::Write);
             }
             let values = warp.registers.row::<u32>(a);
-            let space = if words.is_shared { &mut block.shared } else { &mut self.machine.heap.space };
+            let space = if is_shared { &mut block.shared } else { &mut self.machine.heap.space };
             scatter(space, mask, &words, values, self.init.then_some(WRITTEN));
             return Ok(());
         }

@@ -43,9 +43,8 @@ pub struct Block {
     pub shared: Space,
     pub shared_size: u64,
     pub cells: super::cells::Cells,
-    /// Reads of shared memory since the barrier, as long as nobody has written there.
-    pub reads: Vec<super::noted::Read>,
-    pub reads_wait: bool,
+    /// Accesses to shared memory that are not noted yet.
+    pub waiting: super::noted::Waiting,
     /// Local memory of all threads, one after another.
     pub local: Vec<u8>,
     pub interval: u32,
@@ -107,8 +106,7 @@ impl Block {
             shared,
             shared_size: size,
             cells,
-            reads: Vec::new(),
-            reads_wait: true,
+            waiting: super::noted::Waiting::default(),
             local,
             interval,
         }

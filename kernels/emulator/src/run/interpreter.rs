@@ -516,9 +516,13 @@ impl<'a> Runner<'a> {
     ) -> Result<(), Stop> {
         let wide = op.widths().1 == 2;
         let is_zero = |lane: usize| match wide {
-            true => warp.registers.get::<u64>(b)[lane] == 0,
-            false => warp.registers.get::<u32>(b)[lane] == 0,
+            true => warp.registers.row::<u64>(b)[lane] == 0,
+            false => warp.registers.row::<u32>(b)[lane] == 0,
         };
+        let any = (0..LANES).fold(false, |any, lane| any | is_zero(lane));
+        if !any && !self.is_host {
+            return Ok(());
+        }
         let found = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane));
         if self.is_host {
             // x86 stops at a quotient that does not fit as well.

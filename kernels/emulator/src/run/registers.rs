@@ -58,7 +58,7 @@ impl Registers {
     }
 
     #[inline(always)]
-    fn place<T: Content>(&mut self, row: Row) -> &mut [T; LANES] {
+    pub fn place<T: Content>(&mut self, row: Row) -> &mut [T; LANES] {
         debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
         // SAFETY: as in `get`; the reference is the only one, since it borrows all rows.
         unsafe { &mut *self.rows.as_mut_ptr().add(row as usize).cast::<[T; LANES]>() }
@@ -83,7 +83,11 @@ impl Registers {
         if mask == ALL && in_pieces::<A, D>(a, d) {
             for piece in 0..PIECES {
                 let a: [A; PIECE] = self.piece(a, piece);
-                self.set_piece(d, piece, a.map(&f));
+                let mut out = [D::default(); PIECE];
+                for lane in 0..PIECE {
+                    out[lane] = f(a[lane]);
+                }
+                self.set_piece(d, piece, out);
             }
             return;
         }

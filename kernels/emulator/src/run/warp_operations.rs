@@ -303,7 +303,7 @@ impl Runner<'_> {
             clocks.barrier(block.number, self.shape.block.iter().product());
         }
         block.interval = self.interval();
-        block.forget_reads();
+        block.waiting.forget();
         Ok(())
     }
 

@@ -21,11 +21,11 @@ pub fn both_sides(
     includes: Includes<'_>,
 ) -> std::result::Result<Tree, Errors> {
     let device = preprocess(files, name, text, includes, TURING)?;
-    let (mut tree, bodies) = parse(device.clone(), 0)?;
     let mentions = files.0.iter().any(|file| file.name != "<predefined>" && file.text.contains(MACRO));
     if !mentions {
-        return Ok(tree);
+        return Ok(parse(device, 0)?.0);
     }
+    let (mut tree, bodies) = parse(device.clone(), 0)?;
     let host = preprocess(files, name, text, includes, &[])?;
     if same(&device, &host) {
         return Ok(tree);
