@@ -1,5 +1,6 @@
 //! A lab in WebAssembly, as in the page of the book, shows what it shows in a terminal.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use assessment_page::{Chosen, Draw, checked, looked, offers, program};
+use cuda_emulator::Checks;
 use exercises_page::Form;
+use lab_12::Wanted;
 use labs::{Captured, LABS, Listed};
 use modules::{Module, Split};
 use rayon::prelude::*;
@@ -26,12 +29,13 @@ static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 /// The most that they may weigh, with brotli: the base, which every lab or exercise takes; the base and a piece, which one of them takes; the final
-/// assessment; and the box for errors.
+/// assessment; the box for errors; and the emulator of CUDA C++.
 /// What they weigh is beside the profiles in `Cargo.toml`.
 const PLAYER_KB: (usize, usize) = (505, 612);
 const EXERCISES_KB: (usize, usize) = (334, 426);
 const ASSESSMENT_KB: usize = 530;
 const ERRORS_KB: usize = 72;
+const KERNELS_KB: usize = 340;
 
 /// The base in a folder of modules.
 const BASE: &str = "base.wasm";
@@ -449,3 +453,75 @@ fn the_same_explanations_in_wasm() {
     let bytes = told[0].as_u64().unwrap() as usize;
     assert!(bytes < ERRORS_KB * 1000, "{bytes} bytes, at most {ERRORS_KB} kB");
 }
+
+/// The emulator says of a program in a page what it says in a terminal: a sum of vectors and the reduction of a block, right ones and such
+/// with a fault.
+#[test]
+fn the_same_reports_of_kernels_in_wasm() {
+    let vectors = lab_12::EXAMPLE;
+    let reduction = include_str!("../../kernels/emulator/tests/programs/reduction.cu");
+    let beyond = vectors.replace("if (i < n)", "if (i <= n)");
+    let racy = reduction.replacen("__syncthreads();", "", 1);
+    assert!(beyond != vectors && racy != reduction);
+    let all = Checks::ALL;
+    let default = Wanted::default();
+    let mut asked = Vec::new();
+    for (checks, wanted) in [
+        ("memcheck,racecheck", default),
+        ("all", Wanted { checks: all, ..default }),
+        ("counters", Wanted { counters: true, ..default }),
+    ] {
+        for text in [vectors, reduction, &beyond, &racy, "int main() { return x; }", ""] {
+            asked.push(("text", checks, text, wanted));
+            asked.push(("json", checks, text, Wanted { json: true, ..wanted }));
+        }
+    }
+    let programs: Vec<_> = asked.iter().map(|(format, checks, text, _)| [format, checks, text]).collect();
+    let module = made_whole(&modules::KERNELS);
+    let told = kernels_in_node(&module, &serde_json::json!(programs));
+    assert_eq!(told.len(), asked.len());
+    let mut codes = BTreeSet::new();
+    for ((_, checks, text, wanted), there) in asked.iter().zip(told) {
+        let here = lab_12::run("my.cu", text, &|_| None, *wanted);
+        assert_eq!(there[0], here.code, "{checks} {text}");
+        assert_eq!(there[1], here.output, "{checks} {text}");
+        assert_eq!(there[2], here.errors, "{checks} {text}");
+        codes.insert(here.code);
+    }
+    assert_eq!(codes, BTreeSet::from([0, 1, 2]));
+    let weighed = in_node(WEIGHED, &module, &Json::Null).as_u64().unwrap() as usize;
+    assert!(weighed < KERNELS_KB * 1000, "{weighed} bytes, at most {KERNELS_KB} kB");
+}
+
+/// `cargo test -p course-tests --features browser --test wasm -- --ignored --nocapture speed`; the figures for a terminal are those of
+/// the same test in `cuda-emulator`.
+#[test]
+#[ignore = "a measurement"]
+fn speed_of_a_tiled_product_of_256_in_wasm() {
+    let text = include_str!("../../kernels/emulator/tests/programs/matmul.cu");
+    let module = made_whole(&modules::KERNELS);
+    for checks in ["memcheck", "all"] {
+        let told = kernels_in_node(&module, &serde_json::json!(vec![["text", checks, text]; 9]));
+        let seconds = told.iter().map(|told| told[3].as_f64().unwrap()).fold(f64::MAX, f64::min);
+        println!("{checks}: {seconds:.3} s");
+    }
+}
+
+/// Runs programs with the module of lab 12: see `kernels.mjs`.
+fn kernels_in_node(module: &Path, programs: &Json) -> Vec<Json> {
+    let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels.mjs");
+    let mut node = Command::new("node");
+    let node = node.arg(harness).arg(module).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut node = node.spawn().expect("the test takes Node.js (https://nodejs.org)");
+    node.stdin.take().unwrap().write_all(programs.to_string().as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success(), "a program ends the module");
+    String::from_utf8(output.stdout).unwrap().lines().map(read).collect()
+}
+
+/// How many bytes a module has with brotli.
+const WEIGHED: &str = "
+    const { readFileSync } = require('node:fs');
+    const { brotliCompressSync } = require('node:zlib');
+    console.log(brotliCompressSync(readFileSync(process.argv[1])).length);
+";

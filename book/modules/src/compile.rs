@@ -58,7 +58,7 @@ fn linked(
     fetch_target(told)?;
     let failed = |error| format!("cargo: {error}");
     let mut cargo = Command::new(cargo())
-        .args(["rustc", "--locked", "--package", package, "--profile", profile])
+        .args(["rustc", "--locked", "--package", package, "--lib", "--profile", profile])
         // Where a library for Rust is asked for besides, as the tests do, Cargo leaves out `lto`.
         .args(["--crate-type", "cdylib", "--target", TARGET, "--target-dir"])
         .arg(target)

@@ -36,6 +36,9 @@ pub struct Whole {
 /// The box for error messages.
 pub const ERRORS: Whole = Whole { package: "errors", profile: "errors" };
 
+/// The emulator of CUDA C++.
+pub const KERNELS: Whole = Whole { package: "lab-12", profile: "lab-12" };
+
 /// The final assessment. It shares a profile with the exercises, and with that everything that both are made of.
 pub const ASSESSMENT: Whole = Whole { package: "assessment-page", profile: "exercises-page" };
 

@@ -39,6 +39,47 @@ template <unsigned int N> __device__ thread_block_tile<N> tiled_partition(const 
     return thread_block_tile<N>{};
 }
 
+// A group whose size is known only when it runs: a block, or a tile of a warp.
+struct thread_group {
+    unsigned int __n;
+    bool __whole;
+    __device__ thread_group(unsigned int n, bool whole) : __n(n), __whole(whole) {}
+    __device__ thread_group(const thread_block &block) : __n(block.size()), __whole(true) {}
+    template <unsigned int N> __device__ thread_group(const thread_block_tile<N> &tile) : __n(N), __whole(false) {}
+    __device__ unsigned int __mask() const {
+        return __n == 32 ? 0xffffffffu : ((1u << (__n % 32)) - 1) << (__emulator_lane() / __n * __n);
+    }
+    __device__ void sync() const {
+        if (__whole) {
+            __syncthreads();
+        } else {
+            __syncwarp(__mask());
+        }
+    }
+    __device__ unsigned int thread_rank() const {
+        return __whole ? threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z) : __emulator_lane() % __n;
+    }
+    __device__ unsigned int size() const { return __n; }
+    __device__ unsigned int num_threads() const { return __n; }
+};
+inline __device__ thread_group tiled_partition(const thread_group &group, unsigned int n) {
+    return thread_group(n, false);
+}
+
+// The lanes that come here together.
+struct coalesced_group {
+    unsigned int __lanes;
+    __device__ void sync() const { __syncwarp(__lanes); }
+    __device__ unsigned int thread_rank() const { return __popc(__lanes & ((1u << __emulator_lane()) - 1)); }
+    __device__ unsigned int size() const { return __popc(__lanes); }
+    __device__ unsigned int num_threads() const { return __popc(__lanes); }
+    __device__ int any(int p) const { return __any_sync(__lanes, p); }
+    __device__ int all(int p) const { return __all_sync(__lanes, p); }
+};
+inline __device__ coalesced_group coalesced_threads() { return coalesced_group{__activemask()}; }
+
+template <typename Group> __device__ void sync(const Group &group) { group.sync(); }
+
 template <typename T> struct plus {
     __device__ T operator()(T a, T b) const { return a + b; }
 };

@@ -85,6 +85,15 @@ enum cudaDeviceAttr {
     cudaDevAttrMultiProcessorCount = 16
 };
 
+enum cudaMemoryAdvise {
+    cudaMemAdviseSetReadMostly = 1,
+    cudaMemAdviseUnsetReadMostly = 2,
+    cudaMemAdviseSetPreferredLocation = 3,
+    cudaMemAdviseUnsetPreferredLocation = 4,
+    cudaMemAdviseSetAccessedBy = 5,
+    cudaMemAdviseUnsetAccessedBy = 6
+};
+
 struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
@@ -107,3 +116,51 @@ typedef __emulator_event *cudaEvent_t;
 
 typedef long long time_t;
 typedef long long clock_t;
+// Time stands still here.
+struct timeval { long tv_sec, tv_usec; };
+struct timespec { long tv_sec, tv_nsec; };
+struct timezone { int tz_minuteswest, tz_dsttime; };
+inline int gettimeofday(timeval *now, const void *) {
+    now->tv_sec = 1700000000;
+    now->tv_usec = 0;
+    return 0;
+}
+inline int clock_gettime(int, timespec *now) {
+    now->tv_sec = 1700000000;
+    now->tv_nsec = 0;
+    return 0;
+}
+
+// `new` and `delete` of host code.
+template <typename T> struct __emulator_is_plain { static constexpr bool value = false; };
+template <typename T> struct __emulator_is_plain<T *> { static constexpr bool value = true; };
+#define __EMULATOR_PLAIN(T) template <> struct __emulator_is_plain<T> { static constexpr bool value = true; };
+__EMULATOR_PLAIN(bool)
+__EMULATOR_PLAIN(char)
+__EMULATOR_PLAIN(unsigned char)
+__EMULATOR_PLAIN(short)
+__EMULATOR_PLAIN(unsigned short)
+__EMULATOR_PLAIN(int)
+__EMULATOR_PLAIN(unsigned int)
+__EMULATOR_PLAIN(long long)
+__EMULATOR_PLAIN(unsigned long long)
+__EMULATOR_PLAIN(float)
+__EMULATOR_PLAIN(double)
+
+template <typename T> T *__emulator_new(const T &value) {
+    T *p = (T *)malloc(sizeof(T));
+    *p = value;
+    return p;
+}
+template <typename T> T *__emulator_new_zeros(size_t n) {
+    T *p = (T *)calloc(n, sizeof(T));
+    if constexpr (!__emulator_is_plain<T>::value) {
+        for (size_t i = 0; i < n; i++) p[i] = T();
+    }
+    return p;
+}
+template <typename T> T *__emulator_new_array(size_t n) {
+    if constexpr (__emulator_is_plain<T>::value) return (T *)malloc(n * sizeof(T));
+    return __emulator_new_zeros<T>(n);
+}
+inline void __emulator_delete(const void *p) { free((void *)p); }

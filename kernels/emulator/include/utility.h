@@ -94,6 +94,48 @@ template <typename T, typename V> V accumulate(T *first, T *last, V value) {
 template <typename T, typename V> void iota(T *first, T *last, V value) {
     for (; first != last; ++first) *first = value++;
 }
+template <typename T, typename F> void generate(T *first, T *last, F f) {
+    for (; first != last; ++first) *first = f();
+}
+template <typename T, typename F> void generate_n(T *first, size_t n, F f) {
+    for (size_t i = 0; i < n; i++) first[i] = f();
+}
+template <typename T, typename V> T *fill_n(T *first, size_t n, V value) {
+    for (size_t i = 0; i < n; i++) first[i] = value;
+    return first + n;
+}
+template <typename T, typename U> U *copy(const T *first, const T *last, U *to) {
+    for (; first != last; ++first) *to++ = *first;
+    return to;
+}
+template <typename T> bool equal(const T *first, const T *last, const T *other) {
+    for (; first != last; ++first) if (!(*first == *other++)) return false;
+    return true;
+}
+template <typename T, typename F> void for_each(T *first, T *last, F f) {
+    for (; first != last; ++first) f(*first);
+}
+template <typename T, typename U, typename F> U *transform(const T *first, const T *last, U *to, F f) {
+    for (; first != last; ++first) *to++ = f(*first);
+    return to;
+}
+template <typename T> T *max_element(T *first, T *last) {
+    T *best = first;
+    for (; first != last; ++first) if (*best < *first) best = first;
+    return best;
+}
+template <typename T> T *min_element(T *first, T *last) {
+    T *best = first;
+    for (; first != last; ++first) if (*first < *best) best = first;
+    return best;
+}
+template <typename T> void reverse(T *first, T *last) {
+    while (first < last) swap(*first++, *--last);
+}
+template <typename T, size_t N> T *begin(T (&a)[N]) { return a; }
+template <typename T, size_t N> T *end(T (&a)[N]) { return a + N; }
+template <typename C> auto begin(C &c) { return c.begin(); }
+template <typename C> auto end(C &c) { return c.end(); }
 template <typename T> void sort(T *first, T *last) {
     // Shell's.
     long long n = last - first;

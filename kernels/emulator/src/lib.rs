@@ -27,6 +27,6 @@ pub mod source;
 pub mod syntax;
 pub mod types;
 
-pub use host::program::{Outcome, Program, Run};
+pub use host::program::{Outcome, Program, Rejected, Run};
 pub use run::checks::Checks;
 pub use source::{Error, Files, Span};

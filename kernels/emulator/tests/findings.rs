@@ -89,7 +89,7 @@ fn each_kind_of_fault_is_found_once_at_its_line() {
         (
             "__global__ void k(int *o) { if (threadIdx.x < 3) __syncthreads(); }",
             "k<<<1, 32>>>(d)",
-            "Barrier error detected. Divergent thread(s) in warp",
+            "Barrier error detected. Divergent thread(s) in block",
             "",
         ),
         (

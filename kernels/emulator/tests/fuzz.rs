@@ -3,6 +3,9 @@
 use crate::course::SOURCES;
 use cuda_emulator::{Checks, Program};
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 struct Random(u64);
 
@@ -93,7 +96,20 @@ fn mutate(text: &str, others: &[String], random: &mut Random) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn fuzz(count: usize, seed: u64) {
+/// What became of mutants.
+#[derive(Default)]
+struct Tally {
+    mutants: u64,
+    compiled: u64,
+    /// The program ran and something was found in it.
+    with_findings: u64,
+    slowest: Duration,
+}
+
+/// The longest that one may take, on a computer that is busy with other things too.
+const MOST_TIME: Duration = Duration::from_secs(60);
+
+fn fuzz(count: usize, seed: u64, tally: &mut Tally) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut texts: Vec<String> = Vec::new();
     for name in SOURCES {
@@ -108,29 +124,72 @@ fn fuzz(count: usize, seed: u64) {
     ]);
     let includes = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let mut random = Random(seed);
-    let small: Vec<usize> = (0..texts.len()).filter(|i| texts[*i].len() < 4000).collect();
+    // Half of them are programs with a `main`, which run.
+    let (programs, others): (Vec<usize>, Vec<usize>) =
+        (0..texts.len()).filter(|i| texts[*i].len() < 4000).partition(|i| texts[*i].contains("int main("));
     for i in 0..count {
-        let text = mutate(&texts[small[random.below(small.len())]], &texts, &mut random);
-        let shown = text.clone();
+        let chosen = if random.below(2) == 0 { &programs } else { &others };
+        let text = mutate(&texts[chosen[random.below(chosen.len())]], &texts, &mut random);
+        let start = Instant::now();
         let result = std::panic::catch_unwind(|| {
-            if let Ok(program) = Program::compile("mutant.cu", &text, &includes) {
-                program.run_within(Checks::ALL, 20_000);
-            }
+            let program = Program::compile("mutant.cu", &text, &includes).ok()?;
+            let run = program.run_within(Checks::ALL, 20_000);
+            Some(run.is_some_and(|run| !run.findings.all.is_empty()))
         });
-        assert!(result.is_ok(), "mutant {i} of seed {seed} panics:\n{shown}");
+        let took = start.elapsed();
+        assert!(took < MOST_TIME, "mutant {i} of seed {seed} takes {took:?}:\n{text}");
+        match result {
+            Ok(ran) => {
+                tally.compiled += u64::from(ran.is_some());
+                tally.with_findings += u64::from(ran == Some(true));
+            }
+            Err(_) => panic!("mutant {i} of seed {seed} panics:\n{text}"),
+        }
+        tally.mutants += 1;
+        tally.slowest = tally.slowest.max(took);
     }
 }
 
 #[test]
 fn mutants_of_real_files_never_panic() {
-    fuzz(2000, 42);
+    let mut tally = Tally::default();
+    fuzz(2000, 42, &mut tally);
+    // Some are still programs.
+    assert!(tally.compiled > 20 && tally.with_findings > 0, "{} {}", tally.compiled, tally.with_findings);
 }
 
-/// `cargo test -p cuda-emulator -- --ignored million`
+/// `cargo test -p cuda-emulator -- --ignored --nocapture million`
 #[test]
-#[ignore = "takes an hour"]
+#[ignore = "takes an hour of a processor"]
 fn a_million_mutants_never_panic() {
-    for seed in 1..=100 {
-        fuzz(10_000, seed * 7919);
-    }
+    let (start, next) = (Instant::now(), AtomicU64::new(1));
+    let sum = Mutex::new(Tally::default());
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed > 200 {
+                        return;
+                    }
+                    let mut tally = Tally::default();
+                    fuzz(5_000, seed * 7919, &mut tally);
+                    let mut sum = sum.lock().unwrap();
+                    sum.mutants += tally.mutants;
+                    sum.compiled += tally.compiled;
+                    sum.with_findings += tally.with_findings;
+                    sum.slowest = sum.slowest.max(tally.slowest);
+                    println!(
+                        "{} mutants in {:.0} s: {} compiled, {} with findings; the slowest took {:.1?}",
+                        sum.mutants,
+                        start.elapsed().as_secs_f64(),
+                        sum.compiled,
+                        sum.with_findings,
+                        sum.slowest
+                    );
+                }
+            });
+        }
+    });
 }

@@ -1,9 +1,13 @@
 //! Tests of the emulator, in one binary.
 
+mod counters;
 mod course;
 mod errors;
 mod findings;
 mod fuzz;
+mod hazards;
+mod host_code;
+mod irregular;
 mod language;
 mod races;
 mod speed;

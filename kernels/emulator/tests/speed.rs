@@ -1,4 +1,4 @@
-//! How long a product of matrices takes; a figure to look at, not a bound.
+//! How long a product of matrices takes; figures to look at, not bounds.
 
 use cuda_emulator::{Checks, Program};
 
@@ -14,12 +14,22 @@ fn speed_of_a_tiled_product_of_256() {
     }
     for (name, checks) in [("memory checks", Checks::MEMORY), ("all checks", Checks::ALL)] {
         let mut best = f64::MAX;
-        for _ in 0..5 {
-            let start = std::time::Instant::now();
+        for _ in 0..9 {
+            let start = seconds();
             let run = program.run(checks).unwrap();
-            best = best.min(start.elapsed().as_secs_f64());
+            best = best.min(seconds() - start);
             assert!(run.output.starts_with("no error"));
         }
         println!("{name}: {best:.3} s");
+    }
+}
+
+/// Seconds of this thread on a processor, where the system tells them: others may use it too.
+fn seconds() -> f64 {
+    let on_processor = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = on_processor.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    match nanoseconds {
+        Some(nanoseconds) => nanoseconds * 1e-9,
+        None => std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |time| time.as_secs_f64()),
     }
 }

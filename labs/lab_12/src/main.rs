@@ -4,19 +4,19 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use cuda_emulator::{Checks, Program, report};
-
-/// The program that runs if no file is named.
-const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
+use cuda_emulator::Checks;
+use lab_12::{EXAMPLE, Wanted, is_json};
 
 const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
-Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS] [--format text|json]
+Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters] [--format text|json]
 
   FILE.cu          the program; without it, an example that adds two vectors
   --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
                    [default: memcheck,racecheck]
+  --counters       counts instead of checking what each kernel asks of the hardware, as Nsight Compute does
+  --registers N    how many registers a thread takes, as nvcc's -Xptxas -v says it, for the occupancy
   --format FORMAT  text or json [default: text]
   --show           prints the program instead of running it
   -h, --help       prints this
@@ -34,8 +34,7 @@ Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
 
 struct Options {
     file: Option<String>,
-    checks: Checks,
-    json: bool,
+    wanted: Wanted,
     show: bool,
 }
 
@@ -66,9 +65,9 @@ fn refuse(text: &str) -> ExitCode {
 
 /// None: the help is wanted.
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
-    let default = Checks { race: true, ..Checks::MEMORY };
-    let mut options = Options { file: None, checks: default, json: false, show: false };
+    let mut options = Options { file: None, wanted: Wanted::default(), show: false };
     let mut arguments = arguments;
+    let mut is_checked = false;
     while let Some(argument) = arguments.next() {
         let (name, joined) = match argument.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
@@ -79,20 +78,31 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
         match name.as_str() {
             "-h" | "--help" => return Ok(None),
             "--show" => options.show = true,
-            "--check" => options.checks = Checks::parse(&value()?)?,
-            "--format" => {
-                options.json = match value()?.as_str() {
-                    "text" => false,
-                    "json" => true,
-                    other => return Err(format!("there is no format `{other}`: there are text and json")),
-                }
+            "--check" => {
+                options.wanted.checks = Checks::parse(&value()?)?;
+                is_checked = true;
             }
+            "--counters" => options.wanted.counters = true,
+            "--registers" => options.wanted.registers = Some(registers(&value()?)?),
+            "--format" => options.wanted.json = is_json(&value()?)?,
             flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
             _ if options.file.is_some() => return Err(format!("`{argument}`: one file at a time")),
             _ => options.file = Some(argument),
         }
     }
+    if is_checked && options.wanted.counters {
+        return Err("`--check` and `--counters` are two runs: checks would be counted".to_owned());
+    }
+    if options.wanted.registers.is_some() && !options.wanted.counters {
+        return Err("`--registers` is for the occupancy that `--counters` shows".to_owned());
+    }
     Ok(Some(options))
+}
+
+/// A thread has 255 registers at most.
+fn registers(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=255).contains(number));
+    number.ok_or_else(|| format!("`--registers {text}`: a thread takes 1 to 255 registers"))
 }
 
 fn run(options: &Options) -> ExitCode {
@@ -108,18 +118,10 @@ fn run(options: &Options) -> ExitCode {
     }
     let folder = Path::new(&name).parent().map(Path::to_path_buf).unwrap_or_default();
     let includes = |header: &str| std::fs::read_to_string(folder.join(header)).ok();
-    let program = match Program::compile(&name, &text, &includes) {
-        Ok(program) => program,
-        Err(trouble) => return refuse(&trouble),
-    };
-    let Some(run) = program.run(options.checks) else {
-        return refuse(&format!("error: {name} has no `main`: host code has to launch its kernels\n"));
-    };
-    let text = if options.json {
-        report::json::json(&program.files, &run)
-    } else {
-        let next = if options.file.is_none() { NEXT } else { "" };
-        format!("{}{}{next}", run.output, report::text(&program.files, &run, options.checks))
-    };
-    print(&text, run.exit_code() as u8)
+    let said = lab_12::run(&name, &text, &includes, options.wanted);
+    if !said.errors.is_empty() {
+        return refuse(&said.errors);
+    }
+    let next = if options.file.is_none() && !options.wanted.json { NEXT } else { "" };
+    print(&format!("{}{next}", said.output), said.code)
 }

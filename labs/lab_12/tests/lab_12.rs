@@ -37,7 +37,8 @@ fn findings_end_with_1_and_bad_input_with_2() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text.contains("Race reported between Write access and Write access") && text.contains("racy.cu:1:29"),
+        text.contains("Error: Race reported between Write access at k(int *) in ")
+            && text.contains("racy.cu:1:29"),
         "{text}"
     );
     assert_eq!(lab(&[&racy, "--check", "memcheck"]).status.code(), Some(0));
@@ -45,19 +46,78 @@ fn findings_end_with_1_and_bad_input_with_2() {
     assert!(json.contains("\"check\":\"racecheck\"") && json.contains("\"line\":1,\"column\":29"), "{json}");
 
     let wrong = file("wrong.cu", "int main() { return x; }\n");
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 9] = [
         (&[&wrong], "error: unknown name `x`"),
         (&["no.cu"], "error: the file no.cu cannot be read"),
         (&["--chek"], "error: there is no flag `--chek`"),
         (&["--check", "racechek"], "error: there is no check `racechek`"),
         (&["--format", "xml"], "error: there is no format `xml`"),
         (&["--check"], "error: `--check` needs a value"),
+        (&["--counters", "--check", "all"], "error: `--check` and `--counters` are two runs"),
+        (
+            &["--counters", "--registers", "256"],
+            "error: `--registers 256`: a thread takes 1 to 255 registers",
+        ),
+        (&["--registers", "8"], "error: `--registers` is for the occupancy that `--counters` shows"),
     ];
     for (arguments, wanted) in cases {
         let output = lab(arguments);
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text.starts_with(wanted), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn counters_are_a_table_or_json() {
+    let output = lab(&["--counters"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    // 4 blocks of 8 warps, and 1,000 of 1,024 threads: 32 warps read two arrays, the last one 8 words of each.
+    for line in [
+        "add(const float *, const float *, float *, int): 1 launch of 4 blocks of 256 threads",
+        "global loads: requests                      64  l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+        "global loads: sectors                      250  l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "divergent branches                           1  smsp__sass_branch_targets_threads_divergent.sum",
+        "registers of a thread                  unknown  launch__registers_per_thread",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let json = String::from_utf8(lab(&["--counters", "--registers=65", "--format", "json"]).stdout).unwrap();
+    for part in [
+        "\"name\":\"blocks by registers\",\"value\":3,",
+        "\"name\":\"occupancy, %\",\"value\":75.0,",
+        "{\"output\":\"4 blocks",
+    ] {
+        assert!(json.contains(part) && json.ends_with("]}]}\n"), "{json}");
+    }
+}
+
+/// The course's kernels have the registers that NVIDIA's compiler says; a changed one has not.
+#[test]
+fn registers_of_the_courses_kernels_are_known() {
+    let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels");
+    let program = "#include \"scaler.cu\"\nint main() { float *p; int *n; View v = {}; cudaMalloc(&p, 4); \
+         cudaMalloc(&n, 4); cudaMemset(p, 0, 4); cudaMemset(n, 0, 4); \
+         amp_update_scale<<<1, 32>>>(p, 0.0f, v, p, v, n, v, 1, 2.0, 0.5); return cudaDeviceSynchronize(); }\n";
+    let source = std::fs::read_to_string(kernels.join("scaler.cu")).unwrap();
+    for (folder, source, wanted) in
+        [("same", source.clone(), "thread 7 "), ("other", source + "\n", "thread unknown ")]
+    {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for header in std::fs::read_dir(&kernels).unwrap().map(|entry| entry.unwrap().path()) {
+            if header.extension().is_some_and(|extension| extension == "cuh") {
+                std::fs::copy(&header, folder.join(header.file_name().unwrap())).unwrap();
+            }
+        }
+        std::fs::write(folder.join("scaler.cu"), source).unwrap();
+        std::fs::write(folder.join("my.cu"), program).unwrap();
+        let output = lab(&[&folder.join("my.cu").display().to_string(), "--counters"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let line = text.lines().find(|line| line.contains("registers of a thread")).unwrap_or(&text);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert!(words.join(" ").contains(wanted), "{text}");
     }
 }
 

@@ -159,9 +159,34 @@ fn no_kernel_takes_more_registers_than_there_are() {
 }
 
 fn check_registers((architecture, source, program): &Compiled) {
-    assert!(!program.spilled.is_empty(), "{architecture}: the assembler says nothing of {}", source.name);
-    for (kernel, bytes) in &program.spilled {
-        assert_eq!(*bytes, 0, "{kernel} has more than the registers of {architecture} hold");
+    assert!(!program.needs.is_empty(), "{architecture}: the assembler says nothing of {}", source.name);
+    for (kernel, needs) in &program.needs {
+        assert_eq!(needs.spilled, 0, "{kernel} has more than the registers of {architecture} hold");
+    }
+}
+
+/// Lab 12 reads it. `KEEP_REGISTERS=1` writes it anew.
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
+fn the_table_of_registers_is_what_the_compiler_says_for_a_t4() {
+    let mut table = String::new();
+    for (_, source, program) in compiled().iter().filter(|(architecture, ..)| *architecture == "sm_75") {
+        // FNV-1a: the registers are those of this text.
+        let hash = source
+            .text
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        table += &format!("{} {hash:016x}\n", source.name);
+        for (kernel, needs) in &program.needs {
+            table += &format!(" {kernel} {}\n", needs.registers);
+        }
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/registers.txt");
+    if env::var_os("KEEP_REGISTERS").is_some() {
+        fs::write(file, table).unwrap();
+    } else {
+        let kept = fs::read_to_string(file).unwrap();
+        assert!(kept == table, "kernels/registers.txt is old: run this test with KEEP_REGISTERS=1");
     }
 }
 

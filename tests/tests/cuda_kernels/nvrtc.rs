@@ -10,7 +10,7 @@ use std::{env, fs, process, ptr};
 
 use libloading::Library;
 
-use super::spills;
+use super::spills::{self, Needs};
 use crate::stand_ins::fake_cuda::gpp::pip;
 
 /// The package of the Python index that holds the library.
@@ -23,8 +23,8 @@ pub struct Nvrtc(Library);
 /// A compiled source.
 pub struct Program {
     pub ptx: String,
-    /// Bytes that do not fit into registers, by kernel; none for a virtual architecture.
-    pub spilled: BTreeMap<String, u32>,
+    /// What a thread of each kernel takes; none for a virtual architecture.
+    pub needs: BTreeMap<String, Needs>,
 }
 
 /// What the compiler gives.
@@ -63,15 +63,15 @@ impl Nvrtc {
         if let Ok(text) = fs::read_to_string(&kept)
             && let Some((ptx, log)) = text.split_once('\0')
         {
-            return Ok(Program { ptx: ptx.to_owned(), spilled: spills::read(log)? });
+            return Ok(Program { ptx: ptx.to_owned(), needs: spills::read(log)? });
         }
         let made = self.compile_anew(name, text, architecture)?;
-        let spilled = spills::read(&made.log)?;
+        let needs = spills::read(&made.log)?;
         // Renamed when it is complete. What is not kept is made again.
         let unfinished = kept.with_extension(process::id().to_string());
         let _ = fs::write(&unfinished, format!("{}\0{}", made.ptx, made.log))
             .and_then(|()| fs::rename(&unfinished, &kept));
-        Ok(Program { ptx: made.ptx, spilled })
+        Ok(Program { ptx: made.ptx, needs })
     }
 
     fn compile_anew(&self, name: &str, text: &str, architecture: &str) -> Result<Made, String> {

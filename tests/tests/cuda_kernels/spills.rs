@@ -2,11 +2,18 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes by kernel that its threads keep in memory since they do not fit into registers, as the messages of the
-/// assembler have it (`--ptxas-options=-v`). Any other message of the compiler is a mistake in the source, or should be
-/// silenced in it.
-pub fn read(log: &str) -> Result<BTreeMap<String, u32>, String> {
-    let mut found: BTreeMap<String, u32> = BTreeMap::new();
+/// What a thread of a kernel takes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    pub registers: u32,
+    /// Bytes that it keeps in memory since they do not fit into registers.
+    pub spilled: u32,
+}
+
+/// The needs of each kernel, as the messages of the assembler have them (`--ptxas-options=-v`). Any other message of the compiler is a
+/// mistake in the source, or should be silenced in it.
+pub fn read(log: &str) -> Result<BTreeMap<String, Needs>, String> {
+    let mut found: BTreeMap<String, Needs> = BTreeMap::new();
     let mut kernel = None;
     for line in log.lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split([' ', '\'', ',']).filter(|word| !word.is_empty()).collect();
@@ -18,7 +25,12 @@ pub fn read(log: &str) -> Result<BTreeMap<String, u32>, String> {
             ["ptxas", ".", .., stores, "bytes", "spill", "stores", loads, "bytes", "spill", "loads"] => {
                 let bytes = |word: &str| word.parse::<u32>().map_err(|_| format!("no bytes: {line}"));
                 if let Some(kernel) = &mut kernel {
-                    **kernel += bytes(stores)? + bytes(loads)?;
+                    kernel.spilled += bytes(stores)? + bytes(loads)?;
+                }
+            }
+            ["ptxas", "info", ":", "Used", registers, "registers", ..] => {
+                if let Some(kernel) = &mut kernel {
+                    kernel.registers = registers.parse().map_err(|_| format!("no registers: {line}"))?;
                 }
             }
             ["ptxas", "info", ":", ..] => {}
@@ -38,7 +50,8 @@ fn the_assemblers_messages_are_understood() {
         ptxas info    : Compile time = 1.620 ms\n\
         ptxas info    : Compiling entry function 'neg_f32' for 'sm_80'\n\
         ptxas info    : Used 8 registers, used 0 barriers, 360 bytes cmem[0]\n";
-    assert_eq!(read(log), Ok(BTreeMap::from([("sum_f32".to_owned(), 12), ("neg_f32".to_owned(), 0)])));
+    let (sum, neg) = (Needs { registers: 24, spilled: 12 }, Needs { registers: 8, spilled: 0 });
+    assert_eq!(read(log), Ok(BTreeMap::from([("sum_f32".to_owned(), sum), ("neg_f32".to_owned(), neg)])));
     let warning = "test.cu(1): warning #177-D: variable \"unused\" was declared but never referenced\n";
     assert_eq!(read(warning), Err(warning.to_owned()));
     assert!(read("ptxas warning : it is slow").is_err());

@@ -1,13 +1,13 @@
 //! The effects of the host's functions.
 
 use super::errors;
-use super::functions;
+use super::random::Random;
 use super::streams::Streams;
 use crate::ir::{Prim, Program, size_of, space};
 use crate::run::checks::{Finding, Severity, Site};
 use crate::run::interpreter::{Environment, Stop};
 use crate::run::launch::{Machine, Shape, fatal};
-use crate::run::memory::{ALLOCATED, Owner, WRITTEN};
+use crate::run::memory::{Owner, WRITTEN};
 use crate::source::Span;
 
 /// The host's side: errors, streams, random numbers.
@@ -18,13 +18,14 @@ pub struct Host<'a> {
     /// An error that stays: the context cannot be used any more.
     pub sticky: u32,
     /// The call that the program heard of an error by, for the report.
-    random: u64,
+    pub(super) random: Random,
     texts: std::collections::HashMap<String, u64>,
     pub launches: u64,
+    pub(super) has_managed: bool,
     pub fatal_call: Option<(u32, &'static str)>,
 }
 
-const DEVICE_MEMORY: u64 = 15_828_320_256;
+pub(super) const DEVICE_MEMORY: u64 = 15_828_320_256;
 
 impl<'a> Host<'a> {
     pub fn new(kernels: &'a [Program]) -> Host<'a> {
@@ -33,21 +34,22 @@ impl<'a> Host<'a> {
             streams: Streams::default(),
             last_error: 0,
             sticky: 0,
-            random: 1,
+            random: Random::new(1),
             texts: std::collections::HashMap::new(),
             launches: 0,
+            has_managed: false,
             fatal_call: None,
         }
     }
 
-    fn error(&mut self, code: u32) -> u64 {
+    pub(super) fn error(&mut self, code: u32) -> u64 {
         if code != 0 && code != 600 {
             self.last_error = code;
         }
         u64::from(code)
     }
 
-    fn text(&mut self, machine: &mut Machine, text: &str) -> u64 {
+    pub(super) fn text(&mut self, machine: &mut Machine, text: &str) -> u64 {
         if let Some(at) = self.texts.get(text) {
             return *at;
         }
@@ -65,13 +67,13 @@ impl<'a> Host<'a> {
         at
     }
 
-    fn fault(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) -> Stop {
+    pub(super) fn fault(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) -> Stop {
         let site = Site { text: "at".to_owned(), span: Some(span), thread: None };
         machine.findings.add(fatal("host", title, "main", vec![site], notes));
         Stop::HostFault
     }
 
-    fn misuse(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) {
+    pub(super) fn misuse(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) {
         let site = Site { text: "at".to_owned(), span: Some(span), thread: None };
         machine.findings.add(Finding {
             check: "memcheck",
@@ -86,7 +88,7 @@ impl<'a> Host<'a> {
     }
 
     /// Host memory that a function of C reaches.
-    fn host_range(
+    pub(super) fn host_range(
         &self,
         machine: &mut Machine,
         at: u64,
@@ -108,7 +110,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn store(
+    pub(super) fn store(
         &self,
         machine: &mut Machine,
         at: u64,
@@ -124,7 +126,7 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
-    fn allocate(
+    pub(super) fn allocate(
         &mut self,
         machine: &mut Machine,
         pointer: u64,
@@ -152,7 +154,14 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn release(&mut self, machine: &mut Machine, at: u64, owners: &[Owner], name: &str, span: Span) -> u64 {
+    pub(super) fn release(
+        &mut self,
+        machine: &mut Machine,
+        at: u64,
+        owners: &[Owner],
+        name: &str,
+        span: Span,
+    ) -> u64 {
         if at == 0 {
             return 0;
         }
@@ -185,7 +194,7 @@ impl<'a> Host<'a> {
     }
 
     /// Copies, with the checks that CUDA makes and some more.
-    fn copy(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
+    pub(super) fn copy(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
         let [to, from, size, kind, ..] = *operands else { return Ok(0) };
         if self.sticky != 0 {
             return Ok(self.error(self.sticky));
@@ -232,7 +241,7 @@ impl<'a> Host<'a> {
         Ok(0)
     }
 
-    fn set(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
+    pub(super) fn set(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
         let [at, value, size, ..] = *operands else { return Ok(0) };
         if self.sticky != 0 {
             return Ok(self.error(self.sticky));
@@ -259,7 +268,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn synchronise(&mut self, stream: Option<u64>, name: &'static str) -> u64 {
+    pub(super) fn synchronise(&mut self, stream: Option<u64>, name: &'static str) -> u64 {
         match stream {
             Some(stream) => self.streams.wait_for_stream(stream),
             None => self.streams.wait_for_all(),
@@ -272,6 +281,18 @@ impl<'a> Host<'a> {
     }
 }
 
+impl Host<'_> {
+    /// A call of CUDA's that failed without another finding that says why. An error that stays is told of once.
+    fn check_error(&self, machine: &mut Machine, function: u16, code: u64, span: Span) {
+        let (call, _, result) = super::functions::NAMES[function as usize];
+        let asks = ["cudaGetLastError", "cudaPeekAtLastError"].contains(&call);
+        if call.starts_with("cuda") && result == "i" && !asks && ![0, 600].contains(&code) && self.sticky == 0
+        {
+            self.misuse(machine, span, errors::report(code as u32, call), Vec::new());
+        }
+    }
+}
+
 impl Environment for Host<'_> {
     fn call(
         &mut self,
@@ -280,206 +301,15 @@ impl Environment for Host<'_> {
         operands: &[u64],
         span: Span,
     ) -> Result<u64, Stop> {
-        let name = functions::NAMES[function as usize].0;
-        let argument = |i: usize| operands.get(i).copied().unwrap_or(0);
-        Ok(match name {
-            "malloc" | "calloc" => {
-                let size =
-                    if name == "malloc" { argument(0) } else { argument(0).saturating_mul(argument(1)) };
-                let Some(at) = machine.heap.allocate(size.max(1), Owner::Host, name, span) else {
-                    return Ok(0);
-                };
-                if name == "calloc" {
-                    let offset = at - space::HEAP;
-                    machine.heap.space.mark(offset, size, ALLOCATED | WRITTEN | crate::run::memory::OF_HOST);
-                }
-                at
-            }
-            "free" => {
-                self.release(machine, argument(0), &[Owner::Host], name, span);
-                0
-            }
-            "memset" => {
-                let range = self.host_range(machine, argument(0), argument(2), name, span)?;
-                machine.heap.space.bytes[range.clone()].fill(argument(1) as u8);
-                machine.heap.space.states[range].iter_mut().for_each(|state| *state |= WRITTEN);
-                argument(0)
-            }
-            "memcpy" | "memmove" => {
-                let from = self.host_range(machine, argument(1), argument(2), name, span)?;
-                let to = self.host_range(machine, argument(0), argument(2), name, span)?;
-                machine.heap.space.bytes.copy_within(from, to.start);
-                machine.heap.space.states[to].iter_mut().for_each(|state| *state |= WRITTEN);
-                argument(0)
-            }
-            "exit" => return Err(Stop::Exit(argument(0) as i32)),
-            "abort" => {
-                return Err(self.fault(machine, span, "The program called `abort`".to_owned(), Vec::new()));
-            }
-            "rand" => {
-                self.random = self
-                    .random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                self.random >> 33
-            }
-            "srand" => {
-                self.random = argument(0);
-                0
-            }
-            // A program that asks for the time gives the same result every time all the same.
-            "time" => 1_700_000_000,
-            "strcmp" => {
-                let (a, b) = (machine.heap.text(argument(0)), machine.heap.text(argument(1)));
-                match a.cmp(&b) {
-                    std::cmp::Ordering::Less => u64::MAX,
-                    std::cmp::Ordering::Equal => 0,
-                    std::cmp::Ordering::Greater => 1,
-                }
-            }
-            "strlen" => machine.heap.text(argument(0)).map_or(0, |text| text.len() as u64),
-            "atoi" => {
-                let text = machine.heap.text(argument(0)).unwrap_or_default();
-                text.trim().parse::<i32>().unwrap_or(0) as u32 as u64
-            }
-            "atof" => {
-                let text = machine.heap.text(argument(0)).unwrap_or_default();
-                text.trim().parse::<f64>().unwrap_or(0.0).to_bits()
-            }
-            "puts" => {
-                let text = machine.heap.text(argument(0)).unwrap_or_default();
-                machine.print(&text);
-                machine.print("\n");
-                0
-            }
-            "putchar" => {
-                machine.print(&((argument(0) as u8) as char).to_string());
-                argument(0)
-            }
-            "fflush" | "getenv" => 0,
-            "__emulator_out_of_range" => {
-                let title = format!("`at({})` of a vector of {} elements", argument(0), argument(1));
-                return Err(self.fault(machine, span, title, Vec::new()));
-            }
-            "cudaMalloc" | "cudaMallocAsync" => {
-                self.allocate(machine, argument(0), argument(1), Owner::Device, name, span)?
-            }
-            "cudaMallocHost" | "cudaHostAlloc" => {
-                self.allocate(machine, argument(0), argument(1), Owner::Pinned, name, span)?
-            }
-            "cudaFree" | "cudaFreeAsync" => {
-                self.streams.wait_for_all();
-                if self.sticky != 0 {
-                    return Ok(self.error(self.sticky));
-                }
-                let code = self.release(machine, argument(0), &[Owner::Device], name, span);
-                self.error(code as u32)
-            }
-            "cudaFreeHost" => {
-                let code = self.release(machine, argument(0), &[Owner::Pinned], name, span);
-                self.error(code as u32)
-            }
-            "cudaMemcpy" => {
-                self.streams.begin(0);
-                let result = self.copy(machine, operands, span)?;
-                self.streams.wait_for_stream(0);
-                if self.sticky != 0 && self.fatal_call.is_none() {
-                    self.fatal_call = Some((self.sticky, "cudaMemcpy"));
-                }
-                result
-            }
-            "cudaMemcpyAsync" => {
-                self.streams.begin(argument(4));
-                self.copy(machine, operands, span)?
-            }
-            "cudaMemset" | "cudaMemsetAsync" => self.set(machine, operands, span)?,
-            "cudaDeviceSynchronize" | "cudaThreadSynchronize" => {
-                self.synchronise(None, "cudaDeviceSynchronize")
-            }
-            "cudaDeviceReset" => 0,
-            "cudaGetLastError" | "cudaPeekAtLastError" => {
-                let code = self.last_error.max(self.sticky);
-                if name == "cudaGetLastError" && self.sticky == 0 {
-                    self.last_error = 0;
-                }
-                u64::from(code)
-            }
-            "cudaGetErrorString" => self.text(machine, errors::of(argument(0) as u32).1),
-            "cudaGetErrorName" => self.text(machine, errors::of(argument(0) as u32).0),
-            "cudaSetDevice" => self.error(if argument(0) == 0 { 0 } else { 101 }),
-            "cudaGetDevice" => {
-                self.store(machine, argument(0), &0u32.to_le_bytes(), name, span)?;
-                0
-            }
-            "cudaGetDeviceCount" => {
-                self.store(machine, argument(0), &1u32.to_le_bytes(), name, span)?;
-                0
-            }
-            "cudaGetDeviceProperties" => {
-                self.store(machine, argument(0), &properties(), name, span)?;
-                0
-            }
-            "cudaDeviceGetAttribute" => {
-                let value: u32 = match argument(1) {
-                    1 => 1024,
-                    8 => 49152,
-                    10 => 32,
-                    16 => 40,
-                    _ => return Ok(self.error(1)),
-                };
-                self.store(machine, argument(0), &value.to_le_bytes(), name, span)?;
-                0
-            }
-            "cudaMemGetInfo" => {
-                let used: u64 = machine
-                    .heap
-                    .allocations
-                    .iter()
-                    .filter(|known| known.owner == Owner::Device && !known.is_freed)
-                    .map(|known| known.size)
-                    .sum();
-                self.store(machine, argument(0), &(DEVICE_MEMORY - used).to_le_bytes(), name, span)?;
-                self.store(machine, argument(1), &DEVICE_MEMORY.to_le_bytes(), name, span)?;
-                0
-            }
-            "cudaStreamCreate" | "cudaStreamCreateWithFlags" => {
-                let handle = self.streams.handle();
-                self.streams.known.insert(handle, argument(1) & 1 != 0);
-                self.store(machine, argument(0), &handle.to_le_bytes(), name, span)?;
-                0
-            }
-            "cudaEventCreate" | "cudaEventCreateWithFlags" => {
-                let handle = self.streams.handle();
-                self.streams.events.insert(handle, None);
-                self.store(machine, argument(0), &handle.to_le_bytes(), name, span)?;
-                0
-            }
-            "cudaStreamDestroy" => 0,
-            "cudaEventDestroy" => 0,
-            "cudaStreamSynchronize" => self.synchronise(Some(argument(0)), "cudaStreamSynchronize"),
-            "cudaStreamQuery" | "cudaEventQuery" => u64::from(self.sticky),
-            "cudaStreamWaitEvent" => {
-                self.streams.wait_event(argument(0), argument(1));
-                0
-            }
-            "cudaEventRecord" => {
-                if !self.streams.events.contains_key(&argument(0)) {
-                    return Ok(self.error(400));
-                }
-                self.streams.record(argument(0), argument(1));
-                0
-            }
-            "cudaEventSynchronize" => {
-                self.streams.wait_for_event(argument(0));
-                u64::from(self.sticky)
-            }
-            "cudaEventElapsedTime" => {
-                // Nothing here measures or models time: it is 0 and said to be so.
-                self.store(machine, argument(0), &0f32.to_le_bytes(), name, span)?;
-                0
-            }
-            _ => 0,
-        })
+        let before = machine.findings.all.len() as u64 + machine.findings.left_out;
+        let result = self.call_function(machine, function, operands, span);
+        machine.is_busy = machine.is_busy && self.streams.is_busy();
+        if let Ok(code) = result
+            && machine.findings.all.len() as u64 + machine.findings.left_out == before
+        {
+            self.check_error(machine, function, code, span);
+        }
+        result
     }
 
     fn launch(
@@ -523,6 +353,7 @@ impl Environment for Host<'_> {
         let result = machine.run(program, kernel, shape, &parameters, None);
         let to = machine.next_interval;
         self.streams.launched(stream, from, to);
+        machine.is_busy |= self.has_managed;
         if let Err(stop) = result {
             self.sticky = stop.code();
         }
@@ -540,19 +371,5 @@ pub fn packed(program: &Program, parts: &[(Prim, u64)]) -> Vec<u8> {
             place.copy_from_slice(&bits.to_le_bytes()[..size]);
         }
     }
-    bytes
-}
-
-/// A `cudaDeviceProp` of a T4.
-fn properties() -> Vec<u8> {
-    let mut bytes = vec![0u8; 256];
-    let name = b"Tesla T4 (emulated)";
-    bytes[..name.len()].copy_from_slice(name);
-    bytes.extend(DEVICE_MEMORY.to_le_bytes());
-    bytes.extend(49152u64.to_le_bytes());
-    for value in [65536u32, 32, 1024, 1024, 1024, 64, 2_147_483_647, 65535, 65535, 7, 5, 40, 1024] {
-        bytes.extend(value.to_le_bytes());
-    }
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
     bytes
 }

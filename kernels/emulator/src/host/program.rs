@@ -5,11 +5,12 @@ use super::errors;
 use crate::ir;
 use crate::lower::{Lower, Lowered};
 use crate::run::checks::{Checks, Finding, Findings, Severity, Site};
+use crate::run::counters::Counters;
 use crate::run::interpreter::Stop;
 use crate::run::launch::{MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
 use crate::source::preprocessor::Includes;
-use crate::source::{Error, Files};
+use crate::source::{Errors, Files};
 use crate::syntax::sides::both_sides;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,19 @@ pub struct Program {
     pub globals: Vec<ir::Global>,
 }
 
+/// Why a text is no program.
+#[derive(Debug)]
+pub struct Rejected {
+    pub files: Files,
+    pub errors: Errors,
+}
+
+impl Rejected {
+    pub fn text(&self) -> String {
+        self.errors.render(&self.files)
+    }
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Run {
@@ -29,8 +43,11 @@ pub struct Run {
     pub outcome: Outcome,
     /// The error of CUDA's that the context ended with, and the call that said so first.
     pub error: Option<(u32, &'static str)>,
-    /// How many kernels were launched, and how many instructions of a warp they took.
     pub launches: u64,
+    /// What each kernel asked of the hardware, if the run counted it.
+    pub counters: Vec<Counters>,
+    /// Bytes and number of the allocations that were never given back.
+    pub leaked: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +59,20 @@ pub enum Outcome {
 }
 
 impl Program {
-    /// Compiles a text. Files that it includes by `"…"` are found by `includes`.
+    /// Compiles a text. Files that it includes by `"…"` are found by `includes`. Errors are a text.
     pub fn compile(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, String> {
+        Program::checked(name, text, includes).map_err(|rejected| rejected.text())
+    }
+
+    /// The same, with the errors one by one.
+    pub fn checked(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, Rejected> {
         let mut files = Files::default();
-        Program::compiled(&mut files, name, text, includes)
-            .map(|lowered| Program {
-                main: lowered.main,
-                kernels: lowered.kernels,
-                globals: lowered.globals,
-                files: std::mem::take(&mut files),
-            })
-            .map_err(|error| error.render(&files))
+        match Program::compiled(&mut files, name, text, includes) {
+            Ok(lowered) => {
+                Ok(Program { main: lowered.main, kernels: lowered.kernels, globals: lowered.globals, files })
+            }
+            Err(errors) => Err(Rejected { files, errors }),
+        }
     }
 
     fn compiled(
@@ -60,7 +80,7 @@ impl Program {
         name: &str,
         text: &str,
         includes: Includes<'_>,
-    ) -> Result<Lowered, Box<Error>> {
+    ) -> Result<Lowered, Errors> {
         let tree = both_sides(files, name, text, includes)?;
         Lower::new(&tree).lower()
     }
@@ -92,10 +112,24 @@ impl Program {
 
     /// The same, for so long at most.
     pub fn run_limited(&self, checks: Checks, budget: u64, most_time: Duration) -> Option<Run> {
-        let main = self.main.as_ref()?;
         let mut machine = self.machine(checks);
         machine.budget = budget;
-        machine.began = Some(Instant::now());
+        self.run_on(machine, most_time)
+    }
+
+    /// Runs `main` and counts what kernels ask of the hardware. It makes no checks but those of memory, which cost nothing of what
+    /// is counted.
+    pub fn count(&self) -> Option<Run> {
+        let mut machine = self.machine(Checks::MEMORY);
+        machine.counters = Some(Vec::new());
+        self.run_on(machine, MOST_TIME)
+    }
+
+    fn run_on(&self, mut machine: Machine, most_time: Duration) -> Option<Run> {
+        let main = self.main.as_ref()?;
+        let checks = machine.checks();
+        // A page has no clock here; it ends a run that takes too long.
+        machine.began = if cfg!(target_family = "wasm") { None } else { Some(Instant::now()) };
         machine.most_time = most_time;
         let mut host = Host::new(&self.kernels);
         let shape = Shape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared: 0 };
@@ -106,29 +140,36 @@ impl Program {
             Err(_) => Outcome::Fault,
         };
         // After a fault nothing can be freed any more.
+        let mut leaked = (0, 0);
         if checks.leaks && host.sticky == 0 && outcome != Outcome::Fault {
-            leaks(&mut machine);
+            leaked = leaks(&mut machine);
         }
         let error = host.fatal_call.or((host.sticky != 0).then_some((host.sticky, "cudaDeviceSynchronize")));
+        let mut counters = machine.counters.unwrap_or_default();
+        counters.sort_by_key(|of| of.kernel);
         Some(Run {
             output: machine.output,
             findings: machine.findings,
             outcome,
             error,
             launches: host.launches,
+            leaked,
+            counters,
         })
     }
 }
 
 /// Memory of the device that is never given back.
-fn leaks(machine: &mut Machine) {
+fn leaks(machine: &mut Machine) -> (u64, u64) {
     let left: Vec<_> = machine
         .heap
         .allocations
         .iter()
-        .filter(|known| known.owner == Owner::Device && !known.is_freed)
+        .filter(|known| matches!(known.owner, Owner::Device | Owner::Managed) && !known.is_freed)
         .map(|known| (known.size, known.offset, known.name.clone(), known.span))
         .collect();
+    let sum = left.iter().map(|(size, ..)| size).sum();
+    let count = left.len() as u64;
     for (size, offset, name, span) in left {
         machine.findings.add(Finding {
             check: "leakcheck",
@@ -141,12 +182,17 @@ fn leaks(machine: &mut Machine) {
             is_fatal: false,
         });
     }
+    (sum, count)
 }
 
 impl Run {
-    /// 0: nothing found; 1: findings, an error, or a `main` that says so.
+    /// 0: nothing found; 1: errors, races, or a `main` that says so.
     pub fn exit_code(&self) -> i32 {
-        let has_errors = self.findings.all.iter().any(|finding| finding.severity == Severity::Error);
+        let counts = |finding: &Finding| match finding.check {
+            "racecheck" => finding.severity >= Severity::Warning,
+            _ => finding.severity == Severity::Error,
+        };
+        let has_errors = self.findings.all.iter().any(counts);
         match self.outcome {
             Outcome::Fault => 1,
             Outcome::Exit(code) if code != 0 => 1,
@@ -156,7 +202,6 @@ impl Run {
 
     pub fn error_text(&self) -> Option<String> {
         let (code, call) = self.error?;
-        let (name, text) = errors::of(code);
-        Some(format!("Program hit {name} (error {code}) due to \"{text}\" on CUDA API call to {call}."))
+        Some(errors::report(code, call))
     }
 }

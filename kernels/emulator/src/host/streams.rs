@@ -72,6 +72,11 @@ impl Streams {
         }
     }
 
+    /// Whether a launch may still run for all that the host knows.
+    pub fn is_busy(&self) -> bool {
+        self.launches.iter().any(|(stream, count, ..)| self.host.get(stream).is_none_or(|seen| seen < count))
+    }
+
     pub fn wait_for_stream(&mut self, stream: u64) {
         if let Some(clock) = self.clocks.get(&stream) {
             join(&mut self.host, &clock.clone());

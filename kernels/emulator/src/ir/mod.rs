@@ -54,14 +54,25 @@ pub enum IndexKind {
     I64,
 }
 
-/// base + index · scale + offset
+/// index · scale
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scaled {
+    pub row: Row,
+    pub kind: IndexKind,
+    pub scale: u32,
+}
+
+impl Scaled {
+    pub const NONE: Scaled = Scaled { row: NO_ROW, kind: IndexKind::None, scale: 0 };
+}
+
+/// base + first + second + offset. The second index, of a matrix, is there only if the first is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     pub base: Row,
-    pub index: Row,
-    pub scale: u32,
+    pub first: Scaled,
+    pub second: Scaled,
     pub offset: i32,
-    pub kind: IndexKind,
     /// The address has to be a multiple of it.
     pub align: u8,
 }
@@ -432,6 +443,8 @@ pub struct Program {
     pub ops: Vec<Op>,
     pub spans: Vec<Span>,
     pub rows: u32,
+    /// Rows from here on are written before the first instruction of a function, and never again.
+    pub first_constant: Row,
     /// Rows that hold a constant, filled before the first instruction: the row, the bits, and whether it has 64.
     pub constants: Vec<(Row, u64, bool)>,
     pub texts: Vec<String>,
@@ -473,10 +486,12 @@ impl Op {
         let _ = operands;
         let address = |at: &mut Address, visit: &mut dyn FnMut(&mut Row, u32, bool)| {
             visit(&mut at.base, 2, false);
-            match at.kind {
-                IndexKind::None => {}
-                IndexKind::I64 => visit(&mut at.index, 2, false),
-                _ => visit(&mut at.index, 1, false),
+            for index in [&mut at.first, &mut at.second] {
+                match index.kind {
+                    IndexKind::None => {}
+                    IndexKind::I64 => visit(&mut index.row, 2, false),
+                    _ => visit(&mut index.row, 1, false),
+                }
             }
         };
         let optional =

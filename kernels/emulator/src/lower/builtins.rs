@@ -228,6 +228,7 @@ impl Lower<'_> {
                 self.emit(Op::Special { d, which: Special::Clock });
                 Ok(Value::new(I64, Place::Row(d)))
             }
+            "clock" => Ok(Value::constant(I64, 0)),
             "__trap" => {
                 let text = self.program.text("__trap");
                 self.emit(Op::Trap { text });

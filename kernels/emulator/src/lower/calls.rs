@@ -55,7 +55,7 @@ impl Lower<'_> {
                 self.span = path.span;
                 let callee = match self.path_value(path) {
                     Ok(callee) => callee,
-                    Err(_) if path.global && self.is_global_built_in(&last.name) => {
+                    Err(_) if is_of_top_or_std(path) && self.is_global_built_in(&last.name) => {
                         self.span = span;
                         return self.call_by_name(path, None, arguments, span);
                     }
@@ -252,6 +252,12 @@ impl Lower<'_> {
             )
             .note("it is declared here", chosen.function.span));
         }
+        if is_host_only && self.on_device && name.starts_with("__emulator_") {
+            let name = if name.contains("delete") { "delete" } else { "new" };
+            let message =
+                format!("`{name}` in device code is not part of the subset: it cannot allocate memory here");
+            return Err(Error::new(span, message));
+        }
         if is_host_only && self.on_device {
             return Err(Error::new(span, format!("`{name}` is host code: a kernel cannot call it"))
                 .help(format!("declare `{name}` as `__device__`, or as `__host__ __device__`"))
@@ -283,11 +289,13 @@ impl Lower<'_> {
         if self.frames.len() >= MOST_CALLS && !function.template.is_empty() {
             let name = &function.name;
             return Err(Error::new(span, format!("the template `{name}` is instantiated without end"))
-                .label("it needs a special form, or an `if constexpr`, that ends it"));
+                .label("it needs a special form, or an `if constexpr`, that ends it")
+                .last());
         }
         if self.frames.len() >= MOST_CALLS {
             return Err(Error::new(span, "recursion is not part of the subset")
-                .label(format!("`{}` calls itself, or the calls are nested too deeply", function.name)));
+                .label(format!("`{}` calls itself, or the calls are nested too deeply", function.name))
+                .last());
         }
         let first_row = self.program.next_row;
         let mut scope = chosen.scope;
@@ -313,6 +321,7 @@ impl Lower<'_> {
             loops: Vec::new(),
             function: Some(function.clone()),
             call: span,
+            labels: Vec::new(),
         };
         let result = self.with_body(frame, &function, given, kind, is_tail, first_row, body);
         let value = match result {
@@ -320,12 +329,10 @@ impl Lower<'_> {
             Err(error) if self.again => return Err(error),
             Err(error) => {
                 let name = &function.name;
-                let error = if function.template.is_empty() && function.result.span.file == span.file {
-                    error
-                } else {
-                    error.note(format!("`{name}` is instantiated here"), span)
-                };
-                return Err(error);
+                return Err(match super::recovery::is_elsewhere(&function, span) {
+                    true => error.note(format!("`{name}` is instantiated here"), span),
+                    false => error,
+                });
             }
         };
         self.span = span;
@@ -380,7 +387,10 @@ impl Lower<'_> {
         if kind == Body::Constructor {
             self.initialise_members(function)?;
         }
+        let before = self.recovered;
         self.statement(body)?;
+        self.unless_failed(before)?;
+        self.check_labels()?;
         let frame = self.frame().clone();
         self.program.place(frame.end);
         let value = match frame.outcome {
@@ -407,7 +417,11 @@ impl Lower<'_> {
         if let Place::Memory(memory) = value.place {
             let is_free = |row: u32| row >= first_row && row < super::emit::FIXED;
             let base_is_free = matches!(memory.base, super::Base::Row(row) if is_free(row));
-            if base_is_free || memory.index.is_some_and(|(row, ..)| is_free(row)) {
+            if base_is_free
+                || memory.index.is_some_and(|index| {
+                    is_free(index.first.row) || index.second.is_some_and(|second| is_free(second.row))
+                })
+            {
                 let at = self.address(&super::Memory { offset: 0, ..memory }, 1)?;
                 self.program.next_row = first_row;
                 let d = self.program.rows(2);
@@ -542,7 +556,7 @@ impl Lower<'_> {
             });
         }
         if self.is_compile_time(written.ty) {
-            return Ok(value);
+            return self.copied_closure(value);
         }
         let value = self.coerced(value, written.ty)?;
         let is_written = parameter.name.as_ref().is_some_and(|name| function.written.contains(name))
@@ -634,6 +648,15 @@ impl Lower<'_> {
             self.program.next_row = rows;
         }
         Ok(())
+    }
+}
+
+/// `::exp`, `std::exp`
+fn is_of_top_or_std(path: &Path) -> bool {
+    match &path.segments[..] {
+        [_] => path.global,
+        [first, _] => &*first.name == "std",
+        _ => false,
     }
 }
 

@@ -4,13 +4,14 @@ use super::overloads::Given;
 use super::{Binding, Frame, Lower, MOST_CALLS, Outcome, Place, Scope, Value};
 use crate::source::{Error, Result, Span};
 use crate::syntax::ast::*;
-use crate::types::Type;
+use crate::types::{self, Type};
 use std::rc::Rc;
 
 /// The names that a lambda sees: the scopes where it was made, with copies of what it captures by value.
 #[derive(Debug)]
 pub struct Closure {
     pub lambda: Rc<Lambda>,
+    /// The last one has what is captured.
     pub scopes: Vec<Scope>,
     pub frame: Frame,
 }
@@ -18,6 +19,12 @@ pub struct Closure {
 impl std::fmt::Debug for Frame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Frame")
+    }
+}
+
+impl Closure {
+    fn is_by_reference(&self, name: &Name) -> bool {
+        self.lambda.captures.iter().any(|(known, kind, _)| known == name && *kind == Capture::Reference)
     }
 }
 
@@ -41,19 +48,25 @@ impl Lower<'_> {
             for name in mentioned {
                 let found = scopes.iter().rev().find_map(|scope| scope.get(&name)).cloned();
                 if let Some(binding) = found {
-                    captured.insert(name, self.captured(binding)?);
+                    captured.insert(name, self.captured(binding, lambda.is_mutable)?);
                 }
             }
         }
         for (name, kind, init) in &lambda.captures {
             let binding = match init {
-                Some(init) => Binding::Value(self.expression(init)?),
+                Some(init) => {
+                    let value = self.expression(init)?;
+                    Binding::Value(if lambda.is_mutable { self.loaded(value)? } else { value })
+                }
                 None => match scopes.iter().rev().find_map(|scope| scope.get(name)).cloned() {
                     Some(binding) => binding,
                     None => return self.unknown(name),
                 },
             };
-            let binding = if *kind == Capture::Value { self.captured(binding)? } else { binding };
+            let binding = match kind {
+                Capture::Value => self.captured(binding, lambda.is_mutable)?,
+                Capture::Reference => binding,
+            };
             captured.insert(name.clone(), binding);
         }
         if lambda.default.is_none() {
@@ -67,13 +80,98 @@ impl Lower<'_> {
         }
         scopes.push(captured);
         frame.scopes = Vec::new();
-        let closure = Closure { lambda: lambda.clone(), scopes, frame };
-        Ok(Value::new(ty, Place::Closure(Rc::new(closure))))
+        let closure = Rc::new(Closure { lambda: lambda.clone(), scopes, frame });
+        self.lambdas.insert(ty, closure.clone());
+        Ok(Value::new(ty, Place::Closure(closure)))
     }
 
-    /// A copy that later writes do not change.
-    fn captured(&mut self, binding: Binding) -> Result<Binding> {
+    /// A lambda that changes its copies of variables has others of its own where it is passed on by value.
+    pub fn copied_closure(&mut self, value: Value) -> Result<Value> {
+        let Place::Closure(closure) = &value.place else { return Ok(value) };
+        if !closure.lambda.is_mutable {
+            return Ok(value);
+        }
+        let mut scopes = closure.scopes.clone();
+        if let Some(captured) = scopes.last_mut() {
+            for (name, binding) in captured {
+                if !closure.is_by_reference(name) {
+                    *binding = self.captured(binding.clone(), true)?;
+                }
+            }
+        }
+        let copy = Closure { lambda: closure.lambda.clone(), scopes, frame: closure.frame.clone() };
+        Ok(Value { place: Place::Closure(Rc::new(copy)), ..value })
+    }
+
+    /// What a launch passes of a lambda, in order.
+    pub fn passed_captures(&mut self, closure: &Closure) -> Result<Vec<(Name, Value)>> {
+        if !closure.lambda.function.qualifiers.device {
+            return Err(Error::new(self.span, "this lambda is host code: a kernel cannot call it")
+                .help("write `[=] __device__ (…)`"));
+        }
+        let mut all = Vec::new();
+        for (name, binding) in closure.scopes.last().into_iter().flatten() {
+            let Binding::Value(value) = binding else { continue };
+            if closure.is_by_reference(name) {
+                return self.error(format!(
+                    "`{name}` is captured by reference: a kernel cannot reach variables of the host"
+                ));
+            }
+            if self.is_compile_time(value.ty) {
+                return self.error("a lambda that captures a lambda is no argument of a kernel here");
+            }
+            if value.as_const().is_none() {
+                all.push((name.clone(), value.clone()));
+            }
+        }
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(all)
+    }
+
+    /// The same lambda as a kernel sees it: what it captured lies among the parameters.
+    pub fn closure_in_parameters(
+        &mut self,
+        closure: &Closure,
+        offset: &mut u64,
+        parts: &mut Vec<u32>,
+    ) -> Result<Value> {
+        let mut scopes = closure.scopes.clone();
+        for scope in &mut scopes {
+            scope.retain(|_, binding| match binding {
+                Binding::Value(value) => value.as_const().is_some(),
+                _ => true,
+            });
+        }
+        let last = scopes.len() - 1;
+        for (name, value) in self.passed_captures(closure)? {
+            let (size, align) = self.types.layout(value.ty);
+            *offset = offset.next_multiple_of(align);
+            let base = super::Base::Const(crate::ir::space::PARAMETERS + *offset);
+            let place = Place::Memory(super::Memory { base, index: None, offset: 0 });
+            parts.extend(self.types.leaves(value.ty).iter().map(|leaf| (*offset + leaf.offset) as u32));
+            *offset += size;
+            let value = Value { is_const: true, is_stable: true, ..Value::lvalue(value.ty, place) };
+            scopes[last].insert(name, Binding::Value(value));
+        }
+        let frame = Frame { this: None, ..closure.frame.clone() };
+        let closure = Closure { lambda: closure.lambda.clone(), scopes, frame };
+        Ok(Value::new(types::VOID, Place::Closure(Rc::new(closure))))
+    }
+
+    /// A copy that later writes do not change; of a lambda that is `mutable`, one that it may write.
+    fn captured(&mut self, binding: Binding, is_mutable: bool) -> Result<Binding> {
         let Binding::Value(value) = binding else { return Ok(binding) };
+        if is_mutable && !self.is_compile_time(value.ty) {
+            let slot = match self.types.rows(value.ty) {
+                Some(_) => {
+                    let row = self.new_rows(value.ty);
+                    Value::lvalue(value.ty, Place::Row(row))
+                }
+                None => self.local_slot("a captured variable", value.ty),
+            };
+            self.assigned(&slot, value)?;
+            return Ok(Binding::Value(slot));
+        }
         if value.is_stable || self.is_compile_time(value.ty) {
             return Ok(Binding::Value(Value { is_const: true, ..value }));
         }
@@ -110,7 +208,7 @@ impl Lower<'_> {
         span: Span,
     ) -> Result<Value> {
         if self.frames.len() >= MOST_CALLS {
-            return Err(Error::new(span, "recursion is not part of the subset"));
+            return Err(Error::new(span, "recursion is not part of the subset").last());
         }
         let function = closure.lambda.function.clone();
         let Some(body) = &function.body else { return self.error("this lambda has no body") };
@@ -129,6 +227,7 @@ impl Lower<'_> {
             loops: Vec::new(),
             function: Some(function.clone()),
             call: span,
+            labels: Vec::new(),
             ..closure.frame.clone()
         };
         let first_row = self.program.next_row;

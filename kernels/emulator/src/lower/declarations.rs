@@ -221,6 +221,7 @@ impl Lower<'_> {
             return Ok(());
         }
         if self.is_compile_time(value.ty) {
+            let value = self.copied_closure(value)?;
             self.bind(&variable.name, Binding::Value(value));
             return Ok(());
         }
@@ -267,6 +268,13 @@ impl Lower<'_> {
     }
 
     fn shared_variable(&mut self, variable: &Variable) -> Result<()> {
+        let value = self.shared_value(variable)?;
+        self.bind(&variable.name, Binding::Value(value));
+        Ok(())
+    }
+
+    /// The variable in the shared memory of this kernel.
+    pub fn shared_value(&mut self, variable: &Variable) -> Result<Value> {
         if !self.on_device {
             return self.error("`__shared__` variables stand in device code");
         }
@@ -309,8 +317,6 @@ impl Lower<'_> {
             offset
         };
         let memory = Memory { base: Base::Const(space::SHARED + offset), index: None, offset: 0 };
-        let value = Value::lvalue(ty, Place::Memory(memory));
-        self.bind(&variable.name, Binding::Value(value));
-        Ok(())
+        Ok(Value::lvalue(ty, Place::Memory(memory)))
     }
 }

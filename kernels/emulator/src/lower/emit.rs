@@ -1,7 +1,7 @@
 //! A program that is being made: its instructions, rows, labels and constants.
 
 use super::{Base, Lower, Memory, Place, Value};
-use crate::ir::{Address, IndexKind, NO_ROW, Op, Prim, Program, Row, Slot, Special, rows_of};
+use crate::ir::{Address, NO_ROW, Op, Prim, Program, Row, Scaled, Slot, Special, rows_of};
 use crate::source::{Error, Result, Span};
 use crate::types::TypeId;
 use std::collections::HashMap;
@@ -110,6 +110,10 @@ impl Builder {
         self.labels.len() as u32 - 1
     }
 
+    pub fn is_placed(&self, label: u32) -> bool {
+        self.labels[label as usize].is_some()
+    }
+
     pub fn place(&mut self, label: u32) {
         // A jump to the next instruction is none.
         if self.ops.last() == Some(&Op::Jump { to: label }) && self.ops.len() > self.last_label {
@@ -161,7 +165,7 @@ impl Builder {
                 format!("`{name}` needs more than {MOST_ROWS} registers for a thread"),
             ));
         }
-        if self.local_bytes > MOST_LOCAL {
+        if self.local_bytes > MOST_LOCAL && self.local_base == crate::ir::space::LOCAL {
             let message = format!(
                 "`{name}` has {} bytes of local variables; {MOST_LOCAL} is the most",
                 self.local_bytes
@@ -190,6 +194,7 @@ impl Builder {
             ops,
             spans,
             rows: fixed + self.fixed_rows,
+            first_constant: fixed,
             constants,
             texts: self.texts,
             operands,
@@ -251,8 +256,11 @@ impl Lower<'_> {
                 (d, 0)
             }
         };
-        let (index, kind, scale) = memory.index.unwrap_or((NO_ROW, IndexKind::None, 0));
-        Ok(Address { base, index, scale, offset, kind, align: align.clamp(1, 128) as u8 })
+        let (first, second) = match memory.index {
+            None => (Scaled::NONE, Scaled::NONE),
+            Some(index) => (index.first, index.second.unwrap_or(Scaled::NONE)),
+        };
+        Ok(Address { base, first, second, offset, align: align.clamp(1, 128) as u8 })
     }
 
     /// Memory of a variable of this thread.

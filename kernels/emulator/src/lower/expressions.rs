@@ -117,7 +117,12 @@ impl Lower<'_> {
                 functions.arguments = last.arguments.clone();
                 Ok(self.functions_value(functions))
             }
+            Some(Found::Binding(Binding::Failed)) => Err(Error::known(path.span)),
             Some(_) => self.error(format!("`{}` is not a value", last.name)),
+            None if ["__func__", "__FUNCTION__", "__PRETTY_FUNCTION__"].contains(&&*last.name) => {
+                let function = self.frames.iter().rev().find_map(|frame| frame.function.clone());
+                self.string(&function.map_or("".into(), |function| function.name.clone()))
+            }
             None => match self.built_in_value(&last.name)? {
                 Some(value) => Ok(value),
                 None => self.unknown(&last.name),
@@ -128,6 +133,9 @@ impl Lower<'_> {
     pub fn unknown<T>(&self, name: &str) -> Result<T> {
         if super::builtins::is_known(name) {
             return self.error(format!("the function `{name}` can only be called"));
+        }
+        if let Some(why) = crate::source::headers::refused(name) {
+            return self.error(format!("`{name}` is not part of the subset: {why}"));
         }
         if let Some(why) = crate::source::headers::refused_of_std(name) {
             return self.error(format!("`std::{name}` is not part of the subset; {why}"));

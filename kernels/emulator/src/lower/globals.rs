@@ -73,6 +73,12 @@ impl Lower<'_> {
 
     /// Runs where the names around the variable are known.
     pub fn global_value(&mut self, variable: &Variable, arguments: Vec<Argument>) -> Result<Value> {
+        if variable.storage.shared {
+            let outer = std::mem::replace(&mut self.span, variable.span);
+            let value = self.shared_value(variable)?;
+            self.span = outer;
+            return Ok(value);
+        }
         let key = (variable.id, arguments);
         if let Some(known) = self.global_places.get(&key) {
             let known = known.clone();
@@ -92,13 +98,6 @@ impl Lower<'_> {
             (TypeKind::Auto, Init::Value(value)) => self.dry(|lower| lower.expression(value))?.ty,
             _ => self.written(&variable.ty)?.ty,
         };
-        if variable.storage.shared {
-            return Err(Error::new(
-                variable.span,
-                "`__shared__` variables outside of functions are not part of the subset",
-            )
-            .help("declare it within the kernel"));
-        }
         let is_const = self.is_const_type(&variable.ty) || variable.storage.is_constexpr;
         let on_device = variable.storage.device || variable.storage.constant;
         // A constant number needs no memory.

@@ -47,6 +47,7 @@ impl Lower<'_> {
                     self.converted_scalar(value, types::U64, true)?
                 }
                 // A struct of CUDA's, by its address.
+                's' if value.as_const() == Some(0) => Value::constant(types::U64, 0),
                 's' => {
                     let value = self.loaded(value)?;
                     self.converted_scalar(value, types::U64, true)?

@@ -9,8 +9,9 @@ use crate::syntax::ast::*;
 use crate::types::{self, Argument, Type, TypeId, VOID};
 use std::rc::Rc;
 
-/// Where the local memory of `main` lies in the heap.
+/// The local memory of `main`, which lies in the heap, and the most that it can be.
 pub const HOST_STACK: u64 = 1 << 20;
+const MOST_HOST_STACK: u64 = 64 << 20;
 /// The most bytes that a launch can pass.
 const MOST_PARAMETERS: u64 = 4096;
 
@@ -22,12 +23,16 @@ impl Lower<'_> {
         let end = self.program.label();
         let base = self.heap.next_multiple_of(256);
         self.program.local_base = space::HEAP + base;
-        let stack = self.globals.iter().find(|global| global.name == "<stack>").map(|global| global.address);
-        self.program.local_base = match stack {
-            Some(at) => at,
-            None => self.add_global("<stack>", HOST_STACK, 256, false, false, None),
+        let stack = self.globals.iter().find(|global| global.name == "<stack>");
+        let (at, size) = match stack.map(|global| (global.address, global.size)) {
+            Some(known) => known,
+            None => {
+                let size = self.host_stack.max(HOST_STACK);
+                (self.add_global("<stack>", size, 256, false, false, None), size)
+            }
         };
-        self.frames.push(program_frame(function, Scope::new(), end));
+        self.program.local_base = at;
+        self.frames.push(program_frame(function, Scope::new(), end, function.span));
         for (i, parameter) in function.parameters.iter().enumerate() {
             let ty = self.type_of_name(&parameter.ty)?;
             let value = Value {
@@ -39,14 +44,22 @@ impl Lower<'_> {
                 self.bind(name, Binding::Value(value));
             }
         }
+        let before = self.recovered;
         self.statement(body)?;
+        self.unless_failed(before)?;
+        self.check_labels()?;
         self.program.place(end);
         self.frames.pop();
-        if self.program.local_bytes > HOST_STACK {
-            return Err(Error::new(
-                function.span,
-                format!("`main` has more than {HOST_STACK} bytes of local variables"),
-            ));
+        let needed = self.program.local_bytes;
+        if needed > MOST_HOST_STACK {
+            let message = format!("`main` has more than {MOST_HOST_STACK} bytes of local variables");
+            return Err(Error::new(function.span, message));
+        }
+        if needed > size {
+            // Another try, with a stack that is large enough.
+            self.host_stack = needed.next_multiple_of(HOST_STACK);
+            self.globals.retain(|global| global.name != "<stack>");
+            return self.retry();
         }
         std::mem::take(&mut self.program).finish("main".to_owned(), function.span)
     }
@@ -81,7 +94,8 @@ impl Lower<'_> {
         };
         let end = self.program.label();
         self.program.local_base = space::LOCAL;
-        self.frames.push(program_frame(function, scope, end));
+        let call = if function.template.is_empty() { function.span } else { self.span };
+        self.frames.push(program_frame(function, scope, end, call));
         let result = self.type_of_name(&function.result)?;
         if result != VOID {
             return Err(Error::new(function.result.span, "a kernel has no result: it is `void`"));
@@ -97,6 +111,18 @@ impl Lower<'_> {
             if parameter.is_pack {
                 return self.error("kernels with packs of parameters are not part of the subset");
             }
+            if let Some(closure) = self.lambdas.get(&written.ty).cloned() {
+                let name = parameter.name.as_deref().unwrap_or("").to_owned();
+                let begin = offset;
+                let value = self.closure_in_parameters(&closure, &mut offset, &mut parts)?;
+                let size = (offset - begin) as u32;
+                parameters.push(KernelParameter { name, offset: begin as u32, size });
+                names.push(self.types.name(written.ty));
+                if let Some(name) = &parameter.name {
+                    self.bind(name, Binding::Value(Value { ty: written.ty, ..value }));
+                }
+                continue;
+            }
             let (size, align) = self.types.layout(written.ty);
             offset = offset.next_multiple_of(align);
             let memory = Memory { base: Base::Const(space::PARAMETERS + offset), index: None, offset: 0 };
@@ -107,7 +133,7 @@ impl Lower<'_> {
             parts.extend(self.types.leaves(written.ty).iter().map(|leaf| (offset + leaf.offset) as u32));
             offset += size;
             if self.is_compile_time(written.ty) {
-                return self.error("lambdas as arguments of kernels are not part of the subset");
+                return self.error("functions as arguments of kernels are not part of the subset");
             }
             let is_written = parameter.name.as_ref().is_some_and(|name| function.written.contains(name))
                 || self.in_rows.contains(&parameter.id);
@@ -133,7 +159,10 @@ impl Lower<'_> {
                 format!("the parameters take {offset} bytes; a launch passes {MOST_PARAMETERS} at most"),
             ));
         }
+        let before = self.recovered;
         self.statement(body)?;
+        self.unless_failed(before)?;
+        self.check_labels()?;
         self.program.place(end);
         self.frames.pop();
         let templates = match arguments {
@@ -232,15 +261,14 @@ impl Lower<'_> {
             if let Some(argument) = arguments.get(i) {
                 self.span = argument.span;
             }
-            let value = self.coerced(value, *ty)?;
-            // All bytes of the parameter, part by part.
-            for leaf in self.types.leaves(*ty) {
-                let leaf_type = types::of_prim(leaf.prim);
-                let part = self.raw_field(&value, leaf.offset, leaf.row, leaf_type);
-                let part = self.loaded(part)?;
-                let part = self.copied(part)?;
-                operands.push((leaf.prim, self.row(&part)?));
+            if let Place::Closure(closure) = &value.place {
+                for (_, captured) in self.passed_captures(closure)? {
+                    self.parts(&captured, &mut operands)?;
+                }
+                continue;
             }
+            let value = self.coerced(value, *ty)?;
+            self.parts(&value, &mut operands)?;
         }
         self.span = span;
         let number = self.kernel_program(&function, chosen.arguments, chosen.scope)?;
@@ -249,6 +277,18 @@ impl Lower<'_> {
         self.program.operands.extend(operands);
         self.emit(Op::Launch { kernel: number, first, count });
         Ok(Value::new(VOID, Place::Nothing))
+    }
+
+    /// All bytes of an argument, part by part.
+    fn parts(&mut self, value: &Value, operands: &mut Vec<(crate::ir::Prim, u32)>) -> Result<()> {
+        for leaf in self.types.leaves(value.ty) {
+            let leaf_type = types::of_prim(leaf.prim);
+            let part = self.raw_field(value, leaf.offset, leaf.row, leaf_type);
+            let part = self.loaded(part)?;
+            let part = self.copied(part)?;
+            operands.push((leaf.prim, self.row(&part)?));
+        }
+        Ok(())
     }
 
     /// A type of the headers.
@@ -278,7 +318,7 @@ impl Lower<'_> {
     }
 }
 
-fn program_frame(function: &Rc<Function>, scope: Scope, end: u32) -> Frame {
+fn program_frame(function: &Rc<Function>, scope: Scope, end: u32, call: Span) -> Frame {
     Frame {
         scopes: vec![scope, Scope::new()],
         namespace: function.namespace,
@@ -290,6 +330,7 @@ fn program_frame(function: &Rc<Function>, scope: Scope, end: u32) -> Frame {
         end,
         loops: Vec::new(),
         function: Some(function.clone()),
-        call: function.span,
+        call,
+        labels: Vec::new(),
     }
 }

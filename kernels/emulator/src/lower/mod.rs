@@ -17,19 +17,21 @@ pub mod emit;
 pub mod expressions;
 pub mod globals;
 pub mod host_calls;
+mod jumps;
 pub mod kernels;
 pub mod lookup;
 pub mod members;
 pub mod operators;
 pub mod overloads;
 pub mod printing;
+mod recovery;
 pub mod statements;
 pub mod structs;
 pub mod type_names;
 pub mod warp_calls;
 
-use crate::ir::{Global, IndexKind, Op, Prim, Program, Row};
-use crate::source::{Error, Result, Span};
+use crate::ir::{Global, Op, Prim, Program, Row, Scaled};
+use crate::source::{Error, Errors, Result, Span};
 use crate::syntax::ast::*;
 use crate::types::{Argument, StructId, TypeId, Types};
 use std::collections::{HashMap, HashSet};
@@ -45,8 +47,15 @@ pub enum Base {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Memory {
     pub base: Base,
-    pub index: Option<(Row, IndexKind, u32)>,
+    pub index: Option<Index>,
     pub offset: i64,
+}
+
+/// An index, and that of the next dimension.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Index {
+    pub first: Scaled,
+    pub second: Option<Scaled>,
 }
 
 #[derive(Clone, Debug)]
@@ -100,6 +109,8 @@ pub enum Binding {
     Pack(Vec<Binding>),
     Alias(Rc<Alias>),
     Struct(Rc<Struct>),
+    /// Its declaration is wrong.
+    Failed,
 }
 
 pub type Scope = HashMap<Name, Binding>;
@@ -130,6 +141,8 @@ pub struct Frame {
     pub loops: Vec<(u32, Option<u32>)>,
     pub function: Option<Rc<Function>>,
     pub call: Span,
+    /// Where `goto` goes, and a place that names each label.
+    pub labels: Vec<(Name, u32, Span)>,
 }
 
 pub struct Lower<'a> {
@@ -146,15 +159,25 @@ pub struct Lower<'a> {
     pub globals: Vec<Global>,
     pub global_places: HashMap<(DeclId, Vec<Argument>), Value>,
     pub heap: u64,
+    /// Bytes of local variables that `main` is known to need.
+    pub host_stack: u64,
     pub strings: HashMap<Name, u64>,
+    pub main: Option<Program>,
     pub kernels: Vec<Program>,
     pub kernel_numbers: HashMap<(DeclId, Vec<Argument>), u32>,
     pub on_device: bool,
     pub span: Span,
     pub closures: usize,
+    /// The lambdas that were made so far.
+    pub lambdas: HashMap<TypeId, Rc<closures::Closure>>,
     pub depth: u32,
     /// How much has been lowered, so that templates cannot go on without end.
     pub work: u64,
+    /// Errors behind which the lowering went on, and how often it did.
+    pub errors: Errors,
+    pub recovered: usize,
+    /// What is lowered now is tried only.
+    pub trials: u32,
 }
 
 /// The largest program.
@@ -187,25 +210,45 @@ impl<'a> Lower<'a> {
             globals: Vec::new(),
             global_places: HashMap::new(),
             heap: 256,
+            host_stack: 0,
             strings: HashMap::new(),
+            main: None,
             kernels: Vec::new(),
             kernel_numbers: HashMap::new(),
             on_device: false,
             span: Span::default(),
             closures: 0,
+            lambdas: HashMap::new(),
             depth: 0,
             work: 0,
+            errors: Errors::default(),
+            recovered: 0,
+            trials: 0,
         }
     }
 
     /// `main` and all kernels that it launches; and those that are no templates, for who launches them by name.
-    pub fn lower(mut self) -> Result<Lowered> {
+    pub fn lower(mut self) -> std::result::Result<Lowered, Errors> {
+        let result = self.all_programs();
+        if let Err(error) = result {
+            // Whether it is the last one does not matter any more.
+            let _ = self.errors.add(error);
+        }
+        if !self.errors.0.is_empty() {
+            return Err(self.errors);
+        }
+        Ok(Lowered { main: self.main, kernels: self.kernels, globals: self.globals, heap: self.heap })
+    }
+
+    fn all_programs(&mut self) -> Result<()> {
         self.check_assertions()?;
-        let mut main = None;
         if let Some(function) = self.tree.namespaces[0].functions.get("main").cloned()
             && let Some(function) = function.iter().find(|function| function.body.is_some())
         {
-            main = Some(self.repeated(|lower| lower.main_program(function))?);
+            match self.repeated(|lower| lower.main_program(function)) {
+                Ok(program) => self.main = Some(program),
+                Err(error) => self.errors.add(error)?,
+            }
         }
         for namespace in 0..self.tree.namespaces.len() {
             let mut all: Vec<_> =
@@ -213,18 +256,23 @@ impl<'a> Lower<'a> {
             all.sort_by_key(|function| function.id);
             for function in all {
                 let is_plain = function.template.is_empty() && !function.is_specialization;
-                if function.qualifiers.global && is_plain && function.body.is_some() {
-                    self.kernel_program(&function, Vec::new(), Scope::new())?;
+                if function.qualifiers.global
+                    && is_plain
+                    && function.body.is_some()
+                    && let Err(error) = self.kernel_program(&function, Vec::new(), Scope::new())
+                {
+                    self.errors.add(error)?;
                 }
             }
         }
-        Ok(Lowered { main, kernels: self.kernels, globals: self.globals, heap: self.heap })
+        Ok(())
     }
 
     /// Lowers a program until it is known which variables have to be in memory.
     pub fn repeated(&mut self, lower: impl Fn(&mut Self) -> Result<Program>) -> Result<Program> {
         for _ in 0..MOST_TRIES {
             self.again = false;
+            let (errors, trials) = (self.errors.0.len(), self.trials);
             let outer_program = std::mem::take(&mut self.program);
             let outer_frames = std::mem::take(&mut self.frames);
             let (outer_device, outer_span, outer_depth) = (self.on_device, self.span, self.depth);
@@ -232,9 +280,11 @@ impl<'a> Lower<'a> {
             self.program = outer_program;
             self.frames = outer_frames;
             (self.on_device, self.span, self.depth) = (outer_device, outer_span, outer_depth);
+            self.trials = trials;
             if !self.again {
                 return result;
             }
+            self.errors.0.truncate(errors);
         }
         Err(Error::new(self.span, "this program takes the addresses of too many variables"))
     }
@@ -257,9 +307,11 @@ impl<'a> Lower<'a> {
     pub fn worked(&mut self) -> Result<()> {
         self.work += 1;
         if self.work > MOST_WORK || self.program.ops.len() > MOST_OPS {
-            return self.error(
+            return Err(Error::new(
+                self.span,
                 "the program becomes too large: templates, or functions that are inlined, grow without end",
-            );
+            )
+            .last());
         }
         Ok(())
     }
@@ -269,10 +321,11 @@ impl<'a> Lower<'a> {
         if self.depth > 400 {
             let of_templates = self.frames.iter().filter_map(|frame| frame.of_struct);
             let count = of_templates.filter(|of| !self.types.structs[*of].declaration.template.is_empty());
-            return self.error(match count.count() > 50 {
+            let message = match count.count() > 50 {
                 true => "a template is instantiated without end: it needs a special form that ends it",
                 false => "this is nested too deeply",
-            });
+            };
+            return Err(Error::new(self.span, message).last());
         }
         let result = lower(self);
         self.depth -= 1;

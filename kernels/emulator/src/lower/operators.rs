@@ -2,8 +2,8 @@
 
 use super::lookup::{Found, Functions};
 use super::overloads::Given;
-use super::{Base, Lower, Memory, Place, Value};
-use crate::ir::{Bin, IndexKind, Op, Prim, Un, rows_of};
+use super::{Base, Index, Lower, Memory, Place, Value};
+use crate::ir::{Bin, IndexKind, Op, Prim, Scaled, Un, rows_of};
 use crate::run::arithmetic;
 use crate::source::{Result, Span};
 use crate::syntax::ast::*;
@@ -26,7 +26,10 @@ impl Lower<'_> {
                     && self.writes(b)
                 {
                     left = self.copied(left)?;
-                } else if matches!(left.place, Place::Memory(_)) && self.types.rows(left.ty).is_some() {
+                } else if matches!(left.place, Place::Memory(_))
+                    && self.types.rows(left.ty).is_some()
+                    && self.struct_of(left.ty).is_none()
+                {
                     let outer = std::mem::replace(&mut self.span, a.span);
                     left = self.loaded(left)?;
                     self.span = outer;
@@ -275,12 +278,12 @@ impl Lower<'_> {
             return Ok(Memory { offset, ..memory });
         }
         let memory = match memory.index {
-            None => memory,
-            // Two indices: the first is added now.
-            Some(_) => {
+            // A third index: the others are added now.
+            Some(Index { second: Some(_), .. }) => {
                 let offset = memory.offset;
                 Memory { offset, ..self.frozen(&Memory { offset: 0, ..memory })? }
             }
+            _ => memory,
         };
         let kind = match prim {
             Prim::I64 | Prim::U64 => IndexKind::I64,
@@ -288,10 +291,13 @@ impl Lower<'_> {
             _ => IndexKind::I32,
         };
         let row = self.row(&index)?;
-        match u32::try_from(size) {
-            Ok(scale) => Ok(Memory { index: Some((row, kind, scale)), ..memory }),
-            Err(_) => self.error("these elements are too large"),
-        }
+        let Ok(scale) = u32::try_from(size) else { return self.error("these elements are too large") };
+        let by = Scaled { row, kind, scale };
+        let index = match memory.index {
+            None => Index { first: by, second: None },
+            Some(index) => Index { second: Some(by), ..index },
+        };
+        Ok(Memory { index: Some(index), ..memory })
     }
 
     pub fn index_expression(&mut self, array: &Expr, index: &Expr) -> Result<Value> {

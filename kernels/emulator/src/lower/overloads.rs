@@ -145,8 +145,10 @@ impl<'t> Lower<'t> {
             return Ok(chosen);
         }
         let primary = &chosen.function;
-        let types = self.in_frame(chosen.scope.clone(), primary.namespace, chosen.of_struct, |lower| {
-            lower.signature(primary)
+        let types = self.trial(|lower| {
+            lower.in_frame(chosen.scope.clone(), primary.namespace, chosen.of_struct, |lower| {
+                lower.signature(primary)
+            })
         });
         let Ok(types) = types else { return Ok(chosen) };
         for (special, scope, of_struct) in specials {
@@ -219,8 +221,10 @@ impl<'t> Lower<'t> {
                 }
             }
             let outer = self.span;
-            let result = self.in_frame(scope.clone(), function.namespace, of_struct, |lower| {
-                lower.deduce(function, given, &mut deduced, fixed)
+            let result = self.trial(|lower| {
+                lower.in_frame(scope.clone(), function.namespace, of_struct, |lower| {
+                    lower.deduce(function, given, &mut deduced, fixed)
+                })
             });
             self.span = outer;
             if self.again {
@@ -230,13 +234,15 @@ impl<'t> Lower<'t> {
                 return Ok(None);
             }
             // A template whose parameters cannot be deduced is no candidate.
-            let found = self.completed(
-                &function.template,
-                explicit.to_vec(),
-                &deduced.scope,
-                function.namespace,
-                span,
-            );
+            let found = self.trial(|lower| {
+                lower.completed(
+                    &function.template,
+                    explicit.to_vec(),
+                    &deduced.scope,
+                    function.namespace,
+                    span,
+                )
+            });
             self.span = outer;
             match found {
                 Ok(found) => complete = found,
@@ -253,8 +259,10 @@ impl<'t> Lower<'t> {
                 continue;
             }
             let outer = self.span;
-            let written = self.in_frame(deduced.scope.clone(), function.namespace, of_struct, |lower| {
-                lower.written(&parameter.ty)
+            let written = self.trial(|lower| {
+                lower.in_frame(deduced.scope.clone(), function.namespace, of_struct, |lower| {
+                    lower.written(&parameter.ty)
+                })
             });
             self.span = outer;
             let written = match written {
@@ -323,7 +331,8 @@ impl<'t> Lower<'t> {
                     None
                 }
             }
-            (Type::Pointer { .. } | Type::Array { .. }, Type::Prim(types::Prim::Bool)) => Some(CONVERTED),
+            // An address becomes a `const void *` rather than a bool.
+            (Type::Pointer { .. } | Type::Array { .. }, Type::Prim(types::Prim::Bool)) => Some(CONVERTED + 1),
             (Type::Prim(types::Prim::I32), Type::Pointer { .. }) if value.as_const() == Some(0) => {
                 Some(CONVERTED)
             }

@@ -34,9 +34,7 @@ impl Lower<'_> {
             StmtKind::Bindings { names, by_reference, value } => {
                 self.structured_binding(names, *by_reference, value)
             }
-            StmtKind::Block(statements) => {
-                self.scoped(|lower| statements.iter().try_for_each(|inner| lower.statement(inner)))
-            }
+            StmtKind::Block(statements) => self.scoped(|lower| lower.statements(statements)),
             StmtKind::If { is_constexpr, first, condition, yes, no } => self.scoped(|lower| {
                 if let Some(first) = first {
                     lower.statement(first)?;
@@ -76,6 +74,11 @@ impl Lower<'_> {
                 None => self.error("`continue` has no loop around it"),
             },
             StmtKind::Return(value) => self.return_statement(value.as_ref()),
+            StmtKind::Goto(name) => {
+                self.goto(name);
+                Ok(())
+            }
+            StmtKind::Label(name) => self.place_label(name),
             StmtKind::Alias(alias) => {
                 self.bind(&alias.name, Binding::Alias(alias.clone()));
                 // Its value is known now.

@@ -167,6 +167,7 @@ impl Lower<'_> {
             Some(Found::Binding(Binding::Pack(_))) => {
                 return self.error(format!("`{}` is a pack: it needs `...`", last.name));
             }
+            Some(Found::Binding(Binding::Failed)) => return Err(Error::known(path.span)),
             Some(_) => return self.error(format!("`{}` is not a type", last.name)),
             None => return self.error(format!("unknown type `{}`", last.name)),
         };
@@ -217,6 +218,7 @@ impl Lower<'_> {
             loops: Vec::new(),
             function: None,
             call: span,
+            labels: Vec::new(),
         });
         let frames = self.frames.len();
         let result = self.deeper(run);
@@ -392,6 +394,6 @@ pub fn binding_argument(binding: &Binding) -> Argument {
         Binding::Type(ty) => Argument::Type(*ty),
         Binding::Value(value) => Argument::Value(value.ty, value.as_const().unwrap_or(0)),
         Binding::Pack(all) => Argument::Pack(all.iter().map(binding_argument).collect()),
-        Binding::Alias(_) | Binding::Struct(_) => Argument::Type(types::VOID),
+        Binding::Alias(_) | Binding::Struct(_) | Binding::Failed => Argument::Type(types::VOID),
     }
 }

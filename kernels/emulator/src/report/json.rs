@@ -1,8 +1,8 @@
 //! The same as JSON.
 
-use crate::host::program::{Outcome, Run};
+use crate::host::program::{Outcome, Rejected, Run};
 use crate::run::checks::Severity;
-use crate::source::Files;
+use crate::source::{Files, Span};
 
 pub fn json(files: &Files, run: &Run) -> String {
     let findings: Vec<String> = run
@@ -16,8 +16,7 @@ pub fn json(files: &Files, run: &Run) -> String {
                 .map(|site| {
                     let mut fields = vec![format!("\"text\":{}", string(&site.text))];
                     if let Some(span) = site.span {
-                        let file = files.0.get(span.file as usize).map_or("", |file| file.name.as_str());
-                        fields.push(format!("\"file\":{},\"line\":{},\"column\":{}", string(file), span.line, span.column));
+                        fields.push(place(files, span));
                     }
                     if let Some(thread) = site.thread {
                         fields.push(format!("\"thread\":{:?},\"block\":{:?}", thread.thread, thread.block));
@@ -54,6 +53,31 @@ pub fn json(files: &Files, run: &Run) -> String {
         findings.join(","),
         run.findings.left_out
     )
+}
+
+/// The errors of a text that is no program.
+pub fn rejected(rejected: &Rejected) -> String {
+    let errors = rejected.errors.0.iter().map(|error| {
+        let notes = error
+            .notes
+            .iter()
+            .map(|(text, span)| format!("{{\"text\":{},{}}}", string(text), place(&rejected.files, *span)));
+        let help = error.help.as_ref().map_or("null".to_owned(), |help| string(help));
+        format!(
+            "{{\"message\":{},{},\"length\":{},\"label\":{},\"help\":{help},\"notes\":[{}]}}",
+            string(&error.message),
+            place(&rejected.files, error.span),
+            error.span.length,
+            string(&error.label),
+            notes.collect::<Vec<_>>().join(",")
+        )
+    });
+    format!("{{\"errors\":[{}]}}\n", errors.collect::<Vec<_>>().join(","))
+}
+
+fn place(files: &Files, span: Span) -> String {
+    let file = files.0.get(span.file as usize).map_or("", |file| file.name.as_str());
+    format!("\"file\":{},\"line\":{},\"column\":{}", string(file), span.line, span.column)
 }
 
 pub fn string(text: &str) -> String {

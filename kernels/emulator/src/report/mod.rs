@@ -1,19 +1,27 @@
 //! Reports: compute-sanitizer's wording, with file, line and column in place of an instruction's offset; or JSON.
 
+pub mod counters;
 pub mod json;
 
 use crate::host::program::{Outcome, Run};
 use crate::run::checks::{Checks, Finding, Severity};
-use crate::source::Files;
+use crate::source::{Files, clipped};
 
-/// All that was found, as compute-sanitizer would write it.
+/// All that was found, as compute-sanitizer would write it: from warnings on.
 pub fn text(files: &Files, run: &Run, checks: Checks) -> String {
+    text_from(files, run, checks, Severity::Warning)
+}
+
+/// The same, from a level on.
+pub fn text_from(files: &Files, run: &Run, checks: Checks, least: Severity) -> String {
     let mut out = String::from("========= COMPUTE-SANITIZER (emulated)\n");
     // CUDA's error comes right after the fault of the device that it tells of.
     let fault = run.findings.all.iter().position(|finding| finding.is_fatal && finding.check != "host");
     let mut error = run.error_text().map(|error| format!("========= {error}\n=========\n"));
     for (number, finding) in run.findings.all.iter().enumerate() {
-        out.push_str(&one(files, finding));
+        if finding.severity >= least {
+            out.push_str(&one(files, finding));
+        }
         if Some(number) == fault {
             out.extend(error.take());
         }
@@ -25,18 +33,21 @@ pub fn text(files: &Files, run: &Run, checks: Checks) -> String {
         out.push_str(&format!("========= The program returned {code}\n=========\n"));
     }
     let of = |severity| run.findings.all.iter().filter(|finding| finding.severity == severity).count();
-    let races: Vec<&Finding> =
-        run.findings.all.iter().filter(|finding| finding.check == "racecheck").collect();
+    let is_shown = |finding: &&Finding| finding.check == "racecheck" && finding.severity >= least;
+    let races: Vec<&Finding> = run.findings.all.iter().filter(is_shown).collect();
     if checks.race {
-        let errors = races.iter().filter(|finding| finding.severity == Severity::Error).count();
+        let count = |severity| races.iter().filter(|finding| finding.severity == severity).count();
+        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
         out.push_str(&format!(
-            "========= RACECHECK SUMMARY: {} hazard{} displayed ({errors} error{}, {} warning{})\n",
+            "========= RACECHECK SUMMARY: {} hazard{} displayed ({errors} error{}, {warnings} warning{})\n",
             races.len(),
             plural(races.len()),
             plural(errors),
-            races.len() - errors,
-            plural(races.len() - errors),
+            plural(warnings),
         ));
+    }
+    if let (bytes, count @ 1..) = run.leaked {
+        out.push_str(&format!("========= LEAK SUMMARY: {bytes} bytes leaked in {count} allocations\n"));
     }
     if run.findings.left_out > 0 {
         out.push_str(&format!("========= {} more findings are left out\n", run.findings.left_out));
@@ -51,36 +62,48 @@ fn plural(count: usize) -> &'static str {
 }
 
 fn one(files: &Files, finding: &Finding) -> String {
-    let is_race = finding.check == "racecheck";
-    let mut out = match (is_race, finding.severity) {
-        (true, Severity::Error) => format!("========= Error: {}\n", finding.title),
-        (false, Severity::Error) => format!("========= {}\n", finding.title),
-        _ => format!("========= Warning: {}\n", finding.title),
+    let word = match finding.severity {
+        Severity::Error => "Error: ",
+        Severity::Warning => "Warning: ",
+        Severity::Info => "Info: ",
     };
-    for site in &finding.sites {
+    let mut out = String::new();
+    let mut write = |indent: &str, text: &str| out.push_str(&format!("========= {indent}{text}\n"));
+    let is_race = finding.check == "racecheck";
+    if !is_race {
+        let word = if finding.severity == Severity::Error { "" } else { word };
+        write("", &format!("{word}{}", finding.title));
+    }
+    let last = finding.sites.len().saturating_sub(1);
+    for (number, site) in finding.sites.iter().enumerate() {
         let place = site.span.map_or("another launch".to_owned(), |span| files.place(span));
-        out.push_str(&format!("=========     {} {} in {place}\n", site.text, finding.function));
+        let place = format!("{} {} in {place}", site.text, finding.function);
+        match (is_race, number) {
+            (false, _) => write("    ", &place),
+            (true, 0) => write("", &format!("{word}Race reported between {place}")),
+            (true, _) if number == last && finding.count > 1 => {
+                write("    ", &format!("and {place} [{} hazards]", finding.count));
+            }
+            (true, _) => write("    ", &format!("and {place}")),
+        }
         if let Some(span) = site.span {
-            let line = files.line(span).trim();
+            let line = files.line(span);
+            let indent = line.chars().take_while(|c| c.is_whitespace()).count();
+            let (line, _) = clipped(line.trim(), (span.column as usize).saturating_sub(indent));
             if !line.is_empty() {
-                out.push_str(&format!("=========         {line}\n"));
+                write("        ", &line);
             }
         }
         if let Some(thread) = &site.thread {
             let list = |all: [u32; 3]| format!("({},{},{})", all[0], all[1], all[2]);
-            out.push_str(&format!(
-                "=========     by thread {} in block {}\n",
-                list(thread.thread),
-                list(thread.block)
-            ));
+            write("    ", &format!("by thread {} in block {}", list(thread.thread), list(thread.block)));
         }
     }
     for note in &finding.notes {
-        out.push_str(&format!("=========     {note}\n"));
+        write("    ", note);
     }
-    if finding.count > 1 {
-        let what = if is_race { "hazards" } else { "times" };
-        out.push_str(&format!("=========     [{} {what}]\n", finding.count));
+    if finding.count > 1 && !is_race {
+        write("    ", &format!("[{} times]", finding.count));
     }
     out.push_str("=========\n");
     out

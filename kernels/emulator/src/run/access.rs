@@ -2,20 +2,14 @@
 
 use super::block::{Block, Warp, dynamic_start};
 use super::checks::{Finding, Severity};
-use super::interpreter::{Runner, Stop, addresses, width};
+use super::interpreter::{Runner, Stop};
 use super::launch::fatal;
-use super::memory::WRITTEN;
-use super::races::{Access, Kind};
+use super::memory::{OF_DEVICE, WRITTEN};
+use super::operations::addresses;
+use super::races::Kind;
 use super::registers::ALL;
+use super::words::{gather, scatter};
 use crate::ir::{Address, LANES, Prim, size_of, space};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
-    One,
-    Two,
-    Four,
-    Eight,
-}
 
 /// Which memory an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +32,7 @@ pub fn which(address: u64) -> Which {
 }
 
 impl Runner<'_> {
+    #[inline(always)]
     pub fn load(
         &mut self,
         block: &mut Block,
@@ -48,25 +43,39 @@ impl Runner<'_> {
         d: u32,
         at: &Address,
     ) -> Result<(), Stop> {
-        let addresses = addresses(warp, at);
-        let first = which(addresses[mask.trailing_zeros() as usize & 31]);
-        if first == Which::Heap && size_of(ty) == 4 && at.align == 4 && !self.is_host {
-            if self.load_words(warp, mask, d, &addresses) {
-                if self.races {
-                    self.note_words::<false>(block, warp, mask, pc, &addresses, 4, Kind::Read);
-                }
-                return Ok(());
-            }
-        } else if first == Which::Shared
-            && size_of(ty) == 4
-            && at.align == 4
-            && self.load_shared_words(block, warp, mask, d, &addresses)
+        let mut words = [0; LANES];
+        if size_of(ty) == 4
+            && !self.is_host
+            && let Some(is_shared) = self.words(block, warp, mask, pc, at, false, &mut words)
         {
+            let space = if is_shared { &block.shared } else { &self.machine.heap.space };
+            if mask == ALL {
+                gather(space, &words, warp.registers.place(d));
+            } else {
+                let mut out = [0; LANES];
+                gather(space, &words, &mut out);
+                warp.registers.set(d, mask, &out);
+            }
             if self.races {
-                self.note_words::<true>(block, warp, mask, pc, &addresses, 4, Kind::Read);
+                self.note_all(block, warp, mask, pc, is_shared, &words, 4, Kind::Read);
             }
             return Ok(());
         }
+        self.load_each(block, warp, mask, pc, ty, d, at)
+    }
+
+    /// The same, lane after lane.
+    fn load_each(
+        &mut self,
+        block: &mut Block,
+        warp: &mut Warp,
+        mask: u32,
+        pc: u32,
+        ty: Prim,
+        d: u32,
+        at: &Address,
+    ) -> Result<(), Stop> {
+        let addresses = addresses(warp, at);
         let size = size_of(ty);
         let mut out = [0u64; LANES];
         for lane in 0..LANES {
@@ -88,41 +97,35 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Words of the heap, if all lanes may read theirs.
     #[inline(always)]
-    fn load_words(&self, warp: &mut Warp, mask: u32, d: u32, addresses: &[u64; LANES]) -> bool {
-        let heap = &self.machine.heap.space;
-        let (bits, wanted) =
-            (u32::from_ne_bytes([self.read_rule.0; 4]), u32::from_ne_bytes([self.read_rule.1; 4]));
-        let Some(out) = gathered(heap, mask, bits, wanted, |lane| addresses[lane].wrapping_sub(space::HEAP))
-        else {
-            return false;
-        };
-        warp.registers.set(d, mask, &out);
-        true
-    }
-
-    #[inline(always)]
-    fn load_shared_words(
-        &self,
-        block: &Block,
+    pub fn store(
+        &mut self,
+        block: &mut Block,
         warp: &mut Warp,
         mask: u32,
-        d: u32,
-        addresses: &[u64; LANES],
-    ) -> bool {
-        let wanted = u32::from_ne_bytes([if self.init { 3u8 } else { 1 }; 4]);
-        let start = dynamic_start(self.program);
-        let offset = |lane: usize| {
-            let offset = addresses[lane].wrapping_sub(space::SHARED);
-            if offset >= super::DYNAMIC_SHARED { offset - super::DYNAMIC_SHARED + start } else { offset }
-        };
-        let Some(out) = gathered(&block.shared, mask, wanted, wanted, offset) else { return false };
-        warp.registers.set(d, mask, &out);
-        true
+        pc: u32,
+        ty: Prim,
+        a: u32,
+        at: &Address,
+    ) -> Result<(), Stop> {
+        let mut words = [0; LANES];
+        if size_of(ty) == 4
+            && !self.is_host
+            && let Some(is_shared) = self.words(block, warp, mask, pc, at, true, &mut words)
+        {
+            if self.races {
+                self.note_all(block, warp, mask, pc, is_shared, &words, 4, Kind::Write);
+            }
+            let values = warp.registers.row::<u32>(a);
+            let space = if is_shared { &mut block.shared } else { &mut self.machine.heap.space };
+            scatter(space, mask, &words, values, self.init.then_some(WRITTEN));
+            return Ok(());
+        }
+        self.store_each(block, warp, mask, pc, ty, a, at)
     }
 
-    pub fn store(
+    /// The same, lane after lane.
+    fn store_each(
         &mut self,
         block: &mut Block,
         warp: &mut Warp,
@@ -144,14 +147,14 @@ impl Runner<'_> {
                 values[lane] = u64::from(narrow[lane]);
             }
         }
+        if self.races {
+            self.note(block, warp, mask, pc, &addresses, size, Kind::Write);
+        }
         for lane in 0..LANES {
             if mask >> lane & 1 == 0 {
                 continue;
             }
             self.write_one(block, warp, pc, lane, addresses[lane], ty, values[lane], u64::from(at.align))?;
-        }
-        if self.races {
-            self.note(block, warp, mask, pc, &addresses, size, Kind::Write);
         }
         Ok(())
     }
@@ -182,12 +185,13 @@ impl Runner<'_> {
                 let (bits, wanted) = self.read_rule;
                 if !states.iter().all(|state| state & bits == wanted) {
                     let allowed = states.iter().all(|state| state & (bits & !WRITTEN) == wanted & !WRITTEN);
-                    if !allowed || self.is_host && !states.iter().all(|state| state & 12 != 0) {
+                    if !allowed {
                         return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
                     }
-                    self.uninitialised(block, warp, pc, lane, address, size, "__global__");
-                } else if self.is_host && !states.iter().all(|state| state & 12 != 0) {
-                    return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
+                    self.uninitialised(block, warp, pc, lane, address, size);
+                }
+                if self.is_host && self.machine.is_busy {
+                    self.check_managed(pc, at, "reads");
                 }
                 &self.machine.heap.space.bytes[at..at + size as usize]
             }
@@ -204,7 +208,7 @@ impl Runner<'_> {
                     return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
                 }
                 if self.init && !block.shared.states[at..end].iter().all(|state| state & WRITTEN != 0) {
-                    self.uninitialised(block, warp, pc, lane, address, size, "__shared__");
+                    self.uninitialised(block, warp, pc, lane, address, size);
                 }
                 &block.shared.bytes[at..end]
             }
@@ -285,6 +289,9 @@ impl Runner<'_> {
                 for state in states {
                     *state |= WRITTEN;
                 }
+                if self.is_host && self.machine.is_busy {
+                    self.check_managed(pc, at, "writes");
+                }
                 self.machine.heap.space.bytes[at..at + size].copy_from_slice(&bytes[..size]);
             }
             Which::Shared => {
@@ -334,117 +341,6 @@ impl Runner<'_> {
         Some(thread * self.program.local_bytes as usize + at)
     }
 
-    /// Looks for races at the words of an access.
-    pub fn note(
-        &mut self,
-        block: &mut Block,
-        warp: &Warp,
-        mask: u32,
-        pc: u32,
-        addresses: &[u64; LANES],
-        size: u64,
-        kind: Kind,
-    ) {
-        match which(addresses[mask.trailing_zeros() as usize & 31]) {
-            Which::Heap => self.note_words::<false>(block, warp, mask, pc, addresses, size, kind),
-            Which::Shared => self.note_words::<true>(block, warp, mask, pc, addresses, size, kind),
-            _ => {}
-        }
-    }
-
-    #[inline(always)]
-    fn note_words<const SHARED: bool>(
-        &mut self,
-        block: &mut Block,
-        warp: &Warp,
-        mask: u32,
-        pc: u32,
-        addresses: &[u64; LANES],
-        size: u64,
-        kind: Kind,
-    ) {
-        let mut me =
-            Access { block: block.number, interval: block.interval, thread: 0, turn: 0, pc, bytes: 15 };
-        for lane in 0..LANES {
-            if mask >> lane & 1 == 0 {
-                continue;
-            }
-            me.thread = (warp.number * 32) as u16 + lane as u16;
-            me.turn = warp.turns[lane];
-            let address = addresses[lane];
-            let offset = if SHARED { self.shared_offset(address) } else { address.wrapping_sub(space::HEAP) };
-            if size < 4 {
-                me.bytes = ((1 << size) - 1) << (offset & 3);
-            }
-            for word in 0..size.div_ceil(4) {
-                let cells = if SHARED { &mut block.cells } else { &mut self.machine.cells };
-                let Some(cell) = cells.get_mut((offset / 4 + word) as usize) else { continue };
-                if let Some((other, other_kind)) = self.machine.order.note(cell, &me, kind) {
-                    let memory = if SHARED { "__shared__" } else { "__global__" };
-                    self.race(block, &me, kind, other, other_kind, memory, address);
-                }
-            }
-        }
-    }
-
-    #[cold]
-    #[allow(clippy::too_many_arguments)]
-    fn race(
-        &mut self,
-        block: &Block,
-        me: &Access,
-        kind: Kind,
-        other: Access,
-        other_kind: Kind,
-        memory: &str,
-        address: u64,
-    ) {
-        let name = |kind| match kind {
-            Kind::Read => "Read",
-            Kind::Write => "Write",
-            _ => "Atomic",
-        };
-        let hazard = match (other_kind, kind) {
-            (Kind::Read, _) => "WAR",
-            (_, Kind::Read) => "RAW",
-            _ => "WAW",
-        };
-        let _ = address;
-        let title = format!(
-            "Race reported between {} access and {} access in {memory} memory ({hazard})",
-            name(other_kind),
-            name(kind)
-        );
-        let other_is_here = other.interval >= self.machine.order.start;
-        let at = |access: &Access, text: &str, index: [u32; 3], span| super::checks::Site {
-            text: text.to_owned(),
-            span,
-            thread: Some(super::launch::thread(&self.shape, index, u32::from(access.thread))),
-        };
-        let mine = Some(self.program.spans[me.pc as usize]);
-        let [x, y, _] = self.shape.grid;
-        let index = [other.block % x, other.block / x % y, other.block / (x * y)];
-        let (others, notes) = if other_is_here {
-            (Some(self.program.spans[other.pc as usize]), Vec::new())
-        } else {
-            (None, vec!["the other access is of a launch in another stream, which nothing orders".to_owned()])
-        };
-        let sites = vec![
-            at(&other, &format!("{} access at", name(other_kind)), index, others),
-            at(me, &format!("{} access at", name(kind)), block.index, mine),
-        ];
-        self.machine.findings.add(Finding {
-            check: "racecheck",
-            severity: Severity::Error,
-            title,
-            function: self.program.name.clone(),
-            sites,
-            notes,
-            count: 1,
-            is_fatal: false,
-        });
-    }
-
     #[cold]
     #[allow(clippy::too_many_arguments)]
     fn misaligned(
@@ -463,7 +359,15 @@ impl Runner<'_> {
         }
         let memory = memory_name(address);
         let title = format!("Invalid {memory} {what} of size {}", bytes(size));
-        let notes = vec![format!("Address {address:#x} is misaligned: it has to be a multiple of {align}")];
+        let mut notes = vec![format!("Address {address:#x} is misaligned")];
+        if which(address) == Which::Heap
+            && let Some((nearest, 0, _)) = self.machine.heap.nearest(address - space::HEAP)
+        {
+            let at = space::HEAP + nearest.offset;
+            let place = format!("{at:#x} of size {}", bytes(nearest.size));
+            notes.push(format!("and is inside the nearest allocation at {place}"));
+        }
+        notes.push(format!("It has to be a multiple of {align}"));
         let site = self.site_of("at", pc, block, warp, lane);
         let check = if self.is_host { "host" } else { "memcheck" };
         self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], notes));
@@ -515,6 +419,23 @@ impl Runner<'_> {
         if self.is_host { Stop::HostFault } else { Stop::IllegalAddress }
     }
 
+    /// Host code that reaches managed memory while a kernel may still run: most cards let it, and some end the program.
+    #[cold]
+    fn check_managed(&mut self, pc: u32, at: usize, what: &str) {
+        if self.machine.heap.space.states[at] & OF_DEVICE == 0 {
+            return;
+        }
+        let managed = self.machine.heap.nearest(at as u64);
+        if !managed.is_some_and(|(known, ..)| known.owner == super::memory::Owner::Managed) {
+            return;
+        }
+        let title = format!("The host {what} managed memory while a kernel may still run");
+        let notes = vec!["call `cudaDeviceSynchronize` before".to_owned()];
+        let mut finding = fatal("racecheck", title, &self.program.name, vec![self.site("at", pc)], notes);
+        finding.is_fatal = false;
+        self.machine.findings.add(finding);
+    }
+
     fn heap_notes(&self, address: u64, size: u64, what: &str, notes: &mut Vec<String>) {
         use super::memory::Owner;
         let offset = address - space::HEAP;
@@ -551,17 +472,9 @@ impl Runner<'_> {
 
     #[cold]
     #[allow(clippy::too_many_arguments)]
-    fn uninitialised(
-        &mut self,
-        block: &Block,
-        warp: &Warp,
-        pc: u32,
-        lane: usize,
-        address: u64,
-        size: u64,
-        memory: &str,
-    ) {
-        let _ = (address, width);
+    fn uninitialised(&mut self, block: &Block, warp: &Warp, pc: u32, lane: usize, address: u64, size: u64) {
+        let memory = memory_name(address);
+        let shown = if which(address) == Which::Shared { address - space::SHARED } else { address };
         let title = format!("Uninitialized {memory} memory read of size {}", bytes(size));
         let site = self.site_of("at", pc, block, warp, lane);
         self.machine.findings.add(Finding {
@@ -570,41 +483,11 @@ impl Runner<'_> {
             title,
             function: self.program.name.clone(),
             sites: vec![site],
-            notes: Vec::new(),
+            notes: vec![format!("Address {shown:#x}")],
             count: 1,
             is_fatal: false,
         });
     }
-}
-
-/// A word for each lane, if all are aligned, within the memory, and their states are as they have to be.
-#[inline(always)]
-fn gathered(
-    memory: &super::memory::Space,
-    mask: u32,
-    bits: u32,
-    wanted: u32,
-    offset: impl Fn(usize) -> u64,
-) -> Option<[u32; LANES]> {
-    let (bytes, states) = (memory.bytes.as_chunks::<4>().0, memory.states.as_chunks::<4>().0);
-    let count = bytes.len().min(states.len());
-    let (bytes, states) = (&bytes[..count], &states[..count]);
-    let mut out = [0u32; LANES];
-    let mut wrong = 0u32;
-    for (lane, out) in out.iter_mut().enumerate() {
-        if mask != ALL && mask >> lane & 1 == 0 {
-            continue;
-        }
-        let offset = offset(lane);
-        wrong |= offset as u32 & 3;
-        let at = (offset >> 2) as usize;
-        if at >= count {
-            return None;
-        }
-        wrong |= (u32::from_ne_bytes(states[at]) & bits) ^ wanted;
-        *out = u32::from_le_bytes(bytes[at]);
-    }
-    (wrong == 0).then_some(out)
 }
 
 fn memory_name(address: u64) -> &'static str {

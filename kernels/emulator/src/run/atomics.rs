@@ -2,7 +2,7 @@
 
 use super::block::{Block, Warp};
 use super::interpreter::{Runner, Stop};
-use super::races::Kind;
+use super::races::{Access, Kind};
 use crate::ir::{AtomicKind, LANES, NO_ROW, Op, Prim, Scope};
 
 impl Runner<'_> {
@@ -24,9 +24,11 @@ impl Runner<'_> {
             if d != NO_ROW {
                 warp.registers.set_bits(ty, d, lane, old);
             }
-            if self.races && self.program_fences() {
-                let (number, interval, fenced) = (block.number, block.interval, block.has_fenced);
-                self.machine.order.exchange(address, number, interval, fenced);
+            if self.machine.order.clocks.is_some() {
+                let me = access(block, warp, lane);
+                if let Some(clocks) = &mut self.machine.order.clocks {
+                    clocks.atomic(&me, address, scope != Scope::Block);
+                }
             }
         }
         if self.races {
@@ -36,9 +38,24 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Without fences, atomics order nothing else.
-    fn program_fences(&self) -> bool {
-        self.program.ops.iter().any(|op| matches!(op, Op::Fence { scope } if *scope != Scope::Block))
+    pub fn fence(&mut self, block: &Block, warp: &mut Warp, mask: u32, scope: Scope) {
+        let Some(clocks) = &mut self.machine.order.clocks else { return };
+        for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
+            clocks.fence(&access(block, warp, lane), scope != Scope::Block);
+            warp.steps[lane] = warp.steps[lane].saturating_add(1);
+        }
+    }
+}
+
+/// A thread at this moment.
+fn access(block: &Block, warp: &Warp, lane: usize) -> Access {
+    Access {
+        block: block.number,
+        interval: block.interval,
+        thread: (warp.number * 32) as u16 + lane as u16,
+        turn: warp.turns[lane],
+        step: warp.steps[lane],
+        ..Access::default()
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Warp {
     pub live: u32,
     /// Warp-synchronous operations of each lane since the barrier.
     pub turns: [u16; 32],
+    /// Fences of each lane.
+    pub steps: [u16; 32],
 }
 
 pub struct Block {
@@ -40,11 +42,12 @@ pub struct Block {
     pub warps: Vec<Warp>,
     pub shared: Space,
     pub shared_size: u64,
-    pub cells: Vec<super::races::Cell>,
+    pub cells: super::cells::Cells,
+    /// Accesses to shared memory that are not noted yet.
+    pub waiting: super::noted::Waiting,
     /// Local memory of all threads, one after another.
     pub local: Vec<u8>,
     pub interval: u32,
-    pub has_fenced: bool,
 }
 
 /// Where in the bytes of a block's shared memory an offset of its window is.
@@ -72,8 +75,10 @@ impl Block {
         if dynamic > 0 {
             shared.mark(start, dynamic, ALLOCATED);
         }
-        let cells =
-            if with_cells { vec![super::races::Cell::default(); size as usize / 4 + 17] } else { Vec::new() };
+        let mut cells = super::cells::Cells::default();
+        if with_cells {
+            cells.grow(size as usize);
+        }
         let warps = (0..threads.div_ceil(32))
             .map(|number| {
                 let lanes = (threads - number * 32).min(32);
@@ -86,7 +91,7 @@ impl Block {
                     }
                 }
                 let groups = vec![Group { pc: 0, mask: live, state: State::Ready, gave_way: 0 }];
-                Warp { number, registers, groups, live, turns: [0; 32] }
+                Warp { number, registers, groups, live, turns: [0; 32], steps: [0; 32] }
             })
             .collect();
         let local =
@@ -94,7 +99,17 @@ impl Block {
                 0xcd;
                 if program.local.is_empty() { 0 } else { program.local_bytes as usize * threads as usize }
             ];
-        Block { index, number, warps, shared, shared_size: size, cells, local, interval, has_fenced: false }
+        Block {
+            index,
+            number,
+            warps,
+            shared,
+            shared_size: size,
+            cells,
+            waiting: super::noted::Waiting::default(),
+            local,
+            interval,
+        }
     }
 
     pub fn is_done(&self) -> bool {

@@ -97,7 +97,14 @@ impl Findings {
                 && known.sites.iter().zip(&finding.sites).all(|(a, b)| a.span == b.span && a.text == b.text)
         });
         match same {
-            Some(known) => known.count += finding.count,
+            Some(known) => {
+                known.count += finding.count;
+                // The most severe of them says what they are.
+                if finding.severity > known.severity {
+                    (known.severity, known.notes, known.sites) =
+                        (finding.severity, finding.notes, finding.sites);
+                }
+            }
             None if count < MOST_FINDINGS => self.all.push(finding),
             None => self.left_out += 1,
         }

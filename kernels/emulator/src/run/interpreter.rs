@@ -1,14 +1,14 @@
 //! The interpreter: an instruction for all lanes of a group at a time.
 
-use super::access::Width;
 use super::arithmetic;
 use super::block::{Block, Group, State, Warp};
 use super::checks::Site;
+use super::counters::{Counters, Kind};
 use super::launch::{Machine, Shape, fatal, thread};
 use super::math;
-use super::registers::ALL;
-use crate::ir::{Address, Bin, IndexKind, LANES, NO_ROW, Op, Prim, Program, Special, Un};
-use crate::{binary_table, unary_table};
+use super::operations::{addresses, binary, convert, float_binary, taken, unary};
+use super::words::Stretch;
+use crate::ir::{Address, Bin, LANES, NO_ROW, Op, Prim, Program, Scaled, Special};
 
 /// Why a program ended early. The codes are CUDA's errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,15 @@ pub struct Runner<'a> {
     /// What a byte's state must be: the bits that count, and their values, for reads and writes.
     pub read_rule: (u8, u8),
     pub write_rule: (u8, u8),
+    /// Where instructions may access the heap and the shared memory of the current block.
+    pub heap_stretches: Vec<Stretch>,
+    pub shared_stretches: Vec<Stretch>,
+    pub dynamic_start: u32,
+    pub counters: Option<Counters>,
+    pub first_constant: u32,
+    block: u32,
+    #[cfg(target_arch = "x86_64")]
+    has_avx2: bool,
 }
 
 /// Backward jumps with others waiting, before a group gives way.
@@ -109,16 +118,10 @@ impl<'a> Runner<'a> {
                 local_valid[slot.offset as usize..(slot.offset + slot.size) as usize].fill(1);
             }
         }
-        use super::memory::{ALLOCATED, CONSTANT, OF_HOST, WRITTEN};
-        // Host code reaches host memory and constants; device code the device's.
-        let (read_rule, write_rule) = match is_host {
-            true => ((ALLOCATED, ALLOCATED), (ALLOCATED | OF_HOST, ALLOCATED | OF_HOST)),
-            false if init => {
-                let bits = ALLOCATED | OF_HOST;
-                ((bits | WRITTEN, ALLOCATED | WRITTEN), (bits | CONSTANT, ALLOCATED))
-            }
-            false => ((ALLOCATED | OF_HOST, ALLOCATED), (ALLOCATED | OF_HOST | CONSTANT, ALLOCATED)),
-        };
+        use super::memory::{ALLOCATED, CONSTANT, OF_DEVICE, OF_HOST, WRITTEN};
+        let here = ALLOCATED | if is_host { OF_HOST } else { OF_DEVICE };
+        let read = here | if init { WRITTEN } else { 0 };
+        let (read_rule, write_rule) = ((read, read), (here | CONSTANT, here));
         let mut parameters = parameters.to_vec();
         parameters.resize(parameters.len() + 16, 0);
         Runner {
@@ -134,6 +137,14 @@ impl<'a> Runner<'a> {
             local_valid,
             read_rule,
             write_rule,
+            heap_stretches: vec![Stretch::default(); if is_host { 0 } else { program.ops.len() }],
+            shared_stretches: vec![Stretch::default(); if is_host { 0 } else { program.ops.len() }],
+            dynamic_start: super::block::dynamic_start(program) as u32,
+            first_constant: program.first_constant,
+            counters: None,
+            block: 0,
+            #[cfg(target_arch = "x86_64")]
+            has_avx2: std::arch::is_x86_feature_detected!("avx2"),
         }
     }
 
@@ -146,6 +157,11 @@ impl<'a> Runner<'a> {
     /// Runs a block until it ends or its slice is used up.
     pub fn run_block(&mut self, block: &mut Block, slice: u64) -> Result<Paused, Stop> {
         let stop_at = self.left.saturating_sub(slice);
+        // Nothing is written yet in another block's shared memory.
+        if self.init && self.block != block.number {
+            self.shared_stretches.fill(Stretch::default());
+        }
+        self.block = block.number;
         let mut warps = std::mem::take(&mut block.warps);
         let result = self.run_warps(block, &mut warps, stop_at);
         block.warps = warps;
@@ -227,6 +243,39 @@ impl<'a> Runner<'a> {
         &mut self,
         block: &mut Block,
         warp: &mut Warp,
+        group: Group,
+        limit: u32,
+        others: bool,
+        stop_at: u64,
+    ) -> Result<(), Stop> {
+        #[cfg(target_arch = "x86_64")]
+        if self.has_avx2 {
+            // SAFETY: the processor has these instructions.
+            return unsafe { self.run_group_with_avx2(block, warp, group, limit, others, stop_at) };
+        }
+        self.steps(block, warp, group, limit, others, stop_at)
+    }
+
+    /// The same code, compiled for vectors of 8 floats. It rounds no differently.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn run_group_with_avx2(
+        &mut self,
+        block: &mut Block,
+        warp: &mut Warp,
+        group: Group,
+        limit: u32,
+        others: bool,
+        stop_at: u64,
+    ) -> Result<(), Stop> {
+        self.steps(block, warp, group, limit, others, stop_at)
+    }
+
+    #[inline(always)]
+    fn steps(
+        &mut self,
+        block: &mut Block,
+        warp: &mut Warp,
         mut group: Group,
         limit: u32,
         others: bool,
@@ -240,6 +289,9 @@ impl<'a> Runner<'a> {
         macro_rules! count {
             () => {
                 self.left = self.left.saturating_sub(u64::from(pc - since) + 1);
+                if let Some(counters) = &mut self.counters {
+                    counters.executed(since, pc + 1, mask);
+                }
             };
         }
         // A jump: a group that goes back gives way in time, and one that passes another lets it go first.
@@ -266,7 +318,10 @@ impl<'a> Runner<'a> {
         }
         loop {
             if pc >= limit {
-                count!();
+                self.left = self.left.saturating_sub(u64::from(pc - since) + 1);
+                if let Some(counters) = &mut self.counters {
+                    counters.executed(since, pc, mask);
+                }
                 group.pc = pc;
                 warp.groups.push(group);
                 return Ok(());
@@ -277,13 +332,20 @@ impl<'a> Runner<'a> {
                     if op.is_division() {
                         self.check_divisor(block, warp, mask, pc, op, a, b)?;
                     }
-                    binary(warp, op, d, a, b, mask);
                     if op.makes_float() && !self.is_host {
-                        warp.registers.map::<f32, f32>(d, d, mask, arithmetic::as_on_device);
+                        float_binary(warp, op, d, a, b, mask);
+                    } else {
+                        binary(warp, op, d, a, b, mask);
                     }
                 }
-                Op::Load { ty, d, at } => self.load(block, warp, mask, pc, ty, d, &at)?,
-                Op::Store { ty, a, at } => self.store(block, warp, mask, pc, ty, a, &at)?,
+                Op::Load { ty, d, ref at } => {
+                    self.count_access(warp, mask, pc, at, Kind::Load);
+                    self.load(block, warp, mask, pc, ty, d, at)?;
+                }
+                Op::Store { ty, a, ref at } => {
+                    self.count_access(warp, mask, pc, at, Kind::Store);
+                    self.store(block, warp, mask, pc, ty, a, at)?;
+                }
                 Op::Move32 { d, a } => warp.registers.map::<u32, u32>(d, a, mask, |x| x),
                 Op::Move64 { d, a } => warp.registers.map::<u64, u64>(d, a, mask, |x| x),
                 Op::Unary { op, d, a } => unary(warp, op, d, a, mask),
@@ -322,18 +384,16 @@ impl<'a> Runner<'a> {
                     warp.registers.set(d, mask, &addresses);
                 }
                 Op::Branch { c, to, when } => {
-                    let c = warp.registers.get::<u32>(c);
-                    let mut taken = 0u32;
-                    for (lane, c) in c.iter().enumerate() {
-                        taken |= u32::from((*c != 0) == when) << lane;
-                    }
-                    taken &= mask;
+                    let taken = taken(warp, c, when, mask);
                     if taken == mask {
                         count!();
                         go!(to);
                     }
                     if taken != 0 {
                         count!();
+                        if let Some(counters) = &mut self.counters {
+                            counters.divergent_branches += 1;
+                        }
                         warp.groups.push(Group { pc: to, mask: taken, ..group });
                         warp.groups.push(Group { pc: pc + 1, mask: mask & !taken, ..group });
                         return Ok(());
@@ -354,7 +414,6 @@ impl<'a> Runner<'a> {
                     count!();
                     group.pc = pc;
                     group.state = State::Barrier;
-                    self.check_barrier(block, warp, &group);
                     warp.groups.push(group);
                     return Ok(());
                 }
@@ -364,8 +423,12 @@ impl<'a> Runner<'a> {
                     self.arrive(block, warp, group)?;
                     return Ok(());
                 }
-                Op::Atomic { .. } => self.atomic(block, warp, mask, pc)?,
-                Op::Fence { .. } => block.has_fenced = true,
+                Op::Atomic { base, .. } => {
+                    let at = Address { base, first: Scaled::NONE, second: Scaled::NONE, offset: 0, align: 1 };
+                    self.count_access(warp, mask, pc, &at, Kind::Atomic);
+                    self.atomic(block, warp, mask, pc)?;
+                }
+                Op::Fence { scope } => self.fence(block, warp, mask, scope),
                 Op::Assert { c, text } => {
                     let c = warp.registers.get::<u32>(c);
                     if let Some(lane) = (0..LANES).find(|lane| mask >> lane & 1 != 0 && c[*lane] == 0) {
@@ -453,9 +516,13 @@ impl<'a> Runner<'a> {
     ) -> Result<(), Stop> {
         let wide = op.widths().1 == 2;
         let is_zero = |lane: usize| match wide {
-            true => warp.registers.get::<u64>(b)[lane] == 0,
-            false => warp.registers.get::<u32>(b)[lane] == 0,
+            true => warp.registers.row::<u64>(b)[lane] == 0,
+            false => warp.registers.row::<u32>(b)[lane] == 0,
         };
+        let any = (0..LANES).fold(false, |any, lane| any | is_zero(lane));
+        if !any && !self.is_host {
+            return Ok(());
+        }
         let found = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane));
         if self.is_host {
             // x86 stops at a quotient that does not fit as well.
@@ -590,101 +657,5 @@ impl<'a> Runner<'a> {
         let check = if self.is_host { "host" } else { "timeout" };
         self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], Vec::new()));
         if self.is_host { Stop::HostFault } else { Stop::Timeout }
-    }
-}
-
-pub fn addresses(warp: &Warp, at: &Address) -> [u64; LANES] {
-    let mut out = warp.registers.get::<u64>(at.base);
-    let (scale, offset) = (i64::from(at.scale), i64::from(at.offset));
-    match at.kind {
-        IndexKind::None => {
-            for out in &mut out {
-                *out = out.wrapping_add(offset as u64);
-            }
-        }
-        IndexKind::I32 => {
-            let index = warp.registers.get::<i32>(at.index);
-            for lane in 0..LANES {
-                out[lane] = out[lane].wrapping_add((i64::from(index[lane]) * scale + offset) as u64);
-            }
-        }
-        IndexKind::U32 => {
-            let index = warp.registers.get::<u32>(at.index);
-            for lane in 0..LANES {
-                out[lane] = out[lane].wrapping_add((i64::from(index[lane]) * scale + offset) as u64);
-            }
-        }
-        IndexKind::I64 => {
-            let index = warp.registers.get::<i64>(at.index);
-            for lane in 0..LANES {
-                out[lane] =
-                    out[lane].wrapping_add(index[lane].wrapping_mul(scale).wrapping_add(offset) as u64);
-            }
-        }
-    }
-    out
-}
-
-macro_rules! binary_loops {
-    ($($name:ident: $a:ty, $b:ty, $d:ty, $f:expr;)*) => {
-        #[inline(always)]
-        fn binary(warp: &mut Warp, op: Bin, d: u32, a: u32, b: u32, mask: u32) {
-            match op {
-                $(Bin::$name => warp.registers.map2::<$a, $b, $d>(d, a, b, mask, $f),)*
-            }
-        }
-    };
-}
-binary_table!(binary_loops);
-
-macro_rules! unary_loops {
-    ($($name:ident: $a:ty, $d:ty, $f:expr;)*) => {
-        fn unary(warp: &mut Warp, op: Un, d: u32, a: u32, mask: u32) {
-            match op {
-                $(Un::$name => warp.registers.map::<$a, $d>(d, a, mask, $f),)*
-            }
-        }
-    };
-}
-unary_table!(unary_loops);
-
-fn convert(warp: &mut Warp, from: Prim, to: Prim, d: u32, a: u32, mask: u32) {
-    let registers = &mut warp.registers;
-    match (from, to) {
-        (Prim::I32 | Prim::I8 | Prim::I16, Prim::I64 | Prim::U64) => {
-            registers.map::<i32, i64>(d, a, mask, i64::from);
-        }
-        (Prim::U32 | Prim::U8 | Prim::U16 | Prim::Bool, Prim::I64 | Prim::U64) => {
-            registers.map::<u32, u64>(d, a, mask, u64::from);
-        }
-        (Prim::I64 | Prim::U64, Prim::I32 | Prim::U32) => registers.map::<u64, u32>(d, a, mask, |x| x as u32),
-        (Prim::I32, Prim::F32) => registers.map::<i32, f32>(d, a, mask, |x| x as f32),
-        (Prim::F32, Prim::F64) => registers.map::<f32, f64>(d, a, mask, f64::from),
-        (Prim::F64, Prim::F32) => registers.map::<f64, f32>(d, a, mask, |x| x as f32),
-        (Prim::F32, Prim::I32) => registers.map::<f32, i32>(d, a, mask, |x| x as i32),
-        _ => {
-            let mut out = [0u64; LANES];
-            for (lane, out) in out.iter_mut().enumerate() {
-                *out = arithmetic::convert(from, to, registers.bits(from, a, lane));
-            }
-            for (lane, out) in out.iter().enumerate() {
-                if mask >> lane & 1 != 0 {
-                    registers.set_bits(to, d, lane, *out);
-                }
-            }
-        }
-    }
-}
-
-/// All lanes of a warp.
-pub const FULL: u32 = ALL;
-
-/// How many bytes an access has.
-pub fn width(ty: Prim) -> Width {
-    match crate::ir::size_of(ty) {
-        1 => Width::One,
-        2 => Width::Two,
-        4 => Width::Four,
-        _ => Width::Eight,
     }
 }

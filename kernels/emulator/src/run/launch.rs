@@ -2,10 +2,11 @@
 
 use super::block::Block;
 use super::checks::{Checks, Finding, Findings, Severity, Site, Thread};
+use super::counters::Counters;
 use super::interpreter::{Environment, Paused, Runner, Stop};
 use super::memory::Heap;
 use super::races::Order;
-use crate::ir::Program;
+use crate::ir::{Op, Program};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ pub struct Machine {
     pub order: Order,
     pub next_interval: u32,
     /// One for each word of the heap, if races are checked.
-    pub cells: Vec<super::races::Cell>,
+    pub cells: super::cells::Cells,
     /// Which program's instruction an access names: programs by the interval they began with.
     pub programs: Vec<(u32, u32)>,
     /// Instructions of a warp that a launch may execute.
@@ -29,6 +30,10 @@ pub struct Machine {
     /// When the run began; `None`: it has no limit of time.
     pub began: Option<Instant>,
     pub most_time: Duration,
+    /// What kernels ask of the hardware, if this run counts it.
+    pub counters: Option<Vec<Counters>>,
+    /// A kernel that may use managed memory may still run on a real card.
+    pub is_busy: bool,
     /// No more can be printed.
     pub is_full: bool,
 }
@@ -118,43 +123,66 @@ impl Machine {
         let races = checks.race && !is_host;
         if !is_host {
             self.order.start = self.next_interval;
-            self.order.seen.clear();
-            self.order.published.clear();
+            let has = |wanted: fn(&Op) -> bool| program.ops.iter().any(wanted);
+            let hands_over =
+                has(|op| matches!(op, Op::Fence { .. })) && has(|op| matches!(op, Op::Atomic { .. }));
+            self.order.clocks = (races && hands_over).then(Box::default);
             self.order.unordered_from =
                 self.order.concurrent.iter().map(|(from, _)| *from).min().unwrap_or(self.order.start);
             self.programs.push((self.next_interval, number));
             if races {
-                self.cells.resize(self.heap.space.bytes.len() / 4 + 16, super::races::Cell::default());
+                self.cells.grow(self.heap.space.bytes.len());
             }
         }
-        let blocks = shape.grid.iter().map(|n| u64::from(*n)).product::<u64>();
-        let threads = shape.block.iter().product::<u32>();
-        let mut next = 0u64;
-        let mut waiting: VecDeque<Block> = VecDeque::new();
+        let counters = if is_host { None } else { self.counters_of(program, number, shape) };
         let budget = self.budget;
         let mut runner = Runner::new(self, program, shape, parameters, environment, budget);
-        // Blocks that gave way come again after the others have begun.
-        loop {
-            let mut block = if next < blocks && (waiting.len() < MOST_BLOCKS_AT_ONCE) {
-                let x = (next % u64::from(shape.grid[0])) as u32;
-                let rest = next / u64::from(shape.grid[0]);
-                let index =
-                    [x, (rest % u64::from(shape.grid[1])) as u32, (rest / u64::from(shape.grid[1])) as u32];
-                let interval = runner.interval();
-                next += 1;
-                Block::new(program, index, (next - 1) as u32, threads, shape.dynamic_shared, interval, races)
-            } else {
-                match waiting.pop_front() {
-                    Some(block) => block,
-                    None => break,
-                }
-            };
-            match runner.run_block(&mut block, SLICE)? {
-                Paused::Done => {}
-                Paused::GaveWay => waiting.push_back(block),
-            }
+        runner.counters = counters;
+        let result = run_blocks(&mut runner);
+        if let Some(mut counters) = runner.counters.take() {
+            counters.end();
+            runner.machine.counters.get_or_insert_default().push(counters);
         }
-        Ok(())
+        result
+    }
+
+    /// The counters of a kernel for one launch more, if this run counts.
+    fn counters_of(&mut self, program: &Program, number: u32, shape: Shape) -> Option<Counters> {
+        let all = self.counters.as_mut()?;
+        let mut counters = match all.iter().position(|known| known.kernel == number) {
+            Some(at) => all.swap_remove(at),
+            None => Counters::new(number, program, shape),
+        };
+        counters.begin(shape);
+        Some(counters)
+    }
+}
+
+/// Blocks in their order; those that gave way come again after others have begun.
+fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
+    let (program, shape) = (runner.program, runner.shape);
+    let blocks = shape.grid.iter().map(|n| u64::from(*n)).product::<u64>();
+    let threads = shape.block.iter().product::<u32>();
+    let mut next = 0u64;
+    let mut waiting: VecDeque<Block> = VecDeque::new();
+    loop {
+        let mut block = if next < blocks && (waiting.len() < MOST_BLOCKS_AT_ONCE) {
+            let [x, y, _] = shape.grid.map(u64::from);
+            let index = [next % x, next / x % y, next / x / y].map(|n| n as u32);
+            let interval = runner.interval();
+            next += 1;
+            let (number, races) = ((next - 1) as u32, runner.races);
+            Block::new(program, index, number, threads, shape.dynamic_shared, interval, races)
+        } else {
+            match waiting.pop_front() {
+                Some(block) => block,
+                None => return Ok(()),
+            }
+        };
+        match runner.run_block(&mut block, SLICE)? {
+            Paused::Done => {}
+            Paused::GaveWay => waiting.push_back(block),
+        }
     }
 }
 

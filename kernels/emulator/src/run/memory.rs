@@ -5,8 +5,11 @@ use crate::ir::space;
 /// What is known of a byte.
 pub const ALLOCATED: u8 = 1;
 pub const WRITTEN: u8 = 2;
+/// Host code reaches it.
 pub const OF_HOST: u8 = 4;
 pub const CONSTANT: u8 = 8;
+/// Device code reaches it.
+pub const OF_DEVICE: u8 = 16;
 
 /// One memory: bytes and their states.
 #[derive(Clone, Default)]
@@ -38,6 +41,8 @@ pub enum Owner {
     Host,
     /// `cudaMallocHost`
     Pinned,
+    /// `cudaMallocManaged`
+    Managed,
     Global,
 }
 
@@ -77,7 +82,12 @@ impl Heap {
         let end = offset.checked_add(size).filter(|end| *end <= MOST_MEMORY)?;
         self.space.resize(end as usize + 256);
         self.used = end;
-        let state = ALLOCATED | if matches!(owner, Owner::Host | Owner::Pinned) { OF_HOST } else { 0 };
+        let state = ALLOCATED
+            | match owner {
+                Owner::Host => OF_HOST,
+                Owner::Pinned | Owner::Managed => OF_HOST | OF_DEVICE,
+                Owner::Device | Owner::Global => OF_DEVICE,
+            };
         self.space.mark(offset, size, state);
         self.allocations.push(Allocation {
             offset,
@@ -101,11 +111,11 @@ impl Heap {
         if global.init.is_some() || global.name == "<stack>" {
             state |= WRITTEN;
         }
-        if global.is_constant {
-            state |= CONSTANT;
-        } else if !global.on_device {
-            state |= OF_HOST;
-        }
+        state |= match (global.is_constant, global.on_device) {
+            (true, _) => CONSTANT | OF_HOST | OF_DEVICE,
+            (false, true) => OF_DEVICE,
+            (false, false) => OF_HOST,
+        };
         self.space.mark(offset, global.size, state);
         if let Some(init) = &global.init {
             self.space.bytes[offset as usize..end as usize].copy_from_slice(init);
@@ -153,11 +163,11 @@ impl Heap {
     }
 
     pub fn is_of_host(&self, range: &std::ops::Range<usize>) -> bool {
-        self.space.states[range.clone()].iter().all(|state| state & (OF_HOST | CONSTANT) != 0)
+        self.space.states[range.clone()].iter().all(|state| state & OF_HOST != 0)
     }
 
     pub fn is_of_device(&self, range: &std::ops::Range<usize>) -> bool {
-        self.space.states[range.clone()].iter().all(|state| state & OF_HOST == 0)
+        self.space.states[range.clone()].iter().all(|state| state & OF_DEVICE != 0)
     }
 
     /// A text that ends with a zero byte.

@@ -4,15 +4,23 @@ pub mod access;
 pub mod arithmetic;
 pub mod atomics;
 pub mod block;
+pub mod cells;
 pub mod checks;
+pub mod clocks;
+pub mod counters;
+pub mod hazards;
 pub mod interpreter;
 pub mod launch;
 pub mod math;
 pub mod memory;
+pub mod noted;
+pub mod occupancy;
+pub mod operations;
 pub mod printf;
 pub mod races;
 pub mod registers;
 pub mod warp_operations;
+pub mod words;
 
 /// Where shared memory whose size the launch says begins, within the window of shared memory.
 pub const DYNAMIC_SHARED: u64 = 0x4_0000;

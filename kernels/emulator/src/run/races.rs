@@ -1,12 +1,12 @@
 //! Races, by happens-before: two accesses to a word, one of them a write, that nothing orders.
 //!
 //! Ordered are accesses of the same thread; of the same block with a barrier between them; of the same warp with a
-//! warp-synchronous operation between them; of launches of which one waits for the other; and atomics among themselves, as far
-//! as their scope reaches. Of each word the last write, the last atomic and the last read are kept; of reads also
+//! warp-synchronous operation between them; of launches of which one waits for the other; of threads of which one knows of
+//! the other (see [`super::clocks`]); and atomics among themselves, as far as their scope reaches. Of each word the last write, the last atomic and the last read are kept; of reads also
 //! whether several lanes, warps or blocks have read since, so that a write knows of all of them. Accesses to different
 //! bytes of a word do not race; of those smaller than a word, the last one of the word is remembered, whatever its bytes.
 
-use std::collections::HashMap;
+use super::clocks::Clocks;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Access {
@@ -19,6 +19,8 @@ pub struct Access {
     pub pc: u32,
     /// Which bytes of the word.
     pub bytes: u8,
+    /// How often its thread had fenced.
+    pub step: u16,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -45,7 +47,7 @@ pub enum Kind {
 }
 
 /// What a launch knows of those before it.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Order {
     /// Intervals of this launch begin here.
     pub start: u32,
@@ -53,10 +55,8 @@ pub struct Order {
     pub concurrent: Vec<(u32, u32)>,
     /// The smallest of those; `start` if there is none.
     pub unordered_from: u32,
-    /// What a block knows of others by fences and atomics: the last interval that it has seen of each.
-    pub seen: HashMap<u32, HashMap<u32, u32>>,
-    /// What was published at an atomic's address.
-    pub published: HashMap<u64, HashMap<u32, u32>>,
+    /// What threads know of each other by fences and atomics, if the kernel has both.
+    pub clocks: Option<Box<Clocks>>,
 }
 
 impl Order {
@@ -70,10 +70,9 @@ impl Order {
         self.concurrent.iter().any(|(from, to)| (*from..*to).contains(&access.interval))
     }
 
-    #[cold]
+    #[inline(always)]
     fn has_seen(&self, me: &Access, other: &Access) -> bool {
-        let seen = self.seen.get(&me.block).and_then(|seen| seen.get(&other.block));
-        seen.is_some_and(|until| *until >= other.interval)
+        self.clocks.as_ref().is_some_and(|clocks| clocks.covers(me, other))
     }
 
     #[inline(always)]
@@ -83,7 +82,8 @@ impl Order {
         }
         if other.interval == me.interval {
             return other.thread != me.thread
-                && (other.thread / 32 != me.thread / 32 || other.turn == me.turn);
+                && (other.thread / 32 != me.thread / 32 || other.turn == me.turn)
+                && !self.has_seen(me, other);
         }
         if other.interval == 0 || self.is_past(other) {
             return false;
@@ -101,19 +101,19 @@ impl Order {
         if read.interval == 0 || self.is_past(read) || read.bytes & me.bytes == 0 {
             return false;
         }
-        if read.interval < self.start || cell.several & BLOCKS != 0 && !self.has_seen(me, read) {
+        if read.interval < self.start {
             return true;
         }
-        if read.block != me.block {
-            return !self.has_seen(me, read);
-        }
-        if read.interval != me.interval {
-            return false;
-        }
-        if cell.several & WARPS != 0 || read.thread / 32 != me.thread / 32 {
-            return true;
-        }
-        read.turn == me.turn && (read.thread != me.thread || cell.several & LANES != 0)
+        let races = if cell.several & BLOCKS != 0 || read.block != me.block {
+            true
+        } else if read.interval != me.interval {
+            false
+        } else if cell.several & WARPS != 0 || read.thread / 32 != me.thread / 32 {
+            true
+        } else {
+            read.turn == me.turn && (read.thread != me.thread || cell.several & LANES != 0)
+        };
+        races && !self.has_seen(me, read)
     }
 
     /// Notes an access. The earlier one that it races with, and what that was.
@@ -146,8 +146,8 @@ impl Order {
         match kind {
             Kind::Read => {
                 let read = &mut cell.read;
-                if read.bytes & me.bytes == 0 {
-                    // Of other bytes: only the last ones are kept.
+                if read.bytes & me.bytes == 0 || self.has_seen(me, read) {
+                    // Of other bytes, or before this one: only the last one is kept.
                     cell.several = 0;
                 } else {
                     if read.interval == me.interval && read.thread != me.thread {
@@ -179,6 +179,11 @@ impl Order {
                     found = Some((Access { thread, ..cell.read }, Kind::Read));
                 }
                 if kind == Kind::Write {
+                    // Whatever races with a read before it races with this write, too.
+                    if found.is_none() && cell.read.bytes & !me.bytes == 0 {
+                        cell.read = Access::default();
+                        cell.several = 0;
+                    }
                     cell.write = *me;
                 } else {
                     cell.atomic = *me;
@@ -187,22 +192,5 @@ impl Order {
             }
         }
         found
-    }
-
-    /// A block that has fenced publishes at an atomic what it has done, and sees what others have published there.
-    pub fn exchange(&mut self, address: u64, block: u32, interval: u32, has_fenced: bool) {
-        let published = self.published.entry(address).or_default();
-        let seen = self.seen.entry(block).or_default();
-        for (other, until) in published.iter() {
-            let known = seen.entry(*other).or_insert(0);
-            *known = (*known).max(*until);
-        }
-        if has_fenced {
-            for (other, until) in seen.iter() {
-                let known = published.entry(*other).or_insert(0);
-                *known = (*known).max(*until);
-            }
-            published.insert(block, interval);
-        }
     }
 }

@@ -23,6 +23,20 @@ impl Content for f64 {}
 
 pub const ALL: u32 = u32::MAX;
 
+/// Lanes that are calculated at once, as processors' vectors have them.
+const PIECE: usize = 8;
+const PIECES: usize = LANES / PIECE;
+
+/// Whether a result may be written before all of an operand is read: they share no row, or are the same.
+#[inline(always)]
+fn in_pieces<A: Content, D: Content>(a: Row, d: Row) -> bool {
+    let (of_a, of_d) = (size_of::<A>() / 4, size_of::<D>() / 4);
+    if of_a == 1 && of_d == 1 {
+        return true;
+    }
+    a == d && of_a == of_d || a.abs_diff(d) >= 2
+}
+
 impl Registers {
     pub fn new(rows: u32) -> Registers {
         Registers { rows: vec![Aligned([0; LANES]); rows as usize + 2] }
@@ -37,7 +51,14 @@ impl Registers {
     }
 
     #[inline(always)]
-    fn place<T: Content>(&mut self, row: Row) -> &mut [T; LANES] {
+    pub fn row<T: Content>(&self, row: Row) -> &[T; LANES] {
+        debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
+        // SAFETY: as in `get`.
+        unsafe { &*self.rows.as_ptr().add(row as usize).cast::<[T; LANES]>() }
+    }
+
+    #[inline(always)]
+    pub fn place<T: Content>(&mut self, row: Row) -> &mut [T; LANES] {
         debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
         // SAFETY: as in `get`; the reference is the only one, since it borrows all rows.
         unsafe { &mut *self.rows.as_mut_ptr().add(row as usize).cast::<[T; LANES]>() }
@@ -59,19 +80,24 @@ impl Registers {
 
     #[inline(always)]
     pub fn map<A: Content, D: Content>(&mut self, d: Row, a: Row, mask: u32, f: impl Fn(A) -> D) {
+        if mask == ALL && in_pieces::<A, D>(a, d) {
+            for piece in 0..PIECES {
+                let a: [A; PIECE] = self.piece(a, piece);
+                let mut out = [D::default(); PIECE];
+                for lane in 0..PIECE {
+                    out[lane] = f(a[lane]);
+                }
+                self.set_piece(d, piece, out);
+            }
+            return;
+        }
         let a = self.get::<A>(a);
         let place = self.place::<D>(d);
-        if mask == ALL {
-            for lane in 0..LANES {
-                place[lane] = f(a[lane]);
-            }
-        } else {
-            let mut rest = mask;
-            while rest != 0 {
-                let lane = rest.trailing_zeros() as usize;
-                place[lane] = f(a[lane]);
-                rest &= rest - 1;
-            }
+        let mut rest = mask;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            place[lane] = f(a[lane]);
+            rest &= rest - 1;
         }
     }
 
@@ -84,20 +110,39 @@ impl Registers {
         mask: u32,
         f: impl Fn(A, B) -> D,
     ) {
+        if mask == ALL && in_pieces::<A, D>(a, d) && in_pieces::<B, D>(b, d) {
+            for piece in 0..PIECES {
+                let (a, b): ([A; PIECE], [B; PIECE]) = (self.piece(a, piece), self.piece(b, piece));
+                let mut out = [D::default(); PIECE];
+                for lane in 0..PIECE {
+                    out[lane] = f(a[lane], b[lane]);
+                }
+                self.set_piece(d, piece, out);
+            }
+            return;
+        }
         let (a, b) = (self.get::<A>(a), self.get::<B>(b));
         let place = self.place::<D>(d);
-        if mask == ALL {
-            for lane in 0..LANES {
-                place[lane] = f(a[lane], b[lane]);
-            }
-        } else {
-            let mut rest = mask;
-            while rest != 0 {
-                let lane = rest.trailing_zeros() as usize;
-                place[lane] = f(a[lane], b[lane]);
-                rest &= rest - 1;
-            }
+        let mut rest = mask;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            place[lane] = f(a[lane], b[lane]);
+            rest &= rest - 1;
         }
+    }
+
+    #[inline(always)]
+    fn piece<T: Content>(&self, row: Row, piece: usize) -> [T; PIECE] {
+        debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
+        // SAFETY: as in `get`, and a row has `PIECES` pieces.
+        unsafe { *self.rows.as_ptr().add(row as usize).cast::<[T; PIECE]>().add(piece) }
+    }
+
+    #[inline(always)]
+    fn set_piece<T: Content>(&mut self, row: Row, piece: usize, values: [T; PIECE]) {
+        debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
+        // SAFETY: as in `piece`, and all rows are borrowed.
+        unsafe { *self.rows.as_mut_ptr().add(row as usize).cast::<[T; PIECE]>().add(piece) = values }
     }
 
     /// The bits of one lane.

@@ -92,8 +92,11 @@ impl Runner<'_> {
     }
 
     fn operate(&mut self, block: &Block, warp: &mut Warp, pc: u32, mask: u32, named: u32) {
-        let _ = block;
         turn(warp, mask);
+        if let Some(clocks) = &mut self.machine.order.clocks {
+            let first = warp.number as u16 * 32;
+            clocks.meet(block.number, (0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| first + lane));
+        }
         match self.program.ops[pc as usize] {
             Op::Shuffle { kind, wide, d, a, lane, width, .. } => {
                 let values: [u64; LANES] = match wide {
@@ -222,18 +225,42 @@ impl Runner<'_> {
         });
     }
 
-    /// A barrier that not all lanes of a warp come to together.
-    pub fn check_barrier(&mut self, block: &Block, warp: &Warp, group: &Group) {
-        if !self.machine.checks().sync || group.mask == warp.live {
-            return;
+    /// A barrier that only some threads of a block come to: others wait at another one, or their warp has ended in part.
+    fn check_barrier(&mut self, block: &Block, warps: &[Warp]) {
+        let title = "Barrier error detected. Divergent thread(s) in block";
+        let threads = self.shape.block.iter().product::<u32>();
+        let mut places: Vec<(u32, Site)> = Vec::new();
+        for warp in warps {
+            for group in &warp.groups {
+                let lane = group.mask.trailing_zeros() as usize & 31;
+                let site = self.site_of("at", group.pc, block, warp, lane);
+                if places.iter().all(|(pc, _)| *pc != group.pc) {
+                    places.push((group.pc, site.clone()));
+                }
+                let lanes = threads.saturating_sub(warp.number * 32).min(32);
+                let ended = lanes - warp.live.count_ones();
+                if ended > 0 {
+                    let which = if ended == 1 { "thread has" } else { "threads have" };
+                    let note = format!("{ended} {which} ended in this warp without coming to this barrier");
+                    self.sync_finding(title, vec![site], vec![note]);
+                }
+            }
         }
-        let lane = group.mask.trailing_zeros() as usize & 31;
-        let site = self.site_of("at", group.pc, block, warp, lane);
-        self.sync_finding("Barrier error detected. Divergent thread(s) in warp", vec![site], Vec::new());
+        if places.len() > 1 {
+            let sites = places.into_iter().map(|(_, site)| site).take(4).collect();
+            self.sync_finding(
+                title,
+                sites,
+                vec!["threads of the block wait at different barriers".to_owned()],
+            );
+        }
     }
 
     /// All threads of a block that have not ended are at a barrier.
     pub fn open_barrier(&mut self, block: &mut Block, warps: &mut [Warp]) -> Result<(), Stop> {
+        if self.machine.checks().sync {
+            self.check_barrier(block, warps);
+        }
         let program = self.program;
         let (mut count, mut all, mut threads) = (0u32, 0u32, 0u32);
         for warp in warps.iter() {
@@ -272,7 +299,11 @@ impl Runner<'_> {
             warp.groups = groups;
             warp.turns = [0; 32];
         }
+        if let Some(clocks) = &mut self.machine.order.clocks {
+            clocks.barrier(block.number, self.shape.block.iter().product());
+        }
         block.interval = self.interval();
+        block.waiting.forget();
         Ok(())
     }
 

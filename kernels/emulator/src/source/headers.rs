@@ -64,6 +64,10 @@ pub const PREDEFINED: &str = r#"
 #define cudaEventDisableTiming 2
 #define cudaHostAllocDefault 0
 #define cudaMemAttachGlobal 1
+#define cudaCpuDeviceId (-1)
+#define CLOCKS_PER_SEC 1000000
+#define CLOCK_REALTIME 0
+#define CLOCK_MONOTONIC 1
 #define __restrict
 #define __volatile__
 "#;
@@ -73,12 +77,16 @@ pub const CUDA: &str = include_str!("../../include/cuda_runtime.h");
 
 const VECTOR: &str = include_str!("../../include/vector.h");
 const UTILITY: &str = include_str!("../../include/utility.h");
+const MEMORY: &str = include_str!("../../include/memory.h");
+const IOSTREAM: &str = include_str!("../../include/iostream.h");
+const CHRONO: &str = include_str!("../../include/chrono.h");
 const HALF: &str = include_str!("../../include/cuda_fp16.h");
 const GROUPS: &str = include_str!("../../include/cooperative_groups.h");
 
 type Part = (&'static str, &'static str);
 
 const UTILITIES: Part = ("utility.h", UTILITY);
+const STREAMS: &[Part] = &[UTILITIES, ("iostream.h", IOSTREAM)];
 
 /// A header's name, and what it brings. Empty: all of it is there anyway, or nothing of it is part of the subset.
 const HEADERS: &[(&str, &[Part])] = &[
@@ -86,7 +94,7 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("assert.h", &[]),
     ("cassert", &[]),
     ("cfloat", &[]),
-    ("chrono", &[]),
+    ("chrono", &[("chrono.h", CHRONO)]),
     ("climits", &[]),
     ("cmath", &[UTILITIES]),
     ("cooperative_groups.h", &[("cooperative_groups.h", GROUPS)]),
@@ -104,14 +112,20 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("device_launch_parameters.h", &[]),
     ("float.h", &[]),
     ("functional", &[UTILITIES]),
-    ("iomanip", &[]),
-    ("iostream", &[]),
+    ("iomanip", STREAMS),
+    ("iostream", STREAMS),
+    ("iterator", &[UTILITIES]),
     ("limits", &[UTILITIES]),
     ("limits.h", &[]),
     ("math.h", &[]),
     ("math_constants.h", &[]),
+    ("malloc.h", &[]),
+    ("memory", &[UTILITIES, ("memory.h", MEMORY)]),
+    ("memory.h", &[]),
     ("numeric", &[UTILITIES]),
+    ("ostream", STREAMS),
     ("random", &[]),
+    ("ratio", &[("chrono.h", CHRONO)]),
     ("stdbool.h", &[]),
     ("stddef.h", &[]),
     ("stdint.h", &[]),
@@ -119,8 +133,11 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("stdlib.h", &[]),
     ("string.h", &[]),
     ("string", &[]),
+    ("sys/time.h", &[]),
+    ("sys/types.h", &[]),
     ("time.h", &[]),
     ("type_traits", &[UTILITIES]),
+    ("unistd.h", &[]),
     ("utility", &[UTILITIES]),
     ("vector", &[UTILITIES, ("vector.h", VECTOR)]),
     ("vector_types.h", &[]),
@@ -149,6 +166,9 @@ pub fn of_name(name: &str) -> Option<&'static str> {
 pub fn of_std(name: &str) -> Option<&'static str> {
     Some(match name {
         "vector" => "vector",
+        "cout" | "cerr" | "endl" => "iostream",
+        "setprecision" | "setw" | "fixed" => "iomanip",
+        "unique_ptr" | "make_unique" => "memory",
         "pair" => "utility",
         "numeric_limits" => "limits",
         "is_same" | "conditional" => "type_traits",
@@ -159,7 +179,6 @@ pub fn of_std(name: &str) -> Option<&'static str> {
 /// Why a name of `std` is refused.
 pub fn refused_of_std(name: &str) -> Option<&'static str> {
     Some(match name {
-        "cout" | "cerr" | "clog" | "endl" => "use `printf`",
         "cin" | "getline" | "ifstream" | "ofstream" => "programs here read and write no files",
         _ => return None,
     })
@@ -170,15 +189,13 @@ pub fn refused(name: &str) -> Option<&'static str> {
     Some(match name {
         "malloc" | "free" => "device code cannot allocate memory here",
         "cudaLaunchKernel" | "cudaLaunchCooperativeKernel" => "write `kernel<<<blocks, threads>>>(…)`",
-        "cudaMallocManaged" | "cudaMemPrefetchAsync" | "cudaMemAdvise" => {
-            "there is no managed memory; use `cudaMalloc` and `cudaMemcpy`"
-        }
         "cudaMallocPitch" | "cudaMemcpy2D" | "cudaMemcpy2DAsync" | "cudaMalloc3D" | "cudaMemcpy3D" => {
             "use `cudaMalloc` and `cudaMemcpy`"
         }
-        "fopen" | "fread" | "fwrite" | "fscanf" | "scanf" => "programs here read and write no files",
+        "FILE" | "fopen" | "fread" | "fwrite" | "fscanf" | "scanf" => "programs here read and write no files",
         "qsort" => "pointers to functions are left out",
         "sprintf" | "snprintf" => "only `printf` formats",
+        "grid_group" | "this_grid" => "a launch cannot synchronise its whole grid here",
         _ => return None,
     })
 }

@@ -170,6 +170,7 @@ pub enum Capture {
 pub struct Lambda {
     pub default: Option<Capture>,
     pub captures: Vec<(Name, Capture, Option<Expr>)>,
+    pub is_mutable: bool,
     pub function: Rc<Function>,
 }
 
@@ -217,6 +218,8 @@ pub enum StmtKind {
     Break,
     Continue,
     Return(Option<Expr>),
+    Goto(Name),
+    Label(Name),
     Alias(Rc<Alias>),
     Struct(Rc<Struct>),
     Enumerators(Vec<Rc<Variable>>),

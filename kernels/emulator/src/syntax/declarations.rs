@@ -30,7 +30,7 @@ impl Parser {
                     if self.at_end() {
                         return self.unexpected("`}`");
                     }
-                    self.declaration(false)?;
+                    self.declaration_or_next()?;
                 }
                 return Ok(());
             }

@@ -104,7 +104,7 @@ impl Parser {
         Ok(left)
     }
 
-    fn unary(&mut self) -> Result<Expr> {
+    pub(super) fn unary(&mut self) -> Result<Expr> {
         self.deeper()?;
         let result = self.unary_inner();
         self.depth -= 1;
@@ -139,8 +139,11 @@ impl Parser {
         if self.is_word("alignof") {
             return self.refuse(start, "`alignof` expressions");
         }
-        if self.is_word("new") || self.is_word("delete") {
-            return self.refuse(start, "`new` and `delete`");
+        if self.is_word("new") {
+            return self.new_expression();
+        }
+        if self.is_word("delete") {
+            return self.delete_expression();
         }
         if self.is_word("throw") {
             return self.refuse(start, "exceptions");
@@ -167,7 +170,9 @@ impl Parser {
             let depth = self.depth;
             let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
             let outer = std::mem::replace(&mut self.in_arguments, false);
+            self.trials += 1;
             found = self.whole_type().is_ok() && self.is(")");
+            self.trials -= 1;
             self.in_arguments = outer;
             self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
             self.depth = depth;
@@ -237,7 +242,7 @@ impl Parser {
         loop {
             steps += 1;
             if steps > 100 {
-                return Err(Error::new(self.span(), "this is nested too deeply"));
+                return Err(Error::new(self.span(), "this is nested too deeply").last());
             }
             let at = self.span();
             if self.is("(") {
@@ -490,8 +495,8 @@ impl Parser {
             }
         }
         self.expect("]")?;
-        let function = self.lambda_function(start)?;
-        let lambda = Lambda { default, captures, function: Rc::new(function) };
+        let (function, is_mutable) = self.lambda_function(start)?;
+        let lambda = Lambda { default, captures, is_mutable, function: Rc::new(function) };
         Ok(Expr { kind: ExprKind::Lambda(Rc::new(lambda)), span: start })
     }
 
@@ -506,7 +511,9 @@ impl Parser {
             let at = self.at;
             let depth = self.depth;
             let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
+            self.trials += 1;
             let is_expression = self.base_type().is_ok() && (self.is("(") || self.is("{") || self.is("::"));
+            self.trials -= 1;
             self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);
             (self.at, self.depth) = (at, depth);
             return !is_expression;

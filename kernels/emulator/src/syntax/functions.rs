@@ -124,20 +124,19 @@ impl Parser {
         Ok(function)
     }
 
-    pub fn lambda_function(&mut self, span: Span) -> Result<Function> {
+    /// The function of a lambda, and whether it changes its copies of variables.
+    pub fn lambda_function(&mut self, span: Span) -> Result<(Function, bool)> {
         let result = TypeName { kind: TypeKind::Auto, is_const: false, span };
         let mut qualifiers = Qualifiers::default();
+        let mut is_mutable = false;
         self.written.push(HashSet::new());
         let function = self.scoped(|parser| {
             let mut storage = Storage::default();
             let before = parser.qualifiers(&mut storage)?;
             let parameters = if parser.eat("(") { parser.parameters()? } else { Vec::new() };
             qualifiers = merged(before, parser.qualifiers(&mut storage)?);
-            let is_mutable = parser.eat_word("mutable");
+            is_mutable = parser.eat_word("mutable");
             qualifiers = merged(qualifiers, parser.qualifiers(&mut storage)?);
-            if is_mutable {
-                return parser.refuse(span, "`mutable` lambdas");
-            }
             let mut function =
                 parser.made_function("operator()".into(), Vec::new(), parameters, result, span);
             if parser.eat("->") {
@@ -153,7 +152,7 @@ impl Parser {
         }
         let mut function = function?;
         function.written = written;
-        Ok(function)
+        Ok((function, is_mutable))
     }
 
     /// Up to the `)`. Declares the names.

@@ -1,5 +1,6 @@
 //! The syntax tree, and the parser that makes it.
 
+mod allocation;
 pub mod ast;
 pub mod declarations;
 pub mod expressions;
@@ -7,6 +8,7 @@ mod functions;
 pub mod names;
 mod namespaces;
 pub mod parser;
+mod recovery;
 pub mod sides;
 pub mod statements;
 mod storage;

@@ -68,9 +68,9 @@ impl Parser {
         self.names.at = at;
         while !self.is("}") {
             if self.at_end() {
-                return Err(Error::new(span, "this namespace is not closed"));
+                return Err(Error::new(span, "this namespace is not closed").last());
             }
-            self.declaration(false)?;
+            self.declaration_or_next()?;
         }
         self.names.at = outer;
         self.expect("}").map(|_| ())

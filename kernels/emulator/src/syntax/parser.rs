@@ -3,7 +3,7 @@
 use super::ast::*;
 use super::names::{NameKind, Names};
 use crate::source::lexer::{Tok, Token};
-use crate::source::{Error, Result, Span};
+use crate::source::{Error, Errors, Result, Span};
 use std::collections::{HashMap, HashSet};
 
 /// Expressions, statements and types within each other; more would overflow the stack.
@@ -26,6 +26,10 @@ pub struct Parser {
     pub bodies: Vec<Body>,
     /// The definitions in each scope around this place; for a struct the first is true.
     pub declared: Vec<HashMap<(bool, Name), Span>>,
+    /// Errors behind which the parser went on.
+    pub errors: Errors,
+    /// What is read now may be read once more in another way, so its errors do not count.
+    pub trials: u32,
 }
 
 /// The tokens of a function's body.
@@ -37,7 +41,7 @@ pub struct Body {
 
 /// A tree from the tokens of a program, and where the bodies of its functions lie. Declarations are numbered from
 /// `first_id`.
-pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> Result<(Tree, Vec<Body>)> {
+pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> std::result::Result<(Tree, Vec<Body>), Errors> {
     let mut tree = Tree::default();
     tree.namespaces.push(Namespace::default());
     let names = Names {
@@ -60,9 +64,12 @@ pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> Result<(Tree, Vec<Body>)> 
         specializing: false,
         bodies: Vec::new(),
         declared: Vec::new(),
+        errors: Errors::default(),
+        trials: 0,
     };
-    while !parser.at_end() {
-        parser.declaration(false)?;
+    while !parser.at_end() && parser.declaration_or_next().is_ok() {}
+    if !parser.errors.0.is_empty() {
+        return Err(parser.errors);
     }
     parser.tree.declarations = parser.next_id;
     Ok((parser.tree, parser.bodies))
@@ -193,7 +200,7 @@ impl Parser {
     pub fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Error::new(self.span(), "this is nested too deeply"));
+            return Err(Error::new(self.span(), "this is nested too deeply").last());
         }
         Ok(())
     }
@@ -244,7 +251,10 @@ impl Parser {
         let (at, depth, arguments) = (self.at, self.depth, self.in_arguments);
         let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
         let scopes = self.names.scopes.len();
-        match parse(self) {
+        self.trials += 1;
+        let result = parse(self);
+        self.trials -= 1;
+        match result {
             Ok(value) => Some(value),
             Err(_) => {
                 self.tokens[at..at + tokens.len()].clone_from_slice(&tokens);

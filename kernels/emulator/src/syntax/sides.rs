@@ -6,7 +6,7 @@ use super::ast::{DeclId, Function, Struct, Tree};
 use super::parser::{Body, parse};
 use crate::source::lexer::{Tok, Token};
 use crate::source::preprocessor::{Includes, preprocess};
-use crate::source::{Error, Files, Result};
+use crate::source::{Error, Errors, Files, Result};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -14,13 +14,18 @@ const MACRO: &str = "__CUDA_ARCH__";
 const TURING: &[(&str, &str)] = &[(MACRO, "750")];
 
 /// The tree of a program as the device sees it, with the bodies that the host sees differently.
-pub fn both_sides(files: &mut Files, name: &str, text: &str, includes: Includes<'_>) -> Result<Tree> {
+pub fn both_sides(
+    files: &mut Files,
+    name: &str,
+    text: &str,
+    includes: Includes<'_>,
+) -> std::result::Result<Tree, Errors> {
     let device = preprocess(files, name, text, includes, TURING)?;
-    let (mut tree, bodies) = parse(device.clone(), 0)?;
     let mentions = files.0.iter().any(|file| file.name != "<predefined>" && file.text.contains(MACRO));
     if !mentions {
-        return Ok(tree);
+        return Ok(parse(device, 0)?.0);
     }
+    let (mut tree, bodies) = parse(device.clone(), 0)?;
     let host = preprocess(files, name, text, includes, &[])?;
     if same(&device, &host) {
         return Ok(tree);

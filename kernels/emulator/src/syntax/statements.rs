@@ -14,9 +14,9 @@ impl Parser {
             let mut statements = Vec::new();
             while !parser.is("}") {
                 if parser.at_end() {
-                    return Err(Error::new(span, "this `{` is not closed"));
+                    return Err(Error::new(span, "this `{` is not closed").last());
                 }
-                parser.statement(&mut statements)?;
+                parser.statement_or_next(&mut statements)?;
             }
             Ok(statements)
         })?;
@@ -131,7 +131,12 @@ impl Parser {
                 self.expect(";")?;
                 push(StmtKind::Return(value));
             }
-            "goto" => return self.refuse(span, "`goto` statements"),
+            "goto" => {
+                self.advance();
+                let name = self.name("the name of a label")?;
+                self.expect(";")?;
+                push(StmtKind::Goto(name));
+            }
             "try" | "catch" | "throw" => return self.refuse(span, "exceptions"),
             "asm" | "__asm__" | "__asm" => {
                 self.advance();
@@ -189,7 +194,10 @@ impl Parser {
                     return self.local_variables(base, storage, into);
                 }
                 if self.ahead(1).is(":") && !self.ahead(1).is("::") && self.peek().ident().is_some() {
-                    return self.refuse(span, "labels");
+                    let name = self.name("a name")?;
+                    self.advance();
+                    push(StmtKind::Label(name));
+                    return if self.is("}") { Ok(()) } else { self.statement_inner(into) };
                 }
                 self.check_unknown_type()?;
                 let value = self.expression()?;

@@ -83,7 +83,7 @@ impl Parser {
                 // Within itself, the name of a template may stand without arguments.
                 while !parser.is("}") {
                     if parser.at_end() {
-                        return Err(Error::new(start, "this struct is not closed"));
+                        return Err(Error::new(start, "this struct is not closed").last());
                     }
                     let before = members.counts();
                     parser.member(&name, &mut members)?;

@@ -106,6 +106,20 @@ impl Parser {
         closed.is_some()
     }
 
+    /// `T[]` of `unique_ptr<T[]>` is a type of the emulator's header.
+    fn unsized_array(&mut self, ty: TypeName) -> Result<TypeName> {
+        if !(self.is("[") && self.ahead(1).is("]")) {
+            return Ok(ty);
+        }
+        self.advance();
+        self.advance();
+        let span = ty.span;
+        let segment =
+            Segment { name: "__emulator_array".into(), arguments: Some(vec![TemplateArgument::Type(ty)]) };
+        let path = Path { global: true, segments: vec![segment], span };
+        Ok(TypeName { kind: TypeKind::Path(path), is_const: false, span })
+    }
+
     pub fn template_arguments(&mut self) -> Result<Vec<TemplateArgument>> {
         self.expect("<")?;
         self.deeper()?;
@@ -115,6 +129,7 @@ impl Parser {
             let argument = if self.at_type() {
                 match self.attempt(|parser| {
                     let ty = parser.whole_type()?;
+                    let ty = parser.unsized_array(ty)?;
                     let ends = [",", ">", ">>", ">>>", "..."].iter().any(|end| parser.is(end));
                     if ends { Ok(ty) } else { parser.unexpected("`>`") }
                 }) {

@@ -1,0 +1,42 @@
+//! `goto` and its labels.
+
+use super::Lower;
+use crate::ir::Op;
+use crate::source::{Error, Result};
+use crate::syntax::ast::Name;
+
+impl Lower<'_> {
+    pub fn goto(&mut self, name: &Name) {
+        let to = self.label_of(name);
+        self.emit(Op::Jump { to });
+    }
+
+    pub fn place_label(&mut self, name: &Name) -> Result<()> {
+        let label = self.label_of(name);
+        if self.program.is_placed(label) {
+            return self.error(format!("the label `{name}` stands twice"));
+        }
+        self.program.place(label);
+        Ok(())
+    }
+
+    fn label_of(&mut self, name: &Name) -> u32 {
+        if let Some((_, label, _)) = self.frame().labels.iter().find(|(known, ..)| known == name) {
+            return *label;
+        }
+        let (label, span) = (self.program.label(), self.span);
+        self.frame().labels.push((name.clone(), label, span));
+        label
+    }
+
+    /// At the end of a function: each label has a place.
+    pub fn check_labels(&mut self) -> Result<()> {
+        let labels = self.frame().labels.clone();
+        match labels.iter().find(|(_, label, _)| !self.program.is_placed(*label)) {
+            Some((name, _, span)) => {
+                Err(Error::new(*span, format!("there is no label `{name}` in this function")))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The counters of kernels, as a table with Nsight Compute's names beside plain words, or as JSON.
+
+use super::json::string;
+use crate::ir::Program;
+use crate::run::access::thousands;
+use crate::run::counters::{Counters, Requests, SECTOR, Wavefronts};
+use crate::run::occupancy::{MOST_WARPS, MULTIPROCESSORS, Occupancy};
+
+/// A Tesla T4: floats a second at most, and bytes a second of its memory.
+const FLOPS: f64 = 8.1e12;
+const BYTES: f64 = 320e9;
+
+/// A line of the table. Without a metric, Nsight Compute has no such figure.
+struct Row {
+    words: &'static str,
+    value: String,
+    metric: &'static str,
+}
+
+/// The counters of a kernel in a table. `registers`: what the real compiler says of a kernel.
+pub fn text(
+    counters: &[Counters],
+    kernels: &[Program],
+    registers: &dyn Fn(&Program) -> Option<u32>,
+) -> String {
+    let mut out = String::new();
+    for of in counters {
+        let program = &kernels[of.kernel as usize];
+        let rows = rows(of, program, registers(program));
+        let words = rows.iter().map(|row| row.words.len()).max().unwrap_or(0);
+        let values = rows.iter().map(|row| row.value.chars().count()).max().unwrap_or(0);
+        out.push_str(&format!("{}: {}\n", program.name, launches(of)));
+        for Row { words: text, value, metric } in rows {
+            let line = format!("  {text:words$}  {value:>values$}  {metric}");
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out.push('\n');
+    }
+    out.push_str(
+        "Instructions are the emulator's, not those of NVIDIA's compiler. Times are neither measured nor modelled.\n",
+    );
+    out
+}
+
+/// The same as JSON: an object for each kernel.
+pub fn json(
+    counters: &[Counters],
+    kernels: &[Program],
+    registers: &dyn Fn(&Program) -> Option<u32>,
+) -> String {
+    let all: Vec<String> = counters
+        .iter()
+        .map(|of| {
+            let program = &kernels[of.kernel as usize];
+            let rows: Vec<String> = rows(of, program, registers(program))
+                .iter()
+                .map(|row| {
+                    let value = row.value.replace(',', "");
+                    let value = if value.parse::<f64>().is_ok() { value } else { string(&row.value) };
+                    format!(
+                        "{{\"name\":{},\"value\":{value},\"metric\":{}}}",
+                        string(row.words),
+                        string(row.metric)
+                    )
+                })
+                .collect();
+            let shape = format!("\"grid\":{:?},\"block\":{:?}", of.shape.grid, of.shape.block);
+            format!(
+                "{{\"kernel\":{},\"launches\":{},{shape},\"counters\":[{}]}}",
+                string(&program.name),
+                of.launches,
+                rows.join(",")
+            )
+        })
+        .collect();
+    format!("[{}]", all.join(","))
+}
+
+fn launches(of: &Counters) -> String {
+    let count = |n: u64, what: &str| format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" });
+    let product = |all: [u32; 3]| all.iter().map(|n| u64::from(*n)).product::<u64>();
+    let last = if of.launches == 1 { "" } else { ", the last" };
+    let (blocks, threads) = (product(of.shape.grid), product(of.shape.block));
+    format!(
+        "{}{last} of {} of {}",
+        count(of.launches, "launch").replace("launchs", "launches"),
+        count(blocks, "block"),
+        count(threads, "thread")
+    )
+}
+
+fn rows(of: &Counters, program: &Program, registers: Option<u32>) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |words, value, metric| rows.push(Row { words, value, metric });
+    let instructions = of.instructions();
+    add("warp instructions", thousands(instructions), "smsp__inst_executed.sum");
+    add(
+        "active lanes per instruction",
+        ratio(of.thread_instructions(), instructions),
+        "smsp__thread_inst_executed_per_inst_executed.ratio",
+    );
+    add(
+        "divergent branches",
+        thousands(of.divergent_branches),
+        "smsp__sass_branch_targets_threads_divergent.sum",
+    );
+    add("barriers, by warp", thousands(of.barriers(program)), "");
+    let global: [(Requests, [(&'static str, &'static str); 3]); 3] = [
+        (
+            of.loads,
+            [
+                ("global loads: requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
+                ("global loads: sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+                (
+                    "global loads: sectors per request",
+                    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+                ),
+            ],
+        ),
+        (
+            of.stores,
+            [
+                ("global stores: requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"),
+                ("global stores: sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
+                (
+                    "global stores: sectors per request",
+                    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+                ),
+            ],
+        ),
+        (
+            of.atomics,
+            [
+                ("global atomics: requests", ""),
+                ("global atomics: sectors", ""),
+                ("global atomics: sectors per request", ""),
+            ],
+        ),
+    ];
+    for (requests, [first, second, third]) in global {
+        if requests.requests > 0 {
+            add(first.0, thousands(requests.requests), first.1);
+            add(second.0, thousands(requests.sectors), second.1);
+            add(third.0, ratio(requests.sectors, requests.requests), third.1);
+        }
+    }
+    let shared: [(Wavefronts, [(&'static str, &'static str); 2]); 2] = [
+        (
+            of.shared_loads,
+            [
+                ("shared loads: wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"),
+                ("shared loads: bank conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"),
+            ],
+        ),
+        (
+            of.shared_stores,
+            [
+                ("shared stores: wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"),
+                ("shared stores: bank conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"),
+            ],
+        ),
+    ];
+    for (fronts, [first, second]) in shared {
+        if fronts.requests > 0 {
+            add(first.0, thousands(fronts.wavefronts), first.1);
+            add(second.0, thousands(fronts.conflicts), second.1);
+        }
+    }
+    occupancy(of, program, registers, &mut add);
+    roofline(of, program, &mut add);
+    rows
+}
+
+fn occupancy(
+    of: &Counters,
+    program: &Program,
+    registers: Option<u32>,
+    add: &mut impl FnMut(&'static str, String, &'static str),
+) {
+    let occupancy = Occupancy::new(program, &of.shape, registers);
+    let shared = program.shared_bytes + of.shape.dynamic_shared;
+    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
+    add(
+        "registers of a thread",
+        known(registers.map(|registers| registers.to_string())),
+        "launch__registers_per_thread",
+    );
+    add("shared memory of a block, bytes", thousands(shared), "launch__shared_mem_per_block");
+    add("blocks by warps", occupancy.by_warps.to_string(), "launch__occupancy_limit_warps");
+    add("blocks by number", occupancy.by_blocks.to_string(), "launch__occupancy_limit_blocks");
+    add("blocks by shared memory", occupancy.by_shared.to_string(), "launch__occupancy_limit_shared_mem");
+    add(
+        "blocks by registers",
+        known(occupancy.by_registers.map(|blocks| blocks.to_string())),
+        "launch__occupancy_limit_registers",
+    );
+    let percent = format!("{:.1}", occupancy.theoretical() * 100.0);
+    let words = if registers.is_some() { "occupancy, %" } else { "occupancy, % at most" };
+    add(words, percent, "sm__maximum_warps_per_active_cycle_pct");
+    let blocks = of.shape.grid.iter().map(|n| u64::from(*n)).product::<u64>();
+    add(
+        "waves on a T4",
+        ratio(blocks, MULTIPROCESSORS * occupancy.blocks()),
+        "launch__waves_per_multiprocessor",
+    );
+    debug_assert!(occupancy.blocks() * occupancy.warps_of_block <= MOST_WARPS);
+}
+
+/// Where the kernel is under the roofs of a T4. Memory is asked for each sector once at least; how often it really is, depends on
+/// caches, which are not modelled.
+fn roofline(of: &Counters, program: &Program, add: &mut impl FnMut(&'static str, String, &'static str)) {
+    let flops = of.flops(program);
+    let cached = of.global_sectors() * SECTOR;
+    add("operations on floats", thousands(flops), "");
+    add("bytes between L1 and multiprocessor", thousands(cached), "");
+    add("bytes of memory at least", thousands(of.footprint), "");
+    add("operations per byte of L1", ratio(flops, cached), "");
+    add("operations per byte of memory at most", ratio(flops, of.footprint), "");
+    if flops > 0 && of.footprint > 0 {
+        let roof = (flops as f64 / of.footprint as f64 * BYTES).min(FLOPS);
+        let by = if roof < FLOPS { "memory" } else { "arithmetic" };
+        add("roof on a T4, TFLOP/s", format!("{:.2}", roof / 1e12), "");
+        add("bound by", by.to_owned(), "");
+    }
+}
+
+fn ratio(a: u64, b: u64) -> String {
+    if b == 0 { "-".to_owned() } else { format!("{:.2}", a as f64 / b as f64) }
+}

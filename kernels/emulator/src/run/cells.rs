@@ -1,0 +1,92 @@
+//! What is known of the words of a memory, in pages that exist once a word of them was accessed.
+//!
+//! As long as no write to a page may race with reads of it, its reads wait in runs of lanes. They are noted when such a write
+//! comes, and forgotten when all that follows is ordered after them.
+
+use super::races::{Access, Cell, Kind, Order};
+
+/// Words of a page.
+pub const PAGE: usize = 256;
+/// Runs that wait for a page; more are noted at once.
+const MOST_RUNS: usize = 512;
+
+#[derive(Default)]
+pub struct Cells {
+    pages: Vec<Option<Box<Page>>>,
+}
+
+#[derive(Default)]
+struct Page {
+    cells: Option<Box<[Cell; PAGE]>>,
+    waiting: Vec<Run>,
+    /// The interval of the last write or atomic.
+    last_write: u32,
+}
+
+/// Lanes that read words next to each other, or one word.
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// The first lane's access.
+    pub first: Access,
+    /// In its page.
+    pub word: u8,
+    pub lanes: u8,
+    pub is_one_word: bool,
+}
+
+impl Cells {
+    /// Room for the words of so many bytes.
+    pub fn grow(&mut self, bytes: usize) {
+        let pages = bytes.div_ceil(4 * PAGE);
+        if pages > self.pages.len() {
+            self.pages.resize_with(pages, || None);
+        }
+    }
+
+    /// Notes an access to a word. The earlier one that it races with.
+    #[inline(always)]
+    pub fn note(&mut self, order: &Order, word: usize, me: &Access, kind: Kind) -> Option<(Access, Kind)> {
+        let page = self.pages.get_mut(word / PAGE)?.get_or_insert_default();
+        if !page.waiting.is_empty() {
+            page.note_waiting(order);
+        }
+        if kind != Kind::Read {
+            page.last_write = me.interval;
+        }
+        order.note(&mut page.cells.get_or_insert_with(new_cells)[word % PAGE], me, kind)
+    }
+
+    /// Lets reads wait, if nothing that was written to their page can race with them.
+    #[inline(always)]
+    pub fn wait(&mut self, order: &Order, page: usize, run: Run) -> bool {
+        let Some(page) = self.pages.get_mut(page) else { return false };
+        let page = page.get_or_insert_default();
+        if page.waiting.last().is_some_and(|last| last.first.interval < order.unordered_from) {
+            page.waiting.clear();
+        }
+        let waits = page.last_write < order.unordered_from && page.waiting.len() < MOST_RUNS;
+        if waits {
+            page.waiting.push(run);
+        }
+        waits
+    }
+}
+
+impl Page {
+    #[cold]
+    fn note_waiting(&mut self, order: &Order) {
+        let cells = self.cells.get_or_insert_with(new_cells);
+        for run in self.waiting.drain(..).filter(|run| run.first.interval >= order.unordered_from) {
+            for lane in 0..u16::from(run.lanes) {
+                let me = Access { thread: run.first.thread + lane, ..run.first };
+                let step = if run.is_one_word { 0 } else { lane };
+                order.note(&mut cells[usize::from(run.word) + usize::from(step)], &me, Kind::Read);
+            }
+        }
+    }
+}
+
+#[cold]
+fn new_cells() -> Box<[Cell; PAGE]> {
+    Box::new([Cell::default(); PAGE])
+}

@@ -1,0 +1,147 @@
+//! Errors that show a place, as rustc writes them.
+
+use super::{Files, Span};
+
+/// Errors of a program that are listed.
+pub const MOST_ERRORS: usize = 20;
+/// Characters of a line that are shown.
+const MOST_SHOWN: usize = 160;
+
+/// Why a text is rejected.
+#[derive(Clone, Debug)]
+pub struct Error {
+    pub message: String,
+    pub span: Span,
+    /// Stands under the place.
+    pub label: String,
+    pub help: Option<String>,
+    /// Where a template was instantiated, and the like.
+    pub notes: Vec<(String, Span)>,
+    /// It follows from an error that is listed already.
+    pub is_known: bool,
+    /// Nothing after it is looked at.
+    pub is_last: bool,
+}
+
+pub type Result<T> = std::result::Result<T, Box<Error>>;
+
+impl Error {
+    pub fn new(span: Span, message: impl Into<String>) -> Box<Error> {
+        Box::new(Error {
+            message: message.into(),
+            span,
+            label: String::new(),
+            help: None,
+            notes: Vec::new(),
+            is_known: false,
+            is_last: false,
+        })
+    }
+
+    /// What depends on something that was rejected before.
+    pub fn known(span: Span) -> Box<Error> {
+        let mut error = Error::new(span, "this depends on an error before");
+        error.is_known = true;
+        error
+    }
+
+    pub fn last(mut self: Box<Self>) -> Box<Error> {
+        self.is_last = true;
+        self
+    }
+
+    pub fn label(mut self: Box<Self>, label: impl Into<String>) -> Box<Error> {
+        self.label = label.into();
+        self
+    }
+
+    pub fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Error> {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub fn note(mut self: Box<Self>, note: impl Into<String>, span: Span) -> Box<Error> {
+        // A chain of instantiations can be long; its ends say enough.
+        if self.notes.len() < 4 {
+            self.notes.push((note.into(), span));
+        }
+        self
+    }
+
+    /// The text that a user sees.
+    pub fn render(&self, files: &Files) -> String {
+        let mut text = format!("error: {}\n", self.message);
+        show(&mut text, files, self.span, &self.label);
+        if let Some(help) = &self.help {
+            text.push_str(&format!("  = help: {help}\n"));
+        }
+        for (note, span) in &self.notes {
+            text.push_str(&format!("note: {note}\n"));
+            show(&mut text, files, *span, "");
+        }
+        text
+    }
+}
+
+/// The errors of a program, each once, in the order in which they were found.
+#[derive(Clone, Debug, Default)]
+pub struct Errors(pub Vec<Box<Error>>);
+
+impl Errors {
+    /// Notes an error. `Err`: it is the last one.
+    pub fn add(&mut self, error: Box<Error>) -> Result<()> {
+        let is_new = |known: &Box<Error>| known.span != error.span || known.message != error.message;
+        if !error.is_known && self.0.len() < MOST_ERRORS && self.0.iter().all(is_new) {
+            self.0.push(error.clone());
+        }
+        if error.is_last || self.0.len() == MOST_ERRORS {
+            return Err(Box::new(Error { is_known: true, is_last: true, ..*error }));
+        }
+        Ok(())
+    }
+
+    pub fn render(&self, files: &Files) -> String {
+        let mut texts: Vec<String> = self.0.iter().map(|error| error.render(files)).collect();
+        match self.0.len() {
+            1 => {}
+            MOST_ERRORS => texts.push(format!("error: aborting after {MOST_ERRORS} errors\n")),
+            count => texts.push(format!("error: aborting due to {count} errors\n")),
+        }
+        texts.join("\n")
+    }
+}
+
+impl From<Box<Error>> for Errors {
+    fn from(error: Box<Error>) -> Errors {
+        Errors(vec![error])
+    }
+}
+
+fn show(text: &mut String, files: &Files, span: Span, label: &str) {
+    let (line, column) = clipped(files.line(span), span.column as usize);
+    let margin = span.line.to_string().len();
+    let blank = " ".repeat(margin);
+    let before: String = line.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let rest = line.chars().count().saturating_sub(column - 1).max(1);
+    let carets = "^".repeat((span.length.max(1) as usize).min(rest));
+    text.push_str(&format!("{blank}--> {}\n{blank} |\n", files.place(span)));
+    text.push_str(&format!("{} | {line}\n{blank} | {before}{carets}", span.line));
+    if !label.is_empty() {
+        text.push_str(&format!(" {label}"));
+    }
+    text.push_str(&format!("\n{blank} |\n"));
+}
+
+/// The part of a long line around a column, and the column in it.
+pub fn clipped(line: &str, column: usize) -> (String, usize) {
+    let column = column.max(1);
+    let count = line.chars().count();
+    if count <= MOST_SHOWN {
+        return (line.to_owned(), column);
+    }
+    let first = (column - 1).saturating_sub(MOST_SHOWN / 2).min(count - MOST_SHOWN);
+    let part: String = line.chars().skip(first).take(MOST_SHOWN).collect();
+    let start = if first > 0 { "…" } else { "" };
+    let end = if first + MOST_SHOWN < count { "…" } else { "" };
+    (format!("{start}{part}{end}"), column - first + start.chars().count())
+}

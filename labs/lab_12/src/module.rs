@@ -1,0 +1,78 @@
+//! The functions of the WebAssembly module. They take and return numbers only: the caller asks for memory with [`input`], writes the
+//! format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program into it, separated by NUL, and calls [`run`]. The
+//! report is then [`output`], and what is wrong with the program is [`errors`].
+//!
+//! A module is for one run: the memory that a program takes goes with it.
+
+use std::cell::RefCell;
+
+use cuda_emulator::Checks;
+
+use crate::{Said, Wanted, is_json};
+
+thread_local! {
+    // A module has one thread, so this is all the state there is.
+    static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static OUTPUT: RefCell<String> = const { RefCell::new(String::new()) };
+    static ERRORS: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Makes room for `length` bytes of input, and says where. They may be written until the next call.
+// No mangling: the caller looks the function up by this name, and no other has it. So too below.
+#[unsafe(no_mangle)]
+pub extern "C" fn input(length: usize) -> *mut u8 {
+    INPUT.with_borrow_mut(|input| {
+        *input = vec![0; length];
+        input.as_mut_ptr()
+    })
+}
+
+/// Runs the program of the input. Returns what the exit code would be: 0 if nothing was found, 1 if something was, 2 if the program
+/// or another part of the input is wrong.
+#[unsafe(no_mangle)]
+pub extern "C" fn run() -> u32 {
+    let input = INPUT.take();
+    let said = said(&String::from_utf8_lossy(&input)).unwrap_or_else(|trouble| Said {
+        output: String::new(),
+        errors: format!("error: {trouble}\n"),
+        code: 2,
+    });
+    OUTPUT.set(said.output);
+    ERRORS.set(said.errors);
+    said.code.into()
+}
+
+fn said(input: &str) -> Result<Said, String> {
+    let mut parts = input.splitn(3, '\0');
+    let (Some(format), Some(checks), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("the input is a format, checks and a program, separated by NUL".to_owned());
+    };
+    let counters = checks == "counters";
+    let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
+    let wanted = Wanted { checks, counters, registers: None, json: is_json(format)? };
+    Ok(crate::run("my.cu", text, &|_| None, wanted))
+}
+
+/// Where the report is, in UTF-8.
+#[unsafe(no_mangle)]
+pub extern "C" fn output() -> *const u8 {
+    OUTPUT.with_borrow(|output| output.as_ptr())
+}
+
+/// How many bytes it has.
+#[unsafe(no_mangle)]
+pub extern "C" fn output_length() -> usize {
+    OUTPUT.with_borrow(|output| output.len())
+}
+
+/// Where is said what is wrong with the program, in UTF-8.
+#[unsafe(no_mangle)]
+pub extern "C" fn errors() -> *const u8 {
+    ERRORS.with_borrow(|errors| errors.as_ptr())
+}
+
+/// How many bytes that has.
+#[unsafe(no_mangle)]
+pub extern "C" fn errors_length() -> usize {
+    ERRORS.with_borrow(|errors| errors.len())
+}
