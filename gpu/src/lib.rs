@@ -4,11 +4,11 @@
 //!
 //! | room | what is there |
 //! | --- | --- |
-//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine, and `turn.rs`, how one hands on its turn; `topology.rs`, how its GPUs are connected; `pytorch_build.rs`, which cards a build of PyTorch has kernels for; `sort.rs` |
-//! | host | `ambient.rs`, what is around a thread; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
+//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine, and `turn.rs`, how one hands on its turn; `topology.rs`, how its GPUs are connected; `pytorch_build.rs`, which cards a build of PyTorch has kernels for; `sort.rs` |
+//! | host | `thread.rs`, the context of a thread; `ambient.rs`, the host that it has entered; `scope.rs`, whose line of the program is under way; `current_stream.rs`; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
 //! | contract | `driver.rs`, all that is asked of a GPU; `races.rs` |
 //! | events | `events.rs`, what was asked for and when it ran |
-//! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs`; `current_stream.rs` |
+//! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs` |
 //! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
 //!
 //! The documentation shows the contract and what the examples below use. The rest of what a tensor crate needs on its way to
@@ -150,6 +150,7 @@ pub mod named_device;
 #[cfg(not(target_family = "wasm"))]
 pub mod nvidia;
 pub mod pinned;
+mod place;
 #[doc(hidden)]
 pub mod process;
 pub mod properties;
@@ -169,6 +170,7 @@ pub mod simulated;
 #[doc(hidden)]
 pub mod sort;
 pub mod stats;
+pub mod thread;
 pub mod time;
 #[doc(hidden)]
 pub mod topology;

@@ -21,7 +21,7 @@ use crate::driver::OpId;
 pub use crate::error::meeting::Ended;
 use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
 use crate::lock::lock;
-use crate::scope::Place;
+use crate::place::Place;
 use crate::turn::Turn;
 
 /// The name of the error that a driver gives where ranks did not come together; no CUDA driver knows one.

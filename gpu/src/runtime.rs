@@ -31,6 +31,7 @@ use crate::pytorch_build::Build;
 use crate::races::{RACE, RaceLog};
 use crate::random::Philox;
 use crate::ranks::{MEETING, Member};
+use crate::thread;
 use crate::time::Clock;
 
 /// The CUDA devices of a machine.
@@ -50,15 +51,6 @@ pub struct Cuda {
     /// Which rank of several has them so.
     member: Option<Member>,
     build: Option<Build>,
-}
-
-/// The number of this thread, counted from 1 in the order in which they asked.
-fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    NUMBER.with(|number| *number)
 }
 
 struct PerDevice {
@@ -183,8 +175,9 @@ impl Cuda {
         if Ambient::in_worker() {
             return Err(GpuError::CudaInWorker);
         }
-        if self.clock.is_virtual() && self.thread.load(Ordering::Relaxed) != this_thread() {
-            let first = self.thread.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed);
+        if self.clock.is_virtual() && self.thread.load(Ordering::Relaxed) != thread::number() {
+            let first =
+                self.thread.compare_exchange(0, thread::number(), Ordering::Relaxed, Ordering::Relaxed);
             first.map_err(|_| GpuError::SimulatedThread)?;
         }
         Ok(())

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Cuda, this_thread};
+use super::Cuda;
 use crate::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::device::MachineId;
 use crate::driver::StreamId;
 use crate::error::gpu::Result;
 use crate::events::EventKind;
 use crate::ranks::Member;
+use crate::thread;
 use crate::time::Clock;
 
 impl Cuda {
@@ -23,7 +24,7 @@ impl Cuda {
 
     /// From now on this thread drives the devices.
     pub fn drive(&self) {
-        self.thread.store(this_thread(), Ordering::Relaxed);
+        self.thread.store(thread::number(), Ordering::Relaxed);
     }
 
     /// Takes part in a collective.

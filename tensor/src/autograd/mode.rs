@@ -1,52 +1,26 @@
 //! Whether operations are recorded: a property of the thread, changed for the length of a closure.
 
-use std::cell::Cell;
-
-/// The modes of a thread, to be taken along to another.
-#[derive(Clone, Copy)]
-pub(crate) struct Mode {
-    grad: bool,
-    inference: bool,
-}
-
-thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false }) };
-}
-
-/// That of a fresh thread: operations are recorded.
-impl Default for Mode {
-    fn default() -> Mode {
-        Mode { grad: true, inference: false }
-    }
-}
+pub(crate) use crate::thread::Mode;
+use crate::thread::{Context, OfThread, Restore};
 
 impl Mode {
     pub(crate) fn current() -> Mode {
-        MODE.get()
+        Context::read(|context| context.mode)
     }
 
     /// Runs `scope` in this mode and restores the old one, also when `scope` panics.
-    pub(crate) fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
+    fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
         let _restore = self.until_dropped();
         scope()
     }
 
     /// Enters this mode for the life of what it returns.
-    pub(super) fn until_dropped(self) -> Restore {
-        Restore(MODE.replace(self))
+    pub(super) fn until_dropped(self) -> Restore<Context, Mode> {
+        Context::replace(|context| &mut context.mode, self)
     }
 
     pub(super) fn without_grad(self) -> Mode {
         Mode { grad: false, ..self }
-    }
-}
-
-/// Gives the thread its mode back.
-pub(super) struct Restore(Mode);
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        MODE.set(self.0);
     }
 }
 
@@ -83,7 +57,8 @@ pub fn is_grad_enabled() -> bool {
 /// Whether operations on tensors that require grad get a node. In inference mode not even
 /// [`enable_grad`] brings that back.
 pub(crate) fn is_recording() -> bool {
-    Mode::current().grad && !MODE.get().inference
+    let Mode { grad, inference } = Mode::current();
+    grad && !inference
 }
 
 /// Whether this thread is in [`inference_mode`] now.

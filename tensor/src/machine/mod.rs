@@ -16,7 +16,6 @@ pub use profile::record_function;
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
 use std::any::{Any, TypeId};
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -37,6 +36,7 @@ use crate::host_profile::HOSTS;
 use crate::lock::lock;
 use crate::random::Generator;
 use crate::ranks::{Member, World};
+use crate::thread::{All, Context, GpuContext, OfThread};
 use crate::time::Clock;
 
 /// A host and the GPUs it sees. Clones share it.
@@ -71,26 +71,6 @@ struct State {
 
 static DEFAULT: LazyLock<Machine> =
     LazyLock::new(|| Machine::build(GpuSpec::None, Ambient::default_one(), |_| None));
-
-thread_local! {
-    /// The machines entered on a thread.
-    static ENTERED: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
-    /// The last call on this thread that seeded all GPUs: its number, and the seed. It also seeds the GPUs of machines that the
-    /// thread enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
-    static SEED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
-}
-
-/// Leaves the machine entered last when it is dropped, also by a panic.
-struct Leave {
-    seed: Option<(u64, u64)>,
-}
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        ENTERED.with_borrow_mut(|entered| entered.pop());
-        SEED.set(self.seed);
-    }
-}
 
 /// How many calls there were that seeded all GPUs.
 static SEEDS: AtomicU64 = AtomicU64::new(0);
@@ -193,7 +173,7 @@ impl Machine {
 
     /// The machine entered last on this thread, else the default one.
     pub fn current() -> Machine {
-        ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_else(|| DEFAULT.clone())
+        Context::read(|context| context.machine.clone()).unwrap_or_else(|| DEFAULT.clone())
     }
 
     pub(crate) fn id(&self) -> MachineId {
@@ -211,11 +191,22 @@ impl Machine {
     /// Runs `scope` on this machine. Its default generators go on from the seeds and states that this thread has set before.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
         self.follow_seeds();
-        self.entered(|| self.0.ambient.enter(scope))
+        let _left = self.context().enter();
+        scope()
+    }
+
+    /// The context of code that this thread runs on this machine.
+    #[inline(never)]
+    pub(crate) fn context(&self) -> All {
+        self.context_of(self.0.ambient.context())
+    }
+
+    fn context_of(&self, gpu: GpuContext) -> All {
+        All { gpu, own: Context { machine: Some(self.clone()), ..Context::current() } }
     }
 
     fn follow_seeds(&self) {
-        if let Some((number, seed)) = SEED.get()
+        if let Some((number, seed)) = Context::read(|context| context.seed)
             && self.0.seeded.fetch_max(number, Ordering::Relaxed) < number
         {
             self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
@@ -223,37 +214,20 @@ impl Machine {
         self.0.ambient.generator().follow(&Ambient::default_generator());
     }
 
-    /// Runs `scope` as a data loading worker of this machine, with a generator and a clock of its own.
-    pub(crate) fn enter_as_worker<R>(
-        &self,
-        generator: Generator,
-        lane: Clock,
-        scope: impl FnOnce() -> R,
-    ) -> R {
-        self.entered(|| self.0.ambient.enter_as(Some(generator), lane, true, scope))
-    }
-
     /// Runs `scope` on a clock of its own: what another thread does meanwhile.
     pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
-        self.entered(|| self.0.ambient.enter_as(None, lane, Ambient::in_worker(), scope))
+        let host = self.0.ambient.entered_as(None, lane, Ambient::in_worker());
+        let gpu = GpuContext { host: Some(host), device: 0, ..GpuContext::current() };
+        let _left = self.context_of(gpu).enter();
+        scope()
     }
 
     /// Seeds the generators of all GPUs, here and on machines that this thread enters later.
     pub(crate) fn seed_gpus(&self, seed: u64) {
         let number = SEEDS.fetch_add(1, Ordering::Relaxed) + 1;
-        SEED.set(Some((number, seed)));
+        Context::set(|context| &mut context.seed, Some((number, seed)));
         self.0.seeded.fetch_max(number, Ordering::Relaxed);
         self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
-    }
-
-    fn entered<R>(&self, scope: impl FnOnce() -> R) -> R {
-        let _leave = self.push();
-        scope()
-    }
-
-    fn push(&self) -> Leave {
-        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
-        Leave { seed: SEED.get() }
     }
 
     /// The generator operations draw from when none is given (`torch.default_generator`).
