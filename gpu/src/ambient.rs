@@ -15,8 +15,7 @@ use crate::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
 use crate::lock::lock;
 use crate::place::Place;
 use crate::random::Generator;
-use crate::ranks::Member;
-use crate::thread::{Context, OfThread};
+use crate::thread::{Context, CurrentDevice, OfThread, Part};
 use crate::time::Clock;
 
 /// The host of a machine.
@@ -41,8 +40,8 @@ pub struct Ambient {
     /// How many more operations its program may ask for, where somebody has said so.
     operations_left: Arc<Mutex<Option<u64>>>,
     is_limited: AtomicBool,
-    /// Which rank of several it is.
-    member: Option<Member>,
+    /// Which of several processes has it so.
+    process: Option<usize>,
 }
 
 static DEFAULT: LazyLock<Arc<Ambient>> = LazyLock::new(|| Ambient::new(Clock::real()));
@@ -89,13 +88,13 @@ impl Ambient {
             gpus: OnceLock::new(),
             operations_left: Arc::default(),
             is_limited: AtomicBool::new(false),
-            member: None,
+            process: None,
         })
     }
 
-    /// What a rank has of this host: a process of its own on the same computer. Generator, flags and clock are its own;
+    /// What another process on the same computer has of this host. Generator, flags and clock are its own;
     /// memory, the handler of warnings and the number of operations left are shared.
-    pub fn fork(&self, member: Member, clock: Clock) -> Arc<Ambient> {
+    pub fn fork(&self, process: usize, clock: Clock) -> Arc<Ambient> {
         Arc::new(Ambient {
             id: MachineId::next(),
             clock,
@@ -110,18 +109,13 @@ impl Ambient {
             gpus: OnceLock::new(),
             operations_left: self.operations_left.clone(),
             is_limited: AtomicBool::new(self.is_limited.load(Ordering::Relaxed)),
-            member: Some(member),
+            process: Some(process),
         })
     }
 
-    /// Which rank this thread runs, if it is one of several.
-    pub fn member() -> Option<Member> {
-        of_current(|ambient| ambient.member.clone())
-    }
-
-    /// Its number.
+    /// The number of the process that this thread is of, if there are several: its rank.
     pub fn rank() -> Option<usize> {
-        of_current(|ambient| ambient.member.as_ref().map(|member| member.rank))
+        of_current(|ambient| ambient.process)
     }
 
     pub fn host_profile(&self) -> &'static HostProfile {
@@ -170,7 +164,7 @@ impl Ambient {
     pub fn context(self: &Arc<Ambient>) -> Context {
         let again = of_entered(|entered| entered.filter(|entered| entered.ambient.id == self.id).cloned());
         let host = again.unwrap_or_else(|| self.entered_as(None, self.clock.clone(), false));
-        Context { host: Some(host), device: 0, ..Context::current() }
+        Context { host: Some(host), device: CurrentDevice(0), ..Context::current() }
     }
 
     /// What a thread has of this host that draws from this generator if there is one, on a clock of its own.
@@ -192,7 +186,7 @@ impl Ambient {
     /// `torch.cuda.current_device()` of this thread.
     #[inline]
     pub fn current_device() -> usize {
-        Context::read(|context| context.device)
+        Context::read(|context| context.device.0)
     }
 
     /// The generator operations draw from when none is given (`torch.default_generator`).

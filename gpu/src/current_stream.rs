@@ -2,7 +2,7 @@
 
 use crate::device::MachineId;
 use crate::handles::StreamId;
-use crate::thread::{Context, OfThread, Restore};
+use crate::thread::{Context, OfThread, Part, Restore};
 
 /// A stream by its full name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +32,12 @@ pub fn snapshot() -> Streams {
     Context::read(|context| context.streams.clone())
 }
 
-/// Makes those of a snapshot the current ones until the guard is dropped.
-pub fn enter_all(streams: Streams) -> Restore<Context, Streams> {
-    Context::replace(|context| &mut context.streams, streams)
-}
-
 /// Makes a stream the current one of its device until the guard is dropped.
-pub fn enter(key: StreamKey) -> Restore<Context, Streams> {
+pub fn enter(key: StreamKey) -> Restore<Streams> {
     let mut streams = snapshot();
     streams.retain(|other| other.machine != key.machine || other.id.device != key.id.device);
     if key.id.number != 0 {
         streams.push(key);
     }
-    enter_all(streams)
+    streams.enter()
 }

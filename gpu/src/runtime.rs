@@ -27,10 +27,10 @@ use crate::device::MachineId;
 use crate::error::gpu::{GpuError, Result};
 use crate::events::{EventKind, Recorder};
 use crate::lock::lock;
+use crate::others::{MEETING, Others};
 use crate::pytorch_build::Build;
 use crate::races::{RACE, RaceLog};
 use crate::random::Philox;
-use crate::ranks::{MEETING, Member};
 use crate::thread;
 use crate::time::Clock;
 
@@ -48,8 +48,8 @@ pub struct Cuda {
     recorder: Arc<Mutex<Recorder>>,
     /// The thread that drives simulated devices: with two, the order of the work would be an accident. 0 before the first.
     thread: AtomicU64,
-    /// Which rank of several has them so.
-    member: Option<Member>,
+    /// Which process has them so, and the others, if there are several.
+    process: Option<(usize, Arc<dyn Others>)>,
     build: Option<Build>,
 }
 
@@ -91,7 +91,7 @@ impl Cuda {
             clock,
             recorder,
             thread: AtomicU64::new(0),
-            member: None,
+            process: None,
         }
     }
 
@@ -257,11 +257,11 @@ impl Cuda {
 
     /// Waits for all work that a recording has seen, and fetches when it ran.
     pub fn finish_recorded(&self) {
-        let rank = self.member.as_ref().map(|member| member.rank);
+        let process = self.process.as_ref().map(|(number, _)| *number);
         for device in 0..self.devices.len() {
             // A device that was not used is left so: its first use takes long. One that has failed has its
             // spans up to then.
-            if lock(&self.recorder).saw(device, rank) {
+            if lock(&self.recorder).saw(device, process) {
                 let _ = self.driver.synchronize(device);
             }
         }
@@ -279,7 +279,7 @@ impl Cuda {
             return GpuError::Race(Box::new(race));
         }
         if error.name == MEETING
-            && let Some(trouble) = self.member.as_ref().and_then(|member| member.world.trouble(member.rank))
+            && let Some(trouble) = self.process.as_ref().and_then(|(_, others)| others.trouble())
         {
             return GpuError::Meeting(Box::new(trouble));
         }

@@ -7,7 +7,7 @@
 use std::panic::Location;
 
 pub use crate::place::Place;
-use crate::thread::{Context, OfThread, Restore};
+use crate::thread::{Context, OfThread, Part, Restore};
 
 /// What is under way on a thread.
 #[derive(Clone, Copy)]
@@ -31,42 +31,38 @@ impl Scope {
 }
 
 /// Ends the scope.
-pub type Leave = Restore<Context, Scope>;
+pub type Leave = Restore<Scope>;
 
 #[inline]
 fn current() -> Scope {
     Context::read(|context| context.scope)
 }
 
-#[inline]
-fn enter(scope: Scope) -> Leave {
-    Context::replace(|context| &mut context.scope, scope)
-}
-
 /// Names an operation until the guard is dropped, unless it is part of another one.
 #[inline]
 pub fn operation(name: &'static str, place: Place) -> Leave {
-    let outer = current();
-    enter(Scope {
+    Scope::enter_after(|outer| Scope {
         // Who prints is not known, and is not in here.
         place: outer.place.or(Some(place).filter(|_| outer.printed.is_none())),
         operation: outer.operation.or(Some(name)),
         depth: outer.depth + 1,
-        ..outer
+        ..*outer
     })
 }
 
 /// Says that a tensor is printed. Rust does not tell what prints (`fmt`) on which line, so there is only the one where
 /// the tensor was made.
 pub fn printing(made: Place) -> Leave {
-    let outer = current();
-    enter(Scope { operation: outer.operation.or(Some("print")), printed: Some(made), ..outer })
+    Scope::enter_after(|outer| Scope {
+        operation: outer.operation.or(Some("print")),
+        printed: Some(made),
+        ..*outer
+    })
 }
 
 /// Says that all within the guard's life stands on this line: what a library function does for its caller.
 pub fn on_behalf_of(place: Place) -> Leave {
-    let outer = current();
-    enter(Scope { place: outer.place.or(Some(place)), ..outer })
+    Scope::enter_after(|outer| Scope { place: outer.place.or(Some(place)), ..*outer })
 }
 
 /// The line under way.

@@ -15,8 +15,7 @@ use crate::scope::Scope;
 pub struct Context {
     /// The host that was entered last; none on the default one.
     pub host: Option<Entered>,
-    /// `torch.cuda.current_device()`.
-    pub device: usize,
+    pub device: CurrentDevice,
     /// The current streams that are not the default ones.
     pub streams: Streams,
     /// The operation that is under way, and its line of the program.
@@ -25,10 +24,19 @@ pub struct Context {
     pub is_alone: bool,
 }
 
+/// `torch.cuda.current_device()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CurrentDevice(pub usize);
+
 impl Context {
     /// That of a thread on which nothing has happened yet.
-    pub const FRESH: Context =
-        Context { host: None, device: 0, streams: Vec::new(), scope: Scope::NONE, is_alone: false };
+    pub const FRESH: Context = Context {
+        host: None,
+        device: CurrentDevice(0),
+        streams: Vec::new(),
+        scope: Scope::NONE,
+        is_alone: false,
+    };
 }
 
 /// One context of each thread. The crate above has another, for what it knows of tensors.
@@ -37,7 +45,7 @@ pub trait OfThread: Clone + 'static {
     fn with<R>(access: impl FnOnce(&Local<Self>) -> R) -> R;
 
     /// Reads a part of the context.
-    #[inline]
+    #[inline(always)]
     fn read<R>(read: impl FnOnce(&Self) -> R) -> R {
         Self::with(|context| read(&context.borrow()))
     }
@@ -46,27 +54,65 @@ pub trait OfThread: Clone + 'static {
     fn current() -> Self {
         Self::read(Self::clone)
     }
+}
 
-    /// Changes a part of the context, and returns that part as it was.
-    #[inline]
-    fn set<T>(part: Part<Self, T>, value: T) -> T {
-        Self::with(|context| mem::replace(part(&mut context.borrow_mut()), value))
+/// A part of a context, or all of it.
+pub trait Part: Sized {
+    type Context: OfThread;
+
+    fn of(context: &mut Self::Context) -> &mut Self;
+
+    /// Makes it that of this thread, and returns the one before.
+    #[inline(always)]
+    fn set(self) -> Self {
+        Self::Context::with(|context| mem::replace(Self::of(&mut context.borrow_mut()), self))
     }
 
-    /// Changes a part of the context until the guard is dropped.
-    #[inline]
-    fn replace<T>(part: Part<Self, T>, value: T) -> Restore<Self, T> {
-        Restore { part, before: Some(Self::set(part, value)), of_this_thread: PhantomData }
+    /// Makes it that of this thread until the guard is dropped.
+    #[inline(always)]
+    fn enter(self) -> Restore<Self> {
+        Self::enter_after(|_| self)
     }
 
-    /// Makes this the context of the thread until the guard is dropped.
-    fn enter(self) -> Restore<Self, Self> {
-        Self::replace(|context| context, self)
+    /// The same, made of the one before.
+    #[inline(always)]
+    fn enter_after(make: impl FnOnce(&Self) -> Self) -> Restore<Self> {
+        let before = Self::Context::with(|context| {
+            let context = &mut context.borrow_mut();
+            let part = Self::of(context);
+            let made = make(part);
+            mem::replace(part, made)
+        });
+        Restore { before: Some(before), of_this_thread: PhantomData }
     }
 }
 
-/// Which part of a context is meant: a field, or all of it.
-pub type Part<C, T> = fn(&mut C) -> &mut T;
+/// Says which fields of a context are parts that can be entered by themselves, beside the whole.
+#[macro_export]
+macro_rules! parts {
+    ($Context:ty: $($Part:ty = $($field:ident).+),+ $(,)?) => {
+        impl $crate::thread::Part for $Context {
+            type Context = $Context;
+
+            #[inline(always)]
+            fn of(context: &mut $Context) -> &mut $Context {
+                context
+            }
+        }
+
+        $(impl $crate::thread::Part for $Part {
+            type Context = $Context;
+
+            #[inline(always)]
+            fn of(context: &mut $Context) -> &mut $Part {
+                &mut context.$($field).+
+            }
+        })+
+    };
+}
+pub use parts;
+
+parts!(Context: CurrentDevice = device, Streams = streams, Scope = scope);
 
 /// Has no destructor, so that a tensor in another thread-local can ask for the context when its thread ends. Every scope has
 /// been left by then, so the context is what it was at first and holds no memory.
@@ -79,17 +125,16 @@ pub const fn local<C>(context: C) -> Local<C> {
 
 /// Gives a thread a part of its context back, also when a panic passes through.
 #[must_use]
-pub struct Restore<C: OfThread, T> {
-    part: Part<C, T>,
-    before: Option<T>,
+pub struct Restore<P: Part> {
+    before: Option<P>,
     of_this_thread: PhantomData<*const ()>,
 }
 
-impl<C: OfThread, T> Drop for Restore<C, T> {
+impl<P: Part> Drop for Restore<P> {
     #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
-            drop(C::set(self.part, before));
+            drop(before.set());
         }
     }
 }
@@ -105,7 +150,7 @@ thread_local! {
 }
 
 impl OfThread for Context {
-    #[inline]
+    #[inline(always)]
     fn with<R>(access: impl FnOnce(&Local<Context>) -> R) -> R {
         THREAD.with(|thread| access(&thread.context))
     }

@@ -82,7 +82,7 @@
 
 pub(crate) use todevice_gpu::{
     ambient, collective, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile,
-    kernel, lock, races, ranks, reading, scope, shape, sort, topology,
+    kernel, lock, others, races, ranks, reading, scope, shape, sort, topology,
 };
 pub use todevice_gpu::{random, time};
 

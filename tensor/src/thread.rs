@@ -4,11 +4,12 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub(crate) use todevice_gpu::thread::{Context as GpuContext, OfThread, Restore};
-use todevice_gpu::thread::{Local, local};
+pub(crate) use todevice_gpu::thread::{Context as GpuContext, CurrentDevice, OfThread, Part, Restore};
+use todevice_gpu::thread::{Local, local, parts};
 
 use crate::cpu::pool;
 use crate::dtype::DType;
@@ -19,23 +20,44 @@ use crate::machine::Machine;
 pub(crate) struct Context {
     /// The machine that was entered last; none on the default one.
     pub machine: Option<Machine>,
-    /// The last call on this thread that seeded all GPUs: its number, and the seed. It also seeds the GPUs of machines that the
-    /// thread enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
-    pub seed: Option<(u64, u64)>,
-    /// How many named ranges are open.
-    pub ranges: usize,
+    pub seed: Seed,
+    pub ranges: OpenRanges,
     pub mode: Mode,
     pub autocast: Autocast,
     /// The data loading worker that runs here.
     pub worker: Option<CurrentWorker>,
-    /// The tensors that stand for those of parameters and buffers.
-    pub stand_ins: Above,
-    /// The checkpoint whose function runs.
-    pub checkpoint: Above,
+    pub stand_ins: StandIns,
+    pub checkpoint: AroundCheckpoint,
 }
 
 /// Something of a type that only a module above knows.
 pub(crate) type Above = Option<Arc<dyn Any + Send + Sync>>;
+
+parts!(
+    Context: Seed = seed, OpenRanges = ranges, Mode = mode, Autocast = autocast, Suspended = autocast.suspended,
+    StandIns = stand_ins, AroundCheckpoint = checkpoint,
+);
+
+/// The last call on this thread that seeded all GPUs: its number, and the seed. It also seeds the GPUs of machines that the
+/// thread enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seed(pub Option<(u64, u64)>);
+
+/// How many named ranges are open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenRanges(pub usize);
+
+/// Whether autocast does nothing for now: within an operation, whose parts are not cast again.
+#[derive(Clone, Copy)]
+pub(crate) struct Suspended(pub bool);
+
+/// The tensors that stand for those of parameters and buffers.
+#[derive(Clone)]
+pub(crate) struct StandIns(pub Above);
+
+/// The checkpoint whose function runs.
+#[derive(Clone)]
+pub(crate) struct AroundCheckpoint(pub Above);
 
 /// Whether operations are recorded.
 #[derive(Clone, Copy)]
@@ -52,8 +74,7 @@ pub(crate) struct Autocast {
     pub cache_enabled: bool,
     /// How many regions there are around.
     pub depth: u32,
-    /// Within an operation, whose parts are not cast again.
-    pub suspended: bool,
+    pub suspended: Suspended,
     /// What weights were cast to in the outermost region.
     pub weights: Above,
 }
@@ -87,20 +108,20 @@ impl Context {
     /// That of a thread on which nothing has happened yet.
     const FRESH: Context = Context {
         machine: None,
-        seed: None,
-        ranges: 0,
+        seed: Seed(None),
+        ranges: OpenRanges(0),
         mode: Mode { grad: true, inference: false },
         autocast: Autocast {
             cpu: Casting { enabled: false, dtype: DType::BF16 },
             cuda: Casting { enabled: false, dtype: DType::F16 },
             cache_enabled: true,
             depth: 0,
-            suspended: false,
+            suspended: Suspended(false),
             weights: None,
         },
         worker: None,
-        stand_ins: None,
-        checkpoint: None,
+        stand_ins: StandIns(None),
+        checkpoint: AroundCheckpoint(None),
     };
 }
 
@@ -109,8 +130,9 @@ struct Thread {
     doomed: RefCell<Doomed>,
 }
 
-/// What is still to be freed, while the thread is freeing something. `autograd::graph` knows what that is.
-pub(crate) type Doomed = Option<std::mem::ManuallyDrop<Box<dyn Any>>>;
+/// While a thread is freeing something: what is still to be freed, if there is anything. `autograd::graph` knows what that is.
+/// It has no destructor either.
+pub(crate) type Doomed = Option<ManuallyDrop<Option<Box<dyn Any>>>>;
 
 thread_local! {
     static THREAD: Thread =
@@ -118,7 +140,7 @@ thread_local! {
 }
 
 impl OfThread for Context {
-    #[inline]
+    #[inline(always)]
     fn with<R>(access: impl FnOnce(&Local<Context>) -> R) -> R {
         THREAD.with(|thread| access(&thread.context))
     }
@@ -151,7 +173,7 @@ impl All {
 
     /// Makes it the context of this thread until the guard is dropped.
     #[inline(never)]
-    pub fn enter(self) -> (Restore<GpuContext, GpuContext>, Restore<Context, Context>) {
+    pub fn enter(self) -> (Restore<GpuContext>, Restore<Context>) {
         (self.gpu.enter(), self.own.enter())
     }
 }

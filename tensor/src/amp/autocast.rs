@@ -18,7 +18,7 @@ use crate::gpu;
 use crate::lock::lock;
 use crate::operation::{Cast, Operation};
 use crate::tensor::Tensor;
-use crate::thread::{Above, Autocast, Casting, Context, OfThread, Restore};
+use crate::thread::{Above, Autocast, Casting, Context, OfThread, Part, Restore, Suspended};
 
 /// The arguments of [`autocast`]. A device or its type alone stands for the others' defaults.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl Autocast {
     }
 
     fn is_active(&self) -> bool {
-        (self.cpu.enabled || self.cuda.enabled) && !self.suspended
+        (self.cpu.enabled || self.cuda.enabled) && !self.suspended.0
     }
 }
 
@@ -81,8 +81,8 @@ pub(crate) fn again(then: Autocast, now: Autocast) -> Autocast {
 }
 
 /// Suspends autocast until the guard is dropped.
-fn suspend() -> Restore<Context, bool> {
-    Context::replace(|context| &mut context.autocast.suspended, true)
+fn suspend() -> Restore<Suspended> {
+    Suspended(true).enter()
 }
 
 /// Runs operations inside `scope` in 16 bits where that is exact enough, and in f32 where it is not
@@ -126,7 +126,7 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
         state.weights = no_weights();
     }
     state.depth += 1;
-    let _left = Context::replace(|context| &mut context.autocast, state);
+    let _left = state.enter();
     scope()
 }
 
@@ -172,7 +172,7 @@ fn is_active() -> bool {
 }
 
 /// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
-pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore<Context, bool>)>>);
+pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore<Suspended>)>>);
 
 impl Operands {
     /// All that depends on the operation is in here, so that what is compiled for each operation stays small.

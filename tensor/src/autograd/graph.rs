@@ -191,28 +191,30 @@ fn free(remains: Remains) {
             drop(with_doomed(Option::take).map(ManuallyDrop::into_inner));
         }
     }
-    let mut next = with_doomed(|doomed| match doomed.as_mut().and_then(list_in) {
-        Some(doomed) => {
-            doomed.push(remains);
-            None
-        }
-        None => {
-            *doomed = Some(ManuallyDrop::new(Box::new(Vec::<Remains>::new())));
-            Some(remains)
-        }
+    let is_outermost = with_doomed(|doomed| {
+        let is_outermost = doomed.is_none();
+        doomed.get_or_insert_with(ManuallyDrop::default);
+        is_outermost
     });
-    if next.is_none() {
-        return; // A call further out will come to it.
+    if !is_outermost {
+        return with_doomed(|doomed| {
+            let list =
+                doomed.as_mut().map(|list| list.get_or_insert_with(|| Box::new(Vec::<Remains>::new())));
+            // A call further out will come to it.
+            if let Some(list) = list.and_then(list_in) {
+                list.push(remains);
+            }
+        });
     }
     let _done = Done;
-    while let Some(remains) = next {
+    drop(remains);
+    while let Some(remains) = with_doomed(|doomed| list_in(doomed.as_mut()?.as_mut()?)?.pop()) {
         drop(remains);
-        next = with_doomed(|doomed| doomed.as_mut().and_then(list_in)?.pop());
     }
 }
 
 /// What is still to be freed, in the order in which it was dropped.
-fn list_in(doomed: &mut ManuallyDrop<Box<dyn Any>>) -> Option<&mut Vec<Remains>> {
+fn list_in(doomed: &mut Box<dyn Any>) -> Option<&mut Vec<Remains>> {
     doomed.downcast_mut()
 }
 

@@ -1,7 +1,7 @@
 //! Whether operations are recorded: a property of the thread, changed for the length of a closure.
 
 pub(crate) use crate::thread::Mode;
-use crate::thread::{Context, OfThread, Restore};
+use crate::thread::{Context, OfThread, Part};
 
 impl Mode {
     pub(crate) fn current() -> Mode {
@@ -9,14 +9,9 @@ impl Mode {
     }
 
     /// Runs `scope` in this mode and restores the old one, also when `scope` panics.
-    fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
-        let _restore = self.until_dropped();
+    fn run<R>(self, scope: impl FnOnce() -> R) -> R {
+        let _left = self.enter();
         scope()
-    }
-
-    /// Enters this mode for the life of what it returns.
-    pub(super) fn until_dropped(self) -> Restore<Context, Mode> {
-        Context::replace(|context| &mut context.mode, self)
     }
 
     pub(super) fn without_grad(self) -> Mode {
@@ -35,18 +30,18 @@ impl Mode {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn no_grad<R>(scope: impl FnOnce() -> R) -> R {
-    Mode::current().without_grad().enter(scope)
+    Mode::current().without_grad().run(scope)
 }
 
 /// Records again inside a `no_grad` scope (`torch.enable_grad`).
 pub fn enable_grad<R>(scope: impl FnOnce() -> R) -> R {
-    Mode { grad: true, ..Mode::current() }.enter(scope)
+    Mode { grad: true, ..Mode::current() }.run(scope)
 }
 
 /// Like [`no_grad`], and the tensors made can never enter a recorded computation
 /// (`torch.inference_mode`).
 pub fn inference_mode<R>(scope: impl FnOnce() -> R) -> R {
-    Mode { grad: false, inference: true }.enter(scope)
+    Mode { grad: false, inference: true }.run(scope)
 }
 
 /// Whether operations on this thread are recorded now (`torch.is_grad_enabled`).

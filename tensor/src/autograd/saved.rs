@@ -11,7 +11,7 @@ use super::graph::{History, Meta};
 use crate::error::Result;
 use crate::lock::lock;
 use crate::tensor::Tensor;
-use crate::thread::{Above, Context, OfThread, Restore};
+use crate::thread::{AroundCheckpoint, Context, OfThread, Part, Restore};
 
 /// A tensor kept for backward, with the version of its memory at that time.
 #[derive(Clone)]
@@ -118,11 +118,11 @@ enum Around {
 
 impl Around {
     fn current() -> Option<Arc<Around>> {
-        Context::read(|context| context.checkpoint.clone())?.downcast().ok()
+        Context::read(|context| context.checkpoint.0.clone())?.downcast().ok()
     }
 
-    fn enter(self: Arc<Around>) -> Restore<Context, Above> {
-        Context::replace(|context| &mut context.checkpoint, Some(self))
+    fn enter(self: Arc<Around>) -> Restore<AroundCheckpoint> {
+        AroundCheckpoint(Some(self)).enter()
     }
 }
 

@@ -5,33 +5,33 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::lock::lock;
 use crate::tensor::Tensor;
-use crate::thread::{Above, Context, OfThread, Restore};
+use crate::thread::{Context, OfThread, Part, Restore, StandIns};
 
 /// What a parameter or a buffer keeps its tensor in.
 pub(crate) type Cell = Arc<RwLock<Tensor>>;
 
 /// The tensors that stand for those of cells in a scope, and those of the scope around it.
-struct StandIns {
+struct Scope {
     cells: Mutex<Vec<(Cell, Tensor)>>,
-    around: Option<Arc<StandIns>>,
+    around: Option<Arc<Scope>>,
 }
 
-fn of(above: &Above) -> Option<Arc<StandIns>> {
-    above.clone()?.downcast().ok()
+fn innermost(stand_ins: &StandIns) -> Option<Arc<Scope>> {
+    stand_ins.0.clone()?.downcast().ok()
 }
 
-fn current() -> Option<Arc<StandIns>> {
-    Context::read(|context| of(&context.stand_ins))
+fn current() -> Option<Arc<Scope>> {
+    Context::read(|context| innermost(&context.stand_ins))
 }
 
 /// The scopes from this one outward.
-fn scopes(innermost: &Option<Arc<StandIns>>) -> impl Iterator<Item = &Arc<StandIns>> {
+fn scopes(innermost: &Option<Arc<Scope>>) -> impl Iterator<Item = &Arc<Scope>> {
     iter::successors(innermost.as_ref(), |scope| scope.around.as_ref())
 }
 
 /// The tensor of a cell, or what stands for it: of the innermost scope that has one, the one named last.
 pub(crate) fn tensor_in(cell: &Cell) -> Tensor {
-    let of_scope = |scope: &Arc<StandIns>| {
+    let of_scope = |scope: &Arc<Scope>| {
         let cells = lock(&scope.cells);
         cells.iter().rev().find(|(other, _)| Arc::ptr_eq(other, cell)).map(|(_, tensor)| tensor.clone())
     };
@@ -45,7 +45,7 @@ pub(crate) fn lasting(cell: &Cell) -> Tensor {
 
 /// Puts another tensor in the place of the one that stands for a cell's. False if none does.
 pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
-    let in_scope = |scope: &Arc<StandIns>| {
+    let in_scope = |scope: &Arc<Scope>| {
         let mut cells = lock(&scope.cells);
         let (_, slot) = cells.iter_mut().rev().find(|(other, _)| Arc::ptr_eq(other, cell))?;
         Some(std::mem::replace(slot, tensor.clone()))
@@ -54,16 +54,16 @@ pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
 }
 
 /// The same stand-ins, which stay as they are if others are put in their places.
-pub(crate) fn copy(stand_ins: &Above) -> Above {
-    let innermost = of(stand_ins)?;
-    let of_scope = |scope: &Arc<StandIns>| lock(&scope.cells).clone();
+pub(crate) fn copy(stand_ins: &StandIns) -> StandIns {
+    let Some(innermost) = innermost(stand_ins) else { return StandIns(None) };
+    let of_scope = |scope: &Arc<Scope>| lock(&scope.cells).clone();
     let mut cells: Vec<Vec<(Cell, Tensor)>> = scopes(&Some(innermost)).map(of_scope).collect();
     cells.reverse();
-    Some(Arc::new(StandIns { cells: Mutex::new(cells.concat()), around: None }))
+    StandIns(Some(Arc::new(Scope { cells: Mutex::new(cells.concat()), around: None })))
 }
 
 /// Lets tensors stand for those of the cells, beside those that do, until the guard is dropped.
-pub(crate) fn enter(cells: impl IntoIterator<Item = (Cell, Tensor)>) -> Restore<Context, Above> {
+pub(crate) fn enter(cells: impl IntoIterator<Item = (Cell, Tensor)>) -> Restore<StandIns> {
     let cells = Mutex::new(cells.into_iter().collect());
-    Context::replace(|context| &mut context.stand_ins, Some(Arc::new(StandIns { cells, around: current() })))
+    StandIns(Some(Arc::new(Scope { cells, around: current() }))).enter()
 }

@@ -26,7 +26,7 @@ use crate::machine::Machine;
 use crate::random::Generator;
 use crate::scope::{Place, Scope};
 pub use crate::thread::WorkerInfo;
-use crate::thread::{All, Context, CurrentWorker, GpuContext, OfThread};
+use crate::thread::{All, AroundCheckpoint, Context, CurrentWorker, GpuContext, OfThread};
 use crate::time::Clock;
 
 /// Called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator is
@@ -188,7 +188,7 @@ impl<B: Batch> WorkerPool<B> {
             own: Context {
                 worker: Some(CurrentWorker { info, stop: stop.clone() }),
                 autocast: amp::anew(own.autocast),
-                checkpoint: None,
+                checkpoint: AroundCheckpoint(None),
                 ..own
             },
         };

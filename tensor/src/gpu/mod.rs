@@ -30,7 +30,7 @@ use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 use crate::scope;
-use crate::thread::{GpuContext as Context, OfThread};
+use crate::thread::{CurrentDevice, Part};
 use runtime::Cuda;
 
 /// Whether the machine has a GPU that can be used (`torch.cuda.is_available`).
@@ -53,7 +53,7 @@ pub fn current_device() -> Result<usize> {
 /// Changes the current device of this thread (`torch.cuda.set_device`).
 pub fn set_device(index: usize) -> Result<()> {
     check_ordinal(index)?;
-    Context::set(|context| &mut context.device, index);
+    CurrentDevice(index).set();
     Ok(())
 }
 
@@ -76,7 +76,7 @@ pub fn set_device(index: usize) -> Result<()> {
 /// Errors if there is no such device.
 pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
     check_ordinal(index)?;
-    let _left = Context::replace(|context| &mut context.device, index);
+    let _left = CurrentDevice(index).enter();
     Ok(scope())
 }
 

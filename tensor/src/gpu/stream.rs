@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 use crate::scope;
-use crate::thread::{GpuContext as Context, OfThread};
+use crate::thread::{CurrentDevice, Part};
 
 /// A queue of work on a device (`torch.cuda.Stream`).
 ///
@@ -147,7 +147,7 @@ pub fn current_stream(device: Device) -> Result<Stream> {
 /// Work is queued on it, and memory is taken for it. Both are as before afterwards, also if `scope` panics.
 pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
     let here = stream.cuda.machine() == Machine::current().id();
-    let _device = here.then(|| Context::replace(|context| &mut context.device, stream.id.device));
+    let _device = here.then(|| CurrentDevice(stream.id.device).enter());
     let _stream = enter(stream.key());
     scope()
 }

@@ -34,9 +34,10 @@ use crate::gpu::simulated::{Simulated, SimulatedOptions};
 use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
 use crate::lock::lock;
+use crate::others::Process;
 use crate::random::Generator;
 use crate::ranks::{Member, World};
-use crate::thread::{All, Context, GpuContext, OfThread};
+use crate::thread::{All, Context, CurrentDevice, GpuContext, OfThread, Part, Seed};
 use crate::time::Clock;
 
 /// A host and the GPUs it sees. Clones share it.
@@ -61,6 +62,8 @@ struct State {
     gpus: GpuSpec,
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
+    /// Which rank of several has it so.
+    member: Option<Member>,
     /// The GPUs as ranks have them that this machine has started.
     ranks: Mutex<Vec<Weak<Cuda>>>,
     /// What modules above keep for its program, each a thing of a type of its own.
@@ -129,7 +132,7 @@ impl Machine {
         let cuda = driver(clock.clone())
             .map(|driver| Arc::new(Cuda::new(driver, id, clock.clone(), recorder.clone())));
         cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
-        Machine::of(gpus, ambient, cuda, recorder)
+        Machine::of(gpus, ambient, cuda, recorder, None)
     }
 
     fn of(
@@ -137,28 +140,31 @@ impl Machine {
         ambient: Arc<Ambient>,
         cuda: Option<Arc<Cuda>>,
         recorder: Arc<Mutex<Recorder>>,
+        member: Option<Member>,
     ) -> Machine {
         let (ranks, kept) = (Mutex::default(), Mutex::default());
         let seeded = AtomicU64::new(0);
-        Machine(Arc::new(State { ambient, gpus, cuda, recorder, ranks, kept, seeded }))
+        Machine(Arc::new(State { ambient, gpus, cuda, recorder, member, ranks, kept, seeded }))
     }
 
     /// The same as one of several ranks has it, which begin now: a process of its own. None with real GPUs.
     pub(crate) fn fork(&self, rank: usize, world: &Arc<World>) -> Option<Machine> {
         let first_op = lock(&self.0.recorder).numbers_of_a_rank();
-        let member = Member { rank, first_op, world: world.clone() };
+        let member = Member { rank, world: world.clone() };
         let clock = if self.time_is_modelled() { Clock::default() } else { self.clock().clone() };
         clock.advance_to(Ambient::now());
-        let ambient = self.0.ambient.fork(member.clone(), clock.clone());
+        let ambient = self.0.ambient.fork(rank, clock.clone());
+        let process = Process { number: rank, first_op, others: Arc::new(member.clone()) };
         let cuda = match self.cuda() {
-            Some(cuda) => Some(cuda.fork(member, ambient.id(), clock)?),
+            Some(cuda) => Some(cuda.fork(process, ambient.id(), clock)?),
             None => None,
         };
         cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
         let mut ranks = lock(&self.0.ranks);
         ranks.retain(|rank| rank.strong_count() > 0);
         ranks.extend(cuda.as_ref().map(Arc::downgrade));
-        let machine = Machine::of(self.0.gpus.clone(), ambient, cuda, self.0.recorder.clone());
+        let gpus = self.0.gpus.clone();
+        let machine = Machine::of(gpus, ambient, cuda, self.0.recorder.clone(), Some(member));
         // A new process, to which no seed of the program that started it applies.
         machine.0.seeded.store(u64::MAX, Ordering::Relaxed);
         Some(machine)
@@ -178,6 +184,10 @@ impl Machine {
 
     pub(crate) fn id(&self) -> MachineId {
         self.0.ambient.id()
+    }
+
+    pub(crate) fn member(&self) -> Option<&Member> {
+        self.0.member.as_ref()
     }
 
     pub(crate) fn ambient(&self) -> &Arc<Ambient> {
@@ -206,7 +216,7 @@ impl Machine {
     }
 
     fn follow_seeds(&self) {
-        if let Some((number, seed)) = Context::read(|context| context.seed)
+        if let Some((number, seed)) = Context::read(|context| context.seed.0)
             && self.0.seeded.fetch_max(number, Ordering::Relaxed) < number
         {
             self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
@@ -217,7 +227,7 @@ impl Machine {
     /// Runs `scope` on a clock of its own: what another thread does meanwhile.
     pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
         let host = self.0.ambient.entered_as(None, lane, Ambient::in_worker());
-        let gpu = GpuContext { host: Some(host), device: 0, ..GpuContext::current() };
+        let gpu = GpuContext { host: Some(host), device: CurrentDevice(0), ..GpuContext::current() };
         let _left = self.context_of(gpu).enter();
         scope()
     }
@@ -225,7 +235,7 @@ impl Machine {
     /// Seeds the generators of all GPUs, here and on machines that this thread enters later.
     pub(crate) fn seed_gpus(&self, seed: u64) {
         let number = SEEDS.fetch_add(1, Ordering::Relaxed) + 1;
-        Context::set(|context| &mut context.seed, Some((number, seed)));
+        Seed(Some((number, seed))).set();
         self.0.seeded.fetch_max(number, Ordering::Relaxed);
         self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
     }

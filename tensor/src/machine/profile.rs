@@ -6,7 +6,7 @@ use super::Machine;
 use crate::ambient::Ambient;
 use crate::events::{Range, Trace};
 use crate::scope;
-use crate::thread::{Context, OfThread};
+use crate::thread::{Context, OfThread, OpenRanges, Part};
 
 /// A recording under way. It ends when this is dropped, also when a panic passes through.
 pub(crate) struct Recording<'a> {
@@ -71,8 +71,8 @@ impl OpenRange {
         if Ambient::in_worker() || !machine.recorder().is_recording() {
             return None;
         }
-        let depth = Context::read(|context| context.ranges);
-        Context::set(|context| &mut context.ranges, depth + 1);
+        let depth = Context::read(|context| context.ranges.0);
+        OpenRanges(depth + 1).set();
         let (begin, place) = (machine.clock().now(), scope::place_or(Location::caller()));
         let range = Range { name: name.to_string(), place, begin, end: begin, depth, rank: Ambient::rank() };
         Some(OpenRange { machine, range })
@@ -81,7 +81,7 @@ impl OpenRange {
 
 impl Drop for OpenRange {
     fn drop(&mut self) {
-        Context::set(|context| &mut context.ranges, self.range.depth);
+        OpenRanges(self.range.depth).set();
         self.range.end = self.machine.clock().now();
         self.machine.recorder().note_range(&self.range);
     }

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::{Arc, LazyLock, Mutex, RwLock};
 
-use super::{Above, Context, CurrentWorker, GpuContext, OfThread, WorkerInfo};
+use super::{AroundCheckpoint, Context, CurrentWorker, GpuContext, OfThread, Part as _, WorkerInfo};
 use crate::ambient::Ambient;
 use crate::amp::{self, AutocastOptions};
 use crate::autograd::{self, checkpoint, stand_ins};
@@ -130,14 +130,14 @@ const PARTS: &[Part] = &[
         change: |run| {
             let info = WorkerInfo { id: 7, num_workers: 8, seed: 9 };
             let worker = Some(CurrentWorker { info, stop: Arc::default() });
-            let _left = Context::replace(|context| &mut context.worker, worker);
+            let _left = Context { worker, ..Context::current() }.enter();
             run();
         },
         finds: [Own, Own, Fresh, Fresh, Taken, Taken],
     },
     Part {
         name: "open ranges",
-        read: || Context::read(|context| context.ranges).to_string(),
+        read: || Context::read(|context| context.ranges.0).to_string(),
         change: |run| {
             let machine = Machine::new();
             machine.enter(|| machine.profile(|| record_function("range", run)));
@@ -148,12 +148,11 @@ const PARTS: &[Part] = &[
     Part {
         name: "checkpoint",
         read: || {
-            let around = Context::read(|context| context.checkpoint.clone());
+            let around = Context::read(|context| context.checkpoint.0.clone());
             format!("{:?}", around.map(|around| Arc::as_ptr(&around).cast::<()>().addr()))
         },
         change: |run| {
-            let around: Above = Some(Arc::new(1));
-            let _left = Context::replace(|context| &mut context.checkpoint, around);
+            let _left = AroundCheckpoint(Some(Arc::new(1))).enter();
             run();
         },
         // What workers and ranks save is theirs; a checkpoint that runs again notes what it saves.
@@ -182,7 +181,7 @@ const PARTS: &[Part] = &[
         name: "computes alone",
         read: || pool::is_alone().to_string(),
         change: |run| {
-            let _left = GpuContext::replace(|context| &mut context.is_alone, true);
+            let _left = GpuContext { is_alone: true, ..GpuContext::current() }.enter();
             run();
         },
         // A checkpoint runs again on the thread of the backward pass.

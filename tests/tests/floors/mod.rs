@@ -30,8 +30,6 @@ const GPU: Rooms = &[
             "gemm.rs",
             "conv.rs",
             "collective.rs",
-            "ranks.rs",
-            "turn.rs",
             "process.rs",
             "properties.rs",
             "pytorch_build.rs",
@@ -54,11 +52,12 @@ const GPU: Rooms = &[
             "named_device.rs",
         ],
     ),
-    ("contract", &["driver.rs", "races.rs"]),
+    ("contract", &["driver.rs", "others.rs", "races.rs"]),
     ("events", &["events.rs"]),
     ("runtime", &["allocator.rs", "allocator/", "stats.rs", "runtime.rs", "runtime/", "pinned.rs"]),
     ("simulated", &["simulated/"]),
     ("nvidia", &["nvidia/", "driver_trouble.rs"]),
+    ("ranks", &["ranks/"]),
 ];
 
 const TENSOR: Rooms = &[

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::{Ended, World};
-use crate::thread::{All, GpuContext, OfThread};
+use crate::thread::{All, CurrentDevice, Part};
 
 /// Runs `program` once for each of `world_size` ranks, and returns what each of them returned, in their order
 /// (`torch.multiprocessing.spawn`, or a program started by `torchrun --nproc-per-node`).
@@ -208,7 +208,7 @@ impl Ranks {
                 cuda.drive();
             }
             let mut device = lock(device);
-            GpuContext::set(|context| &mut context.device, *device);
+            CurrentDevice(*device).set();
             let result = program(rank);
             *device = Ambient::current_device();
             result
