@@ -3,7 +3,6 @@
 //!
 //! Nothing here is global but the default host. Of GPUs no more is known here than how many there are.
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -14,9 +13,9 @@ use crate::flags::Backends;
 use crate::host_memory::HostMemory;
 use crate::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
 use crate::lock::lock;
+use crate::place::Place;
 use crate::random::Generator;
-use crate::ranks::Member;
-use crate::scope::Place;
+use crate::thread::{Context, CurrentDevice, OfThread, Part};
 use crate::time::Clock;
 
 /// The host of a machine.
@@ -41,14 +40,15 @@ pub struct Ambient {
     /// How many more operations its program may ask for, where somebody has said so.
     operations_left: Arc<Mutex<Option<u64>>>,
     is_limited: AtomicBool,
-    /// Which rank of several it is.
-    member: Option<Member>,
+    /// Which of several processes has it so.
+    process: Option<usize>,
 }
 
 static DEFAULT: LazyLock<Arc<Ambient>> = LazyLock::new(|| Ambient::new(Clock::real()));
 
-/// What a thread has entered.
-struct Entered {
+/// The host that a thread has entered, and what the thread has of it to itself.
+#[derive(Clone)]
+pub struct Entered {
     ambient: Arc<Ambient>,
     /// Stands in for the machine's own generator: a data loading worker draws from its own stream.
     generator: Option<Generator>,
@@ -58,36 +58,13 @@ struct Entered {
     is_worker: bool,
 }
 
-/// Leaves what was entered last when it is dropped, also by a panic.
-struct Leave {
-    device: usize,
-}
-
-impl Entered {
-    #[inline(never)]
-    fn push(self) -> Leave {
-        ENTERED.with_borrow_mut(|stack| stack.push(self));
-        Leave { device: CURRENT_DEVICE.replace(0) }
-    }
-}
-
-impl Drop for Leave {
-    #[inline(never)]
-    fn drop(&mut self) {
-        ENTERED.with_borrow_mut(|entered| entered.pop());
-        CURRENT_DEVICE.set(self.device);
-    }
-}
-
-thread_local! {
-    static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
-    /// `torch.cuda.current_device()` of this thread.
-    static CURRENT_DEVICE: Cell<usize> = const { Cell::new(0) };
-}
-
 /// Reads something of what this thread is on.
 fn of_current<R>(read: impl FnOnce(&Ambient) -> R) -> R {
-    ENTERED.with_borrow(|entered| read(entered.last().map_or(&DEFAULT, |entered| &entered.ambient)))
+    of_entered(|entered| read(entered.map_or(&DEFAULT, |entered| &entered.ambient)))
+}
+
+fn of_entered<R>(read: impl FnOnce(Option<&Entered>) -> R) -> R {
+    Context::read(|context| read(context.host.as_ref()))
 }
 
 impl Ambient {
@@ -111,13 +88,13 @@ impl Ambient {
             gpus: OnceLock::new(),
             operations_left: Arc::default(),
             is_limited: AtomicBool::new(false),
-            member: None,
+            process: None,
         })
     }
 
-    /// What a rank has of this host: a process of its own on the same computer. Generator, flags and clock are its own;
+    /// What another process on the same computer has of this host. Generator, flags and clock are its own;
     /// memory, the handler of warnings and the number of operations left are shared.
-    pub fn fork(&self, member: Member, clock: Clock) -> Arc<Ambient> {
+    pub fn fork(&self, process: usize, clock: Clock) -> Arc<Ambient> {
         Arc::new(Ambient {
             id: MachineId::next(),
             clock,
@@ -132,18 +109,13 @@ impl Ambient {
             gpus: OnceLock::new(),
             operations_left: self.operations_left.clone(),
             is_limited: AtomicBool::new(self.is_limited.load(Ordering::Relaxed)),
-            member: Some(member),
+            process: Some(process),
         })
     }
 
-    /// Which rank this thread runs, if it is one of several.
-    pub fn member() -> Option<Member> {
-        of_current(|ambient| ambient.member.clone())
-    }
-
-    /// Its number.
+    /// The number of the process that this thread is of, if there are several: its rank.
     pub fn rank() -> Option<usize> {
-        of_current(|ambient| ambient.member.as_ref().map(|member| member.rank))
+        of_current(|ambient| ambient.process)
     }
 
     pub fn host_profile(&self) -> &'static HostProfile {
@@ -183,54 +155,44 @@ impl Ambient {
 
     /// Runs `scope` here.
     pub fn enter<R>(self: &Arc<Ambient>, scope: impl FnOnce() -> R) -> R {
-        let _leave = self.entered().push();
+        let _left = self.context().enter();
         scope()
     }
 
-    /// Where it is entered already nothing changes: a data loading worker stays one.
-    fn entered(self: &Arc<Ambient>) -> Entered {
-        let again = ENTERED.with_borrow(|entered| {
-            let entered = entered.last().filter(|entered| entered.ambient.id == self.id)?;
-            Some((entered.generator.clone(), entered.lane.clone(), entered.is_worker))
-        });
-        let (generator, lane, is_worker) = again.unwrap_or((None, self.clock.clone(), false));
-        Entered { ambient: self.clone(), generator, lane, is_worker }
+    /// The context of code that this thread runs here. Where it has entered this host already nothing changes: a data loading
+    /// worker stays one.
+    pub fn context(self: &Arc<Ambient>) -> Context {
+        let again = of_entered(|entered| entered.filter(|entered| entered.ambient.id == self.id).cloned());
+        let host = again.unwrap_or_else(|| self.entered_as(None, self.clock.clone(), false));
+        Context { host: Some(host), device: CurrentDevice(0), ..Context::current() }
     }
 
-    /// Runs `scope` here, drawing from this generator if there is one, on a clock of its own.
-    pub fn enter_as<R>(
+    /// What a thread has of this host that draws from this generator if there is one, on a clock of its own.
+    pub fn entered_as(
         self: &Arc<Ambient>,
         generator: Option<Generator>,
         lane: Clock,
         is_worker: bool,
-        scope: impl FnOnce() -> R,
-    ) -> R {
-        let _leave = Entered { ambient: self.clone(), generator, lane, is_worker }.push();
-        scope()
+    ) -> Entered {
+        Entered { ambient: self.clone(), generator, lane, is_worker }
     }
 
     /// Whether this thread is a data loading worker.
     #[inline]
     pub fn in_worker() -> bool {
-        ENTERED.with_borrow(|entered| entered.last().is_some_and(|entered| entered.is_worker))
+        of_entered(|entered| entered.is_some_and(|entered| entered.is_worker))
     }
 
+    /// `torch.cuda.current_device()` of this thread.
     #[inline]
     pub fn current_device() -> usize {
-        CURRENT_DEVICE.get()
-    }
-
-    /// Changes this thread's current device, and returns the one before.
-    #[inline]
-    pub fn replace_current_device(index: usize) -> usize {
-        CURRENT_DEVICE.replace(index)
+        Context::read(|context| context.device.0)
     }
 
     /// The generator operations draw from when none is given (`torch.default_generator`).
     pub fn default_generator() -> Generator {
-        ENTERED
-            .with_borrow(|entered| entered.last().and_then(|entered| entered.generator.clone()))
-            .unwrap_or_else(|| of_current(|ambient| ambient.generator.clone()))
+        let own = of_entered(|entered| entered.and_then(|entered| entered.generator.clone()));
+        own.unwrap_or_else(|| of_current(|ambient| ambient.generator.clone()))
     }
 
     /// The machine's own generator.
@@ -328,17 +290,13 @@ impl Ambient {
     /// Now, on this thread's lane.
     #[inline]
     pub fn now() -> u64 {
-        ENTERED
-            .with_borrow(|entered| entered.last().map(|entered| entered.lane.now()))
-            .unwrap_or_else(|| DEFAULT.clock.now())
+        of_entered(|entered| entered.map_or(&DEFAULT.clock, |entered| &entered.lane).now())
     }
 
     /// The clock of this thread.
     #[inline]
     pub fn lane() -> Clock {
-        ENTERED
-            .with_borrow(|entered| entered.last().map(|entered| entered.lane.clone()))
-            .unwrap_or_else(|| DEFAULT.clock.clone())
+        of_entered(|entered| entered.map_or(&DEFAULT.clock, |entered| &entered.lane).clone())
     }
 
     /// Adds what data loading workers worked, in nanoseconds.
@@ -354,7 +312,7 @@ impl Ambient {
     /// Lets virtual time pass on this thread's lane, by as much as its host takes for something. Where time
     /// is real this is no more than a look.
     pub fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
-        ENTERED.with_borrow(|entered| match entered.last() {
+        of_entered(|entered| match entered {
             Some(Entered { lane, ambient, .. }) if lane.is_virtual() => {
                 let HostTime { nanoseconds, cores } = time(ambient.profile);
                 lane.advance(nanoseconds);

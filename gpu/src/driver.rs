@@ -11,11 +11,11 @@ pub use crate::conv::{Conv, ConvAlgorithm};
 pub use crate::gemm::Gemm;
 pub use crate::handles::{DevicePtr, EventId, OpId, PinnedPtr, StreamId};
 use crate::kernel::Launch;
+use crate::others;
 pub use crate::process::Process;
 pub use crate::properties::DeviceProperties;
 use crate::pytorch_build::Build;
 use crate::races::RaceLog;
-use crate::ranks::Member;
 use crate::reading::Gpu;
 use crate::time::Clock;
 
@@ -193,18 +193,23 @@ pub trait Driver: Send + Sync {
         workspace: DevicePtr,
     ) -> DriverResult<OpId>;
 
-    /// The same devices as another program has them (a rank of several): with streams, memory and a clock of its own. Nothing,
-    /// where they are not to be had so.
-    fn fork(&self, _member: &Member, _clock: Clock) -> Option<Box<dyn Driver>> {
+    /// The same devices as another process has them: with streams, memory and a clock of its own. Nothing, where they are not to
+    /// be had so.
+    fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Driver>> {
         None
     }
-    /// Takes part in a collective (`ncclAllReduce` and its like), which begins when all ranks have come to it.
+    /// Takes part in a collective (`ncclAllReduce` and its like), which begins when all processes have come to it.
     fn collective(&self, _stream: StreamId, _part: Collective) -> DriverResult<OpId> {
         let message = "collectives of real GPUs are NCCL's, which this crate does not call yet";
         Err(DriverError { code: 0, name: "NCCL", message, detail: None })
     }
-    /// How long a collective of so many ranks takes, each of which brings so many bytes, where that is known beforehand.
-    fn collective_time(&self, _kind: CollectiveKind, _bytes: usize, _ranks: usize) -> Option<CollectiveTime> {
+    /// How long a collective of so many processes takes, each of which brings so many bytes, where that is known beforehand.
+    fn collective_time(
+        &self,
+        _kind: CollectiveKind,
+        _bytes: usize,
+        _processes: usize,
+    ) -> Option<CollectiveTime> {
         None
     }
 

@@ -4,12 +4,13 @@
 //!
 //! | room | what is there |
 //! | --- | --- |
-//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `scope.rs` (whose line of the program is under way), `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `ranks.rs`, several programs on one machine, and `turn.rs`, how one hands on its turn; `topology.rs`, how its GPUs are connected; `pytorch_build.rs`, which cards a build of PyTorch has kernels for; `sort.rs` |
-//! | host | `ambient.rs`, what is around a thread; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
-//! | contract | `driver.rs`, all that is asked of a GPU; `races.rs` |
+//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `topology.rs`, how its GPUs are connected; `pytorch_build.rs`, which cards a build of PyTorch has kernels for; `sort.rs` |
+//! | host | `thread.rs`, the context of a thread; `ambient.rs`, the host that it has entered; `scope.rs`, whose line of the program is under way; `current_stream.rs`; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
+//! | contract | `driver.rs`, all that is asked of a GPU; `others.rs`, what several processes do together; `races.rs` |
 //! | events | `events.rs`, what was asked for and when it ran |
-//! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs`; `current_stream.rs` |
+//! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs` |
 //! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
+//! | ranks | `ranks/`, several programs on one machine, and how one hands on its turn |
 //!
 //! The documentation shows the contract and what the examples below use. The rest of what a tensor crate needs on its way to
 //! a GPU can be reached, but is hidden.
@@ -149,7 +150,9 @@ pub mod lock;
 pub mod named_device;
 #[cfg(not(target_family = "wasm"))]
 pub mod nvidia;
+pub mod others;
 pub mod pinned;
+mod place;
 #[doc(hidden)]
 pub mod process;
 pub mod properties;
@@ -169,10 +172,10 @@ pub mod simulated;
 #[doc(hidden)]
 pub mod sort;
 pub mod stats;
+pub mod thread;
 pub mod time;
 #[doc(hidden)]
 pub mod topology;
-mod turn;
 
 pub use device::{Device, DeviceType, MachineId};
 pub use dtype::{DType, Element, Scalar};

@@ -27,10 +27,11 @@ use crate::device::MachineId;
 use crate::error::gpu::{GpuError, Result};
 use crate::events::{EventKind, Recorder};
 use crate::lock::lock;
+use crate::others::{MEETING, Others};
 use crate::pytorch_build::Build;
 use crate::races::{RACE, RaceLog};
 use crate::random::Philox;
-use crate::ranks::{MEETING, Member};
+use crate::thread;
 use crate::time::Clock;
 
 /// The CUDA devices of a machine.
@@ -47,18 +48,9 @@ pub struct Cuda {
     recorder: Arc<Mutex<Recorder>>,
     /// The thread that drives simulated devices: with two, the order of the work would be an accident. 0 before the first.
     thread: AtomicU64,
-    /// Which rank of several has them so.
-    member: Option<Member>,
+    /// Which process has them so, and the others, if there are several.
+    process: Option<(usize, Arc<dyn Others>)>,
     build: Option<Build>,
-}
-
-/// The number of this thread, counted from 1 in the order in which they asked.
-fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    thread_local! {
-        static NUMBER: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    NUMBER.with(|number| *number)
 }
 
 struct PerDevice {
@@ -99,7 +91,7 @@ impl Cuda {
             clock,
             recorder,
             thread: AtomicU64::new(0),
-            member: None,
+            process: None,
         }
     }
 
@@ -183,8 +175,9 @@ impl Cuda {
         if Ambient::in_worker() {
             return Err(GpuError::CudaInWorker);
         }
-        if self.clock.is_virtual() && self.thread.load(Ordering::Relaxed) != this_thread() {
-            let first = self.thread.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed);
+        if self.clock.is_virtual() && self.thread.load(Ordering::Relaxed) != thread::number() {
+            let first =
+                self.thread.compare_exchange(0, thread::number(), Ordering::Relaxed, Ordering::Relaxed);
             first.map_err(|_| GpuError::SimulatedThread)?;
         }
         Ok(())
@@ -264,11 +257,11 @@ impl Cuda {
 
     /// Waits for all work that a recording has seen, and fetches when it ran.
     pub fn finish_recorded(&self) {
-        let rank = self.member.as_ref().map(|member| member.rank);
+        let process = self.process.as_ref().map(|(number, _)| *number);
         for device in 0..self.devices.len() {
             // A device that was not used is left so: its first use takes long. One that has failed has its
             // spans up to then.
-            if lock(&self.recorder).saw(device, rank) {
+            if lock(&self.recorder).saw(device, process) {
                 let _ = self.driver.synchronize(device);
             }
         }
@@ -286,7 +279,7 @@ impl Cuda {
             return GpuError::Race(Box::new(race));
         }
         if error.name == MEETING
-            && let Some(trouble) = self.member.as_ref().and_then(|member| member.world.trouble(member.rank))
+            && let Some(trouble) = self.process.as_ref().and_then(|(_, others)| others.trouble())
         {
             return GpuError::Meeting(Box::new(trouble));
         }

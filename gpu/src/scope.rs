@@ -4,14 +4,14 @@
 //! loader. Whatever they make or report bears the name and the line of the outermost one, which is the
 //! user's own.
 
-use std::cell::Cell;
 use std::panic::Location;
 
-/// A line of the user's program.
-pub type Place = &'static Location<'static>;
+pub use crate::place::Place;
+use crate::thread::{Context, OfThread, Part, Restore};
 
-#[derive(Clone, Copy, Default)]
-struct Scope {
+/// What is under way on a thread.
+#[derive(Clone, Copy)]
+pub struct Scope {
     place: Option<Place>,
     operation: Option<&'static str>,
     /// Where the tensor was made that is being printed.
@@ -20,58 +20,60 @@ struct Scope {
     depth: u32,
 }
 
-thread_local! {
-    static SCOPE: Cell<Scope> = const { Cell::new(Scope { place: None, operation: None, printed: None, depth: 0 }) };
+impl Scope {
+    /// Nothing is under way.
+    pub const NONE: Scope = Scope { place: None, operation: None, printed: None, depth: 0 };
+
+    /// All is on behalf of this line.
+    pub const fn at(place: Place) -> Scope {
+        Scope { place: Some(place), ..Scope::NONE }
+    }
 }
 
-/// Ends the scope, also when a panic passes through.
-pub struct Leave(Scope);
+/// Ends the scope.
+pub type Leave = Restore<Scope>;
 
-impl Drop for Leave {
-    #[inline]
-    fn drop(&mut self) {
-        SCOPE.set(self.0);
-    }
+#[inline]
+fn current() -> Scope {
+    Context::read(|context| context.scope)
 }
 
 /// Names an operation until the guard is dropped, unless it is part of another one.
 #[inline]
 pub fn operation(name: &'static str, place: Place) -> Leave {
-    let outer = SCOPE.get();
-    SCOPE.set(Scope {
+    Scope::enter_after(|outer| Scope {
         // Who prints is not known, and is not in here.
         place: outer.place.or(Some(place).filter(|_| outer.printed.is_none())),
         operation: outer.operation.or(Some(name)),
         depth: outer.depth + 1,
-        ..outer
-    });
-    Leave(outer)
+        ..*outer
+    })
 }
 
 /// Says that a tensor is printed. Rust does not tell what prints (`fmt`) on which line, so there is only the one where
 /// the tensor was made.
 pub fn printing(made: Place) -> Leave {
-    let outer = SCOPE.get();
-    SCOPE.set(Scope { operation: outer.operation.or(Some("print")), printed: Some(made), ..outer });
-    Leave(outer)
+    Scope::enter_after(|outer| Scope {
+        operation: outer.operation.or(Some("print")),
+        printed: Some(made),
+        ..*outer
+    })
 }
 
 /// Says that all within the guard's life stands on this line: what a library function does for its caller.
 pub fn on_behalf_of(place: Place) -> Leave {
-    let outer = SCOPE.get();
-    SCOPE.set(Scope { place: outer.place.or(Some(place)), ..outer });
-    Leave(outer)
+    Scope::enter_after(|outer| Scope { place: outer.place.or(Some(place)), ..*outer })
 }
 
 /// The line under way.
 #[inline]
 pub fn current_place() -> Option<Place> {
-    SCOPE.get().place
+    current().place
 }
 
 /// Where the tensor was made that is being printed.
 pub fn printed_tensor() -> Option<Place> {
-    SCOPE.get().printed
+    current().printed
 }
 
 /// The line under way, else the one given.
@@ -90,11 +92,11 @@ pub fn here() -> Place {
 /// Whether what is under way is part of another operation.
 #[inline]
 pub fn is_part() -> bool {
-    SCOPE.get().depth > 1
+    current().depth > 1
 }
 
 /// The operation under way.
 #[inline]
 pub fn current_operation() -> Option<&'static str> {
-    SCOPE.get().operation
+    current().operation
 }

@@ -61,6 +61,7 @@
 //! | what the CPU calculates, from slices to slices | `cpu/mod.rs` |
 //! | training in 16 bits | [`amp`]; `cpu/half.rs` |
 //! | what a program runs on | [`Machine`], [`time`] |
+//! | what a thread has around its code: device, stream, modes | `thread.rs` |
 //! | how a tensor gets to a GPU | `ops/transfer.rs`; [`cuda`] is `torch.cuda` |
 //! | what lies where in a GPU's memory | [`cuda::memory_snapshot`] |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
@@ -81,7 +82,7 @@
 
 pub(crate) use todevice_gpu::{
     ambient, collective, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile,
-    kernel, lock, races, ranks, reading, scope, shape, sort, topology,
+    kernel, lock, others, races, ranks, reading, scope, shape, sort, topology,
 };
 pub use todevice_gpu::{random, time};
 
@@ -110,6 +111,7 @@ mod rng_state;
 pub mod serialize;
 mod storage;
 mod tensor;
+mod thread;
 pub mod trace;
 
 /// What can go wrong, by what it goes wrong with: [`Error::refusal`] asks an error whether it is of one of these families.

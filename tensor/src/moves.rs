@@ -1,12 +1,14 @@
 //! Modules that were moved lately. When the golden rule is broken with a parameter or a buffer that stayed behind, they tell
 //! which list of which module lacks it.
 
-use std::cell::RefCell;
 use std::panic::Location;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::device::Device;
 use crate::error::{Forgetful, Unlisted};
+use crate::lock::lock;
+use crate::machine::Machine;
 use crate::tensor::Tensor;
 
 /// Whose a tensor is, for parameters and buffers of modules.
@@ -38,9 +40,9 @@ struct Moved {
 /// How many calls are kept: a program moves few models.
 const KEPT: usize = 4;
 
-thread_local! {
-    static LATELY: RefCell<Vec<Moved>> = const { RefCell::new(Vec::new()) };
-}
+/// The calls of a machine's program. A tensor of a GPU is compared with those of its own machine only.
+#[derive(Default)]
+struct Lately(Mutex<Vec<Moved>>);
 
 /// Numbers what happens, since a parameter that was made after a move could not take part in it.
 fn next() -> u64 {
@@ -53,27 +55,27 @@ pub(crate) fn note(device: Device, place: &'static Location<'static>, modules: V
     if modules.is_empty() {
         return;
     }
-    LATELY.with_borrow_mut(|lately| {
-        if lately.len() == KEPT {
-            lately.remove(0);
-        }
-        lately.push(Moved { device, place, at: next(), modules });
-    });
+    let lately = Machine::current().kept::<Lately>();
+    let mut lately = lock(&lately.0);
+    if lately.len() == KEPT {
+        lately.remove(0);
+    }
+    lately.push(Moved { device, place, at: next(), modules });
 }
 
 /// Which module moved to `device` without `tensor`, if the tensor is a module's and was never moved itself.
 pub(crate) fn unlisted(tensor: &Tensor, device: Device) -> Option<Unlisted> {
     let tensor = tensor.base().unwrap_or(tensor);
     let owner = tensor.owner().filter(|_| tensor.moved().is_none())?;
-    LATELY.with_borrow(|lately| {
-        let moved = lately.iter().rfind(|moved| moved.device == device && moved.at > owner.made)?;
-        Some(Unlisted {
-            name: owner.name,
-            layer: owner.layer,
-            list: owner.list,
-            made: tensor.place(),
-            moved: moved.place,
-            modules: moved.modules.clone(),
-        })
+    let lately = Machine::current().kept::<Lately>();
+    let lately = lock(&lately.0);
+    let moved = lately.iter().rfind(|moved| moved.device == device && moved.at > owner.made)?;
+    Some(Unlisted {
+        name: owner.name,
+        layer: owner.layer,
+        list: owner.list,
+        made: tensor.place(),
+        moved: moved.place,
+        modules: moved.modules.clone(),
     })
 }

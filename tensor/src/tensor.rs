@@ -164,14 +164,16 @@ impl Tensor {
     /// A tensor that is all there is in its storage.
     #[track_caller]
     pub(crate) fn made_of(storage: Arc<Storage>, layout: Layout, dtype: DType) -> Tensor {
+        // Read first, so that the fields are written where the tensor will be.
+        let (inference, place) = (autograd::is_inference_mode_enabled(), scope::here());
         Tensor(Arc::new(Inner {
             storage,
             layout,
             dtype,
             history: Mutex::new(History::None),
             base: None,
-            inference: autograd::is_inference_mode_enabled(),
-            place: scope::here(),
+            inference,
+            place,
             moved: None,
             owner: None,
         }))
@@ -180,6 +182,7 @@ impl Tensor {
     /// A view of the same storage, recorded by autograd by whoever makes it.
     #[track_caller]
     pub(crate) fn with_layout(&self, layout: Layout) -> Tensor {
+        let place = if scope::is_part() { self.0.place } else { scope::here() };
         let base = self.base().unwrap_or(self).clone();
         let made_by = base.history().sequence();
         Tensor(Arc::new(Inner {
@@ -189,7 +192,7 @@ impl Tensor {
             history: Mutex::new(History::None),
             base: Some((base, made_by)),
             inference: self.0.inference,
-            place: if scope::is_part() { self.0.place } else { scope::here() },
+            place,
             moved: self.0.moved,
             owner: None,
         }))

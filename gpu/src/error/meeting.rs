@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::collective::{CollectiveKind, Fingerprint};
-use crate::scope::Place;
+use crate::place::Place;
 
 /// Why ranks did not come together.
 #[derive(Clone, thiserror::Error)]

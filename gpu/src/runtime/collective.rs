@@ -1,29 +1,31 @@
-//! The devices as one of several ranks has them, and what ranks do together.
+//! The devices as one of several processes has them, and what processes do together.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Cuda, this_thread};
+use super::Cuda;
 use crate::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::device::MachineId;
 use crate::driver::StreamId;
 use crate::error::gpu::Result;
 use crate::events::EventKind;
-use crate::ranks::Member;
+use crate::others::Process;
+use crate::thread;
 use crate::time::Clock;
 
 impl Cuda {
-    /// The same devices for another rank, if the driver can be had so: with memory, streams and a clock of its own. What
+    /// The same devices for another process, if the driver can be had so: with memory, streams and a clock of its own. What
     /// they do is noted in the same place.
-    pub fn fork(&self, member: Member, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
-        let driver = self.driver.fork(&member, clock.clone())?;
+    pub fn fork(&self, process: Process, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
+        let (number, others) = (process.number, process.others.clone());
+        let driver = self.driver.fork(process, clock.clone())?;
         let cuda = Cuda::new(driver, machine, clock, self.recorder.clone());
-        Some(Arc::new(Cuda { member: Some(member), ..cuda }))
+        Some(Arc::new(Cuda { process: Some((number, others)), ..cuda }))
     }
 
     /// From now on this thread drives the devices.
     pub fn drive(&self) {
-        self.thread.store(this_thread(), Ordering::Relaxed);
+        self.thread.store(thread::number(), Ordering::Relaxed);
     }
 
     /// Takes part in a collective.

@@ -36,8 +36,8 @@ pub(super) struct Card {
     total: u64,
     /// Bytes of it that another process holds.
     others: u64,
-    /// Which process uses it: each rank is one of its own.
-    rank: usize,
+    /// Which process uses it.
+    process: usize,
     pub(super) memory: AddressSpace,
     /// Whether it has been used: CUDA makes its context then.
     pub(super) used: bool,
@@ -59,14 +59,14 @@ impl Card {
         index: usize,
         profile: &'static Profile,
         (total, others): (u64, u64),
-        rank: usize,
+        process: usize,
         room: &Arc<Room>,
     ) -> Card {
         Card {
             profile,
             total,
             others,
-            rank,
+            process,
             memory: AddressSpace::new(BASE + index as u64 * APART, PAGE, room.clone()),
             used: false,
             streams: Vec::new(),
@@ -106,7 +106,7 @@ impl Card {
     pub(super) fn processes(&self) -> Vec<Process> {
         let other = Process { used_memory: self.others, is_this: false, ..BROWSER };
         let this = Process { used_memory: self.taken(), is_this: true, ..THIS_PROGRAM };
-        let this = Process { pid: this.pid + self.rank as u32, ..this };
+        let this = Process { pid: this.pid + self.process as u32, ..this };
         let mut processes = Vec::new();
         processes.extend((self.others > 0).then_some(other));
         processes.extend(self.used.then_some(this));

@@ -4,14 +4,12 @@
 //! and begins later than that, so every decision up to `now` is made with all there is to know: it is final,
 //! nothing is ever rolled back, and the same program happens the same way every time.
 //!
-//! Collectives are the exception, and `meetings.rs` handles them. The end of a collective depends on other
-//! ranks, which may not have reached it yet. Until it is known, the simulation does not go past the earliest
-//! time at which the collective could end.
+//! Work of several processes is the exception, and `together.rs` handles it.
 //!
 //! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
 //! run; an engine that is free takes what has been ready longest, of equals what was queued first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Setup;
@@ -21,15 +19,14 @@ use super::convolution;
 use super::errors;
 use super::events::Events;
 use super::execute;
-use super::meetings;
 use super::op::{End, Head, Op, Queue, Task};
 use super::peers::{P2p, lose_packets};
 use super::pinned::PinnedSpace;
 use super::races::Races;
+use super::together::Together;
 use crate::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
 use crate::races::RaceLog;
 use crate::random::mix;
-use crate::ranks::Member;
 use crate::reading::Gpu;
 use crate::time::Clock;
 
@@ -58,14 +55,7 @@ pub(super) struct State {
     pub(super) spans: VecDeque<Span>,
     /// Copies of which the next piece of work is the other half: both are work of one call, and have its number.
     pub(super) first_halves: Vec<OpId>,
-    /// Which rank this is, if there are several.
-    pub(super) member: Option<Member>,
-    /// How many collectives it has come to that have not ended, as far as is known.
-    pub(super) arrived: usize,
-    /// Of work that others of a rank's streams wait for: how many do, and when it ended, if it has.
-    awaited: HashMap<OpId, (usize, Option<u64>)>,
-    /// Whether a collective was queued since the host last knew of none that is under way.
-    pub(super) meets: bool,
+    pub(super) together: Together,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -92,7 +82,7 @@ impl State {
         (seed, setup): (Option<u64>, Setup),
         devices: Vec<Card>,
         races: &Arc<RaceLog>,
-        member: Option<Member>,
+        (first_op, together): (OpId, Together),
     ) -> State {
         let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
         let mut state = State {
@@ -106,13 +96,10 @@ impl State {
             races: Races::new(races.clone()),
             active: Vec::new(),
             engines,
-            next_op: member.as_ref().map_or(0, |member| member.first_op),
+            next_op: first_op,
             spans: VecDeque::new(),
             first_halves: Vec::new(),
-            member,
-            arrived: 0,
-            awaited: HashMap::new(),
-            meets: false,
+            together,
         };
         for device in 0..state.devices.len() {
             state.add_stream(device, true); // The default stream.
@@ -171,12 +158,10 @@ impl State {
         if self.devices[device].queued >= LAUNCH_QUEUE {
             self.wait_until(device, |state| state.devices[device].queued < LAUNCH_QUEUE)?;
         }
-        match &task {
-            Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::hold),
-            Task::Collective(_) => self.meets = true,
-            Task::Wait { op, .. } if self.member.is_some() => self.awaited.entry(*op).or_default().0 += 1,
-            _ => {}
+        if let Task::Copy(copy) = &task {
+            self.for_pinned(copy.places(), PinnedSpace::hold);
         }
+        self.together.queued(&task);
         let id = self.next_op;
         self.next_op += 1;
         self.races.queue((stream, &self.streams[stream]), id, &task, &self.pinned);
@@ -188,7 +173,7 @@ impl State {
         queue.push_back(Op { id, earliest, duration, engine, task });
         if queue.len() == 1 {
             self.active.push(stream);
-            // What a rank's devices did while its program stood still may be later than its program is.
+            // What devices did while the host stood still may be later than the host is.
             self.stamp(stream, self.streams[stream].ended);
         }
         Ok(id)
@@ -212,13 +197,7 @@ impl State {
                     self.clock.advance_to(next.time);
                     self.happen(next);
                 }
-                None if self.arrived > 0 => {
-                    if let Some(time) = self.wait_for_others(device)
-                        && done(self)
-                    {
-                        self.clock.advance_to(time);
-                    }
-                }
+                None if self.wait_for_others(device, &done) => {}
                 None => return Err(errors::deadlock(self.describe_waiting(device))),
             }
         }
@@ -268,10 +247,9 @@ impl State {
         }
     }
 
-    /// What happens next, whatever comes of collectives.
+    /// What happens next, whatever others do.
     fn next_final(&self) -> Option<Next> {
-        let next = self.next()?;
-        (self.arrived == 0 || next.time < self.horizon()).then_some(next)
+        self.next().filter(|next| next.time < self.horizon())
     }
 
     pub(super) fn next(&self) -> Option<Next> {
@@ -286,9 +264,7 @@ impl State {
                 Some(Next { time: next, begins: false, ready: start, op: op.id, stream })
             }
             Head::Ready(ready) => {
-                // Collectives of several groups stand side by side: if one kept the others from the link until its ranks have
-                // come, those might never.
-                let engine = op.engine.filter(|_| !matches!(op.task, Task::Collective(_)));
+                let engine = op.engine.filter(|_| !op.task.shares_its_engine());
                 let engine = engine.map_or(EngineState::default(), |engine| self.engines[engine]);
                 let time = ready.max(engine.free_at);
                 (!engine.busy).then_some(Next { time, begins: true, ready, op: op.id, stream })
@@ -302,7 +278,7 @@ impl State {
         let (engine, slices) = (op.engine, op.task.slices());
         match (self.streams[stream].head, engine) {
             (Head::Ready(_), Some(engine)) => {
-                if matches!(op.task, Task::Collective(_)) {
+                if op.task.shares_its_engine() {
                     return self.arrive(stream, time);
                 }
                 self.engines[engine].busy = true;
@@ -348,15 +324,7 @@ impl State {
                 }
             }
             Task::Collective(part) => {
-                meetings::take(self.member.as_ref(), part, memory)?;
-                let is_broken = self.setup.p2p == P2p::Broken && !self.setup.nccl_p2p_disable && part.of > 1;
-                match part.writes() {
-                    // Each rank loses other packets.
-                    bytes if is_broken && bytes > 0 => {
-                        lose_packets(memory, mix(seed ^ id.device as u64), part.output.0, (0, bytes))
-                    }
-                    _ => Ok(()),
-                }
+                self.together.take(part, memory, (self.setup, mix(seed ^ id.device as u64)))
             }
             Task::Record(_) | Task::Wait { .. } => Ok(()),
         }
@@ -366,9 +334,7 @@ impl State {
     fn complete(&mut self, stream: usize, start: u64, end: u64) {
         let id = self.streams[stream].id;
         let Some(op) = self.streams[stream].queue.pop_front() else { return };
-        if let Some(awaited) = self.awaited.get_mut(&op.id) {
-            awaited.1 = Some(end);
-        }
+        self.together.ended(&op, end);
         if let Some(engine) = op.engine {
             let kind = self.engine_kind(engine);
             let profile = self.devices[id.device].profile;
@@ -385,7 +351,6 @@ impl State {
         match op.task {
             Task::Record(event) => self.events.reached(event, op.id, end),
             Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::release),
-            Task::Wait { op, .. } => self.no_longer_awaited(op),
             _ => {}
         }
         self.devices[id.device].queued -= 1;
@@ -397,22 +362,13 @@ impl State {
         self.stamp_all(end);
     }
 
-    fn no_longer_awaited(&mut self, op: OpId) {
-        if let Some((waits, _)) = self.awaited.get_mut(&op) {
-            *waits -= 1;
-            if *waits == 0 {
-                self.awaited.remove(&op);
-            }
-        }
-    }
-
     /// A fault kills the context of its device: nothing that is queued there will run.
     pub(super) fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
         self.devices[device].fault = Some(fault);
         self.devices[device].queued = 0;
         for stream in self.devices[device].streams.clone() {
             let running = matches!(self.streams[stream].head, Head::Running { .. } | Head::Arrived(_));
-            self.arrived -= usize::from(matches!(self.streams[stream].head, Head::Arrived(_)));
+            self.together.gave_up(self.streams[stream].head);
             for (index, op) in std::mem::take(&mut self.streams[stream].queue).into_iter().enumerate() {
                 if let (0, true, Some(engine)) = (index, running, op.engine) {
                     self.engines[engine] = EngineState { busy: false, free_at: time };
@@ -450,13 +406,7 @@ impl State {
         let Queue { head, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return };
         if *head == Head::Waiting && self.may_run(stream, op) {
-            // As if it had not been asked for: that it was only shows that the end was not known here by then.
-            let was_over = match op.task {
-                Task::Wait { op, asked, .. } => {
-                    self.awaited.get(&op).is_some_and(|(_, end)| end.is_some_and(|end| end <= asked))
-                }
-                _ => false,
-            };
+            let was_over = self.together.was_over(&op.task);
             let ready = if was_over { self.streams[stream].ended } else { op.earliest.max(time) };
             self.streams[stream].head = Head::Ready(ready);
         }

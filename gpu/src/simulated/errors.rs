@@ -82,7 +82,7 @@ pub(super) fn deadlock(waiting: String) -> DriverError {
     DriverError { detail, ..plain(999, "cudaErrorUnknown", "unknown error") }
 }
 
-/// Not CUDA's: what stands for ranks that did not come together.
+/// Not CUDA's: what stands for processes that did not come together.
 pub(super) const fn meeting() -> DriverError {
-    plain(999, crate::ranks::MEETING, "ranks did not come together")
+    plain(999, crate::others::MEETING, "ranks did not come together")
 }

@@ -25,7 +25,7 @@ impl Event {
         self.record.is_none_or(|record| record.time.is_some())
     }
 
-    /// The same at a time: a rank's devices may be ahead of its program.
+    /// The same at a time: devices may be ahead of the host.
     pub(super) fn is_complete_at(&self, now: u64) -> bool {
         self.record.is_none_or(|record| record.time.is_some_and(|time| time <= now))
     }

@@ -70,11 +70,11 @@ impl Simulated {
         state.submit(stream, Some(engine), duration, Task::Memset { to, value, bytes })
     }
 
-    /// On the link, until all ranks have come, and then for as long as the bytes take.
+    /// On the link, until all processes have come, and then for as long as the bytes take.
     pub(super) fn queue_collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {
         let device = stream.device;
         let (mut state, stream) = self.enter_to_compute(stream)?;
-        if state.member.is_none() {
+        if state.together.others.is_none() {
             return Err(errors::invalid_value());
         }
         check_device(&mut state, device, part.input, part.reads())?;

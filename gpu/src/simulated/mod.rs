@@ -7,14 +7,14 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | in which order things happen | `engine.rs`, `op.rs`; `meetings.rs`, where ranks wait for each other |
+//! | in which order things happen | `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `profile.rs`, `host_profile.rs` |
 //! | what each call does | this file, `copies.rs`, `launches.rs`; `peers.rs`, when a copy arrives wrong |
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
 //!
-//! A simulated machine is driven by one thread. With several ranks, each rank has its own simulation. The
+//! A simulated machine is driven by one thread. Of several processes, each has its own simulation. The
 //! lock would make calls from several threads safe, but their order, and with it the modelled times, would be
 //! up to the operating system's scheduler.
 
@@ -28,7 +28,6 @@ mod errors;
 mod events;
 mod execute;
 pub mod launches;
-mod meetings;
 mod memory;
 mod op;
 pub mod peers;
@@ -38,6 +37,7 @@ mod races;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -48,6 +48,7 @@ use self::memory::Room;
 use self::op::Task;
 use self::peers::P2p;
 use self::profile::Profile;
+use self::together::Together;
 use crate::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::driver::{
     Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
@@ -58,10 +59,10 @@ use crate::figure::Figure;
 use crate::host_profile::HostProfile;
 use crate::kernel::Launch;
 use crate::lock::lock;
+use crate::others;
 use crate::properties::DeviceProperties;
 use crate::pytorch_build::Build;
 use crate::races::RaceLog;
-use crate::ranks::Member;
 use crate::reading::Gpu;
 use crate::time::Clock;
 
@@ -112,7 +113,7 @@ pub struct Simulated {
 
 impl Simulated {
     pub fn new(options: SimulatedOptions, clock: Clock) -> Simulated {
-        Simulated::made(options, clock, Arc::default(), Arc::default(), None)
+        Simulated::made(options, clock, Arc::default(), Arc::default(), (0, 0, Together::default()))
     }
 
     fn made(
@@ -120,13 +121,13 @@ impl Simulated {
         clock: Clock,
         room: Arc<Room>,
         races: Arc<RaceLog>,
-        member: Option<Member>,
+        (process, first_op, together): (usize, OpId, Together),
     ) -> Simulated {
         let total = options.memory.unwrap_or(options.profile.memory.value as u64);
-        let rank = member.as_ref().map_or(0, |member| member.rank);
-        let device = |index| Card::new(index, options.profile, (total, options.others), rank, &room);
+        let device = |index| Card::new(index, options.profile, (total, options.others), process, &room);
         let devices = (0..options.count).map(device).collect();
-        let state = State::new(clock.clone(), (options.seed, options.setup), devices, &races, member);
+        let kind = (options.seed, options.setup);
+        let state = State::new(clock.clone(), kind, devices, &races, (first_op, together));
         let state = Arc::new(Mutex::new(state));
         Simulated { options, room, host: options.host, clock, state, races }
     }
@@ -222,8 +223,8 @@ impl Driver for Simulated {
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
         let mut state = self.enter(device, &self.host.synchronize)?;
-        // What waits for other ranks is not waited for: they may wait for what this one has yet to queue.
-        if !state.meets {
+        // What waits for others is not waited for: they may wait for what this process has yet to queue.
+        if !state.together.is_queued {
             state.wait_until(device, |state| !state.is_in_use(device))?;
             self.clock.advance_to(state.last_end(device));
         }
@@ -461,19 +462,18 @@ impl Driver for Simulated {
         self.leave(self.queue_convolution(stream, conv, algorithm))
     }
 
-    fn fork(&self, member: &Member, clock: Clock) -> Option<Box<dyn Driver>> {
-        let (room, races) = (self.room.clone(), self.races.clone());
-        let rank = Simulated::made(self.options, clock, room, races, Some(member.clone()));
-        let state = Arc::downgrade(&rank.state);
-        member.world.set_drain(
-            member.rank,
-            Arc::new(move || {
-                if let Some(state) = state.upgrade() {
-                    lock(&state).drain();
-                }
-            }),
-        );
-        Some(Box::new(rank))
+    fn fork(&self, process: others::Process, clock: Clock) -> Option<Box<dyn Driver>> {
+        let others::Process { number, first_op, others } = process;
+        let (room, races, together) =
+            (self.room.clone(), self.races.clone(), Together::with(Some(others.clone())));
+        let forked = Simulated::made(self.options, clock, room, races, (number, first_op, together));
+        let state = Arc::downgrade(&forked.state);
+        others.set_drain(Arc::new(move || {
+            if let Some(state) = state.upgrade() {
+                lock(&state).drain();
+            }
+        }));
+        Some(Box::new(forked))
     }
 
     fn collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {

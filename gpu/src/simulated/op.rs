@@ -67,6 +67,12 @@ impl Task {
     pub(super) fn slices(&self) -> usize {
         if matches!(self, Task::Copy(_)) { SLICES } else { 1 }
     }
+
+    /// Works of several processes stand side by side: if one kept the others from the link until its processes have come,
+    /// those might never.
+    pub(super) fn shares_its_engine(&self) -> bool {
+        matches!(self, Task::Collective(_))
+    }
 }
 
 impl Copy {
@@ -115,7 +121,7 @@ pub(super) enum Head {
     Waiting,
     /// Since then an engine may take it.
     Ready(u64),
-    /// It has come to a collective at that time, and others may not have.
+    /// It has come to work of several processes at that time, and others may not have.
     Arrived(u64),
     /// `slices` parts are done, and the next will be at `next`.
     Running { start: u64, slices: usize, next: u64 },

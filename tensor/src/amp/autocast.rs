@@ -4,8 +4,8 @@
 //! in the types that were chosen for it.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
@@ -15,8 +15,10 @@ use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu;
+use crate::lock::lock;
 use crate::operation::{Cast, Operation};
 use crate::tensor::Tensor;
+use crate::thread::{Above, Autocast, Casting, Context, OfThread, Part, Restore, Suspended};
 
 /// The arguments of [`autocast`]. A device or its type alone stands for the others' defaults.
 #[derive(Clone, Copy, Debug)]
@@ -44,33 +46,10 @@ impl From<Device> for AutocastOptions {
     }
 }
 
-/// What autocast does on devices of a type.
-#[derive(Clone, Copy)]
-struct Casting {
-    enabled: bool,
-    dtype: DType,
-}
-
-/// What autocast does on this thread.
-#[derive(Clone, Copy)]
-struct State {
-    cpu: Casting,
-    cuda: Casting,
-    cache_enabled: bool,
-    /// How many regions there are around.
-    depth: u32,
-    /// Within an operation, whose parts are not cast again.
-    suspended: bool,
-}
-
-impl State {
-    const OUTSIDE: State = State {
-        cpu: Casting { enabled: false, dtype: DType::BF16 },
-        cuda: Casting { enabled: false, dtype: DType::F16 },
-        cache_enabled: true,
-        depth: 0,
-        suspended: false,
-    };
+impl Autocast {
+    fn current() -> Autocast {
+        Context::read(|context| context.autocast.clone())
+    }
 
     fn casting(&self, device_type: DeviceType) -> Casting {
         match device_type {
@@ -80,41 +59,30 @@ impl State {
     }
 
     fn is_active(&self) -> bool {
-        (self.cpu.enabled || self.cuda.enabled) && !self.suspended
+        (self.cpu.enabled || self.cuda.enabled) && !self.suspended.0
     }
 }
 
-thread_local! {
-    static STATE: Cell<State> = const { Cell::new(State::OUTSIDE) };
-    /// Weights and what they were cast to, by the weights' identities.
-    static CACHE: RefCell<HashMap<usize, (Tensor, Tensor)>> = RefCell::default();
+/// Weights and what they were cast to, by the weights' identities. Who leaves the outermost region forgets them.
+type Weights = Mutex<HashMap<usize, (Tensor, Tensor)>>;
+
+fn no_weights() -> Above {
+    Some(Arc::new(Weights::default()))
 }
 
-/// Runs `scope` in a state and restores the old one, also when `scope` panics. Who leaves the outermost region
-/// forgets the weights that were cast.
-fn within<R>(state: State, scope: impl FnOnce() -> R) -> R {
-    let _restore = Restore::after(state);
-    scope()
+/// The regions of this thread, for another one, which casts weights itself.
+pub(crate) fn anew(autocast: Autocast) -> Autocast {
+    Autocast { weights: no_weights(), ..autocast }
 }
 
-/// Gives the thread its state back.
-struct Restore(State);
-
-impl Restore {
-    /// Another state, until this is dropped.
-    fn after(state: State) -> Restore {
-        Restore(STATE.replace(state))
-    }
+/// The regions of an earlier time. Weights that were cast in the regions of now stay cast.
+pub(crate) fn again(then: Autocast, now: Autocast) -> Autocast {
+    if now.depth > 0 { Autocast { weights: now.weights, ..then } } else { anew(then) }
 }
 
-impl Drop for Restore {
-    fn drop(&mut self) {
-        let left = STATE.replace(self.0);
-        if left.depth > 0 && self.0.depth == 0 {
-            // A tensor that is freed may ask for the cache: it must not be borrowed then.
-            drop(CACHE.take());
-        }
-    }
+/// Suspends autocast until the guard is dropped.
+fn suspend() -> Restore<Suspended> {
+    Suspended(true).enter()
 }
 
 /// Runs operations inside `scope` in 16 bits where that is exact enough, and in f32 where it is not
@@ -146,7 +114,7 @@ impl Drop for Restore {
 /// ```
 pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> R) -> R {
     let AutocastOptions { device_type, dtype, enabled, cache_enabled } = options.into();
-    let mut state = STATE.get();
+    let mut state = Autocast::current();
     let dtype = dtype.unwrap_or(state.casting(device_type).dtype);
     let casting = Casting { enabled: enabled && is_possible(device_type, dtype), dtype };
     match device_type {
@@ -154,8 +122,12 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
         DeviceType::Cuda => state.cuda = casting,
     }
     state.cache_enabled = cache_enabled.unwrap_or(state.cache_enabled);
+    if state.depth == 0 {
+        state.weights = no_weights();
+    }
     state.depth += 1;
-    within(state, scope)
+    let _left = state.enter();
+    scope()
 }
 
 /// Whether there is anything to cast to; if not, a warning says why nothing is.
@@ -180,49 +152,39 @@ fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
 
 /// Whether operations on devices of a type are cast on this thread (`torch.is_autocast_enabled`).
 pub fn is_autocast_enabled(device_type: DeviceType) -> bool {
-    STATE.get().casting(device_type).enabled
+    Autocast::current().casting(device_type).enabled
 }
 
 /// What they are cast to (`torch.get_autocast_dtype`).
 pub fn get_autocast_dtype(device_type: DeviceType) -> DType {
-    STATE.get().casting(device_type).dtype
+    Autocast::current().casting(device_type).dtype
 }
 
 /// Runs `scope`, a part of an operation or its backward, in the types it is given.
 pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
-    let state = STATE.get();
-    if state.is_active() { within(State { suspended: true, ..state }, scope) } else { scope() }
+    let _suspended = is_active().then(suspend);
+    scope()
 }
 
-/// What autocast does on this thread at some time, to do the same at another.
-#[derive(Clone, Copy)]
-pub(crate) struct Region(State);
-
-impl Region {
-    pub(crate) fn current() -> Region {
-        Region(STATE.get())
-    }
-
-    pub(crate) fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
-        within(self.0, scope)
-    }
+#[inline]
+fn is_active() -> bool {
+    Context::read(|context| context.autocast.is_active())
 }
 
 /// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
-pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore)>>);
+pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore<Suspended>)>>);
 
 impl Operands {
     /// All that depends on the operation is in here, so that what is compiled for each operation stays small.
     #[inline]
     #[track_caller]
     pub(crate) fn cast(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
-        if STATE.get().is_active() { Operands::suspended(operation, operands) } else { Ok(Operands(None)) }
+        if is_active() { Operands::suspended(operation, operands) } else { Ok(Operands(None)) }
     }
 
     #[track_caller]
     fn suspended(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
-        let state = STATE.get();
-        let restore = Restore::after(State { suspended: true, ..state });
+        let (state, restore) = (Autocast::current(), suspend());
         Ok(Operands(Some(Box::new((cast(operation, operands, &state)?, restore)))))
     }
 
@@ -237,7 +199,11 @@ impl Operands {
 }
 
 #[track_caller]
-fn cast(operation: &'static Operation, operands: &[&Tensor], state: &State) -> Result<SmallVec<[Tensor; 4]>> {
+fn cast(
+    operation: &'static Operation,
+    operands: &[&Tensor],
+    state: &Autocast,
+) -> Result<SmallVec<[Tensor; 4]>> {
     // A number of the host may join tensors of a GPU, and is not the one that decides.
     let devices = [DeviceType::Cuda, DeviceType::Cpu];
     let casts = |device_type: &DeviceType| {
@@ -260,7 +226,7 @@ fn cast(operation: &'static Operation, operands: &[&Tensor], state: &State) -> R
         Cast::Promote => widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?,
     };
     let cast = |operand: &&Tensor| match eligible(&operand) && operand.dtype() != to {
-        true if is_weight(operand) && to == lower && state.cache_enabled => cached(operand, to),
+        true if is_weight(operand) && to == lower && state.cache_enabled => cached(operand, to, state),
         true => operand.to(to),
         false => Ok((*operand).clone()),
     };
@@ -291,14 +257,17 @@ fn is_weight(tensor: &Tensor) -> bool {
 
 /// A weight as it was cast first in this region, whatever to.
 #[track_caller]
-fn cached(weight: &Tensor, to: DType) -> Result<Tensor> {
-    if let Some(cast) = CACHE.with_borrow(|cache| cache.get(&weight.identity()).map(|(_, cast)| cast.clone()))
-    {
+fn cached(weight: &Tensor, to: DType, state: &Autocast) -> Result<Tensor> {
+    let weights = state.weights.as_ref().and_then(|weights| weights.downcast_ref::<Weights>());
+    let known =
+        weights.and_then(|weights| lock(weights).get(&weight.identity()).map(|(_, cast)| cast.clone()));
+    if let Some(cast) = known {
         return Ok(cast);
     }
     // Recorded, even if this first use is not: a later one may need the way back.
     let cast = enable_grad(|| weight.to(to))?;
     // The weight is kept along with it, so that no other tensor gets its identity.
-    CACHE.with_borrow_mut(|cache| cache.insert(weight.identity(), (weight.clone(), cast.clone())));
+    let kept = (weight.clone(), cast.clone());
+    weights.map(|weights| lock(weights).insert(weight.identity(), kept));
     Ok(cast)
 }

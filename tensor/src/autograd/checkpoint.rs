@@ -5,19 +5,19 @@ use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::mode::{Mode, is_recording};
+use super::mode::is_recording;
 use super::saved::Checkpoint;
-use super::stand_ins::{self, StandIns};
+use super::stand_ins;
 use crate::ambient::Ambient;
-use crate::amp::Region;
+use crate::amp;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu;
-use crate::gpu::current_stream::{self as stream, Streams};
 use crate::gpu::runtime::Cuda;
 use crate::random::{Engine, Philox};
 use crate::scope;
 use crate::tensor::Tensor;
+use crate::thread::{All, Autocast, Context, GpuContext};
 
 /// Runs `function` on `input` without keeping what its backward pass needs, except for `input` itself; `backward` runs it
 /// once more to get the rest (`torch.utils.checkpoint.checkpoint` with `use_reentrant=False`).
@@ -59,12 +59,7 @@ where
 
 /// What a computation depends on beside its input.
 struct Circumstances {
-    mode: Mode,
-    autocast: Region,
-    device: usize,
-    streams: Streams,
-    /// Of a replica that ran on another GPU than the module is on, the tensors there.
-    stand_ins: StandIns,
+    context: All,
     host: Engine,
     gpu: Option<(Arc<Cuda>, usize, Philox)>,
 }
@@ -80,32 +75,37 @@ impl Circumstances {
                 Some((cuda, index, philox))
             }
         };
-        Ok(Circumstances {
-            mode: Mode::current(),
-            autocast: Region::current(),
-            device: Ambient::current_device(),
-            streams: stream::snapshot(),
-            stand_ins: stand_ins::snapshot(),
-            host: Ambient::default_generator().lock().clone(),
-            gpu,
-        })
+        let All { gpu: of_gpu, own } = All::current();
+        let own = Context {
+            stand_ins: stand_ins::copy(&own.stand_ins),
+            autocast: Autocast { weights: None, ..own.autocast },
+            ..own
+        };
+        let host = Ambient::default_generator().lock().clone();
+        Ok(Circumstances { context: All { gpu: of_gpu, own }, host, gpu })
     }
 
     fn recreate<R>(&self, scope: impl FnOnce() -> R) -> R {
+        let _left = self.context_again().enter();
         let _random = Random::replaced(self);
-        let _streams = stream::enter_all(self.streams.clone());
-        let _stand_ins = stand_ins::enter(self.stand_ins.iter().cloned());
-        let _device = CurrentDevice(Ambient::replace_current_device(self.device));
-        self.mode.enter(|| self.autocast.enter(scope))
+        scope()
     }
-}
 
-/// Brings the current device back, also when a panic passes through.
-struct CurrentDevice(usize);
-
-impl Drop for CurrentDevice {
-    fn drop(&mut self) {
-        Ambient::replace_current_device(self.0);
+    /// The context of the first time, but for the backward pass that is under way now.
+    fn context_again(&self) -> All {
+        let (then, now) = (self.context.clone(), All::current());
+        let GpuContext { scope, is_alone, .. } = now.gpu;
+        let Context { ranges, checkpoint, autocast, .. } = now.own;
+        All {
+            gpu: GpuContext { scope, is_alone, ..then.gpu },
+            own: Context {
+                ranges,
+                checkpoint,
+                autocast: amp::again(then.own.autocast, autocast),
+                stand_ins: stand_ins::copy(&then.own.stand_ins),
+                ..then.own
+            },
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::gpu::runtime::Cuda;
 use crate::lock::lock;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
+use crate::thread::Part;
 use crate::{ops, scope};
 
 /// The keyword arguments of `Tensor.backward`.
@@ -272,7 +273,7 @@ impl Walk {
             let Some(grad) = awaited.sum else { continue };
             Ambient::spend(|host| &host.node);
             let other = self.joined(&grad, awaited.stream);
-            let _caller = stream::enter_all(self.caller.clone());
+            let _caller = self.caller.clone().enter();
             let _stream = awaited.stream.map(stream::enter);
             let grad = at_leaf(&leaf, grad)?;
             if let (Some(memory), Some(caller)) = (grad.storage().device(), other) {

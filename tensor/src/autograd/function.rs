@@ -16,6 +16,7 @@ use crate::lock::lock;
 use crate::operation::Operation;
 use crate::scope;
 use crate::tensor::Tensor;
+use crate::thread::Part;
 
 /// A differentiable operation on `N` tensors. Its fields are the arguments that are not tensors.
 ///
@@ -85,7 +86,7 @@ impl<const N: usize> Context<N> {
 
     /// Computes the result. Nothing is recorded inside.
     fn run(&mut self, forward: &dyn Fn(&mut Context<N>) -> Result<Tensor>) -> Result<Tensor> {
-        let _restore = self.recording.then(|| Mode::current().without_grad().until_dropped());
+        let _restore = self.recording.then(|| Mode::current().without_grad().enter());
         forward(self)
     }
 

@@ -1,6 +1,6 @@
 //! The recorded graph: a node for every operation, a leaf for every tensor the user made.
 
-use std::cell::RefCell;
+use std::any::Any;
 use std::fmt;
 use std::mem::{self, ManuallyDrop};
 use std::panic::Location;
@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::gpu::current_stream::StreamKey;
 use crate::lock::lock;
 use crate::tensor::Tensor;
+use crate::thread::with_doomed;
 
 /// How gradients flow into a tensor.
 #[derive(Clone, Default)]
@@ -177,12 +178,6 @@ enum Remains {
     Leaf(Option<Tensor>, Vec<Arc<Hook>>),
 }
 
-thread_local! {
-    /// What is still to be freed, while this thread is freeing something. It has no destructor, so it outlives the
-    /// tensors in other thread-locals.
-    static DOOMED: RefCell<Option<ManuallyDrop<Vec<Remains>>>> = const { RefCell::new(None) };
-}
-
 /// Frees what a node or a leaf held.
 ///
 /// That may own other nodes and leaves: through an edge, a saved tensor or a gradient, or hidden in what a hook
@@ -193,27 +188,34 @@ fn free(remains: Remains) {
     struct Done;
     impl Drop for Done {
         fn drop(&mut self) {
-            drop(DOOMED.take().map(ManuallyDrop::into_inner));
+            drop(with_doomed(Option::take).map(ManuallyDrop::into_inner));
         }
     }
-    let mut next = DOOMED.with_borrow_mut(|doomed| match doomed {
-        Some(doomed) => {
-            doomed.push(remains);
-            None
-        }
-        None => {
-            *doomed = Some(ManuallyDrop::default());
-            Some(remains)
-        }
+    let is_outermost = with_doomed(|doomed| {
+        let is_outermost = doomed.is_none();
+        doomed.get_or_insert_with(ManuallyDrop::default);
+        is_outermost
     });
-    if next.is_none() {
-        return; // A call further out will come to it.
+    if !is_outermost {
+        return with_doomed(|doomed| {
+            let list =
+                doomed.as_mut().map(|list| list.get_or_insert_with(|| Box::new(Vec::<Remains>::new())));
+            // A call further out will come to it.
+            if let Some(list) = list.and_then(list_in) {
+                list.push(remains);
+            }
+        });
     }
     let _done = Done;
-    while let Some(remains) = next {
+    drop(remains);
+    while let Some(remains) = with_doomed(|doomed| list_in(doomed.as_mut()?.as_mut()?)?.pop()) {
         drop(remains);
-        next = DOOMED.with_borrow_mut(|doomed| doomed.as_mut()?.pop());
     }
+}
+
+/// What is still to be freed, in the order in which it was dropped.
+fn list_in(doomed: &mut Box<dyn Any>) -> Option<&mut Vec<Remains>> {
+    doomed.downcast_mut()
 }
 
 impl History {

@@ -33,6 +33,5 @@ pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_e
 
 pub(crate) use function::{record, record_list};
 pub(crate) use graph::History;
-pub(crate) use mode::Mode;
 pub(crate) use mode::is_recording;
 pub(crate) use reach::Reach;

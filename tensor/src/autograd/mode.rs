@@ -1,52 +1,21 @@
 //! Whether operations are recorded: a property of the thread, changed for the length of a closure.
 
-use std::cell::Cell;
-
-/// The modes of a thread, to be taken along to another.
-#[derive(Clone, Copy)]
-pub(crate) struct Mode {
-    grad: bool,
-    inference: bool,
-}
-
-thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false }) };
-}
-
-/// That of a fresh thread: operations are recorded.
-impl Default for Mode {
-    fn default() -> Mode {
-        Mode { grad: true, inference: false }
-    }
-}
+pub(crate) use crate::thread::Mode;
+use crate::thread::{Context, OfThread, Part};
 
 impl Mode {
     pub(crate) fn current() -> Mode {
-        MODE.get()
+        Context::read(|context| context.mode)
     }
 
     /// Runs `scope` in this mode and restores the old one, also when `scope` panics.
-    pub(crate) fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
-        let _restore = self.until_dropped();
+    fn run<R>(self, scope: impl FnOnce() -> R) -> R {
+        let _left = self.enter();
         scope()
-    }
-
-    /// Enters this mode for the life of what it returns.
-    pub(super) fn until_dropped(self) -> Restore {
-        Restore(MODE.replace(self))
     }
 
     pub(super) fn without_grad(self) -> Mode {
         Mode { grad: false, ..self }
-    }
-}
-
-/// Gives the thread its mode back.
-pub(super) struct Restore(Mode);
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        MODE.set(self.0);
     }
 }
 
@@ -61,18 +30,18 @@ impl Drop for Restore {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn no_grad<R>(scope: impl FnOnce() -> R) -> R {
-    Mode::current().without_grad().enter(scope)
+    Mode::current().without_grad().run(scope)
 }
 
 /// Records again inside a `no_grad` scope (`torch.enable_grad`).
 pub fn enable_grad<R>(scope: impl FnOnce() -> R) -> R {
-    Mode { grad: true, ..Mode::current() }.enter(scope)
+    Mode { grad: true, ..Mode::current() }.run(scope)
 }
 
 /// Like [`no_grad`], and the tensors made can never enter a recorded computation
 /// (`torch.inference_mode`).
 pub fn inference_mode<R>(scope: impl FnOnce() -> R) -> R {
-    Mode { grad: false, inference: true }.enter(scope)
+    Mode { grad: false, inference: true }.run(scope)
 }
 
 /// Whether operations on this thread are recorded now (`torch.is_grad_enabled`).
@@ -83,7 +52,8 @@ pub fn is_grad_enabled() -> bool {
 /// Whether operations on tensors that require grad get a node. In inference mode not even
 /// [`enable_grad`] brings that back.
 pub(crate) fn is_recording() -> bool {
-    Mode::current().grad && !MODE.get().inference
+    let Mode { grad, inference } = Mode::current();
+    grad && !inference
 }
 
 /// Whether this thread is in [`inference_mode`] now.

@@ -1,6 +1,5 @@
 //! What a node keeps for its backward pass, and what it lets go of because a checkpoint computes it again.
 
-use std::cell::RefCell;
 use std::mem;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -12,6 +11,7 @@ use super::graph::{History, Meta};
 use crate::error::Result;
 use crate::lock::lock;
 use crate::tensor::Tensor;
+use crate::thread::{AroundCheckpoint, Context, OfThread, Part, Restore};
 
 /// A tensor kept for backward, with the version of its memory at that time.
 #[derive(Clone)]
@@ -78,18 +78,17 @@ impl SavedTensors {
         if tensors.is_empty() {
             return SavedTensors::Kept(tensors);
         }
-        let dropped = AROUND.with_borrow_mut(|around| match around {
-            Around::Nothing => None,
-            Around::Forward(checkpoint) => Some((checkpoint.clone(), checkpoint.note(&tensors))),
-            Around::Again(lists) => {
-                lists.push(tensors.iter().map(SavedTensor::detached).collect());
-                None
+        match Around::current().as_deref() {
+            Some(Around::Forward(checkpoint)) => {
+                let list = checkpoint.note(&tensors);
+                return SavedTensors::Dropped(checkpoint.clone(), list);
             }
-        });
-        match dropped {
-            None => SavedTensors::Kept(tensors),
-            Some((checkpoint, list)) => SavedTensors::Dropped(checkpoint, list),
+            Some(Around::Again(lists)) => {
+                lock(lists).push(tensors.iter().map(SavedTensor::detached).collect());
+            }
+            None => {}
         }
+        SavedTensors::Kept(tensors)
     }
 
     /// The tensors, computed again if that is what it takes.
@@ -111,36 +110,19 @@ impl SavedTensors {
 
 /// Which checkpoint's function is running on a thread, and for which time.
 enum Around {
-    Nothing,
     /// For the first time: nothing is kept.
     Forward(Arc<Checkpoint>),
     /// Once more: what its nodes save, list by list.
-    Again(Vec<Kept>),
+    Again(Mutex<Vec<Kept>>),
 }
 
-thread_local! {
-    static AROUND: RefCell<Around> = const { RefCell::new(Around::Nothing) };
-}
-
-/// Gives the thread back what was around, also when a panic passes through.
-struct Leave(Option<Around>);
-
-impl Leave {
-    fn after(around: Around) -> Leave {
-        Leave(Some(AROUND.replace(around)))
+impl Around {
+    fn current() -> Option<Arc<Around>> {
+        Context::read(|context| context.checkpoint.0.clone())?.downcast().ok()
     }
 
-    /// What had been around until now.
-    fn leave(mut self) -> Around {
-        AROUND.replace(self.0.take().unwrap_or(Around::Nothing))
-    }
-}
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        if let Some(around) = self.0.take() {
-            drop(AROUND.replace(around));
-        }
+    fn enter(self: Arc<Around>) -> Restore<AroundCheckpoint> {
+        AroundCheckpoint(Some(self)).enter()
     }
 }
 
@@ -179,7 +161,7 @@ impl Checkpoint {
 
     /// Runs the function for the first time.
     pub(super) fn forward<R>(self: Arc<Checkpoint>, function: impl FnOnce() -> R) -> R {
-        let _leave = Leave::after(Around::Forward(self));
+        let _left = Arc::new(Around::Forward(self)).enter();
         function()
     }
 
@@ -216,11 +198,13 @@ impl Checkpoint {
         if self.requires_grad {
             input.set_history(History::Leaf(Default::default()));
         }
-        let around = Leave::after(Around::Again(Vec::new()));
+        let around = Arc::new(Around::Again(Mutex::default()));
+        let left = around.clone().enter();
         (self.again)(&input)?;
-        match around.leave() {
-            Around::Again(lists) => Ok(lists),
-            Around::Nothing | Around::Forward(_) => Ok(Vec::new()),
+        drop(left);
+        match &*around {
+            Around::Again(lists) => Ok(mem::take(&mut *lock(lists))),
+            Around::Forward(_) => Ok(Vec::new()),
         }
     }
 }

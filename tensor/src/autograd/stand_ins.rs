@@ -1,32 +1,41 @@
 //! Tensors that stand for those of a module's cells, on one thread and for a while.
 
-use std::cell::RefCell;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::iter;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use crate::lock::lock;
 use crate::tensor::Tensor;
+use crate::thread::{Context, OfThread, Part, Restore, StandIns};
 
 /// What a parameter or a buffer keeps its tensor in.
 pub(crate) type Cell = Arc<RwLock<Tensor>>;
 
-/// The later one of a cell counts, so that scopes may be nested.
-pub(crate) type StandIns = Vec<(Cell, Tensor)>;
-
-thread_local! {
-    static CURRENT: RefCell<StandIns> = const { RefCell::new(Vec::new()) };
+/// The tensors that stand for those of cells in a scope, and those of the scope around it.
+struct Scope {
+    cells: Mutex<Vec<(Cell, Tensor)>>,
+    around: Option<Arc<Scope>>,
 }
 
-/// What stands for the tensor of a cell now, if anything does.
-fn stand_in(cell: &Cell) -> Option<Tensor> {
-    let find = |current: &RefCell<StandIns>| {
-        let current = current.borrow();
-        current.iter().rev().find(|(other, _)| Arc::ptr_eq(other, cell)).map(|(_, tensor)| tensor.clone())
-    };
-    CURRENT.try_with(find).ok().flatten() // On a thread that ends nothing stands for another.
+fn innermost(stand_ins: &StandIns) -> Option<Arc<Scope>> {
+    stand_ins.0.clone()?.downcast().ok()
 }
 
-/// The tensor of a cell, or what stands for it.
+fn current() -> Option<Arc<Scope>> {
+    Context::read(|context| innermost(&context.stand_ins))
+}
+
+/// The scopes from this one outward.
+fn scopes(innermost: &Option<Arc<Scope>>) -> impl Iterator<Item = &Arc<Scope>> {
+    iter::successors(innermost.as_ref(), |scope| scope.around.as_ref())
+}
+
+/// The tensor of a cell, or what stands for it: of the innermost scope that has one, the one named last.
 pub(crate) fn tensor_in(cell: &Cell) -> Tensor {
-    stand_in(cell).unwrap_or_else(|| lasting(cell))
+    let of_scope = |scope: &Arc<Scope>| {
+        let cells = lock(&scope.cells);
+        cells.iter().rev().find(|(other, _)| Arc::ptr_eq(other, cell)).map(|(_, tensor)| tensor.clone())
+    };
+    scopes(&current()).find_map(of_scope).unwrap_or_else(|| lasting(cell))
 }
 
 /// The tensor of a cell itself.
@@ -36,33 +45,25 @@ pub(crate) fn lasting(cell: &Cell) -> Tensor {
 
 /// Puts another tensor in the place of the one that stands for a cell's. False if none does.
 pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
-    let old = CURRENT.with_borrow_mut(|current| {
-        let (_, slot) = current.iter_mut().rev().find(|(other, _)| Arc::ptr_eq(other, cell))?;
+    let in_scope = |scope: &Arc<Scope>| {
+        let mut cells = lock(&scope.cells);
+        let (_, slot) = cells.iter_mut().rev().find(|(other, _)| Arc::ptr_eq(other, cell))?;
         Some(std::mem::replace(slot, tensor.clone()))
-    });
-    old.is_some()
+    };
+    scopes(&current()).find_map(in_scope).is_some()
 }
 
-/// All of this thread, for later.
-pub(crate) fn snapshot() -> StandIns {
-    CURRENT.with_borrow(Clone::clone)
+/// The same stand-ins, which stay as they are if others are put in their places.
+pub(crate) fn copy(stand_ins: &StandIns) -> StandIns {
+    let Some(innermost) = innermost(stand_ins) else { return StandIns(None) };
+    let of_scope = |scope: &Arc<Scope>| lock(&scope.cells).clone();
+    let mut cells: Vec<Vec<(Cell, Tensor)>> = scopes(&Some(innermost)).map(of_scope).collect();
+    cells.reverse();
+    StandIns(Some(Arc::new(Scope { cells: Mutex::new(cells.concat()), around: None })))
 }
 
 /// Lets tensors stand for those of the cells, beside those that do, until the guard is dropped.
-pub(crate) fn enter(cells: impl IntoIterator<Item = (Cell, Tensor)>) -> Leave {
-    CURRENT.with_borrow_mut(|current| {
-        let before = current.len();
-        current.extend(cells);
-        Leave(before)
-    })
-}
-
-/// Brings the tensors of before back, also when a panic passes through.
-pub(crate) struct Leave(usize);
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        // They are dropped after the borrow: a tensor may hold anything.
-        drop(CURRENT.with_borrow_mut(|current| current.split_off(self.0.min(current.len()))));
-    }
+pub(crate) fn enter(cells: impl IntoIterator<Item = (Cell, Tensor)>) -> Restore<StandIns> {
+    let cells = Mutex::new(cells.into_iter().collect());
+    StandIns(Some(Arc::new(Scope { cells, around: current() }))).enter()
 }

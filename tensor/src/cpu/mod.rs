@@ -21,5 +21,6 @@ pub(crate) mod random;
 pub(crate) mod reserve;
 pub(crate) mod simd;
 pub(crate) mod tf32;
+mod thread;
 pub(crate) mod transpose;
 pub(crate) mod tree;

@@ -4,13 +4,15 @@
 //! machine, as long as many an operation takes. But the next operation often follows at once. So a helper stays awake for a
 //! moment when it is done, and the thread that it has helped waits awake for it. Both give way to whoever else wants to run.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
+use todevice_gpu::thread::{Context, OfThread};
+
+use super::thread::THREAD;
 
 /// How long a thread stays awake that has nothing to do.
 const MOMENT: Duration = Duration::from_micros(300);
@@ -60,20 +62,10 @@ impl Drop for Busy {
     }
 }
 
-thread_local! {
-    static WORKS_FOR_A_POOL: Cell<bool> = const { Cell::new(false) };
-    static STAYS_AWAKE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread has to compute by itself: it belongs to a thread pool, or one that does waits for it.
+/// Whether this thread has to compute by itself: it belongs to a thread pool, or one that does waits for it. A pool's jobs keep
+/// all cores busy, and so do the threads that they start.
 pub(crate) fn is_alone() -> bool {
-    rayon_core::current_thread_index().is_some() || WORKS_FOR_A_POOL.get()
-}
-
-/// A thread calls this first if another one started it and waits for it; `alone` says whether that one `is_alone`. A pool's jobs
-/// keep all cores busy, and so do the threads that they start.
-pub(crate) fn start_for(alone: bool) {
-    WORKS_FOR_A_POOL.set(alone);
+    rayon_core::current_thread_index().is_some() || Context::read(|context| context.is_alone)
 }
 
 /// Runs `help` on so many threads, this one among them. It is `dyn`, so that rayon below it is compiled once.
@@ -84,7 +76,7 @@ pub(super) fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
     pool.in_place_scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|_| {
-                let is_awake = STAYS_AWAKE.get();
+                let is_awake = THREAD.with(|thread| thread.stays_awake.get());
                 let busy_meanwhile = is_awake.then(Busy::new);
                 help();
                 drop(busy_meanwhile);
@@ -104,7 +96,7 @@ pub(super) fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
 
 /// A job that keeps its thread awake until no other job has come for a moment.
 fn stay_awake() {
-    if STAYS_AWAKE.replace(true) {
+    if THREAD.with(|thread| thread.stays_awake.replace(true)) {
         return; // It is one of the jobs that came.
     }
     let mut since = Instant::now();
@@ -116,7 +108,7 @@ fn stay_awake() {
         }
     }
     IDLE.fetch_sub(1, Ordering::Relaxed);
-    STAYS_AWAKE.set(false);
+    THREAD.with(|thread| thread.stays_awake.set(false));
 }
 
 /// The threads that help: one fewer than `RAYON_NUM_THREADS` says, or else than there are cores, and no more than can be of use. They
@@ -171,7 +163,8 @@ mod tests {
         // Other tests may keep a helper busy meanwhile.
         let all_sleep = || {
             thread::sleep(100 * MOMENT);
-            !pool.broadcast(|_| STAYS_AWAKE.get()).contains(&true) && IDLE.load(Ordering::Relaxed) == 0
+            !pool.broadcast(|_| THREAD.with(|thread| thread.stays_awake.get())).contains(&true)
+                && IDLE.load(Ordering::Relaxed) == 0
         };
         let main = thread::current().id();
         calls(2);

@@ -111,7 +111,7 @@ pub struct DataLoader<D: Dataset, B = BatchOf<D>> {
     persistent_workers: bool,
     /// Persistent workers between two epochs.
     idle: Mutex<Option<WorkerPool<B>>>,
-    pub(super) threads: bool,
+    pub(crate) threads: bool,
     progress: Progress,
 }
 

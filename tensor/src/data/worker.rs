@@ -1,7 +1,7 @@
 //! Making batches away from the caller, with the caller none the wiser.
 //!
 //! What a worker makes depends on three things only: the jobs it was given, in order; the seed of its own
-//! generator; and the mode of the thread that began the epoch. So it makes the same batches on a thread of
+//! generator; and the context of the thread that began the epoch. So it makes the same batches on a thread of
 //! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
 //! knows the difference, nothing else does.
 //!
@@ -9,7 +9,6 @@
 //! process takes, as PyTorch's workers are.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,12 +20,13 @@ use std::time::Duration;
 use super::batch::{self, Batch};
 use super::error::DataError;
 use crate::ambient::Ambient;
-use crate::autograd::Mode;
-use crate::cpu::pool;
+use crate::amp;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
 use crate::random::Generator;
-use crate::scope::{self, Place};
+use crate::scope::{Place, Scope};
+pub use crate::thread::WorkerInfo;
+use crate::thread::{All, AroundCheckpoint, Context, CurrentWorker, GpuContext, OfThread};
 use crate::time::Clock;
 
 /// Called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator is
@@ -36,35 +36,17 @@ pub type WorkerInitFn = Arc<dyn Fn(usize) -> Result<()> + Send + Sync>;
 /// Makes the batch of the given indices.
 pub(super) type Fetch<B> = Arc<dyn Fn(&[usize]) -> Result<B> + Send + Sync>;
 
-/// Which worker this is (`torch.utils.data.get_worker_info`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkerInfo {
-    /// From 0.
-    pub id: usize,
-    /// How many workers the loader was asked for, whether or not there was work for all.
-    pub num_workers: usize,
-    /// The seed of this worker's default generator: the epoch's base seed plus the id.
-    pub seed: u64,
-}
-
-thread_local! {
-    /// The worker that runs on this thread, and whether its work is still wanted.
-    static CURRENT: RefCell<Option<(WorkerInfo, Arc<AtomicBool>)>> = const { RefCell::new(None) };
-}
-
 /// Inside a worker of a [`DataLoader`](super::DataLoader) what it is, elsewhere `None`
 /// (`torch.utils.data.get_worker_info`).
 pub fn get_worker_info() -> Option<WorkerInfo> {
-    CURRENT.with_borrow(|current| current.as_ref().map(|(info, _)| *info))
+    Context::read(|context| context.worker.as_ref().map(|worker| worker.info))
 }
 
 /// An error if this is a worker whose iterator is gone, so that a batch of slow samples ends early. Nobody
 /// is left to see the error.
 pub(super) fn check_wanted() -> Result<()> {
-    let stop = CURRENT.with_borrow(|current| match current {
-        Some((_, stop)) => stop.load(Ordering::Relaxed),
-        None => false,
-    });
+    let gone = |worker: &CurrentWorker| worker.stop.load(Ordering::Relaxed);
+    let stop = Context::read(|context| context.worker.as_ref().is_some_and(gone));
     if stop { Err(Error::custom("the iterator of this DataLoader is gone")) } else { Ok(()) }
 }
 
@@ -91,8 +73,8 @@ pub(super) struct Plan<B> {
 pub(super) struct WorkerPool<B> {
     plan: Plan<B>,
     machine: Machine,
-    /// PyTorch's workers are forks, so they record, or do not, as whoever made them does.
-    mode: Mode,
+    /// That of the thread that began the epoch: PyTorch's workers are forks, so they record or cast as it does.
+    context: Box<All>,
     /// Started when there is a first batch for them: never more than there are batches.
     workers: Vec<Worker<B>>,
     sent: usize,
@@ -104,10 +86,10 @@ pub(super) struct WorkerPool<B> {
 
 impl<B: Batch> WorkerPool<B> {
     pub fn new(plan: Plan<B>) -> WorkerPool<B> {
-        let (machine, mode) = (Machine::current(), Mode::current());
+        let (machine, context) = (Machine::current(), Box::new(All::current()));
         let stop = Arc::new(AtomicBool::new(false));
         let pin_lane = machine.worker_lane();
-        WorkerPool { plan, machine, mode, workers: Vec::new(), sent: 0, received: 0, stop, pin_lane }
+        WorkerPool { plan, machine, context, workers: Vec::new(), sent: 0, received: 0, stop, pin_lane }
     }
 
     pub fn base_seed(&self) -> u64 {
@@ -188,15 +170,33 @@ impl<B: Batch> WorkerPool<B> {
     }
 
     fn desk(&self, id: usize) -> Desk<B> {
-        let seed = self.plan.base_seed.wrapping_add(id as u64);
+        let Plan { num_workers, base_seed, place, threads, .. } = self.plan;
+        let info = WorkerInfo { id, num_workers, seed: base_seed.wrapping_add(id as u64) };
+        let (lane, stop) = (self.machine.worker_lane(), self.stop.clone());
+        let generator = Generator::new().manual_seed(info.seed);
+        let host = self.machine.ambient().entered_as(Some(generator), lane.clone(), true);
+        let All { gpu, own } = *self.context.clone();
+        let context = All {
+            gpu: GpuContext {
+                host: Some(host),
+                scope: Scope::at(place),
+                // PyTorch's workers compute on one thread each, too.
+                is_alone: threads || gpu.is_alone,
+                ..gpu
+            },
+            // What the caller computes again in its backward pass is not the worker's work.
+            own: Context {
+                worker: Some(CurrentWorker { info, stop: stop.clone() }),
+                autocast: amp::anew(own.autocast),
+                checkpoint: AroundCheckpoint(None),
+                ..own
+            },
+        };
         Desk {
-            info: WorkerInfo { id, num_workers: self.plan.num_workers, seed },
-            machine: self.machine.clone(),
-            generator: Generator::new().manual_seed(seed),
-            mode: self.mode,
-            lane: self.machine.worker_lane(),
-            place: self.plan.place,
-            stop: self.stop.clone(),
+            info,
+            context,
+            lane,
+            stop,
             init_fn: self.plan.worker_init_fn.clone(),
             init_failure: None,
             fetch: self.plan.fetch.clone(),
@@ -255,10 +255,7 @@ impl<B: Send + 'static> Worker<B> {
         let (outbox, batches) = mpsc::channel();
         let thread = thread::Builder::new()
             .name(format!("DataLoader worker {id}"))
-            .spawn(move || {
-                pool::start_for(true); // PyTorch's workers compute on one thread each, too.
-                desk.work(inbox, outbox)
-            })
+            .spawn(move || desk.work(inbox, outbox))
             .map_err(|error| DataError::WorkerStart { worker: id, reason: error.to_string() })?;
         Ok(Worker::OnThread(WorkerThread { id, jobs: Some(jobs), batches, thread: Some(thread) }))
     }
@@ -326,12 +323,9 @@ impl<B> Drop for WorkerThread<B> {
 /// Where a worker works: all that must be around it for its results to be its own.
 struct Desk<B> {
     info: WorkerInfo,
-    machine: Machine,
-    generator: Generator,
-    mode: Mode,
+    context: All,
     /// The clock of this worker.
     lane: Clock,
-    place: Place,
     stop: Arc<AtomicBool>,
     /// Not called yet.
     init_fn: Option<WorkerInitFn>,
@@ -365,15 +359,8 @@ impl<B> Desk<B> {
     }
 
     fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
-        struct Leave(Option<(WorkerInfo, Arc<AtomicBool>)>);
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                CURRENT.set(self.0.take());
-            }
-        }
-        let _scope = scope::on_behalf_of(self.place);
-        let _leave = Leave(CURRENT.replace(Some((self.info, self.stop.clone()))));
-        self.machine.enter_as_worker(self.generator.clone(), self.lane.clone(), || self.mode.enter(scope))
+        let _left = self.context.clone().enter();
+        scope()
     }
 }
 

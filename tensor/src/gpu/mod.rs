@@ -30,6 +30,7 @@ use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 use crate::scope;
+use crate::thread::{CurrentDevice, Part};
 use runtime::Cuda;
 
 /// Whether the machine has a GPU that can be used (`torch.cuda.is_available`).
@@ -52,7 +53,7 @@ pub fn current_device() -> Result<usize> {
 /// Changes the current device of this thread (`torch.cuda.set_device`).
 pub fn set_device(index: usize) -> Result<()> {
     check_ordinal(index)?;
-    Ambient::replace_current_device(index);
+    CurrentDevice(index).set();
     Ok(())
 }
 
@@ -74,14 +75,8 @@ pub fn set_device(index: usize) -> Result<()> {
 ///
 /// Errors if there is no such device.
 pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
-    struct Restore(usize);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            Ambient::replace_current_device(self.0);
-        }
-    }
     check_ordinal(index)?;
-    let _restore = Restore(Ambient::replace_current_device(index));
+    let _left = CurrentDevice(index).enter();
     Ok(scope())
 }
 

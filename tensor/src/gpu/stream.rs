@@ -10,11 +10,11 @@ use super::current_stream::{StreamKey, current, enter};
 use super::driver::StreamId;
 use super::event::{Event, EventOptions};
 use super::runtime::Cuda;
-use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 use crate::scope;
+use crate::thread::{CurrentDevice, Part};
 
 /// A queue of work on a device (`torch.cuda.Stream`).
 ///
@@ -146,14 +146,8 @@ pub fn current_stream(device: Device) -> Result<Stream> {
 ///
 /// Work is queued on it, and memory is taken for it. Both are as before afterwards, also if `scope` panics.
 pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
-    struct Restore(Option<usize>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            self.0.map(Ambient::replace_current_device);
-        }
-    }
     let here = stream.cuda.machine() == Machine::current().id();
-    let _device = Restore(here.then(|| Ambient::replace_current_device(stream.id.device)));
+    let _device = here.then(|| CurrentDevice(stream.id.device).enter());
     let _stream = enter(stream.key());
     scope()
 }

@@ -16,7 +16,6 @@ pub use profile::record_function;
 pub use spec::{GpuSpec, SimulatedGpus, parse_seed};
 
 use std::any::{Any, TypeId};
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -35,8 +34,10 @@ use crate::gpu::simulated::{Simulated, SimulatedOptions};
 use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
 use crate::lock::lock;
+use crate::others::Process;
 use crate::random::Generator;
 use crate::ranks::{Member, World};
+use crate::thread::{All, Context, CurrentDevice, GpuContext, OfThread, Part, Seed};
 use crate::time::Clock;
 
 /// A host and the GPUs it sees. Clones share it.
@@ -61,6 +62,8 @@ struct State {
     gpus: GpuSpec,
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
+    /// Which rank of several has it so.
+    member: Option<Member>,
     /// The GPUs as ranks have them that this machine has started.
     ranks: Mutex<Vec<Weak<Cuda>>>,
     /// What modules above keep for its program, each a thing of a type of its own.
@@ -71,26 +74,6 @@ struct State {
 
 static DEFAULT: LazyLock<Machine> =
     LazyLock::new(|| Machine::build(GpuSpec::None, Ambient::default_one(), |_| None));
-
-thread_local! {
-    /// The machines entered on a thread.
-    static ENTERED: RefCell<Vec<Machine>> = const { RefCell::new(Vec::new()) };
-    /// The last call on this thread that seeded all GPUs: its number, and the seed. It also seeds the GPUs of machines that the
-    /// thread enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
-    static SEED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
-}
-
-/// Leaves the machine entered last when it is dropped, also by a panic.
-struct Leave {
-    seed: Option<(u64, u64)>,
-}
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        ENTERED.with_borrow_mut(|entered| entered.pop());
-        SEED.set(self.seed);
-    }
-}
 
 /// How many calls there were that seeded all GPUs.
 static SEEDS: AtomicU64 = AtomicU64::new(0);
@@ -149,7 +132,7 @@ impl Machine {
         let cuda = driver(clock.clone())
             .map(|driver| Arc::new(Cuda::new(driver, id, clock.clone(), recorder.clone())));
         cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
-        Machine::of(gpus, ambient, cuda, recorder)
+        Machine::of(gpus, ambient, cuda, recorder, None)
     }
 
     fn of(
@@ -157,28 +140,31 @@ impl Machine {
         ambient: Arc<Ambient>,
         cuda: Option<Arc<Cuda>>,
         recorder: Arc<Mutex<Recorder>>,
+        member: Option<Member>,
     ) -> Machine {
         let (ranks, kept) = (Mutex::default(), Mutex::default());
         let seeded = AtomicU64::new(0);
-        Machine(Arc::new(State { ambient, gpus, cuda, recorder, ranks, kept, seeded }))
+        Machine(Arc::new(State { ambient, gpus, cuda, recorder, member, ranks, kept, seeded }))
     }
 
     /// The same as one of several ranks has it, which begin now: a process of its own. None with real GPUs.
     pub(crate) fn fork(&self, rank: usize, world: &Arc<World>) -> Option<Machine> {
         let first_op = lock(&self.0.recorder).numbers_of_a_rank();
-        let member = Member { rank, first_op, world: world.clone() };
+        let member = Member { rank, world: world.clone() };
         let clock = if self.time_is_modelled() { Clock::default() } else { self.clock().clone() };
         clock.advance_to(Ambient::now());
-        let ambient = self.0.ambient.fork(member.clone(), clock.clone());
+        let ambient = self.0.ambient.fork(rank, clock.clone());
+        let process = Process { number: rank, first_op, others: Arc::new(member.clone()) };
         let cuda = match self.cuda() {
-            Some(cuda) => Some(cuda.fork(member, ambient.id(), clock)?),
+            Some(cuda) => Some(cuda.fork(process, ambient.id(), clock)?),
             None => None,
         };
         cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
         let mut ranks = lock(&self.0.ranks);
         ranks.retain(|rank| rank.strong_count() > 0);
         ranks.extend(cuda.as_ref().map(Arc::downgrade));
-        let machine = Machine::of(self.0.gpus.clone(), ambient, cuda, self.0.recorder.clone());
+        let gpus = self.0.gpus.clone();
+        let machine = Machine::of(gpus, ambient, cuda, self.0.recorder.clone(), Some(member));
         // A new process, to which no seed of the program that started it applies.
         machine.0.seeded.store(u64::MAX, Ordering::Relaxed);
         Some(machine)
@@ -193,11 +179,15 @@ impl Machine {
 
     /// The machine entered last on this thread, else the default one.
     pub fn current() -> Machine {
-        ENTERED.with_borrow(|entered| entered.last().cloned()).unwrap_or_else(|| DEFAULT.clone())
+        Context::read(|context| context.machine.clone()).unwrap_or_else(|| DEFAULT.clone())
     }
 
     pub(crate) fn id(&self) -> MachineId {
         self.0.ambient.id()
+    }
+
+    pub(crate) fn member(&self) -> Option<&Member> {
+        self.0.member.as_ref()
     }
 
     pub(crate) fn ambient(&self) -> &Arc<Ambient> {
@@ -211,11 +201,22 @@ impl Machine {
     /// Runs `scope` on this machine. Its default generators go on from the seeds and states that this thread has set before.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
         self.follow_seeds();
-        self.entered(|| self.0.ambient.enter(scope))
+        let _left = self.context().enter();
+        scope()
+    }
+
+    /// The context of code that this thread runs on this machine.
+    #[inline(never)]
+    pub(crate) fn context(&self) -> All {
+        self.context_of(self.0.ambient.context())
+    }
+
+    fn context_of(&self, gpu: GpuContext) -> All {
+        All { gpu, own: Context { machine: Some(self.clone()), ..Context::current() } }
     }
 
     fn follow_seeds(&self) {
-        if let Some((number, seed)) = SEED.get()
+        if let Some((number, seed)) = Context::read(|context| context.seed.0)
             && self.0.seeded.fetch_max(number, Ordering::Relaxed) < number
         {
             self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
@@ -223,37 +224,20 @@ impl Machine {
         self.0.ambient.generator().follow(&Ambient::default_generator());
     }
 
-    /// Runs `scope` as a data loading worker of this machine, with a generator and a clock of its own.
-    pub(crate) fn enter_as_worker<R>(
-        &self,
-        generator: Generator,
-        lane: Clock,
-        scope: impl FnOnce() -> R,
-    ) -> R {
-        self.entered(|| self.0.ambient.enter_as(Some(generator), lane, true, scope))
-    }
-
     /// Runs `scope` on a clock of its own: what another thread does meanwhile.
     pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
-        self.entered(|| self.0.ambient.enter_as(None, lane, Ambient::in_worker(), scope))
+        let host = self.0.ambient.entered_as(None, lane, Ambient::in_worker());
+        let gpu = GpuContext { host: Some(host), device: CurrentDevice(0), ..GpuContext::current() };
+        let _left = self.context_of(gpu).enter();
+        scope()
     }
 
     /// Seeds the generators of all GPUs, here and on machines that this thread enters later.
     pub(crate) fn seed_gpus(&self, seed: u64) {
         let number = SEEDS.fetch_add(1, Ordering::Relaxed) + 1;
-        SEED.set(Some((number, seed)));
+        Seed(Some((number, seed))).set();
         self.0.seeded.fetch_max(number, Ordering::Relaxed);
         self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
-    }
-
-    fn entered<R>(&self, scope: impl FnOnce() -> R) -> R {
-        let _leave = self.push();
-        scope()
-    }
-
-    fn push(&self) -> Leave {
-        ENTERED.with_borrow_mut(|entered| entered.push(self.clone()));
-        Leave { seed: SEED.get() }
     }
 
     /// The generator operations draw from when none is given (`torch.default_generator`).

@@ -1,12 +1,12 @@
 //! Recordings of a part of a program, and names for stretches of it.
 
-use std::cell::Cell;
 use std::panic::Location;
 
 use super::Machine;
 use crate::ambient::Ambient;
 use crate::events::{Range, Trace};
 use crate::scope;
+use crate::thread::{Context, OfThread, OpenRanges, Part};
 
 /// A recording under way. It ends when this is dropped, also when a panic passes through.
 pub(crate) struct Recording<'a> {
@@ -29,11 +29,6 @@ impl Drop for Recording<'_> {
     fn drop(&mut self) {
         self.machine.stop_recording(self.number);
     }
-}
-
-thread_local! {
-    /// How many ranges are open.
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Runs `scope` under a name that the timeline shows (`torch.profiler.record_function`, an NVTX range): how long
@@ -76,7 +71,8 @@ impl OpenRange {
         if Ambient::in_worker() || !machine.recorder().is_recording() {
             return None;
         }
-        let depth = DEPTH.replace(DEPTH.get() + 1);
+        let depth = Context::read(|context| context.ranges.0);
+        OpenRanges(depth + 1).set();
         let (begin, place) = (machine.clock().now(), scope::place_or(Location::caller()));
         let range = Range { name: name.to_string(), place, begin, end: begin, depth, rank: Ambient::rank() };
         Some(OpenRange { machine, range })
@@ -85,7 +81,7 @@ impl OpenRange {
 
 impl Drop for OpenRange {
     fn drop(&mut self) {
-        DEPTH.set(self.range.depth);
+        OpenRanges(self.range.depth).set();
         self.range.end = self.machine.clock().now();
         self.machine.recorder().note_range(&self.range);
     }

@@ -1,14 +1,13 @@
 //! The inner loops of convolutions in the vectors of the processor: tiles as those of a matrix product (see
 //! `cpu/gemm/kernel.rs`), but one of the two factors is read where it lies in a patch.
 
-use std::cell::Cell;
-
 use bytemuck::allocation::try_zeroed_vec;
 use bytemuck::{Pod, Zeroable};
 
 use crate::cpu::gemm::kernel::{self, Vector};
 use crate::cpu::gemm::pack::{Strip, pack};
 use crate::cpu::gemm::{GemmElement, KC, Matrix};
+use crate::cpu::thread::{CacheLine, THREAD};
 use crate::error::{GpuError, Result};
 
 /// Sums of a patch's elements with weights: `c[i][j] = Σₚ weights[i][p] · patch[steps[p] + j]`, where `j` runs over
@@ -428,22 +427,12 @@ unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// The unit of memory to work in, which so begins on a cache line.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct CacheLine([u8; 64]);
-
-thread_local! {
-    /// Memory to work in, kept from call to call unless it is more than [`KEPT`].
-    static MEMORY: Cell<Vec<CacheLine>> = const { Cell::new(Vec::new()) };
-}
-
 /// The most bytes that a thread keeps.
 const KEPT: usize = 4 << 20;
 
 /// Lends memory for `len` numbers, which hold anything.
 pub(super) fn with_memory<T: Pod>(len: usize, work: impl FnOnce(&mut [T])) -> Result<()> {
-    let mut memory = MEMORY.take();
+    let mut memory = THREAD.with(|thread| thread.parts.take());
     let bytes = len.saturating_mul(size_of::<T>());
     let lines = bytes.div_ceil(size_of::<CacheLine>());
     if memory.len() < lines {
@@ -451,7 +440,7 @@ pub(super) fn with_memory<T: Pod>(len: usize, work: impl FnOnce(&mut [T])) -> Re
     }
     work(&mut bytemuck::cast_slice_mut(&mut memory)[..len]);
     if bytes <= KEPT {
-        MEMORY.set(memory);
+        THREAD.with(|thread| thread.parts.set(memory));
     }
     Ok(())
 }
@@ -462,7 +451,7 @@ mod tests {
 
     #[test]
     fn memory_is_kept_if_it_is_little_and_refused_if_there_is_none() {
-        let lines = || MEMORY.take().len();
+        let lines = || THREAD.with(|thread| thread.parts.take().len());
         with_memory::<f32>(100, |memory| memory.fill(1.0)).unwrap();
         assert_eq!(lines(), 100 * 4 / 64 + 1);
         with_memory::<f32>(KEPT / 4 + 1, |memory| memory.fill(1.0)).unwrap();

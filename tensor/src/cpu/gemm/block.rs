@@ -12,8 +12,8 @@
 use super::KC;
 use super::kernel::{Tile, Vector, tile};
 use super::pack::{Strip, pack};
-use bytemuck::{Pod, Zeroable};
-use std::cell::Cell;
+use crate::cpu::thread::{CacheLine, THREAD};
+use bytemuck::Zeroable;
 
 /// Rows of A, and columns of B, that are worked on together: 128 KiB and 1 MiB of f32.
 const ROWS_TOGETHER: usize = 128;
@@ -62,16 +62,6 @@ pub(crate) struct Product<T> {
     pub accumulate: bool,
 }
 
-/// The unit of memory for strips, which so begin on a cache line.
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct CacheLine([u8; 64]);
-
-thread_local! {
-    /// Memory for strips, kept from call to call.
-    static STRIPS: Cell<Vec<CacheLine>> = const { Cell::new(Vec::new()) };
-}
-
 /// Computes `product` in tiles of `ROWS` rows by two vectors; a tile of `FEW` rows is used at the bottom
 /// where that is enough.
 ///
@@ -86,7 +76,7 @@ pub(super) unsafe fn run<V: Vector, const ROWS: usize, const FEW: usize>(product
     let lines = ((a_length + b_length) * size_of::<V::Element>()).div_ceil(size_of::<CacheLine>());
 
     // Taken and put back, since code in a closure would not be compiled for the instructions of the caller.
-    let mut memory = STRIPS.take();
+    let mut memory = THREAD.with(|thread| thread.strips.take());
     if memory.len() < lines {
         memory.resize(lines, CacheLine::zeroed());
     }
@@ -94,7 +84,7 @@ pub(super) unsafe fn run<V: Vector, const ROWS: usize, const FEW: usize>(product
     let (a_strips, b_strips) = strips.split_at_mut(a_length);
     // SAFETY: the caller's promise; there is room for as many strips as are worked on together.
     unsafe { tiles::<V, ROWS, FEW>(product, a_strips.as_mut_ptr(), b_strips.as_mut_ptr()) };
-    STRIPS.set(memory);
+    THREAD.with(|thread| thread.strips.set(memory));
 }
 
 #[inline(always)]

@@ -102,7 +102,7 @@ pub fn init_process_group<'a>(backend: impl AndOptions<&'a str, InitOptions>) ->
 /// Apart from the function above, which is compiled for each way to call it.
 fn init(backend: &str, options: InitOptions) -> Result<()> {
     let backend = Backend::named(backend)?;
-    let member = Ambient::member().ok_or(DistributedError::NoRank)?;
+    let member = Machine::current().member().cloned().ok_or(DistributedError::NoRank)?;
     let groups = groups();
     let mut groups = lock(&groups.0);
     if !groups.is_empty() {

@@ -19,8 +19,8 @@
 //! # How it is made
 //!
 //! A rank is a machine of its own, that shares the host's memory and the recordings with the one that started it
-//! (`Machine::fork`). Who runs, and when a collective has all it needs, is in `ranks.rs` of `todevice-gpu`; the simulated GPU's
-//! part is `simulated/meetings.rs`. On real GPUs collectives will be NCCL's, and ranks processes, started by a launcher and
+//! (`Machine::fork`). Who runs, and when a collective has all it needs, is in `ranks/` of `todevice-gpu`; the simulated GPU's
+//! part is `simulated/together.rs`. On real GPUs collectives will be NCCL's, and ranks processes, started by a launcher and
 //! connected by TCP; they get in by the same names, behind `Driver::collective` and `init_process_group`.
 
 mod buckets;

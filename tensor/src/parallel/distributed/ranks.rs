@@ -4,13 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ambient::Ambient;
-use crate::autograd::Mode;
-use crate::cpu::pool;
 use crate::error::distributed::{DistributedError, RankError};
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::{Ended, World};
+use crate::thread::{All, CurrentDevice, Part};
 
 /// Runs `program` once for each of `world_size` ranks, and returns what each of them returned, in their order
 /// (`torch.multiprocessing.spawn`, or a program started by `torchrun --nproc-per-node`).
@@ -158,9 +157,9 @@ impl Ranks {
         // In the order in which they ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
         let fail = |rank, error| lock(&failed).push((rank, error));
-        let one = |rank| {
+        let one = |rank, context: All| {
             self.world.begin(rank);
-            let (ended, result) = self.run_one(rank, program);
+            let (ended, result) = self.run_one(rank, context, program);
             if let Err(error) = result {
                 fail(rank, error);
             }
@@ -171,13 +170,11 @@ impl Ranks {
         if self.world.has_threads() {
             std::thread::scope(|scope| {
                 let (one, fail) = (&one, &fail);
-                let alone = pool::is_alone();
+                let context = All::of_new_process();
                 for rank in ranks {
                     let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
-                    let started = builder.spawn_scoped(scope, move || {
-                        pool::start_for(alone);
-                        one(rank);
-                    });
+                    let context = context.clone();
+                    let started = builder.spawn_scoped(scope, move || one(rank, context));
                     if let Err(error) = started {
                         let error = format!("a thread for a rank cannot be started: {error}");
                         fail(rank, Error::custom(error.clone()));
@@ -186,7 +183,7 @@ impl Ranks {
                 }
             });
         } else {
-            ranks.for_each(one);
+            ranks.for_each(|rank| one(rank, All::of_new_process()));
         }
         let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
         Ambient::lane().sleep_until(latest); // The program that has started them waits for all.
@@ -197,19 +194,24 @@ impl Ranks {
     }
 
     /// Runs one rank's part of a phase, once it is that rank's turn.
-    fn run_one(&self, rank: usize, program: &dyn Fn(usize) -> Result<()>) -> (Ended, Result<()>) {
+    fn run_one(
+        &self,
+        rank: usize,
+        context: All,
+        program: &dyn Fn(usize) -> Result<()>,
+    ) -> (Ended, Result<()>) {
         let Rank { machine, device } = &self.ranks[rank];
         let run = || {
-            machine.enter(|| {
-                if let Some(cuda) = machine.cuda() {
-                    cuda.drive();
-                }
-                let mut device = lock(device);
-                Ambient::replace_current_device(*device);
-                let result = Mode::default().enter(|| program(rank));
-                *device = Ambient::current_device();
-                result
-            })
+            let _process = context.enter();
+            let _machine = machine.context().enter();
+            if let Some(cuda) = machine.cuda() {
+                cuda.drive();
+            }
+            let mut device = lock(device);
+            CurrentDevice(*device).set();
+            let result = program(rank);
+            *device = Ambient::current_device();
+            result
         };
         let result = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message_of(&*panic));
         match result {

@@ -10,6 +10,11 @@
 //!
 //! Where there are no threads, ranks run one after the other, a phase of their program at a time.
 
+mod member;
+mod turn;
+
+pub use member::Member;
+
 use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
@@ -17,15 +22,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
-use crate::driver::OpId;
 pub use crate::error::meeting::Ended;
 use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
 use crate::lock::lock;
-use crate::scope::Place;
-use crate::turn::Turn;
-
-/// The name of the error that a driver gives where ranks did not come together; no CUDA driver knows one.
-pub const MEETING: &str = "meeting";
+use crate::others::{Drain, Waited};
+use crate::place::Place;
+use turn::Turn;
 
 /// The ranks of one run, and what is between them.
 pub struct World {
@@ -35,15 +37,6 @@ pub struct World {
     state: Mutex<State>,
     /// Where each rank that has a thread waits for the baton.
     turns: Vec<Turn>,
-}
-
-/// A rank of a world.
-#[derive(Clone)]
-pub struct Member {
-    pub rank: usize,
-    /// Where the numbers of its devices' work begin. A recording has the work of all ranks of all worlds, and tells it apart by them.
-    pub first_op: OpId,
-    pub world: Arc<World>,
 }
 
 struct State {
@@ -75,9 +68,6 @@ struct Rank {
     ran: u64,
     runs_since: Option<Instant>,
 }
-
-/// Lets the devices of a rank work until it has come to another collective, or there is nothing more to do.
-pub type Drain = Arc<dyn Fn() + Send + Sync>;
 
 enum Doing {
     /// It has not begun this phase, or runs.
@@ -165,15 +155,6 @@ pub struct Outcome {
     pub end: u64,
     /// What all ranks together get.
     pub data: Arc<Vec<u8>>,
-}
-
-/// How a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// One of the collectives has an outcome.
-    Met,
-    /// Nobody else can go on: what does not depend on them is to be done first.
-    GoOn,
 }
 
 /// What a rank calls.

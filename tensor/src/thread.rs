@@ -1,0 +1,182 @@
+//! The context of a thread: that of `todevice-gpu`, and what this crate adds to it.
+//!
+//! Code that runs for another thread, or once more at another time, takes [`All`] of it along.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub(crate) use todevice_gpu::thread::{Context as GpuContext, CurrentDevice, OfThread, Part, Restore};
+use todevice_gpu::thread::{Local, local, parts};
+
+use crate::cpu::pool;
+use crate::dtype::DType;
+use crate::machine::Machine;
+
+/// What this crate adds to the context of a thread.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// The machine that was entered last; none on the default one.
+    pub machine: Option<Machine>,
+    pub seed: Seed,
+    pub ranges: OpenRanges,
+    pub mode: Mode,
+    pub autocast: Autocast,
+    /// The data loading worker that runs here.
+    pub worker: Option<CurrentWorker>,
+    pub stand_ins: StandIns,
+    pub checkpoint: AroundCheckpoint,
+}
+
+/// Something of a type that only a module above knows.
+pub(crate) type Above = Option<Arc<dyn Any + Send + Sync>>;
+
+parts!(
+    Context: Seed = seed, OpenRanges = ranges, Mode = mode, Autocast = autocast, Suspended = autocast.suspended,
+    StandIns = stand_ins, AroundCheckpoint = checkpoint,
+);
+
+/// The last call on this thread that seeded all GPUs: its number, and the seed. It also seeds the GPUs of machines that the
+/// thread enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seed(pub Option<(u64, u64)>);
+
+/// How many named ranges are open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenRanges(pub usize);
+
+/// Whether autocast does nothing for now: within an operation, whose parts are not cast again.
+#[derive(Clone, Copy)]
+pub(crate) struct Suspended(pub bool);
+
+/// The tensors that stand for those of parameters and buffers.
+#[derive(Clone)]
+pub(crate) struct StandIns(pub Above);
+
+/// The checkpoint whose function runs.
+#[derive(Clone)]
+pub(crate) struct AroundCheckpoint(pub Above);
+
+/// Whether operations are recorded.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode {
+    pub grad: bool,
+    pub inference: bool,
+}
+
+/// What autocast does.
+#[derive(Clone)]
+pub(crate) struct Autocast {
+    pub cpu: Casting,
+    pub cuda: Casting,
+    pub cache_enabled: bool,
+    /// How many regions there are around.
+    pub depth: u32,
+    pub suspended: Suspended,
+    /// What weights were cast to in the outermost region.
+    pub weights: Above,
+}
+
+/// What autocast does on devices of a type.
+#[derive(Clone, Copy)]
+pub(crate) struct Casting {
+    pub enabled: bool,
+    pub dtype: DType,
+}
+
+/// Which worker this is (`torch.utils.data.get_worker_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerInfo {
+    /// From 0.
+    pub id: usize,
+    /// How many workers the loader was asked for, whether or not there was work for all.
+    pub num_workers: usize,
+    /// The seed of this worker's default generator: the epoch's base seed plus the id.
+    pub seed: u64,
+}
+
+/// A worker, and whether its work is no longer wanted.
+#[derive(Clone)]
+pub(crate) struct CurrentWorker {
+    pub info: WorkerInfo,
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Context {
+    /// That of a thread on which nothing has happened yet.
+    const FRESH: Context = Context {
+        machine: None,
+        seed: Seed(None),
+        ranges: OpenRanges(0),
+        mode: Mode { grad: true, inference: false },
+        autocast: Autocast {
+            cpu: Casting { enabled: false, dtype: DType::BF16 },
+            cuda: Casting { enabled: false, dtype: DType::F16 },
+            cache_enabled: true,
+            depth: 0,
+            suspended: Suspended(false),
+            weights: None,
+        },
+        worker: None,
+        stand_ins: StandIns(None),
+        checkpoint: AroundCheckpoint(None),
+    };
+}
+
+struct Thread {
+    context: Local<Context>,
+    doomed: RefCell<Doomed>,
+}
+
+/// While a thread is freeing something: what is still to be freed, if there is anything. `autograd::graph` knows what that is.
+/// It has no destructor either.
+pub(crate) type Doomed = Option<ManuallyDrop<Option<Box<dyn Any>>>>;
+
+thread_local! {
+    static THREAD: Thread =
+        const { Thread { context: local(Context::FRESH), doomed: RefCell::new(None) } };
+}
+
+impl OfThread for Context {
+    #[inline(always)]
+    fn with<R>(access: impl FnOnce(&Local<Context>) -> R) -> R {
+        THREAD.with(|thread| access(&thread.context))
+    }
+}
+
+/// Not part of the context: what a thread frees is its own affair.
+pub(crate) fn with_doomed<R>(access: impl FnOnce(&mut Doomed) -> R) -> R {
+    THREAD.with(|thread| access(&mut thread.doomed.borrow_mut()))
+}
+
+/// The whole context of a thread.
+#[derive(Clone)]
+pub(crate) struct All {
+    pub gpu: GpuContext,
+    pub own: Context,
+}
+
+impl All {
+    pub fn current() -> All {
+        All {
+            gpu: GpuContext { is_alone: pool::is_alone(), ..GpuContext::current() },
+            own: Context::current(),
+        }
+    }
+
+    /// That of a new process, which computes alone where this thread does.
+    pub fn of_new_process() -> All {
+        All { gpu: GpuContext { is_alone: pool::is_alone(), ..GpuContext::FRESH }, own: Context::FRESH }
+    }
+
+    /// Makes it the context of this thread until the guard is dropped.
+    #[inline(never)]
+    pub fn enter(self) -> (Restore<GpuContext>, Restore<Context>) {
+        (self.gpu.enter(), self.own.enter())
+    }
+}
+
+#[cfg(test)]
+mod tests;
