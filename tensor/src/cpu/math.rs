@@ -5,10 +5,10 @@
 //! defines to the last bit: `+ - * /`, comparisons, and moves between floats and their bits. Three rules follow.
 //!
 //! * Every product and every sum is rounded separately. A fused multiply-add would save a rounding, but it takes a
-//! dozen instructions on wasm ([`mul_add`]). (Rust never fuses by itself. A CUDA port must be compiled with
-//! `-fmad=false`, without `-ftz`, and with IEEE division.)
+//!   dozen instructions on wasm ([`mul_add`]). (Rust never fuses by itself. A CUDA port must be compiled with
+//!   `-fmad=false`, without `-ftz`, and with IEEE division.)
 //! * No branches and no tables: both sides of an `if` are computed and one is selected, so a loop over a slice turns
-//! into SIMD instructions.
+//!   into SIMD instructions.
 //! * Each function is `inline(always)`, so that it is compiled for the instruction set of the loop around it.
 //!
 //! Errors are in ulp, the distance between neighbouring floats at the exact result; a correctly rounded
