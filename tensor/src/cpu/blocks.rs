@@ -1,8 +1,8 @@
 //! How an elementwise operation walks its operands.
 //!
-//! Kernels only ever see short contiguous blocks of equal length. A contiguous operand lends slices of
-//! itself; any other one (transposed, broadcast, or the output of an in-place operation) is gathered
-//! into a block on the stack. So a kernel is one plain loop, and there is one of it.
+//! Kernels only ever see short contiguous blocks of equal length. A contiguous operand lends slices of itself; any
+//! other one (transposed, broadcast, or the output of an in-place operation) is gathered into a block on the stack. So
+//! a kernel is one plain loop, compiled once.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, Output, Ran};
 use crate::shape::{Layout, MAX_DIMS};
 
-/// Elements a kernel sees at a time: small enough for three of them to stay in the first-level cache.
+/// The number of elements a kernel sees at a time: small enough for three blocks to stay in the L1 cache.
 pub(crate) const BLOCK: usize = 1024;
 
-/// The order in which the elements of a layout lie in memory, as few strided runs as possible.
+/// The elements of a layout in logical order, as few strided runs through memory as possible.
 pub(crate) struct Runs {
     ndim: usize,
     sizes: [usize; MAX_DIMS],
@@ -29,22 +29,22 @@ impl Runs {
         Runs { ndim: ndim.max(1), sizes, strides, offset: layout.offset }
     }
 
-    /// Where the elements start, if they lie one after another.
+    /// The position of the first element, if the elements are contiguous.
     pub(crate) fn contiguous_start(&self) -> Option<usize> {
         (self.ndim == 1 && (self.strides[0] == 1 || self.sizes[0] == 1)).then_some(self.offset)
     }
 
-    /// How the `length` elements from `start` on lie.
+    /// How the `length` elements from `start` on lie in memory.
     #[inline(always)]
     fn block(&self, start: usize, length: usize) -> Lies {
         let inner = self.ndim - 1;
         let (size, stride) = (self.sizes[inner], self.strides[inner]);
         match (inner, stride) {
             (0, 1) => Lies::Together(self.offset + start),
-            // One element lies together, whatever its stride.
+            // A single element is contiguous, whatever its stride.
             (0, _) if size == 1 => Lies::Together(self.offset),
             (0, 0) => Lies::Number(self.offset),
-            // Within one run: a row that is broadcast, a part of each row of a matrix.
+            // Within one run, such as a broadcast row or a part of each row of a matrix.
             (1, 1) if start % size + length <= size => {
                 Lies::Together(self.offset + start / size * self.strides[0] + start % size)
             }
@@ -56,7 +56,7 @@ impl Runs {
     /// `start..start + length` in logical order.
     pub(crate) fn visit(&self, start: usize, length: usize, mut visit: impl FnMut(usize, usize, usize)) {
         if length == 0 {
-            return; // Of an empty layout there is no position to speak of.
+            return; // An empty layout has no valid position.
         }
         let inner = self.ndim - 1;
         let mut index = [0; MAX_DIMS];
@@ -72,7 +72,7 @@ impl Runs {
             let run = left.min(self.sizes[inner] - index[inner]);
             visit(position, self.strides[inner], run);
             left -= run;
-            // Carry: the inner dimension is through, the next outer one advances, and so on.
+            // Carry: the inner dimension is finished, so the next outer one advances, and so on.
             position -= index[inner] * self.strides[inner];
             index[inner] = 0;
             for dim in (0..inner).rev() {
@@ -87,7 +87,7 @@ impl Runs {
         }
     }
 
-    /// Copies the elements from `start` on, in logical order, to fill `block`.
+    /// Fills `block` with the elements from `start` on, in logical order.
     pub(crate) fn gather<T: Pod>(&self, values: &[T], start: usize, block: &mut [T]) {
         let mut filled = 0;
         self.visit(start, block.len(), |position, stride, length| {
@@ -108,14 +108,14 @@ impl Runs {
 
 /// How a block of elements lies in memory.
 enum Lies {
-    /// One after another, from this position on.
+    /// Contiguous, from this position on.
     Together(usize),
-    /// They are all the one at this position.
+    /// A single number, at this position, for all elements.
     Number(usize),
     Apart,
 }
 
-/// Puts `block` where the elements from `start` on lie: the reverse of [`Runs::gather`].
+/// Writes `block` to the elements from `start` on: the reverse of [`Runs::gather`].
 pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &mut [T]) {
     let mut taken = 0;
     runs.visit(start, block.len(), |position, stride, length| {
@@ -128,12 +128,12 @@ pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &m
 
 /// An operand of a kernel.
 pub(crate) struct BlockReader<'a> {
-    /// `None`: the operand is the output, about to be overwritten.
+    /// `None` if the operand is the output, about to be overwritten.
     source: Option<(&'a [u8], Runs)>,
 }
 
 impl<'a> BlockReader<'a> {
-    /// Broadcast to the output's sizes. Inlined, so that it is made where it stays: it is large.
+    /// Broadcasts the operand to the output's sizes. Inlined, because the reader is large and should be built in place.
     #[inline(always)]
     pub(crate) fn new(input: &Input<'a>, sizes: &[usize]) -> Result<BlockReader<'a>> {
         let source = match input.bytes {
@@ -147,7 +147,8 @@ impl<'a> BlockReader<'a> {
         self.source.is_none()
     }
 
-    /// The elements from `start` on, lent or gathered into `scratch`, which serves this operand alone; `None` of the output.
+    /// The elements from `start` on, borrowed or gathered into `scratch`, which serves only this operand. `None` for
+    /// the output.
     pub(crate) fn read<'b, T: Pod>(
         &'b self,
         start: usize,
@@ -167,7 +168,7 @@ impl<'a> BlockReader<'a> {
         })
     }
 
-    /// The elements from `start` on that belong to the output block.
+    /// The elements from `start` on, for the given block of the output.
     fn block<'b, T: Pod, O: Pod>(&'b self, start: usize, output: &[O], scratch: &'b mut Scratch) -> &'b [T] {
         if self.is_output() {
             let block = scratch.take(output.len());
@@ -178,12 +179,12 @@ impl<'a> BlockReader<'a> {
     }
 }
 
-/// A block on the stack, made only when an operand needs one, and kept for the blocks that follow.
+/// A block on the stack, created only when an operand needs one, and reused for the following blocks.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// Room for the largest elements.
+    /// Room for elements of the largest size.
     block: Option<[u64; BLOCK]>,
-    /// It holds nothing but the one number that its operand is.
+    /// Whether the block is filled with the operand's single number.
     is_filled: bool,
 }
 
@@ -195,7 +196,7 @@ impl Scratch {
 
     fn of_number<T: Pod>(&mut self, number: T, length: usize) -> &[T] {
         if !self.is_filled {
-            // No more than is needed: most tensors are small.
+            // No more than needed, since most tensors are small.
             self.take(length).fill(number);
             self.is_filled = length == BLOCK;
         }
@@ -203,8 +204,8 @@ impl Scratch {
     }
 }
 
-/// Runs `share(start, out)` over parts of the output, on several threads if it pays: over one part for each of them, if the
-/// output's elements lie in order.
+/// Runs `share(start, out)` over parts of the output, on several threads if it pays off. If the output is contiguous,
+/// each thread gets one part.
 ///
 /// `share` is `dyn`, so that this is compiled once for each type and not for each kernel.
 pub(crate) fn for_shares<O: Pod + Send>(
@@ -221,7 +222,7 @@ pub(crate) fn for_shares<O: Pod + Send>(
     for_pieces(threads, out, length, &|i, out| share(i * length, out));
 }
 
-/// The same, block by block.
+/// Like [`for_shares`], block by block.
 pub(crate) fn for_blocks<O: Pod + Send>(
     output: &mut Output,
     cost: Cost,
@@ -234,7 +235,7 @@ pub(crate) fn for_blocks<O: Pod + Send>(
     });
 }
 
-/// The same for an output whose elements do not lie in order: through a block on the stack.
+/// Like [`for_shares`], for an output that is not contiguous: through a block on the stack.
 fn for_strided_blocks<O: Pod>(output: &mut Output, block: &dyn Fn(usize, &mut [O])) {
     let runs = Runs::of(output.layout);
     let values: &mut [O] = bytemuck::cast_slice_mut(output.bytes);
@@ -242,13 +243,13 @@ fn for_strided_blocks<O: Pod>(output: &mut Output, block: &dyn Fn(usize, &mut [O
     let numel = output.layout.numel();
     for start in (0..numel).step_by(BLOCK) {
         let out = &mut scratch[..BLOCK.min(numel - start)];
-        runs.gather(values, start, out); // An operation in place reads its input from here.
+        runs.gather(values, start, out); // An in-place operation reads its input from here.
         block(start, out);
         scatter(&runs, out, start, values);
     }
 }
 
-/// Functions that set `out = kernel(a, b, …)`, element by element; operands are broadcast to the output's shape.
+/// Functions that compute `out = kernel(a, b, …)`, element by element; operands are broadcast to the output's shape.
 macro_rules! maps {
     ($($map:ident($($x:ident: $X:ident),+);)+) => {$(
         pub(crate) fn $map<$($X: Pod,)+ O: Pod + Send>(

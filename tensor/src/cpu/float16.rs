@@ -1,29 +1,30 @@
-//! `float16` and f32 where no instruction converts them, as in WebAssembly.
+//! Conversion between `float16` and f32 where no instruction does it, as in WebAssembly.
 //!
-//! Written without branches, so that a loop over a slice turns into vectors: numbers one by one take five times as long.
+//! Written without branches, so that a loop over a slice is vectorised: converting numbers one by one takes five times
+//! as long.
 
-/// What a float16 is, as f32. A NaN becomes a quiet one.
+/// The f32 with the value of a float16. A NaN becomes quiet.
 #[inline(always)]
 pub(super) fn widen(half: u16) -> f32 {
     let magnitude = u32::from(half & 0x7fff);
-    // An f32 with the same fraction has an exponent that is 112 too small: also if the number is subnormal, as the
-    // product makes a normal one of it.
+    // An f32 with the same bits has an exponent that is 112 too small. That holds for subnormal numbers too, since the
+    // product normalises them.
     let finite = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
     let quiet = if magnitude > 0x7c00 { 0x40_0000 } else { 0 };
     let bits = if magnitude < 0x7c00 { finite.to_bits() } else { magnitude << 13 | 0x7f80_0000 | quiet };
     f32::from_bits(bits | u32::from(half & 0x8000) << 16)
 }
 
-/// The nearest float16, of two as near the even one.
+/// The nearest float16, with ties to even.
 #[inline(always)]
 pub(super) fn narrow(x: f32) -> u16 {
     let sign = x.to_bits() >> 16 & 0x8000;
     let magnitude = x.to_bits() & 0x7fff_ffff;
-    // Half a step of the result less a bit, and that bit if the result would be odd: what is cut off then rounds. A carry
-    // into the exponent is right as well, up to infinity.
+    // Adds half a step of the result minus one bit, plus that bit if the result would be odd, so that truncation rounds
+    // correctly. A carry into the exponent is right as well, up to infinity.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
-    // Numbers about 0.5 are as far apart as subnormal float16s, so the sum rounds.
+    // Numbers around 0.5 are spaced like subnormal float16s, so the sum rounds.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let finite = if magnitude < 113 << 23 { subnormal } else { normal };
     let nan = 0x7e00 | magnitude >> 13 & 0x3ff;

@@ -1,24 +1,22 @@
-//! Matrix product of f32 and f64 on the CPU, in our own code.
+//! Matrix products of f32 and f64 on the CPU, in our own code.
 //!
-//! The idea is that of every fast matrix product (Goto and van de Geijn, 2008): a processor multiplies far
-//! faster than it reads memory, so whatever has been read must be used many times before it is let go.
-//! From the inside out:
+//! The idea is that of every fast matrix product (Goto and van de Geijn, 2008): a processor multiplies far faster than
+//! it reads memory, so everything that is read must be used many times before it leaves the cache. From the inside out:
 //!
 //! * [`kernel`]: a *tile* of C, a few rows by two vectors, stays in registers while `k` runs;
-//! * [`block`]: the strips of A and B that tiles are made of stay in a cache while others pass them;
-//! * [`pack`]: a strip is copied if it does not lie in memory the way a tile reads it;
+//! * [`block`]: the strips of A and B that tiles are computed from stay in a cache while others pass them;
+//! * [`pack`]: a strip is copied if its layout does not suit the way a tile reads it;
 //! * [`threads`]: C is cut into parts, one for each thread.
 //!
-//! In a page of a browser there is one thread, and `alike` looks for rows that need not all be computed.
+//! A browser page has a single thread, and there `alike` looks for equal rows that need not all be computed.
 //!
-//! # Which bits come out
+//! # Reproducibility
 //!
-//! Each element of C is computed as if it were alone: its `k` products are cut into runs of [`KC`]; a run is
-//! a chain of fused multiply-adds in increasing `k`, begun at zero; the runs are added up in order. Neither
-//! threads nor shapes, strides or vector widths have a say in that, so a given row times a given column is
-//! the same number everywhere. The one exception is a processor without fused multiply-add (WebAssembly, x86
-//! before 2013): there the product is rounded before it is added, as the fused operation in software would
-//! cost a hundred times as much.
+//! Each element of C is computed as if it were alone: its `k` products are cut into runs of [`KC`]; a run is a chain of
+//! fused multiply-adds in increasing `k`, starting at zero; the runs are added up in order. Threads, shapes, strides
+//! and vector widths do not affect this, so a given row times a given column is the same number everywhere. The only
+//! exception is a processor without fused multiply-add (WebAssembly, x86 before 2013): there the product is rounded
+//! before it is added, because fusing in software would cost a hundred times as much.
 
 #[cfg(any(target_family = "wasm", test))]
 mod alike;
@@ -32,8 +30,8 @@ pub(crate) use block::Matrix;
 use block::Product;
 use std::ops::{Add, Mul};
 
-/// Length of a run over `k`. It is part of the definition of the result, hence the same on every machine. It
-/// was chosen so that a strip of B, that long and 128 bytes wide, fills two thirds of a first-level cache.
+/// Length of a run over `k`. It is part of the definition of the result, so it is the same on every machine. It was
+/// chosen so that a strip of B of that length, 128 bytes wide, fills two thirds of an L1 cache.
 pub(crate) const KC: usize = 256;
 
 /// The element types that [`gemm`] multiplies.
@@ -50,10 +48,10 @@ mod sealed {
         /// `a · b + c`, fused where plain code can do so fast.
         fn mul_add(a: Self, b: Self, c: Self) -> Self;
 
-        /// Computes a product on this thread, with the widest vectors the processor has.
+        /// Computes a product on this thread, with the widest vectors of the processor.
         ///
         /// # Safety
-        /// Every element that `product` names is in bounds, and nobody else touches its C.
+        /// Every element of `product` is in bounds, and nothing else accesses its C.
         unsafe fn run(product: &Product<Self>);
     }
 }
@@ -71,7 +69,7 @@ macro_rules! element {
             }
 
             unsafe fn run(product: &Product<Self>) {
-                // SAFETY: the processor was asked for the instructions; the rest is the caller's promise.
+                // SAFETY: the processor has the instructions, as just detected; the rest is the caller's promise.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -88,8 +86,8 @@ macro_rules! element {
 element!(f32, __m512, __m256, Floats);
 element!(f64, __m512d, __m256d, Doubles);
 
-// Tiles are as high as the registers allow: AVX-512 and NEON have 32, AVX2 and SSE2 have 16. A second, lower
-// tile is for the rows left over.
+// Tiles are as high as the registers allow: AVX-512 and NEON have 32, AVX2 and SSE2 have 16. A second, lower tile
+// handles the remaining rows.
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx2,fma")]
@@ -120,12 +118,12 @@ unsafe fn run_portable<V: kernel::Vector>(product: &Product<V::Element>) {
 
 /// `c = a · b`, or `c += a · b` to accumulate.
 ///
-/// `a` is `m`×`k` and `b` is `k`×`n`, by row and column strides in elements, so a transpose costs nothing
-/// to name and a stride of 0 repeats; `c` is `m`×`n`, row-major and contiguous.
+/// `a` is `m`×`k` and `b` is `k`×`n`, given by row and column strides in elements, so a transpose is free and a stride
+/// of 0 repeats. `c` is `m`×`n`, row-major and contiguous.
 ///
 /// # Panics
-/// If a slice is too short for its shape, or `c` is not exactly as long as its.
-#[allow(clippy::too_many_arguments)] // the shape of every matrix product since BLAS
+/// If a slice is too short for its shape, or if the length of `c` does not exactly match its shape.
+#[allow(clippy::too_many_arguments)] // the signature of every matrix product since BLAS
 pub(crate) fn gemm<T: GemmElement>(
     m: usize,
     n: usize,
@@ -162,10 +160,10 @@ pub(crate) fn gemm<T: GemmElement>(
     unsafe { checked(m, n, k, a, a_strides, b, b_strides, c, accumulate) }
 }
 
-/// The same of slices that were checked.
+/// [`gemm`] for slices that were checked.
 ///
 /// # Safety
-/// They are as long as shapes and strides say, and none is empty.
+/// The slices are as long as shapes and strides require, and none is empty.
 #[allow(clippy::too_many_arguments)]
 unsafe fn checked<T: GemmElement>(
     m: usize,
@@ -182,8 +180,8 @@ unsafe fn checked<T: GemmElement>(
     let b = Matrix { start: b.as_ptr(), strides: b_strides };
     let c = c.as_mut_ptr();
     let product = if n == 1 {
-        // Vectors run along the rows of C. A single column has none to speak of, so it is computed as the
-        // single row Cᵀ = Bᵀ·Aᵀ, which lies in memory just the same.
+        // Vectors run along the rows of C. In a single column the rows are too short, so it is computed as the single
+        // row Cᵀ = Bᵀ·Aᵀ, which has the same memory layout.
         Product { m: 1, n: m, k, a: b.transposed(), b: a.transposed(), c, c_stride: m, accumulate }
     } else {
         Product { m, n, k, a, b, c, c_stride: n, accumulate }
@@ -197,7 +195,7 @@ unsafe fn checked<T: GemmElement>(
     }
 }
 
-/// Offset of the last element of a matrix that is at least one by one.
+/// The offset of the last element of a matrix that is at least one by one.
 fn last_element(shape: [usize; 2], strides: [usize; 2]) -> usize {
     let along = |axis: usize| (shape[axis] - 1).checked_mul(strides[axis]);
     let offset = along(0).zip(along(1)).and_then(|(rows, columns)| rows.checked_add(columns));
@@ -348,7 +346,7 @@ mod tests {
         }
     }
 
-    /// The vectors that this machine would not choose.
+    /// Also the vectors that this machine would not choose.
     #[test]
     fn agrees_with_the_definition_with_every_kind_of_vector() {
         type Run = unsafe fn(&Product<f32>);
@@ -396,7 +394,7 @@ mod tests {
         }
     }
 
-    /// The same row times the same column, elsewhere in a product of another shape.
+    /// The same row times the same column, at another place in a product of another shape.
     #[test]
     fn gives_the_same_bits_wherever_an_element_stands() {
         let (m, n, k) = (37, 75, 600);
@@ -423,7 +421,7 @@ mod tests {
             for j in 0..n {
                 let value = c[i * n + j];
                 match (i, j) {
-                    (3, _) | (10, 34) => assert!(value.is_nan()), // 0 · ∞ is no number
+                    (3, _) | (10, 34) => assert!(value.is_nan()), // 0 · ∞ is NaN
                     (_, 34) => assert_eq!(value, f32::INFINITY),
                     (10, _) => assert_eq!(value, 19.0),
                     _ => assert_eq!(value, 20.0),

@@ -1,10 +1,10 @@
-//! The kernels of halves (`torch.float16`, `torch.bfloat16`): those of f32, between two conversions.
+//! The kernels of half types (`torch.float16`, `torch.bfloat16`): the f32 kernels, between two conversions.
 //!
-//! Nothing is calculated in 16 bits, in PyTorch as here: an operation takes its numbers for the f32s that they are,
-//! and rounds its result once. So no kernel of halves is written but those that only move elements. Any other is the
-//! kernel of f32 with other types in memory ([`KernelDef::of_f32`]), and its twin runs on operands that were converted: block
-//! by block where an element comes of the same element of the inputs, else as a whole.
-//! Where that is too much memory, a twin is written for every type and converts a row at a time ([`Stored`]).
+//! Nothing is computed in 16 bits, here or in PyTorch: an operation takes its numbers as f32 and rounds its result
+//! once. So only the kernels that move elements are written for half types. Any other kernel is the f32 one with other
+//! types in memory ([`KernelDef::of_f32`]), and its twin runs on converted operands: block by block for elementwise
+//! kernels, else on the whole operands. Where that takes too much memory, a twin is written for every type and converts
+//! one row at a time ([`Stored`]).
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, KernelDef, Output, Parameter, Ran, Stopped};
 use crate::shape::Layout;
 
-/// The twin of a kernel of halves: that of f32's between two conversions.
+/// The twin of a kernel for half types: the f32 twin between two conversions.
 pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> Ran {
     let kernel = args.kernel;
     let of_f32 = kernel.of_f32.expect("a kernel of halves says which one of f32 it is");
@@ -35,10 +35,10 @@ pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> Ran {
     }
 }
 
-/// The most inputs for which there is room to convert them block by block.
+/// The maximum number of inputs that can be converted block by block.
 const MOST_INPUTS: usize = 4;
 
-/// The types of the inputs, and of the outputs.
+/// The types of the inputs, and those of the outputs.
 fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
     let mut operands = [SmallVec::new(), SmallVec::new()];
     for parameter in kernel.parameters {
@@ -63,7 +63,7 @@ fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>)
     }
 }
 
-/// The same, where an element of the output is as large as an `O`.
+/// Like [`in_blocks`], where an element of the output is as large as an `O`.
 fn in_blocks_of<O: Pod + Send>(
     reads: &[DType],
     written: DType,
@@ -104,14 +104,14 @@ fn in_blocks_of<O: Pod + Send>(
                 Ok(())
             });
             if let Err(error) = result {
-                let _ = failure.set(error); // One is enough.
+                let _ = failure.set(error); // One error is enough.
             }
         }
     });
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-/// Room for a block: as it is gathered, and in f32.
+/// Room for a block, both as gathered and in f32.
 #[derive(Default)]
 struct Widened {
     gathered: Scratch,
@@ -119,7 +119,7 @@ struct Widened {
 }
 
 impl Widened {
-    /// The elements from `start` on, without gaps, halves as f32; `None` of the output.
+    /// The elements from `start` on, contiguous, with half types as f32. `None` for the output.
     fn read<'b>(
         &'b mut self,
         dtype: DType,
@@ -154,7 +154,7 @@ fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>
             _ => None,
         });
     }
-    // What a kernel writes it may read before, or write but a part of.
+    // A kernel may read an output before it writes it, or write only a part of it.
     let mut outputs: SmallVec<[Option<Wide>; 4]> = SmallVec::new();
     for (output, dtype) in args.outputs.iter().zip(&writes) {
         let wide = dtype.is_half().then(|| Wide::of(*dtype, output.bytes, output.layout));
@@ -206,10 +206,10 @@ impl Wide {
         Input { bytes: Some(bytemuck::cast_slice(&self.floats)), layout: &self.layout }
     }
 
-    /// Rounds it to the output that it stands for.
+    /// Rounds the numbers to the output they stand in for.
     fn write(&self, dtype: DType, output: &mut Output) -> Result<()> {
         let halves: &mut [u16] = bytemuck::cast_slice_mut(output.bytes);
-        // What lies between the elements is not this kernel's to write.
+        // The kernel must not write between the elements.
         if output.layout.reach() == output.layout.numel() {
             let halves = halves.get_mut(output.layout.offset..).unwrap_or_default();
             narrow_all(dtype, &self.floats, &mut halves[..self.floats.len()]);
@@ -226,18 +226,18 @@ impl Wide {
     }
 }
 
-/// Whether the elements are about as many as what memory they reach over, so that it is converted as it lies.
+/// Whether the memory that the elements span is mostly elements, so that it is converted as a whole.
 fn lies_close(layout: &Layout) -> bool {
     layout.reach() <= 2 * layout.distinct()
 }
 
 // ---------------------------------------------------------------------------------------------- row by row
 
-/// Elements as they lie in memory, for twins that take them a row at a time.
+/// Elements as stored in memory, for twins that process one row at a time.
 pub(crate) trait Stored: Memory<Math: Float + Element + Pod> {
-    /// A row as numbers: itself, or, of halves, what becomes of `room`.
+    /// A row as numbers: the row itself, or, for half types, its conversion in `room`.
     fn read<'a>(row: &'a [Self], room: &'a mut Vec<Self::Math>) -> &'a [Self::Math];
-    /// Writes the numbers that `make` makes, in the row itself or, for halves, in `room` first.
+    /// Writes the numbers that `make` computes, directly to the row or, for half types, to `room` first.
     fn write(row: &mut [Self], room: &mut Vec<Self::Math>, make: impl FnOnce(&mut [Self::Math]));
 }
 
@@ -269,17 +269,17 @@ stored!(f32, f64; f16, bf16);
 
 // ----------------------------------------------------------------------------------------------- conversions
 
-/// The twin of the kernel that makes f32s of halves.
+/// The twin of the kernel that converts half types to f32.
 pub(crate) fn to_f32<H: Element>(args: Args<'_, '_>) -> Ran {
     map1::<u16, f32>(args, Cost::Cheap, |halves, floats| widen(H::DTYPE, halves, floats))
 }
 
-/// The twin of the kernel that makes halves of f32s.
+/// The twin of the kernel that converts f32 to half types.
 pub(crate) fn from_f32<H: Element>(args: Args<'_, '_>) -> Ran {
     map1::<f32, u16>(args, Cost::Cheap, |floats, halves| narrow(H::DTYPE, floats, halves))
 }
 
-/// Elements as f32, in room of their own.
+/// The elements as f32, in newly allocated memory.
 pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     let mut floats = reserve(halves.len())?;
     floats.resize(halves.len(), 0.0);
@@ -290,7 +290,7 @@ pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     Ok(floats)
 }
 
-/// [`narrow`], on several threads if it pays.
+/// [`narrow`], on several threads if it pays off.
 pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     let (threads, share) = shares(halves.len());
     for_pieces(threads, halves, share, &|i, halves| {
@@ -298,7 +298,7 @@ pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     });
 }
 
-/// How many threads share the elements, and how many each of them takes.
+/// The number of threads that share the elements, and the number of elements for each.
 fn shares(elements: usize) -> (usize, usize) {
     let threads = threads_for(elements, Cost::Cheap.smallest_parallel());
     (threads, elements.div_ceil(threads))
@@ -314,7 +314,7 @@ fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
     match dtype {
         #[cfg(target_family = "wasm")]
         DType::F16 => floats.iter_mut().zip(halves).for_each(|(float, half)| *float = float16::widen(*half)),
-        // One instruction for eight of them, where there is one.
+        // A single instruction for eight elements, where the processor has it.
         #[cfg(not(target_family = "wasm"))]
         DType::F16 => halves.reinterpret_cast::<f16>().convert_to_f32_slice(floats),
         _ => vectorized!(Costly lanes, (halves: &[bf16], floats: &mut [f32]))(
@@ -324,7 +324,7 @@ fn widen(dtype: DType, halves: &[u16], floats: &mut [f32]) {
     }
 }
 
-/// Rounds to the nearest half, of two as near to the even one.
+/// Rounds to the nearest half, with ties to even.
 fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     #[inline(always)]
     fn lanes(floats: &[f32], halves: &mut [u16]) {
@@ -341,11 +341,12 @@ fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     }
 }
 
-/// The nearest bfloat16. `bf16::from_f32` gives the same, but mixes 16 and 32 bits, which makes vectors of it slow.
+/// The nearest bfloat16. `bf16::from_f32` gives the same result, but mixes 16 and 32 bits, which vectorises badly.
 #[inline(always)]
 fn bfloat16(x: f32) -> u16 {
     let bits = x.to_bits();
-    // Half a step of the result less a bit, and that bit if the result would be odd: what is cut off then rounds.
+    // Adds half a step of the result minus one bit, plus that bit if the result would be odd, so that truncation rounds
+    // correctly.
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
     let quiet = bits | 0x40_0000;
     let bits = if bits & 0x7fff_ffff > 0x7f80_0000 { quiet } else { rounded };

@@ -1,24 +1,23 @@
-//! `exp`, `ln`, `tanh` and their like, with the same bits on every machine.
+//! `exp`, `ln`, `tanh` and similar functions, with the same bits on every machine.
 //!
-//! The `exp` of the C library, of a browser and of CUDA differ in the last digit, and a training run
-//! magnifies one such digit into another loss curve. The f32 functions here are therefore our own and
-//! stand on nothing but what IEEE 754 pins to the last bit: `+ - * /`, comparisons, and moves between
-//! floats and their bits. Three habits follow.
+//! The `exp` of the C library, of a browser and of CUDA differ in the last digit, and a training run magnifies such a
+//! difference into another loss curve. The f32 functions here are therefore our own and rely only on what IEEE 754
+//! defines to the last bit: `+ - * /`, comparisons, and moves between floats and their bits. Three rules follow.
 //!
-//! * Every product and every sum is rounded by itself. A fused multiply-add would save a rounding, but it
-//!   takes a dozen instructions on wasm ([`mul_add`]). (Rust never fuses by itself. A CUDA port has to be compiled with
+//! * Every product and every sum is rounded separately. A fused multiply-add would save a rounding, but it takes a
+//!   dozen instructions on wasm ([`mul_add`]). (Rust never fuses by itself. A CUDA port must be compiled with
 //!   `-fmad=false`, without `-ftz`, and with IEEE division.)
-//! * No branches and no tables: both sides of an `if` are computed and one is selected, so a loop over a
-//!   slice turns into SIMD instructions.
-//! * Each function is `inline(always)`, so that it takes on the instruction set of the loop around it.
+//! * No branches and no tables: both sides of an `if` are computed and one is selected, so a loop over a slice turns
+//!   into SIMD instructions.
+//! * Each function is `inline(always)`, so that it is compiled for the instruction set of the loop around it.
 //!
 //! Errors are in ulp, the distance between neighbouring floats at the exact result; a correctly rounded
 //! function has 0.5. They were measured against f64 over all 2^32 inputs. A NaN result is some NaN: its
 //! payload and sign are not part of the promise.
 //!
-//! `sin`, `cos`, `powf` and all f64 functions come from the `libm` crate, which is plain Rust built
-//! on the same operations: slower, since it branches, but again the same bits everywhere. Of many angles
-//! sines and cosines are calculated without branches ([`sin_all`]), and the bits are the same for every float.
+//! `sin`, `cos`, `powf` and all f64 functions come from the `libm` crate, which is plain Rust built on the same
+//! operations: slower, because it branches, but again with the same bits everywhere. For slices of angles, sines and
+//! cosines are computed without branches ([`sin_all`]), with the same bits for every float.
 
 use crate::cpu::simd::vectorized;
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
@@ -28,8 +27,8 @@ use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 const LN2_HI: f32 = 0.693_145_75;
 const LN2_LO: f32 = 1.428_606_8e-6;
 
-/// 1.5 * 2^23. Floats of this size are 1 apart, so adding it to a small number rounds that number to the
-/// nearest integer, which then stands in the low bits of the sum.
+/// 1.5 * 2^23. Floats of this size are 1 apart, so adding it to a small number rounds that number to the nearest
+/// integer, which then is in the low bits of the sum.
 const TO_INTEGER: f32 = 12_582_912.0;
 
 /// `a · b + c`, rounded once.
@@ -38,15 +37,17 @@ pub(crate) fn mul_add(a: f32, b: f32, c: f32) -> f32 {
     if cfg!(target_family = "wasm") { mul_add_in_f64(a, b, c) } else { a.mul_add(b, c) }
 }
 
-/// The same where no instruction does it. Unlike the function that Rust would call it becomes vectors.
+/// [`mul_add`] where no instruction does it. Unlike the function that Rust would call, it is vectorised.
 ///
-/// The product is exact in f64. Their sum is rounded to odd: of the two f64s around it the one whose last bit is set, which
-/// never lies half-way between two f32s. So rounding it again, to f32, is as if it had been rounded once.
+/// The product is exact in f64. The sum with c is rounded to odd: of the two neighbouring f64s, it takes the one whose
+/// last bit is set, which never lies half-way between two f32s. So rounding it again, to f32, gives the same result as
+/// rounding once.
 #[inline(always)]
 fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
-    // What the sum lost, exactly (Knuth's TwoSum). Of an infinite or undefined one it is undefined, and compares as false.
+    // The rounding error of the sum, exactly (Knuth's TwoSum). For an infinite or NaN sum it is NaN, and compares as
+    // false.
     let of_c = sum - product;
     let lost = (product - (sum - of_c)) + (c - of_c);
     let even = sum.to_bits() & 1 == 0;
@@ -60,8 +61,8 @@ fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
 /// Cody and Waite's reduction: x = n ln 2 + r with |r| <= ln 2 / 2, hence e^x = 2^n e^r.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors at the end.
-    // Comparing this way round lets a NaN through.
+    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors at the end. Comparing this way
+    // round lets a NaN through.
     let x = if x < -104.0 { -104.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
 
@@ -78,12 +79,12 @@ pub(crate) fn exp(x: f32) -> f32 {
     let q = q * r + 0.041_668_255;
     let q = q * r + 0.166_665_21;
     let q = q * r + 0.499_999_94;
-    // 1 + hi is the one sum here that loses something. `lost` is just that, to be added with the rest.
+    // 1 + hi is the only inexact sum here. `lost` is its exact error, added with the rest.
     let sum = 1.0 + hi;
     let lost = hi - (sum - 1.0);
     let power = sum + (lost + (r * r * q - lo));
 
-    // 2^n in two halves: n = 128 and n = -150 are no exponents of an f32, but half of each is.
+    // 2^n in two factors: n = 128 and n = -150 are not exponents of an f32, but half of each is.
     let n = shifted.to_bits() as i32 - TO_INTEGER.to_bits() as i32;
     let half = n >> 1;
     power * two_to(half) * two_to(n - half)
@@ -100,7 +101,7 @@ fn two_to(n: i32) -> f32 {
 /// x = 2^k m with m between sqrt(1/2) and sqrt(2), hence ln x = k ln 2 + ln m.
 #[inline(always)]
 pub(crate) fn ln(x: f32) -> f32 {
-    // A subnormal has no leading bit where the lines below look for it: lend it 23 powers of two.
+    // A subnormal has no leading bit where the lines below look for it, so scale it by 2^23 first.
     let subnormal = x < f32::MIN_POSITIVE;
     let lent = if subnormal { 23 } else { 0 };
     let normal = x * if subnormal { 8_388_608.0 } else { 1.0 };
@@ -123,13 +124,13 @@ pub(crate) fn ln(x: f32) -> f32 {
     let f2 = f * f;
     let small = f2 * f * p - 0.5 * f2;
 
-    // When k = 1 and m is near sqrt(1/2), much of k ln 2 and f cancels: carry along what their sum loses.
+    // When k = 1 and m is near sqrt(1/2), much of k ln 2 and f cancels, so carry the error of their sum along.
     let high = k * LN2_HI; // exact
     let sum = high + f;
     let lost = f - (sum - high);
     let result = sum + (lost + (small + k * LN2_LO));
 
-    // The bits of the positive finite floats, whose logarithm this is, are 1 ..= 0x7f7f_ffff.
+    // The bits of the positive finite floats, for which `result` is the logarithm, are 1 ..= 0x7f7f_ffff.
     let ordinary = x.to_bits().wrapping_sub(1) < f32::INFINITY.to_bits() - 1;
     let edge = if x < 0.0 { f32::NAN } else { x };
     let edge = if x == 0.0 { f32::NEG_INFINITY } else { edge };
@@ -139,7 +140,7 @@ pub(crate) fn ln(x: f32) -> f32 {
 /// 1 / (1 + e^-x). Largest error: 2.41 ulp.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
-    // With e^-|x| nothing overflows, and far left the result fades out through the subnormals as e^x.
+    // With e^-|x| nothing overflows, and for very negative x the result goes through the subnormals to 0, like e^x.
     let power = exp(-x.abs());
     let numerator = if x < 0.0 { power } else { 1.0 };
     numerator / (1.0 + power)
@@ -150,8 +151,8 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
 pub(crate) fn tanh(x: f32) -> f32 {
     let a = x.abs();
 
-    // 1 - 2 / (e^2a + 1) would cancel near 0. There, tanh a = a + a^3 p(a^2); the minimax p is for
-    // a <= 0.625 (where Cephes draws the line too) and the relative error, found as q was.
+    // 1 - 2 / (e^2a + 1) would cancel near 0. There, tanh a = a + a^3 p(a^2); the minimax p is for a <= 0.625 (the same
+    // limit as in Cephes) and the relative error, found as q was.
     let a2 = a * a;
     let p = -0.005_692_296_7;
     let p = p * a2 + 0.020_628_167;
@@ -164,17 +165,18 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (if a < 0.625 { near } else { far }).copysign(x)
 }
 
-/// The probability that a number drawn from the normal distribution is below x. Largest error: 1.4e-7, which right of
-/// 0 is 2.4 ulp. Left of −5.5 it is 0.
+/// The probability that a standard normal number is below x. Largest error: 1.4e-7, which is 2.4 ulp for positive x.
+/// Below −5.5 the result is 0.
 ///
-/// What lies below −a falls off as e^(−a²/2); its fourth root falls off so much slower that a polynomial follows it.
+/// The probability of being below −a falls off as e^(−a²/2); its fourth root falls off so much more slowly that a
+/// polynomial can follow it.
 #[inline(always)]
 pub(crate) fn normal_cdf(x: f32) -> f32 {
     let a = x.abs();
 
-    // Twice that is p(a)^4: the minimax p for a <= 5.5 and an error that right of 0 is 2^-25 of the result, by least
-    // squares over 500 Chebyshev points, weighted anew 60 times (Lawson). Then all coefficients but the first were moved
-    // by single bits, as long as that made the largest error of what is calculated here smaller.
+    // Twice that probability is p(a)^4. This is the minimax p for a <= 5.5 and an error that is 2^-25 of the result for
+    // positive x, found by least squares over 500 Chebyshev points, reweighted 60 times (Lawson). Then all coefficients
+    // but the first were moved by single bits, as long as that reduced the largest error of the computation here.
     let p = -8.711_299e-9;
     let p = p * a + 2.732_249_4e-7;
     let p = p * a - 3.285_458_4e-6;
@@ -189,7 +191,7 @@ pub(crate) fn normal_cdf(x: f32) -> f32 {
     let p = p * a + 1.0;
     let square = p * p;
     let below = 0.5 * square * square;
-    // Asked this way round, a NaN comes through.
+    // Comparing this way round lets a NaN through.
     let below = if a > 5.5 { 0.0 } else { below };
 
     if x < 0.0 { below } else { 1.0 - below }
@@ -207,19 +209,19 @@ pub(crate) fn cos(x: f32) -> f32 {
     libm::cosf(x)
 }
 
-/// The sine of each. The bits are those of [`sin`].
+/// The sine of each angle, with the bits of [`sin`].
 pub(crate) fn sin_all(angles: &[f32], out: &mut [f32]) {
     let vectors = vectorized!(Costly sin_lanes, (angles: &[f32], out: &mut [f32]));
     of_angles(vectors, sin, angles, out);
 }
 
-/// The cosine of each. The bits are those of [`cos`].
+/// The cosine of each angle, with the bits of [`cos`].
 pub(crate) fn cos_all(angles: &[f32], out: &mut [f32]) {
     let vectors = vectorized!(Costly cos_lanes, (angles: &[f32], out: &mut [f32]));
     of_angles(vectors, cos, angles, out);
 }
 
-/// Beyond this, two parts of π are not enough to tell the quarter turn.
+/// Beyond this angle, two parts of π are not enough to determine the quarter turn.
 const MOST_RADIANS: f32 = 268_435_456.0;
 
 fn of_angles(vectors: fn(&[f32], &mut [f32]), one: fn(f32) -> f32, angles: &[f32], out: &mut [f32]) {
@@ -236,7 +238,7 @@ fn sin_lanes(angles: &[f32], out: &mut [f32]) {
         let (quarters, rest) = quarter_turns(*angle);
         let size = if quarters & 1 == 0 { sin_of_eighth(rest) } else { cos_of_eighth(rest) };
         let sine = if quarters & 2 == 0 { size } else { -size };
-        // So −0 stays one.
+        // So that −0 stays −0.
         *out = if angle.abs() < 1.0 / 4096.0 { *angle } else { sine };
     }
 }
@@ -250,11 +252,11 @@ fn cos_lanes(angles: &[f32], out: &mut [f32]) {
     }
 }
 
-/// The nearest multiple of π/2 in the two lowest bits, and how far the angle is from it, as musl's `rem_pio2f` has it. It takes
-/// the small multiples from a π/2 of one part.
+/// The nearest multiple of π/2 in the two lowest bits, and the distance of the angle from it, as in musl's `rem_pio2f`.
+/// For the small multiples musl uses π/2 in a single part.
 #[inline(always)]
 fn quarter_turns(angle: f32) -> (u64, f64) {
-    // Adding this leaves no room for a fraction, and the whole number in the lowest bits.
+    // Adding this leaves no room for a fraction, so the integer is in the lowest bits.
     const ROUNDS: f64 = 6_755_399_441_055_744.0; // 1.5 · 2⁵²
     const HIGH: f64 = 1.570_796_310_901_641_8; // the first 25 bits of π/2
     const LOW: f64 = 1.589_325_477_352_819_7e-8;
@@ -290,7 +292,7 @@ pub(crate) fn powf(x: f32, y: f32) -> f32 {
     libm::pow(f64::from(x), f64::from(y)) as f32
 }
 
-/// The same functions for f64 tensors, which are rare in training: `libm`, a few ulp off at most.
+/// The same functions for f64 tensors, which are rare in training: `libm`, at most a few ulp off.
 pub(crate) mod double {
     pub(crate) fn mul_add(a: f64, b: f64, c: f64) -> f64 {
         a.mul_add(b, c)
@@ -360,7 +362,8 @@ mod tests {
             let same = ours.to_bits() == fused.to_bits() || ours.is_nan() && fused.is_nan();
             assert!(same, "{a:e} * {b:e} + {c:e}: {ours:e}, {fused:e}");
         };
-        // Half a unit of c is a product of two, and what is added to it decides: plain f64 would round to even first.
+        // The product is half a unit in the last place of c, plus a little that decides: plain f64 would round to even
+        // first.
         check(1.0 + 2f32.powi(-12), 2f32.powi(-24) * (1.0 - 2f32.powi(-12)), 1.0);
         check(1.0 + 2f32.powi(-12), -2f32.powi(-24) * (1.0 + 2f32.powi(-12)), 1.0 + f32::EPSILON);
         for edge in [0.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
@@ -379,7 +382,7 @@ mod tests {
             let [a, b, c] = [next(), next(), next()];
             match i % 3 {
                 0 => check(f32::from_bits(a), f32::from_bits(b), f32::from_bits(c)),
-                // Of like magnitude, and short ones, which meet in the middle between two f32s.
+                // Numbers of similar magnitude, and short ones, whose sums lie half-way between two f32s.
                 1 => check(a as i32 as f32, b as i32 as f32, c as i32 as f32 * 2f32.powi((c % 64) as i32)),
                 _ => check((a >> 19) as f32, (b >> 19) as f32, (c >> 8) as f32 * 2f32.powi((c % 32) as i32)),
             }
@@ -391,7 +394,7 @@ mod tests {
         let near = (0..200_000).map(|i| (i - 100_000) as f32 * 1e-4);
         let odd = [0.0, -0.0, 3.006105, -3.006105, 2.5e-4, 1e-38, MOST_RADIANS, f32::NAN, f32::INFINITY];
         let angles: Vec<f32> = samples().chain(near).chain(odd).collect();
-        // All of a block are small or one is not, and blocks end anywhere.
+        // Blocks are either all small or not, and they end anywhere.
         for block in angles.chunks(1021).chain(odd.chunks(1)) {
             for (all, one) in [(sin_all as fn(&[f32], &mut [f32]), sin as fn(f32) -> f32), (cos_all, cos)] {
                 let mut out = vec![0.0; block.len()];
@@ -435,7 +438,7 @@ mod tests {
         assert!(worst(|x| powf(x, 3.0), |x| x.powi(3)) < 0.501);
     }
 
-    /// Where e^(−x²/2) is small, so is the result, but its error is what it is beside 1.
+    /// Where e^(−x²/2) is small, so is the result, but its error is relative to 1.
     #[test]
     fn the_normal_cdf_is_off_by_a_few_of_the_last_bits_of_1() {
         let exact = |x: f32| 0.5 * libm::erfc(-f64::from(x) * std::f64::consts::FRAC_1_SQRT_2);
@@ -444,7 +447,7 @@ mod tests {
             let error = (f64::from(normal_cdf(x)) - exact(x)).abs();
             assert!(error < 1.4e-7, "at {x:e}: {error:e}");
         }
-        // A result is negative nowhere, and 0 or 1 where GELU is to be 0 or x.
+        // The result is never negative, and is 0 or 1 where GELU must be 0 or x.
         assert!(samples().filter(|x| !x.is_nan()).all(|x| (0.0..=1.0).contains(&normal_cdf(x))));
         assert_eq!([0.0, -0.0, 5.6, -5.6].map(normal_cdf), [0.5, 0.5, 1.0, 0.0]);
         assert_eq!([f32::INFINITY, f32::NEG_INFINITY, f32::MAX].map(normal_cdf), [1.0, 0.0, 1.0]);
@@ -458,7 +461,7 @@ mod tests {
         })
     }
 
-    /// The promise of this file. The numbers are from x86; no other machine may find others.
+    /// The promise of this file. The numbers are from x86; every other machine must produce the same.
     #[test]
     fn bits_are_the_same_everywhere() {
         assert_eq!(fingerprint(exp), 0x47aa_4e86_19d2_8b28, "exp");
@@ -471,7 +474,7 @@ mod tests {
         assert_eq!(fingerprint(|x| powf(x, 1.7)), 0x3a8b_d16f_8d62_a722, "powf");
     }
 
-    /// Whatever instructions this computer has, and however many elements they take at a time.
+    /// With any instructions this computer has, and any number of elements at a time.
     #[test]
     fn vectors_have_the_bits_of_elements_taken_one_by_one() {
         let x: Vec<f32> = samples().collect();

@@ -1,9 +1,12 @@
-//! Arithmetic of the CPU, from slices to slices: what operations compute, without tensors.
+//! CPU arithmetic from slices to slices: the computations of operations, without tensors.
 //!
-//! - [`simd`]: one code for vectors of every width   - [`pool`], [`parallel`], [`parts`]: threads, and work for several of them
-//! - [`number`], [`math`], [`half`], [`float16`]: arithmetic of each type, its exponentials and the like, halves
-//! - [`blocks`]: element by element   - [`transpose`]: copies of what lies on its side   - [`tree`]: the order in which a reduction combines its elements
-//! - [`gemm`], [`tf32`]: products of matrices   - [`conv`]: convolutions   - [`random`]
+//! - [`simd`]: one source for vectors of every width   - [`pool`], [`parallel`], [`parts`]: threads and the sharing of
+//!   work
+//! - [`number`], [`math`], [`half`], [`float16`]: arithmetic of each type, its exponentials and similar functions, half
+//!   types
+//! - [`blocks`]: elementwise operations   - [`transpose`]: copies of transposed matrices
+//! - [`tree`]: the order in which a reduction combines its elements
+//! - [`gemm`], [`tf32`]: matrix products   - [`conv`]: convolutions   - [`random`]
 
 pub(crate) mod blocks;
 pub(crate) mod conv;

@@ -1,4 +1,4 @@
-//! Numbers as kernels calculate with them.
+//! Arithmetic of numbers, as kernels use it.
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -7,8 +7,8 @@ use half::{bf16, f16};
 
 use crate::dtype::Element;
 
-/// Arithmetic as tensors do it: integers wrap around, floats follow IEEE 754, a NaN operand of
-/// `max` or `min` stays NaN.
+/// Arithmetic with the rules of tensors: integers wrap around, floats follow IEEE 754, and a NaN operand of `max` or
+/// `min` stays NaN.
 pub(crate) trait Number: Copy {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -17,7 +17,7 @@ pub(crate) trait Number: Copy {
     fn smaller(self, other: Self) -> Self;
     fn negative(self) -> Self;
     fn absolute(self) -> Self;
-    /// Not `signum`: floats have one of their own, which is 1 at 0.
+    /// Not `signum`: the one of floats is 1 at 0.
     fn sign(self) -> Self;
 }
 
@@ -37,7 +37,7 @@ macro_rules! integers {
             #[inline(always)]
             fn negative(self) -> $T { self.wrapping_neg() }
             #[inline(always)]
-            #[allow(unused_comparisons)] // u8 is one of them.
+            #[allow(unused_comparisons)] // Always false for u8.
             fn absolute(self) -> $T { if self < 0 { self.wrapping_neg() } else { self } }
             #[inline(always)]
             #[allow(unused_comparisons)]
@@ -71,11 +71,11 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
-/// What `relu` asks of a number. Halves are not converted for it, since their bits tell as much.
+/// The operations of `relu`. Half types are not converted for it, since their bits are enough.
 pub(crate) trait Rectified {
-    /// 0 instead of a number below it. A NaN stays.
+    /// The number, or 0 if it is negative. A NaN stays.
     fn rectified(self) -> Self;
-    /// `self`, but 0 where that result is 0 or below.
+    /// `self`, or 0 where `result` is 0 or negative.
     fn where_rectified(self, result: Self) -> Self;
 }
 
@@ -83,7 +83,7 @@ macro_rules! rectified {
     ($($T:ty),*) => {$(
         impl Rectified for $T {
             #[inline(always)]
-            #[allow(unused_comparisons)] // u8 is one of them.
+            #[allow(unused_comparisons)] // Always false for u8.
             fn rectified(self) -> $T { if self < <$T>::zeroed() { <$T>::zeroed() } else { self } }
             #[inline(always)]
             #[allow(unused_comparisons)]
@@ -98,7 +98,7 @@ macro_rules! rectified_halves {
         impl Rectified for $T {
             #[inline(always)]
             fn rectified(self) -> $T {
-                // From the number next to -0 to minus infinity; what follows are NaNs.
+                // From the number next to -0 down to minus infinity; beyond that are NaNs.
                 let is_below = self.to_bits().wrapping_sub(0x8001) < <$T>::INFINITY.to_bits();
                 if is_below { <$T>::ZERO } else { self }
             }
@@ -113,8 +113,8 @@ macro_rules! rectified_halves {
 }
 rectified_halves!(f16, bf16);
 
-/// What only floats can: division, and the transcendental functions of [`math`](super::math). What is generic over them says
-/// arithmetic as arithmetic.
+/// Operations of floats only: division, and the transcendental functions of [`math`](super::math). Generic code over
+/// this trait can use the ordinary operators.
 pub(crate) trait Float:
     Number
     + Element
@@ -137,14 +137,14 @@ pub(crate) trait Float:
     fn fused(self, factor: Self, addend: Self) -> Self;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
-    /// The sine of each: many are calculated together.
+    /// The sine of each angle; many are computed together.
     fn sin_all(angles: &[Self], out: &mut [Self]);
     fn cos_all(angles: &[Self], out: &mut [Self]);
     fn cos(self) -> Self;
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn pow(self, exponent: Self) -> Self;
-    /// The probability that a number drawn from the normal distribution is below.
+    /// The probability that a standard normal number is below this one.
     fn normal_cdf(self) -> Self;
 }
 

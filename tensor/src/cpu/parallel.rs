@@ -1,7 +1,7 @@
-//! Work shared among threads. Whoever makes an output says into which pieces it falls; one function hands them out.
+//! Sharing work among threads. The caller cuts an output into pieces; one function hands them out.
 //!
-//! What makes a piece is `dyn`, so that this is compiled once for each type of element and not for each kernel. Which
-//! thread makes which piece changes no bit of any.
+//! The work on a piece is `dyn`, so that this is compiled once for each element type and not for each kernel. The
+//! assignment of pieces to threads does not change a single bit.
 
 use std::sync::Mutex;
 
@@ -9,8 +9,8 @@ use super::pool::{on_threads, threads_for};
 use crate::kernel::Cost;
 use crate::lock::lock;
 
-/// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on so many threads. Each takes
-/// the next few pieces when it has made its last.
+/// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on `threads`
+/// threads. A thread takes the next few pieces when it has finished its last ones.
 pub(crate) fn for_pieces<T: Send>(
     threads: usize,
     out: &mut [T],
@@ -22,7 +22,7 @@ pub(crate) fn for_pieces<T: Send>(
     if threads == 1 || pieces < 2 {
         return out.chunks_mut(size).enumerate().for_each(|(number, piece)| work(number, piece));
     }
-    // A thread that is held up leaves what it has not begun to the others.
+    // A delayed thread leaves the pieces it has not begun to the others.
     let at_a_time = (pieces / (8 * threads)).max(1);
     let next = Mutex::new(out.chunks_mut(at_a_time * size).enumerate());
     let take = || lock(&next).next();
@@ -36,7 +36,7 @@ pub(crate) fn for_pieces<T: Send>(
     on_threads(threads, &help);
 }
 
-/// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays.
+/// Calls `run` with the number and the elements of each row of `out`, on several threads if it pays off.
 pub(crate) fn for_rows<T: Send>(out: &mut [T], length: usize, run: impl Fn(usize, &mut [T]) + Sync) {
     for_pieces(threads_for(out.len(), Cost::Costly.smallest_parallel()), out, length, &run);
 }

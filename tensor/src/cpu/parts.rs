@@ -1,11 +1,11 @@
-//! Outputs made in parts, each by itself, on all threads if there is work enough for them.
+//! Outputs computed in independent parts, on all threads if there is enough work.
 
 use super::parallel::for_pieces;
 use super::pool::threads_for;
 use crate::kernel::Cost;
 
-/// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` says how much work
-/// they all are.
+/// Calls `work(number, its part of a, its part of b)` for each of `parts` equal parts. `elements` is their total amount
+/// of work.
 pub(crate) fn for_parts_of_two<A: Send, B: Send>(
     a: &mut [A],
     b: &mut [B],
@@ -20,8 +20,8 @@ pub(crate) fn for_parts_of_two<A: Send, B: Send>(
     });
 }
 
-/// Calls `work(number of the first, their parts of a, their parts of b)` for the parts that a thread makes one after
-/// another, so that what it needs for one it may use again for the next.
+/// Calls `work(number of the first part, their parts of a, their parts of b)` for the parts that a thread computes one
+/// after another, so that it can reuse its buffers from one part to the next.
 pub(crate) fn for_shares<A: Send, B: Send>(
     a: &mut [A],
     b: &mut [B],
@@ -44,7 +44,7 @@ pub(crate) fn for_shares<A: Send, B: Send>(
     });
 }
 
-/// The same for one output.
+/// Like [`for_parts_of_two`], for one output.
 pub(crate) fn for_parts<T: Send>(
     out: &mut [T],
     parts: usize,
@@ -55,7 +55,7 @@ pub(crate) fn for_parts<T: Send>(
     for_parts_of_two(out, nothing, parts, elements, |part, out, _| work(part, out));
 }
 
-/// Part `i` of `parts` equal ones.
+/// Part `i` of `parts` equal parts.
 pub(crate) fn part<T>(all: &[T], parts: usize, i: usize) -> &[T] {
     let length = all.len() / parts;
     &all[i * length..(i + 1) * length]

@@ -1,8 +1,9 @@
 //! The threads that share the work of one operation, and how long they stay awake.
 //!
-//! A thread that has nothing to do sleeps, and waking it takes the system 15 µs on a quiet laptop and 100 µs or more on a virtual
-//! machine, as long as many an operation takes. But the next operation often follows at once. So a helper stays awake for a
-//! moment when it is done, and the thread that it has helped waits awake for it. Both give way to whoever else wants to run.
+//! An idle thread sleeps, and waking it takes the system 15 µs on a quiet laptop and 100 µs or more on a virtual
+//! machine, as long as many operations take. But the next operation often follows at once. So a helper stays awake for
+//! a moment when it is done, and the thread it helped waits for it actively. Both yield to anything else that wants to
+//! run.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +15,14 @@ use todevice_gpu::thread::{Context, OfThread};
 
 use super::thread::THREAD;
 
-/// How long a thread stays awake that has nothing to do.
+/// How long an idle thread stays awake.
 const MOMENT: Duration = Duration::from_micros(300);
 
-/// How many threads a loop may use.
+/// The number of threads that a loop may use.
 ///
-/// A browser's page has one. So has a job of the user's own on a thread pool: it would have to wait for
-/// its parts, and a pool's thread that waits takes up other jobs of the pool meanwhile. Those would then
-/// run in the middle of an operation, under its locks and its grad mode.
+/// A browser page has one. So has a user's job on a thread pool: it would have to wait for its parts, and a waiting
+/// pool thread takes up other jobs of the pool meanwhile. Those would then run in the middle of an operation, under its
+/// locks and its grad mode.
 pub(crate) fn threads() -> usize {
     if cfg!(target_family = "wasm") || is_alone() {
         return 1;
@@ -29,10 +30,11 @@ pub(crate) fn threads() -> usize {
     1 + helpers().map_or(0, ThreadPool::current_num_threads)
 }
 
-/// How many threads should share the work of an operation: all of them, if there is so much that it is worth waking them.
+/// The number of threads that should share the work of an operation: all of them, if the work is worth waking them for.
 ///
-/// If there is at least a quarter of that, a helper that is awake with nothing to do takes half of it. Such a helper begins within a
-/// few µs; one that sleeps takes ten times as long. Less work does not even ask how many threads there are, which would start them.
+/// With at least a quarter of that much work, a helper that is awake and idle takes half of it. Such a helper begins
+/// within a few µs; a sleeping one takes ten times as long. For less work the number of threads is not even read,
+/// because that would start them.
 pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
     if cfg!(target_family = "wasm") || work < worth_waking / 4 {
         1
@@ -43,10 +45,10 @@ pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
     }
 }
 
-/// How many helpers are awake and have nothing to do.
+/// The number of helpers that are awake and idle.
 static IDLE: AtomicUsize = AtomicUsize::new(0);
 
-/// While this is there, a helper that is awake has something to do. It is dropped even if that panics.
+/// While a `Busy` exists, one helper that is awake is not idle. It is dropped even if the work panics.
 struct Busy;
 
 impl Busy {
@@ -68,11 +70,12 @@ pub(crate) fn is_alone() -> bool {
     rayon_core::current_thread_index().is_some() || Context::read(|context| context.is_alone)
 }
 
-/// Runs `help` on so many threads, this one among them. It is `dyn`, so that rayon below it is compiled once.
+/// Runs `help` on `threads` threads, including this one. `help` is `dyn`, so that rayon is compiled only once beneath
+/// it.
 pub(super) fn on_threads(threads: usize, help: &(dyn Fn() + Sync)) {
     let Some(pool) = helpers().filter(|_| threads > 1) else { return help() };
     let busy = AtomicUsize::new(threads - 1);
-    // Unlike `join`, a scope in place lets a thread from outside the pool begin at once.
+    // Unlike `join`, an in-place scope lets a thread from outside the pool begin at once.
     pool.in_place_scope(|scope| {
         for _ in 1..threads {
             scope.spawn(|_| {
@@ -111,8 +114,9 @@ fn stay_awake() {
     THREAD.with(|thread| thread.stays_awake.set(false));
 }
 
-/// The threads that help: one fewer than `RAYON_NUM_THREADS` says, or else than there are cores, and no more than can be of use. They
-/// are no part of rayon's global pool, which is the program's. None where there is one core, or where threads are rationed.
+/// The helper threads: one fewer than `RAYON_NUM_THREADS`, or else than the number of cores, and no more than are
+/// useful. They are not part of rayon's global pool, which belongs to the program. None if there is only one core, or
+/// if threads are rationed.
 fn helpers() -> Option<&'static ThreadPool> {
     static HELPERS: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let start = || {
@@ -132,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// How often `help` is called.
+    /// The number of calls of `help`.
     fn calls(threads: usize) -> usize {
         let calls = AtomicUsize::new(0);
         on_threads(threads, &|| _ = calls.fetch_add(1, Ordering::Relaxed));
@@ -169,14 +173,14 @@ mod tests {
         let main = thread::current().id();
         calls(2);
         let panics = || on_threads(2, &|| assert_eq!(thread::current().id(), main, "a helper"));
-        _ = catch_unwind(AssertUnwindSafe(panics)); // It is awake as long as after any other work.
+        _ = catch_unwind(AssertUnwindSafe(panics)); // It stays awake as long as after any other work.
         assert!((0..1000).any(|_| all_sleep()));
     }
 
     #[test]
     fn a_helper_that_is_awake_takes_half_of_what_is_not_worth_waking_it() {
         assert_eq!([threads_for(24, 100), threads_for(100, 100)], [1, threads()]);
-        // Other tests may keep it busy, or this thread from running for a while.
+        // Other tests may keep it busy, or keep this thread from running for a while.
         let helps = || {
             calls(2);
             threads_for(25, 100) == 2

@@ -1,15 +1,15 @@
-//! Vectors that may find no memory.
+//! Vectors whose allocation may fail.
 
 use crate::error::{GpuError, Result};
 
-/// The values in a vector, or an error if there are more than memory.
+/// Collects the values in a vector, or errors if there is not enough memory.
 pub(crate) fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Result<Vec<T>> {
     let mut vector = reserve(count)?;
     vector.extend(values);
     Ok(vector)
 }
 
-/// An empty vector with room for `count` values, or an error if there is none.
+/// An empty vector with room for `count` values, or an error if there is not enough memory.
 pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     let bytes = count.saturating_mul(size_of::<T>());

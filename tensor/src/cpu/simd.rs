@@ -1,17 +1,18 @@
-//! One source, compiled for the vector units of whatever computer it runs on.
+//! One source, compiled for the vector units of the computer it runs on.
 //!
-//! A loop written plainly is vectorised by the compiler, but only for the instructions every x86-64
-//! has. [`vectorized!`] compiles the same loop a second time with AVX2 and FMA and picks at run time;
-//! elementwise kernels that calculate more than they read, a third time with AVX-512, whose vectors are
-//! twice as long. Nothing is reordered or fused either way, so all give the same bits.
+//! The compiler vectorises a plain loop, but only for the instructions that every x86-64 has. [`vectorized!`] compiles
+//! the same loop a second time with AVX2 and FMA and picks one at run time; elementwise kernels that compute more than
+//! they read are compiled a third time with AVX-512, whose vectors are twice as long. None of this reorders or fuses
+//! operations, so all versions give the same bits.
 //!
-//! A page of a browser has one kind of vectors. There such a function is compiled once, and called: it is small that way,
-//! and a browser compiles a function in a hurry and again with care, but goes over to the better code only at a call.
+//! A browser page has one kind of vector. There such a function is compiled once, and called rather than inlined: that
+//! keeps it small, and a browser first compiles a function quickly and later optimises it, but switches to the better
+//! code only at a call.
 
-/// A function that calls `$lanes` (which is `#[inline(always)]`) compiled for this computer.
+/// A function that calls `$lanes` (which is `#[inline(always)]`), compiled for this computer.
 ///
 /// `vectorized!(lanes, (x: &[f32]) -> f32)`; a generic one is `vectorized!([T: Float] lanes::<T>, …)`.
-/// `vectorized!(Costly lanes, …)` uses AVX-512 where there is one.
+/// `vectorized!(Costly lanes, …)` also uses AVX-512 where available.
 macro_rules! vectorized {
     (Cheap $lanes:path, $($signature:tt)*) => {
         $crate::cpu::simd::vectorized!($lanes, $($signature)*)
@@ -30,7 +31,7 @@ macro_rules! vectorized {
         fn best($($argument: $Argument),*) $(-> $Output)? {
             #[cfg(target_arch = "x86_64")]
             if $crate::cpu::simd::has_avx512() {
-                // SAFETY: the function needs nothing but the CPU features just found.
+                // SAFETY: the function needs only the CPU features just detected.
                 return unsafe { with_avx512($($argument),*) };
             }
             $crate::cpu::simd::vectorized!($lanes, ($($argument: $Argument),*) $(-> $Output)?)($($argument),*)
@@ -51,7 +52,7 @@ macro_rules! vectorized {
         fn best$(<$G: $Bound>)?($($argument: $Argument),*) $(-> $Output)? {
             #[cfg(target_arch = "x86_64")]
             if $crate::cpu::simd::has_avx2() {
-                // SAFETY: the function needs nothing but the CPU features just found.
+                // SAFETY: the function needs only the CPU features just detected.
                 return unsafe { with_avx2$(::<$G>)?($($argument),*) };
             }
             $lanes($($argument),*)

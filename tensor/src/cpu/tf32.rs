@@ -1,4 +1,4 @@
-//! TF32: what the tensor cores of Ampere and later cards make of an f32 before they multiply.
+//! TF32: the precision to which the tensor cores of Ampere and later GPUs round an f32 before they multiply.
 //!
 //! It keeps the sign, the 8 bits of the exponent and the upper 10 of the 23 bits of the fraction. The products are
 //! exact in f32 (11 significant bits times 11), and are summed in f32.
@@ -6,20 +6,20 @@
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// Bits of an f32's fraction that TF32 lacks.
+/// The number of bits of an f32's fraction that TF32 lacks.
 const DROPPED: u32 = 13;
 
-/// The nearest TF32; of two equally near, the one further from zero (`cvt.rna.tf32.f32`).
+/// The nearest TF32, with ties away from zero (`cvt.rna.tf32.f32`).
 #[inline(always)]
 pub(crate) fn round(x: f32) -> f32 {
-    // Half a step more, and the rest cut off: in the bits of a float that is the same for either sign, and a carry
-    // into the exponent is right as well. Infinities and NaNs are to stay.
+    // Adds half a step and truncates: in the bits of a float that works the same for either sign, and a carry into the
+    // exponent is right as well. Infinities and NaNs stay.
     let bits = x.to_bits();
     let rounded = bits.wrapping_add(1 << (DROPPED - 1)) & !((1 << DROPPED) - 1);
     f32::from_bits(if x.is_finite() { rounded } else { bits })
 }
 
-/// The operand of a product, rounded.
+/// The operand of a product, rounded to TF32.
 pub(crate) fn rounded(values: &[f32]) -> Result<Vec<f32>> {
     collect(values.iter().map(|x| round(*x)), values.len())
 }
@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(round(-0.0).to_bits(), (-0.0f32).to_bits());
     }
 
-    /// By arithmetic instead of bits: the multiple of the step that is nearest.
+    /// Checks by arithmetic instead of bits: the nearest multiple of the step.
     #[test]
     fn every_1009th_float_rounds_to_the_nearest_multiple() {
         for bits in (0..0x7f00_0000u32).step_by(1009) {

@@ -1,4 +1,4 @@
-//! Copies of transposed matrices. A walk along their rows would fetch a line of memory for every element. Here a tile that is
+//! Copies of transposed matrices. A walk along their rows would fetch a cache line for every element. Instead, a tile
 //! as wide as a line is read line by line, and written line by line.
 
 use bytemuck::Pod;
@@ -8,21 +8,21 @@ use crate::cpu::pool::threads_for;
 use crate::kernel::{Args, Cost};
 use crate::shape::Layout;
 
-/// Elements of a side of a tile: a line of f32s.
+/// The side of a tile in elements: a cache line of f32s.
 const SIDE: usize = 16;
 
-/// A matrix, or a batch of them, the columns of which lie in order.
+/// A matrix, or a batch of them, whose columns are contiguous.
 struct OnItsSide {
-    /// From one matrix to the next.
+    /// The step from one matrix to the next.
     step: usize,
     rows: usize,
     columns: usize,
-    /// From one column to the next.
+    /// The step from one column to the next.
     stride: usize,
 }
 
 impl OnItsSide {
-    /// If both sides are long enough for it to matter.
+    /// The matrices of a layout, if both sides are long enough for this to matter.
     fn of(layout: &Layout) -> Option<OnItsSide> {
         let (ndim, sizes, strides) = layout.merged_dims();
         let (step, [rows, columns], [across, stride]) = match ndim {
@@ -35,7 +35,7 @@ impl OnItsSide {
     }
 }
 
-/// Copies the input to the output, if it lies like that, and says whether it did.
+/// Copies the input to the output if it is transposed like that. Returns whether it did.
 pub(crate) fn copied<T: Pod + Send + Sync>(args: &mut Args<'_, '_>) -> bool {
     let (input, output) = (&args.inputs[0], &mut args.outputs[0]);
     let is_alike = input.layout.sizes() == output.layout.sizes() && output.layout.is_contiguous();
@@ -51,7 +51,7 @@ pub(crate) fn copied<T: Pod + Send + Sync>(args: &mut Args<'_, '_>) -> bool {
     true
 }
 
-/// A few rows of the output.
+/// Copies a few rows of the output.
 fn stripe<T: Pod>(values: &[T], stride: usize, columns: usize, out: &mut [T]) {
     let rows = out.len() / columns;
     let mut tile = [[T::zeroed(); SIDE]; SIDE];

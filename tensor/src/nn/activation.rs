@@ -42,10 +42,10 @@ activation!(
     sigmoid
 );
 
-/// x times the probability of a smaller number (`torch.nn.GELU`).
+/// x times the probability that a normal number is smaller (`torch.nn.GELU`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GELU {
-    /// How that probability is calculated.
+    /// How that probability is computed.
     pub approximate: Approximate,
 }
 

@@ -10,8 +10,8 @@ use crate::ops::pair::Pair;
 use crate::options::AndOptions;
 use crate::tensor::{Tensor, TensorOptions};
 
-/// A kernel that slides over images (`torch.nn.Conv2d`). Input (batch, in_channels, height, width), output
-/// (batch, out_channels, …); see [`Tensor::conv2d`].
+/// A convolution layer (`torch.nn.Conv2d`): slides a kernel over images. Input (batch, in_channels, height, width),
+/// output (batch, out_channels, …); see [`Tensor::conv2d`].
 pub struct Conv2d {
     /// (out_channels, in_channels / groups, kernel height, kernel width)
     pub weight: Parameter,
@@ -20,13 +20,13 @@ pub struct Conv2d {
     in_channels: usize,
     out_channels: usize,
     kernel_size: Pair,
-    /// Those of the convolution.
+    /// The options of the convolution.
     options: Conv2dOptions,
 }
 
 impl Conv2d {
-    /// Weight and bias uniform in ±1/√(in_channels · kernel elements): PyTorch's Kaiming initialisation with a = √5,
-    /// drawn from the default generator, weight first.
+    /// Creates a layer with weight and bias uniform in ±1/√(in_channels · kernel elements): PyTorch's Kaiming
+    /// initialisation with a = √5, drawn from the default generator, weight first.
     ///
     /// ```
     /// # use todevice::nn;
@@ -35,7 +35,7 @@ impl Conv2d {
     /// # Ok::<(), todevice::Error>(())
     /// ```
     ///
-    /// Errors if the sizes do not go together, and if the device is not there.
+    /// Errors if the sizes do not match, or if the device does not exist.
     #[track_caller]
     pub fn new(
         in_channels: usize,
@@ -58,7 +58,7 @@ impl Conv2d {
         Conv2d::made(in_channels, out_channels, kernel_size.into(), options)
     }
 
-    /// Apart from `new`, which is compiled for each way to call it.
+    /// The body of `new`, which is compiled for each way to call it.
     #[track_caller]
     fn made(
         in_channels: usize,
@@ -85,8 +85,8 @@ impl Conv2d {
         let weight = Tensor::empty((&[out_channels, channels, rows, columns], made))?;
         let fan_in = (channels * rows * columns) as f64;
         if fan_in > 0.0 {
-            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
-            // which is PyTorch's.
+            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below except for rounding, which
+            // follows PyTorch.
             let bound = 3f64.sqrt() * ((2.0f64 / 6.0).sqrt() / fan_in.sqrt());
             weight.uniform_(-bound, bound, None)?;
         }
@@ -124,7 +124,7 @@ impl Module for Conv2d {
     }
 
     fn extra_repr(&self) -> String {
-        // Of a convolution both are printed, even if one was given.
+        // Convolutions print both numbers, even if only one was given.
         let pair = |pair: Pair| {
             let [height, width] = pair.values();
             format!("({height}, {width})")

@@ -7,15 +7,15 @@ use crate::error::Result;
 use crate::ops::random::error::RandomError;
 use crate::tensor::Tensor;
 
-/// While training, zeroes each element with probability `p` and scales the others by `1 / (1 − p)`; does
-/// nothing in evaluation mode (`torch.nn.Dropout`).
+/// During training, zeros each element with probability `p` and scales the others by `1 / (1 − p)`; does nothing in
+/// evaluation mode (`torch.nn.Dropout`).
 pub struct Dropout {
     p: f64,
     training: AtomicBool,
 }
 
 impl Dropout {
-    /// Errors unless `p` is between 0 and 1.
+    /// Creates a layer. Errors unless `p` is between 0 and 1.
     pub fn new(p: f64) -> Result<Dropout> {
         if !(0.0..=1.0).contains(&p) {
             return Err(RandomError::DropoutProbability { p }.into());

@@ -1,4 +1,4 @@
-//! The table of vectors that stand for words.
+//! The embedding layer, a table of vectors that represent words.
 
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
@@ -9,8 +9,8 @@ use crate::ops::index::embedding::padding_row;
 use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
-/// For each number a row of a table that is learned (`torch.nn.Embedding`). Input (…) of indices, output
-/// (…, embedding_dim).
+/// Looks up a row of a learned table for each number (`torch.nn.Embedding`). Input (…) of indices, output (…,
+/// embedding_dim).
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -31,11 +31,11 @@ pub struct Embedding {
 /// The keyword arguments of `torch.nn.Embedding`.
 #[derive(Clone, Copy, Debug)]
 pub struct EmbeddingOptions {
-    /// A row that is 0 at first, and is not learned; a negative one counts from the end.
+    /// A row that starts as 0 and is not learned; a negative number counts from the end.
     pub padding_idx: Option<i64>,
-    /// Where the table is made, and its numbers are drawn.
+    /// The device on which the table is created and its numbers are drawn.
     pub device: Device,
-    /// The type of the table.
+    /// The dtype of the table.
     pub dtype: DType,
 }
 
@@ -50,7 +50,7 @@ impl Default for EmbeddingOptions {
 impl Embedding {
     /// A table of `num_embeddings` rows, drawn from the normal distribution by the default generator.
     ///
-    /// Errors if there is no row `padding_idx`, and if the device is not there.
+    /// Errors if there is no row `padding_idx`, or if the device does not exist.
     #[track_caller]
     pub fn new(
         num_embeddings: usize,

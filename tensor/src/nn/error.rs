@@ -1,4 +1,4 @@
-//! What can go wrong with modules.
+//! The errors of modules.
 
 use crate::dtype::DType;
 use crate::error::Refusal;

@@ -8,8 +8,8 @@ use super::parameter::{Buffer, Parameter};
 use crate::device::Device;
 use crate::dtype::DType;
 
-/// The type of a field of a module with `#[derive(Module)]`: a module, a parameter, a buffer, a [`Training`], or a plain value
-/// such as a number. A field of another type has to be marked `#[module(skip)]`; else the compiler points at it:
+/// The type of a field in a module with `#[derive(Module)]`: a module, a parameter, a buffer, a [`Training`], or a plain value
+/// such as a number. A field of any other type must be marked `#[module(skip)]`; otherwise the compiler points at it:
 ///
 /// ```compile_fail,E0277
 /// use todevice::nn::{self, Module};
@@ -82,7 +82,7 @@ impl<M: Module> ModuleField for Option<M> {
     }
 }
 
-/// As in an `nn.ModuleList`, each module is named by the field and its number: `blocks.0`.
+/// As in an `nn.ModuleList`, each module is named after the field and its index: `blocks.0`.
 impl<M: Module> ModuleField for Vec<M> {
     fn add_children<'m>(&'m self, name: &str, found: &mut Vec<(String, &'m dyn Module)>) {
         found.extend(
@@ -115,7 +115,8 @@ impl ModuleField for Option<Buffer> {
     }
 }
 
-/// Whether a module is in training mode (`self.training`): true until [`Module::eval`] is called on it or on a module around it.
+/// Whether a module is in training mode (`self.training`): true until [`Module::eval`] is called on it or on an
+/// enclosing module.
 ///
 /// ```
 /// use todevice::nn::{self, Module};

@@ -9,12 +9,11 @@ use crate::error::Result;
 use crate::scope;
 use crate::tensor::Tensor;
 
-/// Runs `module` with other tensors in the place of its parameters and buffers, by name
-/// (`torch.func.functional_call`).
+/// Runs `module` with the given tensors in place of its parameters and buffers, by name (`torch.func.functional_call`).
 ///
-/// The module itself stays as it is, and those that are not named are its own. Gradients flow into the tensors
-/// given. What the module writes to a buffer, it writes to the tensor given, or loses with the call. A parameter that two
-/// modules share has the name that the first of them gives it.
+/// The module itself does not change, and it uses its own tensors for names not given. Gradients flow into the given
+/// tensors. If the module writes to a buffer, it writes to the given tensor, or the write is lost after the call. A
+/// parameter shared by two modules goes by its name in the first of them.
 ///
 /// ```
 /// use todevice::{Tensor, func::functional_call, nn, nn::Module};
@@ -29,8 +28,8 @@ use crate::tensor::Tensor;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors if the module has no parameter and no buffer of a name, as PyTorch's does when it is `strict`, and with what the
-/// forward pass errors with.
+/// Errors if the module has no parameter or buffer of a given name, like PyTorch with `strict`, and if the forward pass
+/// errors.
 #[track_caller]
 pub fn functional_call<'a, M: Module + ?Sized>(
     module: &M,

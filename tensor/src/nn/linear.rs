@@ -21,11 +21,11 @@ pub struct Linear {
 /// The keyword arguments of `torch.nn.Linear`.
 #[derive(Clone, Copy, Debug)]
 pub struct LinearOptions {
-    /// Whether a bias is learned and added.
+    /// Whether to learn and add a bias.
     pub bias: bool,
-    /// Where weight and bias are made; what is random in them is drawn there.
+    /// The device on which weight and bias are created; their random values are drawn there.
     pub device: Device,
-    /// The type of weight and bias.
+    /// The dtype of weight and bias.
     pub dtype: DType,
 }
 
@@ -38,10 +38,10 @@ impl Default for LinearOptions {
 }
 
 impl Linear {
-    /// Weight and bias uniform in ±1/√in_features: PyTorch's Kaiming initialisation with a = √5, drawn from
-    /// the default generator, weight first.
+    /// Creates a layer with weight and bias uniform in ±1/√in_features: PyTorch's Kaiming initialisation with a = √5,
+    /// drawn from the default generator, weight first.
     ///
-    /// Errors if the device is not there.
+    /// Errors if the device does not exist.
     ///
     /// ```
     /// use todevice::{Device, Machine, nn};
@@ -61,15 +61,15 @@ impl Linear {
         Linear::made(in_features, out_features, options)
     }
 
-    /// Apart from `new`, which is compiled for each way to call it.
+    /// The body of `new`, which is compiled for each way to call it.
     #[track_caller]
     fn made(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
         let made = TensorOptions::from((options.device, options.dtype));
         let weight = Tensor::empty((&[out_features, in_features], made))?;
         let fan_in = in_features as f64;
         if fan_in > 0.0 {
-            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below but for rounding,
-            // which is PyTorch's.
+            // √3 · gain / √fan_in with gain = √(2 / (1 + 5)): the same number as below except for rounding, which
+            // follows PyTorch.
             let bound = 3f64.sqrt() * ((2.0f64 / 6.0).sqrt() / fan_in.sqrt());
             weight.uniform_(-bound, bound, None)?;
         }

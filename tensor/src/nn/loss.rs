@@ -1,4 +1,4 @@
-//! Losses as modules, and what they have in common.
+//! Losses as modules, and their common trait.
 
 use std::panic::Location;
 
@@ -10,10 +10,10 @@ use crate::ops::loss::{CrossEntropyOptions, Reduction};
 use crate::scope;
 use crate::tensor::{Tensor, ToOptions};
 
-/// A loss: a module that says how far the output of another one is from the target. One training loop can take any of them.
+/// A loss: a module that measures how far another module's output is from the target. A training loop can accept any of them.
 ///
-/// A loss of your own derives it, as a module derives [`Module`]: its method `forward` takes the output and the target, and its
-/// fields, such as class weights in a [`Buffer`], move with `.to`, and are saved.
+/// Derive it for a loss of your own, as you derive [`Module`] for a module: its method `forward` takes the output and
+/// the target, and its fields, such as class weights in a [`Buffer`], move with `.to` and are saved.
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -51,8 +51,8 @@ pub trait Loss: Send + Sync {
     #[track_caller]
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor>;
 
-    /// The same loss as a module, with its parameters, its buffers and its state. That module's own `forward`, which would have to
-    /// do without a target, is an error.
+    /// The same loss as a module, with its parameters, buffers and state. That module's own `forward` has no target, so
+    /// it always errors.
     fn as_module(&self) -> &dyn Module;
 }
 
@@ -78,7 +78,7 @@ impl<L: Loss + ?Sized> Loss for Box<L> {
     }
 }
 
-/// What comes of a loss's `forward` without a target, for `#[derive(Loss)]`.
+/// The result of a loss's `forward` without a target, for `#[derive(Loss)]`.
 #[doc(hidden)]
 pub fn no_target(loss: &'static str) -> Result<Tensor> {
     Err(ModuleError::NoTarget { loss }.into())
@@ -87,14 +87,14 @@ pub fn no_target(loss: &'static str) -> Result<Tensor> {
 /// The mean squared error (`torch.nn.MSELoss`), of an input and a target of the same shape.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MSELoss {
-    /// What is done with the losses of the single elements.
+    /// How the losses of the elements are combined.
     pub reduction: Reduction,
 }
 
 /// The mean absolute error (`torch.nn.L1Loss`), of an input and a target of the same shape.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct L1Loss {
-    /// What is done with the losses of the single elements.
+    /// How the losses of the elements are combined.
     pub reduction: Reduction,
 }
 
@@ -118,11 +118,11 @@ pub struct CrossEntropyLoss(OfClasses);
 #[derive(Debug, Default)]
 pub struct NLLLoss(OfClasses);
 
-/// What losses of classes keep.
+/// The common fields of classification losses.
 #[derive(Debug, Default)]
 struct OfClasses {
     weight: Option<Buffer>,
-    /// All but the weight.
+    /// All options except the weight.
     options: CrossEntropyOptions,
 }
 
@@ -142,21 +142,21 @@ impl OfClasses {
 }
 
 impl CrossEntropyLoss {
-    /// Options are class weights, the index to ignore, the reduction, and label smoothing.
+    /// Creates a loss. The options are class weights, the index to ignore, the reduction, and label smoothing.
     pub fn new(options: CrossEntropyOptions) -> CrossEntropyLoss {
         CrossEntropyLoss(OfClasses::new("CrossEntropyLoss", options))
     }
 }
 
 impl NLLLoss {
-    /// Options are class weights, the index to ignore, and the reduction.
+    /// Creates a loss. The options are class weights, the index to ignore, and the reduction.
     pub fn new(options: CrossEntropyOptions) -> NLLLoss {
         NLLLoss(OfClasses::new("NLLLoss", options))
     }
 }
 
-// The method is there without the trait as well, for programs that do not use the prelude, and since it comes before the one
-// of `Module`, which takes no target.
+// Also an inherent method, so that it works without the prelude, and because it takes precedence over the one of
+// `Module`, which takes no target.
 macro_rules! losses {
     ($($Loss:ident: |$loss:ident, $input:ident, $target:ident| $computed:expr, [$($of_classes:tt)?];)*) => {$(
         impl $Loss {
@@ -184,7 +184,7 @@ macro_rules! losses {
                 stringify!($Loss)
             }
 
-            /// Errors: a loss needs a target.
+            /// Always errors, because a loss needs a target.
             #[track_caller]
             fn forward(&self, _input: &Tensor) -> Result<Tensor> {
                 no_target(stringify!($Loss))

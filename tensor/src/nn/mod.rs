@@ -1,4 +1,4 @@
-//! `torch.nn`: layers, losses, and what all modules have in common.
+//! `torch.nn`: layers, losses, and the base of all modules.
 
 mod activation;
 mod conv;

@@ -1,4 +1,4 @@
-//! What every layer and every network is: a forward pass, parameters, buffers and children.
+//! The base of every layer and network: a forward pass, parameters, buffers and children.
 
 use std::fmt;
 use std::panic::Location;
@@ -16,9 +16,10 @@ use crate::tensor::{Tensor, ToOptions};
 
 /// A layer, or a network made of layers (`torch.nn.Module`).
 ///
-/// A module of your own derives it. Its fields become children, parameters and buffers, under the names that they have, and its
-/// method `forward` is the forward pass. A field may be a module, an `Option` or a `Vec` of them, a [`Parameter`], a [`Buffer`],
-/// [`Training`](super::Training), or a plain value such as a number; one of another type must be marked `#[module(skip)]`.
+/// Derive it for a module of your own. Its fields become children, parameters and buffers under their own names, and
+/// its method `forward` is the forward pass. A field may be a module, an `Option` or a `Vec` of modules, a
+/// [`Parameter`], a [`Buffer`], [`Training`](super::Training), or a plain value such as a number; a field of any other
+/// type must be marked `#[module(skip)]`.
 ///
 /// ```
 /// use todevice::nn::{self, Module};
@@ -43,69 +44,70 @@ use crate::tensor::{Tensor, ToOptions};
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Module: Send + Sync {
-    /// The name of the type, as it prints: "Linear".
+    /// The name of the type, as printed: "Linear".
     fn name(&self) -> &'static str;
 
     /// Computes the output; recorded by autograd like any other computation.
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
-    /// The fields with their names, which `#[derive(Module)]` lists. The next three take theirs from here.
+    /// The fields with their names, as listed by `#[derive(Module)]`. `children`, `own_parameters` and `own_buffers`
+    /// take theirs from here.
     #[doc(hidden)]
     fn fields(&self) -> Vec<(&'static str, &dyn ModuleField)> {
         Vec::new()
     }
 
-    /// The fields that a derived list skips; `None` if there is no derived list.
+    /// The fields that a derived list skips, or `None` if there is no derived list.
     #[doc(hidden)]
     fn skipped_fields(&self) -> Option<&'static [&'static str]> {
         None
     }
 
-    /// Whether this crate lists what it has.
+    /// Whether the module belongs to this crate, and so lists its own fields.
     #[doc(hidden)]
     fn is_built_in(&self) -> bool {
         std::any::type_name::<Self>().starts_with("todevice::")
     }
 
-    /// The modules this one is made of, by name, in the order of construction.
+    /// The modules that this one consists of, by name, in the order of construction.
     fn children(&self) -> Vec<(String, &dyn Module)> {
         field::children(self.fields())
     }
 
-    /// Parameters that belong to this module itself, not to its children.
+    /// The parameters of this module itself, without those of its children.
     fn own_parameters(&self) -> Vec<(&'static str, Parameter)> {
         field::parameters(self.fields())
     }
 
-    /// Buffers that belong to this module itself.
+    /// The buffers of this module itself.
     fn own_buffers(&self) -> Vec<(&'static str, Buffer)> {
         field::buffers(self.fields())
     }
 
-    /// The version of what a state has of this module itself (`Module._version`). A state carries it along.
+    /// The version of this module's own entries in a state (`Module._version`). The state carries it along.
     fn state_version(&self) -> i64 {
         1
     }
 
-    /// The own names that a state of that version need not have, since they came later: they keep their values. States of
-    /// PyTorch before 0.4.1, and those that were put together by hand, have no versions.
+    /// This module's own names that a state of the given version may lack, because they were added later; their values
+    /// are kept. States from PyTorch before 0.4.1, and states assembled by hand, have no versions.
     fn optional_in_state(&self, _version: Option<i64>) -> &'static [&'static str] {
         &[]
     }
 
-    /// Called on every module by [`train`](Self::train) and [`eval`](Self::eval); layers that behave
-    /// differently in the two remember it.
+    /// Called on every module by [`train`](Self::train) and [`eval`](Self::eval). Layers whose behaviour differs
+    /// between the two store the mode.
     fn set_training(&self, training: bool) {
         self.fields().iter().for_each(|(_, field)| field.told_training(training));
     }
 
-    /// What stands between the brackets when this module is printed.
+    /// The text between the parentheses when this module is printed.
     fn extra_repr(&self) -> String {
         String::new()
     }
 
-    /// All parameters, those of children included; a shared one once.
+    /// All parameters, including those of children; a shared one is listed once.
     fn parameters(&self) -> Vec<Parameter> {
         self.named_parameters().into_iter().map(|(_, parameter)| parameter).collect()
     }
@@ -124,28 +126,29 @@ pub trait Module: Send + Sync {
         found
     }
 
-    /// Turns training mode on: dropout drops.
+    /// Turns training mode on, in which dropout is active.
     fn train(&self) {
         set_training(self, true);
     }
 
-    /// Turns training mode off: dropout does nothing. It does not turn gradients off; `no_grad` does.
+    /// Turns training mode off, so that dropout does nothing. This does not turn gradients off; `no_grad` does.
     fn eval(&self) {
         set_training(self, false);
     }
 
-    /// Freezes all parameters, those of children included, or thaws them (`Module.requires_grad_`). Their gradients stay.
+    /// Unfreezes or freezes all parameters, including those of children (`Module.requires_grad_`). Their gradients stay.
     fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
         require_grad(&self.parameters(), requires_grad)
     }
 
-    /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters.
-    /// Only floating point tensors change their type.
+    /// Moves or converts every parameter and buffer, in place: the parameters stay the same parameters. Only
+    /// floating-point tensors change their dtype.
     ///
-    /// Errors, before anything is converted, on a type that is not of floats.
+    /// Errors, before anything is converted, if the dtype is not floating-point.
     ///
-    /// If there is no memory for all of it on another device, nothing is moved. A conversion on one device makes room as it
-    /// goes, tensor by tensor, as PyTorch's does; so there an error says how many were converted before it
+    /// If another device lacks the memory for everything, nothing is moved. A conversion on the same device frees
+    /// memory as it goes, tensor by tensor, as in PyTorch; so there an error says how many tensors were converted
+    /// before it ([`Error::HalfDone`](crate::Error::HalfDone)).
     /// ([`Error::HalfDone`](crate::Error::HalfDone)).
     #[track_caller]
     fn to(&self, options: impl Into<ToOptions>) -> Result<&Self>
@@ -159,12 +162,12 @@ pub trait Module: Send + Sync {
         Ok(self)
     }
 
-    /// Forgets all gradients.
+    /// Clears all gradients.
     fn zero_grad(&self) {
         self.parameters().iter().for_each(Parameter::zero_grad);
     }
 
-    /// The values of all parameters and buffers by name. They share memory with the module.
+    /// The values of all parameters and buffers, by name. They share memory with the module.
     #[track_caller]
     fn state_dict(&self) -> StateDict {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -173,8 +176,8 @@ pub trait Module: Send + Sync {
 
     /// Copies values into the parameters and buffers of the same names.
     ///
-    /// Errors, before anything is copied, if sizes differ, and, when `strict`, if names are missing or
-    /// unknown. (PyTorch has copied by then whatever fits.)
+    /// Errors, before anything is copied, if sizes differ, or, with `strict`, if names are missing or unknown. (PyTorch
+    /// errors only after it has copied everything that fits.)
     #[track_caller]
     fn load_state_dict(&self, state: &StateDict, strict: bool) -> Result<IncompatibleKeys> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -189,12 +192,12 @@ impl<M: Module, O: Default> AndOptions<M, O> for M {
     }
 }
 
-/// Apart from the method, which is compiled for each module.
+/// The body of the method, which is compiled for each module.
 fn require_grad(parameters: &[Parameter], requires_grad: bool) -> Result<()> {
     parameters.iter().try_for_each(|parameter| parameter.requires_grad_(requires_grad))
 }
 
-/// What points at a module is one: `Box<dyn Module>` can be moved, and be the child of another.
+/// A pointer to a module is a module: a `Box<dyn Module>` can be moved, and can be the child of another.
 macro_rules! module_as_what_it_points_at {
     ($($Pointer:ident),*) => {$(
         impl<M: Module + ?Sized> Module for $Pointer<M> {
@@ -285,7 +288,7 @@ macro_rules! module_as_what_it_points_at {
 }
 module_as_what_it_points_at!(Box, Arc);
 
-// These take a module apart, which may be of any type, and so are compiled once.
+// These take the parts of a module, which may be of any type, so they are compiled only once.
 
 fn collect_parameters(
     prefix: &str,
@@ -334,8 +337,8 @@ pub(super) fn convert(
             "parameters and buffers were converted: the same call, with memory for it, does the rest",
         );
         match replacement.map_err(half)? {
-            // What goes elsewhere waits until all has got there. What stays makes room at once, lest a device hold the model
-            // twice.
+            // Tensors that move to another device are kept until all have arrived. Those that stay are replaced at
+            // once, so that a device never holds the model twice.
             Some(replacement) if replacement.is_elsewhere() => moved.push(replacement),
             Some(replacement) => {
                 replacement.take_place()?;
@@ -347,7 +350,7 @@ pub(super) fn convert(
     moved.into_iter().try_for_each(Replacement::take_place)
 }
 
-/// Notes which of the modules that were moved may have forgotten something, for the report of a tensor that stayed behind.
+/// Notes which of the moved modules may have missed a field, for the error about a tensor that stayed behind.
 fn note_move(module: &dyn Module, options: ToOptions) {
     fn look(module: &dyn Module, found: &mut Vec<Forgetful>) {
         let children = module.children();
@@ -375,7 +378,7 @@ fn set_training<M: Module + ?Sized>(module: &M, training: bool) {
     }
 }
 
-/// Prints as PyTorch does: one line for a layer, one more for each child.
+/// Prints as PyTorch does: one line for a layer, and one more for each child.
 impl fmt::Display for dyn Module + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let children = self.children();
@@ -391,7 +394,7 @@ impl fmt::Display for dyn Module + '_ {
     }
 }
 
-/// Lets a module be printed by its own type as well.
+/// Implements `Display` for the module types themselves.
 macro_rules! display_as_module {
     ($($Type:ty),*) => {$(
         impl std::fmt::Display for $Type {

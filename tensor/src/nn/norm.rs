@@ -17,17 +17,17 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.nn.BatchNorm1d` and `torch.nn.BatchNorm2d`.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNormOptions {
-    /// What is added to the variance, so that it is never 0.
+    /// Added to the variance, so that it is never 0.
     pub eps: f64,
-    /// How far the running mean and variance move towards those of a batch; `None`: they are the mean of all batches.
+    /// How far the running mean and variance move towards those of a batch. With `None` they are the average over all batches.
     pub momentum: Option<f64>,
-    /// Whether a weight and a bias for each channel are learned.
+    /// Whether to learn a weight and a bias for each channel.
     pub affine: bool,
-    /// Whether there are a running mean and variance, which evaluation normalises with.
+    /// Whether to keep a running mean and variance, with which evaluation normalises.
     pub track_running_stats: bool,
-    /// Where all of them are made.
+    /// The device on which all of these are created.
     pub device: Device,
-    /// The type of all of them.
+    /// The dtype of all of these.
     pub dtype: DType,
 }
 
@@ -46,7 +46,7 @@ impl Default for BatchNormOptions {
     }
 }
 
-/// What batch normalisations of inputs with any number of dimensions have in common.
+/// The common part of batch normalisations for inputs with any number of dimensions.
 struct BatchNorm {
     num_features: usize,
     options: BatchNormOptions,
@@ -58,14 +58,14 @@ struct BatchNorm {
 struct Running {
     mean: Buffer,
     var: Buffer,
-    /// How many batches there were.
+    /// The number of batches so far.
     batches: Buffer,
 }
 
 impl BatchNorm {
     #[track_caller]
     fn new(layer: &'static str, num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
-        // Not in a closure, which would not know its caller.
+        // Not in a closure, which would lose the caller's location.
         let made = (options.device, options.dtype);
         let zeros = Tensor::full(&[num_features], (0, made))?;
         let ones = Tensor::full(&[num_features], (1, made))?;
@@ -108,7 +108,7 @@ impl BatchNorm {
             running_var: running(|running| &running.var),
             weight: affine(0),
             bias: affine(1),
-            // Without running values there is nothing else to normalise with.
+            // Without running statistics, only those of the batch are available.
             training: training || self.running.is_none(),
             momentum,
             eps: self.options.eps,
@@ -145,7 +145,8 @@ macro_rules! batch_norm {
         pub struct $Layer(BatchNorm);
 
         impl $Layer {
-            /// Weight and running variance 1, bias and running mean 0. Errors if the device is not there.
+            /// Creates a layer with weight and running variance 1, bias and running mean 0. Errors if the device does
+            /// not exist.
             #[track_caller]
             pub fn new(num_features: impl AndOptions<usize, BatchNormOptions>) -> Result<$Layer> {
                 let (num_features, options) = num_features.split();
@@ -178,7 +179,7 @@ macro_rules! batch_norm {
                 2
             }
 
-            /// Version 2 has brought `num_batches_tracked`.
+            /// Version 2 added `num_batches_tracked`.
             fn optional_in_state(&self, version: Option<i64>) -> &'static [&'static str] {
                 if version.is_none_or(|version| version < 2) { &["num_batches_tracked"] } else { &[] }
             }
@@ -197,13 +198,13 @@ macro_rules! batch_norm {
 }
 
 batch_norm!(
-    /// Each feature of a batch, (n, features) or (n, features, length), normalised (`torch.nn.BatchNorm1d`).
+    /// Normalises each feature of a batch, (n, features) or (n, features, length) (`torch.nn.BatchNorm1d`).
     BatchNorm1d,
     2 | 3,
     "2D or 3D"
 );
 batch_norm!(
-    /// Each channel of a batch of images, (n, channels, height, width), normalised (`torch.nn.BatchNorm2d`).
+    /// Normalises each channel of a batch of images, (n, channels, height, width) (`torch.nn.BatchNorm2d`).
     BatchNorm2d,
     4,
     "4D"
@@ -212,15 +213,15 @@ batch_norm!(
 /// The keyword arguments of `torch.nn.LayerNorm`.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNormOptions {
-    /// What is added to the variance, so that it is never 0.
+    /// Added to the variance, so that it is never 0.
     pub eps: f64,
-    /// Whether a weight for each element is learned.
+    /// Whether to learn a weight for each element.
     pub elementwise_affine: bool,
-    /// Whether a bias is learned as well.
+    /// Whether to learn a bias as well.
     pub bias: bool,
-    /// Where both are made.
+    /// The device on which both are created.
     pub device: Device,
-    /// The type of both.
+    /// The dtype of both.
     pub dtype: DType,
 }
 
@@ -238,24 +239,24 @@ impl Default for LayerNormOptions {
     }
 }
 
-/// The last dimensions together normalised, each sample by itself (`torch.nn.LayerNorm`).
+/// Normalises the last dimensions together, each sample by itself (`torch.nn.LayerNorm`).
 pub struct LayerNorm {
     normalized_shape: Vec<usize>,
-    /// Of that shape.
+    /// The weight, of the normalised shape.
     pub weight: Option<Parameter>,
-    /// Of that shape.
+    /// The bias, of the normalised shape.
     pub bias: Option<Parameter>,
     options: LayerNormOptions,
 }
 
 impl LayerNorm {
-    /// Weight 1, bias 0: `LayerNorm::new(&[features])`. Errors if the device is not there.
+    /// Creates a layer with weight 1 and bias 0: `LayerNorm::new(&[features])`. Errors if the device does not exist.
     #[track_caller]
     pub fn new<'a>(normalized_shape: impl AndOptions<&'a [usize], LayerNormOptions>) -> Result<LayerNorm> {
         let (normalized_shape, options) = normalized_shape.split();
         let mut layer =
             LayerNorm { normalized_shape: normalized_shape.to_vec(), weight: None, bias: None, options };
-        // Not in a closure, which would not know its caller.
+        // Not in a closure, which would lose the caller's location.
         let made = (options.device, options.dtype);
         if options.elementwise_affine {
             layer.weight =

@@ -1,4 +1,4 @@
-//! The tensors a module owns: shared cells, so that module, optimizer and gradient hold the same one.
+//! The tensors that a module owns: shared cells, so that module, optimizer and gradient hold the same tensor.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,21 +9,21 @@ use crate::moves::Owner;
 use crate::print;
 use crate::tensor::{Tensor, ToOptions};
 
-/// A tensor that is learned (`torch.nn.Parameter`): a leaf that requires grad.
+/// A learned tensor (`torch.nn.Parameter`): a leaf that requires grad.
 ///
-/// Clones are the same parameter. Moving the module replaces the tensor in the cell, and everybody who
-/// holds the parameter sees the new one; so an optimizer made before `model.to(device)` still works.
+/// Clones are the same parameter. Moving the module replaces the tensor in the cell, and everything that holds the
+/// parameter sees the new one; so an optimizer made before `model.to(device)` still works.
 #[derive(Clone)]
 pub struct Parameter(Cell);
 
 impl Parameter {
-    /// Makes `tensor` a parameter: a leaf of its own that requires grad.
+    /// Makes `tensor` a parameter: a new leaf that requires grad.
     #[track_caller]
     pub fn new(tensor: &Tensor) -> Result<Parameter> {
         Parameter::owned(tensor, Owner::new("parameter", None, "own_parameters"))
     }
 
-    /// The parameter of that name of a layer.
+    /// The parameter `name` of a layer.
     #[track_caller]
     pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Result<Parameter> {
         Parameter::owned(tensor, Owner::new(name, Some(layer), "children"))
@@ -35,29 +35,30 @@ impl Parameter {
         Ok(Parameter(Arc::new(RwLock::new(leaf.owned_by(owner)))))
     }
 
-    /// The tensor as it is now, for use in a forward pass.
+    /// The current tensor, for use in a forward pass.
     pub fn tensor(&self) -> Tensor {
         tensor_in(&self.0)
     }
 
-    /// What holds the tensor.
+    /// The cell that holds the tensor.
     pub(super) fn cell(&self) -> Cell {
         self.0.clone()
     }
 
-    /// The gradient collected so far.
+    /// The gradient accumulated so far.
     pub fn grad(&self) -> Option<Tensor> {
         self.tensor().grad()
     }
 
-    /// Replaces the gradient, or with `None` clears it.
+    /// Replaces the gradient, or clears it if `None`.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         self.tensor().set_grad(grad)
     }
 
-    /// Forgets the gradient (`p.grad = None`).
+    /// Clears the gradient (`p.grad = None`).
     pub fn zero_grad(&self) {
-        // Of a leaf, frozen or not, a gradient can always be cleared. What stands for the tensor for a while may be no leaf.
+        // Clearing the gradient of a leaf, frozen or not, always succeeds. A temporary stand-in for the tensor may not
+        // be a leaf.
         let _ = self.set_grad(None);
     }
 
@@ -66,27 +67,27 @@ impl Parameter {
         self.tensor().numel()
     }
 
-    /// Whether it is learned; false when frozen.
+    /// Whether the parameter is learned; false if frozen.
     pub fn requires_grad(&self) -> bool {
         self.tensor().requires_grad()
     }
 
-    /// Freezes the parameter, or thaws it.
+    /// Unfreezes or freezes the parameter.
     pub fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
         self.tensor().requires_grad_(requires_grad).map(drop)
     }
 
-    /// Whether it is on a GPU now.
+    /// Whether the parameter is currently on a GPU.
     pub fn is_cuda(&self) -> bool {
         self.tensor().is_cuda()
     }
 
-    /// Whether both are one and the same parameter.
+    /// Whether both are the same parameter.
     pub fn is_same(&self, other: &Parameter) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The tensor and its gradient, moved or converted; nothing if that changes nothing.
+    /// The tensor and its gradient, moved or converted; `None` if that changes nothing.
     pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
         let old = lasting(&self.0);
         let Some(new) = converted(&old, options)? else { return Ok(None) };
@@ -95,14 +96,14 @@ impl Parameter {
     }
 }
 
-/// A tensor in another type, if it is of floats, or on another device; nothing if that changes nothing.
+/// A tensor in another dtype, if it is floating-point, or on another device; `None` if that changes nothing.
 fn converted(old: &Tensor, options: ToOptions) -> Result<Option<Tensor>> {
     let dtype = options.dtype.filter(|_| old.dtype().is_floating_point());
-    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // moved, not made, on the line under way
+    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // keep the line it was made on; the current line only moves it
     Ok(Some(new).filter(|new| !new.shares_storage(old)))
 }
 
-/// A tensor that is about to take the place of a module's.
+/// A tensor that is about to replace one of a module's tensors.
 pub(super) struct Replacement {
     cell: Cell,
     old: Tensor,
@@ -111,12 +112,12 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// Whether it is on another device than what it replaces.
+    /// Whether the new tensor is on another device than the old one.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.new.device() != self.old.device()
     }
 
-    /// The gradient goes on collecting in the same place, whichever tensor a graph was built from.
+    /// The gradient goes on accumulating in the same place, whichever of the two tensors a graph was built from.
     pub(super) fn take_place(self) -> Result<()> {
         let Replacement { cell, old, new, grad } = self;
         new.set_history(old.history());
@@ -138,7 +139,7 @@ impl fmt::Debug for Parameter {
     }
 }
 
-/// A tensor that belongs to a module's state but is not learned (a buffer, as in `register_buffer`).
+/// A tensor that is part of a module's state but is not learned (as with `register_buffer`).
 #[derive(Clone, Debug)]
 pub struct Buffer(Cell);
 
@@ -148,7 +149,7 @@ impl Buffer {
         Buffer::owned(tensor, Owner::new("buffer", None, "own_buffers"))
     }
 
-    /// The buffer of that name of a layer.
+    /// The buffer `name` of a layer.
     pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Buffer {
         Buffer::owned(tensor, Owner::new(name, Some(layer), "children"))
     }
@@ -157,12 +158,12 @@ impl Buffer {
         Buffer(Arc::new(RwLock::new(tensor.detached_from(tensor.place()).owned_by(owner))))
     }
 
-    /// The tensor as it is now.
+    /// The current tensor.
     pub fn tensor(&self) -> Tensor {
         tensor_in(&self.0)
     }
 
-    /// What holds the tensor.
+    /// The cell that holds the tensor.
     pub(super) fn cell(&self) -> Cell {
         self.0.clone()
     }
@@ -175,7 +176,7 @@ impl Buffer {
         }
     }
 
-    /// The tensor, moved or converted; nothing if that changes nothing.
+    /// The tensor, moved or converted; `None` if that changes nothing.
     pub(super) fn converted(&self, options: ToOptions) -> Result<Option<Replacement>> {
         let old = lasting(&self.0);
         let new = converted(&old, options)?;

@@ -7,17 +7,17 @@ use crate::ops::pool::{AvgPool2dOptions, MaxPool2dOptions};
 use crate::options::AndOptions;
 use crate::tensor::Tensor;
 
-/// The largest element of each window of an image (`torch.nn.MaxPool2d`).
+/// The maximum of each window of an image (`torch.nn.MaxPool2d`).
 #[derive(Clone, Copy, Debug)]
 pub struct MaxPool2d {
-    /// Height and width of a window.
+    /// The height and width of a window.
     pub kernel_size: Pair,
-    /// The stride of the windows, and what else there is to say.
+    /// The stride of the windows, and the other options.
     pub options: MaxPool2dOptions,
 }
 
 impl MaxPool2d {
-    /// Windows one after another: `MaxPool2d::new(2)` halves height and width.
+    /// Creates a layer, by default with windows side by side: `MaxPool2d::new(2)` halves height and width.
     pub fn new(kernel_size: impl AndOptions<Pair, MaxPool2dOptions>) -> MaxPool2d {
         let (kernel_size, options) = kernel_size.split();
         MaxPool2d { kernel_size, options }
@@ -48,14 +48,14 @@ impl Module for MaxPool2d {
 /// The mean of each window of an image (`torch.nn.AvgPool2d`).
 #[derive(Clone, Copy, Debug)]
 pub struct AvgPool2d {
-    /// Height and width of a window.
+    /// The height and width of a window.
     pub kernel_size: Pair,
-    /// The stride of the windows, and what else there is to say.
+    /// The stride of the windows, and the other options.
     pub options: AvgPool2dOptions,
 }
 
 impl AvgPool2d {
-    /// Windows one after another: `AvgPool2d::new(2)` halves height and width.
+    /// Creates a layer, by default with windows side by side: `AvgPool2d::new(2)` halves height and width.
     pub fn new(kernel_size: impl AndOptions<Pair, AvgPool2dOptions>) -> AvgPool2d {
         let (kernel_size, options) = kernel_size.split();
         AvgPool2d { kernel_size, options }
@@ -79,15 +79,15 @@ impl Module for AvgPool2d {
     }
 }
 
-/// The means of as many windows as asked for, whatever the size of the image (`torch.nn.AdaptiveAvgPool2d`).
+/// The means of a given number of windows, for an image of any size (`torch.nn.AdaptiveAvgPool2d`).
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveAvgPool2d {
-    /// Height and width of the result; `None` keeps that of the image.
+    /// The height and width of the result; `None` keeps that of the image.
     pub output_size: Pair<Option<usize>>,
 }
 
 impl AdaptiveAvgPool2d {
-    /// `AdaptiveAvgPool2d::new(1)` leaves one mean of each channel.
+    /// Creates a layer. `AdaptiveAvgPool2d::new(1)` computes one mean for each channel.
     pub fn new(output_size: impl Into<Pair<Option<usize>>>) -> AdaptiveAvgPool2d {
         AdaptiveAvgPool2d { output_size: output_size.into() }
     }

@@ -1,4 +1,4 @@
-//! Layers one after another.
+//! A sequence of layers as one module.
 
 use super::module::{Module, display_as_module};
 use crate::error::Result;
@@ -17,7 +17,7 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// From a tuple of up to twelve modules, or a vector of boxed ones.
+    /// Creates the module from a tuple of up to twelve modules, or from a vector of boxed ones.
     pub fn new(modules: impl IntoModules) -> Sequential {
         Sequential { modules: modules.into_modules() }
     }
@@ -27,7 +27,7 @@ impl Sequential {
         self.modules.len()
     }
 
-    /// Whether there are none; the output then is the input.
+    /// Whether there are no modules; the output is then the input.
     pub fn is_empty(&self) -> bool {
         self.modules.is_empty()
     }
@@ -41,7 +41,7 @@ impl Module for Sequential {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let mut x = input.clone();
-        // A loop, not a fold: inside a closure the place of the caller would be lost.
+        // A loop instead of a fold, because a closure would lose the caller's location.
         for module in &self.modules {
             x = module.forward(&x)?;
         }
@@ -55,9 +55,9 @@ impl Module for Sequential {
 
 display_as_module!(Sequential);
 
-/// What [`Sequential::new`] takes.
+/// The modules that [`Sequential::new`] accepts.
 pub trait IntoModules {
-    /// The modules in order.
+    /// The modules, in order.
     fn into_modules(self) -> Vec<Box<dyn Module>>;
 }
 

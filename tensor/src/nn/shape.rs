@@ -4,13 +4,12 @@ use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Makes the dimensions from `start_dim` to `end_dim` one (`torch.nn.Flatten`); by default all but the
-/// batch.
+/// Merges the dimensions from `start_dim` to `end_dim` into one (`torch.nn.Flatten`); by default all but the batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Flatten {
-    /// The first dimension to join.
+    /// The first dimension to merge.
     pub start_dim: i64,
-    /// The last dimension to join.
+    /// The last dimension to merge.
     pub end_dim: i64,
 }
 

@@ -1,4 +1,4 @@
-//! A module's values by name, taken out and put back.
+//! A module's state: its tensors by name, saved and loaded.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::serialize::{Dict, Key, Value};
 use crate::sort;
 use crate::tensor::Tensor;
 
-/// The attribute of a state in which PyTorch keeps the versions of its modules, and their key there.
+/// The attribute in which PyTorch keeps the versions of a state's modules, and the key of a version in it.
 const METADATA: &str = "_metadata";
 const VERSION: &str = "version";
 
@@ -19,17 +19,17 @@ const VERSION: &str = "version";
 #[derive(Clone, Debug, Default)]
 pub struct StateDict {
     tensors: Vec<(String, Tensor)>,
-    /// The versions of the modules by their names (`_metadata`). A state that was put together by hand has none.
+    /// The versions of the modules, by their names (`_metadata`). A state assembled by hand has none.
     versions: Vec<(String, i64)>,
 }
 
 impl StateDict {
-    /// The tensor of that name.
+    /// The tensor with the given name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.tensors.iter().find(|(key, _)| key == name).map(|(_, tensor)| tensor)
     }
 
-    /// Adds a tensor, or replaces the one of that name.
+    /// Adds a tensor, or replaces the one with that name.
     pub fn insert(&mut self, name: impl Into<String>, tensor: Tensor) {
         let name = name.into();
         match self.tensors.iter_mut().find(|(key, _)| *key == name) {
@@ -38,20 +38,20 @@ impl StateDict {
         }
     }
 
-    /// Takes the tensor of that name out.
+    /// Removes and returns the tensor with the given name.
     pub fn remove(&mut self, name: &str) -> Option<Tensor> {
         let at = self.tensors.iter().position(|(key, _)| key == name)?;
         Some(self.tensors.remove(at).1)
     }
 
-    /// Names and tensors in order.
+    /// Names and tensors, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
-    /// A copy with memory of its own, which further training does not change: to keep the best weights so
-    /// far, since a clone shares the module's memory. Like `{name: tensor.clone() for …}` in Python, it is a state put
-    /// together by hand, which does not know the versions of the modules.
+    /// A copy in its own memory, which further training does not change, for example to keep the best weights so far; a
+    /// clone would share the module's memory. Like `{name: tensor.clone() for …}` in Python, it is a state assembled by
+    /// hand, which does not know the versions of the modules.
     pub fn copy(&self) -> Result<StateDict> {
         self.tensors.iter().map(|(name, tensor)| Ok((name.clone(), tensor.copy()?))).collect()
     }
@@ -61,7 +61,7 @@ impl StateDict {
         self.tensors.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tensors.
     pub fn is_empty(&self) -> bool {
         self.tensors.is_empty()
     }
@@ -69,7 +69,7 @@ impl StateDict {
 
 impl FromIterator<(String, Tensor)> for StateDict {
     fn from_iter<I: IntoIterator<Item = (String, Tensor)>>(tensors: I) -> StateDict {
-        // A file may name many: each is not compared with all before it.
+        // A file may contain many names, so a map is used instead of comparing each with all before it.
         let mut state = StateDict::default();
         let mut places = HashMap::new();
         for (name, tensor) in tensors {
@@ -107,12 +107,12 @@ impl From<StateDict> for Value {
     }
 }
 
-/// The names that did not meet when a state was loaded without `strict`.
+/// The names that did not match when a state was loaded without `strict`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IncompatibleKeys {
-    /// Names the module has and the state has not.
+    /// Names in the module but not in the state.
     pub missing_keys: Vec<String>,
-    /// Names the state has and the module has not.
+    /// Names in the state but not in the module.
     pub unexpected_keys: Vec<String>,
 }
 
@@ -124,12 +124,12 @@ pub(super) fn of<M: Module + ?Sized>(module: &M) -> StateDict {
 }
 
 impl StateDict {
-    /// The version that the state gives of a module.
+    /// The version of a module in the state.
     fn version(&self, module: &str) -> Option<i64> {
         self.versions.iter().rfind(|(of, _)| of == module).map(|(_, version)| *version)
     }
 
-    /// Parameters before buffers, a module before its children; a shared tensor under each of its names.
+    /// Adds parameters before buffers, and a module before its children; a shared tensor under each of its names.
     fn add(
         &mut self,
         prefix: &str,
@@ -151,7 +151,7 @@ impl StateDict {
     }
 }
 
-/// Out of a checkpoint. Errors, in PyTorch's words, if it is no dict, or has something else than tensors.
+/// From a checkpoint. Errors, in PyTorch's words, if it is not a dict, or contains anything but tensors.
 impl TryFrom<&Value> for StateDict {
     type Error = Error;
 
@@ -185,12 +185,12 @@ impl TryFrom<&Value> for StateDict {
     }
 }
 
-/// The modules of a module, in the order in which PyTorch visits them.
+/// The submodules of a module, in the order in which PyTorch visits them.
 #[derive(Default)]
 struct Visited {
-    /// As they begin the names of tensors.
+    /// The prefixes of their tensors' names.
     prefixes: Vec<String>,
-    /// The names of tensors that the state need not have, since its version is older than they are.
+    /// The names of tensors that the state may lack, because its version is older than they are.
     optional: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ impl Visited {
     }
 }
 
-/// Copies a state into a module's own.
+/// Copies a state into a module.
 pub(super) fn load<M: Module + ?Sized>(
     module: &M,
     state: &StateDict,
@@ -222,7 +222,7 @@ pub(super) fn load<M: Module + ?Sized>(
     load_into((module.name(), &of(module), optional, module.children()), state, strict)
 }
 
-/// Gets the parts of a module, so that it is compiled once for modules of all types.
+/// Takes the parts of a module, so that it is compiled once for all types of modules.
 fn load_into(
     (module, own, optional, children): (&str, &StateDict, &[&str], Vec<(String, &dyn Module)>),
     state: &StateDict,
@@ -235,7 +235,7 @@ fn load_into(
     };
     let mut keys = IncompatibleKeys { missing_keys: not_in(own, state), unexpected_keys: not_in(state, own) };
     keys.missing_keys.retain(|name| !modules.optional.contains(name));
-    // PyTorch finds them module by module: each in the innermost module that its name leads to.
+    // PyTorch finds them module by module, each in the innermost module that its name leads to.
     let innermost = |name: &String| {
         let around = modules.prefixes.iter().enumerate().filter(|(_, prefix)| name.starts_with(*prefix));
         around.max_by_key(|(_, prefix)| prefix.len()).map(|(place, _)| place)

@@ -1,4 +1,4 @@
-//! `torch.nn.utils`.
+//! `torch.nn.utils`: clipping gradients.
 
 use std::panic::Location;
 
@@ -12,9 +12,9 @@ use crate::tensor::Tensor;
 /// The keyword arguments of [`clip_grad_norm_`].
 #[derive(Clone, Copy, Debug)]
 pub struct ClipGradNormOptions {
-    /// 2 for the Euclidean norm, infinity for the largest absolute value, minus infinity for the smallest.
+    /// The norm: 2 for the Euclidean one, infinity for the largest absolute value, minus infinity for the smallest.
     pub norm_type: f64,
-    /// Errors if the norm is infinite or NaN, instead of scaling by it.
+    /// Whether an infinite or NaN norm is an error, instead of the factor to scale by.
     pub error_if_nonfinite: bool,
 }
 
@@ -38,7 +38,7 @@ pub fn clip_grad_norm_(
         if grads.is_empty() {
             return Tensor::zeros(&[]);
         }
-        // A model may lie on several devices; the norm of all is taken where the first gradient is.
+        // A model may span several devices; the total norm is computed on that of the first gradient.
         let device = grads[0].device();
         let norms: Vec<Tensor> =
             grads.iter().map(|grad| norm(grad, options.norm_type)?.to(device)).collect::<Result<_>>()?;
@@ -46,7 +46,7 @@ pub fn clip_grad_norm_(
         if options.error_if_nonfinite && !total.item()?.is_finite() {
             return Err(ModuleError::NonFiniteNorm { norm_type: options.norm_type }.into());
         }
-        // Multiplied even by 1, so that nothing has to wait for the norm to be known.
+        // Multiplies even if the factor is 1, so that nothing has to wait for the norm to be known.
         let factor = (max_norm / total.add(1e-6)?)?.clamp(None, 1.0)?;
         for grad in &grads {
             grad.mul_(&factor.to(grad.device())?)?;
@@ -55,7 +55,7 @@ pub fn clip_grad_norm_(
     })
 }
 
-/// The p-norm of all elements (`torch.linalg.vector_norm`): 0 counts those that are not zero, minus infinity takes the smallest.
+/// The p-norm of all elements (`torch.linalg.vector_norm`): 0 counts the nonzero ones, minus infinity takes the smallest.
 fn norm(x: &Tensor, p: f64) -> Result<Tensor> {
     match p {
         p if x.numel() == 0 && (p < 0.0 || p.is_infinite()) => Err(ModuleError::NormOfNothing { p }.into()),

@@ -1,7 +1,7 @@
-//! The one place where operations of the host get at the memory of tensors.
+//! The only place where host operations get access to tensor memory.
 //!
-//! [`access`] is the only way to the bytes of a tensor on the host. It takes the locks, and it makes aliasing
-//! safe, so that no kernel ever has to think of it.
+//! [`access`] is the only way to a tensor's bytes on the host. It takes the locks and makes aliasing safe, so kernels
+//! never have to consider either.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -18,18 +18,17 @@ use crate::sort;
 use crate::storage::{Kept, Storage};
 use crate::tensor::Tensor;
 
-/// Gives `kernel` the storage bytes of `reads` and `writes`, made safe against each other.
+/// Gives `kernel` the storage bytes of `reads` and `writes`, protected from each other.
 ///
-/// - A read that is exactly the first write (same storage, same layout) arrives without bytes: the kernel reads
-///   its input from the output it is about to overwrite (the in-place variant).
-/// - A read that shares a storage with a write in any other way is copied first. The kernel gets the
-///   layout of what it is really to read.
-/// - Nobody borrows memory that a copy engine may be at: of pinned memory the kernel gets snapshots.
+/// - A read identical to the first write (same storage, same layout) arrives without bytes: the kernel reads its input
+///   from the output it is about to overwrite (the in-place variant).
+/// - A read that shares a storage with a write in any other way is copied first. The kernel gets the layout of the
+///   copy.
+/// - Memory that a copy engine may be using is never borrowed: for pinned memory the kernel gets snapshots.
 /// - Two writes never share a storage; that is an error.
 ///
-/// Locks are taken in the order of their addresses, those of pinned memory first, each storage once, so two
-/// operations on the same tensors never wait for each other in a circle. A kernel must not come back here: it
-/// holds the locks.
+/// Locks are taken in address order, pinned memory first, each storage once, so two operations on the same tensors
+/// cannot deadlock. A kernel must not call this function again, because it runs while the locks are held.
 pub(crate) fn access<const R: usize, const W: usize, T>(
     reads: [&Tensor; R],
     writes: [&Tensor; W],
@@ -46,10 +45,10 @@ pub(crate) fn access<const R: usize, const W: usize, T>(
     Ok(result.expect("the kernel has run"))
 }
 
-/// What calculates with the bytes of tensors.
+/// A computation on the bytes of tensors.
 type Calculation<'c> = dyn for<'k, 'm> FnMut(&'k [Input<'m>], &'k mut [Output<'m>]) -> Result<()> + 'c;
 
-/// The same for any number of tensors. It runs the kernel once. Nothing here is generic: it is compiled once.
+/// Like [`access`], for any number of tensors. Runs the kernel once. Nothing here is generic, so it is compiled once.
 pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Calculation) -> Result<()> {
     let sources = sources(reads, writes)?;
     let mut found: SmallVec<[Option<&Tensor>; 8]> = SmallVec::new();
@@ -80,18 +79,18 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
     let result = kernel(&inputs, &mut outputs);
     drop((inputs, outputs));
     drop(guards);
-    // Also of a kernel that failed: what it wrote before stays in any other memory too.
+    // Also after a kernel failed: its partial writes stay in any other kind of memory, too.
     pinned.iter().try_for_each(PinnedOutput::write_back)?;
     result
 }
 
 /// Where a kernel finds an input.
 pub(crate) enum Found {
-    /// Where it lies.
+    /// In its own storage.
     Itself,
-    /// In the first output, which it is about to overwrite.
+    /// In the first output, which the kernel is about to overwrite.
     Output,
-    /// In a copy, since it overlaps an output or is in pinned memory.
+    /// In a copy, because it overlaps an output or is in pinned memory.
     Copy(Tensor),
 }
 
@@ -136,7 +135,7 @@ fn lock<'a>(reads: &[Option<&'a Tensor>], writes: &[&'a Tensor]) -> Result<Guard
     Ok(guards)
 }
 
-/// Deals out the locked bytes to the inputs and outputs they belong to.
+/// Hands the locked bytes to the inputs and outputs they belong to.
 fn split<'g>(
     guards: &'g mut Guards<'_>,
     reads: &[Option<&'g Tensor>],
@@ -152,7 +151,7 @@ fn split<'g>(
     }
 }
 
-/// Gives the bytes of a storage to the inputs that lie in it.
+/// Hands the bytes of a storage to the inputs in it.
 fn deal_out<'g>(
     buffer: &'g HostBuffer,
     storage: &Storage,
@@ -166,14 +165,14 @@ fn deal_out<'g>(
     }
 }
 
-/// Which write a write lock belongs to.
+/// The index of the write that a write lock belongs to.
 fn written(storage: &Storage, writes: &[&Tensor]) -> usize {
     let write = writes.iter().position(|write| std::ptr::eq(&**write.storage(), storage));
     write.expect("every write lock belongs to a write")
 }
 
-/// A copy of what a tensor reaches of its pinned memory, as that is now, in memory that no copy engine is at. It
-/// copies no more than that: reading one row of a data set must not cost as much as reading all of it.
+/// Copies the part of pinned memory that a tensor reaches, as it is now, to memory that no copy engine uses. It copies
+/// only that part: reading one row of a dataset must not cost as much as reading all of it.
 fn snapshot(memory: &PinnedMemory, tensor: &Tensor) -> Result<Tensor> {
     let (layout, size) = (tensor.layout(), tensor.dtype().size());
     let mut buffer = HostBuffer::allocate(Ambient::memory(), layout.reach() * size)?;
@@ -181,8 +180,8 @@ fn snapshot(memory: &PinnedMemory, tensor: &Tensor) -> Result<Tensor> {
     Ok(Tensor::made_of(Storage::in_host(buffer), layout.at_start(), tensor.dtype()))
 }
 
-/// An output in pinned memory. The kernel writes to a snapshot of it, which is then copied back; until then the
-/// memory is locked.
+/// An output in pinned memory. The kernel writes to a snapshot, which is then copied back; the memory stays locked
+/// until then.
 struct PinnedOutput<'a> {
     memory: RwLockWriteGuard<'a, PinnedMemory>,
     output: &'a Tensor,
@@ -190,7 +189,7 @@ struct PinnedOutput<'a> {
 }
 
 impl PinnedOutput<'_> {
-    /// Writes the bytes that the output reaches, and no others.
+    /// Writes exactly the bytes that the output reaches.
     fn write_back(&self) -> Result<()> {
         let Kept::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
         let buffer = buffer.read().unwrap_or_else(PoisonError::into_inner);
@@ -198,7 +197,7 @@ impl PinnedOutput<'_> {
     }
 }
 
-/// Locks the outputs that are in pinned memory, in the order of their addresses.
+/// Locks the outputs in pinned memory, in address order.
 fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a>; 1]>> {
     let mut order: SmallVec<[(&Tensor, &RwLock<PinnedMemory>); 1]> = SmallVec::new();
     for write in writes {
@@ -226,7 +225,7 @@ enum Guard<'a> {
 
 impl<'a> Guard<'a> {
     fn take(storage: &'a Storage, write: bool) -> Result<Guard<'a>> {
-        // A kernel that panicked left bytes half written, not invalid: any bytes are a number.
+        // A kernel that panicked left its bytes half written, but never invalid: any bytes are a number.
         match (&storage.memory, write) {
             (Kept::Host(buffer), true) => {
                 Ok(Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)))
@@ -234,7 +233,7 @@ impl<'a> Guard<'a> {
             (Kept::Host(buffer), false) => {
                 Ok(Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)))
             }
-            // Pinned memory has a snapshot by now, and operations see to it that a GPU's does not get here.
+            // Pinned memory has been replaced by a snapshot by now, and operations keep GPU memory from getting here.
             (Kept::Pinned(_) | Kept::Device(_), _) => {
                 Err(Error::custom("the memory of a GPU cannot be read by the host"))
             }

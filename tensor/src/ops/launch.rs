@@ -1,4 +1,4 @@
-//! Launches: an operation's tensors become the arguments of a kernel, which runs where they are.
+//! Launches: turns an operation's tensors into the arguments of a kernel, and runs it where they are.
 
 use smallvec::SmallVec;
 
@@ -9,10 +9,10 @@ use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Launch, Parameter
 use crate::ops::access::{Found, access, access_all, sources};
 use crate::tensor::{Tensor, memory_of};
 
-/// Runs a kernel where its tensors are.
+/// Runs a kernel on the device of its tensors.
 ///
-/// `reads` and `writes` are the `In` and `Out` parameters. The first output may be read as well, if it is the same
-/// view both times; any other overlap is copied out of the way first.
+/// `reads` and `writes` are the `In` and `Out` parameters. The first output may also be read, if both use the same
+/// view; any other overlapping input is copied first.
 pub(crate) fn launch<const R: usize, const W: usize>(
     kernel: &'static KernelDef,
     reads: [&Tensor; R],
@@ -23,7 +23,7 @@ pub(crate) fn launch<const R: usize, const W: usize>(
     launch_on(kernel, &reads, &writes, ints, floats)
 }
 
-/// The same, of any number of tensors.
+/// Like [`launch`], for any number of tensors.
 pub(crate) fn launch_on(
     kernel: &'static KernelDef,
     reads: &[&Tensor],
@@ -40,7 +40,7 @@ pub(crate) fn launch_on(
     })
 }
 
-/// What a kernel does on tensors of these sizes.
+/// The work of a kernel on tensors of these sizes.
 fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Work {
     let mut work = Work { double: kernel.types.contains(&DType::F64), ..Work::default() };
     let mut most_elements = 0;
@@ -52,20 +52,20 @@ fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Wo
     work
 }
 
-/// The work of making, or reading, every element of a tensor on the host.
+/// The work of writing, or reading, every element of a tensor on the host.
 pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> Work {
     let elements = tensor.numel() as u64;
     let double = tensor.dtype() == DType::F64;
     Work { bytes: elements * tensor.dtype().size() as u64, flops: cost.flops() * elements, double }
 }
 
-/// Threads of a block, where nothing else is asked for.
+/// The default number of threads in a block.
 const BLOCK: u32 = 256;
 
-/// Threads that run in step.
+/// The number of threads that run in lockstep.
 const WARP: u32 = 32;
 
-/// The most blocks of a grid; from there on each thread takes several elements.
+/// The maximum number of blocks in a grid; beyond that, each thread handles several elements.
 const MOST_BLOCKS: u64 = 65_535;
 
 /// Queues a kernel on the device of its outputs.
@@ -124,13 +124,13 @@ fn wrong_arguments(kernel: &KernelDef) -> Error {
     Error::custom(format!("{} is not launched with what it takes", kernel.symbol()))
 }
 
-/// Whether kernels cannot tell two types apart: a truth is a byte.
+/// Whether two dtypes look the same to a kernel: a bool is a byte.
 fn stored_alike(a: DType, b: DType) -> bool {
     let stored = |dtype| if dtype == DType::Bool { DType::U8 } else { dtype };
     stored(a) == stored(b)
 }
 
-/// A tensor as a kernel takes it: where it is, or, for a number on the host, its value.
+/// A tensor as a kernel argument: its address, or, for a number on the host, its value.
 fn argument(tensor: &Tensor) -> Result<Argument> {
     match tensor.storage().device() {
         Some(memory) => {

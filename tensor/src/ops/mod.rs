@@ -1,11 +1,11 @@
-//! The operations, a family a folder: `mod.rs` says what an operation checks, computes and how its
-//! gradient flows; `kernels.rs` declares the kernels that it is made of, for the host and for devices: see `row.rs`. In
-//! CUDA C++ they are in the file of the family's name in `kernels/`.
+//! The operations, one folder per family. `mod.rs` holds an operation's checks, its computation and its gradient;
+//! `kernels.rs` declares its kernels for the host and for devices (see `row.rs`). Their CUDA C++ is in `kernels/`, in
+//! the file named after the family.
 //!
-//! An operation has three doors: [`call`], [`apply`] if it has a gradient, and [`update`] if it writes to a tensor. Behind
-//! each is [`enter`]. A function of the user's own has a fourth, [`Function::apply`], which enters as well, but on purpose
-//! without autocast: as in PyTorch, it gets its inputs in the types that they have, and autocast is for the operations that
-//! its forward pass calls.
+//! An operation enters through one of three functions: [`call`], [`apply`] if it has a gradient, and [`update`] if it
+//! writes to a tensor. Each of them calls [`enter`]. A user's own function goes through a fourth, [`Function::apply`],
+//! which also enters but deliberately skips autocast: as in PyTorch, it receives its inputs in their own dtypes, and
+//! autocast applies to the operations that its forward pass calls.
 
 pub(crate) mod access;
 pub(crate) mod conv;
@@ -41,8 +41,7 @@ use crate::error::{Error, Result};
 pub(crate) use crate::operation::{Arguments, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
-/// An operation: `compute` gets its operands as autocast leaves them, and whatever it is made of runs in the types that it
-/// gets.
+/// Runs an operation. `compute` gets the operands after autocast, and everything inside it runs in those dtypes.
 #[track_caller]
 pub(crate) fn call<R>(
     operation: &'static Operation,
@@ -54,7 +53,7 @@ pub(crate) fn call<R>(
     compute(&cast.of(operands))
 }
 
-/// A differentiable operation.
+/// Runs a differentiable operation.
 #[track_caller]
 pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, operands: [&Tensor; N]) -> Result<Tensor> {
     call(function.operation(), &operands, |operands| {
@@ -62,23 +61,25 @@ pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, operands: [&Ten
     })
 }
 
-/// Where the values come from that an operation writes to a tensor.
+/// The source of the values that an operation writes to a tensor.
 pub(crate) enum NewValues<'v> {
-    /// From the old ones and from others. `anew` computes them from a copy of the old ones, for autograd: the graph never
-    /// holds a tensor that was overwritten.
+    /// Computed from the old values and from others. `anew` computes them from a copy of the old values, for autograd:
+    /// the graph never holds a tensor that was overwritten.
     FromOld { others: &'v [&'v Tensor], anew: &'v dyn Fn(&Tensor) -> Result<Tensor> },
-    /// Not from the old ones, whose gradient is therefore 0, but from `source`, on whatever device that is, or from nowhere.
+    /// Independent of the old values, whose gradient is therefore 0. They come from `source`, on any device, or from no
+    /// tensor at all.
     Instead { source: Option<&'v Tensor> },
-    /// All are one number, so that it does no harm to write one place twice.
+    /// A single number for every element, so writing one place twice does no harm.
     Constant,
-    /// They are written one after another: where several share a place, the last one stays. Autograd does not follow that.
+    /// Written one after another: where several elements share a place, the last one wins. Autograd does not track
+    /// that.
     InTurn { source: &'v Tensor },
 }
 
 impl NewValues<'_> {
     pub(crate) const FRESH: Self = NewValues::Instead { source: None };
 
-    /// Refuses to write where that would overwrite a new value, or a value that is still to be read.
+    /// Refuses a write that would overwrite a new value, or a value that has yet to be read.
     fn check_overlap(&self, target: &Tensor) -> Result<()> {
         match self {
             NewValues::Constant | NewValues::InTurn { .. } => Ok(()),
@@ -95,7 +96,7 @@ impl NewValues<'_> {
     }
 }
 
-/// An operation that writes to `target`, as `in_place` does it.
+/// Runs an operation that writes to `target`; `in_place` does the writing.
 #[track_caller]
 pub(crate) fn update(
     operation: &'static Operation,
@@ -107,7 +108,7 @@ pub(crate) fn update(
     update_by(operation, target, values, &mut || in_place.take().map_or(Ok(()), |in_place| in_place()))
 }
 
-/// The same, compiled once. It calls `in_place` once at most.
+/// The non-generic part of [`update`], compiled once. Calls `in_place` at most once.
 #[track_caller]
 fn update_by(
     operation: &'static Operation,
@@ -123,7 +124,7 @@ fn update_by(
     };
     let operands: SmallVec<[&Tensor; 4]> = [target].into_iter().chain(together.iter().copied()).collect();
     let _scope = enter(operation, &operands)?;
-    // A number of the host may be read by any device, but not written.
+    // Any device may read a number on the host, but not write to it.
     let is_elsewhere = |operand: &&Tensor| operand.device() != target.device() && operand.is_cuda();
     if let Some(i) = operands.iter().position(is_elsewhere) {
         return Err(mismatch(operation.name, None, &operands, [0, i]));
@@ -156,14 +157,14 @@ fn update_by(
     Ok(target.clone())
 }
 
-/// The error of an operation in place. If the target must not be written to, PyTorch says that before anything else.
+/// The error of a failed in-place operation. If the target must not be written to, PyTorch reports that first.
 #[track_caller]
 pub(crate) fn refused(operation: &'static Operation, target: &Tensor, error: impl Into<Error>) -> Error {
     let of_target = enter(operation, &[target]).and_then(|_scope| records_write(target, &[]));
     of_target.err().unwrap_or_else(|| error.into())
 }
 
-/// Whether autograd records a write to `target` that depends on `inputs`; an error if it must not be written to.
+/// Whether autograd records a write to `target` that depends on `inputs`. Errors if `target` must not be written to.
 fn records_write(target: &Tensor, inputs: &[&Tensor]) -> Result<bool> {
     if target.is_inference() && !is_inference_mode_enabled() {
         return Err(AutogradError::InferenceInPlace.into());

@@ -5,7 +5,7 @@ use crate::error::tensor::TensorError;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// Refuses a target of which several elements are one place in memory.
+/// Refuses a target in which several elements share one place in memory.
 pub(super) fn check_target(target: &Tensor) -> Result<()> {
     match target.layout().overlaps_itself() {
         true => Err(TensorError::WriteOverlap.into()),
@@ -13,8 +13,8 @@ pub(super) fn check_target(target: &Tensor) -> Result<()> {
     }
 }
 
-/// Refuses a source that lies partly where the target does. Like PyTorch, it looks only at tensors without gaps: the others
-/// may pass, and are read before the target is written to.
+/// Refuses a source that partly overlaps the target. Like PyTorch, it checks only tensors without gaps; others may
+/// pass, and are read before the target is written to.
 pub(super) fn check_source(target: &Tensor, source: &Tensor) -> Result<()> {
     let (to, from) = (target.layout(), source.layout());
     if !target.shares_storage(source) || !is_dense(to) || !is_dense(from) {
@@ -26,12 +26,12 @@ pub(super) fn check_source(target: &Tensor, source: &Tensor) -> Result<()> {
     if is_apart || is_same { Ok(()) } else { Err(TensorError::SourceOverlap.into()) }
 }
 
-/// Whether it repeats elements along a dimension (`has_internal_overlap`, where PyTorch is sure of it).
+/// Whether a tensor repeats elements along a dimension (`has_internal_overlap`, in the cases where PyTorch is certain).
 pub(super) fn is_expanded(target: &Tensor) -> bool {
     target.layout().strides().contains(&0) && target.layout().overlaps_itself()
 }
 
-/// Whether both are one view of one memory.
+/// Whether both are the same view of the same memory.
 pub(super) fn is_itself(target: &Tensor, source: &Tensor) -> bool {
     target.shares_storage(source) && target.layout() == source.layout() && target.dtype() == source.dtype()
 }

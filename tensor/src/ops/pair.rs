@@ -1,21 +1,20 @@
-//! One number for the height and the width of an image, or one for each.
+//! One number for both the height and the width of an image, or one for each.
 
 use std::fmt;
 
 use crate::options::AndOptions;
 
-/// One value for both dimensions of an image, or one for its height and one for its width: `2.into()`,
-/// `(3, 2).into()`.
+/// One value for both dimensions of an image, or one for its height and one for its width: `2.into()`, `(3, 2).into()`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair<T = usize> {
-    /// The same for both.
+    /// The same for height and width.
     Both(T),
-    /// For the height, for the width.
+    /// One for the height, one for the width.
     Each(T, T),
 }
 
 impl<T: Copy> Pair<T> {
-    /// For the height, for the width.
+    /// The values for the height and the width.
     pub fn values(self) -> [T; 2] {
         match self {
             Pair::Both(value) => [value; 2],
@@ -54,7 +53,7 @@ impl<O: Default> AndOptions<Pair, O> for Pair {
     }
 }
 
-/// A size that is known, where `None` could stand.
+/// A known size where `None` is also possible.
 impl From<usize> for Pair<Option<usize>> {
     fn from(size: usize) -> Pair<Option<usize>> {
         Pair::Both(Some(size))

@@ -1,4 +1,4 @@
-//! Copying and filling as operations are made of them: autograd does not see it.
+//! Copying and filling, the building blocks of operations; autograd does not see them.
 
 use crate::cpu::blocks::{for_blocks, map1};
 use crate::cpu::transpose;
@@ -11,14 +11,14 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 rows! {
-    // It copies elements as they are, from any layout to any other.
+    // Copies elements unchanged, from any layout to any other.
     pub(in crate::ops) COPY: row!("copy", each, [In(T), Out(T)], Elements, Cheap, |mut args| {
         if transpose::copied::<T>(&mut args) {
             return Ok(());
         }
         map1::<T, T>(args, Cost::Cheap, |x, out| out.copy_from_slice(x))
     });
-    // It fills with the whole number, or with the other one in a tensor of floats.
+    // Fills with the integer, or, in a floating-point tensor, with the float.
     FILL: row!("fill", each, [Out(T), Int, Float], Elements, Cheap, |args| {
         let value = if T::DTYPE.is_floating_point() { args.floats[0] as C } else { args.ints[0] as C };
         let value = T::narrow(value);
@@ -34,36 +34,36 @@ pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// The tensor itself if it is contiguous, else a copy that is; autograd does not see it.
+/// The tensor itself if it is contiguous, else a contiguous copy; autograd does not see it.
 pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
     if x.is_contiguous() { Ok(x.clone()) } else { copy_of(x) }
 }
 
-/// A tensor that lies in order, seen in other sizes of as many elements; autograd does not see it.
+/// A contiguous tensor viewed in other sizes with the same number of elements; autograd does not see it.
 pub(crate) fn seen_as(x: &Tensor, sizes: &[usize]) -> Tensor {
     let mut layout = Layout::contiguous(sizes).expect("it has as many elements as there are");
     layout.offset = x.storage_offset();
     x.with_layout(layout)
 }
 
-/// Writes the elements of `source`, of the same type and broadcast to the target's shape, wherever the
-/// target's layout puts them. Autograd does not see it.
+/// Writes the elements of `source`, which has the same dtype and is broadcast to the target's shape, to a target of any
+/// layout. Autograd does not see it.
 pub(crate) fn write(target: &Tensor, source: &Tensor) -> Result<()> {
     launch(COPY.of(target.dtype())?, [source], [target], &[], &[])
 }
 
-/// A number beside a tensor, as a 0-dim tensor: one the type cannot hold wraps around, as in PyTorch.
+/// A number as a 0-dim tensor. A number that the dtype cannot hold wraps around, as in PyTorch.
 pub(crate) fn number(value: Scalar, dtype: DType) -> Result<Tensor> {
     let tensor = Tensor::uninit(&[], dtype)?;
     fill(&tensor, value)?;
     Ok(tensor)
 }
 
-/// Sets every element the layout reaches.
+/// Sets every element that the layout reaches.
 pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
-    // Any number but 0 is true, which is kept as 1.
+    // Any number but 0 is true, which is stored as 1.
     let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
-    // Through i64, so that −1 becomes 255 in u8 as it does in PyTorch, not 0.
+    // By way of i64, so that −1 becomes 255 in u8, as it does in PyTorch, and not 0.
     let (int, float) = match value {
         Scalar::Float(value) if target.dtype().is_floating_point() => (0, value),
         whole if target.dtype().is_floating_point() => (0, whole.to_i64() as f64),
@@ -76,7 +76,8 @@ pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     }
 }
 
-/// The first of the elements that each expanded dimension repeats, so that a kernel writes each place once.
+/// A view of only the first of the elements that each expanded dimension repeats, so that a kernel writes each place
+/// once.
 fn without_repeats(target: &Tensor) -> Tensor {
     let mut layout = *target.layout();
     for dim in 0..layout.ndim() {

@@ -1,5 +1,5 @@
-//! A kernel is declared once, as a row: its name, its types, what it takes, how its threads are laid out, what it costs, and
-//! its twin. All that is asked of kernels is asked of the rows.
+//! Declares each kernel once, as a row: its name, dtypes, parameters, thread layout, cost, and host twin. Everything
+//! the crate needs to know about kernels comes from the rows.
 //!
 //! ```text
 //! rows! {
@@ -8,46 +8,47 @@
 //! }
 //! ```
 //!
-//! The first is elementwise: it takes what its function takes, broadcast to its output. In a row `T` is each of its types in
-//! turn, and `C` what that is calculated with: for halves f32.
+//! The first is elementwise: its parameters are those of its function, broadcast to its output. In a row, `T` stands
+//! for each of its dtypes in turn, and `C` for the dtype it computes in: f32 for the half types.
 //!
 //! | types | `T` |
 //! | --- | --- |
-//! | `numbers` | f32, f64, i64, i32, u8, and both halves by way of f32 |
-//! | `floats` | f32, f64, and both halves by way of f32 |
-//! | `halves` | both halves by way of f32, which has no such kernel |
-//! | `sums` | f32, f64, i64, and both halves by way of f32 |
+//! | `numbers` | f32, f64, i64, i32, u8, and both half types via f32 |
+//! | `floats` | f32, f64, and both half types via f32 |
+//! | `halves` | both half types via f32, where f32 itself has no such kernel |
+//! | `sums` | f32, f64, i64, and both half types via f32 |
 //! | `wholes` | i64, i32, u8 |
-//! | `each` | every type by itself: nothing is calculated, or the twin knows halves |
-//! | `each_float` | every floating point type by itself |
-//! | `[f32 bf16]` | these, each by itself |
-//! | `none` | one kernel, which has no types in its name |
+//! | `each` | every dtype by itself: nothing is computed, or the twin handles half types |
+//! | `each_float` | every floating-point dtype by itself |
+//! | `[f32 bf16]` | the dtypes listed, each by itself |
+//! | `none` | one kernel, with no dtype in its name |
 //!
-//! The kernel in CUDA C++ is in the file of `kernels/` that is called as the module of its row is: the rows of
-//! `ops/elementwise/pow.rs` are in `kernels/elementwise/pow.cu`, those of `ops/pool/kernels.rs` in `kernels/pool.cu`.
+//! The CUDA C++ kernel is in the file of `kernels/` named after the row's module: the rows of `ops/elementwise/pow.rs`
+//! are in `kernels/elementwise/pow.cu`, those of `ops/pool/kernels.rs` in `kernels/pool.cu`.
 //!
-//! By way of f32 means that the kernel of halves is f32's between two conversions (`cpu/half.rs`): it is no other twin.
+//! "Via f32" means that the kernel for half types is the f32 kernel between two conversions (`cpu/half.rs`), not a
+//! separate twin.
 
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::kernel::KernelDef;
 
-/// A kernel in all its types.
+/// A kernel in all its dtypes.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// What PyTorch calls it where it refuses a type.
+    /// The name PyTorch uses when it refuses a dtype.
     pub(crate) refused_as: &'static str,
     pub(crate) kernels: &'static [&'static KernelDef],
 }
 
 impl Row {
-    /// The kernel for a type; a truth is stored as a u8.
+    /// The kernel for a dtype. A bool is stored as a u8.
     pub(crate) fn of(&self, dtype: DType) -> Result<&'static KernelDef> {
         self.of_types(&[dtype])
     }
 
-    /// The kernel that several types tell from the others of its row.
+    /// The kernel for several dtypes, where one does not determine it.
     pub(crate) fn of_types(&self, types: &[DType]) -> Result<&'static KernelDef> {
         let stored = |dtype: &DType| if *dtype == DType::Bool { DType::U8 } else { *dtype };
         let is_it = |kernel: &&&KernelDef| kernel.types.iter().copied().eq(types.iter().map(stored));
@@ -66,7 +67,7 @@ impl Row {
         }
     }
 
-    /// The same row, refused as another.
+    /// The same row, under another name in PyTorch's refusals.
     pub(crate) const fn refused_as(self, refused_as: &'static str) -> Row {
         Row { refused_as, ..self }
     }
@@ -81,7 +82,7 @@ macro_rules! rows {
     };
 }
 
-/// Declares a block of whole numbers, which a kernel takes as one struct: `Block(Name)` in its row. CUDA C++ has a struct of
+/// Declares a block of integers, which a kernel takes as one struct: `Block(Name)` in its row. CUDA C++ has a struct of
 /// the same name and fields.
 macro_rules! block {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($(#[$of_field:meta])* $of:vis $field:ident: i64,)+ }) => {
@@ -97,7 +98,7 @@ macro_rules! block {
     };
 }
 
-/// A row.
+/// Declares one row.
 macro_rules! row {
     ($name:literal, $types:tt, $cost:ident, |$($x:ident: $X:ty),+| -> $O:ty { $body:expr }) => {
         $crate::ops::row::row!($name, $types, [$(In($X),)+ Out($O)], Elements, $cost, |args| {
@@ -185,7 +186,7 @@ macro_rules! row {
     (@map $a:ident $b:ident $c:ident $d:ident) => { $crate::cpu::blocks::map4 };
 }
 
-/// The types of rows by their names.
+/// The dtypes of rows, by name.
 #[allow(non_camel_case_types)]
 pub(crate) mod types {
     pub(crate) use half::{bf16, f16};

@@ -1,4 +1,4 @@
-//! Another device, another type: `to`, the copies that it and `copy_` make between devices, and `pin_memory`.
+//! Conversion to another device or dtype: `to`, the copies between devices that it and `copy_` make, and `pin_memory`.
 
 use std::sync::{Arc, RwLockReadGuard};
 
@@ -27,11 +27,11 @@ operations! {
 }
 
 impl Tensor {
-    /// This tensor on another device, in another type, or both (`Tensor.to`).
+    /// This tensor on another device, in another dtype, or both (`Tensor.to`).
     ///
-    /// The host waits for a copy, unless [`ToOptions::non_blocking`] says that it need not.
+    /// The host waits for the copy, unless [`ToOptions::non_blocking`] is set.
     ///
-    /// When nothing changes it is this tensor itself, not a copy:
+    /// If nothing changes, returns this tensor itself, not a copy:
     ///
     /// ```
     /// # use todevice::{DType, Device, Tensor};
@@ -59,7 +59,7 @@ impl Tensor {
         Ok(ops::apply(copy, [converted])?.moved_from(self))
     }
 
-    /// This tensor on the CPU; itself, if it is there already.
+    /// This tensor on the CPU, or the tensor itself if it is already there.
     #[track_caller]
     pub fn cpu(&self) -> Result<Tensor> {
         self.to(Device::Cpu)
@@ -72,7 +72,7 @@ impl Tensor {
     }
 }
 
-/// `to` another type.
+/// `to` with another dtype.
 struct Cast {
     dtype: DType,
 }
@@ -88,13 +88,13 @@ impl Function<1> for Cast {
         Ok(out)
     }
 
-    /// The engine converts every gradient to the type of its input.
+    /// The engine converts every gradient to the dtype of its input.
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         Ok([Some(grad.clone())])
     }
 }
 
-/// `to` another device.
+/// `to` with another device.
 struct ToDevice {
     from: Device,
     to: Device,
@@ -110,23 +110,23 @@ impl Function<1> for ToDevice {
         copy_to(x, self.to, self.non_blocking)
     }
 
-    /// The gradient goes back the way the value came, and is waited for.
+    /// The gradient takes the same way back, and the host waits for it.
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         Ok([Some(grad.to(self.from)?)])
     }
 }
 
-/// The tensor on the host; itself, if it is there. Autograd does not see it.
+/// The tensor on the host, or the tensor itself if it is already there. Autograd does not see it.
 pub(crate) fn to_host(x: &Tensor) -> Result<Tensor> {
     if x.is_cuda() { copy_to(x, Device::Cpu, false) } else { Ok(x.clone()) }
 }
 
-/// A contiguous copy on another device. Elements out of order are put in order where they are, so that one
-/// copy does.
+/// A contiguous copy on another device. A non-contiguous tensor is first made contiguous on its own device, so that one
+/// copy suffices.
 fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
     let x = dense(x)?;
     let out = match x.storage().device() {
-        // What is written to later must be pinned.
+        // A copy that arrives later must have a pinned target.
         Some(source) if non_blocking && !device.is_cuda() => {
             Tensor::uninit_pinned(source.cuda(), x.sizes(), x.dtype())?
         }
@@ -136,11 +136,12 @@ fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Overwrites `target` with the elements of `source`, which is on another device; the sizes of the source broadcast
-/// to those of the target.
+/// Overwrites `target` with the elements of `source`, which is on another device and is broadcast to the target's
+/// sizes.
 ///
-/// Copy engines copy bytes as they lie. A target that lies in order takes them at once, else they go through memory
-/// beside it. Types are converted before the copy, as in PyTorch, but for a copy to the host that it waits for.
+/// Copy engines copy raw bytes. A contiguous target receives them directly; any other gets them through a temporary
+/// buffer on its own device. Dtypes are converted before the copy, as in PyTorch, except in a blocking copy to the
+/// host.
 pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) -> Result<()> {
     check_way(source.device(), target.device())?;
     let dtype = if target.is_cuda() || non_blocking { target.dtype() } else { source.dtype() };
@@ -153,7 +154,7 @@ pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) ->
     write(target, &beside.to(target.dtype())?)
 }
 
-/// From machine to machine there is no way but through the host.
+/// Refuses a copy between machines, which must go through the host.
 fn check_way(from: Device, to: Device) -> Result<()> {
     match (from, to) {
         (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
@@ -163,7 +164,7 @@ fn check_way(from: Device, to: Device) -> Result<()> {
     }
 }
 
-/// Copies the elements of a tensor to one of the same sizes and type on another device. Both are contiguous.
+/// Copies the elements of a tensor to one of the same sizes and dtype on another device. Both are contiguous.
 fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     let bytes = x.numel() * x.dtype().size();
     if bytes == 0 {
@@ -193,19 +194,19 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     Ok(())
 }
 
-/// The memory of a tensor of the host if this driver has pinned it: what another machine's has, is to this one as any
-/// other.
+/// The memory of a host tensor, if this driver pinned it. Memory pinned by another machine is ordinary memory to this
+/// one.
 fn pinned_by<'t>(cuda: &Arc<Cuda>, tensor: &'t Tensor) -> Option<RwLockReadGuard<'t, PinnedMemory>> {
     tensor.storage().pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), cuda))
 }
 
 impl Tensor {
-    /// A copy in pinned memory of the host (`Tensor.pin_memory`); itself, if it is there already.
+    /// A copy in pinned host memory (`Tensor.pin_memory`), or the tensor itself if it is already pinned.
     ///
-    /// Memory of the host can be moved about by the system, unless it is page-locked, "pinned". Only such memory a
-    /// GPU copies by itself: faster, and while the host goes on, if it is asked not to wait
-    /// ([`ToOptions::non_blocking`]). In all else a pinned tensor is like any other
-    /// of the host. What operations make of it is not pinned.
+    /// The operating system can move host memory around unless it is page-locked ("pinned"). A GPU can copy only pinned
+    /// memory by itself, which is faster, and lets the host go on meanwhile if the copy is non-blocking
+    /// ([`ToOptions::non_blocking`]). Otherwise a pinned tensor behaves like any other host tensor. The results of
+    /// operations on it are not pinned.
     ///
     /// ```
     /// use todevice::{Device, Machine, Tensor, ToOptions};
@@ -222,7 +223,7 @@ impl Tensor {
     /// # Ok::<(), todevice::Error>(())
     /// ```
     ///
-    /// Errors for a tensor of a GPU, and on a machine without one: there is nobody to pin it for.
+    /// Errors for a tensor on a GPU, and on a machine without a GPU, which has no driver to pin memory.
     #[track_caller]
     pub fn pin_memory(&self) -> Result<Tensor> {
         if self.is_pinned() {
@@ -231,7 +232,7 @@ impl Tensor {
         if self.is_cuda() {
             return Err(TensorError::PinOnDevice { dtype: self.dtype() }.into());
         }
-        // PyTorch gives the copy the strides of this tensor, and cannot write to one whose elements share a place.
+        // PyTorch gives the copy this tensor's strides, and cannot write to a tensor whose elements share memory.
         if self.layout().overlaps_itself() {
             return Err(TensorError::WriteOverlap.into());
         }
@@ -250,7 +251,7 @@ impl Function<1> for PinMemory {
         let x = dense(x)?;
         let out = Tensor::uninit_pinned(&gpu::of_machine()?, x.sizes(), x.dtype())?;
         let bytes = x.numel() * x.dtype().size();
-        // Read here and written there.
+        // One read here and one write there.
         let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
         Ambient::charge(|host| host.kernel_time(&work));
         if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
@@ -265,15 +266,15 @@ impl Function<1> for PinMemory {
 }
 
 impl Tensor {
-    /// Says that `stream` uses this tensor (`Tensor.record_stream`).
+    /// Tells the allocator that `stream` uses this tensor (`Tensor.record_stream`).
     ///
-    /// Its memory belongs to the stream it was made on. When the tensor is dropped, that stream may use the
-    /// memory again at once, for its own work is in order; the work of another stream it knows nothing of, unless
-    /// told so. What was queued on `stream` before the drop will have run before the memory is used again.
+    /// A tensor's memory belongs to the stream it was allocated on. When the tensor is dropped, that stream may reuse
+    /// the memory at once, because its own work runs in order; it knows nothing of another stream's work unless told.
+    /// After this call, the memory is reused only when everything queued on `stream` before the drop has run.
     ///
-    /// This makes no order between the streams: that is for [`Stream::wait_stream`](gpu::Stream::wait_stream).
+    /// This does not order the streams; [`Stream::wait_stream`](gpu::Stream::wait_stream) does.
     ///
-    /// Errors for a tensor of the host, and for a stream of another machine.
+    /// Errors for a tensor on the host, and for a stream of another machine.
     pub fn record_stream(&self, stream: &gpu::Stream) -> Result<()> {
         let memory = self.storage().device().ok_or(TensorError::RecordStreamOnHost)?;
         stream.check_machine(memory.device())?;

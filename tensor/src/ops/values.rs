@@ -1,4 +1,4 @@
-//! Values on their way in and out: tensors of numbers, numbers of tensors, and how they print.
+//! Values in and out: building tensors from numbers, reading them back, and printing them.
 
 use std::fmt;
 
@@ -21,10 +21,10 @@ use crate::scope;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// Values in.
+/// Building tensors.
 impl Tensor {
-    /// The values of `data` in row-major order under the given sizes. The type of the elements is that of the slice, as with
-    /// `torch.from_numpy`, so this is how to ask for f64 or i32.
+    /// Builds a tensor of the given sizes from `data`, in row-major order. The dtype is that of the slice, as in
+    /// `torch.from_numpy`, so this is the way to get f64 or i32.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -43,11 +43,11 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// A tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
+    /// Builds a tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
     ///
-    /// Numbers become what they become in PyTorch: `1.0`, an f64 in Rust, makes a tensor of f32, and `1`, an i32, one of i64.
-    /// Numbers of another type keep it. [`Tensor::from_slice`] keeps every type, f64 and i32 included: a conversion of this
-    /// tensor to f64 would come too late, since the digits of an f64 are lost by then.
+    /// Literals get the dtypes that they get in PyTorch: `1.0`, an f64 in Rust, makes an f32 tensor, and `1`, an i32,
+    /// an i64 tensor. Numbers of any other type keep it. [`Tensor::from_slice`] keeps every type, f64 and i32 included.
+    /// Converting the result of `new` to f64 would come too late: the digits of the f64 are lost by then.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -66,8 +66,7 @@ impl Tensor {
     }
 }
 
-/// A tensor for so many values, which are about to be written. It is apart from [`Tensor::from_slice`], since that is compiled
-/// for each type.
+/// An uninitialized tensor for `got` values. Separate from [`Tensor::from_slice`], which is compiled for each type.
 #[track_caller]
 fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
     let _scope = enter_uncharged("tensor")?;
@@ -84,7 +83,7 @@ fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
 impl Tensor {
     /// All values in row-major order.
     ///
-    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
+    /// For a tensor on a GPU this is a copy to the host, which waits for all work queued before it.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let _scope = enter_uncharged("tolist")?;
@@ -99,14 +98,14 @@ impl Tensor {
         })?
     }
 
-    /// The one value of a tensor with one element, converted (`Tensor.item`).
+    /// The only value of a one-element tensor, converted to f64 (`Tensor.item`).
     ///
-    /// A float comes as the f64 equal to it, so an f32 loss prints as `2.3025851249694824`.
+    /// A float becomes the f64 equal to it, so an f32 loss prints as `2.3025851249694824`.
     ///
-    /// Of a tensor on a GPU this is a copy to the host, which waits for all work before it.
+    /// For a tensor on a GPU this is a copy to the host, which waits for all work queued before it.
     ///
-    /// Errors unless the tensor has one element, and for a whole number beyond 2⁵³ that no f64 is equal to: `to_vec::<i64>`
-    /// reads it.
+    /// Errors unless the tensor has exactly one element, and for an integer beyond 2⁵³ that no f64 equals;
+    /// `to_vec::<i64>` reads that.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
         match self.scalar()? {
@@ -117,7 +116,7 @@ impl Tensor {
         }
     }
 
-    /// The one value of a tensor with one element.
+    /// The only value of a one-element tensor.
     #[track_caller]
     pub(crate) fn scalar(&self) -> Result<Scalar> {
         let _scope = enter_uncharged("item")?;
@@ -129,18 +128,18 @@ impl Tensor {
             Ok(with_dtype!(self.dtype(), T => {
                 let value = input.values::<T>()[input.layout.offset].widen();
                 match self.dtype() {
-                    #[allow(clippy::unnecessary_cast)] // Of an f64 only.
+                    #[allow(clippy::unnecessary_cast)] // For f64 only.
                     DType::Bool => Scalar::Bool(value as f64 != 0.0),
-                    #[allow(clippy::unnecessary_cast)] // Of an i64 only.
+                    #[allow(clippy::unnecessary_cast)] // For i64 only.
                     _ if is_whole => Scalar::Int(value as i64),
-                    #[allow(clippy::unnecessary_cast)] // Of an f64 only.
+                    #[allow(clippy::unnecessary_cast)] // For f64 only.
                     _ => Scalar::Float(value as f64),
                 }
             }))
         })?
     }
 
-    /// The truth of a tensor with one element: whether it is not zero.
+    /// The bool value of a one-element tensor: whether it is not zero.
     #[track_caller]
     pub fn is_nonzero(&self) -> Result<bool> {
         if self.numel() != 1 {
@@ -154,9 +153,9 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// All values on the host, widened to what printing needs.
+    /// All values on the host, widened for printing.
     pub(crate) fn values(&self) -> Result<print::Values> {
-        // Widened on the host: a GPU is asked for the bytes there are, and for no work.
+        // Widen on the host: the GPU only copies bytes, and does no work.
         let plain = to_host(&self.detach())?;
         Ok(match self.dtype() {
             DType::Bool => print::Values::Bool(plain.to_vec()?),
@@ -183,7 +182,7 @@ impl fmt::Display for Tensor {
         let _scope = scope::printing(self.place());
         match self.values() {
             Ok(values) => f.write_str(&print::tensor(&values, self.sizes(), &facts)),
-            // `to_string` would panic on an error of ours.
+            // `to_string` would panic if this returned an error.
             Err(error) => write!(f, "tensor(<values cannot be read: {error}>)"),
         }
     }
@@ -195,14 +194,14 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Data that [`Tensor::new`] takes: numbers, and arrays, slices and vectors of such data.
+/// Data accepted by [`Tensor::new`]: numbers, and arrays, slices and vectors of such data.
 pub trait NestedData {
-    /// The type of the elements of the tensor.
+    /// The element type of the resulting tensor.
     type Item: Element;
-    /// Appends the size of each level, read off the first element.
+    /// Appends the size of each level, taken from its first element.
     #[doc(hidden)]
     fn sizes(&self, sizes: &mut Vec<usize>);
-    /// Appends the values, and refuses ragged data.
+    /// Appends the values. Refuses ragged data.
     #[doc(hidden)]
     fn flatten(&self, sizes: &[usize], dim: usize, values: &mut Vec<Self::Item>) -> Result<()>;
 }

@@ -17,11 +17,11 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.optim.Adam`.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamOptions {
-    /// The learning rate: about the size of a step.
+    /// The learning rate: roughly the size of a step.
     pub lr: f64,
-    /// How slowly the means of the gradient and of its square forget.
+    /// The decay rates of the running means of the gradient and of its square.
     pub betas: (f64, f64),
-    /// Added to the divisor, against division by zero.
+    /// Added to the divisor, to avoid division by zero.
     pub eps: f64,
     /// Added to the gradient as `weight_decay · p`.
     pub weight_decay: f64,
@@ -36,13 +36,13 @@ impl Default for AdamOptions {
 /// The keyword arguments of `torch.optim.AdamW`.
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWOptions {
-    /// The learning rate: about the size of a step.
+    /// The learning rate: roughly the size of a step.
     pub lr: f64,
-    /// How slowly the means of the gradient and of its square forget.
+    /// The decay rates of the running means of the gradient and of its square.
     pub betas: (f64, f64),
-    /// Added to the divisor, against division by zero.
+    /// Added to the divisor, to avoid division by zero.
     pub eps: f64,
-    /// Shrinks the parameter by `lr · weight_decay` before the step, apart from the gradient.
+    /// Shrinks the parameter by `lr · weight_decay` before the step, independently of the gradient.
     pub weight_decay: f64,
 }
 
@@ -145,7 +145,8 @@ fn pair(value: &Value) -> Result<(f64, f64)> {
 fn prepare(parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; 3]>) -> Result<[Tensor; 3]> {
     check_alike(parameter, [("grad", grad)])?;
     let state = match state {
-        // The averages follow a parameter that was converted since. To another device they must be moved.
+        // The averages follow the dtype of a parameter that was converted meanwhile, but not its device: they must be
+        // moved explicitly.
         Some([step, exp_avg, exp_avg_sq]) => {
             check_counts(step)?;
             [step.clone(), exp_avg.to(parameter.dtype())?, exp_avg_sq.to(parameter.dtype())?]
@@ -156,7 +157,7 @@ fn prepare(parameter: &Tensor, grad: &Tensor, state: Option<&[Tensor; 3]>) -> Re
     Ok(state)
 }
 
-/// One step of one parameter. Where its count of steps is on a device, the host waits for it.
+/// One step of one parameter. If its step count is on a device, the host waits for it.
 fn update(
     parameter: &Tensor,
     grad: &Tensor,
@@ -181,16 +182,16 @@ fn update(
     count_step(step, taken)
 }
 
-/// What Adam and AdamW keep of a parameter (`optimizer.state[p]`).
+/// The state of a parameter in Adam and AdamW (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct AdamState {
-    /// Steps taken with a gradient: one f32. It is on the CPU, wherever the parameter is, as in PyTorch, unless somebody
-    /// moves it ([`optimizer_to`](super::optimizer_to)), and it counts on in the type that
+    /// The number of steps taken with a gradient: one f32. As in PyTorch it is on the CPU, wherever the parameter is,
+    /// unless it is moved explicitly ([`optimizer_to`](super::optimizer_to)). It goes on counting in the dtype that
     /// [`map_state`](super::Optimizer::map_state) gives it.
     pub step: Tensor,
-    /// The running mean of the gradient: sizes, type and device of the parameter.
+    /// The running mean of the gradient, with the sizes, dtype and device of the parameter.
     pub exp_avg: Tensor,
-    /// The running mean of its square.
+    /// The running mean of the squared gradient.
     pub exp_avg_sq: Tensor,
 }
 
@@ -203,18 +204,19 @@ macro_rules! adam_optimizer {
         }
 
         impl $Adam {
-            /// One group of parameters. Errors on options out of range, and if there is no parameter.
+            /// Creates an optimizer with one group of parameters. Errors if an option is out of range, or if there are
+            /// no parameters.
             pub fn new(params: Vec<Parameter>, options: $Options) -> Result<$Adam> {
                 $Adam::with_groups(vec![ParamGroup { params, options }])
             }
 
-            /// Several groups, each with its own options.
+            /// Creates an optimizer with several groups, each with its own options.
             pub fn with_groups(groups: Vec<ParamGroup<$Options>>) -> Result<$Adam> {
                 Ok($Adam { groups: Groups::new(groups)? })
             }
 
-            /// What is kept of a parameter (`optimizer.state[p]`): the tensors themselves, not copies. None
-            /// before its first step with a gradient, and of a parameter that is not this optimizer's.
+            /// The state of a parameter (`optimizer.state[p]`): the tensors themselves, not copies. `None` before its
+            /// first step with a gradient, and for a parameter that does not belong to this optimizer.
             ///
             /// ```
             /// # use todevice::{Tensor, nn, nn::Module, optim::{self, Optimizer}};
@@ -242,16 +244,16 @@ macro_rules! adam_optimizer {
 }
 
 adam_optimizer!(
-    /// Steps of about `lr` in every direction, whatever the size of the gradients (`torch.optim.Adam`).
+    /// Takes steps of roughly `lr` in every direction, whatever the size of the gradients (`torch.optim.Adam`).
     ///
-    /// Both means have the type of their parameter, as in PyTorch: those of halves are kept in halves, and rounded at
-    /// each step, though the step itself is calculated in f32. In f16 the mean square of gradients below 0.005 stays 0.
-    /// Keep parameters in f32 and see [`autocast`](crate::amp::autocast) for products of halves.
+    /// Both means have the dtype of their parameter, as in PyTorch: those of half types are kept in the half type, and
+    /// rounded at each step, although the step itself is computed in f32. In f16 the mean square of gradients below
+    /// 0.005 stays 0. Keep parameters in f32, and see [`autocast`](crate::amp::autocast) for products in half types.
     Adam,
     AdamOptions
 );
 adam_optimizer!(
-    /// Adam with weight decay apart from the gradient (`torch.optim.AdamW`). Of the type of its means [`Adam`] says more.
+    /// Adam with weight decay independent of the gradient (`torch.optim.AdamW`). See [`Adam`] for the dtype of its means.
     AdamW,
     AdamWOptions
 );

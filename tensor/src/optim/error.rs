@@ -1,4 +1,4 @@
-//! What can go wrong with optimizers and schedules.
+//! The errors of optimizers and schedules.
 
 use crate::error::Refusal;
 

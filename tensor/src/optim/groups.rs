@@ -1,4 +1,4 @@
-//! Parameter groups: parameters that share options, each with a state of its own.
+//! Parameter groups: parameters with common options, each with its own state.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,34 +17,35 @@ use crate::tensor::Tensor;
 pub struct ParamGroup<O> {
     /// The parameters of the group.
     pub params: Vec<Parameter>,
-    /// What they share.
+    /// The options that they share.
     pub options: O,
 }
 
-/// What the groups must know of an optimizer: its options, and the `N` tensors that it keeps of a parameter.
+/// The optimizer-specific part of the groups: its options, and the `N` tensors of state for each parameter.
 pub(super) trait GroupOptions<const N: usize>: Clone {
     /// PyTorch's name of the optimizer.
     const OPTIMIZER: &'static str;
-    /// PyTorch's names of what is kept of a parameter.
+    /// PyTorch's names for the state of a parameter.
     const STATE: [&'static str; N];
 
-    /// The learning rate to start with.
+    /// The initial learning rate.
     fn lr(&self) -> f64;
-    /// Errors on values that make no sense.
+    /// Errors on invalid values.
     fn check(&self) -> Result<()>;
-    /// All options but the learning rate, by PyTorch's names and in its order.
+    /// All options but the learning rate, under PyTorch's names and in its order.
     fn to_dict(&self) -> Dict;
-    /// Options of a checkpoint. Errors on those that are missing, and on those that this optimizer does not have.
+    /// Reads the options of a checkpoint. Errors on missing options, and on options that this optimizer does not have.
     fn from_dict(lr: f64, options: &Dict) -> Result<Self>;
 
-    /// What is kept of a parameter, fit for the next step: all the memory that the step takes. `None` if nothing is kept.
+    /// The state of a parameter, prepared for the next step, including all memory that the step needs. `None` if there
+    /// is no state.
     fn prepare(
         &self,
         parameter: &Tensor,
         grad: &Tensor,
         state: Option<&[Tensor; N]>,
     ) -> Result<Option<[Tensor; N]>>;
-    /// Updates a parameter, and what is kept of it: for the first time if that was made just now.
+    /// Updates a parameter and its state; `is_first` if the state was just created.
     fn update(
         &self,
         lr: f64,
@@ -66,7 +67,7 @@ pub(super) struct Groups<O, const N: usize> {
 pub(super) struct Group<O, const N: usize> {
     pub(super) params: Vec<Parameter>,
     pub(super) options: O,
-    /// What is kept of each; nothing before its first step with a gradient.
+    /// The state of each parameter; `None` before its first step with a gradient.
     pub(super) state: Vec<Option<[Tensor; N]>>,
 }
 
@@ -106,8 +107,8 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
         Ok(Groups { groups, learning_rates })
     }
 
-    /// Updates every parameter that has a gradient; never recorded. Whatever memory that takes is taken before the first is
-    /// updated, so that running out of it leaves all as they were.
+    /// Updates every parameter that has a gradient; never recorded by autograd. All memory is allocated before the
+    /// first update, so that running out of it changes nothing.
     pub(super) fn step(&mut self) -> Result<()> {
         self.learning_rates.count_step();
         Ambient::spend(|host| &host.step);
@@ -139,13 +140,13 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
         })
     }
 
-    /// What is kept of a parameter.
+    /// The state of a parameter.
     pub(super) fn state(&self, parameter: &Parameter) -> Option<&[Tensor; N]> {
         let known = self.groups.iter().flat_map(|group| group.params.iter().zip(&group.state));
         known.into_iter().find(|(known, _)| known.is_same(parameter))?.1.as_ref()
     }
 
-    /// Replaces every tensor that is kept by what `change` makes of it: all, or none if one fails.
+    /// Replaces every state tensor by the result of `change`: all of them, or none if one fails.
     pub(super) fn map_state(&mut self, change: &mut dyn FnMut(&Tensor) -> Result<Tensor>) -> Result<()> {
         let mut kept: Vec<&mut Tensor> =
             self.groups.iter_mut().flat_map(|group| group.state.iter_mut().flatten().flatten()).collect();
@@ -164,28 +165,27 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
     }
 }
 
-/// The learning rates of an optimizer's groups. Clones share them, so a scheduler changes what the
-/// optimizer uses.
+/// The learning rates of an optimizer's groups. Clones share them, so a scheduler changes the rates that the optimizer uses.
 #[derive(Clone, Debug)]
 pub struct LearningRates(Arc<Mutex<Rates>>);
 
 #[derive(Debug)]
 struct Rates {
     current: Vec<f64>,
-    /// What a schedule started from, in those groups that have one.
+    /// The learning rate that the schedule started from, for the groups that have one.
     initial: Vec<Option<f64>>,
-    /// How often the optimizer stepped: a scheduler that goes first gets a warning.
+    /// The number of the optimizer's steps: a scheduler that steps first causes a warning.
     steps: u64,
 }
 
 impl LearningRates {
-    /// The learning rates an optimizer of your own starts with.
+    /// The initial learning rates of an optimizer of your own.
     pub fn new(current: Vec<f64>) -> LearningRates {
         let initial = vec![None; current.len()];
         LearningRates(Arc::new(Mutex::new(Rates { current, initial, steps: 0 })))
     }
 
-    /// Whether both are those of one optimizer.
+    /// Whether both belong to the same optimizer.
     pub(crate) fn is_same(&self, other: &LearningRates) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -195,7 +195,7 @@ impl LearningRates {
         self.lock().current.clone()
     }
 
-    /// Replaces the learning rates of all groups. Errors, with all as they were, unless there is one for each.
+    /// Replaces the learning rates of all groups. Errors, and changes nothing, unless there is one for each group.
     pub fn set_all(&self, rates: &[f64]) -> Result<()> {
         let current = &mut self.lock().current;
         if rates.len() != current.len() {
@@ -205,14 +205,14 @@ impl LearningRates {
         Ok(())
     }
 
-    /// What the schedules of the groups start from (`initial_lr`): the learning rates as the first schedule found them, be it
-    /// in the run that a checkpoint was made in.
+    /// The learning rates that the schedules of the groups start from (`initial_lr`): the rates that the first schedule
+    /// found, possibly in the run that saved a checkpoint.
     pub(super) fn initial(&self) -> Vec<f64> {
         let Rates { current, initial, .. } = &mut *self.lock();
         initial.iter_mut().zip(current).map(|(initial, current)| *initial.get_or_insert(*current)).collect()
     }
 
-    /// The learning rate of a group, and what its schedule started from, if it has one.
+    /// The learning rate of a group, and the one its schedule started from, if it has one.
     pub(super) fn of_group(&self, index: usize) -> (f64, Option<f64>) {
         let rates = self.lock();
         (rates.current[index], rates.initial[index])
@@ -224,7 +224,7 @@ impl LearningRates {
         (own.current, own.initial) = rates.into_iter().unzip();
     }
 
-    /// Notes that the optimizer stepped.
+    /// Records that the optimizer stepped.
     pub fn count_step(&self) {
         self.lock().steps += 1;
     }

@@ -40,23 +40,23 @@ impl StepLR {
     /// Ends an epoch. Call it after the optimizer's step.
     pub fn step(&mut self) {
         let StepLR { step_size, gamma, .. } = *self;
-        // Multiplied anew each time, as PyTorch does: 0.1 · 0.1 is 0.010000000000000002.
+        // Multiplied anew each time, as in PyTorch: 0.1 · 0.1 is 0.010000000000000002.
         self.schedule.step(|epoch, lr, _| if epoch.is_multiple_of(step_size) { lr * gamma } else { lr });
     }
 
-    /// The learning rates that the last step has set.
+    /// The learning rates set by the last step.
     pub fn get_last_lr(&self) -> Vec<f64> {
         self.schedule.last_lr.clone()
     }
 
-    /// What it takes to go on in another run: PyTorch's keys.
+    /// The state needed to continue in another run, under PyTorch's keys.
     pub fn state_dict(&self) -> Dict {
         self.schedule.state_dict([("step_size", int(self.step_size)), ("gamma", self.gamma.into())])
     }
 
-    /// Goes on from a [`state_dict`](Self::state_dict), or errors and is as it was. What the state does not have, as older ones
-    /// have no `_last_lr`, stays as it is. The learning rates themselves are the optimizer's, whose state brings them: this does
-    /// not set them, as in PyTorch.
+    /// Continues from a [`state_dict`](Self::state_dict); an error changes nothing. Entries that the state lacks (older
+    /// states have no `_last_lr`) keep their values. As in PyTorch, this does not set the learning rates themselves:
+    /// they belong to the optimizer, and are restored with its state.
     ///
     /// ```
     /// # use todevice::{nn, nn::Module, optim::{self, lr_scheduler::StepLR, Optimizer}};
@@ -88,7 +88,7 @@ impl StepLR {
     }
 }
 
-/// Half a cosine from the initial learning rates down to `eta_min` in `t_max` epochs
+/// Anneals the learning rates from their initial values down to `eta_min` along half a cosine, in `t_max` epochs
 /// (`CosineAnnealingLR`).
 #[derive(Debug)]
 pub struct CosineAnnealingLR {
@@ -110,25 +110,25 @@ impl CosineAnnealingLR {
     pub fn step(&mut self) {
         let CosineAnnealingLR { t_max, eta_min, .. } = *self;
         let cos = |epoch: u64| (std::f64::consts::PI * epoch as f64 / t_max as f64).cos();
-        // A recursion, as in PyTorch: the last digits of the closed form would be others. Its divisor is 0
-        // one epoch after each minimum, where the way up is started by hand.
+        // A recursion, as in PyTorch, because the closed form would differ in the last digits. Its divisor is 0 one
+        // epoch after each minimum, so the way up is started explicitly there.
         self.schedule.step(|k, lr, base| match k > t_max && (k - 1 - t_max).is_multiple_of(2 * t_max) {
             true => lr + (base - eta_min) * (1.0 - (std::f64::consts::PI / t_max as f64).cos()) / 2.0,
             false => (1.0 + cos(k)) / (1.0 + cos(k - 1)) * (lr - eta_min) + eta_min,
         });
     }
 
-    /// The learning rates that the last step has set.
+    /// The learning rates set by the last step.
     pub fn get_last_lr(&self) -> Vec<f64> {
         self.schedule.last_lr.clone()
     }
 
-    /// What it takes to go on in another run: PyTorch's keys.
+    /// The state needed to continue in another run, under PyTorch's keys.
     pub fn state_dict(&self) -> Dict {
         self.schedule.state_dict([("T_max", int(self.t_max)), ("eta_min", self.eta_min.into())])
     }
 
-    /// Goes on from a [`state_dict`](Self::state_dict), as [`StepLR::load_state_dict`] does.
+    /// Continues from a [`state_dict`](Self::state_dict), as [`StepLR::load_state_dict`] does.
     pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
         let t_max = optional(state, "T_max", count)?.unwrap_or(self.t_max);
         if t_max == 0 {
@@ -141,7 +141,7 @@ impl CosineAnnealingLR {
     }
 }
 
-/// What all schedules have in common (`LRScheduler`).
+/// The common part of all schedules (`LRScheduler`).
 #[derive(Debug)]
 struct Schedule {
     rates: LearningRates,
@@ -155,7 +155,8 @@ impl Schedule {
         Schedule { base_lrs: rates.initial(), last_lr: rates.all(), rates: rates.clone(), last_epoch: 0 }
     }
 
-    /// Ends an epoch: `next` makes a new learning rate of the epoch that begins, the one in use, and the first one.
+    /// Ends an epoch: `next` computes a new learning rate from the number of the epoch that begins, the current rate,
+    /// and the initial one.
     fn step(&mut self, next: impl Fn(u64, f64, f64) -> f64) {
         warn_if_first(&self.rates, self.last_epoch);
         self.last_epoch += 1;
@@ -164,7 +165,8 @@ impl Schedule {
         self.rates.set_all(&self.last_lr).expect("an optimizer keeps as many groups as it was made with");
     }
 
-    /// `_step_count` has the step that PyTorch's constructor makes; the two flags are false whenever no step is under way.
+    /// `_step_count` includes the step that PyTorch's constructor makes; the two flags are false whenever no step is in
+    /// progress.
     fn state_dict(&self, options: [(&str, Value); 2]) -> Dict {
         let mut state = Dict::from_iter(options);
         state.insert("base_lrs", self.base_lrs.clone());
@@ -192,7 +194,7 @@ impl Schedule {
 }
 
 fn int(count: u64) -> Value {
-    Value::Int(count as i64) // Nobody counts to 2⁶³.
+    Value::Int(count as i64) // No count reaches 2⁶³.
 }
 
 fn warn_if_first(rates: &LearningRates, last_epoch: u64) {

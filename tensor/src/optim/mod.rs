@@ -1,4 +1,4 @@
-//! `torch.optim`: optimizers, and schedules for their learning rate.
+//! `torch.optim`: optimizers, and schedules for their learning rates.
 
 mod adam;
 pub(crate) mod error;
@@ -20,29 +20,29 @@ use crate::nn::Parameter;
 use crate::serialize::Dict;
 use crate::tensor::Tensor;
 
-/// What all optimizers have in common (`torch.optim.Optimizer`).
+/// The interface of all optimizers (`torch.optim.Optimizer`).
 pub trait Optimizer {
     /// Updates every parameter that has a gradient.
     ///
-    /// Running out of memory leaves all of them as they were. An error that comes later, which is rare, says how many were
-    /// updated before it ([`Error::HalfDone`](crate::Error::HalfDone)).
+    /// Running out of memory changes nothing. A later error, which is rare, says how many parameters were updated
+    /// before it ([`Error::HalfDone`](crate::Error::HalfDone)).
     #[track_caller]
     fn step(&mut self) -> Result<()>;
 
     /// The parameters of all groups.
     fn parameters(&self) -> Vec<Parameter>;
 
-    /// Forgets the gradients of all parameters. They are gone, not zero, as PyTorch's default has it.
+    /// Clears the gradients of all parameters. They are removed, not set to zero, which is PyTorch's default.
     fn zero_grad(&self);
 
     /// The learning rate of every parameter group, shared with schedulers.
     fn learning_rates(&self) -> &LearningRates;
 
-    /// What it takes to go on in another run (`Optimizer.state_dict`), in PyTorch's layout: `state`, which has what is kept of
-    /// each parameter by the parameter's number, and `param_groups`, which has the options, and in `params` the numbers.
+    /// The state needed to continue in another run (`Optimizer.state_dict`), in PyTorch's layout: `state` holds the state of
+    /// each parameter by the parameter's number, and `param_groups` holds the options, with the numbers in `params`.
     ///
-    /// The tensors are those that the optimizer uses, not copies: they change with the next step. Names of parameters there
-    /// are none, so a state fits any optimizer with as many parameters in the same order.
+    /// The tensors are those that the optimizer uses, not copies: they change with the next step. There are no
+    /// parameter names, so a state fits any optimizer with the same number of parameters in the same order.
     ///
     /// ```
     /// use todevice::prelude::*;
@@ -66,23 +66,23 @@ pub trait Optimizer {
     /// ```
     fn state_dict(&self) -> Dict;
 
-    /// Goes on from a [`state_dict`](Self::state_dict), options included (`Optimizer.load_state_dict`).
+    /// Continues from a [`state_dict`](Self::state_dict), options included (`Optimizer.load_state_dict`).
     ///
-    /// What is kept of a parameter goes to the parameter's device *as it is now*, and into its type; so move the model first.
-    /// `step` stays where it was. A tensor that need not be moved is the checkpoint's own, not a copy, as in PyTorch.
+    /// The state of a parameter moves to the *current* device and dtype of the parameter, so move the model first.
+    /// `step` stays where it was. A tensor that need not move is the checkpoint's own, not a copy, as in PyTorch.
     ///
-    /// Errors, with the optimizer as it was, on another number of groups or parameters, on other sizes (PyTorch loads those,
-    /// and fails in `step`), and on options that are missing or that this optimizer does not have.
+    /// Errors, leaving the optimizer unchanged, if the number of groups or parameters differs, if sizes differ (PyTorch
+    /// loads those, and fails in `step`), or if options are missing or unknown to this optimizer.
     #[track_caller]
     fn load_state_dict(&mut self, state: &Dict) -> Result<()>;
 
-    /// Replaces every tensor that is kept of a parameter by what `change` makes of it: all, or none if one fails. That is the
-    /// loop over `optimizer.state.values()` of many a Python program; see [`optimizer_to`].
+    /// Replaces every tensor in the state by the result of `change`: all of them, or none if one fails. It stands for
+    /// the loop over `optimizer.state.values()` in many Python programs; see [`optimizer_to`].
     #[track_caller]
     fn map_state(&mut self, change: &mut dyn FnMut(&Tensor) -> Result<Tensor>) -> Result<()>;
 }
 
-/// What every optimizer that has `groups` does in the same way.
+/// The methods that are the same for every optimizer with `groups`.
 macro_rules! optimizer_by_groups {
     () => {
         #[track_caller]
@@ -122,7 +122,7 @@ macro_rules! optimizer_by_groups {
 }
 use optimizer_by_groups;
 
-/// Refuses a hyperparameter outside `range`, in PyTorch's words.
+/// Refuses an invalid hyperparameter, in PyTorch's words.
 fn check(name: &'static str, value: f64, valid: bool) -> Result<()> {
     if valid { Ok(()) } else { Err(OptimError::InvalidHyperparameter { name, value }.into()) }
 }

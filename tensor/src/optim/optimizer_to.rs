@@ -1,4 +1,4 @@
-//! The state of an optimizer, moved after its parameters.
+//! Moving the state of an optimizer after its parameters.
 
 use std::panic::Location;
 
@@ -7,17 +7,17 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::scope;
 
-/// Moves everything that an optimizer keeps of its parameters to a device, as the function `optimizer_to` of many a Python
-/// program does, which PyTorch itself has not.
+/// Moves the whole state of an optimizer to a device, like the function `optimizer_to` found in many Python programs
+/// but not in PyTorch itself.
 ///
-/// Parameters take their place in the optimizer along when their model moves; what the optimizer keeps of them stays behind,
-/// and the next step is GPU0001. This is the cure for when it has come to that. The need does not arise if
-/// [`load_state_dict`](Optimizer::load_state_dict) comes after `model.to(device)`, since it looks where the parameters are.
+/// When a model moves, the optimizer sees its moved parameters, but the optimizer's state stays behind, and the next step
+/// fails with GPU0001. This function fixes that. It is not needed if [`load_state_dict`](Optimizer::load_state_dict) is called
+/// after `model.to(device)`, because that follows the parameters.
 ///
-/// It moves `step` as well, which is better left on the CPU: from then on every step reads it from the device, once for each
-/// parameter, and each time the host waits. (PyTorch's `foreach` steps, the usual ones on CUDA, read it twice.)
+/// It moves `step` as well, which is better left on the CPU: from then on every step reads it from the device, once for
+/// each parameter, and each time the host waits. (PyTorch's `foreach` steps, the usual ones on CUDA, read it twice.)
 ///
-/// Errors, with the state as it was, if there is no memory for all of it.
+/// Errors, leaving the state unchanged, if there is not enough memory for all of it.
 ///
 /// ```
 /// use todevice::prelude::*;

@@ -20,15 +20,15 @@ use crate::tensor::Tensor;
 pub struct SGDOptions {
     /// The learning rate.
     pub lr: f64,
-    /// How much of the last direction is kept; 0 for none.
+    /// How much of the previous direction is kept; 0 for none.
     pub momentum: f64,
-    /// How much less of a new gradient enters the momentum.
+    /// How much a new gradient is reduced before it enters the momentum.
     pub dampening: f64,
     /// Added to the gradient as `weight_decay · p`.
     pub weight_decay: f64,
     /// Nesterov's form of momentum, which looks one step ahead.
     pub nesterov: bool,
-    /// Goes up the gradient instead of down.
+    /// Whether to go up the gradient instead of down.
     pub maximize: bool,
 }
 
@@ -54,7 +54,7 @@ impl GroupOptions<1> for SGDOptions {
     }
 
     fn check(&self) -> Result<()> {
-        // As in PyTorch, which takes NaN here, and refuses it in Adam.
+        // As in PyTorch, which accepts NaN here but refuses it in Adam.
         let is_negative = |value: f64| value < 0.0;
         check("learning rate", self.lr, !is_negative(self.lr))?;
         check("momentum value", self.momentum, !is_negative(self.momentum))?;
@@ -102,7 +102,8 @@ impl GroupOptions<1> for SGDOptions {
         let buffer = match state {
             _ if self.momentum == 0.0 => return Ok(None),
             None => copy_of(&grad.detach())?,
-            // It follows a parameter that was converted since. To another device it must be moved.
+            // The buffer follows the dtype of a parameter that was converted meanwhile, but not its device: it must be
+            // moved explicitly.
             Some([buffer]) => buffer.to(parameter.dtype())?,
         };
         check_alike(parameter, [("momentum_buffer", &buffer)])?;
@@ -124,36 +125,36 @@ impl GroupOptions<1> for SGDOptions {
     }
 }
 
-/// `p ← p − lr · g`, with momentum, Nesterov's form of it, and weight decay (`torch.optim.SGD`).
+/// `p ← p − lr · g`, with optional momentum, Nesterov momentum and weight decay (`torch.optim.SGD`).
 ///
-/// The momentum has the type of its parameter, as in PyTorch: that of halves is kept in halves, and rounded at each
-/// step, though the step itself is calculated in f32. Keep parameters in f32 and see
-/// [`autocast`](crate::amp::autocast) for products of halves.
+/// The momentum has the dtype of its parameter, as in PyTorch: that of half types is kept in the half type, and rounded
+/// at each step, although the step itself is computed in f32. Keep parameters in f32, and see
+/// [`autocast`](crate::amp::autocast) for products in half types.
 #[derive(Debug)]
 pub struct SGD {
     groups: Groups<SGDOptions, 1>,
 }
 
-/// What SGD keeps of a parameter (`optimizer.state[p]`).
+/// The state of a parameter in SGD (`optimizer.state[p]`).
 #[derive(Clone, Debug)]
 pub struct SGDState {
-    /// The direction of the steps so far: sizes, type and device of the parameter.
+    /// The direction of the steps so far, with the sizes, dtype and device of the parameter.
     pub momentum_buffer: Tensor,
 }
 
 impl SGD {
-    /// One group of parameters. Errors on options out of range, and if there is no parameter.
+    /// Creates an optimizer with one group of parameters. Errors if an option is out of range, or if there are no parameters.
     pub fn new(params: Vec<Parameter>, options: SGDOptions) -> Result<SGD> {
         SGD::with_groups(vec![ParamGroup { params, options }])
     }
 
-    /// Several groups, each with its own options.
+    /// Creates an optimizer with several groups, each with its own options.
     pub fn with_groups(groups: Vec<ParamGroup<SGDOptions>>) -> Result<SGD> {
         Ok(SGD { groups: Groups::new(groups)? })
     }
 
-    /// What is kept of a parameter (`optimizer.state[p]`): the tensor itself, not a copy. None without momentum,
-    /// before the first step with a gradient, and of a parameter that is not this optimizer's.
+    /// The state of a parameter (`optimizer.state[p]`): the tensor itself, not a copy. `None` without momentum, before
+    /// the first step with a gradient, and for a parameter that does not belong to this optimizer.
     pub fn state(&self, parameter: &Parameter) -> Option<SGDState> {
         let [momentum_buffer] = self.groups.state(parameter)?.clone();
         Some(SGDState { momentum_buffer })

@@ -1,7 +1,7 @@
 //! The state of an optimizer as a [`Dict`], in PyTorch's layout, and back.
 //!
-//! Parameters have numbers, counted through all groups, since nothing else of them outlives a program. So a state fits
-//! whichever optimizer has as many, in the same order.
+//! Parameters are numbered through all groups, since nothing else about them outlives a program. So a state fits any
+//! optimizer with the same number of parameters, in the same order.
 
 use super::error::OptimError;
 use super::groups::{GroupOptions, Groups};
@@ -36,7 +36,7 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
         Dict::from_iter([("state", Value::Dict(state)), ("param_groups", param_groups.into())])
     }
 
-    /// All is read, and moved to its parameter, before anything is replaced.
+    /// Everything is read, and moved to its parameter, before anything is replaced.
     pub(super) fn load_state_dict(&mut self, dict: &Dict) -> Result<()> {
         let saved = field(dict, "param_groups", Value::as_list)?;
         let saved: Vec<&Dict> = saved.iter().map(Value::as_dict).collect::<Result<_>>()?;
@@ -70,7 +70,7 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
     }
 }
 
-/// An option of a checkpoint. One that is not there tells that the checkpoint is of another optimizer.
+/// An option of a checkpoint. If it is missing, the checkpoint belongs to another optimizer.
 pub(super) fn option<'a, O: GroupOptions<N>, const N: usize, T>(
     saved: &'a Dict,
     name: &'static str,
@@ -82,16 +82,16 @@ pub(super) fn option<'a, O: GroupOptions<N>, const N: usize, T>(
     }
 }
 
-/// A choice of a checkpoint, which may be of a version of PyTorch that had no such choice yet.
+/// A boolean option of a checkpoint, which may come from a version of PyTorch without that option.
 pub(super) fn choice(saved: &Dict, name: &'static str) -> Result<bool> {
     match saved.get(name) {
         None | Some(Value::None) => Ok(false),
-        Some(Value::Int(number)) => Ok(*number != 0), // Python takes a number for a truth.
+        Some(Value::Int(number)) => Ok(*number != 0), // Python accepts a number as a bool.
         Some(_) => field(saved, name, Value::as_bool),
     }
 }
 
-/// Errors if a checkpoint was made with a choice that this optimizer does not have.
+/// Errors if a checkpoint enables an option that this optimizer does not have.
 pub(super) fn check_choice<O: GroupOptions<N>, const N: usize>(
     saved: &Dict,
     name: &'static str,
@@ -102,7 +102,7 @@ pub(super) fn check_choice<O: GroupOptions<N>, const N: usize>(
     }
 }
 
-/// What a checkpoint keeps of a parameter, if anything: on the parameter's device and in its type, but for `step`.
+/// The state of a parameter in a checkpoint, if any, on the parameter's device and in its dtype, except for `step`.
 fn kept_of<const N: usize>(
     parameter: &Tensor,
     id: &Key,
@@ -122,7 +122,7 @@ fn kept_of<const N: usize>(
     Ok(kept.try_into().ok())
 }
 
-/// `step` is a number of the host, or stays where it was: the parameter has nothing to do with it. Older files have an `int`.
+/// `step` is a number on the host, or stays where it was; the parameter's device does not matter. Older files have an `int`.
 fn step_of(value: &Value) -> Result<Tensor> {
     match value {
         Value::Tensor(step) if step.numel() == 1 => step.detach().to(DType::F32),

@@ -1,10 +1,10 @@
-//! What a convolution reads along one dimension, brought into an order in which it reads without gaps.
+//! The reads of a convolution along one dimension, arranged so that it reads without gaps.
 //!
-//! Output `o` takes, for tap `t` of the kernel, element `o · stride + t · dilation − padding` of the image. Of those
-//! elements, the ones that are equal modulo the stride are put side by side, in a *plane* of their own. Then output
-//! `o` finds what it takes at place `o + offset` of a plane, where both depend on the tap only: neighbouring outputs
-//! read neighbouring places, whatever stride and dilation are. Taps so far apart that no element is taken by two of
-//! them have a plane each, for between them lies nothing that is read.
+//! Output `o` reads, for tap `t` of the kernel, element `o · stride + t · dilation − padding` of the image. Those
+//! elements that are congruent modulo the stride are put side by side, in a *plane* of their own. Output `o` then reads
+//! place `o + offset` of a plane, where plane and offset depend only on the tap: neighbouring outputs read neighbouring
+//! places, for any stride and dilation. Taps so far apart that no element is read by two of them have a plane each,
+//! because nothing between them is read.
 
 use crate::sort;
 
@@ -12,8 +12,7 @@ use crate::sort;
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) outputs: usize,
-    /// Where in the image the places of each plane begin, and how far apart they are. What is outside of the image
-    /// is zero.
+    /// Where in the image the places of each plane begin, and the step between them. Outside the image there are zeros.
     pub(super) planes: Vec<isize>,
     pub(super) step: usize,
     pub(super) taps: Vec<Tap>,
@@ -30,7 +29,7 @@ pub(super) struct Tap {
 }
 
 impl Axis {
-    /// The outputs of a convolution.
+    /// The axis of a forward convolution.
     pub(super) fn forward(
         outputs: usize,
         kernel: usize,
@@ -42,9 +41,9 @@ impl Axis {
         Axis::new(outputs, stride, taps.collect())
     }
 
-    /// The elements `phase`, `phase + stride`, … of an image of `size`, as outputs of the convolution of the gradient
-    /// that is their gradient. Element `phase + o · stride` was taken by output `o + (phase + padding − t · dilation)
-    /// / stride`, if that is a whole number.
+    /// The axis of the convolution that computes the gradient in the image: its outputs are the elements `phase`,
+    /// `phase + stride`, … of an image of `size`. Element `phase + o · stride` was read by output `o + (phase + padding
+    /// − t · dilation) / stride`, if that is an integer.
     pub(super) fn backward(
         size: usize,
         phase: usize,
@@ -60,11 +59,11 @@ impl Axis {
         Axis::new((size - phase).div_ceil(stride), 1, taps.collect())
     }
 
-    /// Of taps of which it is known where in the image their first output reads.
+    /// Arranges taps, given the position in the image that the first output of each tap reads.
     fn new(outputs: usize, step: usize, taps: Vec<(usize, isize)>) -> Axis {
         let mut starts: Vec<isize> = taps.iter().map(|(_, start)| *start).collect();
         sort::few(&mut starts, |start| *start);
-        // For each plane, where it begins and where its last tap does.
+        // For each plane, the start of the plane and of its last tap.
         let mut planes: Vec<[isize; 2]> = Vec::new();
         for start in starts {
             let goes_on = |[_, last]: &&mut [isize; 2]| {

@@ -1,5 +1,5 @@
-//! The inner loops of convolutions in the vectors of the processor: tiles as those of a matrix product (see
-//! `cpu/gemm/kernel.rs`), but one of the two factors is read where it lies in a patch.
+//! The inner loops of convolutions in vector registers: tiles like those of a matrix product (see
+//! `cpu/gemm/kernel.rs`), except that one of the two factors is read directly from a patch.
 
 use bytemuck::allocation::try_zeroed_vec;
 use bytemuck::{Pod, Zeroable};
@@ -10,13 +10,13 @@ use crate::cpu::gemm::{GemmElement, KC, Matrix};
 use crate::cpu::thread::{CacheLine, THREAD};
 use crate::error::{GpuError, Result};
 
-/// Sums of a patch's elements with weights: `c[i][j] = Σₚ weights[i][p] · patch[steps[p] + j]`, where `j` runs over
-/// one vector from each of `starts`. The sum is cut into runs of [`KC`], as in a matrix product.
+/// Weighted sums of a patch's elements: `c[i][j] = Σₚ weights[i][p] · patch[steps[p] + j]`, where `j` runs over one
+/// vector from each of `starts`. The sum is cut into runs of [`KC`], as in a matrix product.
 pub(super) struct Weighted<'a, T> {
-    /// Rows of c, and what is added to each at the end.
+    /// The number of rows of c, and the bias added to each row at the end.
     pub(super) rows: usize,
     pub(super) bias: Option<&'a [T]>,
-    /// As [`strips`] has them.
+    /// In the layout of [`strips`].
     pub(super) weights: &'a [T],
     pub(super) patch: &'a [T],
     pub(super) steps: &'a [usize],
@@ -25,47 +25,48 @@ pub(super) struct Weighted<'a, T> {
     pub(super) c_stride: usize,
 }
 
-/// Sums over pixels of a patch's elements with gradients: `c[i][j] += Σₚ patch[taps[i] + steps[p]] · grads[j][p]`,
-/// cut into runs of [`KC`] too.
+/// Sums over pixels of a patch's elements times gradients: `c[i][j] += Σₚ patch[taps[i] + steps[p]] · grads[j][p]`,
+/// also cut into runs of [`KC`].
 pub(super) struct Correlated<'a, T> {
     pub(super) patch: &'a [T],
     pub(super) taps: &'a [usize],
     pub(super) steps: &'a [usize],
-    /// A row for each lane of c, so far apart.
+    /// A row for each lane of c, `grads_stride` apart.
     pub(super) grads: &'a [T],
     pub(super) grads_stride: usize,
     pub(super) lanes: usize,
     /// Room for [`packed_len`] numbers.
     pub(super) packed: &'a mut [T],
-    /// Its rows are as many as a multiple of [`Lanes::tile`], at least one for each tap, and as long as whole vectors.
+    /// The number of rows is a multiple of [`Lanes::tile`], with at least one row for each tap; a row consists of whole
+    /// vectors.
     pub(super) c: &'a mut [T],
     pub(super) c_stride: usize,
 }
 
 /// Rows of an image, to be copied with zeros around them: `rows` rows of `from`, from element `first` on, fill the
-/// places `left..right` of rows of `width` places, which lie without gaps.
+/// places `left..right` of contiguous rows of `width` places.
 pub(super) struct Rows<'a, T> {
     pub(super) from: &'a [T],
     pub(super) first: usize,
     pub(super) stride: usize,
     pub(super) rows: usize,
-    /// One vector longer than the rows, which may hold anything afterwards.
+    /// One vector longer than the rows; that vector may hold anything afterwards.
     pub(super) to: &'a mut [T],
     pub(super) width: usize,
     pub(super) left: usize,
     pub(super) right: usize,
 }
 
-/// The element types that are convolved.
+/// The element types of convolutions.
 pub(super) trait Lanes: GemmElement {
-    /// Rows of a tile, and elements of a vector.
+    /// The number of rows of a tile, and of elements in a vector.
     fn tile() -> [usize; 2];
     fn copy_rows(rows: Rows<Self>);
     fn weighted(sums: Weighted<Self>);
     fn correlated(sums: Correlated<Self>);
 }
 
-/// How much room the gradients of a run take.
+/// The room that the packed gradients of a run take.
 pub(super) fn packed_len<T: Lanes>(lanes: usize) -> usize {
     KC * lanes.next_multiple_of(2 * T::tile()[1])
 }
@@ -85,7 +86,7 @@ macro_rules! lanes {
 
             fn copy_rows(rows: Rows<Self>) {
                 rows.check();
-                // SAFETY: the rows were checked, and the processor was asked for the instructions.
+                // SAFETY: the rows were checked, and the processor has the instructions, as just detected.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -99,7 +100,7 @@ macro_rules! lanes {
 
             fn weighted(sums: Weighted<Self>) {
                 sums.check();
-                // SAFETY: the sums were checked, and the processor was asked for the instructions.
+                // SAFETY: the sums were checked, and the processor has the instructions, as just detected.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -113,7 +114,7 @@ macro_rules! lanes {
 
             fn correlated(sums: Correlated<Self>) {
                 sums.check();
-                // SAFETY: the sums were checked, and the processor was asked for the instructions.
+                // SAFETY: the sums were checked, and the processor has the instructions, as just detected.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
                     if is_x86_feature_detected!("avx512f") {
@@ -176,7 +177,7 @@ unsafe fn correlated_avx2<V: Vector>(sums: Correlated<V::Element>) {
 }
 
 impl<T: Lanes> Rows<'_, T> {
-    /// Panics unless everything that will be read and written is there.
+    /// Panics unless all memory that will be read or written is in bounds.
     fn check(&self) {
         assert!(self.left <= self.right && self.right <= self.width, "places outside of a row");
         let last = self.first + self.rows.saturating_sub(1) * self.stride;
@@ -185,12 +186,12 @@ impl<T: Lanes> Rows<'_, T> {
     }
 }
 
-/// Copies whole vectors: what is too much at the end of a row is overwritten by what comes next.
+/// Copies whole vectors: the excess at the end of a row is overwritten by what comes next.
 #[inline(always)]
 unsafe fn copy_rows<V: Vector>(rows: Rows<V::Element>) {
     let Rows { from, first, stride, rows, to, width, left, right } = rows;
     let (len, end, to) = (right - left, from.len(), to.as_mut_ptr());
-    // SAFETY: what is written begins within a row, and so ends within a vector from the last; reads are in bounds.
+    // SAFETY: every write begins within a row, and so ends within a vector after the last row; reads are in bounds.
     unsafe {
         let zeros = |from: *mut V::Element, len: usize| {
             for i in (0..len).step_by(V::LANES) {
@@ -215,7 +216,7 @@ unsafe fn copy_rows<V: Vector>(rows: Rows<V::Element>) {
 }
 
 impl<T: Lanes> Weighted<'_, T> {
-    /// Panics unless everything that will be read and written is there.
+    /// Panics unless all memory that will be read or written is in bounds.
     fn check(&self) {
         let [tile_rows, lanes] = T::tile();
         let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
@@ -229,7 +230,7 @@ impl<T: Lanes> Weighted<'_, T> {
 }
 
 impl<T: Lanes> Correlated<'_, T> {
-    /// Panics unless everything that will be read and written is there.
+    /// Panics unless all memory that will be read or written is in bounds.
     fn check(&self) {
         let [tile_rows, vector] = T::tile();
         let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
@@ -252,7 +253,7 @@ unsafe fn weighted<V: Vector, const ROWS: usize, const FEW: usize>(sums: Weighte
         let bias = bias.filter(|_| p + KC >= depth);
         for (j, starts) in starts.chunks(2).enumerate() {
             for i in (0..rows).step_by(ROWS) {
-                // SAFETY: the strip of weights, the places read and the tile are all within what was checked.
+                // SAFETY: the strip of weights, the places read and the tile are all within the checked bounds.
                 unsafe {
                     let a = weights.as_ptr().add(i * depth + p * ROWS);
                     let to = To {
@@ -287,8 +288,8 @@ unsafe fn weighted<V: Vector, const ROWS: usize, const FEW: usize>(sums: Weighte
     }
 }
 
-/// Where a tile goes: its first element, the stride between rows, how many of its rows are wanted, whether it is
-/// added to what is there, and what is added to each row.
+/// The destination of a tile: its first element, the stride between rows, the number of rows needed, whether the tile
+/// is added to the existing values, and the bias added to each row.
 #[derive(Clone, Copy)]
 struct To<T> {
     start: *mut T,
@@ -335,7 +336,7 @@ unsafe fn put<V: Vector, const ROWS: usize, const VECTORS: usize>(
     // SAFETY: the caller's promise.
     unsafe {
         let place = |i: usize, v: usize| to.start.add(i * to.stride + v * V::LANES);
-        // All is read before anything is written, as in a matrix product.
+        // All reads come before any write, as in a matrix product.
         if to.add {
             for (i, row) in sums.iter_mut().enumerate().take(to.rows) {
                 for (v, sum) in row.iter_mut().enumerate() {
@@ -362,8 +363,8 @@ unsafe fn correlated<V: Vector, const ROWS: usize, const FEW: usize>(sums: Corre
         let depth = steps.len();
         for j in (0..lanes).step_by(width) {
             let lanes = width.min(lanes - j);
-            // SAFETY: the gradients, the room to pack them, the places read and the tile are all within what was
-            // checked; where a tile has more rows than there are taps left it repeats the last one.
+            // SAFETY: the gradients, the room to pack them, the places read and the tile are all within the checked
+            // bounds; where a tile has more rows than there are taps left, it repeats the last one.
             unsafe {
                 let from = Matrix {
                     start: grads.as_ptr().add(j * grads_stride + run * KC),
@@ -427,10 +428,10 @@ unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// The most bytes that a thread keeps.
+/// The maximum number of bytes that a thread keeps.
 const KEPT: usize = 4 << 20;
 
-/// Lends memory for `len` numbers, which hold anything.
+/// Lends memory for `len` numbers, with arbitrary contents.
 pub(super) fn with_memory<T: Pod>(len: usize, work: impl FnOnce(&mut [T])) -> Result<()> {
     let mut memory = THREAD.with(|thread| thread.parts.take());
     let bytes = len.saturating_mul(size_of::<T>());

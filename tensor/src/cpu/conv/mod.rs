@@ -1,12 +1,12 @@
 //! The three products of a convolution in host memory.
 //!
-//! | pass | a row of factors | is multiplied with | for each |
+//! | pass | a row of factors | is multiplied by | for each |
 //! | --- | --- | --- | --- |
-//! | forward | a kernel | what it covers of x | element of y |
-//! | backward data | what a channel is to all kernels | what covered it, of the gradient in y | element of x |
-//! | backward filter | one place of the kernel on x | the gradient in y | element of the weight |
+//! | forward | a kernel | the part of x that it covers | element of y |
+//! | backward data | the weights of a channel in all kernels | the gradient of the outputs that covered it | element of x |
+//! | backward filter | one place of the kernel, moved over x | the gradient in y | element of the weight |
 //!
-//! So the first two are the same program: see [`slide`]; the third is in [`correlate`].
+//! So the first two are the same program, in [`slide`]; the third is in [`correlate`].
 
 mod axis;
 mod correlate;
@@ -47,7 +47,7 @@ pub(crate) fn run_conv(
     run_conv_with_bias(pass, shape, dtype, a, b, None, out)
 }
 
-/// The same, and adds a bias to each channel of y.
+/// Like [`run_conv`], and adds a bias to each channel of y.
 pub(crate) fn run_conv_with_bias(
     pass: ConvPass,
     shape: &ConvShape,
@@ -117,7 +117,7 @@ fn backward_data<T: Lanes>(
 ) -> Result<()> {
     let &ConvShape { c, h, w, k, r, s, stride, padding, dilation, groups, .. } = shape;
     let (c_group, k_group) = (c / groups, k / groups);
-    // With a large stride most elements have no part in the result, and most phases no taps.
+    // With a large stride, most elements do not contribute to the result, and most phases have no taps.
     let phases = |dim: usize, size: usize, kernel: usize| -> Vec<(usize, Axis)> {
         let axis = |phase| Axis::backward(size, phase, kernel, stride[dim], padding[dim], dilation[dim]);
         let phases = (0..stride[dim].min(size)).map(|phase| (phase, axis(phase)));
@@ -156,21 +156,21 @@ fn forward_axes(shape: &ConvShape) -> [Axis; 2] {
     ]
 }
 
-/// Floating point operations below which a second thread costs more than it brings, as in a matrix product.
+/// The number of floating-point operations below which a second thread costs more than it saves, as in a matrix product.
 const WORTH_SHARING: usize = 16_000_000;
 
-/// Rows of patches in a block, so that a patch stays where it can be read fast. It is part of the definition of a
-/// gradient, hence the same on every machine: sums over pixels end where a block does.
+/// The number of rows of a patch in a block, chosen so that a patch stays in a fast cache. It is part of the definition
+/// of a gradient, so it is the same on every machine: sums over pixels end where a block does.
 fn block_rows(outputs: usize, patch_len: impl Fn(usize) -> usize) -> usize {
     const PATCH: usize = 1 << 16;
     let one = patch_len(1);
     let another = patch_len(2) - one;
     let most = 1 + PATCH.saturating_sub(one) / another.max(1);
-    // Blocks of about the same height.
+    // Blocks of about equal height.
     outputs.div_ceil(outputs.div_ceil(most).max(1)).max(1)
 }
 
-/// Does the jobs on so many threads, each of which takes the next few when it has done its last.
+/// Does the jobs on `threads` threads. A thread takes the next few jobs when it has finished its last ones.
 fn share<J: Send>(
     threads: usize,
     mut jobs: Vec<J>,
@@ -181,7 +181,7 @@ fn share<J: Send>(
         if failed.get().is_none()
             && let Err(error) = jobs.iter_mut().try_for_each(&work)
         {
-            let _ = failed.set(error); // One is enough.
+            let _ = failed.set(error); // One error is enough.
         }
     });
     failed.into_inner().map_or(Ok(()), Err)

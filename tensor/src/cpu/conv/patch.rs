@@ -1,24 +1,24 @@
-//! The part of an image that a block of outputs is made from, copied with its padding.
+//! The part of an image that a block of outputs is computed from, copied with its padding.
 //!
-//! It takes the place of the matrix that a convolution is a product with (im2col), which would hold every element
-//! once for each tap: here the taps only say where to begin reading.
+//! It replaces the matrix of im2col, which would hold every element once for each tap: here the taps only say where to
+//! begin reading.
 
 use super::axis::Axis;
 use super::lanes::{Lanes, Rows};
 use crate::cpu::reserve::reserve;
 use crate::error::{GpuError, Result};
 
-/// How a patch lies in memory: planes of every channel, in them rows of `width` places.
+/// The layout of a patch in memory: planes of every channel, with rows of `width` places.
 pub(super) struct Patch<'a> {
     pub(super) axes: &'a [Axis; 2],
     pub(super) channels: usize,
-    /// Rows of a plane, and places in a row.
+    /// The number of rows in a plane, and of places in a row.
     height: usize,
     pub(super) width: usize,
 }
 
 impl<'a> Patch<'a> {
-    /// For so many rows of outputs.
+    /// The patch for `rows` rows of outputs.
     pub(super) fn new(axes: &'a [Axis; 2], channels: usize, rows: usize) -> Patch<'a> {
         let [vertical, horizontal] = axes;
         let (height, width) = (rows + vertical.reach, horizontal.outputs + horizontal.reach);
@@ -30,12 +30,12 @@ impl<'a> Patch<'a> {
         [across, self.height, self.width].into_iter().fold(down, usize::saturating_mul)
     }
 
-    /// Its numbers; `usize::MAX` if they are beyond counting.
+    /// The number of elements, or `usize::MAX` if it overflows.
     pub(super) fn len(&self) -> usize {
         self.channels.saturating_mul(self.channel_len())
     }
 
-    /// Its numbers, and one vector that may be read or written beyond them.
+    /// The number of elements, plus one vector that may be read or written beyond them.
     pub(super) fn room<T: Lanes>(&self) -> usize {
         self.len().saturating_add(T::tile()[1])
     }
@@ -62,8 +62,8 @@ impl<'a> Patch<'a> {
         Ok(taps)
     }
 
-    /// Copies it for outputs from row `first` on, out of an image of `channels` channels, each of `size`. The memory
-    /// has room for one vector more.
+    /// Copies the patch for outputs from row `first` on, from an image whose channels have `size`. The memory `to` has
+    /// room for one vector more.
     pub(super) fn fill<T: Lanes>(&self, first: usize, image: &[T], size: [usize; 2], mut to: &mut [T]) {
         let [vertical, horizontal] = self.axes;
         let plane_len = self.height * self.width;
@@ -105,8 +105,8 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// Which of `places` places, `step` apart from `start` on, are inside of an image of `size`, and where the first of
-/// them is.
+/// The range of those of `places` places, `step` apart from `start` on, that are inside an image of `size`, and the
+/// position of the first of them.
 fn inside(start: isize, step: usize, size: usize, places: usize) -> (usize, usize, usize) {
     let until = |end: isize| (end.max(0) as usize).div_ceil(step).min(places);
     let (left, right) = (until(-start), until(size as isize - start));

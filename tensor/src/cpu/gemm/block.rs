@@ -1,13 +1,13 @@
 //! A product on one thread: which parts of A and B are used when, and from where.
 //!
-//! A tile of C is made from a strip of A, as high as the tile, and a strip of B, as wide as the tile, both
-//! [`KC`] long. The order of the loops decides how long a strip stays where it can be read fast. One strip of
-//! B passes 128 rows of A, and sits in the first-level cache meanwhile; those rows of A pass 1024 columns of
-//! B, and sit with them in the second-level cache.
+//! A tile of C is computed from a strip of A, as high as the tile, and a strip of B, as wide as the tile, both [`KC`]
+//! long. The order of the loops decides how long a strip stays where it can be read fast. One strip of B passes 128
+//! rows of A, and stays in the L1 cache meanwhile; those rows of A pass 1024 columns of B, and stay with them in the L2
+//! cache.
 //!
-//! A tile can read a strip of A wherever it lies, and one of B if its rows are contiguous, but not very fast;
-//! a copy is quicker to read and costs about as much as two uses. So a strip is packed if it is used often or
-//! lies badly, and always if it is narrower than a tile, which reads full width.
+//! A tile can read a strip of A in any layout, and a strip of B if its rows are contiguous, but not very fast; a packed
+//! copy is quicker to read and costs about as much as two uses. So a strip is packed if it is used often or has a bad
+//! layout, and always if it is narrower than a tile, which reads full width.
 
 use super::KC;
 use super::kernel::{Tile, Vector, tile};
@@ -15,7 +15,7 @@ use super::pack::{Strip, pack};
 use crate::cpu::thread::{CacheLine, THREAD};
 use bytemuck::Zeroable;
 
-/// Rows of A, and columns of B, that are worked on together: 128 KiB and 1 MiB of f32.
+/// Rows of A, and columns of B, that are processed together: 128 KiB and 1 MiB of f32.
 const ROWS_TOGETHER: usize = 128;
 const COLUMNS_TOGETHER: usize = 1024;
 
@@ -34,7 +34,7 @@ impl<T> Clone for Matrix<T> {
 impl<T> Copy for Matrix<T> {}
 
 impl<T> Matrix<T> {
-    /// The rest of the matrix, from an element on.
+    /// The rest of the matrix, starting at an element.
     ///
     /// # Safety
     /// The element is in bounds.
@@ -50,7 +50,7 @@ impl<T> Matrix<T> {
     }
 }
 
-/// What to compute: C = A·B, or C += A·B to accumulate. Rows of C are contiguous and `c_stride` apart.
+/// The product to compute: C = A·B, or C += A·B to accumulate. Rows of C are contiguous and `c_stride` apart.
 pub(crate) struct Product<T> {
     pub m: usize,
     pub n: usize,
@@ -62,11 +62,11 @@ pub(crate) struct Product<T> {
     pub accumulate: bool,
 }
 
-/// Computes `product` in tiles of `ROWS` rows by two vectors; a tile of `FEW` rows is used at the bottom
-/// where that is enough.
+/// Computes `product` in tiles of `ROWS` rows by two vectors. At the bottom, a tile of `FEW` rows is used where that is
+/// enough.
 ///
 /// # Safety
-/// As for [`Vector`]; every element that `product` names is in bounds, and nobody else touches its C.
+/// As for [`Vector`]; every element of `product` is in bounds, and nothing else accesses its C.
 #[inline(always)]
 pub(super) unsafe fn run<V: Vector, const ROWS: usize, const FEW: usize>(product: &Product<V::Element>) {
     let columns = 2 * V::LANES;
@@ -75,14 +75,14 @@ pub(super) unsafe fn run<V: Vector, const ROWS: usize, const FEW: usize>(product
     let b_length = product.n.min(COLUMNS_TOGETHER).next_multiple_of(columns) * depth;
     let lines = ((a_length + b_length) * size_of::<V::Element>()).div_ceil(size_of::<CacheLine>());
 
-    // Taken and put back, since code in a closure would not be compiled for the instructions of the caller.
+    // Taken and put back, because code in a closure would not be compiled for the caller's instruction set.
     let mut memory = THREAD.with(|thread| thread.strips.take());
     if memory.len() < lines {
         memory.resize(lines, CacheLine::zeroed());
     }
     let strips: &mut [V::Element] = bytemuck::cast_slice_mut(&mut memory);
     let (a_strips, b_strips) = strips.split_at_mut(a_length);
-    // SAFETY: the caller's promise; there is room for as many strips as are worked on together.
+    // SAFETY: the caller's promise; there is room for all strips that are processed together.
     unsafe { tiles::<V, ROWS, FEW>(product, a_strips.as_mut_ptr(), b_strips.as_mut_ptr()) };
     THREAD.with(|thread| thread.strips.set(memory));
 }
@@ -95,10 +95,10 @@ unsafe fn tiles<V: Vector, const ROWS: usize, const FEW: usize>(
 ) {
     let &Product { m, n, k, a, b, c, c_stride, accumulate } = product;
     let columns = 2 * V::LANES;
-    // How often a strip of A is used is the number of strips of B, and the other way round.
+    // A strip of A is used once for each strip of B, and the other way round.
     let pack_a = n > 16 * columns || (a.strides[1] != 1 && n > 2 * columns);
     let pack_b = m > 2 * ROWS || b.strides[1] != 1;
-    // If all rows pass a strip of B at once, it is not needed again and its place can be.
+    // If all rows pass a strip of B at once, it is not needed again and its place can be reused.
     let keep_b = m > ROWS_TOGETHER;
 
     for p in (0..k).step_by(KC) {
@@ -150,8 +150,8 @@ unsafe fn tiles<V: Vector, const ROWS: usize, const FEW: usize>(
     }
 }
 
-/// Computes the part of a tile that is inside C: all of the smallest tile that holds it, on the side, of
-/// which that part is copied.
+/// Computes the part of a tile that is inside C. It computes the smallest whole tile that covers the part, in a buffer,
+/// and copies the part from there.
 #[inline(always)]
 unsafe fn part_of_tile<V: Vector, const ROWS: usize, const FEW: usize>(
     depth: usize,

@@ -1,22 +1,22 @@
 //! The innermost part: vectors, and the tile of C that is held in them.
 //!
-//! Written over plain arrays, [`tile`] compiles to good code at some sizes and to code thirty times slower
-//! at others, as the compiler's vectoriser pleases. Hence the vectors by name, from `std::arch`.
+//! Written over plain arrays, [`tile`] compiles to good code at some sizes and to code thirty times slower at others,
+//! at the whim of the compiler's vectoriser. Hence the explicit vectors from `std::arch`.
 
 use super::GemmElement;
 use super::block::Matrix;
 use bytemuck::Zeroable;
 
-/// A register of elements and the five things done with it.
+/// A vector register and the five operations on it.
 ///
 /// # Safety
-/// The methods of an implementation for some instruction set may only run where the processor has it, and
-/// must be inlined into a function that enables it (hence `inline(always)` from there down to here).
-/// Pointers must be good for the elements read or written; they need not be aligned.
+/// The methods for an instruction set may only run where the processor has it, and must be inlined into a function that
+/// enables it (hence `inline(always)` from there down to here). Pointers must be valid for the elements read or
+/// written; they need not be aligned.
 pub(crate) unsafe trait Vector: Copy {
     type Element: GemmElement;
     const LANES: usize;
-    /// Edge of the square that [`Vector::transpose`] turns.
+    /// The side of the square that [`Vector::transpose`] transposes.
     const SQUARE: usize;
 
     unsafe fn splat(value: Self::Element) -> Self;
@@ -34,8 +34,8 @@ pub(crate) unsafe trait Vector: Copy {
     );
 }
 
-/// Where a tile of C goes, by its first element and the stride between its rows, and whether it is added to
-/// what is there.
+/// The destination of a tile of C, by its first element and the stride between its rows, and whether the tile is added
+/// to the existing values.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<T> {
     pub start: *mut T,
@@ -45,15 +45,15 @@ pub(super) struct Tile<T> {
 
 /// Computes a tile of `ROWS` rows by `VECTORS` vectors from a strip of A and a strip of B.
 ///
-/// Each of the `depth` steps reads one column of A and one row of B and multiplies all pairs, so with 8 rows
-/// and 2 vectors, 10 reads make 16 multiply-adds of vectors. All sums stay in registers meanwhile. There
-/// should be 8 sums at least to keep a processor busy: it begins two multiply-adds a cycle, and the next one
-/// on the same sum has to wait four cycles for the last.
+/// Each of the `depth` steps reads one column of A and one row of B and multiplies all pairs, so with 8 rows and 2
+/// vectors, 10 reads feed 16 vector multiply-adds. All sums stay in registers meanwhile. At least 8 sums are needed to
+/// keep a processor busy: it begins two multiply-adds per cycle, and the next one on the same sum has to wait four
+/// cycles for the previous one.
 ///
 /// # Safety
-/// As for [`Vector`]. A is good for `ROWS` by `depth`, B for `depth` by `VECTORS` vectors with contiguous
-/// rows, C for `ROWS` by `VECTORS` vectors that nobody else touches.
-// A page of a browser calls it (see `cpu/simd.rs`).
+/// As for [`Vector`]. A is valid for `ROWS` by `depth`, B for `depth` by `VECTORS` vectors with contiguous rows, C for
+/// `ROWS` by `VECTORS` vectors that nothing else accesses.
+// In a browser page it is called instead of inlined (see `cpu/simd.rs`).
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[cfg_attr(target_family = "wasm", inline(never))]
 pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
@@ -62,7 +62,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     b: Matrix<V::Element>,
     c: Tile<V::Element>,
 ) {
-    // SAFETY: every address below is within what the caller vouches for.
+    // SAFETY: every address below is within the ranges that the caller guarantees.
     unsafe {
         let place = |i: usize, v: usize| c.start.add(i * c.stride + v * V::LANES);
         // C is needed only at the end.
@@ -85,8 +85,8 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
                 }
             }
         }
-        // All is read before anything is written: a processor holds back a read that it cannot yet tell from
-        // an earlier write, and rows of a matrix are often 4096 bytes apart, which look alike to it.
+        // All reads come before any write: a processor delays a read that it cannot yet distinguish from an earlier
+        // write, and rows of a matrix are often 4096 bytes apart, which look the same to it.
         if c.add {
             for (i, row) in sums.iter_mut().enumerate() {
                 for (v, sum) in row.iter_mut().enumerate() {
@@ -102,19 +102,19 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Asks for a cache line without waiting for it. The address need not be in bounds.
+/// Prefetches a cache line without waiting for it. The address need not be in bounds.
 #[inline(always)]
 pub(super) unsafe fn prefetch<T>(_line: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect but on speed.
+    // SAFETY: a prefetch affects nothing but speed.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(_line.cast())
     }
 }
 
-/// The vectors of a processor that has none of its own below. WebAssembly's hold 16 bytes; elsewhere the compiler makes
-/// what registers it can of arrays: NEON on ARM, SSE2 on old x86.
+/// The vectors of processors without an implementation below. WebAssembly's hold 16 bytes; elsewhere the compiler maps
+/// arrays to the registers it has: NEON on ARM, SSE2 on old x86.
 #[cfg(target_feature = "simd128")]
 pub(crate) use wasm::{Doubles, Floats};
 #[cfg(not(target_feature = "simd128"))]
@@ -135,13 +135,13 @@ unsafe impl<T: GemmElement> Vector for [T; 4] {
 
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        // SAFETY: the caller vouches for four elements.
+        // SAFETY: the caller guarantees four elements.
         unsafe { from.cast::<Self>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
-        // SAFETY: the caller vouches for four elements.
+        // SAFETY: the caller guarantees four elements.
         unsafe { to.cast::<Self>().write_unaligned(self) }
     }
 
@@ -157,7 +157,7 @@ unsafe impl<T: GemmElement> Vector for [T; 4] {
 
     #[inline(always)]
     unsafe fn transpose(from: *const T, from_stride: usize, to: *mut T, to_stride: usize) {
-        // SAFETY: the caller vouches for a square at either end.
+        // SAFETY: the caller guarantees a square at either end.
         unsafe {
             for i in 0..4 {
                 for j in 0..4 {
@@ -177,7 +177,7 @@ mod wasm {
             #[derive(Clone, Copy)]
             pub(crate) struct $vector(v128);
 
-            // SAFETY: the module would not have been loaded without the instructions.
+            // SAFETY: without the instructions, the module would not have been loaded.
             unsafe impl super::Vector for $vector {
                 type Element = $element;
                 const LANES: usize = $lanes;
@@ -190,13 +190,13 @@ mod wasm {
 
                 #[inline(always)]
                 unsafe fn load(from: *const $element) -> Self {
-                    // SAFETY: the caller vouches for 16 bytes.
+                    // SAFETY: the caller guarantees 16 bytes.
                     $vector(unsafe { v128_load(from.cast()) })
                 }
 
                 #[inline(always)]
                 unsafe fn store(self, to: *mut $element) {
-                    // SAFETY: the caller vouches for 16 bytes.
+                    // SAFETY: the caller guarantees 16 bytes.
                     unsafe { v128_store(to.cast(), self.0) }
                 }
 
@@ -217,7 +217,7 @@ mod wasm {
                     to: *mut $element,
                     to_stride: usize,
                 ) {
-                    // SAFETY: the caller vouches for a square at either end.
+                    // SAFETY: the caller guarantees a square at either end.
                     unsafe { $transpose(from, from_stride, to, to_stride) }
                 }
             }
@@ -229,7 +229,7 @@ mod wasm {
 
     #[inline(always)]
     unsafe fn transpose_f32(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
-        // SAFETY: the caller vouches for a 4×4 square at either end.
+        // SAFETY: the caller guarantees a 4×4 square at either end.
         unsafe {
             let row = |i: usize| v128_load(from.add(i * from_stride).cast());
             let rows = [row(0), row(1), row(2), row(3)];
@@ -250,7 +250,7 @@ mod wasm {
 
     #[inline(always)]
     unsafe fn transpose_f64(from: *const f64, from_stride: usize, to: *mut f64, to_stride: usize) {
-        // SAFETY: the caller vouches for a 2×2 square at either end.
+        // SAFETY: the caller guarantees a 2×2 square at either end.
         unsafe {
             let rows = [v128_load(from.cast()), v128_load(from.add(from_stride).cast())];
             v128_store(to.cast(), i64x2_shuffle::<0, 2>(rows[0], rows[1]));
@@ -267,8 +267,8 @@ mod x86 {
         ($vector:ty: $lanes:literal of $element:ty, $splat:ident $load:ident $store:ident $add:ident
          $mul_add:ident,
          $transpose:ident of $square:literal) => {
-            // SAFETY: each method is the one instruction it is named after, whose needs are those that the
-            // trait states.
+            // SAFETY: each method is the one instruction it is named after, whose requirements are those that the trait
+            // states.
             unsafe impl super::Vector for $vector {
                 type Element = $element;
                 const LANES: usize = $lanes;
@@ -327,11 +327,11 @@ mod x86 {
     vector!(__m256d: 4 of f64, _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
         transpose_f64 of 4);
 
-    /// First each register takes four elements of row `i` and, above them, four of row `i + 4`; what is left
-    /// to turn is then four by four, twice, side by side.
+    /// First each register takes four elements of row `i` and, above them, four of row `i + 4`. It remains to transpose
+    /// two 4×4 squares, side by side.
     #[inline(always)]
     unsafe fn transpose_f32(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
-        // SAFETY: the caller has AVX and vouches for an 8×8 square at either end.
+        // SAFETY: the caller has AVX and guarantees an 8×8 square at either end.
         unsafe {
             for half in [0, 4] {
                 let mut rows = [_mm256_setzero_ps(); 4];
@@ -353,10 +353,10 @@ mod x86 {
         }
     }
 
-    /// As [`transpose_f32`], with two elements where that has four.
+    /// Like [`transpose_f32`], with two elements in place of four.
     #[inline(always)]
     unsafe fn transpose_f64(from: *const f64, from_stride: usize, to: *mut f64, to_stride: usize) {
-        // SAFETY: the caller has AVX and vouches for a 4×4 square at either end.
+        // SAFETY: the caller has AVX and guarantees a 4×4 square at either end.
         unsafe {
             for half in [0, 2] {
                 let mut rows = [_mm256_setzero_pd(); 2];

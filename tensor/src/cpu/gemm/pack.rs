@@ -1,12 +1,12 @@
-//! Packing: a strip of A or B is copied so that what a tile reads in one step lies side by side.
+//! Packing: copies a strip of A or B so that everything a tile reads in one step is contiguous.
 //!
-//! To the copy, A and B look alike: a strip has *lanes* (the rows of A or the columns of B that a tile is
-//! made of), and each step over `k` takes one number from every lane.
+//! To the copy, A and B look the same: a strip has *lanes* (the rows of A or the columns of B that a tile uses), and
+//! each step over `k` takes one number from every lane.
 
 use super::block::Matrix;
 use super::kernel::{Vector, prefetch};
 
-/// The measures of a strip: `lanes` by `depth` numbers, with the steps `width` apart in the copy.
+/// The dimensions of a strip: `lanes` by `depth` numbers, with the steps `width` apart in the copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Strip {
     pub lanes: usize,
@@ -14,11 +14,11 @@ pub(crate) struct Strip {
     pub depth: usize,
 }
 
-/// Copies a strip, whose lanes are the rows of `from`. Where it has fewer lanes than its width, the remaining
-/// places keep what they held: a tile computes something from them, but nobody looks at it.
+/// Copies a strip whose lanes are the rows of `from`. If it has fewer lanes than its width, the remaining places keep
+/// their old values: a tile computes something from them, but the result is never used.
 ///
 /// # Safety
-/// As for [`Vector`]; `from` is good for `lanes` by `depth`, and `to` for `depth` times `width`.
+/// As for [`Vector`]; `from` is valid for `lanes` by `depth`, and `to` for `depth` times `width`.
 #[inline(always)]
 pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
     from: Matrix<V::Element>,
@@ -30,7 +30,7 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
     // SAFETY: all offsets are less than `lanes` and `depth`.
     unsafe {
         if step == 1 {
-            // Each lane is contiguous, so this is a transpose: squares in registers, then the rest.
+            // Each lane is contiguous, so this is a transpose: squares in registers first, then the rest.
             let (whole_lanes, whole_depth) = (lanes - lanes % V::SQUARE, depth - depth % V::SQUARE);
             for lane in (0..whole_lanes).step_by(V::SQUARE) {
                 for p in (0..whole_depth).step_by(V::SQUARE) {
@@ -45,8 +45,8 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
                 }
             }
         } else if lane_stride == 1 && lanes == 2 * V::LANES {
-            // Each step is contiguous, as in a row-major B. The lines of the next strip, which lies beside this one, are asked for
-            // while this one is used: they are a row apart, so a processor does not foresee them.
+            // Each step is contiguous, as in a row-major B. The lines of the next strip, which is beside this one, are
+            // prefetched while this one is used: they are a row apart, so the hardware does not prefetch them.
             for p in 0..depth {
                 let (from, to) = (from.start.add(p * step), to.add(p * width));
                 V::load(from).store(to);

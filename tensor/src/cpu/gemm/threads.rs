@@ -1,8 +1,7 @@
-//! A product on several threads: C is cut in two, and each part again, until there is one for each thread.
+//! A product on several threads: C is cut in two, and each part again, until there is one part for each thread.
 //!
-//! The parts have nothing in common but what they read, so threads need not wait for one another before the
-//! end. The price is that some of A or B is packed by more than one of them; cutting the longer side of C
-//! keeps that small.
+//! The parts share only what they read, so threads need not wait for one another before the end. The price is that some
+//! of A or B is packed by more than one thread; cutting the longer side of C keeps that small.
 
 use std::sync::Mutex;
 
@@ -13,20 +12,20 @@ use super::block::{Matrix, Product};
 use crate::cpu::pool::{on_threads, threads_for};
 use crate::lock::lock;
 
-/// Multiply-adds below which a second thread costs more than it brings: to wake one takes about 15 µs, and
+/// The number of multiply-adds below which a second thread costs more than it saves: waking one takes about 15 µs, and
 /// this many take one core about 100 µs.
 const WORTH_SHARING: usize = 8_000_000;
 
-// SAFETY: what a product reads is shared and what it writes is its own, whichever thread computes it.
+// SAFETY: the reads of a product are shared and its writes are its own, whichever thread computes it.
 unsafe impl<T: Sync> Send for Product<T> {}
 
-/// Computes `product`, on all threads there are if it is large.
+/// Computes `product`, on all available threads if it is large.
 ///
 /// # Safety
-/// Every element that `product` names is in bounds, and nobody else touches its C.
+/// Every element of `product` is in bounds, and nothing else accesses its C.
 pub(super) unsafe fn run<T: GemmElement>(product: Product<T>) {
     let work = work(&product);
-    // Smaller parts would be done before many threads are awake.
+    // Smaller parts would be finished before many threads are awake.
     let worth_it = work.div_ceil(WORTH_SHARING / 4).max(2);
     let threads = threads_for(work, WORTH_SHARING).min(worth_it);
     // SAFETY: the caller's promise.
@@ -40,13 +39,13 @@ pub(super) unsafe fn run_on<T: GemmElement>(threads: usize, product: Product<T>)
     on_threads(count, &|| {
         let next = || lock(&parts).pop();
         while let Some(part) = next() {
-            // SAFETY: the caller's promise holds for each part, as they share no element of C.
+            // SAFETY: the caller's promise holds for each part, since the parts share no element of C.
             unsafe { T::run(&part) }
         }
     });
 }
 
-/// A part for each thread.
+/// Cuts a product into a part for each thread.
 fn cut<T>(threads: usize, product: Product<T>, parts: &mut SmallVec<[Product<T>; 4]>) {
     if threads == 1 {
         return parts.push(product);
@@ -56,7 +55,7 @@ fn cut<T>(threads: usize, product: Product<T>, parts: &mut SmallVec<[Product<T>;
     cut(threads / 2, second, parts);
 }
 
-/// Multiply-adds in a product, with those on the unused lanes of a vector.
+/// The number of multiply-adds in a product, including those on the unused lanes of a vector.
 fn work<T>(product: &Product<T>) -> usize {
     product.m.max(4).saturating_mul(product.n.max(16)).saturating_mul(product.k)
 }

@@ -1,9 +1,9 @@
-//! From words to numbers: every CPU draw of PyTorch, as a function that fills a slice.
+//! Turns random words into numbers: every CPU draw of PyTorch, as a function that fills a slice.
 //!
-//! Slices are filled in *memory* order. For a tensor that is dense but transposed, PyTorch does the same:
-//! it fills the storage front to back, whatever the strides say.
+//! Slices are filled in *memory* order. For a tensor that is dense but transposed, PyTorch does the same: it fills the
+//! storage front to back, regardless of the strides.
 //!
-//! Arguments are taken as valid here; a tensor operation checks them and words the error before it draws.
+//! Arguments are assumed valid here; a tensor operation checks them, with PyTorch's messages, before it draws.
 
 use std::f64::consts::PI;
 
@@ -22,7 +22,7 @@ pub(crate) fn fill_uniform_f32(engine: &mut Engine, out: &mut [f32], from: f32, 
     wide::fill(engine, out, Law::Uniform { from, to });
 }
 
-/// The same in f64: two words per element, of which the 53 low bits count.
+/// [`fill_uniform_f32`] in f64: two words per element, of which the 53 low bits count.
 pub(crate) fn fill_uniform_f64(engine: &mut Engine, out: &mut [f64], from: f64, to: f64) {
     for slot in out {
         *slot = unit_f64(engine).mul_add(to - from, from);
@@ -50,19 +50,18 @@ pub(crate) fn fill_normal_f32(engine: &mut Engine, out: &mut [f32], mean: f64, s
     }
     let law = Law::Normal { mean: mean as f32, std: std as f32 };
     wide::fill(engine, out, law);
-    // A rest that fills no block was left as plain uniforms. PyTorch draws 16 *new* uniforms over the
-    // end of the tensor, finished values included, and makes one more block of them.
+    // A remainder smaller than a block is still plain uniforms. PyTorch draws 16 *new* uniforms over the end of the
+    // tensor, including finished values, and transforms them as one more block.
     if !out.len().is_multiple_of(BLOCK) {
         let last = out.len() - BLOCK;
         wide::fill(engine, &mut out[last..], law);
     }
 }
 
-/// The same in f64.
+/// [`fill_normal_f32`] in f64.
 ///
-/// Here PyTorch calls the C library's `log`, `cos` and `sin`, and so does Rust. With glibc the
-/// results are PyTorch's to the last bit; with another C library, or none (wasm), that last bit may
-/// differ.
+/// Here PyTorch calls the C library's `log`, `cos` and `sin`, and so does Rust. With glibc the results are PyTorch's to
+/// the last bit; with another C library, or none (wasm), the last bit may differ.
 pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
     if out.len() < BLOCK {
         return fill_normal_scalar_path_f64(engine, out, mean, std);
@@ -80,22 +79,22 @@ pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, s
 
 /// The normal draw for tensors of fewer than 16 elements, and for non-contiguous tensors of any size.
 ///
-/// It works in f64 whatever the dtype (`at::normal_distribution<double>`).
+/// It computes in f64, whatever the dtype (`at::normal_distribution<double>`).
 pub(crate) fn fill_normal_scalar_path_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
     for slot in out {
         *slot = standard_normal(engine).mul_add(std, mean) as f32;
     }
 }
 
-/// The same in f64.
+/// [`fill_normal_scalar_path_f32`] in f64.
 pub(crate) fn fill_normal_scalar_path_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
     for slot in out {
         *slot = standard_normal(engine).mul_add(std, mean);
     }
 }
 
-/// One N(0, 1) by Box and Muller (1958): two uniforms give two independent normals. The second one
-/// waits in the engine, through any other kind of draw, until the next call or a new seed.
+/// One N(0, 1) number by Box and Muller (1958): two uniforms give two independent normals. The second one waits in the
+/// engine, through any other kind of draw, until the next call or a new seed.
 fn standard_normal(engine: &mut Engine) -> f64 {
     if let Some(normal) = engine.next_normal.take() {
         return normal;
@@ -121,12 +120,12 @@ fn normal_block_f64(block: &mut [f64], mean: f64, std: f64) {
 
 // ------------------------------------------------------------------------------------------------- halves
 
-/// As many bits as the type has, its leading one included.
+/// The number of significant bits of the type, including the leading one.
 fn bits_of(dtype: DType) -> u32 {
     if dtype == DType::F16 { 11 } else { 8 }
 }
 
-/// What is left of a number in 16 bits.
+/// A number rounded to 16 bits.
 fn rounded<T: Memory<Math = f32>>(value: f32) -> f32 {
     T::narrow(value).widen()
 }
@@ -147,8 +146,8 @@ pub(crate) fn fill_uniform_half<T: Memory<Math = f32>>(
     });
 }
 
-/// `Tensor.normal_(mean, std)` and `torch.randn` in float16 or bfloat16. As in the other types the method depends
-/// on the size, and on whether the tensor's elements lie in order.
+/// `Tensor.normal_(mean, std)` and `torch.randn` in float16 or bfloat16. As for the other types, the method depends on
+/// the size, and on whether the tensor is contiguous.
 pub(crate) fn fill_normal_half<T: Memory<Math = f32>>(
     engine: &mut Engine,
     out: &mut [T],
@@ -174,13 +173,13 @@ pub(crate) fn fill_normal_half<T: Memory<Math = f32>>(
     }
 }
 
-/// `Tensor.random_()` in float16 or bfloat16: the integers that it holds exactly, 0 to 2¹¹ or 2⁸ inclusive.
+/// `Tensor.random_()` in float16 or bfloat16: the integers that the type holds exactly, 0 to 2¹¹ or 2⁸ inclusive.
 pub(crate) fn fill_random_half<T: Memory<Math = f32>>(engine: &mut Engine, out: &mut [T]) {
     let numbers = (1 << bits_of(T::DTYPE)) + 1;
     engine.fill_from_words(out, |word| T::narrow((word % numbers) as f32));
 }
 
-/// The same transform as of f64, every step of it rounded to 16 bits. So there are but 2¹¹ or 2⁸ radii and as many
+/// The same transform as in f64, with every step rounded to 16 bits. So there are only 2¹¹ or 2⁸ radii and as many
 /// angles, and no number beyond 3.9 or 3.3.
 fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32) {
     let rounded = rounded::<T>;
@@ -197,13 +196,13 @@ fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32
 
 // ----------------------------------------------------------------------------------------------- integers
 
-/// Ranges from this size on take two words per number. (Older releases had 2^32.)
+/// Ranges of at least this size take two words per number. (Older releases had 2^32.)
 const WIDE_RANGE: u64 = 1 << 28;
 
 /// `torch.randint(low, high)` and `Tensor.random_(low, high)`; `high` itself is never drawn.
 ///
-/// The remainder of a division favours small numbers a little when the range is no power of two. That
-/// bias is part of PyTorch's stream and stays. Every dtype draws the same integers: convert them.
+/// The remainder of a division slightly favours small numbers if the range is not a power of two. That bias is part of
+/// PyTorch's stream and stays. Every dtype draws the same integers, so convert them.
 pub(crate) fn fill_randint_i64(engine: &mut Engine, out: &mut [i64], low: i64, high: i64) {
     // As u64, because high - low need not fit into an i64.
     let range = high.wrapping_sub(low) as u64;
@@ -251,14 +250,13 @@ pub(crate) fn fill_random_f64(engine: &mut Engine, out: &mut [f64]) {
     }
 }
 
-/// `torch.randperm(n)`: the numbers 0 to n - 1 in random order. Takes n - 1 words, none for n < 2.
+/// `torch.randperm(n)`: the numbers 0 to n - 1 in random order. Takes n - 1 words, or none for n < 2.
 pub(crate) fn randperm(engine: &mut Engine, n: usize) -> Vec<i64> {
-    // A 32-bit word modulo n is biased by about n / 2^32; PyTorch accepts that up to one part in
-    // twenty.
+    // A 32-bit word modulo n is biased by about n / 2^32; PyTorch accepts that up to one part in twenty.
     if n < u32::MAX as usize / 20 { randperm_by_swaps(engine, n) } else { randperm_inside_out(engine, n) }
 }
 
-/// Fisher and Yates's shuffle, front to back: each place swaps with a random one not before it.
+/// The Fisher–Yates shuffle, front to back: each place swaps with a random one not before it.
 fn randperm_by_swaps(engine: &mut Engine, n: usize) -> Vec<i64> {
     let mut order: Vec<i64> = (0..n as i64).collect();
     for i in 0..n.saturating_sub(1) {
@@ -281,9 +279,9 @@ pub(super) fn randperm_inside_out(engine: &mut Engine, n: usize) -> Vec<i64> {
 
 // ---------------------------------------------------------------------------------------------- bernoulli
 
-/// `Tensor.bernoulli_(p)` with a number for `p`, the mask of dropout: true with `keep_probability`.
-/// One f64 uniform, so two words, per element, whatever the dtype of the tensor and whatever the CPU:
-/// older builds asked MKL on Intel CPUs, PyTorch 2.11's does not.
+/// `Tensor.bernoulli_(p)` with a number for `p`, as in the mask of dropout: true with `keep_probability`. It takes one
+/// f64 uniform, so two words, per element, for every dtype and every CPU: older builds used MKL on Intel CPUs, but
+/// PyTorch 2.11 does not.
 pub(crate) fn fill_bernoulli(engine: &mut Engine, out: &mut [bool], keep_probability: f64) {
     for slot in out {
         *slot = unit_f64(engine) < keep_probability;
@@ -298,7 +296,7 @@ pub(crate) fn fill_bernoulli_from_f32(engine: &mut Engine, probabilities: &[f32]
     }
 }
 
-/// The same for f64 probabilities: one f64 uniform, so two words, per element.
+/// [`fill_bernoulli_from_f32`] for f64 probabilities: one f64 uniform, so two words, per element.
 pub(crate) fn fill_bernoulli_from_f64(engine: &mut Engine, probabilities: &[f64], out: &mut [bool]) {
     assert_eq!(probabilities.len(), out.len(), "one probability per element");
     for (slot, &p) in out.iter_mut().zip(probabilities) {

@@ -1,8 +1,8 @@
-//! Two kinds of evidence that the streams are PyTorch's.
+//! Two kinds of evidence that the streams match PyTorch's.
 //!
-//! The vector files hold numbers PyTorch 2.11 produced, element by element. The constants written out
-//! below were also taken from PyTorch 2.11: each is the FNV-1a hash of the little-endian bytes of
-//! everything the test draws, so one wrong bit anywhere, or one word too many, changes it.
+//! The vector files hold numbers that PyTorch 2.11 produced, element by element. The constants below were also taken
+//! from PyTorch 2.11: each is the FNV-1a hash of the little-endian bytes of everything the test draws, so one wrong bit
+//! anywhere, or one word too many, changes it.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn cases(file: &str) -> Vec<Value> {
     json["cases"].as_array().unwrap_or_else(|| panic!("{VECTORS}{file} has no list of cases")).clone()
 }
 
-/// The cases of one operation. An empty answer would make a test pass without testing.
+/// The cases of one operation. Panics if there are none, since the test would then pass without testing.
 fn rng_cases(op: &str) -> Vec<Value> {
     let found: Vec<Value> = cases("rng_vectors.json").into_iter().filter(|case| case["op"] == op).collect();
     assert!(!found.is_empty(), "rng_vectors.json has no case of {op}");
@@ -91,7 +91,7 @@ fn randn_and_normal() {
 
 #[test]
 fn rand_f64() {
-    // serde_json may miss the last bit of a double, so the digits come from the text itself.
+    // serde_json may get the last bit of an f64 wrong, so the digits come from the text itself.
     let text = text("rng_vectors.json");
     let lists = text.split(r#""op":"rand_f64""#).skip(1).map(|case| case.split(['[', ']']).nth(1).unwrap());
     for (case, digits) in rng_cases("rand_f64").iter().zip(lists) {
@@ -120,7 +120,7 @@ fn randint_random_and_randperm() {
     }
 }
 
-/// Mixed draws on one stream: the cached normal has to survive the draws between.
+/// Mixed draws on one stream: the cached normal must survive the draws in between.
 #[test]
 fn sequences() {
     for case in rng_cases("sequence") {
@@ -139,7 +139,7 @@ fn sequences() {
     }
 }
 
-/// The masks `F.dropout` draws, on AMD and Intel CPUs alike.
+/// The masks that `F.dropout` draws, the same on AMD and Intel CPUs.
 #[test]
 fn dropout_masks() {
     for case in rng_cases("dropout_of_ones") {
@@ -207,8 +207,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hash.0
 }
 
-/// The hash of what `draw` draws for each of these seeds. The second and the fourth share their low 32
-/// bits.
+/// The hash of everything `draw` draws, for each of these seeds. The second and the fourth share their low 32 bits.
 fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
     [0, 7, 42, (1 << 32) + 7, u64::MAX].map(|seed| {
         let mut hash = Hash::new();
@@ -217,7 +216,7 @@ fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
     })
 }
 
-/// All sizes around the block of 16 and around one refill, one after the other on a single stream.
+/// All sizes around the block of 16 and around one refill, one after another on a single stream.
 #[test]
 fn every_size_in_f32() {
     let drawn = hashes(|engine, hash| {
@@ -309,7 +308,7 @@ fn normals_of_a_non_contiguous_tensor() {
     assert_eq!(double, torch_double);
 }
 
-/// Ranges of both widths, the limit between them, and two that do not fit an i64.
+/// Ranges of both widths, the limit between them, and two that do not fit into an i64.
 #[test]
 fn randint_of_every_width() {
     let drawn = hashes(|engine, hash| {
@@ -377,7 +376,7 @@ fn permutations_of_every_size() {
         for n in [0, 1, 2, 17, 1000, 30_000] {
             hash.add(randperm(engine, n).into_iter().flat_map(i64::to_le_bytes));
         }
-        // Three uniforms show that the permutations took neither more nor fewer words than they should.
+        // Three uniforms show that the permutations took exactly the right number of words.
         hash.add(uniform(engine, 3, 0.0, 1.0).into_iter().flat_map(f32::to_le_bytes));
     });
     let torch = [
@@ -420,7 +419,7 @@ fn bernoulli_of_numbers_and_tensors() {
     assert_eq!(drawn, torch);
 }
 
-/// This machine probably took the AVX2 copy above. Here is the other one.
+/// This machine probably used the AVX2 copy above. This tests the other one.
 #[test]
 fn the_copy_for_any_cpu_gives_the_same_bits() {
     for (law, whole) in [
@@ -471,8 +470,7 @@ fn clones_share_one_stream_and_threads_may_too() {
     assert_eq!(taken, together);
 }
 
-/// Hashes of `torch.Generator.get_state()`: fresh, seeded, with a cached normal, and around the first
-/// refill.
+/// Hashes of `torch.Generator.get_state()`: fresh, seeded, with a cached normal, and around the first refill.
 #[test]
 fn state_bytes_are_those_of_torch() {
     let generator = Generator::new();
@@ -504,7 +502,7 @@ fn a_state_with_a_cached_normal_makes_the_round_trip() {
     assert_eq!(other.get_state(), saved);
     assert_eq!(other.initial_seed(), 3);
 
-    // What PyTorch draws next: randn(5), whose first value is the cached one, and rand(5).
+    // PyTorch's next draws: randn(5), whose first value is the cached one, and rand(5).
     for generator in [generator, other] {
         let mut hash = Hash::new();
         hash.add(randn(&generator, 5).into_iter().flat_map(f32::to_le_bytes));
@@ -540,7 +538,7 @@ fn a_bad_state_is_refused_and_changes_nothing() {
         assert_eq!(generator.get_state(), good);
     }
 
-    // Too many words behind the last one: the engine would run off its state.
+    // Too many words after the last one: the engine would run past the end of its state.
     let mut state = good.clone();
     state[8..12].copy_from_slice(&3_i32.to_le_bytes());
     state[16..24].copy_from_slice(&623_u64.to_le_bytes());
@@ -550,7 +548,7 @@ fn a_bad_state_is_refused_and_changes_nothing() {
     );
 }
 
-/// Whatever the bytes say, an accepted state can be drawn from.
+/// Any accepted state, whatever its bytes, can be drawn from.
 #[test]
 fn no_state_makes_a_draw_panic() {
     let good = Generator::new().get_state();

@@ -1,20 +1,20 @@
 //! `rand` and `randn` in f32, written to run eight lanes at a time.
 //!
-//! Nothing here names a vector instruction. The loops have no branches and no calls, so the compiler can
-//! turn "do this to each of eight numbers" into one instruction, when it may use instructions that wide.
-//! By default an x86-64 program may not: it has to start on the oldest 64-bit CPU. So the same code is
-//! compiled twice, once for any CPU and once for those with AVX2 and FMA, and [`fill`] chooses while the
-//! program runs. Both give the same bits. (On aarch64 the default already has vectors and FMA.)
+//! Nothing here names a vector instruction. The loops have no branches and no calls, so the compiler can turn "do this
+//! to each of eight numbers" into one instruction, when it may use instructions that wide. By default an x86-64 program
+//! may not, because it must run on the oldest 64-bit CPU. So the same code is compiled twice, once for any CPU and once
+//! for those with AVX2 and FMA, and [`fill`] chooses at run time. Both give the same bits. (On aarch64 the default
+//! already has vectors and FMA.)
 
 use crate::cpu::math::mul_add;
 use crate::random::Engine;
 
-/// What to fill a slice with.
+/// The distribution to fill a slice with.
 #[derive(Clone, Copy)]
 pub(super) enum Law {
     /// Uniform in [from, to).
     Uniform { from: f32, to: f32 },
-    /// Normal, for each whole block of 16; a rest of fewer elements becomes uniforms in [0, 1).
+    /// Normal, for each whole block of 16; a remainder of fewer elements becomes uniforms in [0, 1).
     Normal { mean: f32, std: f32 },
 }
 
@@ -35,8 +35,8 @@ fn fill_avx2(engine: &mut Engine, out: &mut [f32], law: Law) {
     fill_lanes(engine, out, law);
 }
 
-// This function and those it calls are inlined by force: code takes on the instructions of the function
-// it ends up in, and that has to be `fill_avx2`.
+// This function and those it calls are always inlined: code is compiled for the instruction set of the function it ends
+// up in, which must be `fill_avx2`.
 #[inline(always)]
 pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
     match law {
@@ -44,8 +44,7 @@ pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
             engine.fill_from_words(out, |word| mul_add(unit(word), to - from, from));
         }
         Law::Normal { mean, std } => {
-            // The transform takes no words, so it may follow the draws closely, while they are still in
-            // cache.
+            // The transform takes no words, so it can closely follow the draws, while they are still in cache.
             for piece in out.chunks_mut(256 * 16) {
                 engine.fill_from_words(piece, unit);
                 for block in piece.as_chunks_mut::<16>().0 {
@@ -59,7 +58,7 @@ pub(super) fn fill_lanes(engine: &mut Engine, out: &mut [f32], law: Law) {
 /// A word as a number in [0, 1): its 24 low bits, as many as an f32 holds exactly.
 #[inline(always)]
 pub(super) fn unit(word: u32) -> f32 {
-    // Through i32, for which x86 has a vector conversion; 24 bits fit either way.
+    // By way of i32, for which x86 has a vector conversion; 24 bits fit either way.
     (word & 0x00ff_ffff) as i32 as f32 * (1.0 / (1 << 24) as f32)
 }
 
@@ -76,10 +75,9 @@ fn normal_block(block: &mut [f32; 16], mean: f32, std: f32) {
     }
 }
 
-// The logarithm, sine and cosine are those of PyTorch's avx_mathfun.h, which took them from Stephen
-// Moshier's Cephes library (logf.c, sinf.c). The standard library's are a little more accurate and
-// therefore wrong here: four in ten normals would come out different. Constants are written with the
-// digits of the original.
+// The logarithm, sine and cosine are those of PyTorch's avx_mathfun.h, which took them from Stephen Moshier's Cephes
+// library (logf.c, sinf.c). Those of the standard library are a little more accurate and therefore wrong here: four in
+// ten normals would come out different. Constants are written with the digits of the original.
 
 /// Natural logarithm of a positive, normal number.
 #[inline(always)]
@@ -96,15 +94,15 @@ fn ln(x: f32) -> f32 {
         -2.4999993993e-1,
         3.3333331174e-1,
     ];
-    // ln 2 in two parts. The high part has so few bits that a small integer times it is exact.
+    // ln 2 in two parts. The high part has so few bits that its product with a small integer is exact.
     const LN_2_LOW: f32 = -2.12194440e-4;
     const LN_2_HIGH: f32 = 0.693359375;
 
-    // x = m * 2^e with m in [0.5, 1), read off the bits.
+    // x = m * 2^e with m in [0.5, 1), read from the bits.
     let bits = x.to_bits();
     let m = f32::from_bits(bits & 0x007f_ffff | 0x3f00_0000);
     let e = ((bits >> 23) as i32 - 126) as f32;
-    // For m below sqrt(1/2) take 2m and e - 1 instead: 1 + t is that m, and the polynomial wants it near 1.
+    // For m below sqrt(1/2) use 2m and e - 1 instead: 1 + t is that m, and the polynomial needs it near 1.
     let below = m < std::f32::consts::FRAC_1_SQRT_2;
     let e = if below { e - 1.0 } else { e };
     let t = if below { (m - 1.0) + m } else { m - 1.0 };
@@ -127,8 +125,8 @@ fn ln(x: f32) -> f32 {
 fn sin_cos(angle: f32) -> (f32, f32) {
     const FOUR_OVER_PI: f32 = 1.27323954473516;
 
-    // Subtract the nearest multiple j of pi/4 with j even, so that x lies in [-pi/4, pi/4]. pi/4 comes in
-    // three parts, of which the first two multiply j exactly.
+    // Subtract the nearest multiple j of pi/4 with j even, so that x lies in [-pi/4, pi/4]. pi/4 is split into three
+    // parts, of which the first two multiply j exactly.
     let j = ((angle * FOUR_OVER_PI) as i32 + 1) & !1;
     let y = j as f32;
     let mut x = mul_add(y, -0.78515625, angle);
@@ -143,8 +141,7 @@ fn sin_cos(angle: f32) -> (f32, f32) {
     sin = mul_add(sin, z, -1.6666654611e-1) * z;
     sin = mul_add(sin, x, x);
 
-    // Bit 1 of j: an odd quarter turn, where sine and cosine change places. The signs follow from the
-    // quadrant.
+    // Bit 1 of j: an odd quarter turn, where sine and cosine are swapped. The signs follow from the quadrant.
     let (sin, cos) = if j & 2 == 0 { (sin, cos) } else { (cos, sin) };
     let sin = if j & 4 == 0 { sin } else { -sin };
     let cos = if (j - 2) & 4 == 0 { -cos } else { cos };

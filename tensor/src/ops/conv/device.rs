@@ -1,4 +1,4 @@
-//! A convolution on a device: by cuDNN, or, without it, as products of matrices of what the kernel covers.
+//! Convolution on a device: with cuDNN, or without it as matrix products of the columns that the kernel covers.
 
 use super::kernels;
 use crate::backends::{are_deterministic_algorithms_enabled, cudnn};
@@ -10,7 +10,7 @@ use crate::gpu::runtime::{Choice, DeviceMemory};
 use crate::ops::matmul::product;
 use crate::tensor::{Tensor, pointer_of};
 
-/// Computes a pass into `out`, whose memory this is. All tensors are dense.
+/// Computes a pass into `out`, whose memory is `memory`. All tensors are dense.
 pub(super) fn pass(
     memory: &DeviceMemory,
     which: ConvPass,
@@ -44,8 +44,8 @@ pub(super) fn pass(
     Ok(memory.cuda().convolution(memory.current_stream(), conv, choice)?)
 }
 
-/// An image at a time, as PyTorch does it (`slow_conv2d`): columns of all that the kernel covers, and a product for
-/// each group.
+/// Handles one image at a time, as PyTorch does (`slow_conv2d`): writes out all that the kernel covers as columns, then
+/// computes one product per group.
 fn without_cudnn(which: ConvPass, shape: &ConvShape, [a, b]: [&Tensor; 2], out: &Tensor) -> Result<()> {
     let &ConvShape { n, c, k, r, s, groups, .. } = shape;
     let [p, q] = shape.out();

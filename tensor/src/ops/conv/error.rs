@@ -1,4 +1,4 @@
-//! What can go wrong with convolutions.
+//! The errors of convolutions.
 
 use crate::device::DeviceType;
 use crate::dtype::DType;
@@ -42,7 +42,7 @@ pub enum ConvError {
     Kernel { padded: [usize; 2], kernel: [usize; 2] },
     #[error("Only zero batch or zero channel inputs are supported, but got input shape: {input:?}")]
     EmptyImage { input: Vec<usize> },
-    /// Types of tensors, in PyTorch's words, say where they are.
+    /// In PyTorch's words, the type of a tensor includes its device.
     #[error("Input type ({}) and {what} type ({}) should be the same{}", tensor_type(*.input), tensor_type(*.other), match .input.0 {
         DeviceType::Cpu => format!(" or input should be a MKLDNN tensor and {what} is a dense tensor"),
         DeviceType::Cuda => String::new(),

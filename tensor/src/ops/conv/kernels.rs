@@ -1,4 +1,5 @@
-//! The kernels of a convolution without cuDNN: what the kernel covers, written out as columns, and back.
+//! The kernels of a convolution without cuDNN: im2col, which writes the covered elements out as columns, and its
+//! reverse.
 
 use std::ops::Add;
 
@@ -13,18 +14,18 @@ use crate::ops::pool::{Grid, Windows};
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// Writes all that the kernel covers of an image (c, h, w) as columns, one for each position: (c·r·s, p·q). Where it
-/// covers padding there are zeros.
+/// Writes all that the kernel covers of an image (c, h, w) as columns, one for each position: (c·r·s, p·q). Padding
+/// becomes zeros.
 pub(super) fn im2col(shape: &ConvShape, image: &Tensor, columns: &Tensor) -> Result<()> {
     launch(IM2COL.of(columns.dtype())?, [image], [columns], cast_slice(&[grid(shape)]), &[])
 }
 
-/// Adds up, for each element of an image, the elements of the columns that it would have been copied to.
+/// Sums, for each element of an image, the elements of the columns that it would have been copied to.
 pub(super) fn col2im(shape: &ConvShape, columns: &Tensor, image: &Tensor) -> Result<()> {
     launch(COL2IM.of(image.dtype())?, [columns], [image], cast_slice(&[grid(shape)]), &[])
 }
 
-/// What the kernel covers, a window for each position.
+/// The kernel's windows on the image, one for each position.
 fn grid(shape: &ConvShape) -> Grid {
     let ConvShape { h, w, r, s, stride, padding, dilation, .. } = *shape;
     let along = |i: usize, size: usize, kernel: usize| Windows {

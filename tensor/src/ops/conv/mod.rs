@@ -35,22 +35,23 @@ operations! {
         .autocast(Cast::LowerPrecision);
 }
 
-/// The keyword arguments of `torch.nn.Conv2d`, the first four of which are also those of [`Tensor::conv2d`].
+/// The keyword arguments of `torch.nn.Conv2d`. The first four are also those of [`Tensor::conv2d`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
-    /// How far the kernel moves from one element of the output to the next.
+    /// How far the kernel moves between neighbouring elements of the output.
     pub stride: Pair,
     /// The zeros around the image.
     pub padding: Padding,
-    /// How far apart the elements of the kernel are on the image.
+    /// The distance between the elements of the kernel on the image.
     pub dilation: Pair,
-    /// Into how many groups channels are cut: each of the output sees those of its own group.
+    /// The number of groups that the channels are split into. Each output channel sees only the input channels of its
+    /// own group.
     pub groups: usize,
     /// Whether a layer learns and adds a bias.
     pub bias: bool,
-    /// Where a layer's weight and bias are made; what is random in them is drawn there.
+    /// The device on which a layer's weight and bias are created; their random values are drawn there.
     pub device: Device,
-    /// The type of a layer's weight and bias.
+    /// The dtype of a layer's weight and bias.
     pub dtype: DType,
 }
 
@@ -71,7 +72,7 @@ impl Default for Conv2dOptions {
 impl Keywords for Conv2dOptions {}
 
 impl Conv2dOptions {
-    /// Refuses options that only a layer has, which makes its weight and bias.
+    /// Refuses the options that only a layer has, because it creates a weight and a bias.
     fn check_without_layer(&self) -> Result<()> {
         let plain = Conv2dOptions::default();
         let option = match () {
@@ -84,13 +85,13 @@ impl Conv2dOptions {
     }
 }
 
-/// The zeros around an image. `1.into()` is one on each side, `(1, 2).into()` one above and below, two on the left
-/// and on the right.
+/// The zeros around an image. `1.into()` is one on each side; `(1, 2).into()` is one above and below, and two on the
+/// left and right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// So many above and below, so many on the left and on the right.
+    /// The number above and below, and the number on the left and right.
     Zeros(Pair),
-    /// As many as keep the size of the image (`'same'`), the one too many below and on the right.
+    /// Enough to keep the size of the image (`'same'`). An odd one goes below or on the right.
     Same,
     /// None (`'valid'`).
     Valid,
@@ -109,8 +110,8 @@ impl From<(usize, usize)> for Padding {
 }
 
 impl Tensor {
-    /// Slides a kernel over images (`torch.nn.functional.conv2d`): each element of the output is the sum of what the
-    /// kernel covers, times the kernel.
+    /// Slides a kernel over images (`torch.nn.functional.conv2d`): each element of the output is the sum of the covered
+    /// elements, multiplied by those of the kernel.
     ///
     /// | | |
     /// | --- | --- |
@@ -138,7 +139,7 @@ impl Tensor {
     }
 }
 
-/// Apart from `conv2d`, which is compiled for each way to call it.
+/// The body of `conv2d`, which is compiled for each way to call it.
 #[track_caller]
 fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
     options.check_without_layer()?;
@@ -164,11 +165,11 @@ fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2d
     })
 }
 
-/// Of an image and a weight, and of a bias if there is a third.
+/// The convolution of an image and a weight, with a bias if there is a third operand.
 struct Convolution {
-    /// Zeros below the image and on its right before anything else: no convolution adds them on one side only.
+    /// Zeros added first, below the image and on its right, because no convolution adds zeros on one side only.
     end_zeros: [usize; 2],
-    /// What is computed then.
+    /// The convolution computed after that.
     shape: ConvShape,
 }
 
@@ -191,7 +192,7 @@ impl Convolution {
             Padding::Zeros(zeros) => (zeros.values(), [0; 2]),
             Padding::Valid => ([0; 2], [0; 2]),
             Padding::Same if stride != [1, 1] => return Err(ConvError::SameStride.into()),
-            // An odd number of zeros is one more at the end.
+            // If the number of zeros is odd, the extra one goes at the end.
             Padding::Same => {
                 let total = [
                     dilation[0].saturating_mul(r.saturating_sub(1)),
@@ -243,7 +244,7 @@ impl Convolution {
         if x.sizes()[2..].contains(&0) {
             return Err(ConvError::EmptyImage { input: x.sizes().to_vec() }.into());
         }
-        // Before oneDNN, PyTorch checks the types first and the dilation second.
+        // Before it calls oneDNN, PyTorch checks the types first and the dilation second.
         let by_onednn = by_onednn(x, weight, groups);
         if by_onednn {
             check_types(x, weight, bias, by_onednn)?;
@@ -262,14 +263,15 @@ impl Convolution {
     }
 }
 
-/// Whether PyTorch leaves a convolution to oneDNN on the host, which has words of its own. Of small images it computes
-/// floats itself.
+/// Whether PyTorch uses oneDNN on the host for this convolution; oneDNN has its own error texts. For small images
+/// PyTorch computes floats itself.
 fn by_onednn(x: &Tensor, weight: &Tensor, groups: usize) -> bool {
     let large = x.sizes()[0] > 1 || x.numel() > 20480 || weight.sizes()[2..].iter().all(|size| *size > 3);
     !x.is_cuda() && (x.dtype() == DType::BF16 || (x.dtype() == DType::F32 && (groups > 1 || large)))
 }
 
-/// Whether PyTorch leaves a convolution to cuDNN, which has its own error texts. It takes bfloat16 from compute capability 8.0 on.
+/// Whether PyTorch uses cuDNN for this convolution; cuDNN has its own error texts. It takes bfloat16 from compute
+/// capability 8.0 on.
 fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
     if !x.is_cuda() || !cudnn::current().enabled || !cudnn::is_available() {
         return Ok(false);
@@ -278,7 +280,7 @@ fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
     Ok(!has_bf16 || gpu::get_device_properties(x.device().index())?.major >= 8)
 }
 
-/// All are of one type, which says the kind of device, too.
+/// Checks that all have one type, which in PyTorch includes the kind of device.
 fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, by_onednn: bool) -> Result<()> {
     let type_of = |tensor: &Tensor| (tensor.device().device_type(), tensor.dtype());
     let (input @ (device, dtype), of_weight) = (type_of(x), type_of(weight));
@@ -356,7 +358,7 @@ impl<const N: usize> Function<N> for Convolution {
     }
 }
 
-/// One of the three products, where its operands are; to y, a bias is added.
+/// One of the three products, on the device of its operands. A bias is added to y only.
 fn pass(
     which: ConvPass,
     shape: &ConvShape,
@@ -375,7 +377,7 @@ fn pass(
     }
     Ambient::charge(|host| host.gemm_time(&shape.work(out.dtype())));
     let bias = bias.map(dense).transpose()?;
-    // A read that nobody looks at stands for a bias that is not there.
+    // An absent bias is replaced by a read that is ignored.
     access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {
         let [a, b, c] = [a, b, c].map(|input| input.dense_bytes(out.dtype()));
         let y = y.dense_bytes(out.dtype());
@@ -384,7 +386,7 @@ fn pass(
     Ok(out)
 }
 
-/// A copy with so many zeros below images and on their right.
+/// A copy with `zeros` added below the images and on their right.
 fn pad_end(x: &Tensor, zeros: [usize; 2]) -> Result<Tensor> {
     let &[n, c, h, w] = x.sizes() else { unreachable!("an image has four dimensions") };
     let out = x.uninit_beside(&[n, c, h + zeros[0], w + zeros[1]], x.dtype())?;

@@ -1,7 +1,7 @@
-//! Activations that have numbers of their own, or are products with what is between 0 and 1. They are for floats alone.
+//! Activations that have parameters, or that multiply their input by a factor between 0 and 1. Only for floats.
 //!
-//! Each is an entry of [`activations`]: its kernel, the node of its gradient, and the kernel of that, which takes the
-//! gradient in the result and the input. Both kernels take the numbers after that.
+//! Each is an entry of [`activations`]: its kernel, the node of its gradient, and the gradient's kernel, whose operands
+//! are the gradient of the result and the input. Both kernels take the parameters after these.
 
 use smallvec::SmallVec;
 
@@ -29,7 +29,7 @@ impl Activation {
         Activation { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
     }
 
-    /// The same operation calculated in another way.
+    /// The same operation, computed in another way.
     const fn called(self, name: &'static str, backward: &'static str) -> Activation {
         let operation = Operation { name, ..self.operation };
         Activation { operation, backward: self.backward.called(backward), ..self }
@@ -72,10 +72,10 @@ macro_rules! activations {
     };
 }
 
-/// How the probability of [`Tensor::gelu`] is calculated: the `approximate` of `torch.nn.functional.gelu`.
+/// How [`Tensor::gelu`] computes the probability: the `approximate` of `torch.nn.functional.gelu`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximate {
-    /// As it is, with the error function.
+    /// Exactly, with the error function.
     #[default]
     None,
     /// By the hyperbolic tangent of a polynomial, which differs by up to 0.0005.
@@ -83,9 +83,9 @@ pub enum Approximate {
 }
 
 impl Tensor {
-    /// `ln(1 + e^(beta · x)) / beta`: a [`relu`](Self::relu) without a kink, positive everywhere. Where `beta · x` is above
-    /// `threshold` it is x itself, from which it could hardly be told (`torch.nn.functional.softplus`, whose defaults are
-    /// 1 and 20).
+    /// `ln(1 + e^(beta · x)) / beta`: a [`relu`](Self::relu) without a kink, positive everywhere. Where `beta · x` is
+    /// above `threshold`, the result is x itself, which is practically the same (`torch.nn.functional.softplus`, whose
+    /// defaults are 1 and 20).
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -98,7 +98,7 @@ impl Tensor {
         SOFTPLUS.of(self, &[beta, threshold])
     }
 
-    /// `x · sigmoid(x)`: about x where it is large, about 0 where it is far below, and a little less than 0 in between
+    /// `x · sigmoid(x)`: close to x for large x, close to 0 far below 0, and slightly negative in between
     /// (`torch.nn.functional.silu`, also called swish).
     #[track_caller]
     pub fn silu(&self) -> Result<Tensor> {
@@ -106,7 +106,7 @@ impl Tensor {
     }
 
     /// x above 0, and `negative_slope · x` below: a [`relu`](Self::relu) that lets some gradient through everywhere
-    /// (`torch.nn.functional.leaky_relu`, whose default is 0.01). The gradient at 0 is the slope below.
+    /// (`torch.nn.functional.leaky_relu`, whose default is 0.01). The gradient at 0 is `negative_slope`.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -119,8 +119,7 @@ impl Tensor {
         LEAKY_RELU.of(self, &[negative_slope])
     }
 
-    /// `x · Φ(x)`: about x where it is large, about 0 where it is small, and smooth in between
-    /// (`torch.nn.functional.gelu`).
+    /// `x · Φ(x)`: close to x for large x, close to 0 far below 0, and smooth in between (`torch.nn.functional.gelu`).
     #[track_caller]
     pub fn gelu(&self, approximate: Approximate) -> Result<Tensor> {
         match approximate {
@@ -143,7 +142,7 @@ activations! {
             if scaled > threshold { grad } else { grad * power / (power + 1.0) }
         }}),
     ).in_f32_on_cuda();
-    // As PyTorch divides: far below 0 that is −0 already where the product with the sigmoid is not.
+    // A division, as in PyTorch: far below 0 it is already −0 where the product with the sigmoid is not.
     SILU: Activation::new(
         row!("silu", floats, Costly, |x: T| -> T { x / (1.0 + Float::exp(-x)) }).refused_as("silu_cpu"),
         "SiluBackward0",
@@ -163,7 +162,7 @@ activations! {
     GELU: Activation::new(
         row!("gelu", floats, Costly, |x: T| -> T { x * Float::normal_cdf(x) }).refused_as("GeluKernelImpl"),
         "GeluBackward0",
-        // Φ(x) + x φ(x), with the density φ(x) = e^(−x²/2) / √(2π)
+        // Φ(x) + x φ(x), with the density φ(x) = e^(−x²/2) / √(2π).
         row!("gelu_backward", floats, Costly, |grad: T, x: T| -> T {{
             let density = Float::exp(-0.5 * x * x) * (0.5 * SLOPE) as T;
             grad * (Float::normal_cdf(x) + x * density)
@@ -183,11 +182,11 @@ activations! {
     ).called("gelu", "gelu_backward");
 }
 
-/// √(2/π), and what x³ is multiplied by: tanh(√(2/π) · (x + 0.044715 · x³)) stands for erf(x / √2).
+/// √(2/π), and the coefficient of x³: tanh(√(2/π) · (x + 0.044715 · x³)) approximates erf(x / √2).
 const SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
 const CUBE: f64 = 0.044715;
 
-/// `ln(1 + x)`. Of a small x the sum keeps but a part, and its logarithm is off by the ratio of the two.
+/// `ln(1 + x)`. For small x the sum keeps only a part of x, and its logarithm is off by the ratio of the two.
 #[inline(always)]
 fn log_of_one_and<T: Float>(x: T) -> T {
     let one = T::count(1);

@@ -1,4 +1,4 @@
-//! Arithmetic on two tensors, broadcast to a common shape and promoted to a common type.
+//! Arithmetic on two tensors, broadcast to a common shape and promoted to a common dtype.
 
 use super::by_number::{ByNumber, DIV_NUMBER, MUL_NUMBER};
 use super::error::ElementwiseError;
@@ -13,17 +13,17 @@ use crate::ops::row::{Row, row};
 use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 
-/// An operation that computes each element from two.
+/// An operation that computes each element of the result from two.
 pub(super) struct Binary {
     pub(super) operation: Operation,
     kernel: Row,
-    /// Truth values are 0 and 1, and stay so: their sum is "or", their product is "and".
+    /// The kernel for bools. They are 0 and 1, and stay so: their sum is "or", their product is "and".
     of_truths: Option<&'static Row>,
-    /// The kernel that takes halves and a number which is not rounded to a half first.
+    /// The kernel for a half type and a number that is not rounded to it first.
     pub(super) by_number: Option<&'static Row>,
-    /// What it says to so many operands that are truths.
+    /// Checks the number of operands that are bools.
     check_truths: Option<fn(usize) -> Result<()>>,
-    /// Of whole numbers too.
+    /// Whether integers give a floating-point result.
     makes_floats: bool,
     save: fn(&mut Context<2>, [&Tensor; 2]),
     gradients: Gradients,
@@ -50,7 +50,7 @@ impl Binary {
         }
     }
 
-    /// The type of the result.
+    /// The dtype of the result.
     pub(super) fn result_type(&self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
         if let Some(check) = self.check_truths {
             let b = match b {
@@ -65,9 +65,9 @@ impl Binary {
         }
     }
 
-    /// Computes `a` and `b` in the type of `out`. But the one number of another type that halves are multiplied by or
-    /// divided by is not rounded to a half first: what PyTorch does on the host. (On a GPU it does so if the number is
-    /// on the host, and then for sums and differences too.)
+    /// Computes `a` and `b` in the dtype of `out`. However, when half types are multiplied or divided by a single
+    /// number of another dtype, that number is not rounded to the half type first, as in PyTorch on the host. (On a
+    /// GPU, PyTorch does so if the number is on the host, and then for sums and differences too.)
     fn compute(&self, out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
         let dtype = out.dtype();
         let a = &a.to(dtype)?;
@@ -102,8 +102,8 @@ impl Function<2> for &'static Binary {
     }
 }
 
-/// The gradients of the larger, or of the smaller of two. Where both are equal each takes half; where one is NaN, both
-/// take all.
+/// The gradients of the maximum or minimum of two. Where both are equal, each gets half; where one is NaN, both get the
+/// whole gradient.
 fn of_the_chosen(
     saved: &Saved<2>,
     grad: &Tensor,
@@ -133,7 +133,7 @@ pub(super) fn binary(op: &'static Binary, a: &Tensor, b: Operand<'_>) -> Result<
     }
 }
 
-/// `x · number`, written over `out`, which has its sizes and its type (`torch.mul(x, number, out=out)`).
+/// Writes `x · number` to `out`, which has the same sizes and dtype as x (`torch.mul(x, number, out=out)`).
 #[track_caller]
 pub(crate) fn mul_out(out: &Tensor, x: &Tensor, number: f64) -> Result<()> {
     let number = Operand::Scalar(Scalar::Float(number));
@@ -146,7 +146,7 @@ pub(crate) fn mul_out(out: &Tensor, x: &Tensor, number: f64) -> Result<()> {
     Ok(())
 }
 
-/// `a + b`, written over a tensor that no program has seen yet: its version stays.
+/// Writes `a + b` to a tensor that no program has seen yet, so its version stays the same.
 pub(crate) fn add_into(out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
     ADD.compute(out, a, b)
 }
@@ -167,13 +167,13 @@ fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<T
         return ops::update(&op.operation, target, values, in_place);
     }
     let result = op.result_type(target, other).map_err(|error| ops::refused(&op.operation, target, error))?;
-    // Not before it is known that the target may be written to: that is what PyTorch looks at first.
+    // Checked only once it is known that the target may be written to, which PyTorch checks first.
     let check = || check_in_place(target, other, result);
     let other = match other {
         Operand::Tensor(tensor) => tensor.clone(),
         Operand::Scalar(_) => other.to_tensor(result)?,
     };
-    // In `x.mul_(&x)` the other operand is the old x too.
+    // In `x.mul_(&x)` the other operand is the old x as well.
     let anew = |old: &Tensor| {
         check()?;
         ops::apply(op, [old, if other.is_same(target) { old } else { &other }])
@@ -256,7 +256,7 @@ binary! {
             },
         )
     };
-    /// `self / other`; of integers too it is a float.
+    /// `self / other`; a float for integers, too.
     div, div_: DIV = Binary {
         by_number: Some(&DIV_NUMBER),
         makes_floats: true,
@@ -278,14 +278,14 @@ binary! {
             },
         )
     };
-    /// The larger of both; NaN if either is.
+    /// The larger of the two; NaN if either is.
     maximum, maximum_: MAXIMUM = Binary::new(
         row!("maximum", numbers, Cheap, |a: T, b: T| -> T { a.larger(b) }),
         "MaximumBackward0",
         |ctx, operands| ctx.save_for_backward(operands),
         |saved, grad| of_the_chosen(saved, grad, |[a, b]| Ok([a.lt(b)?, a.gt(b)?])),
     );
-    /// The smaller of both; NaN if either is.
+    /// The smaller of the two; NaN if either is.
     minimum, minimum_: MINIMUM = Binary::new(
         row!("minimum", numbers, Cheap, |a: T, b: T| -> T { a.smaller(b) }),
         "MinimumBackward0",

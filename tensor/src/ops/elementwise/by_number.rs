@@ -1,5 +1,5 @@
-//! Products and quotients of halves and a number: an f64 that is not rounded to a half first. PyTorch takes this care with
-//! products and quotients alone.
+//! Products and quotients of half types with a number: an f64 that is not rounded to the half type first. PyTorch does
+//! this only for products and quotients.
 
 use super::Operand;
 use super::binary::{Binary, binary};
@@ -45,7 +45,7 @@ impl Function<1> for ByNumber {
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([None::<&Tensor>]); // PyTorch keeps the number as a tensor.
+        ctx.save_for_backward([None::<&Tensor>]); // PyTorch saves the number as a tensor.
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
         self.compute(&out, x)?;
         Ok(out)

@@ -1,4 +1,4 @@
-//! Comparisons. Their result is a bool tensor and has no gradient.
+//! Comparisons. Their result is a bool tensor without a gradient.
 
 use std::panic::Location;
 
@@ -64,13 +64,13 @@ impl Tensor {
         self.eq(0)
     }
 
-    /// Whether each element is not a number.
+    /// Whether each element is NaN.
     #[track_caller]
     pub fn isnan(&self) -> Result<Tensor> {
         self.ne(self)
     }
 
-    /// Whether both have the same shape and the same values (`torch.equal`).
+    /// Whether both tensors have the same shape and the same values (`torch.equal`).
     #[track_caller]
     pub fn equal(&self, other: &Tensor) -> Result<bool> {
         let _scope = scope::operation("equal", Location::caller());
@@ -78,12 +78,13 @@ impl Tensor {
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 
-    /// Whether the elements of both, broadcast to one shape, are equal, or finite and no further apart than
-    /// `atol + rtol·|other|` (`torch.isclose`; its defaults are 1e-5 and 1e-8): a bool tensor of that shape.
+    /// Whether the elements of both tensors, broadcast to one shape, are equal, or finite and at most `atol +
+    /// rtol·|other|` apart (`torch.isclose`; its defaults are 1e-5 and 1e-8). The result is a bool tensor of that
+    /// shape.
     ///
-    /// NaN is close to nothing. Whole numbers and truths are compared as f32, and exactly if both tolerances are 0.
+    /// NaN is close to nothing. Integers and bools are compared as f32, or exactly if both tolerances are 0.
     ///
-    /// Errors if the types differ, if the shapes do not broadcast, and on a negative tolerance.
+    /// Errors if the dtypes differ, if the shapes do not broadcast, or if a tolerance is negative.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -106,16 +107,16 @@ impl Tensor {
         if rtol == 0.0 && atol == 0.0 {
             return Ok(equal);
         }
-        // Nothing here is recorded: truths have no gradient.
+        // Nothing here is recorded, because bools have no gradient.
         let [x, other] = [in_floats(self)?, in_floats(other)?];
         let difference = x.sub(&other)?.abs()?;
         let allowed = other.mul(rtol)?.abs()?.add(atol)?;
-        // Infinities that are not equal are close to nothing.
+        // Unequal infinities are not close to anything.
         let close = difference.le(&allowed)?.mul(&difference.lt(f64::INFINITY)?)?;
         close.maximum(&equal)
     }
 
-    /// Whether both, broadcast to one shape, are close to each other everywhere, as [`isclose`](Self::isclose) has it
+    /// Whether both tensors, broadcast to one shape, are close everywhere, in the sense of [`isclose`](Self::isclose)
     /// (`torch.allclose`; its defaults are 1e-5 and 1e-8).
     #[track_caller]
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
@@ -123,7 +124,7 @@ impl Tensor {
     }
 }
 
-/// The elements as floats, which may be negative where they are subtracted; autograd does not see it.
+/// The elements as floats, whose differences may be negative. Autograd does not see it.
 #[track_caller]
 fn in_floats(x: &Tensor) -> Result<Tensor> {
     let dtype = if x.dtype().is_floating_point() { x.dtype() } else { DType::F32 };

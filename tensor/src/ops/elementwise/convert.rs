@@ -1,4 +1,4 @@
-//! Changing the type of numbers.
+//! Conversion between dtypes.
 
 use crate::cpu::blocks::map1;
 use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
@@ -10,11 +10,11 @@ use crate::ops::plain::COPY;
 use crate::ops::row::types::{bf16, f16};
 use crate::ops::row::{Row, row, rows};
 
-/// A number in another type, as PyTorch has it on the CPU.
+/// Converts a number to another type, as PyTorch does on the CPU.
 ///
-/// Whole numbers wrap around; the fraction of a float is cut off. C++ says nothing about a float that its integer cannot
-/// hold. PyTorch then gives what x86 does, and so it is here on every computer: a NaN and whatever is too large or too
-/// small become the lowest number there is. A float becomes a u8 by way of an i64, so it wraps around as well.
+/// Integers wrap around; the fraction of a float is cut off. C++ leaves the conversion of a float that does not fit the
+/// integer undefined. PyTorch then gives the result of x86, and this crate does so on every computer: NaN and every
+/// out-of-range value become the lowest integer. A float becomes a u8 by way of an i64, so it wraps around as well.
 pub(crate) trait Convert<To> {
     fn convert(self) -> To;
 }
@@ -43,7 +43,7 @@ macro_rules! convert_to_whole {
         impl Convert<$To> for $From {
             #[inline(always)]
             fn convert(self) -> $To {
-                // A power of two, so every float type has it.
+                // A power of two, so every floating-point type can represent it.
                 const END: $From = -(<$To>::MIN as $From);
                 if (-END..END).contains(&self) { self as $To } else { <$To>::MIN }
             }
@@ -58,7 +58,7 @@ convert_to_whole! {
 impl Convert<u8> for f32 {
     #[inline(always)]
     fn convert(self) -> u8 {
-        // All that an i32 cannot hold are multiples of 256, as is the lowest i32.
+        // Every float outside the range of i32 is a multiple of 256, and so is the lowest i32.
         Convert::<i32>::convert(self) as u8
     }
 }
@@ -70,8 +70,9 @@ impl Convert<u8> for f64 {
     }
 }
 
-/// Declares conversions: `NAME: from to`, and those of halves with the one of f32 that they are. Halves are f32s when they are
-/// converted to another type, and so is what becomes halves: as in PyTorch, an f64 is rounded twice.
+/// Declares conversions: `NAME: from to`, and those of half types, each with the f32 conversion it goes through. Half
+/// types are converted to other types as f32, and other types to half types likewise: as in PyTorch, an f64 is rounded
+/// twice.
 macro_rules! casts {
     ($($NAME:ident: $From:ident $To:ident),+ $(,)?; $($Half:ident),+; $($Read:ident $Written:ident: $of_f32:expr),+ $(,)?) => {
         $(static $NAME: KernelDef = row!(@kernel "cast", &[<$From>::DTYPE, <$To>::DTYPE], [In($From), Out($To)], Elements,
@@ -81,7 +82,7 @@ macro_rules! casts {
             }, None);)+
 
         rows! {
-            // Whatever is not 0 is true.
+            // Everything but 0 is true.
             TRUTH: row!("truth", numbers, Cheap, |x: T| -> u8 { (x != (0 as T)) as u8 });
             CAST: Row {
                 name: "cast",
@@ -117,7 +118,7 @@ casts! {
     u8 bf16: &U8_TO_F32,
 }
 
-/// The kernel that converts elements.
+/// The kernel that converts between two dtypes.
 pub(crate) fn cast(from: DType, to: DType) -> Result<&'static KernelDef> {
     if to == DType::Bool { TRUTH.of(from) } else { CAST.of_types(&[from, to]) }
 }

@@ -1,9 +1,9 @@
-//! What can go wrong with operations on each element.
+//! The errors of elementwise operations.
 
 use crate::dtype::DType;
 use crate::error::Refusal;
 
-/// An error of an operation on each element.
+/// An error of an elementwise operation.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.

@@ -1,4 +1,4 @@
-//! Operations that are one kernel: comparisons, and gradients that have a kernel of their own.
+//! Operations that consist of a single kernel: comparisons, and gradients with their own kernel.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ pub(super) struct InOne {
 }
 
 impl InOne {
-    /// One of the kernel's name.
+    /// An operation with the kernel's name.
     pub(super) const fn new(kernel: Row) -> InOne {
         InOne { operation: Operation::new(kernel.name), kernel }
     }
@@ -26,7 +26,7 @@ impl InOne {
         InOne { operation: Operation::new(name), ..self }
     }
 
-    /// The gradient of an input, from that of the result, from the input or the result, and from numbers.
+    /// The gradient of an input, computed from the gradient of the result, the input or the result, and numbers.
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
     }
@@ -45,14 +45,14 @@ pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64]) -> Result<
     Ok(out)
 }
 
-/// A number beside the elements of a tensor, in the type that those are calculated with: beside halves f32.
+/// A number in the dtype that the tensor's elements are computed in: f32 for half types.
 fn beside(x: &Tensor, value: f64) -> Result<Tensor> {
     let dtype = if x.dtype().is_half() { DType::F32 } else { x.dtype() };
     check_fits(value.into(), dtype)?;
     number(value.into(), dtype)
 }
 
-/// Declares operations that have a kernel each, `ROWS` and `OPERATIONS`: the lists of both.
+/// Declares operations with a kernel each, and the lists `ROWS` and `OPERATIONS` of both.
 macro_rules! table {
     ($($vis:vis $NAME:ident: $Entry:ident = $entry:expr;)+) => {
         $($vis static $NAME: $Entry = $entry;)+

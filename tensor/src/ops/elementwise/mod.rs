@@ -1,9 +1,9 @@
-//! Operations that compute each element of the result from the same element of their inputs.
+//! Elementwise operations: each element of the result is computed from the same element of the inputs.
 //!
 //! - [`unary`]: `exp`, `relu`, …    - [`pow`]
 //! - [`binary`]: `add`, `mul`, …, and Rust's [`operators`]
 //! - [`compare`]: `eq`, `lt`, …      - [`select`]: `where_cond`, `masked_fill`, `clamp`
-//! - [`activation`]: `softplus`, …   - [`convert`]: from type to type
+//! - [`activation`]: `softplus`, …   - [`convert`]: between dtypes
 
 pub(in crate::ops) mod activation;
 pub(in crate::ops) mod binary;
@@ -31,7 +31,7 @@ use crate::ops::plain::number;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
-/// The other side of an operation: a tensor or a plain number.
+/// The second operand of an operation: a tensor or a plain number.
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
     /// A tensor; the shapes are broadcast.
@@ -53,7 +53,7 @@ impl<S: Into<Scalar>> From<S> for Operand<'_> {
 }
 
 impl Operand<'_> {
-    /// The type of this operand together with a tensor.
+    /// The result dtype of this operand and a tensor.
     fn result_type(self, with: &Tensor) -> DType {
         let tensor = |tensor: &Tensor| (tensor.dtype(), tensor.ndim());
         match self {
@@ -62,7 +62,7 @@ impl Operand<'_> {
         }
     }
 
-    /// This operand as a tensor of the given type; a number becomes a 0-dim one.
+    /// This operand as a tensor of the given dtype; a number becomes a 0-dim tensor.
     fn to_tensor(self, dtype: DType) -> Result<Tensor> {
         match self {
             Operand::Tensor(tensor) => tensor.to(dtype),
@@ -78,7 +78,7 @@ impl Operand<'_> {
     }
 }
 
-/// A fresh tensor for the result of two operands.
+/// An uninitialized tensor for the result of two operands.
 #[track_caller]
 fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
     let lead = lead(&[a, b]);
@@ -88,7 +88,7 @@ fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// Refuses an in-place operation whose result does not fit its target in shape or type.
+/// Refuses an in-place operation whose result does not fit its target in shape or dtype.
 pub(in crate::ops) fn check_in_place(target: &Tensor, other: Operand<'_>, result: DType) -> Result<()> {
     let shape = broadcast(target.sizes(), other.sizes())?;
     if shape != target.sizes() {

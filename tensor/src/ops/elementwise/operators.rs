@@ -1,8 +1,8 @@
-//! `+ - * /` and unary `-`, on tensors and numbers, and on results, so that `(&a + &b)? * &c` needs
-//! only the `?` that Rust needs.
+//! The operators `+ - * /` and unary `-`, on tensors, numbers and results, so that `(&a + &b)? * &c` needs only the `?`
+//! that Rust requires.
 //!
-//! Rust does not allow a crate to define an operator between two foreign types, so two results, or a
-//! result and a number, have none: unwrap one with `?` first.
+//! Rust does not allow a crate to define an operator between two foreign types, so there is none for two results, or
+//! for a result and a number: unwrap one with `?` first.
 
 use std::borrow::Borrow;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -98,7 +98,7 @@ operator!(Sub, sub, sub, number_less);
 operator!(Mul, mul, mul, number_times);
 operator!(Div, div, div, number_over);
 
-// `number ∘ tensor`, as Python's operators have it: `2 * x` is `x * 2`, and `2 / x` is `x.reciprocal() * 2`.
+// `number ∘ tensor`, as in Python: `2 * x` is `x * 2`, and `2 / x` is `x.reciprocal() * 2`.
 
 #[track_caller]
 fn number_and(number: Scalar, x: &Tensor) -> Result<Tensor> {
@@ -125,7 +125,7 @@ operations! {
     RSUB: Operation::new("rsub").node("RsubBackward1");
 }
 
-/// A number less a tensor, which PyTorch has an operation for.
+/// A number minus a tensor, for which PyTorch has its own operation.
 struct NumberLess {
     number: Tensor,
 }

@@ -1,4 +1,4 @@
-//! The power of a tensor and a number.
+//! Powers of a tensor with a number as the exponent.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
@@ -39,7 +39,7 @@ impl Function<1> for PowScalar {
         ctx.save_for_backward([x]);
         let x = if x.dtype().is_floating_point() { x } else { &x.to(DType::F32)? };
         let out = || x.uninit_beside(x.sizes(), x.dtype());
-        // As in PyTorch, which makes the root of −0 a −0 and that of −∞ a NaN.
+        // As in PyTorch, for which the square root of −0 is −0 and that of −∞ is NaN.
         match self.exponent {
             1.0 => return ops::plain::copy_of(x),
             2.0 => return x.square(),
@@ -48,7 +48,7 @@ impl Function<1> for PowScalar {
                 launch(CUBE.of(x.dtype())?, [x], [&out], &[], &[])?;
                 return Ok(out);
             }
-            0.5 | -0.5 | -1.0 if x.dtype() == DType::F16 => {} // But not of this type.
+            0.5 | -0.5 | -1.0 if x.dtype() == DType::F16 => {} // Not for f16, which is computed by `POW`.
             0.5 => return x.sqrt(),
             -0.5 => return x.rsqrt(),
             -1.0 => return x.reciprocal(),

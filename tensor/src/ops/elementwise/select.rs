@@ -1,4 +1,4 @@
-//! Choosing between values: by a condition, or by bounds.
+//! Selecting between values, by a condition or by bounds.
 
 use std::panic::Location;
 
@@ -18,15 +18,15 @@ use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Elements of `on_true` where this bool tensor is true, of `on_false` elsewhere (`torch.where`,
-    /// whose name is a keyword of Rust).
+    /// Takes elements of `on_true` where this bool tensor is true, and of `on_false` elsewhere (`torch.where`; `where`
+    /// is a keyword in Rust).
     ///
-    /// Both are tensors or numbers, and all three are broadcast. A number takes the type of the tensor beside it, unless it
-    /// is of a higher kind: beside whole numbers 0.5 makes the result f32. Two numbers make it i64, or f32 if one of them is
-    /// no whole number.
+    /// Both are tensors or numbers, and all three are broadcast. A number takes the dtype of the other operand, if that
+    /// is a tensor, unless the number is of a higher category: with an integer tensor, 0.5 makes the result f32. Two
+    /// numbers give i64, or f32 if one of them is not an integer.
     ///
-    /// Errors if this tensor is not of bools (of u8 PyTorch and this crate warn), if the sizes do not fit, or if a number is too large for the type of the
-    /// result; in halves it is infinite.
+    /// Errors if this tensor is not of dtype bool (for u8, PyTorch and this crate only warn), if the sizes do not
+    /// broadcast, or if a number is too large for the dtype of the result; in a half type it becomes infinite.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -46,11 +46,11 @@ impl Tensor {
 
     /// A copy of this tensor with `value` wherever the bool tensor `mask` is true (`Tensor.masked_fill`).
     ///
-    /// `value` is a number or a 0-dim tensor, and takes the type of this tensor: of 2.5, whole numbers become 2. The sizes of
-    /// this tensor and of the mask are broadcast.
+    /// `value` is a number or a 0-dim tensor, and is converted to the dtype of this tensor: 2.5 fills an integer tensor
+    /// with 2. The sizes of this tensor and of the mask are broadcast.
     ///
-    /// Errors if the mask is not of bools, if the sizes do not fit, or if the type cannot hold the value. To know that, the
-    /// host waits for a value that is on a device, as in PyTorch.
+    /// Errors if the mask is not of dtype bool, if the sizes do not broadcast, or if the dtype cannot hold the value.
+    /// To check that, the host waits for a value that is on a device, as in PyTorch.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -70,9 +70,10 @@ impl Tensor {
         masked_fill_(self, mask, value.into())
     }
 
-    /// Each element, but no less than `min` and no more than `max`. Either may be `None`.
+    /// Clamps each element to at least `min` and at most `max`. Either may be `None`.
     ///
-    /// The gradient passes where the element was within the bounds. If there are two and one is NaN, the result is NaN.
+    /// The gradient passes where the element is within the bounds. If both bounds are given and one is NaN, the result
+    /// is NaN.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -104,7 +105,7 @@ impl Tensor {
     }
 }
 
-/// A bound of [`Tensor::clamp`]: a number, or `None` where there is none.
+/// A bound of [`Tensor::clamp`]: a number, or `None` for no bound.
 pub trait Bound {
     #[doc(hidden)]
     fn number(self) -> Option<Scalar>;
@@ -136,14 +137,14 @@ operations! {
 
 rows! {
     WHERE: row!("where", each, Cheap, |c: u8, a: T, b: T| -> T { if c != 0 { a } else { b } });
-    // Comparisons written so that a NaN element stays NaN.
+    // The comparisons are written so that a NaN element stays NaN.
     CLAMP: row!("clamp", numbers, Cheap, |x: T, low: T, high: T| -> T {{
         let x = if x < low { low } else { x };
         if x > high { high } else { x }
     }});
 }
 
-// These take operands of any kind, and so are compiled once.
+// These take operands of any kind, so they are compiled only once.
 
 #[track_caller]
 fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -> Result<Tensor> {
@@ -151,11 +152,11 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
         (Operand::Tensor(tensor), other) | (other, Operand::Tensor(tensor)) => other.result_type(tensor),
         (Operand::Scalar(a), Operand::Scalar(b)) => result_type(&[], &[a, b]),
     };
-    // A tensor keeps its type here: whatever converts it is part of the operation.
+    // A tensor keeps its dtype here: its conversion is part of the operation.
     let tensor = |operand: Operand<'_>| match operand {
         Operand::Tensor(tensor) => Ok(tensor.clone()),
         Operand::Scalar(value) => {
-            // In halves PyTorch makes no error of a number that is too large.
+            // For half types, PyTorch accepts a number that is too large.
             if !dtype.is_half() {
                 check_fits(value, dtype)?;
             }
@@ -180,7 +181,7 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
 
 #[track_caller]
 fn masked_fill(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
-    broadcast(mask.sizes(), x.sizes())?; // The first thing that PyTorch looks at.
+    broadcast(mask.sizes(), x.sizes())?; // PyTorch checks this first.
     check_mask_device(x, mask)?;
     check_mask(mask, value)?;
     let fill = Where { operation: masked_fill_operation(value) };
@@ -200,7 +201,7 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
         }
         other => other,
     };
-    // Not before it is known that the target may be written to: that is what PyTorch looks at first.
+    // Checked only once it is known that the target may be written to, which PyTorch checks first.
     let checked = || {
         check_mask(mask, value)?;
         check_in_place(x, Operand::Tensor(mask), x.dtype())?;
@@ -219,7 +220,8 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
     })
 }
 
-/// Fills an expanded tensor wherever one of the elements that share a place is masked. PyTorch warns, and does it.
+/// Fills an expanded tensor wherever any of the elements that share a place is masked. PyTorch does the same, with a
+/// warning.
 #[track_caller]
 fn masked_fill_expanded(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     Ambient::warn_once("masked_fill_ of expanded tensors", || {
@@ -246,7 +248,7 @@ fn masked_fill_operation(value: Operand<'_>) -> &'static Operation {
     }
 }
 
-/// PyTorch has a sentence of its own for a mask that is elsewhere.
+/// Checks the mask's device. PyTorch has its own sentence for a mask on another device.
 #[track_caller]
 fn check_mask_device(x: &Tensor, mask: &Tensor) -> Result<()> {
     let _scope = scope::operation("masked_fill", Location::caller());
@@ -273,7 +275,7 @@ fn check_mask(mask: &Tensor, value: Operand<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is filled with, in the type of what is filled.
+/// The fill value, in the dtype of the filled tensor.
 fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
     let number = match value {
         Operand::Scalar(value) => value,
@@ -283,7 +285,7 @@ fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
     value.to_tensor(dtype)
 }
 
-/// The first of two where a condition is true, the second elsewhere.
+/// The first of two values where a condition is true, the second elsewhere.
 struct Where {
     operation: &'static Operation,
 }
@@ -314,7 +316,7 @@ impl Function<3> for Where {
 struct Clamp {
     min: Option<Scalar>,
     max: Option<Scalar>,
-    /// Of the result: that of the elements with the bounds.
+    /// The dtype of the result: that of the elements combined with the bounds.
     dtype: DType,
 }
 
@@ -329,8 +331,8 @@ impl Clamp {
         Ok(Clamp { min, max, dtype })
     }
 
-    /// When the bounds cross, `max` wins, as in PyTorch. When one of two is NaN, so is all of the result; one alone that is NaN
-    /// bounds nothing.
+    /// If the bounds cross, `max` wins, as in PyTorch. If one of two bounds is NaN, so is the whole result; a single
+    /// bound that is NaN has no effect.
     fn run(&self, x: &Tensor, out: &Tensor) -> Result<()> {
         if let (Some(min), Some(max)) = (self.min, self.max)
             && (min.to_f64().is_nan() || max.to_f64().is_nan())

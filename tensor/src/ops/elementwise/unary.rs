@@ -15,7 +15,7 @@ use crate::ops::{self, Cast, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
 
-/// An operation that computes each element from one.
+/// An operation that computes each element of the result from one.
 pub(super) struct Unary {
     operation: Operation,
     kernel: Row,
@@ -24,7 +24,8 @@ pub(super) struct Unary {
     truths: Truths,
 }
 
-/// What is saved for the gradient; and the gradient of the input, from that of the result and from what was saved.
+/// What is saved for the gradient, with the function that computes the input's gradient from the result's and from
+/// that.
 #[derive(Clone, Copy)]
 enum Saves {
     Nothing(fn(&Tensor) -> Result<Tensor>),
@@ -32,21 +33,21 @@ enum Saves {
     Output(fn(&Tensor, &Tensor) -> Result<Tensor>),
 }
 
-/// What comes of whole numbers.
+/// The result for integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wholes {
     Computed,
-    /// They are their own result.
+    /// Integers are returned unchanged.
     Themselves,
     /// `torch.exp` of integers is f32.
     Floats,
 }
 
-/// What comes of truths. Most operations on whole numbers refuse them, in many words.
+/// The result for bools. Most operations on integers refuse bools, each with its own message.
 #[derive(Clone, Copy)]
 enum Truths {
     AsWholes,
-    /// The power of a truth and a whole number is one.
+    /// The power of a bool and an integer is an integer.
     Wholes,
     Refused(fn() -> Error),
 }
@@ -57,23 +58,23 @@ impl Unary {
         Unary { operation, kernel, saves, wholes, truths: Truths::AsWholes }
     }
 
-    /// One that has a kernel for whole numbers.
+    /// An operation with a kernel for integers.
     const fn of_numbers(kernel: Row, node: &'static str, saves: Saves) -> Unary {
         Unary::new(kernel, node, saves, Wholes::Computed)
     }
 
-    /// One that makes floats of whole numbers.
+    /// An operation that turns integers into floats.
     const fn of_floats(kernel: Row, node: &'static str, saves: Saves) -> Unary {
         Unary::new(kernel, node, saves, Wholes::Floats)
     }
 
-    /// One that rounds, and is constant between its jumps.
+    /// An operation that rounds, and is constant between its jumps.
     const fn rounding(kernel: Row, node: &'static str, refused: fn() -> Error) -> Unary {
         let saves = Nothing(|grad| grad.zeros_like());
         Unary::new(kernel, node, saves, Wholes::Themselves).on_truths(Truths::Refused(refused))
     }
 
-    /// One that autocast runs in f32 on CUDA devices.
+    /// Makes autocast run the operation in f32 on CUDA devices.
     const fn in_f32_on_cuda(self) -> Unary {
         Unary { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
     }
@@ -149,8 +150,8 @@ macro_rules! unary {
         table! {
             $($NAME: Unary = $op;)*
 
-            // The gradients that networks compute most, in one pass over memory each: from the gradient in the result
-            // and the result itself. A NaN result passes its gradient on, so that the trouble stays visible.
+            // The gradients that networks compute most often, each in one pass over memory, from the gradient of the
+            // result and the result itself. A NaN result passes its gradient on, so that the problem stays visible.
             RELU_BACKWARD: InOne = InOne::new(
                 row!("relu_backward", each_float, Cheap, |g: T, y: T| -> T { g.where_rectified(y) })
             ).called("threshold_backward");
@@ -199,7 +200,7 @@ unary! {
         "SignBackward0",
         Nothing(|grad| grad.zeros_like()),
     );
-    /// `x * x`. PyTorch's is a power.
+    /// `x * x`. In PyTorch it is a power.
     square, square_: SQUARE = Unary::of_numbers(
         row!("square", numbers, Cheap, |x: T| -> T { x.times(x) }),
         "PowBackward0",
@@ -211,19 +212,19 @@ unary! {
         "ReluBackward0",
         Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
     ).on_truths(Truths::Refused(|| ElementwiseError::ReluBool.into()));
-    /// The largest whole number not above x.
+    /// The largest integer not above x.
     floor, floor_: FLOOR = Unary::rounding(
         row!("floor", floats, Cheap, |x: T| -> T { x.floor() }),
         "FloorBackward0",
         || not_implemented("floor_vml_cpu", DType::Bool),
     );
-    /// The smallest whole number not below x.
+    /// The smallest integer not below x.
     ceil, ceil_: CEIL = Unary::rounding(
         row!("ceil", floats, Cheap, |x: T| -> T { x.ceil() }),
         "CeilBackward0",
         || not_implemented("ceil_vml_cpu", DType::Bool),
     );
-    /// The nearest whole number, halves to the even one.
+    /// The nearest integer, with ties to even.
     round, round_: ROUND = Unary::rounding(
         row!("round", floats, Cheap, |x: T| -> T { x.round_ties_even() }),
         "RoundBackward0",

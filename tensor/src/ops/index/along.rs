@@ -1,4 +1,4 @@
-//! Choosing along one dimension, broadcast along the others.
+//! Selection along one dimension, broadcast along the others.
 
 use super::error::IndexError;
 use super::kernels::REMAINDER;
@@ -16,11 +16,11 @@ operations! {
 }
 
 impl Tensor {
-    /// What [`gather`](Self::gather) chooses, but that both tensors are first broadcast to each other in all dimensions but
-    /// `dim`, and indices count on beyond the ends: −1 is the last entry, and the size is the first again. Without a
-    /// dimension both are seen as vectors, whose indices do not (`torch.take_along_dim`).
+    /// Like [`gather`](Self::gather), except that both tensors are first broadcast to each other in all dimensions but
+    /// `dim`, and indices wrap around at both ends: −1 is the last entry, and the size is the first again. Without a
+    /// dimension, both are flattened to vectors, and indices do not wrap (`torch.take_along_dim`).
     ///
-    /// It puts values in the order that [`argmax`](Self::argmax) and the like found:
+    /// It applies the positions that [`argmax`](Self::argmax) and similar functions return:
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -65,7 +65,7 @@ fn take_along(x: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
     x.expand(&signed(&x_sizes))?.gather(dim as i64, &indices)
 }
 
-/// Indices as they are from 0 up to the size.
+/// Indices modulo the size, in the range from 0 up to the size.
 fn remainder(indices: &Tensor, size: usize) -> Result<Tensor> {
     if size == 0 && indices.numel() > 0 {
         return Err(Error::custom("ZeroDivisionError"));

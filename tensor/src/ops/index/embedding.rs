@@ -1,4 +1,4 @@
-//! Embedding: for each number of a text, say, the row of a table that is learned.
+//! Embedding: looks up a row of a learned table for each number, for example for each token of a text.
 
 use super::check_index;
 use super::error::IndexError;
@@ -16,8 +16,8 @@ operations! {
 }
 
 impl Tensor {
-    /// For each number of this tensor the row of `weight` (rows, columns) that it names. The result has the sizes of this
-    /// tensor and then the columns. The row `padding_idx`, which counts from the end if it is negative, is not learned: it
+    /// Looks up a row of `weight` (rows, columns) for each number in this tensor. The result has the sizes of this
+    /// tensor followed by the columns. Row `padding_idx`, which counts from the end if negative, is not learned: it
     /// gets no gradient (`torch.nn.functional.embedding`).
     ///
     /// ```
@@ -31,7 +31,7 @@ impl Tensor {
     #[track_caller]
     pub fn embedding(&self, weight: &Tensor, padding_idx: impl Into<Option<i64>>) -> Result<Tensor> {
         let padding_idx = padding_idx.into();
-        // These are the moments at which PyTorch asks for the number of rows.
+        // PyTorch reads the number of rows in exactly these cases.
         if padding_idx.is_some_and(|row| row != 0) || weight.requires_grad() {
             weight.size(0)?;
         }
@@ -46,7 +46,7 @@ impl Tensor {
     }
 }
 
-/// The row that is not learned, counted from the first. PyTorch takes row 0 of nothing, too.
+/// The row that is not learned, counted from the first. Like PyTorch, accepts row 0 of an empty table.
 pub(crate) fn padding_row(padding_idx: i64, rows: usize) -> Result<usize> {
     let row = if padding_idx < 0 { padding_idx + rows as i64 } else { padding_idx };
     let row = usize::try_from(row).ok().filter(|row| *row < rows.max(1));
@@ -69,7 +69,7 @@ impl Function<2> for Embedding {
         weight.index_select(0, &index.reshape(&[-1])?)?.reshape(&signed(&sizes))
     }
 
-    /// A row that several numbers name gets the sum of their gradients.
+    /// A row that is looked up several times gets the sum of the gradients.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
         let zeros = grad.new_full(saved.input_sizes(0), 0)?;

@@ -1,11 +1,11 @@
-//! What can go wrong with indices.
+//! The errors of indices.
 
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::Refusal;
 use crate::error::tensor::tensor_type;
 
-/// An error of an index, or of a tensor of them.
+/// An error of an index, or of an index tensor.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.

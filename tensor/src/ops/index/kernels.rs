@@ -1,5 +1,5 @@
-//! The kernels of indexing. They check every index before they write: on the host a wrong one is an error,
-//! on a device an assertion that fails.
+//! The kernels of indexing. They check every index before they write: on the host a bad index is an error, on a device
+//! a failed assertion.
 
 use half::{bf16, f16};
 
@@ -13,8 +13,8 @@ use crate::ops::plain::{dense, seen_as};
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// Addition that wraps for integers, as in every other operation, and rounds a sum of halves each time, since it lies in
-/// memory from one addition to the next.
+/// Addition that wraps around for integers, as in every other operation, and that rounds every sum of half types,
+/// because the sum is stored between additions.
 trait Accumulate: bytemuck::Pod {
     fn accumulate(&mut self, other: Self);
 }
@@ -50,12 +50,12 @@ fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) ->
     Ok(positions)
 }
 
-/// The tensor as it is indexed: in order, and a number as a vector of one element.
+/// The tensor in the form that is indexed: contiguous, with a number as a vector of one element.
 fn indexed(x: &Tensor) -> Result<Tensor> {
     if x.ndim() == 0 { Ok(seen_as(x, &[1])) } else { dense(x) }
 }
 
-/// A tensor seen around one of its dimensions: `outer` blocks of `size` entries of `inner` elements each.
+/// A tensor split around one of its dimensions: `outer` blocks of `size` entries of `inner` elements each.
 struct Around {
     size: usize,
     inner: usize,
@@ -68,9 +68,9 @@ impl Around {
 }
 
 rows! {
-    // What is left of an index when the size is taken away, or added, until it is less than that and no less than 0.
+    // The Euclidean remainder of an index: at least 0 and less than the size.
     pub(super) REMAINDER: row!("remainder", [i64], Cheap, |index: T, size: T| -> T { index.rem_euclid(size) });
-    // These take a tensor, an index tensor, and the dimension along which they choose.
+    // These take a tensor, an index tensor, and the dimension along which they select.
     INDEX_SELECT: row!("index_select", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_select_twin::<T>);
     INDEX_ADD: row!("index_add", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, index_add_twin::<T>);
     GATHER: row!("gather", each, [In(T), In(i64), Out(T), Int], Indexed, Cheap, gather_twin::<T>);
@@ -85,7 +85,7 @@ fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let (sizes, dim) = (x.layout.sizes(), args.ints[0] as usize);
     let around = Around::new(sizes, dim);
-    // PyTorch has another function, with words of its own, for the second dimension, and for tensors of no elements.
+    // PyTorch uses another function, with its own messages, for the second dimension and for tensors without elements.
     let out_of_range = |index| match dim == 1 || (sizes.len() > 1 && x.layout.numel() == 0) {
         true => IndexError::OutOfData { index, size: around.size },
         false => IndexError::OutOfRange { index, size: around.size },
@@ -121,8 +121,8 @@ fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
     Ok(())
 }
 
-/// Calls `visit(position in x, position in index)` for every element of `index`: the first has the
-/// coordinates of the second, but for dimension `dim`, where it has the index itself.
+/// Calls `visit(position in x, position in index)` for every element of `index`. The first position has the coordinates
+/// of the second, except in dimension `dim`, where it has the index itself.
 fn visit_gathered(
     x_sizes: &[usize],
     index_sizes: &[usize],

@@ -1,7 +1,7 @@
-//! Choosing elements by a mask, and writing to chosen elements.
+//! Selecting elements by a mask, and writing to selected elements.
 //!
-//! How many elements a mask chooses is known only from its values. So the host reads the mask and makes a list of indices of
-//! it. On a GPU that waits for all work before it, as in PyTorch.
+//! The number of selected elements depends on the mask's values, so the host reads the mask and turns it into a list of
+//! indices. On a GPU that waits for all work queued before it, as in PyTorch.
 
 use std::panic::Location;
 
@@ -30,7 +30,7 @@ operations! {
 }
 
 impl Tensor {
-    /// A vector of the elements at which `mask` is true (`torch.masked_select`). The mask and this tensor are broadcast to
+    /// A vector of the elements where `mask` is true (`torch.masked_select`). The mask and this tensor are broadcast to
     /// each other.
     ///
     /// ```
@@ -48,7 +48,7 @@ impl Tensor {
         ops::apply(MaskedSelect, [self, mask])
     }
 
-    /// The indices of the elements that are not zero, a row each (`torch.nonzero`): sizes `[count, dims]`, of type i64.
+    /// The indices of the nonzero elements, one row for each (`torch.nonzero`): sizes `[count, dims]`, dtype i64.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -72,9 +72,9 @@ impl Tensor {
         })
     }
 
-    /// Writes `values` to the entries that `index` names, as [`index`](Self::index) reads them (`x[index] = values`,
-    /// `Tensor.index_put_`). `index` is a mask or a tensor of indices. `values` is a number, or a tensor of the same type
-    /// that can be broadcast to the entries. If an index comes twice, its last value stays.
+    /// Writes `values` to the entries that [`index`](Self::index) would read (`x[index] = values`,
+    /// `Tensor.index_put_`). `index` is a mask or a tensor of indices. `values` is a number, or a tensor of the same
+    /// dtype that can be broadcast to the entries. If an index occurs twice, its last value wins.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -91,7 +91,7 @@ impl Tensor {
     }
 }
 
-/// `x[mask]` as an index of rows: the rows of a tensor, and which of them a mask chooses.
+/// `x[mask]` as an index of rows: the tensor as rows, and the rows that the mask selects.
 pub(super) fn rows(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
     if mask.dtype() == DType::U8 {
         warn_of_bytes(x, mask);
@@ -111,7 +111,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
             number(value, x.dtype())?
         }
     };
-    // PyTorch calls masked_fill_ with it.
+    // PyTorch calls masked_fill_ in this case.
     let is_number = values.numel() == 1 && !values.is_cuda() && is_mask(index);
     if index.dtype() == DType::U8 && !is_number {
         warn_of_bytes(x, index);
@@ -163,13 +163,13 @@ pub(super) fn is_mask(index: &Tensor) -> bool {
     matches!(index.dtype(), DType::Bool | DType::U8)
 }
 
-/// A tensor seen as rows, and the rows that an index names.
+/// A tensor as rows, and the rows that an index selects.
 struct Rows {
-    /// How many rows there are, and the sizes of each.
+    /// The number of rows, and the sizes of each.
     sizes: Vec<usize>,
-    /// The rows that are named, in the order of the index.
+    /// The selected rows, in the order of the index.
     places: Vec<i64>,
-    /// The sizes that these make: one, or for a tensor of indices its sizes.
+    /// The sizes of the selection: one size for a mask, or the sizes of the index tensor.
     chosen: Vec<usize>,
 }
 
@@ -198,7 +198,7 @@ impl Rows {
         Ok(Rows { sizes, chosen: vec![places.len()], places })
     }
 
-    /// Writes an entry to each place in turn: where rows share memory, the last entry stays.
+    /// Writes an entry to each place in turn: where rows share memory, the last entry wins.
     fn put_each(&self, x: &Tensor, index: &Tensor, entries: &Tensor) -> Result<()> {
         let dims = if is_mask(index) { index.ndim() } else { 1 };
         for (entry, place) in (0..).zip(&self.places) {
@@ -214,7 +214,7 @@ impl Rows {
     }
 }
 
-/// Warns that a mask is made of bytes.
+/// Warns that a mask has dtype uint8.
 fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     if (1..=x.ndim()).contains(&mask.ndim()) {
         Ambient::warn_once("byte masks", || {
@@ -224,7 +224,7 @@ fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     }
 }
 
-/// The places, in logical order, at which a mask is true.
+/// The positions, in logical order, where a mask is true.
 fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
     let truths = mask.to_vec::<bool>()?;
     Ok((0..).zip(truths).filter(|(_, truth)| *truth).map(|(place, _)| place).collect())
@@ -233,7 +233,7 @@ fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
 struct MaskedSelect;
 
 impl MaskedSelect {
-    /// The places of the elements that are chosen, and the sizes of what they are chosen from.
+    /// The positions of the selected elements, and the sizes that they are selected from.
     fn places(x: &[usize], mask: &Tensor) -> Result<(Tensor, Vec<usize>)> {
         let sizes = broadcast(x, mask.sizes())?;
         let places = chosen(&mask.expand(&signed(&sizes))?)?;
@@ -260,15 +260,15 @@ impl Function<2> for MaskedSelect {
     }
 }
 
-/// A tensor with other entries at some rows. Its second input has an entry for each index.
+/// A tensor with new entries in some rows. Its second input has an entry for each index.
 #[derive(Clone)]
 struct IndexPut {
-    /// How many rows there are, and the sizes of each.
+    /// The number of rows, and the sizes of each.
     rows: Vec<usize>,
-    /// By row, whether it gets an entry, and which one.
+    /// For each row, whether it gets an entry, and which one.
     is_written: Tensor,
     entry: Tensor,
-    /// By entry, its row.
+    /// For each entry, its row.
     places: Tensor,
 }
 

@@ -1,4 +1,4 @@
-//! Choosing elements by index tensors.
+//! Selecting elements by index tensors.
 
 pub(in crate::ops) mod along;
 pub(crate) mod embedding;
@@ -42,7 +42,7 @@ operations! {
 }
 
 impl Tensor {
-    /// The entries of a dimension that a 1-D index tensor names, in its order (`torch.index_select`).
+    /// The entries of a dimension listed in a 1-D index tensor, in its order (`torch.index_select`).
     #[track_caller]
     pub fn index_select(&self, dim: i64, index: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
@@ -62,13 +62,13 @@ impl Tensor {
         ops::apply(IndexSelect { dim }, [self, &index.to(DType::I64)?])
     }
 
-    /// The entries of dimension 0 that an index tensor of any shape names (`x[index]`). Negative ones count from
-    /// the end. The one that a number names is a view, as [`select`](Self::select) gives it.
+    /// The entries of dimension 0 at the indices in a tensor of any shape (`x[index]`). Negative indices count from the
+    /// end. A 0-dim index returns a view, like [`select`](Self::select).
     ///
-    /// A tensor of bools is a mask of the first dimensions, and chooses the entries at which it is true.
+    /// A tensor of bools is a mask over the first dimensions, and selects the entries where it is true.
     ///
-    /// Alone among the operations on indices this one takes an index tensor of the host for a tensor on a
-    /// device, as PyTorch does: it is copied there.
+    /// This is the only index operation that accepts an index tensor on the host for a tensor on a device, as PyTorch
+    /// does: the index is copied there.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -96,7 +96,7 @@ impl Tensor {
         }
         let mut index = index.detach().to((self.device(), DType::I64))?;
         if self.numel() == 0 {
-            // Where there is nothing to read, PyTorch does not look at the indices either.
+            // If there is nothing to read, PyTorch does not check the indices either.
             index = index.zeros_like()?;
         }
         index_of(self, &index.lt(0)?.where_cond(&index.add(size as i64)?, &index)?)
@@ -113,8 +113,8 @@ impl Tensor {
         ops::apply(Gather { dim }, [self, &index.to(DType::I64)?])
     }
 
-    /// A copy of this tensor with `source` added at the entries of a dimension that `index` names, as often
-    /// as it names them (`torch.index_add`).
+    /// A copy of this tensor with `source` added to the entries of a dimension listed in `index`. An entry listed
+    /// several times gets several additions (`torch.index_add`).
     #[track_caller]
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
@@ -127,7 +127,7 @@ impl Tensor {
         let is_i64 = index.dtype() == DType::I64;
         ops::apply(IndexAdd { dim }, [self, &index.to(DType::I64)?, source]).map_err(|error| {
             match error.refusal() {
-                // PyTorch's fast path, along the first and the last of several dimensions, has another text.
+                // PyTorch's fast path, along the first and the last of several dimensions, has another message.
                 Some(&IndexError::OutOfRange { index: got, size })
                     if self.ndim() > 1 && (dim == 0 || dim == self.ndim() - 1) && is_i64 =>
                 {
@@ -138,8 +138,8 @@ impl Tensor {
         })
     }
 
-    /// A copy of this tensor with `source` added where [`gather`](Self::gather) with the same index would
-    /// have read (`torch.scatter_add`).
+    /// A copy of this tensor with `source` added where [`gather`](Self::gather) with the same index would read
+    /// (`torch.scatter_add`).
     #[track_caller]
     pub fn scatter_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
@@ -149,7 +149,7 @@ impl Tensor {
             check_scatter(self, dim, index, source)
                 .map_err(|error| if differ { IndexError::ScatterTypes.into() } else { error })?;
         }
-        // Of a source that is larger than the index, the part that is as large is added.
+        // If the source is larger than the index, only the part of the index's size is added.
         let mut part = source.clone();
         for (dim, size) in index.sizes().iter().enumerate().take(part.ndim()) {
             if part.sizes()[dim] > *size {
@@ -160,24 +160,24 @@ impl Tensor {
     }
 }
 
-/// Whether a tensor is of a type that indices have. The kernels read i64.
+/// Checks that a tensor has a dtype for indices. The kernels read i64.
 fn check_index(index: &Tensor, error: impl FnOnce() -> IndexError) -> Result<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) { Ok(()) } else { Err(error().into()) }
 }
 
-/// The entries of dimension 0 that indices counted from the start name.
+/// The entries of dimension 0 at indices counted from the start.
 #[track_caller]
 fn index_of(x: &Tensor, indices: &Tensor) -> Result<Tensor> {
     ops::apply(Index, [x, indices]).map_err(|error| match error.refusal() {
         Some(&(IndexError::OutOfRange { index, size } | IndexError::OutOfData { index, size })) => {
-            let index = if index < 0 { index - size as i64 } else { index }; // As it was before it was counted from the start.
+            let index = if index < 0 { index - size as i64 } else { index }; // Restore the index as the caller wrote it.
             IndexError::OutOfBounds { index, dim: 0, size }.into()
         }
         _ => error,
     })
 }
 
-/// Refuses indices on another GPU. Those of the host are copied to where the tensor is.
+/// Refuses indices on another GPU. Indices on the host are copied to the tensor's device.
 fn check_index_device(x: &Tensor, index: &Tensor) -> Result<()> {
     match index.is_cuda() && index.device() != x.device() {
         true => Err(IndexError::Device { device: x.device() }.into()),
@@ -194,7 +194,7 @@ fn from_start_of(index: i64, size: usize) -> Result<i64> {
     }
 }
 
-/// The dimensions of a tensor, where a number counts as a vector.
+/// The number of dimensions of a tensor, where a number counts as a vector.
 fn dims(x: &Tensor) -> usize {
     x.ndim().max(1)
 }
@@ -211,7 +211,7 @@ fn check_index_add(x: &Tensor, dim: usize, indices: usize, source: &Tensor) -> R
     }
     let source_size = source.sizes().get(dim).copied().unwrap_or(1);
     if indices != source_size {
-        source.size(dim as i64)?; // PyTorch asks for it to say so.
+        source.size(dim as i64)?; // PyTorch calls it for its error.
         return Err(IndexError::AddCount { indices, source_size, dim }.into());
     }
     let mut expected = x.sizes().to_vec();
@@ -306,7 +306,7 @@ impl Function<2> for IndexSelect {
         Ok(out)
     }
 
-    /// An entry chosen several times gets the sum of its gradients.
+    /// An entry selected several times gets the sum of its gradients.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [index] = saved.tensors()?;
         let zeros = grad.new_full(saved.input_sizes(0), 0)?;
@@ -328,7 +328,7 @@ impl Function<3> for IndexAdd {
             ctx.save_for_backward([index]);
         }
         if x.dtype() == DType::Bool {
-            // The sum of truths is "or"; counted wide, so that no sum wraps around to nothing.
+            // The sum of bools is "or". It is counted in i64, so that no sum wraps around to 0.
             let [x, source] = [x.to(DType::I64)?, source.to(DType::I64)?];
             return x.index_add(self.dim as i64, index, &source)?.to(DType::Bool);
         }
@@ -381,7 +381,7 @@ impl Function<3> for ScatterAdd {
 
     fn forward(&self, ctx: &mut Context<3>, [x, index, source]: [&Tensor; 3]) -> Result<Tensor> {
         if x.dtype() != source.dtype() {
-            return Err(IndexError::ScatterTypes.into()); // Autocast may have made them equal.
+            return Err(IndexError::ScatterTypes.into()); // Checked here because autocast may have made the dtypes equal.
         }
         if ctx.needs_input_grad(2) {
             ctx.save_for_backward([index]);

@@ -1,4 +1,4 @@
-//! Losses between scores for classes and the right class.
+//! Losses of class scores against the correct class.
 
 use smallvec::SmallVec;
 
@@ -24,7 +24,7 @@ operations! {
     CROSS_ENTROPY_BACKWARD: Operation::new("cross_entropy_backward");
 }
 
-/// A loss of scores of any shape, or what it makes of them as rows.
+/// A loss of scores of any shape, or the loss of rows inside it.
 const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
     let operation = Operation::new(name)
         .arguments("wrapper_CUDA_nll_loss_forward", &["self", "target", "weight"])
@@ -37,11 +37,12 @@ const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
 pub struct CrossEntropyOptions {
     /// A weight for each class, of shape (classes).
     pub weight: Option<Tensor>,
-    /// Samples with this target count for nothing.
+    /// Samples with this target are ignored.
     pub ignore_index: i64,
-    /// What is done with the losses of the single samples.
+    /// How the losses of the samples are combined.
     pub reduction: Reduction,
-    /// The part of each target's probability, between 0 and 1, that all classes share evenly. `nll_loss` has none.
+    /// The fraction of each target's probability, between 0 and 1, that is spread evenly over all classes. Not for
+    /// `nll_loss`.
     pub label_smoothing: f64,
 }
 
@@ -55,12 +56,11 @@ impl Default for CrossEntropyOptions {
 }
 
 impl Tensor {
-    /// How surprised a classifier is by the right classes: `−log softmax(self)[target]`
+    /// How surprised a classifier is by the correct classes: `−log softmax(self)[target]`
     /// (`torch.nn.functional.cross_entropy`).
     ///
-    /// `self` holds scores (logits), not probabilities: (classes), (n, classes) or (n, classes, …);
-    /// `target` holds class indices as i64, in the same shape without the classes, or class probabilities in the same
-    /// shape:
+    /// `self` holds scores (logits), not probabilities: (classes), (n, classes) or (n, classes, …). `target` holds
+    /// class indices as i64, in the same shape without the classes, or class probabilities in the same shape:
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -88,10 +88,9 @@ impl Tensor {
         })
     }
 
-    /// The negative log likelihood of the right classes, from log-probabilities
-    /// (`torch.nn.functional.nll_loss`).
+    /// The negative log likelihood of the correct classes, from log-probabilities (`torch.nn.functional.nll_loss`).
     ///
-    /// The mean is weighted: divided by the sum of the weights of the targets.
+    /// The mean is weighted: it is divided by the sum of the weights of the targets.
     #[track_caller]
     pub fn nll_loss<'a>(&self, target: impl AndOptions<&'a Tensor, CrossEntropyOptions>) -> Result<Tensor> {
         let (target, options) = target.split();
@@ -106,7 +105,7 @@ pub(super) fn classes_dim(scores: &Tensor) -> usize {
     usize::from(scores.ndim() != 1)
 }
 
-/// A loss of scores or log-probabilities of any shape, where `loss` says what is done with one sample a row.
+/// A loss of scores or log-probabilities of any shape, reduced to rows of one sample each, on which `loss` works.
 #[track_caller]
 fn over_rows<F: Function<2>>(
     operation: &'static Operation,
@@ -133,13 +132,13 @@ fn of_rows<F: Function<2>>(
         0 | 1 => vec![],
         _ => [&scores.sizes()[..1], &scores.sizes()[2..]].concat(),
     };
-    // PyTorch has a node for single samples and batches, one for images, and reshapes all else to images.
+    // PyTorch has one node for single samples and batches and one for images, and reshapes everything else to images.
     let as_given = matches!(scores.ndim(), 1 | 2 | 4);
     let sizes = if as_given { expected.clone() } else { vec![target.numel()] };
     let function = loss(scores, Rows { options, sizes, images: scores.ndim() > 2 })?;
     target::check(scores, target, weight.as_ref())?;
     let classes = scores.sizes()[classes_dim(scores)];
-    // Whatever the shape was, the classes move last, all else keeps its order.
+    // For any shape, the classes move last, and everything else keeps its order.
     let rows = match scores.ndim() {
         1 => scores.unsqueeze(0)?,
         2 => scores.clone(),
@@ -155,16 +154,16 @@ fn of_rows<F: Function<2>>(
     }
 }
 
-/// What a loss of one sample a row is to make of them.
+/// The settings of a loss over rows of one sample each.
 struct Rows {
     options: CrossEntropyOptions,
-    /// The sizes of the losses, if they stay as they are.
+    /// The sizes of the losses if they are not reduced.
     sizes: Vec<usize>,
     images: bool,
 }
 
 impl Rows {
-    /// The loss, or the gradient in it, with one number for each row; one that stands for all stays as it is.
+    /// The loss, or its gradient, with one number for each row; a single number for all rows stays as it is.
     fn by_row(&self, losses: &Tensor) -> Result<Tensor> {
         match self.options.reduction {
             Reduction::None => Ok(seen_as(&dense(losses)?, &[losses.numel()])),
@@ -191,9 +190,10 @@ impl Function<2> for NllLoss {
         Ok(out)
     }
 
-    /// Only the log-probability of the right class counts: its gradient is minus the class's weight.
+    /// Only the log-probability of the correct class counts: its gradient is minus the weight of the class.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        // The weights are at hand, but must be those of the forward pass.
+        // The options hold the weights too, but reading the saved ones checks that they have not changed since the
+        // forward pass.
         let [target, _] = saved.optional_tensors()?;
         let target = target.expect("it was saved");
         let grad_x = ops::call(&NLL_LOSS_BACKWARD, &[grad, &target], |_| {
@@ -213,8 +213,8 @@ impl Function<2> for CrossEntropy {
         if self.0.images { &CROSS_ENTROPY_2D } else { &CROSS_ENTROPY_OF_ROWS }
     }
 
-    /// Keeps the log-probabilities, as PyTorch does, though the scores would do: who changes those in place afterwards
-    /// finds the gradient unharmed.
+    /// Saves the log-probabilities, as PyTorch does, although the scores would suffice: changing the scores in place
+    /// afterwards then does no harm to the gradient.
     fn forward(&self, ctx: &mut Context<2>, [scores, target]: [&Tensor; 2]) -> Result<Tensor> {
         let beside = |sizes: &[usize]| scores.uninit_beside(sizes, scores.dtype());
         let log_probs = beside(scores.sizes())?;
@@ -235,9 +235,10 @@ impl Function<2> for CrossEntropy {
         Ok(out)
     }
 
-    /// The probabilities, less 1 at the right class.
+    /// The probabilities, minus 1 at the correct class.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
-        // The weights are at hand, but must be those of the forward pass.
+        // The options hold the weights too, but reading the saved ones checks that they have not changed since the
+        // forward pass.
         let [log_probs, target, _, divisor] = saved.optional_tensors()?;
         let (log_probs, target) = (log_probs.expect("it was saved"), target.expect("it was saved"));
         let grad_x = ops::call(&CROSS_ENTROPY_BACKWARD, &[grad, &log_probs, &target], |_| {

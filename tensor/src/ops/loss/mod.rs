@@ -1,4 +1,4 @@
-//! Losses: how far a prediction is from its target, as one number to minimise.
+//! Losses: the distance of a prediction from its target, as one number to minimise.
 //!
 //! - [`regression`]: `mse_loss`, `l1_loss`   - [`classification`]: `cross_entropy`, `nll_loss`, and their [`target`]
 //! - [`soft`]: `cross_entropy` with class probabilities and with label smoothing
@@ -16,15 +16,15 @@ pub(in crate::ops) use kernels::ROWS;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// What a loss does with the losses of the single elements.
+/// How a loss combines the losses of the individual elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Reduction {
-    /// Their mean: the default, so that the step size does not depend on the batch size.
+    /// Their mean, the default, so that the step size does not depend on the batch size.
     #[default]
     Mean,
     /// Their sum.
     Sum,
-    /// Leaves them as they are.
+    /// No reduction: the individual losses.
     None,
 }
 
@@ -38,7 +38,7 @@ impl Reduction {
         }
     }
 
-    /// What the gradient of each element is multiplied by.
+    /// The factor of each element's gradient.
     fn scale(self, count: usize) -> f64 {
         match self {
             Reduction::Mean => 1.0 / count as f64,

@@ -32,8 +32,8 @@ impl Tensor {
     }
 }
 
-/// Predictions of shape (n, 1) against targets of shape (n) broadcast to n × n differences: a loss that
-/// falls and means nothing.
+/// Warns about unequal sizes. Predictions of shape (n, 1) and targets of shape (n) broadcast to n × n differences: a
+/// loss that falls but means nothing.
 fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     if input.sizes() != target.sizes() {
         Ambient::warn_once("loss sizes", || {
@@ -48,7 +48,7 @@ fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     }
 }
 
-/// `input − target`. A bool counts as a number here, which the subtraction itself refuses.
+/// `input − target`. A bool counts as a number here, although subtraction itself refuses it.
 fn difference(input: &Tensor, target: &Tensor) -> Result<Tensor> {
     match (input.dtype(), target.dtype()) {
         (DType::Bool, dtype) => input.to(dtype)?.sub(target),
@@ -77,10 +77,10 @@ impl Function<2> for MseLoss {
         self.reduction.of(difference(input, target)?.square_()?.as_new())
     }
 
-    /// `d(a − b)² = 2(a − b)`; for the target it changes its sign.
+    /// `d(a − b)² = 2(a − b)`, with the opposite sign for the target.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [input, target] = saved.tensors()?;
-        // PyTorch refuses this here, and for this loss only.
+        // PyTorch refuses this here, and only for this loss.
         if target.dtype() != input.dtype() {
             let (found, expected) =
                 if saved.needs_input_grad(0) { (&target, &input) } else { (&input, &target) };

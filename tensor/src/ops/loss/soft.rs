@@ -1,5 +1,5 @@
-//! The cross entropy with soft targets: class probabilities, and class indices with label smoothing. As in PyTorch, both are
-//! made of other operations.
+//! The cross entropy with soft targets: class probabilities, or class indices with label smoothing. As in PyTorch, both
+//! are composed of other operations.
 
 use smallvec::SmallVec;
 
@@ -58,7 +58,8 @@ pub(super) fn of_probabilities(
     })
 }
 
-/// The cross entropy with class indices as the target, each of which gives a part of its probability to all classes.
+/// The cross entropy with class indices as the target, where each target spreads a part of its probability over all
+/// classes.
 #[track_caller]
 pub(super) fn smoothed(scores: &Tensor, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
     call([scores, target], options, |scores, target, weight| {
@@ -104,7 +105,7 @@ fn call(
     })
 }
 
-/// The weights of the classes, in a shape that is broadcast along the classes of the scores.
+/// The class weights, in a shape that broadcasts along the classes of the scores.
 fn along_classes(weight: &Tensor, scores: &Tensor) -> Result<Tensor> {
     let mut sizes = vec![1; scores.ndim()];
     sizes[classes_dim(scores)] = weight.sizes()[0] as i64;

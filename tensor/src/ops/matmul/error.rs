@@ -1,4 +1,4 @@
-//! What can go wrong with matrix products.
+//! The errors of matrix products.
 
 use crate::dtype::DType;
 use crate::error::Refusal;

@@ -1,5 +1,4 @@
-//! Matrix products: a library's on a device (cuBLAS), our own [`gemm`] on the host, a plain loop for
-//! integers.
+//! Matrix products: a library (cuBLAS) on a device, our own [`gemm`] on the host, a plain loop for integers.
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
@@ -29,7 +28,7 @@ pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// `bias + a·b`, the bias repeated for every row.
+/// `bias + a·b`, with the bias repeated for every row.
 pub(super) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let ([m, _], [_, n]) = check_shapes(a, b)?;
     let out = a.uninit_beside(&[m, n], a.dtype())?;
@@ -49,9 +48,9 @@ pub(super) fn check_shapes(a: &Tensor, b: &Tensor) -> Result<([usize; 2], [usize
     if a[1] == b[0] { Ok((a, b)) } else { Err(MatmulError::Shapes { a, b }.into()) }
 }
 
-/// A batch of products, or one, into memory that is there and contiguous.
+/// One product, or a batch of them, into existing contiguous memory.
 pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) -> Result<()> {
-    // cuBLAS takes no matrix that has gaps both ways.
+    // cuBLAS takes no matrix with gaps in both dimensions.
     let by_cublas = out.is_cuda() && out.dtype().is_floating_point();
     let taken =
         |x: &Tensor| if by_cublas && !has_a_dense_side(x.layout()) { copy_of(x) } else { Ok(x.clone()) };
@@ -61,7 +60,7 @@ pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) ->
         ..described(a.layout(), b.layout(), out.layout(), out.dtype(), accumulate)?
     };
     if !gemm.dtype.is_floating_point() {
-        // Truths are stored as whole numbers, but have no product of matrices.
+        // Bools are stored as integers, but have no matrix product.
         if gemm.dtype == DType::Bool {
             return Err(not_implemented(MM.refused_as, gemm.dtype));
         }
@@ -102,7 +101,8 @@ pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Ran {
     Ok(())
 }
 
-/// Products of f32, with what they are added to, rounded once: as the tensor cores of a GPU multiply halves.
+/// Products computed in f32, including the accumulated `c`, and rounded once, as a GPU's tensor cores multiply half
+/// types.
 fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<()> {
     let [a_reach, b_reach, c_reach] = gemm.reach();
     let a = widened(gemm.dtype, &cast_slice(a)[..a_reach])?;
@@ -118,7 +118,7 @@ fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<(
 }
 
 rows! {
-    // Products of integers, which no library has.
+    // Integer products, which no library has.
     MM: row!("mm", wholes, [In(T), In(T), Out(T), Int], Indexed, Costly, integers_twin::<T>)
         .refused_as("addmm_impl_cpu_");
 }
@@ -131,7 +131,7 @@ fn integers_twin<T: Wrapping + Element + Pod>(args: Args<'_, '_>) -> Ran {
     Ok(())
 }
 
-/// Products as they lie, without their memory.
+/// Describes products by their layouts, without their memory.
 fn described(a: &Layout, b: &Layout, c: &Layout, dtype: DType, accumulate: bool) -> Result<Gemm> {
     let &[ref batch @ .., m, n] = c.sizes() else {
         return Err(MatmulError::NotAMatrix { argument: "out" }.into());
@@ -157,8 +157,8 @@ fn described(a: &Layout, b: &Layout, c: &Layout, dtype: DType, accumulate: bool)
     })
 }
 
-/// The step from matrix to matrix of a batch, and the strides of a matrix. Those of a single row or column, which
-/// lead nowhere, are as in a contiguous matrix.
+/// The step between the matrices of a batch, and the strides of a matrix. The strides of a single row or column are
+/// never used, and are set as in a contiguous matrix.
 fn matrices(layout: &Layout) -> (usize, [usize; 2]) {
     let (&[.., rows, columns], &[.., row_step, column_step]) = (layout.sizes(), layout.strides()) else {
         return (0, [0, 0]);
@@ -168,14 +168,14 @@ fn matrices(layout: &Layout) -> (usize, [usize; 2]) {
     (step, [if rows <= 1 { columns.max(1) * column_step } else { row_step }, column_step])
 }
 
-/// Whether the rows of a matrix, or its columns, lie without gaps and do not overlap.
+/// Whether the rows of a matrix, or its columns, have no gaps and do not overlap.
 fn has_a_dense_side(layout: &Layout) -> bool {
     let &[.., rows, columns] = layout.sizes() else { return false };
     let (_, [row_step, column_step]) = matrices(layout);
     (column_step == 1 && row_step >= columns) || (row_step == 1 && column_step >= rows)
 }
 
-/// One product of the batch, of matrices that begin with their slices.
+/// One product of the batch. Each slice starts at its matrix.
 fn floats<T: GemmElement>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let &Gemm { m, n, k, a_strides, b_strides, accumulate, .. } = gemm;
     cpu::gemm::gemm(m, n, k, a, a_strides, b, b_strides, c, accumulate);
@@ -211,7 +211,7 @@ fn integers<T: Wrapping>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     }
 }
 
-/// Computes one product after the other.
+/// Computes the products one after another.
 fn each<T>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T], product: fn(&Gemm, &[T], &[T], &mut [T])) {
     let size = gemm.m * gemm.n;
     for (i, c) in c.chunks_mut(size.max(1)).take(gemm.batch).enumerate() {

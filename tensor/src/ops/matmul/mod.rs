@@ -1,8 +1,7 @@
-//! Matrix products: the operation that networks spend their time in.
+//! Matrix products, the operation in which networks spend most of their time.
 //!
-//! Four functions know gradients: vector · vector (`dot`), matrix · matrix (`mm`), a matrix product with
-//! a bias (`addmm`, a linear layer), and a batch of products (`bmm`). [`Tensor::matmul`] reshapes
-//! everything else into one of them.
+//! Four functions have gradients: vector · vector (`dot`), matrix · matrix (`mm`), matrix product with a bias (`addmm`,
+//! a linear layer), and batched products (`bmm`). [`Tensor::matmul`] reshapes everything else into one of them.
 
 pub(crate) mod error;
 mod kernels;
@@ -42,7 +41,7 @@ operations! {
         .node("BmmBackward0")
         .arguments("wrapper_CUDA_bmm", &["self", "mat2"])
         .autocast(Cast::LowerPrecision);
-    // They give a product its sizes, for which PyTorch has a node, too: another for each kind of product.
+    // Views that give a product its sizes. PyTorch has a node for this too, a different one for each kind of product.
     MV: Operation::new("view").node("MvBackward0");
     SQUEEZE: Operation::new("view").node("SqueezeBackward4");
 }
@@ -70,7 +69,7 @@ impl Tensor {
         ops::apply(Mm, [self, other])
     }
 
-    /// A product for each of a batch (`torch.bmm`): (b, m, k) · (b, k, n) = (b, m, n).
+    /// The products of a batch of matrices (`torch.bmm`): (b, m, k) · (b, k, n) = (b, m, n).
     #[track_caller]
     pub fn bmm(&self, other: &Tensor) -> Result<Tensor> {
         for (batch, argument) in [(self, "batch1"), (other, "batch2")] {
@@ -109,7 +108,7 @@ fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         }
         (1, 2) => viewed(&a.unsqueeze(0)?.mm(b)?, &b.sizes()[1..], &SQUEEZE),
         (2, 2) => a.mm(b),
-        // A batch of rows times one matrix is one tall product.
+        // A batch of rows times one matrix is a single tall product.
         (_, 2) => {
             let (outer, k) = (&a.sizes()[..a.ndim() - 1], a.size(-1)?);
             let rows = a.reshape(&[outer.iter().product::<usize>() as i64, k as i64])?;
@@ -152,13 +151,13 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     }
     let features_out = match weight.sizes() {
         &[features_out] | &[features_out, _] => features_out,
-        _ => return weight.t(), // Which says why a weight of this shape has no transpose.
+        _ => return weight.t(), // This error explains why a weight of this shape has no transpose.
     };
     check_types(bias, x, weight)?;
     if weight.ndim() == 1 {
         return Err(MatmulError::VectorForMatrix { argument: "mat2" }.into());
     }
-    // Rows of any number of dimensions are rows.
+    // Flatten the leading dimensions into rows.
     let (outer, features) = (&x.sizes()[..x.ndim() - 1], x.size(-1)?);
     let count: usize = outer.iter().product();
     let rows = if x.ndim() == 2 { x.clone() } else { x.reshape(&signed(&[count, features]))? };
@@ -167,7 +166,7 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     if x.ndim() == 2 { Ok(y) } else { y.reshape(&signed(&[outer, &[features_out]].concat())) }
 }
 
-/// Refuses a bias or a first matrix of another type than the second.
+/// Refuses a bias or a first matrix whose dtype differs from that of the second.
 fn check_types(bias: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
     for (argument, a) in [("self", bias), ("mat1", x)] {
         if a.dtype() != weight.dtype() {
@@ -177,7 +176,7 @@ fn check_types(bias: &Tensor, x: &Tensor, weight: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Whether a matrix can be multiplied by a vector of this type.
+/// Checks that a matrix can be multiplied by a vector of this dtype.
 fn check_vector(a: &Tensor, b: &Tensor) -> Result<()> {
     match (a.dtype(), b.dtype()) {
         (dtype @ DType::Bool, _) => Err(not_implemented("addmv_impl_cpu", dtype)),
@@ -272,7 +271,7 @@ impl Function<3> for Linear {
         ctx.save_for_backward([needs_weight.then_some(x), needs_x.then_some(weight)]);
         let weight = weight.t()?;
         kernels::check_shapes(x, &weight)?;
-        // Before a device is asked to: there it would be an assertion that fails.
+        // Checked before a device is involved: there it would be a failed assertion.
         bias.layout().expand(&[x.sizes()[0], weight.sizes()[1]])?;
         kernels::addmm(bias, x, &weight)
     }

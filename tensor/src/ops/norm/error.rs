@@ -1,4 +1,4 @@
-//! What can go wrong with normalisation.
+//! The errors of normalisation.
 
 use crate::error::Refusal;
 use crate::python::python_float;

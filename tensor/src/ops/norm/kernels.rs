@@ -1,7 +1,8 @@
 //! The kernels of normalisation. Sums run in the order of the reduction tree.
 //!
-//! `X` is a type of what is normalised, `W` that of weight, bias and running values: the same, or f32 beside halves.
-//! All are calculated with as `C`, which for halves is f32, and so is what is kept for the gradients.
+//! `X` is the dtype of the normalised tensor, `W` that of the weight, bias and running statistics: the same, or f32
+//! with a half type. All computation is in `C`, which is f32 for half types, and so is everything saved for the
+//! gradients.
 
 use std::iter::zip;
 
@@ -21,7 +22,8 @@ use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
 
-/// A row for each type of what is normalised, and of its parameters: the same, or f32 beside halves.
+/// A row with a kernel for each pair of dtypes, of the normalised tensor and of its parameters: equal, or f32
+/// parameters with a half type.
 macro_rules! normalizing {
     ($name:literal, [$($parameter:ident $(($P:ty))?),+ $(,)?], $geometry:ident, $twin:expr) => {
         normalizing!(@ $name, [$($parameter $(($P))?),+], $geometry, $twin,
@@ -42,7 +44,7 @@ macro_rules! normalizing {
     }};
 }
 
-/// The types that tell a kernel from others.
+/// The dtypes that identify a kernel within its row.
 const fn told_apart<X: Element, W: Element>() -> &'static [DType] {
     match (X::DTYPE, W::DTYPE) {
         (DType::F16, DType::F32) => &[DType::F16, DType::F32],
@@ -75,7 +77,7 @@ rows! {
     ], Warps, Cheap, layer_norm_sums_twin::<T, C>).refused_as("LayerNormKernelImpl");
 }
 
-/// The kernel for what is normalised and for its parameters.
+/// The kernel for the dtypes of the normalised tensor and its parameters.
 fn kernel(row: &Row, x: &Tensor, weight: &Tensor) -> Result<&'static KernelDef> {
     let types = [x.dtype(), weight.dtype()];
     row.of_types(if types[0] == types[1] { &types[..1] } else { &types })
@@ -92,7 +94,7 @@ fn vector<W: Stored>(input: &Input, length: usize) -> Result<Vec<W::Math>> {
     Ok(W::read(&entries, &mut room).to_vec())
 }
 
-/// How the channels of a batch lie: (batch, channels, positions).
+/// The layout of a batch's channels: (batch, channels, positions).
 #[derive(Clone, Copy)]
 struct Channels {
     batch: usize,
@@ -105,7 +107,7 @@ impl Channels {
         Channels { batch: sizes[0], channels: sizes[1], positions: sizes[2] }
     }
 
-    /// What a channel has in all samples, one after another.
+    /// The elements of a channel in all samples, one after another.
     fn row<X: Stored>(self, x: &[X], channel: usize) -> Vec<X::Math> {
         let (mut row, mut room) = (Vec::with_capacity(self.batch * self.positions), Vec::new());
         for sample in x.chunks_exact(self.channels * self.positions) {
@@ -114,7 +116,7 @@ impl Channels {
         row
     }
 
-    /// What `work` finds out about each channel, on all threads if there is enough to do.
+    /// The result of `work` for each channel, on all threads if there is enough to do.
     fn each<R: Pod + Send>(self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let elements = self.batch * self.channels * self.positions;
         let mut found = vec![R::zeroed(); self.channels];
@@ -123,7 +125,7 @@ impl Channels {
     }
 }
 
-/// What becomes of a channel's elements: `(x − mean) · scale + bias`.
+/// The normalisation of a channel's elements: `(x − mean) · scale + bias`.
 #[derive(Clone, Copy)]
 struct Normalize<C> {
     mean: C,
@@ -131,8 +133,8 @@ struct Normalize<C> {
     bias: C,
 }
 
-/// Mean and variance of each channel, `1 / √(variance + eps)`, and the channels normalised with them. When not training
-/// mean and variance are those given.
+/// Computes the mean and variance of each channel, `1 / √(variance + eps)`, and the channels normalised with them. When
+/// not training, the mean and variance are the running ones.
 pub(super) fn batch_norm(
     x: &Tensor,
     [weight, bias]: [&Tensor; 2],
@@ -171,7 +173,7 @@ fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
         let (scale, bias) = (invstd * weight[channel], bias[channel]);
         how.push(match scale.to_f64().is_finite() {
             true => Normalize { mean, scale, bias },
-            // As PyTorch calculates it on the CPU, which makes NaNs of an infinite weight: x · scale + (bias − mean · scale).
+            // PyTorch's CPU formula, which turns an infinite weight into NaNs: x · scale + (bias − mean · scale).
             false => Normalize { mean: C::zero(), scale, bias: bias - mean * scale },
         });
     }
@@ -208,7 +210,7 @@ fn normalize<C: Float>(sample: &[C], how: &[Normalize<C>], out: &mut [C]) {
     }
 }
 
-/// The gradients of weight, bias and input.
+/// Computes the gradients of the weight, the bias and the input.
 pub(super) fn batch_norm_backward(
     [grad, x, weight]: [&Tensor; 3],
     [mean, invstd]: [&Tensor; 2],
@@ -220,7 +222,7 @@ pub(super) fn batch_norm_backward(
     launch(kernel, inputs, [grad_weight, grad_bias, grad_x], &[training.into()], &[])
 }
 
-/// What the gradient of a channel's elements is: `(g − mean_grad − (x − mean) · slope) · scale`.
+/// The gradient of a channel's elements: `(g − mean_grad − (x − mean) · slope) · scale`.
 #[derive(Clone, Copy)]
 struct Backward<C> {
     mean_grad: C,
@@ -265,7 +267,7 @@ fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
     Ok(())
 }
 
-/// The sum of the gradients, and that of their products with what x is above the mean.
+/// The sum of the gradients, and the sum of their products with `x − mean`.
 #[inline(always)]
 fn gradient_sums<C: Float>(grad: Vec<C>, mut row: Vec<C>, mean: C) -> [C; 2] {
     for (x, grad) in row.iter_mut().zip(&grad) {
@@ -286,7 +288,7 @@ fn gradients<C: Float>(grad: &[C], x: &[C], how: &[Backward<C>], out: &mut [C]) 
     }
 }
 
-/// The same where mean and variance are given: x is no part of them, be it infinite.
+/// The gradients where mean and variance are given. They do not depend on x, which may even be infinite.
 #[inline(always)]
 fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &mut [C]) {
     let positions = grad.len() / how.len();
@@ -297,10 +299,10 @@ fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &
     }
 }
 
-/// Moves the running mean and variance towards those of a batch, by `momentum`. Each channel has `count` elements, whose
-/// squared deviations from the mean have the sum `squares`; the variance is that of a sample.
+/// Moves the running mean and variance towards those of a batch, by `momentum`. Each channel has `count` elements,
+/// whose squared deviations from the mean add up to `squares`; the variance is the sample variance.
 ///
-/// As PyTorch calculates it on the CPU: a variance in doubles, and bfloat16 rounded at every step.
+/// Follows PyTorch's CPU computation: the variance in f64, and bfloat16 rounded at every step.
 pub(super) fn running_stats(
     [mean, squares]: [&Tensor; 2],
     [running_mean, running_var]: [&Tensor; 2],
@@ -330,7 +332,7 @@ fn running_stats_twin<T: Stored<Math = C> + Element, C: Float>(
     Ok(())
 }
 
-/// Each row of x normalised. `stats` gets its mean and `1 / √(variance + eps)`.
+/// Normalises each row of x. `stats` gets the row's mean and `1 / √(variance + eps)`.
 pub(super) fn layer_norm(
     x: &Tensor,
     [weight, bias]: [&Tensor; 2],
@@ -363,7 +365,7 @@ fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
     Ok(())
 }
 
-/// Returns the mean and `1 / √(variance + eps)`.
+/// Normalises a row. Returns its mean and `1 / √(variance + eps)`.
 #[inline(always)]
 fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], eps: C) -> [C; 2] {
     let count = C::count(x.len());
@@ -379,7 +381,7 @@ fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], ep
     [mean, invstd]
 }
 
-/// The gradient of the input.
+/// Computes the gradient of the input.
 pub(super) fn layer_norm_backward(inputs: [&Tensor; 4], grad_x: &Tensor) -> Result<()> {
     let [_, x, weight, _] = inputs;
     launch(kernel(&LAYER_NORM_BACKWARD, x, weight)?, inputs, [grad_x], &[], &[])
@@ -407,7 +409,8 @@ fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
     Ok(())
 }
 
-/// With g the gradient times the weight and n = (x − mean) · invstd: `(g − mean of g − n · mean of g n) · invstd`.
+/// Let g be the gradient times the weight, and n = (x − mean) · invstd. Computes `(g − mean of g − n · mean of g n) ·
+/// invstd`.
 #[inline(always)]
 fn layer_norm_backward_row<C: Float>(grad: &[C], x: &[C], weight: &[C], stats: &[C], grad_x: &mut [C]) {
     let (count, mean, invstd) = (C::count(x.len()), stats[0], stats[1]);
@@ -425,19 +428,20 @@ fn layer_norm_backward_row<C: Float>(grad: &[C], x: &[C], weight: &[C], stats: &
     }
 }
 
-/// What the gradients of weight and bias are sums of, for each column and each chunk of rows: `n · grad`, and `grad`.
+/// The terms of the gradients of weight and bias, summed for each column and each chunk of rows: `n · grad`, and
+/// `grad`.
 pub(super) fn layer_norm_sums([grad, x, stats]: [&Tensor; 3], sums: [&Tensor; 2]) -> Result<()> {
     launch(LAYER_NORM_SUMS.of(x.dtype())?, [grad, x, stats], sums, &[], &[])
 }
 
-/// How many rows a chunk has.
+/// The number of rows in a chunk.
 pub(super) const ROWS_OF_A_CHUNK: usize = CHUNK;
 
-/// Columns summed together: few enough for their lanes to stay in the second-level cache, and half a page of each row,
-/// since what is further on is not fetched ahead.
+/// Columns summed together: few enough for their lanes to stay in the L2 cache, and half a page of each row, since the
+/// hardware does not prefetch further.
 const TILE: usize = 512;
 
-/// What a lane of some columns has come to: for the weight, and for the bias.
+/// The partial sums of one lane for a tile of columns: for the weight, and for the bias.
 type Lane<C> = [[C; TILE]; 2];
 
 fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
@@ -477,7 +481,7 @@ fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ra
     Ok(())
 }
 
-/// A lane takes in a row.
+/// Adds a row to a lane.
 #[inline(always)]
 fn take_in<C: Float>(lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool) {
     let [weight, bias] = lane;
@@ -488,7 +492,7 @@ fn take_in<C: Float>(lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_fi
     }
 }
 
-/// What all lanes come to.
+/// The sum of all lanes.
 #[inline(always)]
 fn together<C: Float>(lanes: &mut [Lane<C>], used: usize) -> Lane<C> {
     let mut width = LANES / 2;

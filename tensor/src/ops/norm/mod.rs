@@ -1,4 +1,4 @@
-//! Normalisation: values shifted and scaled to mean 0 and variance 1, over a batch or over a layer.
+//! Normalisation: shifts and scales values to mean 0 and variance 1, over a batch or over a layer.
 
 use std::panic::Location;
 
@@ -24,19 +24,19 @@ pub(in crate::ops) use kernels::ROWS;
 /// The arguments of `torch.nn.functional.batch_norm` after the first.
 #[derive(Clone, Debug)]
 pub struct BatchNormArguments {
-    /// The mean of each channel so far, of shape (channels): what evaluation subtracts, and what training updates.
+    /// The running mean of each channel, of shape (channels). Evaluation subtracts it; training updates it.
     pub running_mean: Option<Tensor>,
-    /// The variance of each channel so far, likewise.
+    /// The running variance of each channel, of the same shape and use.
     pub running_var: Option<Tensor>,
-    /// What each channel is multiplied by in the end, of shape (channels).
+    /// The factor that scales each channel after normalisation, of shape (channels).
     pub weight: Option<Tensor>,
-    /// What is added to each channel then.
+    /// The bias added to each channel after that.
     pub bias: Option<Tensor>,
-    /// Whether mean and variance are those of this batch.
+    /// Whether the mean and variance are computed from this batch.
     pub training: bool,
     /// How far the running mean and variance move towards those of this batch.
     pub momentum: f64,
-    /// What is added to the variance, so that it is never 0.
+    /// Added to the variance, so that it is never 0.
     pub eps: f64,
 }
 
@@ -57,11 +57,11 @@ impl Default for BatchNormArguments {
 /// The keyword arguments of [`Tensor::layer_norm`].
 #[derive(Clone, Debug)]
 pub struct LayerNormArguments {
-    /// What each element is multiplied by in the end, of the normalised shape.
+    /// The factor that scales each element after normalisation, of the normalised shape.
     pub weight: Option<Tensor>,
-    /// What is added to each element then.
+    /// The bias added to each element after that.
     pub bias: Option<Tensor>,
-    /// What is added to the variance, so that it is never 0.
+    /// Added to the variance, so that it is never 0.
     pub eps: f64,
 }
 
@@ -89,11 +89,12 @@ const LAYER_NORM_ARGUMENTS: Arguments =
     Arguments { method: "wrapper_CUDA__native_layer_norm", names: &["input", "weight", "bias"] };
 
 impl Tensor {
-    /// Each channel, the second dimension, shifted and scaled to mean 0 and variance 1
-    /// (`torch.nn.functional.batch_norm`): in training over all of the batch, else by the running mean and variance.
+    /// Shifts and scales each channel (the second dimension) to mean 0 and variance 1
+    /// (`torch.nn.functional.batch_norm`). Training uses the mean and variance over the whole batch; evaluation uses
+    /// the running ones.
     ///
-    /// Training updates the running mean and variance in place, the latter with the variance of a sample (divided by
-    /// one less).
+    /// Training updates the running mean and variance in place. The running variance follows the sample variance
+    /// (divided by one less than the number of elements).
     #[track_caller]
     pub fn batch_norm(&self, arguments: BatchNormArguments) -> Result<Tensor> {
         let _scope = scope::operation(BATCH_NORM.name, Location::caller());
@@ -150,8 +151,8 @@ impl Tensor {
         ops::apply(function, [self, &weight, &bias])
     }
 
-    /// The last dimensions together, of sizes `normalized_shape`, shifted and scaled to mean 0 and variance 1, then
-    /// multiplied by the weight and added to the bias, which are of that shape (`torch.nn.functional.layer_norm`).
+    /// Shifts and scales the last dimensions together, of sizes `normalized_shape`, to mean 0 and variance 1, then
+    /// multiplies by the weight and adds the bias, which both have that shape (`torch.nn.functional.layer_norm`).
     ///
     /// ```
     /// # use todevice::{LayerNormArguments, Tensor};
@@ -177,7 +178,7 @@ impl Tensor {
         })
     }
 
-    /// What PyTorch makes of an empty batch: it depends on weight and bias, but in no element.
+    /// PyTorch's result for an empty batch: it depends on weight and bias in the graph, but in no element.
     fn affine_of_nothing(&self, affine: [&Option<Tensor>; 2]) -> Result<Tensor> {
         let mut out = self.copy()?;
         if let [Some(weight), _] = affine {
@@ -230,7 +231,7 @@ fn layer_norm(
 fn check_batch_norm(input: &Tensor, parameters: &[Option<&Tensor>; 4], training: bool) -> Result<()> {
     check_devices("batch_norm", BATCH_NORM_ARGUMENTS, input, parameters)?;
     let &[weight, bias, mean, var] = parameters;
-    // The order in which PyTorch reads them, on the host and on a GPU.
+    // The order in which PyTorch reads the parameters, on the host and on a GPU.
     let in_order = match (input.is_cuda(), training) {
         (true, _) => [bias, weight, mean, var],
         (false, true) => [mean, var, weight, bias],
@@ -249,18 +250,18 @@ fn check_devices(
     input: &Tensor,
     parameters: &[Option<&Tensor>],
 ) -> Result<()> {
-    // In place of one that is absent stands the input: it is where it is, and the others keep their names.
+    // The input stands in for absent parameters: it has the right device, and the others keep their names.
     let on = [input].into_iter().chain(parameters.iter().map(|parameter| parameter.unwrap_or(input)));
     let name = scope::current_operation().unwrap_or(operation);
     ops::same_device(name, Some(arguments), &on.collect::<SmallVec<[&Tensor; 5]>>())
 }
 
-/// Whether the type of the first parameter differs from the input's.
+/// Whether the dtype of the first parameter differs from the input's.
 fn is_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> bool {
     parameters.iter().flatten().next().is_some_and(|first| first.dtype() != input.dtype())
 }
 
-/// On the CPU, parameters may differ in type from the input only if they are f32 and the input is a half.
+/// On the CPU, parameters may differ in dtype from the input only if they are f32 and the input is a half type.
 fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !is_mixed(input, parameters) {
         return Ok(());
@@ -271,7 +272,8 @@ fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if input.dtype().is_half() { Ok(()) } else { Err(NormError::MixedTypes.into()) }
 }
 
-/// Refuses an input that is not floating point, and parameters of another type. On a GPU f32 parameters go with halves.
+/// Refuses an input that is not floating-point, and parameters of another dtype. On a GPU, f32 parameters go with half
+/// types.
 fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !input.dtype().is_floating_point() {
         return Err(not_implemented(operation, input.dtype()));
@@ -288,12 +290,12 @@ fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<
     }
 }
 
-/// The type of what is calculated once and kept for the gradients.
+/// The dtype of statistics that are computed once and saved for the gradients.
 fn kept(x: &Tensor) -> DType {
     if x.dtype().is_half() { DType::F32 } else { x.dtype() }
 }
 
-/// Weight and bias, or the numbers that stand for them.
+/// Weight and bias, or the numbers that stand in for them.
 fn affine([weight, bias]: [Option<&Tensor>; 2], dtype: DType) -> Result<[Tensor; 2]> {
     let or = |tensor: Option<&Tensor>, value| match tensor {
         Some(tensor) => Ok(tensor.clone()),
@@ -315,7 +317,7 @@ fn channels(x: &Tensor) -> [usize; 3] {
 }
 
 impl BatchNorm {
-    /// Moves the running values towards those of a batch, in which each channel has `count` elements.
+    /// Moves the running statistics towards those of a batch in which each channel has `count` elements.
     fn update(&self, stats: [&Tensor; 2], count: usize) -> Result<()> {
         let Some((mean, var)) = &self.running else { return Ok(()) };
         if (mean.is_inference() || var.is_inference()) && !is_inference_mode_enabled() {
@@ -346,7 +348,7 @@ impl Function<3> for BatchNorm {
         let [mean, squares, invstd] = [stat()?, stat()?, stat()?];
         let given = match &self.running {
             Some((mean, var)) if !self.training => [dense(mean)?, dense(var)?],
-            _ => affine([None, None], weight.dtype())?, // Nobody asks.
+            _ => affine([None, None], weight.dtype())?, // Not used.
         };
         kernels::batch_norm(
             &seen_as(x, &sizes),
@@ -385,7 +387,7 @@ impl Function<3> for BatchNorm {
     }
 }
 
-/// The gradients that somebody asks for.
+/// The gradients that are needed.
 fn asked_for(saved: &Saved<3>, mut grads: [Option<Tensor>; 3]) -> [Option<Tensor>; 3] {
     for (i, grad) in grads.iter_mut().enumerate() {
         if !saved.needs_input_grad(i) {
@@ -396,7 +398,7 @@ fn asked_for(saved: &Saved<3>, mut grads: [Option<Tensor>; 3]) -> [Option<Tensor
 }
 
 struct LayerNorm {
-    /// How many dimensions are normalised together.
+    /// The number of dimensions normalised together.
     dims: usize,
     eps: f64,
 }
@@ -409,7 +411,7 @@ impl LayerNorm {
     }
 }
 
-/// Weight or bias as a vector; a number stays one.
+/// Weight or bias as a vector; a number stays a number.
 fn vector(x: &Tensor) -> Result<Tensor> {
     if x.ndim() == 0 { Ok(x.clone()) } else { Ok(seen_as(&dense(x)?, &[x.numel()])) }
 }

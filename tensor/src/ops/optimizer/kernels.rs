@@ -36,7 +36,7 @@ fn on_parts<T: Float, const W: usize>(args: Args<'_, '_>, kernel: impl Fn(&[T], 
 }
 
 impl AdamStep {
-    /// As the kernel takes it.
+    /// The options as kernel arguments.
     fn floats(&self) -> [f64; 7] {
         [
             self.beta1,
@@ -72,7 +72,7 @@ impl SgdStep {
     }
 }
 
-/// The twin of a step: it reads the gradient and writes the parameter and the optimizer's state.
+/// Declares the twin of a step, which reads the gradient and writes the parameter and the optimizer's state.
 macro_rules! step {
     ($lanes:ident, $T:ident, $Step:ty, $written:literal) => {
         |args| {
@@ -99,7 +99,7 @@ rows! {
     ], Elements, Costly, step!(sgd_momentum_lanes, T, SgdStep, 2)).refused_as("sgd");
 }
 
-/// Every tensor of a step lies in memory without gaps.
+/// Checks that every tensor of a step is contiguous.
 fn check_dense<const W: usize>(written: [&Tensor; W]) -> Result<()> {
     match written.iter().all(|tensor| tensor.is_contiguous()) {
         true => Ok(()),
@@ -137,7 +137,7 @@ fn sgd<const W: usize>(kernel: &Row, grad: &Tensor, written: [&Tensor; W], step:
     launch(kernel, [grad], written, &step.ints(), &step.floats())
 }
 
-/// Kingma and Ba, with PyTorch's rounding:
+/// Adam (Kingma and Ba), with PyTorch's rounding:
 /// `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
 #[inline(always)]
 fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
@@ -165,7 +165,7 @@ fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T];
     }
 }
 
-/// The gradient with its sign and weight decay.
+/// The gradient with its sign and weight decay applied.
 #[inline(always)]
 fn decayed<T: Float>(grad: T, parameter: T, step: SgdStep) -> T {
     let grad = if step.maximize { -grad } else { grad };
@@ -193,7 +193,7 @@ fn sgd_first_lanes<T: Float>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], ste
     }
 }
 
-/// `b ← μb + (1 − dampening)g`, `p ← p − lr · b`; Nesterov's form takes `g + μb` for the direction.
+/// `b ← μb + (1 − dampening)g`, `p ← p − lr · b`; Nesterov's form uses `g + μb` as the direction.
 #[inline(always)]
 fn sgd_momentum_lanes<T: Float>(grad: &[T], [parameter, buffer]: [&mut [T]; 2], step: SgdStep) {
     let (minus_lr, momentum) = (T::from_f64(-step.lr), T::from_f64(step.momentum));

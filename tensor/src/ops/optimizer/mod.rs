@@ -1,7 +1,7 @@
-//! One step of an optimizer on one parameter, in one pass over its memory.
+//! One step of an optimizer on one parameter, in a single pass over memory.
 //!
-//! The arithmetic is PyTorch's to the bit: where its vectorised kernels fuse a multiply and an add, so do
-//! these, and options given as doubles are rounded to the tensor's type once.
+//! The arithmetic matches PyTorch bit for bit: multiplies and adds are fused exactly where its vectorised kernels fuse
+//! them, and options given as f64 are rounded once to the tensor's dtype.
 
 mod kernels;
 
@@ -24,7 +24,7 @@ operations! {
     SGD: Operation::new("_fused_sgd_");
 }
 
-/// What one step of Adam is, its options folded into the factors that the formula needs.
+/// One step of Adam, with its options folded into the factors of the formula.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdamStep {
     pub(crate) beta1: f64,
@@ -32,7 +32,7 @@ pub(crate) struct AdamStep {
     pub(crate) eps: f64,
     /// Added to the gradient as `weight_decay · p` (Adam).
     pub(crate) weight_decay: f64,
-    /// What the parameter is multiplied by first: `1 − lr · weight_decay` in AdamW, 1 in Adam.
+    /// The factor that the parameter is multiplied by first: `1 − lr · weight_decay` in AdamW, 1 in Adam.
     pub(crate) shrink: f64,
     /// `lr / (1 − β₁ᵗ)`
     pub(crate) step_size: f64,
@@ -57,7 +57,7 @@ pub(crate) fn adam(
     })
 }
 
-/// What one step of SGD is.
+/// One step of SGD.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SgdStep {
     pub(crate) lr: f64,
@@ -68,7 +68,7 @@ pub(crate) struct SgdStep {
     pub(crate) maximize: bool,
 }
 
-/// Updates a parameter and, with momentum, its buffer, which in the first step becomes the gradient.
+/// Updates a parameter and, with momentum, its buffer, which the first step sets to the gradient.
 pub(crate) fn sgd(
     parameter: &Tensor,
     grad: &Tensor,
@@ -81,7 +81,7 @@ pub(crate) fn sgd(
         let grad = readable(grad, parameter)?;
         match momentum_buffer {
             None => kernels::sgd_plain(parameter, &grad, step)?,
-            // The gradient itself, decayed but not dampened.
+            // In the first step the buffer is the gradient itself, decayed but not dampened.
             Some(buffer) if is_first => kernels::sgd_first(parameter, &grad, buffer, step)?,
             Some(buffer) => kernels::sgd_momentum(parameter, &grad, buffer, step)?,
         }
@@ -92,14 +92,14 @@ pub(crate) fn sgd(
     })
 }
 
-/// No steps yet: a number of the host wherever the parameter is, and an f32, as PyTorch keeps it.
+/// A step count of 0: an f32 on the host, wherever the parameter is, as PyTorch keeps it.
 pub(crate) fn no_steps() -> Result<Tensor> {
     let step = Tensor::uninit(&[], DType::F32)?;
     count_step(&step, 0.0)?;
     Ok(step)
 }
 
-/// Counts the step that is number `taken`, in whatever type somebody gave the count. On a device that takes a kernel.
+/// Sets the step count to `taken`, in the dtype that the count was given. On a device this takes a kernel.
 pub(crate) fn count_step(step: &Tensor, taken: f64) -> Result<()> {
     if step.is_cuda() {
         return step.add_(1).map(drop);
@@ -111,7 +111,7 @@ pub(crate) fn count_step(step: &Tensor, taken: f64) -> Result<()> {
     Ok(())
 }
 
-/// A truth is no count: 1 cannot be added to it.
+/// Refuses a bool as a step count, since 1 cannot be added to it.
 pub(crate) fn check_counts(step: &Tensor) -> Result<()> {
     match step.dtype() {
         DType::Bool => Err(DTypeError::InPlaceCast { result: DType::I64, output: DType::Bool }.into()),
@@ -119,14 +119,14 @@ pub(crate) fn check_counts(step: &Tensor) -> Result<()> {
     }
 }
 
-/// A kernel walks the parameter together with the gradient and what the optimizer keeps, here by PyTorch's names. So they
-/// must be of one type and size.
+/// Checks that the gradient and the optimizer's state, named as in PyTorch, match the parameter in dtype and size,
+/// because a kernel walks through all of them together.
 pub(crate) fn check_alike<'a>(
     parameter: &Tensor,
     others: impl IntoIterator<Item = (&'static str, &'a Tensor)>,
 ) -> Result<()> {
     for (name, other) in others {
-        // A number too: it is written to, not only read.
+        // A number must be on the parameter's device too, because it is written to, not only read.
         if other.device() != parameter.device() {
             return Err(elsewhere(parameter, name, other));
         }
@@ -141,7 +141,7 @@ pub(crate) fn check_alike<'a>(
     Ok(())
 }
 
-/// GPU0001, which names what is not where the parameter is.
+/// GPU0001, naming the tensor that is not on the parameter's device.
 fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
     let mut error = mismatch("step", None, &[parameter, other], [0, 1]);
     if let Error::DeviceMismatch(mismatch) = &mut error {
@@ -160,7 +160,7 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
     error
 }
 
-/// The gradient as the kernel wants it: contiguous, and in memory of its own.
+/// The gradient as the kernel needs it: contiguous, and in memory of its own.
 fn readable(grad: &Tensor, parameter: &Tensor) -> Result<Tensor> {
     if grad.shares_storage(parameter) { plain::copy_of(grad) } else { dense(&grad.detach()) }
 }

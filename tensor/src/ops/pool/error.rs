@@ -1,4 +1,4 @@
-//! What can go wrong with pooling.
+//! The errors of pooling.
 
 use crate::error::Refusal;
 

@@ -1,9 +1,9 @@
-//! The kernels of pooling: of planes (planes, height, width) that lie in order.
+//! The kernels of pooling, on contiguous planes (planes, height, width).
 //!
-//! The elements of a window are combined row by row, and from left to right. On the host that is done for a row of
-//! windows together: first with the first element of each, then with the second, and so on. So that the inner loop
-//! finds these side by side, a row is first split into [`Phases`]. A gradient adds up in the order of the windows,
-//! whoever does it: the host goes from window to window, a thread of a device from its element to the windows over it.
+//! The elements of a window are combined row by row, from left to right. The host handles a whole row of windows
+//! together: it combines the first element of each window, then the second, and so on. To make these elements adjacent
+//! for the inner loop, a row is first split into [`Phases`]. Gradients are summed in the order of the windows on both
+//! sides: the host goes from window to window, and a device thread goes from its element to the windows over it.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use crate::ops::row::{block, row, rows};
 use crate::tensor::Tensor;
 
 rows! {
-    // Windows lie down the planes, and across.
+    // The blocks describe the windows down the planes, then those across.
     MAX_POOL2D: row!("max_pool2d", each, [
         In(T), Out(T), Out(i32), Block(Windows), Block(Windows),
     ], Indexed, Cheap, max_pool2d_twin::<T>);
@@ -45,11 +45,11 @@ rows! {
     ], Indexed, Cheap, adaptive_avg_pool2d_backward_twin::<T>).refused_as("adaptive_avg_pool2d");
 }
 
-/// What has a largest: numbers in an order. Halves are not converted for it.
+/// Ordered numbers, which have a largest. Half types are compared without conversion.
 trait Ordered: Pod + Send + Sync {
-    /// The largest of nothing.
+    /// The maximum of no elements.
     const LOWEST: Self;
-    /// Whether it is larger than what was found before, or a NaN.
+    /// Whether this number is larger than the one found before, or a NaN.
     fn displaces(self, found: Self) -> bool;
 }
 
@@ -69,7 +69,7 @@ macro_rules! ordered {
             fn displaces(self, found: $Half) -> bool {
                 const INFINITY: u16 = <$Half>::INFINITY.to_bits();
                 let [x, found] = [self, found].map(|half| half.to_bits() as i16);
-                // As whole numbers in the same order: those of negative ones count down from 0.
+                // Compare the bits as integers in the same order, with those of negative numbers counting down from 0.
                 let [place, found_place] = [x, found].map(|bits| ((bits & i16::MAX) ^ (bits >> 15)) - (bits >> 15));
                 let [is_nan, found_nan] = [x, found].map(|bits| (bits & i16::MAX) as u16 > INFINITY);
                 ((place > found_place) & !found_nan) | is_nan
@@ -79,32 +79,32 @@ macro_rules! ordered {
 }
 ordered!(f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY, i64: i64::MIN, i32: i32::MIN, u8: u8::MIN; f16, bf16);
 
-/// A row, or several, sorted by the remainder of the position when divided by the stride of the windows: phase `p` has
-/// elements `p`, `p + stride`, `p + 2 · stride`, …. What neighbouring windows have at the same place in them are
-/// neighbours in a phase.
+/// One or more rows, sorted by the remainder of the position modulo the stride of the windows: phase `p` has elements
+/// `p`, `p + stride`, `p + 2 · stride`, …. Elements at the same place in neighbouring windows are neighbours in a
+/// phase.
 struct Phases<T> {
     stride: usize,
-    /// Elements of a phase. The last ones may have a place that nobody uses.
+    /// Elements of a phase. The last phases may end with an unused element.
     length: usize,
     values: Vec<T>,
 }
 
 impl<T: Pod> Phases<T> {
     fn new(rows: usize, columns: usize, stride: usize) -> Phases<T> {
-        // Beyond the end of a row there is no second window.
+        // No second window begins within a row that is shorter than the stride.
         let stride = stride.min(columns.max(1));
         let length = columns.div_ceil(stride);
         Phases { stride, length, values: vec![T::zeroed(); rows * length * stride] }
     }
 
-    /// What `count` windows have in a row, if the first of them has element `first`.
+    /// The elements of `count` windows in a row, where the first window has element `first`.
     #[inline(always)]
     fn of(&mut self, row: usize, first: usize, count: usize) -> &mut [T] {
         let start = (row * self.stride + first % self.stride) * self.length + first / self.stride;
         &mut self.values[start..start + count]
     }
 
-    /// Sorts a row.
+    /// Splits a row into phases.
     #[inline(always)]
     fn split(&mut self, x: &[T]) {
         match self.stride {
@@ -127,7 +127,7 @@ impl<T: Pod> Phases<T> {
         }
     }
 
-    /// Puts a row in order again.
+    /// Joins the phases of a row again.
     #[inline(always)]
     fn join(&self, row: usize, out: &mut [T]) {
         let width = self.length * self.stride;
@@ -156,7 +156,7 @@ impl<T: Pod> Phases<T> {
     }
 }
 
-/// The first of each pair to one slice, the second to another.
+/// Writes the first of each pair to one slice and the second to another.
 #[inline(always)]
 fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
     let n = pairs.len();
@@ -166,8 +166,8 @@ fn split_pairs<T: Pod>(pairs: &[[T; 2]], even: &mut [T], odd: &mut [T]) {
     }
 }
 
-/// The largest of each window, and where in its plane it is: the first if several are equal, but a NaN before all else;
-/// −1 for a window that is all padding.
+/// The maximum of each window and its position in the plane. Of equal elements the first wins, but a NaN wins over
+/// everything; the position is −1 for a window that is all padding.
 pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) -> Result<()> {
     launch(MAX_POOL2D.of(x.dtype())?, [x], [out, index], cast_slice(&[*grid]), &[])
 }
@@ -194,7 +194,7 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
         for y in (0..down.kernel).filter_map(|k| down.element(o, k)) {
             let x = &x[y * width..(y + 1) * width];
             if across.count < across.kernel {
-                // Too few for a loop over them to pay.
+                // Too few windows for a loop over them to pay off.
                 for (o, (out, index)) in out.iter_mut().zip(&mut *index).enumerate() {
                     for column in (0..across.kernel).filter_map(|k| across.element(o, k)) {
                         keep_larger(
@@ -219,8 +219,8 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
     }
 }
 
-/// Keeps the larger of an element of each window and of what was found there, and where it is: `first`, and so on in
-/// steps. It is a function of its own so that the compiler knows that its slices are apart.
+/// Keeps the larger of each window's element and its maximum so far, with its position: `first`, `first + step`, and so
+/// on. It is a separate function so that the compiler knows that its slices do not overlap.
 #[inline(always)]
 fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index: &mut [i32]) {
     let n = x.len();
@@ -229,14 +229,14 @@ fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index:
     for i in 0..n {
         let x = x[i];
         let larger = x.displaces(out[i]) | (index[i] < 0);
-        // Both are stored in any case, since a loop that stores under a condition uses no vectors.
+        // Store both unconditionally: a loop with conditional stores is not vectorised.
         out[i] = select_unpredictable(larger, x, out[i]);
         index[i] = select_unpredictable(larger, at, index[i]);
-        at = at.wrapping_add(step); // Beyond the last window it may be no place at all.
+        at = at.wrapping_add(step); // After the last window this may not be a valid position.
     }
 }
 
-/// The gradient of each element: the sum of those of the windows whose largest it is.
+/// The gradient of each element: the sum of the gradients of the windows whose maximum it is.
 pub(super) fn max_pool2d_backward(grad: &Tensor, index: &Tensor, grid: &Grid, grad_x: &Tensor) -> Result<()> {
     launch(MAX_POOL2D_BACKWARD.of(grad.dtype())?, [grad, index], [grad_x], cast_slice(&[*grid]), &[])
 }
@@ -252,7 +252,7 @@ fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<
         let found = index.iter().enumerate().filter(|(_, at)| **at >= 0);
         if !may_share {
             grad_x.fill(T::zeroed());
-            // A zero stays 0 that is not negative, as in a sum.
+            // Skip zeros, so that a negative zero stays +0, as it does in a sum.
             found.filter(|(i, _)| grad[*i] != T::zeroed()).for_each(|(i, at)| grad_x[*at as usize] = grad[i]);
             return;
         }
@@ -267,17 +267,17 @@ fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<
 }
 
 block! {
-    /// What the sum of a window is divided by.
+    /// The divisor of a window's sum.
     pub(super) struct Divisor {
         /// Whether the padding counts.
         pub(super) count_include_pad: i64,
-        /// A number for all windows; 0 if there is none.
+        /// One divisor for all windows, or 0 if there is none.
         pub(super) fixed: i64,
     }
 }
 
 impl Divisor {
-    /// Of the windows in row `o`, what all of them have in common.
+    /// The factor that is common to all windows in row `o`.
     fn of_row(self, down: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => fixed,
@@ -286,7 +286,7 @@ impl Divisor {
         }
     }
 
-    /// What that is multiplied by for the windows in column `o`.
+    /// The factor for the windows in column `o`.
     fn of_column(self, across: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => 1,
@@ -296,7 +296,7 @@ impl Divisor {
     }
 }
 
-/// The windows that means are taken of, and how.
+/// The windows of an average pooling, and their divisors.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Means {
@@ -342,7 +342,7 @@ fn means<T: Float>(x: &[T], of: Means, out: &mut [T]) {
     }
 }
 
-/// What the windows of a row are divided by: mostly what those of the row before were.
+/// The divisors of a row of windows, usually the same as those of the row before.
 struct Divisors<T> {
     of: Means,
     of_row: i64,
@@ -351,10 +351,10 @@ struct Divisors<T> {
 
 impl<T: Float> Divisors<T> {
     fn new(of: Means) -> Divisors<T> {
-        Divisors { of, of_row: 0, values: Vec::new() } // No row is divided by 0.
+        Divisors { of, of_row: 0, values: Vec::new() } // 0 is no row's divisor.
     }
 
-    /// Divides what belongs to the windows of row `o`.
+    /// Divides the values of the windows of row `o`.
     #[inline(always)]
     fn divide(&mut self, row: &mut [T], o: usize) {
         let Means { grid: Grid { down, across }, divisor } = &self.of;
@@ -370,7 +370,7 @@ impl<T: Float> Divisors<T> {
     }
 }
 
-/// The gradient of each element: the sum of those of the windows that it is in, each divided as they were.
+/// The gradient of each element: the sum of the gradients of its windows, each divided as its mean was.
 pub(super) fn avg_pool2d_backward(grad: &Tensor, means: &Means, grad_x: &Tensor) -> Result<()> {
     launch(AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], cast_slice(&[*means]), &[])
 }
@@ -397,7 +397,8 @@ fn spread<T: Float>(grad: &[T], of: Means, grad_x: &mut [T]) {
         divided.copy_from_slice(grad);
         divisors.divide(&mut divided, o);
         for y in down.elements(o) {
-            // From the last element of the windows to the first: so the windows over one of x come in their order.
+            // From the last element of the windows to the first, so that the windows over one element of x come in
+            // order.
             for k in (0..across.kernel).rev() {
                 let (windows, first) = across.inside(k);
                 let (sums, divided) = (sums.of(y, first, windows.len()), &divided[windows]);
@@ -412,7 +413,7 @@ fn spread<T: Float>(grad: &[T], of: Means, grad_x: &mut [T]) {
     }
 }
 
-/// The mean of each window of a grid that covers the plane: window `o` of `count` begins at `⌊o · size / count⌋` and
+/// The mean of each window of a grid that covers the plane. Window `o` of `count` begins at `⌊o · size / count⌋` and
 /// ends before `⌈(o + 1) · size / count⌉`.
 pub(super) fn adaptive_avg_pool2d(x: &Tensor, out: &Tensor) -> Result<()> {
     launch(ADAPTIVE_AVG_POOL2D.of(x.dtype())?, [x], [out], &[], &[])
@@ -443,7 +444,7 @@ fn adaptive_avg_pool2d_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>
     Ok(())
 }
 
-/// The gradient of each element: the sum of those of the windows that it is in, each divided as they were.
+/// The gradient of each element: the sum of the gradients of its windows, each divided as its mean was.
 pub(super) fn adaptive_avg_pool2d_backward(grad: &Tensor, grad_x: &Tensor) -> Result<()> {
     launch(ADAPTIVE_AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], &[], &[])
 }

@@ -1,6 +1,6 @@
-//! Pooling: images made smaller, a window of elements becoming one.
+//! Pooling: shrinks images by reducing each window of elements to one.
 //!
-//! Images are (channels, height, width), or a batch of such; each channel is pooled by itself.
+//! Images are (channels, height, width), or a batch of such images; each channel is pooled by itself.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
@@ -25,13 +25,13 @@ pub(in crate::ops) use window::{Grid, Windows};
 /// The keyword arguments of `max_pool2d` and `torch.nn.MaxPool2d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxPool2dOptions {
-    /// How far from each other windows begin; `None`: one after another.
+    /// The distance between the starts of neighbouring windows. `None` places windows side by side.
     pub stride: Option<Pair>,
-    /// How many elements beyond the edges a window may take. They count as −∞.
+    /// How many elements a window may extend beyond the edges. They count as −∞.
     pub padding: Pair,
-    /// How far from each other the elements of a window are.
+    /// The distance between the elements of a window.
     pub dilation: Pair,
-    /// Whether there is a window for what is left at the end, if that is too little for a whole one.
+    /// Whether a remainder at the end, too small for a full window, gets a window too.
     pub ceil_mode: bool,
 }
 
@@ -46,15 +46,15 @@ impl Default for MaxPool2dOptions {
 /// The keyword arguments of `avg_pool2d` and `torch.nn.AvgPool2d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvgPool2dOptions {
-    /// How far from each other windows begin; `None`: one after another.
+    /// The distance between the starts of neighbouring windows. `None` places windows side by side.
     pub stride: Option<Pair>,
-    /// How many elements beyond the edges a window may take. They count as 0.
+    /// How many elements a window may extend beyond the edges. They count as 0.
     pub padding: Pair,
-    /// Whether there is a window for what is left at the end, if that is too little for a whole one.
+    /// Whether a remainder at the end, too small for a full window, gets a window too.
     pub ceil_mode: bool,
-    /// Whether the padding counts when the sum is divided.
+    /// Whether padding counts in the divisor.
     pub count_include_pad: bool,
-    /// What sums are divided by, instead of by their number of elements.
+    /// Divides the sums by this instead of by the number of elements.
     pub divisor_override: Option<i64>,
 }
 
@@ -82,8 +82,8 @@ operations! {
 }
 
 impl Tensor {
-    /// The largest element of each window (`torch.nn.functional.max_pool2d`). The gradient goes to the element that
-    /// was found: of equal ones, the first.
+    /// The maximum of each window (`torch.nn.functional.max_pool2d`). The gradient goes to the element that was the
+    /// maximum, the first of equal ones.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -119,10 +119,10 @@ impl Tensor {
         if divisor_override == Some(0) {
             return Err(PoolError::Divisor.into());
         }
-        self.layout().dim(-3)?; // As PyTorch, which asks for the channels first.
+        self.layout().dim(-3)?; // PyTorch checks the channel dimension first.
         let [height, width] = kernel_size.values();
         if height == 0 || width == 0 {
-            return Err(PoolError::Kernel { height, width }.into()); // Lest the stride that it stands for be blamed.
+            return Err(PoolError::Kernel { height, width }.into()); // Otherwise the error would blame the stride, which defaults to it.
         }
         let grid = grid(self, kernel_size, stride, padding, 1.into(), ceil_mode)?;
         let count_include_pad = i64::from(count_include_pad);
@@ -131,7 +131,7 @@ impl Tensor {
         ops::apply(AvgPool2d { means: Means { grid, divisor } }, [self])
     }
 
-    /// The means of as many windows as asked for, which cover the image whatever its size
+    /// The means of the requested number of windows, which cover an image of any size
     /// (`torch.nn.functional.adaptive_avg_pool2d`). `None` keeps a size.
     #[track_caller]
     pub fn adaptive_avg_pool2d(&self, output_size: impl Into<Pair<Option<usize>>>) -> Result<Tensor> {
@@ -142,7 +142,7 @@ impl Tensor {
         let [height, width] = [self.ndim() - 2, self.ndim() - 1].map(|dim| self.sizes()[dim]);
         let output = [asked[0].unwrap_or(height), asked[1].unwrap_or(width)];
         if output == [1, 1] {
-            return self.mean_dims(&[-1, -2], true); // As in PyTorch, of tensors of any dimensions.
+            return self.mean_dims(&[-1, -2], true); // As in PyTorch, for tensors of any number of dimensions.
         }
         if !matches!(self.ndim(), 3 | 4) {
             return Err(PoolError::AdaptiveDims { sizes: self.sizes().to_vec() }.into());
@@ -166,7 +166,7 @@ fn check_float(x: &Tensor, operation: &'static str) -> Result<()> {
     }
 }
 
-/// The windows of an image, or of a batch of them, that PyTorch's arguments ask for.
+/// The windows of an image, or of a batch of images, for PyTorch's arguments.
 fn grid(
     x: &Tensor,
     kernel_size: Pair,
@@ -188,7 +188,7 @@ fn grid(
     if dilation.contains(&0) {
         return Err(PoolError::Dilation { height: dilation[0], width: dilation[1] }.into());
     }
-    // A batch may be empty, an image not.
+    // A batch may be empty, but not an image.
     if !matches!(x.ndim(), 3 | 4) || [channels, height, width].contains(&0) {
         return Err(PoolError::Input { sizes: sizes.to_vec() }.into());
     }
@@ -202,7 +202,7 @@ fn grid(
     Ok(Grid { down, across })
 }
 
-/// A tensor whose last two dimensions are (height, width), as planes that lie in order.
+/// A tensor whose last two dimensions are (height, width), as contiguous planes.
 fn planes(x: &Tensor) -> Result<Tensor> {
     Ok(as_planes(&dense(x)?))
 }
@@ -213,7 +213,7 @@ fn as_planes(x: &Tensor) -> Tensor {
     seen_as(x, &sizes)
 }
 
-/// Images of another height and width, yet to be written.
+/// Uninitialized images of another height and width.
 fn resized(x: &Tensor, plane: [usize; 2], dtype: DType) -> Result<Tensor> {
     x.uninit_beside(&[&x.sizes()[..x.ndim() - 2], &plane].concat(), dtype)
 }
@@ -258,7 +258,7 @@ impl Function<1> for AvgPool2d {
     }
 
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        ctx.save_for_backward([None::<&Tensor>]); // PyTorch keeps the image, so a second backward is refused.
+        ctx.save_for_backward([None::<&Tensor>]); // PyTorch saves the image, so a second backward is refused.
         let [.., plane] = self.means.grid.extents();
         let out = resized(x, plane, x.dtype())?;
         kernels::avg_pool2d(&planes(x)?, &self.means, &as_planes(&out))?;

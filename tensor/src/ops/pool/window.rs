@@ -1,4 +1,4 @@
-//! Where the windows of a pooling lie along one dimension.
+//! The positions of a pooling's windows along one dimension.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use crate::error::Result;
 use crate::ops::row::block;
 
 block! {
-    /// The windows along one dimension. All numbers have been checked, so that none overflows.
+    /// The windows along one dimension. All numbers have been checked, so nothing overflows.
     pub(in crate::ops) struct Windows {
-        /// Elements of a window.
+        /// The number of elements in a window.
         pub(in crate::ops) kernel: i64,
-        /// How far from each other windows begin.
+        /// The distance between the starts of neighbouring windows.
         pub(in crate::ops) stride: i64,
-        /// How many elements before the first, and after the last, a window may take.
+        /// How many elements a window may extend before the first element and after the last.
         pub(in crate::ops) padding: i64,
-        /// How far from each other the elements of a window are.
+        /// The distance between the elements of a window.
         pub(in crate::ops) dilation: i64,
-        /// Elements there are.
+        /// The number of elements along the dimension.
         pub(in crate::ops) size: i64,
-        /// Windows there are.
+        /// The number of windows.
         pub(in crate::ops) count: i64,
     }
 }
@@ -35,7 +35,7 @@ pub(in crate::ops) struct Grid {
 }
 
 impl Grid {
-    /// Height and width of the plane, of a window, and of the grid.
+    /// The height and width of the plane, of a window, and of the grid.
     pub(in crate::ops) fn extents(&self) -> [[usize; 2]; 3] {
         let Grid { down, across } = self;
         [[down.size, across.size], [down.kernel, across.kernel], [down.count, across.count]]
@@ -44,8 +44,8 @@ impl Grid {
 }
 
 impl Windows {
-    /// The windows that PyTorch's arguments ask for, as many as fit; with `ceil_mode` one more that hangs over the end,
-    /// if it begins before it.
+    /// The windows for PyTorch's arguments: as many as fit, plus, with `ceil_mode`, one that extends beyond the end if
+    /// it begins before it.
     pub(in crate::ops) fn new(
         size: usize,
         [kernel, stride, padding, dilation]: [usize; 4],
@@ -72,13 +72,13 @@ impl Windows {
         Ok(Windows { kernel, stride, padding, dilation, size, count })
     }
 
-    /// Where window `o` begins, before the first element perhaps.
+    /// The start of window `o`, which may be before the first element.
     #[inline(always)]
     pub(in crate::ops) fn start(&self, o: usize) -> i64 {
         o as i64 * self.stride - self.padding
     }
 
-    /// Which elements window `o` has, if they are neighbours.
+    /// The elements of window `o`, if they are adjacent (dilation 1).
     #[inline(always)]
     pub(in crate::ops) fn elements(&self, o: usize) -> Range<usize> {
         let (start, end) = (self.start(o), self.start(o) + self.kernel);
@@ -90,13 +90,13 @@ impl Windows {
         self.stride <= (self.kernel - 1) * self.dilation
     }
 
-    /// How many elements window `o` has, those of the padding included. Beyond the padding there are none.
+    /// The number of elements in window `o`, including padding. There are none beyond the padding.
     #[inline(always)]
     pub(in crate::ops) fn padded_elements(&self, o: usize) -> i64 {
         (self.start(o) + self.kernel).min(self.size + self.padding) - self.start(o)
     }
 
-    /// Element `k` of window `o`, if it is inside.
+    /// Element `k` of window `o`, if it is not padding.
     #[inline(always)]
     pub(in crate::ops) fn element(&self, o: usize, k: i64) -> Option<usize> {
         let at = self.start(o) + k * self.dilation;
@@ -110,7 +110,7 @@ impl Windows {
         is_one.then_some((start / self.stride) as usize)
     }
 
-    /// The windows whose element `k` is inside, and where that of the first of them is.
+    /// The windows whose element `k` is not padding, and the position of that element in the first of them.
     #[inline(always)]
     pub(in crate::ops) fn inside(&self, k: i64) -> (Range<usize>, usize) {
         let at = k * self.dilation - self.padding;

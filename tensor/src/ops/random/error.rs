@@ -1,4 +1,4 @@
-//! What can go wrong with random numbers.
+//! The errors of random numbers.
 
 use crate::dtype::DType;
 use crate::error::Refusal;
@@ -23,7 +23,7 @@ pub enum RandomError {
     NegativeStd { std: f64 },
     #[error("dropout probability has to be between 0 and 1, but got {p}")]
     DropoutProbability { p: f64 },
-    /// A tensor of a GPU is none either.
+    /// Also for a tensor on a GPU, which is not a ByteTensor either.
     #[error("RNG state must be a torch.ByteTensor")]
     StateType,
     #[error("{0}")]

@@ -1,7 +1,7 @@
-//! The kernels of random numbers on a device. (On the host they come from PyTorch's own sequence, which only
-//! one thread can walk; see [`crate::random`].)
+//! The kernels of random numbers on a device. (The host uses PyTorch's own sequence, which only one thread can walk;
+//! see [`crate::random`].)
 //!
-//! Each element draws at its own position of the generator's sequence: two numbers, whatever it needs.
+//! Each element draws two numbers at its own position in the generator's sequence, however many it needs.
 
 use bytemuck::Pod;
 
@@ -17,10 +17,10 @@ use crate::ops::row::{row, rows};
 use crate::random::philox_fill;
 use crate::tensor::Tensor;
 
-/// Numbers of the sequence that an element draws.
+/// Numbers of the sequence that each element draws.
 const DRAWS: usize = 2;
 
-/// Calls `set` for each element of the output with the two numbers that it draws, and with its place.
+/// Calls `set` for each element of the output, with its two random numbers and its position.
 fn draw<O: Pod + Send>(args: &mut Args<'_, '_>, set: impl Fn([u32; DRAWS], usize, &mut O) + Sync) {
     let (seed, first) = (args.ints[0] as u64, args.ints[1] as u64);
     for_blocks(&mut args.outputs[0], Cost::Costly, &|start, out: &mut [O]| {
@@ -33,7 +33,7 @@ fn draw<O: Pod + Send>(args: &mut Args<'_, '_>, set: impl Fn([u32; DRAWS], usize
     });
 }
 
-/// Sets aside what the elements of a tensor draw.
+/// Reserves the part of the sequence that the elements of a tensor draw from.
 fn take(target: &Tensor) -> [i64; 2] {
     match target.storage().device() {
         Some(memory) => memory.cuda().draw(target.device().index(), (DRAWS * target.numel()) as u64),
@@ -41,7 +41,7 @@ fn take(target: &Tensor) -> [i64; 2] {
     }
 }
 
-/// Uniform in [0, 1): as many bits as the type has, so that 1 itself never comes out.
+/// Uniform in [0, 1), with as many bits as the type has, so that 1 itself never occurs.
 trait Uniform: Float {
     fn uniform(draws: [u32; 2]) -> Self;
 }
@@ -59,7 +59,7 @@ impl Uniform for f64 {
 }
 
 rows! {
-    // These take the seed and a position in its sequence, then two numbers of the caller's.
+    // These take the seed and a position in its sequence, then two numbers from the caller.
     UNIFORM: row!("uniform", each_float, [Out(T), Int, Int, Float, Float], Elements, Costly, uniform_twin::<T>)
         .refused_as("check_uniform_bounds");
     NORMAL: row!("normal", floats, [Out(T), Int, Int, Float, Float], Elements, Costly, normal_twin::<T>)
@@ -85,13 +85,13 @@ fn uniform_twin<T: Memory<Math: Uniform>>(mut args: Args<'_, '_>) -> Ran {
     let (low, range) = (from.widen(), to.widen() - from.widen());
     draw(&mut args, |draws, _, out: &mut T| {
         let value = T::narrow(T::Math::uniform(draws) * range + low);
-        // Rounding may reach the end, which does not belong to the range.
+        // Rounding may reach the upper end, which is not part of the range.
         *out = if value == to { from } else { value };
     });
     Ok(())
 }
 
-/// Box and Muller: the radius from one number, the angle from the other.
+/// The Box–Muller transform: the radius from one number, the angle from the other.
 pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
     launch(NORMAL.of(target.dtype())?, [], [target], &take(target), &[mean, std])
 }
@@ -101,7 +101,7 @@ fn normal_twin<T: Uniform + std::ops::Mul<Output = T> + std::ops::Add<Output = T
 ) -> Ran {
     let (mean, std) = (T::from_f64(args.floats[0]), T::from_f64(args.floats[1]));
     draw(&mut args, |[a, b], _, out: &mut T| {
-        // In (0, 1]: there is no logarithm of 0.
+        // In (0, 1], because 0 has no logarithm.
         let distance = (f64::from(a) + 1.0) / 4_294_967_296.0;
         let angle = f64::from(b) / 4_294_967_296.0;
         let radius = (-2.0 * Float::ln(distance)).sqrt();
@@ -110,7 +110,7 @@ fn normal_twin<T: Uniform + std::ops::Mul<Output = T> + std::ops::Add<Output = T
     Ok(())
 }
 
-/// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
+/// Draws integers from `range` values starting at `low`; a `range` of 0 stands for 2⁶⁴.
 pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
     let [seed, first] = take(target);
     launch(RANDOM.of(target.dtype())?, [], [target], &[seed, first, low, range as i64], &[])
@@ -132,13 +132,13 @@ fn bernoulli_twin(mut args: Args<'_, '_>) -> Ran {
     Ok(())
 }
 
-/// 1 with the probability that `probability`, which is broadcast, gives each element, else 0.
+/// Draws 1 with the probability that `probability`, which is broadcast, gives for each element, else 0.
 pub(super) fn bernoulli(probability: &Tensor, target: &Tensor) -> Result<()> {
     let probability = &probability.detach().to(DType::F64)?;
     launch(BERNOULLI.only(), [probability], [target], &take(target), &[])
 }
 
-/// 1 with one probability for all elements, else 0.
+/// Draws 1 with the same probability for all elements, else 0.
 pub(super) fn bernoulli_scalar(p: f64, target: &Tensor) -> Result<()> {
     bernoulli(&number(Scalar::Float(p), DType::F64)?, target)
 }

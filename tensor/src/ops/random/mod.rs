@@ -1,6 +1,6 @@
-//! Random tensors, and dropout: PyTorch's numbers for PyTorch's seeds.
+//! Random tensors and dropout, with PyTorch's numbers for PyTorch's seeds.
 //!
-//! The numbers come from [`Generator`]; here they are put where a tensor's elements lie.
+//! The numbers come from [`Generator`]; this module writes them to tensors.
 
 mod bounds;
 pub(in crate::ops) mod dropout;
@@ -45,7 +45,8 @@ operations! {
     RANDOM: Operation::new("random_").node("RandomBackward2");
 }
 
-/// The keyword arguments of new random tensors. A type, a device, a tensor that says both, and a generator are short for them.
+/// The keyword arguments for new random tensors. A dtype, a device, a tensor with both, or a generator can be passed
+/// instead.
 ///
 /// ```
 /// use todevice::{DType, Generator, RandomOptions, Tensor};
@@ -58,13 +59,13 @@ operations! {
 /// ```
 #[derive(Clone, Copy, Default)]
 pub struct RandomOptions<'g> {
-    /// The type of the elements; if none is named, f32, and i64 for whole numbers.
+    /// The element dtype; defaults to f32, or i64 for integers.
     pub dtype: Option<DType>,
-    /// Where the tensor is made, and its numbers are drawn.
+    /// The device on which the tensor is created and its numbers are drawn.
     pub device: Device,
-    /// Whether gradients are collected in it.
+    /// Whether the tensor accumulates gradients.
     pub requires_grad: bool,
-    /// Draws the numbers; if none is named, the device's own does.
+    /// The generator that draws the numbers; defaults to the device's own.
     pub generator: Option<&'g Generator>,
 }
 
@@ -112,7 +113,7 @@ impl<'g> AndOptions<usize, Option<&'g Generator>> for (usize, &'g Generator) {
     }
 }
 
-/// A new tensor of that type, if the options name none.
+/// Creates a random tensor, of `dtype` if the options do not name one.
 #[track_caller]
 fn drawn(
     operation: &'static Operation,
@@ -125,26 +126,27 @@ fn drawn(
     made(operation, sizes, dtype, TensorOptions { dtype: named, device, requires_grad }, draw)
 }
 
-/// New random tensors. Options, in a pair with the sizes, are a type, a device, a generator, or [`RandomOptions`].
+/// Creating random tensors. Options, in a pair with the sizes, are a dtype, a device, a generator, or
+/// [`RandomOptions`].
 ///
-/// On the CPU the numbers are PyTorch's, bit for bit. On a CUDA device they come from Philox: the same on every
-/// device, simulated or real, for one seed, but not those of PyTorch on CUDA, which depend on the launch.
+/// On the CPU the numbers are PyTorch's, bit for bit. On a CUDA device they come from Philox: for one seed they are the
+/// same on every device, simulated or real, but they differ from PyTorch's on CUDA, which depend on the launch.
 impl Tensor {
-    /// Uniform in [0, 1), f32 if the options name no other type.
+    /// Uniform numbers in [0, 1), f32 by default.
     #[track_caller]
     pub fn rand<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
         drawn(&RAND, sizes, options, DType::F32, &|tensor| uniform_(tensor, 0.0, 1.0, options.generator))
     }
 
-    /// Normal with mean 0 and variance 1, f32 if the options name no other type.
+    /// Normal numbers with mean 0 and variance 1, f32 by default.
     #[track_caller]
     pub fn randn<'a, 'g>(sizes: impl AndOptions<&'a [usize], RandomOptions<'g>>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
         drawn(&RANDN, sizes, options, DType::F32, &|tensor| normal_(tensor, 0.0, 1.0, options.generator))
     }
 
-    /// Whole numbers from `low` up to, not including, `high`, i64 if the options name no other type.
+    /// Integers from `low` up to but excluding `high`, i64 by default.
     #[track_caller]
     pub fn randint<'a, 'g>(
         low: i64,
@@ -157,7 +159,7 @@ impl Tensor {
         })
     }
 
-    /// The numbers 0 to n − 1 in random order, as i64; with a generator, `Tensor::randperm((n, &generator))`.
+    /// The numbers 0 to n − 1 in random order, as i64. With a generator: `Tensor::randperm((n, &generator))`.
     #[track_caller]
     pub fn randperm<'g>(n: impl AndOptions<usize, Option<&'g Generator>>) -> Result<Tensor> {
         let (n, generator) = n.split();
@@ -166,13 +168,13 @@ impl Tensor {
         Tensor::from_slice(&draw(generator, |engine| randperm(engine, n)), &[n])
     }
 
-    /// Normal numbers in the shape and type of this tensor, where it is.
+    /// Normal numbers with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn randn_like(&self) -> Result<Tensor> {
         Tensor::randn((self.sizes(), self))
     }
 
-    /// Uniform numbers in the shape and type of this tensor, where it is.
+    /// Uniform numbers with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn rand_like(&self) -> Result<Tensor> {
         Tensor::rand((self.sizes(), self))
@@ -200,7 +202,7 @@ impl Tensor {
         Tensor::randn((sizes, RandomOptions { generator, ..options.into().into() }))
     }
 
-    /// For each probability 1 if a draw falls below it, else 0.
+    /// Draws 1 or 0 for each probability in this tensor: 1 if a random number falls below it.
     #[track_caller]
     pub fn bernoulli(&self, generator: Option<&Generator>) -> Result<Tensor> {
         check_generator(self, generator)?;
@@ -236,32 +238,32 @@ impl Tensor {
 
 /// Filling a tensor with random numbers.
 impl Tensor {
-    /// Overwrites with uniform numbers in [from, to).
+    /// Overwrites the tensor with uniform numbers in [from, to).
     #[track_caller]
     pub fn uniform_(&self, from: f64, to: f64, generator: Option<&Generator>) -> Result<Tensor> {
         ops::update(&UNIFORM, self, NewValues::FRESH, || uniform_(self, from, to, generator))
     }
 
-    /// Overwrites with normal numbers.
+    /// Overwrites the tensor with normal numbers.
     #[track_caller]
     pub fn normal_(&self, mean: f64, std: f64, generator: Option<&Generator>) -> Result<Tensor> {
         ops::update(&NORMAL, self, NewValues::FRESH, || normal_(self, mean, std, generator))
     }
 
-    /// Overwrites with whole numbers from `low` up to, not including, `high`.
+    /// Overwrites the tensor with integers from `low` up to but excluding `high`.
     #[track_caller]
     pub fn random_from_to_(&self, low: i64, high: i64, generator: Option<&Generator>) -> Result<Tensor> {
         ops::update(&RANDOM_FROM_TO, self, NewValues::FRESH, || random_from_to(self, low, high, generator))
     }
 
-    /// Overwrites with whole numbers from all the type can hold exactly.
+    /// Overwrites the tensor with integers from the whole range that the dtype represents exactly.
     #[track_caller]
     pub fn random_(&self, generator: Option<&Generator>) -> Result<Tensor> {
         ops::update(&RANDOM, self, NewValues::FRESH, || random(self, generator))
     }
 }
 
-/// A generator of the host makes no numbers on a device.
+/// Refuses a host generator for a tensor on a device.
 fn check_generator(target: &Tensor, generator: Option<&Generator>) -> Result<()> {
     match generator {
         Some(_) if target.is_cuda() => {
@@ -271,7 +273,7 @@ fn check_generator(target: &Tensor, generator: Option<&Generator>) -> Result<()>
     }
 }
 
-/// The whole numbers that `random_` draws from: the lowest, and how many; 0 stands for 2⁶⁴.
+/// The integers that `random_` draws from: the lowest, and their number; 0 stands for 2⁶⁴.
 fn all_of(dtype: DType) -> (i64, u64) {
     match dtype {
         DType::Bool => (0, 2),
@@ -292,8 +294,8 @@ fn draw<R>(generator: Option<&Generator>, draw: impl FnOnce(&mut Engine) -> R) -
     }
 }
 
-/// The dimensions from the slowest in memory to the fastest. PyTorch fills a transposed tensor in the
-/// order of its memory, not of its indices.
+/// The dimensions from the slowest in memory to the fastest. PyTorch fills a transposed tensor in the order of its
+/// memory, not of its indices.
 fn memory_order(tensor: &Tensor) -> Vec<usize> {
     let mut dims: Vec<usize> = (0..tensor.ndim()).collect();
     sort::few(&mut dims, |dim| Reverse(tensor.strides()[*dim]));
@@ -367,7 +369,7 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
     if target.is_cuda() {
         return kernels::normal(target, mean, std);
     }
-    // A tensor whose elements do not lie in order is filled one by one whatever its size.
+    // A non-contiguous tensor is filled element by element, whatever its size.
     match (target.dtype(), target.is_contiguous()) {
         (DType::F32, true) => fill(target, generator, |engine, out| fill_normal_f32(engine, out, mean, std)),
         (DType::F64, true) => fill(target, generator, |engine, out| fill_normal_f64(engine, out, mean, std)),

@@ -1,8 +1,8 @@
-//! Sums of all elements so far.
+//! Cumulative sums.
 //!
-//! Floats of every type are summed up as f64, and each sum is rounded once. The order is that of a warp, which has 32
-//! elements at a time: each takes in the one before it, then the sum that is then 2 before it, 4, 8, 16; and all of them
-//! take in the sum of what came before the 32.
+//! Floats of every dtype are summed in f64, and each sum is rounded once. The order is that of a warp's scan, 32
+//! elements at a time: each element adds the one before it, then the partial sum 2 places before it, then those 4, 8
+//! and 16 places before it. Finally all 32 add the sum of everything before them.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
@@ -23,8 +23,8 @@ operations! {
 }
 
 impl Tensor {
-    /// Each element and all those before it along a dimension, summed up: of the same sizes. Integers and bools are summed
-    /// as i64 (`torch.cumsum`).
+    /// The cumulative sum along a dimension: each element plus all those before it, in a tensor of the same sizes.
+    /// Integers and bools are summed as i64 (`torch.cumsum`).
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -44,7 +44,7 @@ struct Cumsum {
 }
 
 impl Cumsum {
-    /// The kernel takes rows that lie along memory: `dim` is moved to the end and back.
+    /// The kernel takes contiguous rows, so `dim` is moved to the end and back.
     fn run(&self, x: &Tensor, from_the_end: bool) -> Result<Tensor> {
         if x.ndim() == 0 {
             return copy_of(x);
@@ -67,18 +67,18 @@ impl Function<1> for Cumsum {
         self.run(x, false)
     }
 
-    /// An element is part of its own sum and of all after it.
+    /// An element is part of its own sum and of all later ones.
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         Ok([Some(ops::call(&CUMSUM_BACKWARD, &[grad], |_| self.run(grad, true))?)])
     }
 }
 
 rows! {
-    // The number is 1 where rows are summed up from their end.
+    // The integer is 1 to sum rows from their end.
     CUMSUM: row!("cumsum", sums, [In(T), Out(T), Int], LastDim, Cheap, cumsum_twin::<T>);
 }
 
-/// What is summed up, and as what.
+/// The type of the summands, and the type they are summed in.
 trait Summand: bytemuck::Pod + Send + Sync {
     type Sum: Number + Default;
     fn widen(self) -> Self::Sum;

@@ -1,4 +1,4 @@
-//! What can go wrong with reductions.
+//! The errors of reductions.
 
 use crate::dtype::DType;
 use crate::error::Refusal;

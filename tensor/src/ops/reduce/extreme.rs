@@ -1,4 +1,4 @@
-//! The largest and the smallest, their positions, and the truth of all or any.
+//! Maximum and minimum, their positions, and the reductions `all` and `any`.
 
 use super::error::ReduceError;
 use super::kernels;
@@ -26,19 +26,19 @@ operations! {
 }
 
 impl Tensor {
-    /// The largest element; NaN if there is one. Equal ones share the gradient.
+    /// The largest element, or NaN if there is one. Equal elements share the gradient.
     #[track_caller]
     pub fn max(&self) -> Result<Tensor> {
         extreme(self, &MAX, Which::Largest, &[], false)
     }
 
-    /// The smallest element; NaN if there is one. Equal ones share the gradient.
+    /// The smallest element, or NaN if there is one. Equal elements share the gradient.
     #[track_caller]
     pub fn min(&self) -> Result<Tensor> {
         extreme(self, &MIN, Which::Smallest, &[], false)
     }
 
-    /// The largest elements over some dimensions. Equal ones share the gradient (`torch.amax`).
+    /// The largest elements over some dimensions (`torch.amax`). Equal elements share the gradient.
     #[track_caller]
     pub fn amax(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         extreme(self, &AMAX, Which::Largest, dims, keepdim)
@@ -50,41 +50,41 @@ impl Tensor {
         extreme(self, &AMIN, Which::Smallest, dims, keepdim)
     }
 
-    /// The largest elements along a dimension and where they are (`torch.max(x, dim)`). The gradient goes
-    /// to the element that was found.
+    /// The largest elements along a dimension and their positions (`torch.max(x, dim)`). The gradient goes to the
+    /// element found.
     #[track_caller]
     pub fn max_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         with_positions(self, Which::Largest, dim, keepdim)
     }
 
-    /// The smallest elements along a dimension and where they are (`torch.min(x, dim)`).
+    /// The smallest elements along a dimension and their positions (`torch.min(x, dim)`).
     #[track_caller]
     pub fn min_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         with_positions(self, Which::Smallest, dim, keepdim)
     }
 
-    /// Where the largest element along a dimension is, the first one if several are equal. `None` counts
-    /// through the flattened tensor.
+    /// The position of the largest element along a dimension, the first of equal ones. `None` indexes the flattened
+    /// tensor.
     #[track_caller]
     pub fn argmax(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
         refuse_bool(self, "argmax(): does not support bool input")?;
         arg_extreme(self, Which::Largest, dim.into(), keepdim)
     }
 
-    /// Where the smallest element along a dimension is.
+    /// The position of the smallest element along a dimension.
     #[track_caller]
     pub fn argmin(&self, dim: impl Into<Option<i64>>, keepdim: bool) -> Result<Tensor> {
         refuse_bool(self, "argmin(): does not support bool input")?;
         arg_extreme(self, Which::Smallest, dim.into(), keepdim)
     }
 
-    /// Whether every element is true (not zero): a bool, but of a u8 tensor a u8.
+    /// Whether every element is nonzero, as a bool, or as a u8 for a u8 tensor.
     #[track_caller]
     pub fn all(&self) -> Result<Tensor> {
         truth(self, Which::Smallest)
     }
 
-    /// Whether any element is true (not zero): a bool, but of a u8 tensor a u8.
+    /// Whether any element is nonzero, as a bool, or as a u8 for a u8 tensor.
     #[track_caller]
     pub fn any(&self) -> Result<Tensor> {
         truth(self, Which::Largest)
@@ -118,7 +118,7 @@ fn extreme(
     ops::apply(Extreme { operation, which, reduced, keepdim, of_all }, [x])
 }
 
-/// There is no largest of nothing. The first such dimension is named as it is given.
+/// Refuses to look for an extreme among no elements. The error names the first empty dimension as the caller gave it.
 fn check_not_empty(x: &Tensor, dims: &[i64], operation: &Operation) -> Result<()> {
     if x.numel() > 0 {
         return Ok(());
@@ -135,7 +135,7 @@ fn check_not_empty(x: &Tensor, dims: &[i64], operation: &Operation) -> Result<()
     Ok(())
 }
 
-/// A dimension counted from the first.
+/// A dimension, counted from the first.
 fn from_start(x: &Tensor, dim: i64) -> Result<i64> {
     Ok(x.layout().dim(dim)? as i64)
 }
@@ -145,7 +145,7 @@ struct Extreme {
     which: Which,
     reduced: Vec<bool>,
     keepdim: bool,
-    /// Whether it is `max()` or `min()`, in whose gradient PyTorch sees to NaN. In that of `amax` it does not.
+    /// Whether this is `max()` or `min()`, in whose gradient PyTorch handles NaN. It does not in that of `amax`.
     of_all: bool,
 }
 
@@ -167,7 +167,7 @@ impl Function<1> for Extreme {
         let [x, y] = saved.tensors()?;
         let is_extreme = x.eq(&spread(&y, x.sizes(), &self.reduced)?)?;
         if self.of_all {
-            let is_extreme = is_extreme.maximum(&x.isnan()?)?; // If there is a NaN it was found, though it equals nothing.
+            let is_extreme = is_extreme.maximum(&x.isnan()?)?; // A NaN, if there is one, was the result, though it equals nothing.
             let share = grad.div(&is_extreme.sum()?)?;
             return Ok([Some(is_extreme.where_cond(&share, 0)?)]);
         }
@@ -208,19 +208,19 @@ fn with_positions(x: &Tensor, which: Which, dim: i64, keepdim: bool) -> Result<(
     Ok((values, positions))
 }
 
-/// The elements at the positions of extremes along a dimension.
+/// The elements at the positions of the extremes along a dimension.
 struct AtPositions {
     which: Which,
     reduced: Vec<bool>,
 }
 
 impl AtPositions {
-    /// Along which dimension; a number has none.
+    /// The reduced dimension; a number has none.
     fn dim(&self) -> Option<usize> {
         self.reduced.iter().position(|reduced| *reduced)
     }
 
-    /// Positions or values as an index into `x` takes them: with the dimension, of size 1.
+    /// Positions or values in the shape of an index into `x`: with the reduced dimension, of size 1.
     fn kept(&self, x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
         let with_ones =
             sizes.iter().zip(&self.reduced).map(|(size, reduced)| if *reduced { 1 } else { *size });
@@ -241,7 +241,7 @@ impl Function<2> for AtPositions {
         Ok(out)
     }
 
-    /// All of it goes to the element that was found.
+    /// The whole gradient goes to the element found.
     fn backward(&self, saved: &Saved<2>, grad: &Tensor) -> Result<[Option<Tensor>; 2]> {
         let [positions] = saved.tensors()?;
         let Some(dim) = self.dim() else { return Ok([Some(grad.clone()), None]) };

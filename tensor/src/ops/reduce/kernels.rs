@@ -1,8 +1,8 @@
 //! The kernels of reductions, in the order of [`tree`](crate::cpu::tree).
 //!
-//! The tensor is seen as a matrix: `rows` results, each of `length` elements. Either the elements of one
-//! result lie close together (a row of memory), or those of neighbouring results do (columns); each way
-//! has a loop that runs along memory.
+//! The tensor is treated as a matrix: `rows` results, each of `length` elements. Either the elements of one result are
+//! adjacent in memory (rows), or those of neighbouring results are (columns). Each case has a loop that runs along
+//! memory.
 
 use bytemuck::Pod;
 
@@ -21,7 +21,7 @@ use crate::ops::row::{Row, row, rows};
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// What is combined, and how: a monoid.
+/// A monoid: the values that are combined, and how.
 pub(super) trait Reducer: Send + Sync + 'static {
     type Value: Pod + Element;
     const IDENTITY: Self::Value;
@@ -46,7 +46,7 @@ macro_rules! reducers {
             type Value = $T;
             const IDENTITY: $T = $lowest;
             #[inline(always)]
-            #[allow(clippy::eq_op)] // A NaN, once met, stays.
+            #[allow(clippy::eq_op)] // A NaN, once found, stays.
             fn combine(a: $T, b: $T) -> $T {
                 if b > a || b != b { b } else { a }
             }
@@ -70,11 +70,11 @@ reducers! {
     u8: u8::wrapping_add, u8::MIN, u8::MAX;
 }
 
-/// From about this many elements on a second thread pays.
+/// The approximate number of elements from which a second thread pays off.
 const SMALLEST_PARALLEL: usize = 1 << 18;
 
-/// A tensor seen as rows, each of which gives one result, and how many elements a row has: a matrix, or, where its
-/// elements lie too oddly for that, the kept dimensions first, then those that are reduced.
+/// A tensor as rows, each of which gives one result, and the number of elements in a row. It is a matrix, or, if the
+/// strides do not allow that, a tensor with the kept dimensions first and the reduced ones after them.
 fn rows(x: &Tensor, reduced: &[bool]) -> Result<(Tensor, usize)> {
     let (kept, gone): (Vec<usize>, Vec<usize>) = (0..x.ndim()).partition(|dim| !reduced[*dim]);
     let [results, length] = [&kept, &gone].map(|dims| dims.iter().map(|dim| x.sizes()[*dim]).product());
@@ -83,7 +83,7 @@ fn rows(x: &Tensor, reduced: &[bool]) -> Result<(Tensor, usize)> {
     Ok((x.with_layout(rows.view(&[results, length])?.unwrap_or(rows)), length))
 }
 
-/// If the rows are the columns of a matrix, where neighbours in memory belong to neighbouring results: the step from
+/// If the rows are the columns of a matrix, so that neighbours in memory belong to neighbouring results: the step from
 /// one element of a result to its next.
 fn columns(rows: &Layout, length: usize) -> Option<usize> {
     match (rows.sizes(), rows.strides()) {
@@ -92,7 +92,7 @@ fn columns(rows: &Layout, length: usize) -> Option<usize> {
     }
 }
 
-/// The same for a batch of matrices, one after another: from each to the next, its columns, and that step.
+/// The same for a batch of matrices: the step between matrices, their columns, and the step within a column.
 fn matrices(rows: &Layout, length: usize) -> Option<[usize; 3]> {
     match (rows.sizes(), rows.strides()) {
         (&[_, columns, rows], &[from_each_to_next, 1, step])
@@ -104,7 +104,7 @@ fn matrices(rows: &Layout, length: usize) -> Option<[usize; 3]> {
     }
 }
 
-/// The kernels of a reduction: of rows, and of their chunks, whose results are not rounded to halves yet.
+/// The kernels of a reduction: of whole rows, and of their chunks, whose results are not yet rounded to half types.
 pub(super) struct Reduction {
     rows: &'static Row,
     chunks: &'static Row,
@@ -115,7 +115,7 @@ pub(super) const AMAX: Reduction = Reduction { rows: &AMAX_OF_ROWS, chunks: &AMA
 pub(super) const AMIN: Reduction = Reduction { rows: &AMIN_OF_ROWS, chunks: &AMIN_OF_CHUNKS };
 
 rows! {
-    // The number is the length of a row. Smaller integers are summed as i64.
+    // The integer is the length of a row. Smaller integers are summed as i64.
     SUM_OF_ROWS: row!("sum", sums, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Sum<T>>);
     SUM_OF_CHUNKS: row!("sum_chunks", sums, [In(T), Out(C), Int], Warps, Cheap, chunks_twin::<Sum<T>>);
     AMAX_OF_ROWS: row!("amax", numbers, [In(T), Out(T), Int], Rows, Cheap, reduce_twin::<Largest<T>>);
@@ -136,8 +136,8 @@ pub(super) fn reduce(reduction: Reduction, x: &Tensor, reduced: &[bool], out: &T
     if !out.is_cuda() || chunks < many_chunks || out.numel() >= MANY_ROWS {
         return launch(rows_at_once.of(x.dtype())?, [&rows], [out], &[length as i64], &[]);
     }
-    // A few long rows: a block for each would leave most of the device idle. So all chunks are reduced first, and
-    // then their results; the order is the tree's either way.
+    // Few but long rows: one block for each would leave most of the device idle. So all chunks are reduced first, and
+    // then their results. The order is the tree's either way.
     let calculated = if out.dtype().is_half() { DType::F32 } else { out.dtype() };
     let partials = out.uninit_beside(&[out.numel(), chunks], calculated)?;
     launch(of_chunks.of(x.dtype())?, [&rows], [&partials], &[length as i64], &[])?;
@@ -150,8 +150,9 @@ pub(super) fn reduce(reduction: Reduction, x: &Tensor, reduced: &[bool], out: &T
     }
 }
 
-/// From how many chunks of a row on, and up to how many rows, a device reduces in two steps. The warps of a block
-/// take 8 chunks of a row at a time; but all of them are at one chunk of 32 columns, the chunks one after another.
+/// The minimum number of chunks in a row, and the maximum number of rows, for a two-step reduction on a device. The
+/// warps of a block handle 8 chunks of a row at once; for columns, however, all of them work on one chunk of 32
+/// columns, one chunk after another.
 const MANY_CHUNKS: usize = 8;
 const MANY_CHUNKS_OF_COLUMNS: usize = 2;
 const MANY_ROWS: usize = 1024;
@@ -178,7 +179,7 @@ fn reduce_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
     Ok(())
 }
 
-/// The results of the chunks of each row, for rows that are long and few.
+/// Computes the results of the chunks of each row, for few but long rows.
 fn chunks_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let (values, length) = (x.values(), args.ints[0] as usize);
@@ -201,7 +202,7 @@ fn chunks_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
     Ok(())
 }
 
-/// [`tree::chunk`] for this reducer and this computer.
+/// [`tree::chunk`] for this reducer, compiled for this CPU.
 fn chunk_of<R: Reducer>() -> fn(&[R::Value]) -> R::Value {
     #[inline(always)]
     fn lanes<R: Reducer>(values: &[R::Value]) -> R::Value {
@@ -210,7 +211,7 @@ fn chunk_of<R: Reducer>() -> fn(&[R::Value]) -> R::Value {
     vectorized!([R: Reducer] lanes::<R>, (values: &[R::Value]) -> R::Value)
 }
 
-/// Reduces a chunk of a row, given both by number.
+/// Reduces a chunk of a row, both given by index.
 fn chunk_at<R: Reducer>(
     values: &[R::Value],
     runs: Runs,
@@ -230,7 +231,7 @@ fn chunk_at<R: Reducer>(
     }
 }
 
-/// Each result from its own run of elements.
+/// Computes each result from its own run of elements.
 fn reduce_rows<R: Reducer>(values: &[R::Value], runs: Runs, length: usize, out: &mut [R::Value]) {
     let chunk = chunk_of::<R>();
     let chunk_of_row = chunk_at::<R>(values, runs, length);
@@ -256,10 +257,10 @@ fn reduce_rows<R: Reducer>(values: &[R::Value], runs: Runs, length: usize, out: 
     }
 }
 
-/// Columns reduced together: as many as the lanes of this many values fill the first-level cache well.
+/// Columns reduced together: as many as make good use of the L1 cache with the lanes of this many values.
 const TILE: usize = 32;
 
-/// Neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
+/// Reduces neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
 fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let threads = threads_for(out.len() * length, SMALLEST_PARALLEL);
     // A piece is a tile.
@@ -268,7 +269,7 @@ fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: us
     });
 }
 
-/// The same on this thread.
+/// The same on the current thread.
 fn columns_of_tiles<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let tile = |i: usize, out: &mut [R::Value]| {
         let first = i * TILE;
@@ -296,7 +297,7 @@ fn columns_of_tiles<R: Reducer>(values: &[R::Value], row_stride: usize, length: 
     out.chunks_mut(TILE).enumerate().for_each(|(i, out)| tile(i, out));
 }
 
-/// The results of the chunks of each column, those of a column one after another.
+/// The results of the chunks of each column, stored column by column.
 fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize, out: &mut [R::Value]) {
     let chunks = length.div_ceil(CHUNK);
     let tile = |i: usize, out: &mut [R::Value]| {
@@ -313,7 +314,7 @@ fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize
     for_pieces(threads_for(out.len() * CHUNK, SMALLEST_PARALLEL), out, TILE * chunks, &tile);
 }
 
-/// One chunk of up to [`TILE`] columns: [`tree::chunk`], with a column beside a column.
+/// One chunk of up to [`TILE`] columns: [`tree::chunk`], vectorised across columns.
 fn column_chunk<R: Reducer>(
     values: &[R::Value],
     row_stride: usize,
@@ -363,8 +364,8 @@ fn column_chunk<R: Reducer>(
     best(values, row_stride, rows, columns)
 }
 
-/// The position of the extreme of each run of elements, the first if there are several; a NaN counts as more
-/// extreme than any number.
+/// The position of the extreme of each run of elements, the first of equal ones. A NaN counts as more extreme than any
+/// number.
 fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Ran {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let runs = Runs::of(x.layout);
@@ -387,8 +388,8 @@ fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Ran {
     Ok(())
 }
 
-/// Where the first NaN is, or else the first number that no other beats. The extreme is looked for before its place:
-/// a loop that had to remember places would not be vectorised.
+/// The position of the first NaN, or else of the first number that no other beats. Finds the extreme first and its
+/// position second, because a loop that also tracked positions would not be vectorised.
 #[allow(clippy::eq_op)] // Only a NaN differs from itself.
 fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usize {
     let (blocks, rest) = row.as_chunks::<LANES>();
@@ -396,7 +397,7 @@ fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usi
     for block in blocks {
         for lane in 0..LANES {
             let value = block[lane];
-            // A NaN, which no number beats, stays.
+            // No number beats a NaN, so it stays.
             let wins = beats(value, lanes[lane]) | (value != value);
             lanes[lane] = if wins { value } else { lanes[lane] };
         }
@@ -407,7 +408,7 @@ fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usi
     let is_it = |value: &T| if has_nan { value != value } else { *value == best };
     let has_it = |block: &[T; LANES]| block.iter().fold(false, |found, value| found | is_it(value));
     let before = LANES * blocks.iter().position(has_it).unwrap_or(blocks.len());
-    // There always is one: a row has an element.
+    // There always is one, because a row has at least one element.
     before + row[before..].iter().position(is_it).unwrap_or(0)
 }
 

@@ -1,7 +1,7 @@
-//! Operations that make one number of many: sums, means, extremes.
+//! Reductions: operations that combine many numbers into one, such as sums, means and extremes.
 //!
 //! - [`sum`]: `sum`, `mean`, `var`, `std`, `norm`   - [`extreme`]: `max`, `argmin`, `all`, …
-//! - [`cumsum`]: many sums of many numbers
+//! - [`cumsum`]: cumulative sums
 //!
 //! The order in which numbers are combined is part of the result: see `cpu/tree.rs`.
 
@@ -18,12 +18,12 @@ pub(crate) use sum::sum_to;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The dimensions a reduction runs over, as a flag for each; no dimension given means all of them.
+/// The dimensions that a reduction runs over, as a flag for each. No dimension given means all of them.
 fn reduced_dims(x: &Tensor, dims: &[i64]) -> Result<Vec<bool>> {
     let mut reduced = vec![dims.is_empty(); x.ndim()];
     for dim in dims {
         let dim = x.layout().dim(*dim)?;
-        // A number has no dimensions, but PyTorch lets 0 and −1 name its none.
+        // A number has no dimensions, but PyTorch accepts 0 and −1 for it.
         if let Some(flag) = reduced.get_mut(dim)
             && std::mem::replace(flag, true)
         {

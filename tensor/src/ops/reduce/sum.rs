@@ -1,4 +1,4 @@
-//! Sums, and what is made of them.
+//! Sums, and reductions built from them.
 
 use super::error::ReduceError;
 use super::kernels;
@@ -29,39 +29,39 @@ impl Tensor {
         ops::apply(SumDims { reduced, keepdim: false, operation: &SUM }, [self])
     }
 
-    /// The sum over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
+    /// The sum over the given dimensions (all, if none is given), which `keepdim` keeps with size 1.
     #[track_caller]
     pub fn sum_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         let reduced = reduced_dims(self, dims)?;
         ops::apply(SumDims { reduced, keepdim, operation: &SUM_DIM }, [self])
     }
 
-    /// The mean of all elements. NaN if there are none.
+    /// The mean of all elements, NaN if there are none.
     #[track_caller]
     pub fn mean(&self) -> Result<Tensor> {
         mean(self, &[], false, &MEAN)
     }
 
-    /// The mean over some dimensions (all, if none is named), which `keepdim` keeps with size 1.
+    /// The mean over the given dimensions (all, if none is given), which `keepdim` keeps with size 1.
     #[track_caller]
     pub fn mean_dims(&self, dims: &[i64], keepdim: bool) -> Result<Tensor> {
         mean(self, dims, keepdim, &MEAN_DIM)
     }
 
-    /// The variance over some dimensions (all, if none is named): squared deviations from the mean, summed
-    /// and divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
+    /// The variance over the given dimensions (all, if none is given): the sum of the squared deviations from the mean,
+    /// divided by their number less `correction` (1 is Bessel's correction, PyTorch's default).
     #[track_caller]
     pub fn var(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
         variance(self, dims, correction, keepdim, false)
     }
 
-    /// The standard deviation: the root of [`var`](Self::var).
+    /// The standard deviation: the square root of [`var`](Self::var).
     #[track_caller]
     pub fn std(&self, dims: &[i64], correction: usize, keepdim: bool) -> Result<Tensor> {
         variance(self, dims, correction, keepdim, true)
     }
 
-    /// The Euclidean norm of all elements: the root of the sum of their squares. Its gradient at 0 is 0.
+    /// The Euclidean norm of all elements: the square root of the sum of their squares. Its gradient at 0 is 0.
     #[track_caller]
     pub fn norm(&self) -> Result<Tensor> {
         ops::call(&NORM, &[self], |operands| {
@@ -87,15 +87,15 @@ fn mean(x: &Tensor, dims: &[i64], keepdim: bool, operation: &'static Operation) 
     ops::apply(MeanDims { reduced, keepdim, operation }, [x])
 }
 
-/// Halves as f32, for what is made in several steps and rounded after the last.
+/// Converts half types to f32, for results computed in several steps and rounded after the last.
 fn in_floats(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_half() { x.to(DType::F32) } else { Ok(x.clone()) }
 }
 
-/// The root of a sum of squares. The slope of the root at 0 is infinite, but that of all squares there
-/// is 0, and so is their product.
+/// The square root of a sum of squares. At 0 its slope is infinite, but that of every square is 0, and so is their
+/// product.
 struct Root {
-    /// Of the result: squares of halves are f32.
+    /// The dtype of the result: the squares of half types are f32.
     dtype: DType,
 }
 
@@ -123,11 +123,11 @@ fn variance(x: &Tensor, dims: &[i64], correction: usize, keepdim: bool, root: bo
     ops::apply(Variance { reduced: reduced_dims(x, dims)?, names_none, correction, keepdim, root }, [x])
 }
 
-/// The variance, or its root.
+/// The variance, or its square root.
 struct Variance {
     reduced: Vec<bool>,
-    /// Whether all dimensions are reduced because none was named: then PyTorch has another gradient where the correction leaves
-    /// nothing to divide by.
+    /// Whether all dimensions are reduced because none was given. PyTorch then has another gradient where the
+    /// correction leaves nothing to divide by.
     names_none: bool,
     correction: usize,
     keepdim: bool,
@@ -135,12 +135,12 @@ struct Variance {
 }
 
 impl Variance {
-    /// The reduced dimensions as the sums and means that it is made of take them; none stands for all.
+    /// The reduced dimensions, as the sums and means inside take them. An empty list stands for all.
     fn dims(&self) -> Vec<i64> {
         (0..).zip(&self.reduced).filter(|(_, reduced)| **reduced).map(|(dim, _)| dim).collect()
     }
 
-    /// What the squares are divided by, unless it is less than nothing.
+    /// The divisor of the squares, unless it is negative.
     fn divisor(&self, sizes: &[usize]) -> f64 {
         let reduced = sizes.iter().zip(&self.reduced).filter(|(_, reduced)| **reduced);
         reduced.map(|(size, _)| *size as f64).product::<f64>() - self.correction as f64
@@ -152,7 +152,8 @@ impl Function<1> for Variance {
         if self.root { &STD } else { &VAR }
     }
 
-    /// In f64, as by PyTorch on the CPU: of an f32 the square may be too large for an f32, and its root is not.
+    /// Computes in f64, as PyTorch does on the CPU: the square of an f32 may overflow f32 even though its root does
+    /// not.
     fn forward(&self, ctx: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
         if !x.dtype().is_floating_point() {
             return Err(Error::custom("std and var only support floating point and complex dtypes"));
@@ -168,8 +169,8 @@ impl Function<1> for Variance {
         variance.as_new().to(x.dtype())
     }
 
-    /// `2 (x − mean) / divisor`; by way of the root, over twice the root. The slope of that is infinite at 0, but that
-    /// of all squares there is 0, and so is their product.
+    /// `2 (x − mean) / divisor`; for the standard deviation, divided by twice the root. The slope of the root is
+    /// infinite at 0, but that of every square there is 0, and so is their product.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let (x, grad) = if self.root {
             let [x, root] = saved.tensors()?;
@@ -251,14 +252,14 @@ impl Function<1> for MeanDims {
     }
 }
 
-/// Repeats the gradient of a reduction over the dimensions it reduced.
+/// Repeats the gradient of a reduction over the reduced dimensions.
 pub(super) fn spread(grad: &Tensor, sizes: &[usize], reduced: &[bool]) -> Result<Tensor> {
     let with_ones: Vec<usize> =
         sizes.iter().zip(reduced).map(|(size, reduced)| if *reduced { 1 } else { *size }).collect();
     grad.reshape(&signed(&with_ones))?.expand(&signed(sizes))
 }
 
-/// Sums a tensor down to a shape it was broadcast from (`Tensor.sum_to_size`).
+/// Sums a tensor down to a shape that it was broadcast from (`Tensor.sum_to_size`).
 pub(crate) fn sum_to(x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     if x.sizes() == sizes {
         return Ok(x.clone());

@@ -1,4 +1,4 @@
-//! What a gradient scaler does on a device: unscaling gradients, and choosing the next scale.
+//! The device part of a gradient scaler: unscales gradients, and chooses the next scale.
 
 mod kernels;
 
@@ -13,8 +13,8 @@ operations! {
     UPDATE_SCALE: Operation::new("_amp_update_scale_");
 }
 
-/// Multiplies a gradient by a number, and sets another number to 1 if an element is infinite or not a number
-/// (`torch._amp_foreach_non_finite_check_and_unscale_`, of one gradient).
+/// Multiplies a gradient by a number, and sets another number to 1 if an element is infinite or NaN
+/// (`torch._amp_foreach_non_finite_check_and_unscale_`, for one gradient).
 pub(crate) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> Result<()> {
     ops::call(&UNSCALE, &[grad, inv_scale, found_inf], |_| {
         kernels::unscale(grad, inv_scale, found_inf)?;
@@ -23,7 +23,7 @@ pub(crate) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> 
     })
 }
 
-/// Backs off from a scale with which something was found, and lets it grow after so many others
+/// Reduces the scale if infinite or NaN gradients were found, and lets it grow after `growth_interval` steps without
 /// (`torch._amp_update_scale_`).
 pub(crate) fn update_scale(
     scale: &Tensor,

@@ -1,4 +1,4 @@
-//! Copying, and overwriting with given values.
+//! Copying tensors, and overwriting them with given values.
 
 use half::{bf16, f16};
 
@@ -12,11 +12,11 @@ use crate::ops::{self, NewValues, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
-/// How [`Tensor::copy_with_`] copies.
+/// The options of [`Tensor::copy_with_`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyOptions {
-    /// Does not wait for a copy between pinned memory of the host and a GPU, which the GPU can make by itself. Until it
-    /// has run, the host must neither write to its source nor read its target.
+    /// Whether to skip waiting for a copy between pinned host memory and a GPU, which the GPU can make by itself. Until
+    /// the copy has run, the host must neither write to its source nor read its target.
     pub non_blocking: bool,
 }
 
@@ -28,29 +28,29 @@ operations! {
 }
 
 impl Tensor {
-    /// A copy in fresh memory, recorded by autograd (`Tensor.clone`; in Rust `clone` copies the handle).
+    /// A copy in new memory, recorded by autograd (`Tensor.clone`; in Rust `clone` copies the handle).
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
         ops::apply(Copy, [self])
     }
 
-    /// This tensor if its elements lie in order without gaps, else a copy for which they do.
+    /// This tensor if it is contiguous, else a contiguous copy.
     #[track_caller]
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
     }
 
-    /// Overwrites this tensor with the values of `source`, broadcast and converted as needed. It may be on any device
-    /// (`Tensor.copy_`).
+    /// Overwrites this tensor with the values of `source`, broadcast and converted as needed. The source may be on any
+    /// device (`Tensor.copy_`).
     #[track_caller]
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
         self.copy_with_(source, CopyOptions::default())
     }
 
-    /// The same with options (`Tensor.copy_(source, non_blocking=True)`).
+    /// Like [`copy_`](Self::copy_), with options (`Tensor.copy_(source, non_blocking=True)`).
     ///
-    /// Between the host and a GPU the bytes go where they belong in one copy, if this tensor is contiguous and, on the
-    /// host, of the type of the source: a buffer that is used again and again takes no new memory.
+    /// Between the host and a GPU the bytes are copied directly to their destination if this tensor is contiguous and,
+    /// on the host, has the source's dtype. A buffer that is reused this way takes no new memory.
     ///
     /// ```
     /// use todevice::{CopyOptions, Device, Machine, Tensor};
@@ -83,7 +83,7 @@ impl Tensor {
         })
     }
 
-    /// Sets every element.
+    /// Sets every element to `value`.
     #[track_caller]
     pub fn fill_(&self, value: impl Into<Scalar>) -> Result<Tensor> {
         let value = value.into();
@@ -114,11 +114,11 @@ impl Function<1> for Copy {
     }
 }
 
-/// Refuses a number that the type cannot hold, rather than storing another one.
+/// Refuses a number that the dtype cannot hold, instead of storing a different one.
 pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
     let number = value.to_f64();
     let fits = match (dtype, value) {
-        // A negative whole number wraps around, as in C++.
+        // A negative integer wraps around, as in C++.
         (DType::U8, Scalar::Int(value)) => (-255..256).contains(&value),
         (DType::U8, _) => (0.0..=255.0).contains(&number),
         (DType::I32, _) => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),

@@ -1,4 +1,4 @@
-//! Tensors from nothing but a shape or a range.
+//! Creating tensors from a shape or a range.
 
 use super::copy::check_fits;
 use super::kernels;
@@ -21,15 +21,16 @@ operations! {
 }
 
 impl Tensor {
-    /// A tensor of unspecified contents (`torch.empty`); of NaN, the largest integer or true after
-    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
+    /// An uninitialized tensor (`torch.empty`). After
+    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms) it is filled with NaN, the largest
+    /// integer, or true.
     #[track_caller]
     pub fn empty<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
         unwritten(sizes, options)
     }
 
-    /// All zeros: f32 on the host, or as options in a pair with the sizes say, which are a type, a device, or
+    /// A tensor of zeros, f32 on the host by default. Options, in a pair with the sizes, are a dtype, a device, or
     /// [`TensorOptions`].
     ///
     /// ```
@@ -45,7 +46,7 @@ impl Tensor {
         filled(sizes, Scalar::Int(0), DType::F32, options)
     }
 
-    /// All ones; options as of [`zeros`](Self::zeros).
+    /// A tensor of ones, with the options of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn ones<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
@@ -66,8 +67,8 @@ impl Tensor {
         Tensor::ones((sizes, options))
     }
 
-    /// The same number everywhere (`torch.full`), in the number's own type: i64 for a whole number, f32 for a float, bool for a
-    /// bool. Options, in a pair with the number, are a type, a device, or [`TensorOptions`].
+    /// A tensor filled with one number (`torch.full`), in the number's own dtype: i64 for an integer, f32 for a float,
+    /// bool for a bool. Options, in a pair with the number, are a dtype, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -81,20 +82,20 @@ impl Tensor {
         filled(sizes, value, value.dtype(), options)
     }
 
-    /// Zeros in the shape and type of this tensor, where it is.
+    /// Zeros with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn zeros_like(&self) -> Result<Tensor> {
         self.full_like(0)
     }
 
-    /// Ones in the shape and type of this tensor, where it is.
+    /// Ones with the shape, dtype and device of this tensor.
     #[track_caller]
     pub fn ones_like(&self) -> Result<Tensor> {
         self.full_like(1)
     }
 
-    /// The same number everywhere, in the shape and type of this tensor, where it is (`torch.full_like`). Errors on a number
-    /// that the type cannot hold.
+    /// A tensor filled with one number, with the shape, dtype and device of this tensor (`torch.full_like`). Errors if
+    /// the dtype cannot hold the number.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -107,22 +108,23 @@ impl Tensor {
         self.new_full(self.sizes(), value)
     }
 
-    /// Unspecified contents in the shape and type of this tensor, where it is (`torch.empty_like`); see
+    /// An uninitialized tensor with the shape, dtype and device of this tensor (`torch.empty_like`); see
     /// [`empty`](Self::empty).
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
         Tensor::empty((self.sizes(), self))
     }
 
-    /// The same number everywhere, in the type and on the device of this tensor (`Tensor.new_full`). For `new_zeros` and
-    /// its like there is `Tensor::zeros((sizes, &x))`.
+    /// A tensor filled with one number, with the dtype and device of this tensor (`Tensor.new_full`). For `new_zeros`
+    /// and similar, use `Tensor::zeros((sizes, &x))`.
     #[track_caller]
     pub fn new_full(&self, sizes: &[usize], value: impl Into<Scalar>) -> Result<Tensor> {
         Tensor::full(sizes, (value.into(), self))
     }
 
-    /// `start, start + step, …`, all below `end` (above it, for a negative step), as `torch.arange`: i64 if all three are whole
-    /// numbers, else f32. Options, in a pair with the step, are a type, a device, or [`TensorOptions`].
+    /// `start, start + step, …`, up to but excluding `end` (down to it, for a negative step), as in `torch.arange`: i64
+    /// if all three are integers, else f32. Options, in a pair with the step, are a dtype, a device, or
+    /// [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -140,15 +142,16 @@ impl Tensor {
         ranged([start.into(), end.into(), step], options)
     }
 
-    /// `steps` values evenly spaced from `start` to `end`, both included, as f32. Options, in a pair with `steps`, are a type, a
-    /// device, or [`TensorOptions`].
+    /// `steps` values evenly spaced from `start` to `end`, both included, f32 by default. Options, in a pair with
+    /// `steps`, are a dtype, a device, or [`TensorOptions`].
     #[track_caller]
     pub fn linspace(start: f64, end: f64, steps: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (steps, options) = steps.split();
         spaced(start, end, steps, options)
     }
 
-    /// The identity matrix of size n × n, as f32. Options, in a pair with n, are a type, a device, or [`TensorOptions`].
+    /// The identity matrix of size n × n, f32 by default. Options, in a pair with n, are a dtype, a device, or
+    /// [`TensorOptions`].
     #[track_caller]
     pub fn eye(n: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (n, options) = n.split();
@@ -157,7 +160,7 @@ impl Tensor {
     }
 }
 
-/// The same number everywhere, in this type if the options name none.
+/// A tensor filled with one number, of `dtype` if the options do not name one.
 #[track_caller]
 fn filled(sizes: &[usize], value: Scalar, dtype: DType, options: TensorOptions) -> Result<Tensor> {
     made(&FULL, sizes, dtype, options, &|out| {
@@ -172,7 +175,7 @@ fn unsupported_range(start: f64, end: f64) -> Error {
     Error::custom(format!("unsupported range: {start} -> {end}").replace("NaN", "nan"))
 }
 
-/// [`Tensor::empty`], compiled once for sizes and options of all types.
+/// [`Tensor::empty`], compiled once for all types of sizes and options.
 #[track_caller]
 fn unwritten(sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
     let _scope = enter_uncharged("empty")?;
@@ -193,7 +196,7 @@ fn unwritten(sizes: &[usize], options: TensorOptions) -> Result<Tensor> {
     if options.requires_grad { tensor.requiring_grad() } else { Ok(tensor) }
 }
 
-/// [`Tensor::arange`], compiled once for numbers and options of all types.
+/// [`Tensor::arange`], compiled once for all types of numbers and options.
 #[track_caller]
 fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Tensor> {
     let any_float = [start, end, step].iter().any(|number| matches!(number, Scalar::Float(_)));
@@ -216,7 +219,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
         return Err(Error::custom("step must be a whole number for a tensor of whole numbers"));
     }
     let count = match dtype {
-        // An f64 does not tell 2⁵³ from 2⁵³ + 1, so here the ends are whole numbers first.
+        // An f64 cannot distinguish 2⁵³ from 2⁵³ + 1, so here the ends are converted to integers first.
         DType::I64 => {
             let (span, step) = (i128::from(end.to_i64()) - i128::from(first), i128::from(whole_step));
             let count = (span / step + i128::from(span % step != 0)).max(0);
@@ -232,7 +235,7 @@ fn ranged([start, end, step]: [Scalar; 3], options: TensorOptions) -> Result<Ten
     })
 }
 
-/// [`Tensor::linspace`], likewise.
+/// [`Tensor::linspace`], compiled once likewise.
 #[track_caller]
 fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<Tensor> {
     made(&LINSPACE, &[steps], DType::F32, options, &|out| {
@@ -249,7 +252,7 @@ fn spaced(start: f64, end: f64, steps: usize, options: TensorOptions) -> Result<
     })
 }
 
-/// A new tensor, filled where it is; of this type if the options name none.
+/// Creates a tensor and fills it on its device; of `dtype` if the options do not name one.
 #[track_caller]
 pub(crate) fn made(
     operation: &'static Operation,

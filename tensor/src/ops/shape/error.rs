@@ -1,11 +1,11 @@
-//! What can go wrong with views, and with tensors that are joined or taken apart.
+//! The errors of views, and of joining and splitting tensors.
 
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::Refusal;
 use crate::error::tensor::tensor_type;
 
-/// An error of a view, or of tensors that are joined or taken apart.
+/// An error of a view, or of joining or splitting tensors.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // A variant's message says what it is, and names its fields.

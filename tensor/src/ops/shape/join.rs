@@ -1,4 +1,4 @@
-//! Joining tensors and taking them apart.
+//! Joining and splitting tensors.
 
 use std::panic::Location;
 
@@ -20,12 +20,12 @@ use crate::tensor::Tensor;
 operations! {
     CAT: Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(Cast::Promote);
     STACK: Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(Cast::Promote);
-    // What both are made of.
+    // The operation inside both.
     JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).autocast_on_cpu(Cast::Promote);
 }
 
 impl Tensor {
-    /// Joins tensors along a dimension they already have (`torch.cat`).
+    /// Joins tensors along an existing dimension (`torch.cat`).
     #[track_caller]
     pub fn cat<T: AsRef<Tensor>>(tensors: &[T], dim: i64) -> Result<Tensor> {
         let tensors: Vec<&Tensor> = tensors.iter().map(AsRef::as_ref).collect();
@@ -52,7 +52,7 @@ impl Tensor {
         ops::call(&STACK, &rows, |rows| cat(rows, dim, &STACK))
     }
 
-    /// Views of `size` entries each along a dimension; the last may be shorter (`torch.split`).
+    /// Splits a dimension into views of `size` entries each; the last may be shorter (`torch.split`).
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
         if self.ndim() == 0 {
@@ -72,7 +72,7 @@ impl Tensor {
         Ok(parts)
     }
 
-    /// At most `chunks` views of equal size along a dimension (`torch.chunk`).
+    /// Splits a dimension into at most `chunks` views of equal size (`torch.chunk`).
     #[track_caller]
     pub fn chunk(&self, chunks: usize, dim: i64) -> Result<Vec<Tensor>> {
         if self.ndim() == 0 {
@@ -82,7 +82,7 @@ impl Tensor {
             return Err(ShapeError::NoChunks.into());
         }
         match self.size(dim)? {
-            // Of nothing there are as many parts as one asks for, and one is as good as another.
+            // An empty dimension gives exactly as many parts as requested, all alike.
             0 => {
                 let mut parts = reserve(chunks)?;
                 parts.resize(chunks, self.part(self.checked_dim(dim)?, 0, 0, &SPLIT_WITH_SIZES)?);
@@ -95,7 +95,7 @@ impl Tensor {
 
 #[track_caller]
 fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<Tensor> {
-    // A 1-D tensor without elements joins anything: code that starts from an empty one relies on it.
+    // A 1-D tensor without elements joins anything; code that starts from an empty tensor relies on it.
     let joins = |tensor: &Tensor| tensor.sizes() != [0];
     let Some(first) = tensors.iter().copied().find(|tensor| joins(tensor)).or(tensors.first().copied())
     else {
@@ -104,7 +104,7 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
     if let Some(position) = tensors.iter().position(|tensor| tensor.ndim() == 0) {
         return Err(ShapeError::ZeroDimCat { position }.into());
     }
-    // If all tensors are such, there is no dimension to join them along.
+    // If all tensors are such, there is no dimension to join along.
     let dim = if joins(first) { first.checked_dim(dim)? } else { 0 };
     let mut sizes = first.sizes().to_vec();
     sizes[dim] = 0;
@@ -158,12 +158,11 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
     })
 }
 
-/// Joins what lies in order in memory of the host: many small tensors, for each of which a launch would take longer than the
-/// copy.
+/// Joins contiguous tensors in host memory: many small ones, for which a launch each would take longer than the copy.
 fn join(tensors: &[&Tensor], dim: usize, out: &Tensor) -> Result<()> {
     for tensor in tensors {
         let work = work_on(tensor, Cost::Cheap);
-        // It is read and written.
+        // Each tensor is read once and written once.
         Ambient::charge(|host| host.kernel_time(&Work { bytes: 2 * work.bytes, ..work }));
     }
     let dtype = out.dtype();

@@ -1,4 +1,4 @@
-//! The kernels that make values from nothing but their positions.
+//! The kernels that compute values from positions alone.
 
 use std::convert::identity;
 
@@ -39,14 +39,14 @@ rows! {
     });
 }
 
-/// `start + i · step`, counted in whole numbers for tensors of them: an f64 does not tell 2⁵³ from 2⁵³ + 1.
+/// `start + i · step`, computed in integers for integer tensors: an f64 cannot distinguish 2⁵³ from 2⁵³ + 1.
 pub(super) fn arange(out: &Tensor, whole: [i64; 2], floats: [f64; 2]) -> Result<()> {
     let pair = 2 * VECTOR / out.dtype().size();
     let in_vectors = out.numel() / pair * pair;
     launch(ARANGE.of(out.dtype())?, [], [out], &[whole[0], whole[1], in_vectors as i64], &floats)
 }
 
-/// Bytes of the vectors in which PyTorch makes a range of floats, two at a time.
+/// The size in bytes of the vectors with which PyTorch builds a floating-point range, two at a time.
 const VECTOR: usize = 32;
 
 /// An element of a range.
@@ -57,8 +57,8 @@ trait InRange: Sized {
 macro_rules! in_range {
     ($($T:ty as $Math:ty: $round:expr, $widen:expr;)*) => {$(
         impl InRange for $T {
-            /// A vector counts from its first element, which is rounded; what fills no two vectors counts from the
-            /// start. That decides the last bits.
+            /// A vector counts from its first element, which is rounded; a remainder too small for two vectors counts
+            /// from the start. This decides the last bits.
             fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> $T {
                 let [start, step] = [floats[0] as $Math, floats[1] as $Math];
                 let at = |i: usize, from: $Math| step.mul_add(i as $Math, from);
@@ -90,18 +90,19 @@ macro_rules! whole_in_range {
 }
 whole_in_range!(i64, i32, u8);
 
-/// Evenly spaced, counted from both ends, so that the last value is `end` itself. Whole numbers lie between whole ends.
+/// Evenly spaced values, counted from both ends, so that the last value is exactly `end`. In integer tensors the ends
+/// are integers, too.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
     let ints = [out.numel() as i64, start as i64, end as i64];
     launch(LINSPACE.of(out.dtype())?, [], [out], &ints, &[start, end])
 }
 
-/// An element of evenly spaced ones, of which there are at least two. Each type is calculated with as PyTorch does.
+/// An element of at least two evenly spaced values. Each type is computed as in PyTorch.
 trait Spaced: Sized {
     fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }
 
-/// Whether an element is counted from the start, and how many steps it is away from there or from the end.
+/// Whether an element is counted from the start, how many steps it is from there or from the end, and the last index.
 fn counted(i: usize, ints: &[i64]) -> (bool, usize, usize) {
     let steps = ints[0] as usize;
     let is_first_half = i < steps / 2;
@@ -134,7 +135,7 @@ spaced! {
 macro_rules! spaced_halves {
     ($($T:ty),*) => {$(
         impl Spaced for $T {
-            /// Every step of the calculation is rounded.
+            /// Every step of the computation is rounded.
             fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> $T {
                 let round = |x: f32| <$T>::from_f32(x).to_f32();
                 let [start, end] = [round(floats[0] as f32), round(floats[1] as f32)];

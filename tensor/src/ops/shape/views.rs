@@ -1,4 +1,4 @@
-//! The same memory under another layout. Each view knows how its gradient goes back.
+//! Views: the same memory under another layout. Each view defines how its gradient flows back.
 
 use super::error::ShapeError;
 use crate::autograd::{Context, Function, Saved};
@@ -29,9 +29,9 @@ operations! {
 }
 
 impl Tensor {
-    /// The same elements under other sizes, sharing memory; one size may be −1, to be worked out.
+    /// The same elements in other sizes, sharing memory. One size may be −1, to be inferred.
     ///
-    /// Errors if the strides cannot express it; [`reshape`](Self::reshape) then copies.
+    /// Errors if strides cannot express the result; [`reshape`](Self::reshape) copies in that case.
     #[track_caller]
     pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
         let sizes = infer_sizes(sizes, self.numel())?;
@@ -39,7 +39,7 @@ impl Tensor {
         ops::apply(View { layout, operation: &VIEW }, [self])
     }
 
-    /// The same elements under other sizes: a view if possible, else a copy.
+    /// The same elements in other sizes: a view if possible, else a copy.
     #[track_caller]
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
         let inferred = infer_sizes(sizes, self.numel())?;
@@ -52,7 +52,7 @@ impl Tensor {
         }
     }
 
-    /// Dimensions `start` to `end`, both included, made one.
+    /// Merges dimensions `start` to `end`, both included, into one.
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let (start, end) = (self.layout().dim(start)?, self.layout().dim(end)?);
@@ -75,7 +75,7 @@ impl Tensor {
     #[track_caller]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         let dim = crate::shape::normalize_dim(dim, self.ndim() + 1)?;
-        // It steps over the dimension that follows.
+        // Its stride spans the dimension that follows.
         let stride = if dim < self.ndim() { self.sizes()[dim] * self.strides()[dim] } else { 1 };
         let layout = self.layout().insert_dim(dim, 1, stride)?;
         ops::apply(View { layout, operation: &UNSQUEEZE }, [self])
@@ -101,7 +101,7 @@ impl Tensor {
             return Err(ShapeError::ExpandDims { tensor, from, to }.into());
         };
         let mut resolved = sizes.to_vec();
-        // From the back, as PyTorch, which names the last of several that do not fit.
+        // From the last dimension, as in PyTorch, whose error names the last of several that do not fit.
         for (dim, size) in resolved.iter_mut().enumerate().rev() {
             match (*size, dim.checked_sub(new).map(|dim| self.sizes()[dim] as i64)) {
                 (-1, Some(own)) => *size = own,
@@ -116,7 +116,7 @@ impl Tensor {
                 _ => {}
             }
         }
-        // A size below 0 is to PyTorch one beyond all bounds.
+        // PyTorch treats a negative size as one beyond all bounds.
         let resolved: Result<Vec<usize>, _> = resolved.into_iter().map(usize::try_from).collect();
         let layout = self.layout().expand(&resolved.map_err(|_| LayoutError::TooManyElements)?)?;
         ops::apply(Expand { layout }, [self])
@@ -142,7 +142,7 @@ impl Tensor {
         ops::apply(Transpose { a, b, operation: &TRANSPOSE }, [self])
     }
 
-    /// The transpose of a matrix; of a vector or a number, a view as it is (`Tensor.t`).
+    /// The transpose of a matrix; for a vector or a number, an unchanged view (`Tensor.t`).
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
         match self.ndim() {
@@ -154,7 +154,7 @@ impl Tensor {
         }
     }
 
-    /// One entry of a dimension, which disappears: `x.select(0, 2)` is `x[2]`.
+    /// One entry of a dimension, which is removed: `x.select(0, 2)` is `x[2]`.
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "select")?;
@@ -167,7 +167,7 @@ impl Tensor {
     /// `x[index]` along the first dimension.
     #[track_caller]
     pub fn get(&self, index: i64) -> Result<Tensor> {
-        // Python's words: a number has none but the first entry, and not even that.
+        // As in Python: index 0 of a number has its own message, and every other index is out of bounds.
         let size = match self.sizes().first() {
             None if index == 0 => return Err(IndexError::GetOfNumber.into()),
             size => size.copied().unwrap_or(0),
@@ -178,7 +178,7 @@ impl Tensor {
         }
     }
 
-    /// `length` entries of a dimension from `start` on.
+    /// `length` entries of a dimension, beginning at `start`.
     #[track_caller]
     pub fn narrow(&self, dim: i64, start: usize, length: usize) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "narrow")?;
@@ -192,7 +192,7 @@ impl Tensor {
         ops::apply(Slice { dim, start, length, step: 1, operation: &SLICE }, [self])
     }
 
-    /// The same as a part of all, which `operation` says.
+    /// Like `narrow`, for a part of a split or chunk, as `operation`.
     #[track_caller]
     pub(super) fn part(
         &self,
@@ -204,7 +204,7 @@ impl Tensor {
         ops::apply(Slice { dim, start, length, step: 1, operation }, [self])
     }
 
-    /// Python's `x[start:end:step]` along a dimension: bounds beyond the size are cut back to it.
+    /// Python's `x[start:end:step]` along a dimension: bounds beyond the size are clamped to it.
     #[track_caller]
     pub fn slice(&self, dim: i64, start: i64, end: i64, step: usize) -> Result<Tensor> {
         let dim = self.dim_of_view(dim, "slice")?;
@@ -218,12 +218,12 @@ impl Tensor {
         ops::apply(Slice { dim, start, length, step, operation: &SLICE }, [self])
     }
 
-    /// All windows of `size` entries of a dimension, `step` apart, in a new last dimension. Windows that
-    /// overlap share their memory.
+    /// All windows of `size` entries of a dimension, `step` apart, in a new last dimension. Overlapping windows share
+    /// memory.
     #[track_caller]
     pub fn unfold(&self, dim: i64, size: usize, step: usize) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;
-        let of = self.sizes().get(dim).copied().unwrap_or(1); // A number is one entry.
+        let of = self.sizes().get(dim).copied().unwrap_or(1); // A number counts as one entry.
         if size > of {
             return Err(ShapeError::UnfoldTooLarge { dim, size: of, window: size }.into());
         }
@@ -233,7 +233,7 @@ impl Tensor {
         ops::apply(Unfold { dim, size, step }, [self])
     }
 
-    /// The dimension of a view that a number has none of.
+    /// The dimension of a view. Refuses a number, which has none.
     fn dim_of_view(&self, dim: i64, operation: &'static str) -> Result<usize> {
         match self.ndim() {
             0 => Err(ShapeError::ViewOfNumber { operation }.into()),
@@ -242,21 +242,21 @@ impl Tensor {
     }
 }
 
-/// The elements of a product in the sizes that it has in the end. PyTorch has a node for that, too, which is another
-/// for each kind of product.
+/// The elements of a product, in its final sizes. PyTorch has a node for this too, a different one for each kind of
+/// product.
 #[track_caller]
 pub(crate) fn viewed(x: &Tensor, sizes: &[usize], operation: &'static Operation) -> Result<Tensor> {
     let layout = x.layout().view(sizes)?.ok_or(ShapeError::ViewStrides)?;
     ops::apply(View { layout, operation }, [x])
 }
 
-/// An index that may count from the end, counted from the start.
+/// An index that may count from the end, converted to count from the start.
 fn from_start(index: i64, size: usize) -> Option<usize> {
     let from_start = if index < 0 { index + size as i64 } else { index };
     usize::try_from(from_start).ok().filter(|index| *index < size)
 }
 
-/// A view that keeps the order of the elements: its gradient only needs the old sizes back.
+/// A view that keeps the order of the elements: its gradient only needs the old sizes restored.
 struct View {
     layout: Layout,
     operation: &'static Operation,
@@ -337,7 +337,7 @@ impl Function<1> for Transpose {
     }
 }
 
-/// Zeros of the given sizes, but for the part that `view` shows: that is `grad`.
+/// Zeros of the given sizes, with `grad` in the part that `view` shows.
 fn zeros_but(sizes: &[usize], grad: &Tensor, view: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
     let whole = grad.new_full(sizes, 0)?;
     write(&view(&whole), grad)?;
@@ -364,7 +364,7 @@ impl Function<1> for Select {
         Ok(self.view(x))
     }
 
-    /// Zeros, but for the selected entry.
+    /// Zeros, except for the selected entry.
     fn backward(&self, saved: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         let grad_x = ops::call(&SELECT_BACKWARD, &[grad], |_| {
             zeros_but(saved.input_sizes(0), grad, |x| self.view(x))
@@ -433,7 +433,7 @@ impl Function<1> for Unfold {
         for window in 0..grad.sizes()[self.dim] {
             let from = grad.select(self.dim as i64, window as i64)?;
             let to = grad_x.narrow(self.dim as i64, window * self.step, self.size)?;
-            // The window's entries are the last dimension of `from`, dimension `dim` of `to`.
+            // The window's entries are the last dimension of `from`, and dimension `dim` of `to`.
             let mut dims: Vec<i64> = (0..from.ndim() as i64 - 1).collect();
             dims.insert(self.dim, -1);
             to.add_(&from.permute(&dims)?)?;

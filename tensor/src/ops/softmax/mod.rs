@@ -1,4 +1,4 @@
-//! Softmax and its logarithm: scores along a dimension made into probabilities.
+//! Softmax and its logarithm: turns scores along a dimension into probabilities.
 //!
 //! Both subtract the largest score first, so that no exponential overflows.
 
@@ -15,14 +15,14 @@ pub(in crate::ops) use kernels::ROWS;
 pub(super) use kernels::log_softmax_of_row;
 
 impl Tensor {
-    /// `eˣ / Σ eˣ` along a dimension: positive, with sum 1.
+    /// `eˣ / Σ eˣ` along a dimension: positive numbers whose sum is 1.
     #[track_caller]
     pub fn softmax(&self, dim: i64) -> Result<Tensor> {
         softmax(self, dim, &SOFTMAX)
     }
 
-    /// `x − log Σ eˣ` along a dimension: the logarithm of [`softmax`](Self::softmax), exact where that
-    /// is too small to be told from 0.
+    /// `x − log Σ eˣ` along a dimension: the logarithm of [`softmax`](Self::softmax), accurate even where that is
+    /// indistinguishable from 0.
     #[track_caller]
     pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
         softmax(self, dim, &LOG_SOFTMAX)
@@ -35,7 +35,7 @@ struct Softmax {
     kernel: &'static Row,
     backward: Operation,
     backward_kernel: &'static Row,
-    /// What PyTorch calls it where it refuses a type: along the last dimension, and along another.
+    /// PyTorch's names when it refuses a dtype: along the last dimension, and along another.
     refused_as: [&'static str; 2],
 }
 
@@ -75,7 +75,8 @@ impl Softmax {
     }
 }
 
-/// Whether scores are of a type that a logarithm can be made of, for who makes it along with something else.
+/// Checks that scores are of a dtype with a logarithm, for operations that compute log softmax along with something
+/// else.
 pub(super) fn check_scores(x: &Tensor, dim: usize) -> Result<()> {
     LOG_SOFTMAX.check_float(x, dim)
 }
@@ -86,7 +87,7 @@ struct SoftmaxAlong {
 }
 
 impl SoftmaxAlong {
-    /// Runs a kernel on rows that lie along memory: `dim` is moved to the end and back.
+    /// Runs a kernel on contiguous rows: `dim` is moved to the end and back.
     fn along_rows<const N: usize>(
         &self,
         inputs: [&Tensor; N],

@@ -1,8 +1,8 @@
-//! Sums that blocks of a GPU add to the same memory, each when it is done (`atomicAdd`). Nobody keeps the order, and
-//! floating point sums depend on it: the same program, the same numbers, other bits.
+//! Sums that the blocks of a GPU add to the same memory, each when it is done (`atomicAdd`). The order is not fixed,
+//! and floating-point sums depend on it: the same program and the same numbers give different bits.
 //!
-//! On hardware the order comes of clocks, temperatures, and what else the card does. Here it comes of the number of the
-//! piece of work: a second call gives other bits than the first, and the whole program gives the same bits again.
+//! On hardware the order depends on clocks, temperatures, and the other work of the card. Here it depends on the number of the
+//! piece of work: a second call gives different bits from the first, but the whole program gives the same bits again.
 
 use super::implicit;
 use crate::conv::{ConvPass, ConvShape};
@@ -12,11 +12,11 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::random::mix;
 
-/// The most parts that a sum is made of.
+/// The maximum number of parts of a sum.
 const PARTS: usize = 8;
 
-/// The parts of a gradient, added in an order that `order` decides. That of the weight has a part for some of the
-/// images; that of the input, for some of the output's channels.
+/// Adds the parts of a gradient in an order that depends on `order`. For the gradient of the weight, a part is some of
+/// the images; for that of the input, some of the output's channels.
 pub(super) fn run<T: GemmElement + Element>(
     pass: ConvPass,
     shape: &ConvShape,
@@ -51,7 +51,7 @@ pub(super) fn run<T: GemmElement + Element>(
     Ok(())
 }
 
-/// The parts of a whole, in any order.
+/// The parts of a whole, in random order.
 fn shuffled(all: usize, order: u64) -> Vec<(usize, usize)> {
     let parts = PARTS.min(all);
     let mut borders: Vec<(usize, usize)> =

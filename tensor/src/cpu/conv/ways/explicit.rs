@@ -1,15 +1,14 @@
-//! A convolution as a product of matrices that are really there: all that the kernel covers at a position becomes a
-//! column.
+//! Convolution as an explicit matrix product: all that the kernel covers at a position is written out as a column.
 
 use crate::conv::ConvShape;
 use crate::cpu::gemm::{GemmElement, gemm};
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// y from x and the weight, an image and a group at a time: y = W · columns.
+/// Computes y from x and the weight, one image and one group at a time: y = W · columns.
 ///
-/// The rows of the columns are in the order of the kernel's elements, the channels within: the weight is brought into
-/// it too. So a sum runs in another order than that of the implicit product.
+/// The rows of the columns are in the order of the kernel's elements, with the channels innermost, and the weight is
+/// reordered to match. So the order of a sum differs from that of the implicit product.
 pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2], y: &mut [T]) -> Result<()> {
     let &ConvShape { n, c, h, w, k, r, s, groups, .. } = shape;
     let [p, q] = shape.out();
@@ -31,7 +30,7 @@ pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2],
     Ok(())
 }
 
-/// Writes what the kernel covers of the channels of a group; zeros where it covers padding.
+/// Writes the elements that the kernel covers of the channels of a group, with zeros for padding.
 fn write_columns<T: GemmElement>(shape: &ConvShape, x: &[T], columns: &mut [T]) {
     let &ConvShape { h, w, r, s, stride, padding, dilation, .. } = shape;
     let [p, q] = shape.out();

@@ -1,4 +1,4 @@
-//! Every algorithm against the product in f64, and what tells them apart.
+//! Tests every algorithm against the product in f64, and their differences.
 
 use super::*;
 use crate::conv::ConvAlgorithm;
@@ -25,7 +25,7 @@ fn numbers(count: usize, seed: u64) -> Vec<f32> {
         .collect()
 }
 
-/// The operands of a pass, and how many elements its result has.
+/// The operands of a pass, and the number of elements in its result.
 fn operands(pass: ConvPass, shape: &ConvShape) -> ([Vec<f32>; 2], usize) {
     let [x, weight, y] = shape.elements();
     let [a, b, out] = match pass {
@@ -60,7 +60,7 @@ fn exact(conv: &Conv) -> Vec<f64> {
     result
 }
 
-/// The largest error, in parts of the largest result.
+/// The largest error, relative to the largest result.
 fn error(result: &[f32], exact: &[f64]) -> f64 {
     let largest = exact.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
     let worst = result.iter().zip(exact).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
@@ -161,13 +161,13 @@ fn no_algorithm_is_always_the_fastest() {
         possible.iter().min_by_key(|algorithm| time(&T4, &conv, algorithm.number)).unwrap().number
     };
     let forward = |shape| fastest(shape, ConvPass::Forward);
-    // Many channels: what Winograd saves is worth the transforms. Few: it is not.
+    // With many channels, the multiplications that Winograd saves are worth the transforms; with few, they are not.
     assert_eq!(forward(shape(32, 256, [28, 28], 256)), 7);
     assert_eq!(forward(shape(64, 3, [32, 32], 32)), 1);
-    // One position of a kernel without neighbours: the columns are the image, and nothing has to be looked up.
+    // A 1×1 kernel: the columns are the image itself, and nothing has to be looked up.
     let pointwise = ConvShape { r: 1, s: 1, padding: [0; 2], ..shape(32, 512, [14, 14], 512) };
     assert_eq!(forward(pointwise), 2);
-    // A small gradient of many positions: parts that nobody orders; a large one: in order.
+    // A small gradient of many positions: parts in no fixed order. A large one: in order.
     assert_eq!(fastest(shape(64, 3, [32, 32], 32), ConvPass::BackwardFilter), 0);
 }
 

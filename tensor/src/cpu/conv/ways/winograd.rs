@@ -1,19 +1,19 @@
 //! Convolutions of 3×3 kernels with fewer multiplications: Winograd's F(2×2, 3×3), as Lavin and Gray use it
 //! ("Fast Algorithms for Convolutional Neural Networks", arXiv:1509.09308).
 //!
-//! A tile of 2×2 results depends on 4×4 elements of the image. Computed directly that is 4 · 9 = 36 multiplications;
-//! here it is 16, one for each element of the transformed tile. What is saved is paid for with additions in the
-//! transforms, and with memory for them.
+//! A tile of 2×2 results depends on 4×4 elements of the image. Computed directly, that is 4 · 9 = 36 multiplications;
+//! here it is 16, one for each element of the transformed tile. The price is the additions of the transforms, and the
+//! memory for their results.
 
 use crate::conv::{ConvPass, ConvShape};
 use crate::cpu::gemm::gemm;
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// Elements of a transformed tile.
+/// The number of elements of a transformed tile.
 const TILE: usize = ConvShape::WINOGRAD_TILE;
 
-/// The result of a pass from its operands: the image, or the gradient of the result, and the weight.
+/// Computes the result of a pass from its operands: the image, or the gradient of the result, and the weight.
 pub(super) fn run(pass: ConvPass, shape: &ConvShape, [x, weight]: [&[f32]; 2], y: &mut [f32]) -> Result<()> {
     let filter = |k: usize, c: usize| -> [f32; 9] {
         std::array::from_fn(|at| match pass {
@@ -28,14 +28,14 @@ pub(super) fn run(pass: ConvPass, shape: &ConvShape, [x, weight]: [&[f32]; 2], y
     let tiles = shape.winograd_tiles();
     let zeros = |elements: usize| collect(std::iter::repeat_n(0.0, elements), elements);
 
-    // The kernels: G·g·Gᵀ, each of the 16 elements a matrix (k, c).
+    // The kernels: G·g·Gᵀ, where each of the 16 elements is a matrix (k, c).
     let mut kernels = zeros(TILE * k * c)?;
     for (row, channel) in (0..k).flat_map(|k| (0..c).map(move |c| (k, c))) {
         for (at, value) in of_kernel(filter(row, channel)).into_iter().enumerate() {
             kernels[(at * k + row) * c + channel] = value;
         }
     }
-    // The image: Bᵀ·d·B, each of the 16 elements a matrix (c, tiles).
+    // The image: Bᵀ·d·B, where each of the 16 elements is a matrix (c, tiles).
     let mut image = zeros(TILE * c * tiles)?;
     for (channel, tile) in (0..c).flat_map(|c| (0..tiles).map(move |tile| (c, tile))) {
         let (number, down_at, across_at) = (tile / (down * across), tile / across % down, tile % across);
@@ -49,7 +49,7 @@ pub(super) fn run(pass: ConvPass, shape: &ConvShape, [x, weight]: [&[f32]; 2], y
             image[(at * c + channel) * tiles + tile] = value;
         }
     }
-    // 16 products of matrices, in which all multiplications are.
+    // 16 matrix products, which contain all the multiplications.
     let mut products = zeros(TILE * k * tiles)?;
     for at in 0..TILE {
         let (kernels, image) = (&kernels[at * k * c..][..k * c], &image[at * c * tiles..][..c * tiles]);
@@ -99,7 +99,7 @@ fn of_result(m: [f32; 16]) -> [f32; 4] {
     [a, b, c, d]
 }
 
-/// The same step down each column, then along each row.
+/// Applies the same step down each column, then along each row.
 fn both_ways(values: [f32; 16], step: impl Fn([f32; 4]) -> [f32; 4]) -> [f32; 16] {
     let columns: [[f32; 4]; 4] = std::array::from_fn(|j| step(std::array::from_fn(|i| values[4 * i + j])));
     let rows: [[f32; 4]; 4] = std::array::from_fn(|i| step(std::array::from_fn(|j| columns[j][i])));
