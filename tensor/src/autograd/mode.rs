@@ -1,8 +1,9 @@
-//! Whether operations are recorded: a property of the thread, changed for the length of a closure.
+//! Grad modes: whether operations are recorded. A mode belongs to a thread and is changed for the length of a
+//! closure.
 
 use std::cell::Cell;
 
-/// The modes of a thread, to be taken along to another.
+/// The modes of a thread, which can be carried over to another thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode {
     grad: bool,
@@ -13,7 +14,7 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode { grad: true, inference: false }) };
 }
 
-/// That of a fresh thread: operations are recorded.
+/// The mode of a new thread: operations are recorded.
 impl Default for Mode {
     fn default() -> Mode {
         Mode { grad: true, inference: false }
@@ -25,13 +26,13 @@ impl Mode {
         MODE.get()
     }
 
-    /// Runs `scope` in this mode and restores the old one, also when `scope` panics.
+    /// Runs `scope` in this mode and restores the old one, even if `scope` panics.
     pub(crate) fn enter<R>(self, scope: impl FnOnce() -> R) -> R {
         let _restore = self.until_dropped();
         scope()
     }
 
-    /// Enters this mode for the life of what it returns.
+    /// Enters this mode until the returned guard is dropped.
     pub(super) fn until_dropped(self) -> Restore {
         Restore(MODE.replace(self))
     }
@@ -41,7 +42,7 @@ impl Mode {
     }
 }
 
-/// Gives the thread its mode back.
+/// Restores the thread's mode on drop.
 pub(super) struct Restore(Mode);
 
 impl Drop for Restore {
@@ -50,7 +51,7 @@ impl Drop for Restore {
     }
 }
 
-/// Records nothing inside `scope`: results do not require grad, so nothing is kept for a backward pass
+/// Runs `scope` without recording: results do not require grad, so nothing is saved for a backward pass
 /// (`torch.no_grad`).
 ///
 /// ```
@@ -64,12 +65,12 @@ pub fn no_grad<R>(scope: impl FnOnce() -> R) -> R {
     Mode::current().without_grad().enter(scope)
 }
 
-/// Records again inside a `no_grad` scope (`torch.enable_grad`).
+/// Records operations again inside a `no_grad` scope (`torch.enable_grad`).
 pub fn enable_grad<R>(scope: impl FnOnce() -> R) -> R {
     Mode { grad: true, ..Mode::current() }.enter(scope)
 }
 
-/// Like [`no_grad`], and the tensors made can never enter a recorded computation
+/// Like [`no_grad`]; moreover, tensors made in `scope` can never take part in a recorded computation
 /// (`torch.inference_mode`).
 pub fn inference_mode<R>(scope: impl FnOnce() -> R) -> R {
     Mode { grad: false, inference: true }.enter(scope)
@@ -80,8 +81,8 @@ pub fn is_grad_enabled() -> bool {
     Mode::current().grad
 }
 
-/// Whether operations on tensors that require grad get a node. In inference mode not even
-/// [`enable_grad`] brings that back.
+/// Whether operations on tensors that require grad get a node. In inference mode they do not, even in
+/// [`enable_grad`].
 pub(crate) fn is_recording() -> bool {
     Mode::current().grad && !MODE.get().inference
 }
