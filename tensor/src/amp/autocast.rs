@@ -1,7 +1,7 @@
-//! Regions in which operations choose the type they run in.
+//! Autocast: regions in which operations choose the dtype they run in.
 //!
-//! Each operation says where it is declared what becomes of its operands ([`Cast`]). The operations that it is made of run
-//! in the types that were chosen for it.
+//! Each operation's declaration says how its operands are cast ([`Cast`]). The operations it is made of run in the
+//! dtypes chosen for it.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -18,17 +18,17 @@ use crate::gpu;
 use crate::operation::{Cast, Operation};
 use crate::tensor::Tensor;
 
-/// The arguments of [`autocast`]. A device or its type alone stands for the others' defaults.
+/// The arguments of [`autocast`]. A device or device type alone uses the defaults for the others.
 #[derive(Clone, Copy, Debug)]
 pub struct AutocastOptions {
-    /// Only operations on tensors of such devices are cast.
+    /// The type of devices: only operations on its tensors are cast.
     pub device_type: DeviceType,
-    /// What operations are cast to; if none is named, what the region around has, or, outside of any, f16 on CUDA
-    /// devices and bf16 on the CPU. On the CPU it must be one of these two; another disables the region.
+    /// The dtype to cast to. By default that of the enclosing region; outside of any region, f16 on CUDA devices
+    /// and bf16 on the CPU. On the CPU it must be one of these two; any other disables the region.
     pub dtype: Option<DType>,
-    /// A region that is not enabled casts nothing, also within one that does.
+    /// Whether autocasting is on. A disabled region casts nothing, even inside an enabled one.
     pub enabled: bool,
-    /// Whether a weight is cast once for the whole region; if not said, as in the region around.
+    /// Whether a weight is cast only once for the whole region. By default as in the enclosing region.
     pub cache_enabled: Option<bool>,
 }
 
@@ -44,22 +44,22 @@ impl From<Device> for AutocastOptions {
     }
 }
 
-/// What autocast does on devices of a type.
+/// The autocast settings for one device type.
 #[derive(Clone, Copy)]
 struct Casting {
     enabled: bool,
     dtype: DType,
 }
 
-/// What autocast does on this thread.
+/// The autocast state of a thread.
 #[derive(Clone, Copy)]
 struct State {
     cpu: Casting,
     cuda: Casting,
     cache_enabled: bool,
-    /// How many regions there are around.
+    /// The number of enclosing regions.
     depth: u32,
-    /// Within an operation, whose parts are not cast again.
+    /// Set inside an operation, whose parts are not cast again.
     suspended: bool,
 }
 
@@ -86,22 +86,22 @@ impl State {
 
 thread_local! {
     static STATE: Cell<State> = const { Cell::new(State::OUTSIDE) };
-    /// Weights and what they were cast to, by the weights' identities.
+    /// Weights and their casts, by the weights' identities.
     static CACHE: RefCell<HashMap<usize, (Tensor, Tensor)>> = RefCell::default();
 }
 
-/// Runs `scope` in a state and restores the old one, also when `scope` panics. Who leaves the outermost region
-/// forgets the weights that were cast.
+/// Runs `scope` in a state and restores the old one, even if `scope` panics. Leaving the outermost region clears
+/// the cached casts.
 fn within<R>(state: State, scope: impl FnOnce() -> R) -> R {
     let _restore = Restore::after(state);
     scope()
 }
 
-/// Gives the thread its state back.
+/// Restores the thread's state on drop.
 struct Restore(State);
 
 impl Restore {
-    /// Another state, until this is dropped.
+    /// Enters another state until this is dropped.
     fn after(state: State) -> Restore {
         Restore(STATE.replace(state))
     }
@@ -111,13 +111,13 @@ impl Drop for Restore {
     fn drop(&mut self) {
         let left = STATE.replace(self.0);
         if left.depth > 0 && self.0.depth == 0 {
-            // A tensor that is freed may ask for the cache: it must not be borrowed then.
+            // Freeing a tensor may access the cache, so it must not be borrowed here.
             drop(CACHE.take());
         }
     }
 }
 
-/// Runs operations inside `scope` in 16 bits where that is exact enough, and in f32 where it is not
+/// Runs operations inside `scope` in 16 bits where that is accurate enough, and in f32 where it is not
 /// (`torch.autocast`).
 ///
 /// | operations | run in |
@@ -126,11 +126,11 @@ impl Drop for Restore {
 /// | the losses; on CUDA devices also `exp`, `log`, `pow`, `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm`, … | f32 |
 /// | all others | the types they are given |
 ///
-/// Their operands are cast as they need; parameters stay f32, and so do their gradients. A weight is cast once, and
-/// the cast is used until the outermost region ends: so a weight that is changed inside counts as it was. In-place
-/// operations are never cast, integers and doubles neither. `backward` belongs outside; inside it does the same, in the
-/// types of the forward pass. (PyTorch casts inside too: the products of a backward whose forward pass was in f32.) The
-/// state is that of the thread.
+/// Operands are cast as needed; parameters stay f32, and so do their gradients. A weight is cast once, and the cast
+/// is used until the outermost region ends, so changes to a weight inside the region have no effect there. In-place
+/// operations, integers and doubles are never cast. Call `backward` outside; inside it does the same, in the dtypes
+/// of the forward pass. (Inside a region PyTorch also casts the products of a backward pass whose forward pass ran
+/// in f32.) The state belongs to the thread.
 ///
 /// ```
 /// use todevice::amp::{self, AutocastOptions};
@@ -158,7 +158,7 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
     within(state, scope)
 }
 
-/// Whether there is anything to cast to; if not, a warning says why nothing is.
+/// Whether casting is possible; otherwise warns why it is not.
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     if device_type == DeviceType::Cuda && !gpu::is_available() {
         Ambient::warn_once("autocast without CUDA", || {
@@ -166,7 +166,7 @@ fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
         });
         return false;
     }
-    // Of CUDA devices PyTorch does not ask.
+    // PyTorch does not check the dtype for CUDA devices.
     let is_possible = device_type == DeviceType::Cuda || dtype.is_half();
     if !is_possible {
         Ambient::warn_once("autocast dtype", || {
@@ -183,18 +183,18 @@ pub fn is_autocast_enabled(device_type: DeviceType) -> bool {
     STATE.get().casting(device_type).enabled
 }
 
-/// What they are cast to (`torch.get_autocast_dtype`).
+/// The dtype that operations are cast to (`torch.get_autocast_dtype`).
 pub fn get_autocast_dtype(device_type: DeviceType) -> DType {
     STATE.get().casting(device_type).dtype
 }
 
-/// Runs `scope`, a part of an operation or its backward, in the types it is given.
+/// Runs `scope`, a part of an operation or its backward, without autocast.
 pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
     let state = STATE.get();
     if state.is_active() { within(State { suspended: true, ..state }, scope) } else { scope() }
 }
 
-/// What autocast does on this thread at some time, to do the same at another.
+/// A thread's autocast state, saved to be restored later.
 #[derive(Clone, Copy)]
 pub(crate) struct Region(State);
 
@@ -208,11 +208,11 @@ impl Region {
     }
 }
 
-/// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
+/// The operands of an operation after casting. Autocast is suspended until this is dropped.
 pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore)>>);
 
 impl Operands {
-    /// All that depends on the operation is in here, so that what is compiled for each operation stays small.
+    /// Everything that depends on the operation is in here, so that the code compiled for each operation stays small.
     #[inline]
     #[track_caller]
     pub(crate) fn cast(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
@@ -226,7 +226,7 @@ impl Operands {
         Ok(Operands(Some(Box::new((cast(operation, operands, &state)?, restore)))))
     }
 
-    /// These operands, or what they were cast to.
+    /// Returns the given operands, or their casts.
     #[inline]
     pub(crate) fn of<'a>(&'a self, given: &'a [&'a Tensor]) -> Cow<'a, [&'a Tensor]> {
         match &self.0 {
@@ -238,7 +238,7 @@ impl Operands {
 
 #[track_caller]
 fn cast(operation: &'static Operation, operands: &[&Tensor], state: &State) -> Result<SmallVec<[Tensor; 4]>> {
-    // A number of the host may join tensors of a GPU, and is not the one that decides.
+    // GPU operands decide, if there are any: a number on the host may join tensors on a GPU.
     let devices = [DeviceType::Cuda, DeviceType::Cpu];
     let casts = |device_type: &DeviceType| {
         let is_there = operands.iter().any(|operand| operand.device().device_type() == *device_type);
@@ -267,7 +267,7 @@ fn cast(operation: &'static Operation, operands: &[&Tensor], state: &State) -> R
     operands.iter().map(cast).collect()
 }
 
-/// The type that holds numbers of all these.
+/// The dtype that can represent the numbers of all these dtypes.
 fn widest(lower: DType, types: impl Iterator<Item = DType>) -> Result<DType> {
     let mut widest = lower;
     for dtype in types {
@@ -280,7 +280,7 @@ fn widest(lower: DType, types: impl Iterator<Item = DType>) -> Result<DType> {
     Ok(widest)
 }
 
-/// Whether a tensor is used again and again, and stays as it is: a parameter.
+/// Whether a tensor is used repeatedly and does not change: a parameter.
 fn is_weight(tensor: &Tensor) -> bool {
     tensor.dtype() == DType::F32
         && tensor.requires_grad()
@@ -289,16 +289,16 @@ fn is_weight(tensor: &Tensor) -> bool {
         && !is_inference_mode_enabled()
 }
 
-/// A weight as it was cast first in this region, whatever to.
+/// Returns the first cast of a weight in this region, whatever its dtype.
 #[track_caller]
 fn cached(weight: &Tensor, to: DType) -> Result<Tensor> {
     if let Some(cast) = CACHE.with_borrow(|cache| cache.get(&weight.identity()).map(|(_, cast)| cast.clone()))
     {
         return Ok(cast);
     }
-    // Recorded, even if this first use is not: a later one may need the way back.
+    // Recorded, even if this first use is not, since a later use may need its gradient.
     let cast = enable_grad(|| weight.to(to))?;
-    // The weight is kept along with it, so that no other tensor gets its identity.
+    // The weight is kept too, so that no other tensor can get its identity.
     CACHE.with_borrow_mut(|cache| cache.insert(weight.identity(), (weight.clone(), cast.clone())));
     Ok(cast)
 }
