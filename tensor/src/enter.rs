@@ -1,6 +1,6 @@
-//! The choke point: every operation enters through [`enter`], whichever door of `ops/mod.rs` it takes. Whatever must
-//! happen for all of them hangs there, and nowhere else. Calls that only make a tensor or read one enter through
-//! [`enter_uncharged`], which is the first half of it.
+//! The choke point: every operation enters through [`enter`], whichever function of `ops/mod.rs` it is called by.
+//! Checks and bookkeeping that apply to all operations are done here and nowhere else. Calls that only create or
+//! read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
 
 use std::panic::Location;
 
@@ -13,7 +13,8 @@ use crate::operation::{Arguments, Devices, Operation};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
 
-/// The choke point: what is true of every operation, whatever it computes. It lasts as long as the guard.
+/// The choke point: does what every operation needs, whatever it computes. The operation lasts as long as the
+/// guard.
 #[track_caller]
 pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
     let leave = enter_uncharged(operation.name)?;
@@ -24,12 +25,12 @@ pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result
     Ok(leave)
 }
 
-/// What [`enter`] does for calls that only make a tensor or read one (`empty`, `tensor`, `tolist`, `item`). They count toward
-/// the machine's limit, so that a loop of nothing else ends as any other does. They are not charged for a dispatch, as
-/// [`enter`] charges one: the host's modelled time for them is that of the values they copy. With a dispatch on top all
-/// times that labs and exercises show would change.
+/// The part of [`enter`] for calls that only create or read a tensor (`empty`, `tensor`, `tolist`, `item`). They
+/// count toward the machine's operation limit, so that a loop of such calls also ends. Unlike [`enter`], it charges
+/// no dispatch: the modelled host time of these calls is that of the values they copy. Charging a dispatch as well
+/// would change all times that labs and exercises show.
 #[track_caller]
-#[inline(never)] // Inlined, it would be copied into `to_vec` for each type.
+#[inline(never)] // Inlined, it would be duplicated in `to_vec` for each type.
 pub(crate) fn enter_uncharged(name: &'static str) -> Result<Leave> {
     let leave = scope::operation(name, Location::caller());
     match Ambient::count_operation() {
@@ -49,10 +50,10 @@ impl Operation {
     }
 }
 
-/// The golden rule: all tensors of one operation live on one device.
+/// The golden rule: all tensors of an operation must be on one device.
 ///
-/// Where PyTorch walks the elements of all tensors together, a number (a 0-dim tensor) of the host may join any
-/// device. Everywhere else each argument is checked by name.
+/// Where PyTorch iterates over the elements of all tensors together, a number (a 0-dim tensor) on the host may join
+/// any device. Everywhere else each argument is checked by name.
 #[track_caller]
 pub(crate) fn same_device(
     name: &'static str,
@@ -69,7 +70,7 @@ pub(crate) fn same_device(
     }
 }
 
-/// Whether a tensor may join those of any device: it is as good as a number.
+/// Whether a tensor may join tensors on any device: a 0-dim tensor on the host is as good as a number.
 fn is_host_number(tensor: &Tensor) -> bool {
     tensor.ndim() == 0 && !tensor.is_cuda()
 }
@@ -82,7 +83,7 @@ pub(crate) fn mismatch(
     pair: [usize; 2],
 ) -> Error {
     let [a, b] = pair.map(|i| inputs[i].device());
-    // Two machines may well have a device of one name: "cuda:0 and cuda:0" would explain nothing.
+    // Two machines may each have a device of the same name: "cuda:0 and cuda:0" would explain nothing.
     if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (a, b)
         && machine != other
     {
@@ -120,12 +121,12 @@ pub(crate) fn mismatch(
     }))
 }
 
-/// Of operands that are on one device, but for numbers of the host, one that says which device that is.
+/// The operand that decides where the operation runs: the first on a GPU, else the first.
 pub(crate) fn lead<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
     inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
 }
 
-/// What a report says of a tensor that took part.
+/// Describes a tensor that took part, for the report.
 fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
     MismatchedTensor {
         name,

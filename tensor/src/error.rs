@@ -1,7 +1,7 @@
-//! Everything that can go wrong, in PyTorch's words.
+//! The crate's errors, in PyTorch's words.
 //!
-//! The first line of a message is PyTorch's own text, so that a search for it finds the same answers.
-//! What Rust knows beyond it (the place of the call) follows on further lines.
+//! The first line of a message is PyTorch's own text, so that a web search for it finds the same answers. Further
+//! lines add information only Rust has, such as the call site.
 
 mod device_mismatch;
 pub(crate) mod distributed;
@@ -20,16 +20,17 @@ use distributed::DistributedError;
 /// The result of every fallible call of this crate, operators included.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A family of errors: those of one kind of operation or module, beside which it stands.
+/// A family of errors: those of one kind of operation or module, defined in the same folder.
 ///
-/// Each variant is one mistake a user can make, not one place of the source.
+/// Each variant is one mistake a user can make, not one place in the source.
 pub trait Refusal: std::error::Error + Send + Sync + 'static {
     /// The class of PyTorch's exception.
     fn kind(&self) -> &'static str {
         "RuntimeError"
     }
 
-    /// The error that this one says the place of, if that is what it does. Its message ends with that of the cause.
+    /// The underlying error, if this one only adds where it occurred. This error's message ends with that of its
+    /// cause.
     fn inner(&self) -> Option<&Error> {
         None
     }
@@ -37,55 +38,55 @@ pub trait Refusal: std::error::Error + Send + Sync + 'static {
 
 /// An error of a tensor operation, a module, an optimizer or a data loader.
 ///
-/// All that a variant has is behind one pointer, so that a `Result<Tensor>` is two words: each `?` moves one.
+/// The data of each variant is behind one pointer, so that a `Result<Tensor>` is two words: every `?` moves one.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An operation, a module, an optimizer or a loader cannot do what it was asked to:
-    /// [`refusal`](Self::refusal) says why.
+    /// An operation, module, optimizer or loader rejected its arguments: [`refusal`](Self::refusal) returns the
+    /// reason.
     #[error("{0}")]
     Refused(Box<Box<dyn Refusal>>),
-    /// The golden rule: GPU0001.
+    /// Tensors on different devices: GPU0001, the golden rule.
     #[error("{0}")]
     DeviceMismatch(Box<DeviceMismatch>),
-    /// An error of the user's own: a dataset's file, a callback's failure.
+    /// An error made by the user's code, such as a missing dataset file or a failed callback.
     #[error("{0}")]
     Custom(Box<String>),
-    /// An error of a shape, or of the way in which a tensor lies in memory.
+    /// An error in a shape or a memory layout.
     #[error(transparent)]
     Layout(Box<LayoutError>),
-    /// An error of a GPU, of its driver or of its memory.
+    /// An error of a GPU, its driver or its memory.
     #[error(transparent)]
     Gpu(Box<GpuError>),
-    /// An error that came when part of the work was done.
+    /// An error that occurred after part of the work was done.
     #[error("{0}")]
     HalfDone(Box<HalfDone>),
-    /// An error that ended the program of a rank.
+    /// An error that ended a rank's program.
     #[error("{0}")]
     Rank(Box<RankError>),
 }
 
-/// The report. A `main` that returns a `Result`, and `unwrap`, print it.
+/// Writes the full report, which is printed by `unwrap` and by a `main` that returns a `Result`.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.report())
     }
 }
 
-/// What was done before an error, and is not undone.
+/// Work that was done before an error and has not been undone.
 pub struct HalfDone {
     /// The error.
     pub cause: Error,
-    /// How many parameters it had been done to.
+    /// The number of parameters already processed.
     pub done: usize,
-    /// To how many it was to be done.
+    /// The number of parameters to process.
     pub of: usize,
     /// What was done to them, and what to do now.
     pub what: &'static str,
 }
 
 impl HalfDone {
-    /// `cause`, if nothing was done before it; else that and what was done.
+    /// Returns `cause` if nothing was done before it; otherwise wraps it with the work done.
     pub(crate) fn after(done: usize, of: usize, what: &'static str) -> impl FnOnce(Error) -> Error {
         move |cause| match done {
             0 => cause,
@@ -100,7 +101,7 @@ impl HalfDone {
 
 todevice_gpu::debug_is_message!(HalfDone);
 
-/// The cause's first line stays the first.
+/// Keeps the cause's first line first.
 impl std::fmt::Display for HalfDone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.said_after(self.cause.to_string()))
@@ -108,7 +109,7 @@ impl std::fmt::Display for HalfDone {
 }
 
 impl Error {
-    /// What was refused and why, if the error is of this family.
+    /// Returns the refusal, if the error belongs to this family.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -132,7 +133,7 @@ impl Error {
         }
     }
 
-    /// The error of a shape, if it is one.
+    /// Returns the layout error, if this is one.
     pub fn layout(&self) -> Option<&LayoutError> {
         match self {
             Error::Layout(error) => Some(error),
@@ -140,7 +141,7 @@ impl Error {
         }
     }
 
-    /// The error of a GPU, of its driver or of its memory, if it is one.
+    /// Returns the GPU error, if this is one.
     pub fn gpu(&self) -> Option<&GpuError> {
         match self {
             Error::Gpu(error) => Some(error),
@@ -159,7 +160,7 @@ impl Error {
         }
     }
 
-    /// The code under which the course explains this error, if it has one. Codes never change.
+    /// The code under which the course explains this error, if there is one. Codes never change.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Error::Refused(refusal) => refusal.inner()?.code(),
@@ -171,8 +172,8 @@ impl Error {
         }
     }
 
-    /// The whole story: for an error with a code, what took part in it, where that was made, and the fix; for
-    /// any other, its message.
+    /// The full report: for an error with a code, the tensors involved, where they were made, and the fix; for any
+    /// other error, its message.
     pub fn report(&self) -> String {
         match self {
             Error::Refused(refusal) => match refusal.inner() {
@@ -190,7 +191,7 @@ impl Error {
         }
     }
 
-    /// An error of the caller's own making, for datasets, modules and callbacks.
+    /// Creates an error from a message, for datasets, modules and callbacks.
     pub fn custom(message: impl std::fmt::Display) -> Error {
         Error::Custom(Box::new(message.to_string()))
     }
@@ -203,8 +204,7 @@ impl<R: Refusal> From<R> for Error {
     }
 }
 
-// These are not inlined. Moving an error from one type to another is long code, which would stand in the way of the calls
-// that went well.
+// Not inlined: converting errors takes a lot of code, which would slow down the path of successful calls.
 
 impl From<LayoutError> for Error {
     #[cold]
@@ -232,12 +232,12 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The error of a kernel's twin, for whoever launched it on the host.
+/// The error of a kernel's CPU twin, returned to its launcher on the host.
 impl From<Stopped> for Error {
     fn from(stopped: Stopped) -> Error {
         match stopped {
             Stopped::OutOfHostMemory { bytes } => GpuError::OutOfHostMemory { bytes }.into(),
-            // Boxed as what it was: an error of this crate, or of the one below.
+            // Unboxes the original error: one of this crate, or of the crate below.
             Stopped::Because(cause) => cause
                 .downcast::<Error>()
                 .map(|error| *error)

@@ -14,7 +14,7 @@
 //! }
 //! ```
 //!
-//! The same on a GPU, which can be a simulated one, so that no computer lacks it:
+//! The same program on a GPU. The GPU can be simulated, so every computer has one:
 //!
 //! ```
 //! use todevice::prelude::*;
@@ -30,7 +30,7 @@
 //! }
 //! ```
 //!
-//! Names are PyTorch's. This is how calls differ, for those who know it:
+//! Names are PyTorch's. For those who know PyTorch, this table shows how the calls differ:
 //!
 //! | in Python | here |
 //! | --- | --- |
@@ -69,13 +69,13 @@
 //! | how one model is trained on several GPUs | [`parallel`], by one program; [`distributed`], by a program each |
 //! | how errors tell their story | `error.rs`; each family is beside its operations, as `ops/conv/error.rs` |
 //!
-//! This crate draws nothing: `drawing` makes a timeline of a trace, and a map of a snapshot of the memory.
+//! This crate draws nothing: the `drawing` crate turns traces into timelines and memory snapshots into maps.
 //!
-//! What a kernel is, the caching allocator, streams, the driver, the simulated GPU and the real one are in `todevice-gpu`
-//! (`gpu/src/lib.rs` has a tour of its own). Files import from rooms below their own: `tests/tests/floors/mod.rs` lists the
-//! rooms of both crates.
+//! Kernels, the caching allocator, streams, the driver, and the simulated and real GPUs are in `todevice-gpu`
+//! (`gpu/src/lib.rs` has its own tour). A file imports only from layers below its own: `tests/tests/floors/mod.rs`
+//! lists the layers of both crates.
 //!
-//! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
+//! Every fallible call returns [`Result`], operators included. Error messages follow PyTorch's.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -114,7 +114,8 @@ mod tensor;
 mod thread;
 pub mod trace;
 
-/// What can go wrong, by what it goes wrong with: [`Error::refusal`] asks an error whether it is of one of these families.
+/// The error types, one family for each kind of operation: [`Error::refusal`] tests whether an error belongs to
+/// one.
 pub mod errors {
     pub use crate::amp::error::ScalerError;
     pub use crate::autograd::error::AutogradError;
@@ -145,7 +146,7 @@ pub mod func {
     pub use crate::nn::functional_call::functional_call;
 }
 
-/// What simulated machines are modelled on.
+/// The hardware figures that simulated machines are modelled on.
 #[doc(hidden)]
 pub mod profiles {
     pub use crate::figure_file::{FigureSet, figures};

@@ -1,5 +1,5 @@
-//! Modules that were moved lately. When the golden rule is broken with a parameter or a buffer that stayed behind, they tell
-//! which list of which module lacks it.
+//! Recently moved modules. When the golden rule is broken because a parameter or buffer stayed behind, they show
+//! which list of which module it is missing from.
 
 use std::panic::Location;
 use std::sync::Mutex;
@@ -11,14 +11,14 @@ use crate::lock::lock;
 use crate::machine::Machine;
 use crate::tensor::Tensor;
 
-/// Whose a tensor is, for parameters and buffers of modules.
+/// The module that a parameter or buffer belongs to.
 #[derive(Debug)]
 pub(crate) struct Owner {
-    /// Its name in the layer that made it, or what it is.
+    /// Its name in the layer that made it, or "parameter" or "buffer".
     pub name: &'static str,
-    /// That layer's name, unless the user made it.
+    /// That layer's name, or `None` if the user made the tensor.
     pub layer: Option<&'static str>,
-    /// The list of a module that it would be in, if no layer made it.
+    /// The module method that should list it, if no layer made it.
     pub list: &'static str,
     made: u64,
 }
@@ -29,7 +29,7 @@ impl Owner {
     }
 }
 
-/// A call of `.to`, and what it moved that may have forgotten something.
+/// A call of `.to`, and the moved modules whose lists may be incomplete.
 struct Moved {
     device: Device,
     place: &'static Location<'static>,
@@ -37,20 +37,20 @@ struct Moved {
     modules: Vec<Forgetful>,
 }
 
-/// How many calls are kept: a program moves few models.
+/// The number of calls to remember. Programs move few models.
 const KEPT: usize = 4;
 
 /// The calls of a machine's program. A tensor of a GPU is compared with those of its own machine only.
 #[derive(Default)]
 struct Lately(Mutex<Vec<Moved>>);
 
-/// Numbers what happens, since a parameter that was made after a move could not take part in it.
+/// Numbers events, since a parameter made after a move could not take part in it.
 fn next() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Notes that modules of such lists were moved.
+/// Records that modules with such lists were moved.
 pub(crate) fn note(device: Device, place: &'static Location<'static>, modules: Vec<Forgetful>) {
     if modules.is_empty() {
         return;
@@ -63,7 +63,8 @@ pub(crate) fn note(device: Device, place: &'static Location<'static>, modules: V
     lately.push(Moved { device, place, at: next(), modules });
 }
 
-/// Which module moved to `device` without `tensor`, if the tensor is a module's and was never moved itself.
+/// Finds the module that moved to `device` without `tensor`, if the tensor belongs to a module and was never moved
+/// itself.
 pub(crate) fn unlisted(tensor: &Tensor, device: Device) -> Option<Unlisted> {
     let tensor = tensor.base().unwrap_or(tensor);
     let owner = tensor.owner().filter(|_| tensor.moved().is_none())?;

@@ -1,4 +1,4 @@
-//! What holds for an operation wherever it runs. It is declared once, as data:
+//! The properties an operation has on every device, declared once, as data:
 //!
 //! ```text
 //! operations! {
@@ -7,35 +7,36 @@
 //! }
 //! ```
 //!
-//! Two with one name are what PyTorch calls overloads: `sum` of all elements, and `sum` over some dimensions.
+//! Two operations with the same name are what PyTorch calls overloads: `sum` over all elements, and `sum` over some
+//! dimensions.
 
-/// An operation: what PyTorch calls it, and what is done wherever it is called.
+/// An operation: its names in PyTorch, and how its operands are checked and cast.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     /// PyTorch's name ("mul"), for errors and traces.
     pub name: &'static str,
-    /// The name that its node in a graph prints under, as in `grad_fn=<MulBackward0>`.
+    /// The name its graph node prints under, as in `grad_fn=<MulBackward0>`.
     pub node: Option<&'static str>,
-    /// What autocast does with its operands on the CPU, and on CUDA devices.
+    /// What autocast does with its operands, on the CPU and on CUDA devices.
     #[doc(hidden)]
     pub casts: [Cast; 2],
     pub(crate) devices: Devices,
-    /// It is made of others, and what the host spends on it is what it spends on them.
+    /// Made of other operations: its host time is the sum of theirs.
     pub(crate) is_composite: bool,
 }
 
-/// How an operation sees to it that its operands are on one device.
+/// How an operation checks that its operands are on one device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Devices {
-    /// The elements of all are walked together, and a number of the host may join any device.
+    /// PyTorch iterates over the elements of all operands together: a 0-dim tensor on the host may join any device.
     Together,
-    /// Each is an argument with a name.
+    /// PyTorch checks each argument by name.
     Named(Arguments),
-    /// The operations that it is made of check theirs, in their own words.
+    /// The operations it is made of check their own operands, with their own messages.
     ByParts,
 }
 
-/// What PyTorch calls the arguments of an operation that checks their devices one by one.
+/// PyTorch's names for the arguments of an operation that checks their devices one by one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments {
     /// `wrapper_CUDA_addmm`
@@ -44,48 +45,50 @@ pub(crate) struct Arguments {
     pub(crate) names: &'static [&'static str],
 }
 
-/// What autocast does with the operands of an operation: the list of PyTorch's that it is on.
+/// What autocast does with an operation's operands: the PyTorch cast list it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cast {
-    /// They stay as they are.
+    /// Operands keep their dtypes.
     AsGiven,
-    /// They are cast to the type of the region: products, which 16 bits make faster and hardly worse.
+    /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
+    /// loss.
     LowerPrecision,
-    /// They are cast to f32: what grows, cancels or sums up.
+    /// Operands are cast to f32: for operations that grow, cancel or accumulate values.
     Fp32,
-    /// They are cast to the widest of them, be it f32.
+    /// Operands are cast to the widest dtype among them, even if that is f32.
     Promote,
 }
 
 impl Operation {
-    /// One that nothing is known of but its name.
+    /// An operation with only a name.
     pub const fn new(name: &'static str) -> Operation {
         let casts = [Cast::AsGiven; 2];
         Operation { name, node: None, devices: Devices::Together, is_composite: false, casts }
     }
 
-    /// It has a gradient, and its node in a graph prints under this name. Without one it prints under the operation's.
+    /// Sets the name of its graph node: the operation has a gradient. The default is the operation's own name.
     pub const fn node(self, name: &'static str) -> Operation {
         Operation { node: Some(name), ..self }
     }
 
-    /// What PyTorch calls the operation and its tensors where it checks their devices one by one: `wrapper_CUDA_addmm`.
-    /// Where nothing is said the elements of all are walked together, and a 0-dim tensor of the host may join.
+    /// Sets PyTorch's names for the method (`wrapper_CUDA_addmm`) and its tensors, for an operation that checks
+    /// their devices one by one. By default the elements of all operands are iterated together, and a 0-dim tensor
+    /// on the host may join.
     pub const fn arguments(self, method: &'static str, names: &'static [&'static str]) -> Operation {
         Operation { devices: Devices::Named(Arguments { method, names }), ..self }
     }
 
-    /// It is made of other operations.
+    /// Marks it as made of other operations.
     pub(crate) const fn composite(self) -> Operation {
         Operation { devices: Devices::ByParts, is_composite: true, ..self }
     }
 
-    /// It is made of others, but looks at the devices of its operands first.
+    /// Marks it as made of other operations, but checks the devices of its operands first.
     pub(crate) const fn composite_together(self) -> Operation {
         Operation { devices: Devices::Together, ..self.composite() }
     }
 
-    /// What autocast does with its operands, on every device.
+    /// Sets what autocast does with its operands on every device.
     pub(crate) const fn autocast(self, cast: Cast) -> Operation {
         Operation { casts: [cast; 2], ..self }
     }
@@ -98,13 +101,13 @@ impl Operation {
         Operation { casts: [self.casts[0], cast], ..self }
     }
 
-    /// What its node in a graph prints under.
+    /// The name its graph node prints under.
     pub(crate) fn node_name(&self) -> &'static str {
         self.node.unwrap_or(self.name)
     }
 }
 
-/// Declares operations, and `OPERATIONS`, the list of them.
+/// Declares operations, and the list of them, `OPERATIONS`.
 macro_rules! operations {
     ($($(#[$meta:meta])* $vis:vis $NAME:ident: $operation:expr;)+) => {
         $($(#[$meta])* $vis static $NAME: $crate::operation::Operation = $operation;)+

@@ -1,4 +1,4 @@
-//! Everything a training program names: `use todevice::prelude::*;`
+//! The names that training programs use: `use todevice::prelude::*;`
 
 pub use crate::data::{DataLoader, DataLoaderOptions, Dataset, TensorDataset};
 pub use crate::nn::{self, Loss, Module};

@@ -1,35 +1,35 @@
-//! What `print(tensor)` shows: the text of PyTorch 2.11 with its default options.
+//! `print(tensor)`: the text of PyTorch 2.11 with its default options.
 //!
-//! Printing goes through three stages. Choose the elements to show, look at all of those together to
-//! settle one notation and one width, then lay them out in brackets. Behind the last bracket follow the
-//! facts that the numbers do not tell: device, size, dtype, gradient.
+//! Printing has three stages: choose the elements to show, choose one notation and width from all of them together,
+//! then lay them out in brackets. The facts that the numbers do not show (device, size, dtype, gradient) follow the
+//! last bracket.
 
 use std::ops::Range;
 
-/// Floats show four decimals.
+/// Decimals shown for floats.
 const PRECISION: usize = 4;
-/// A tensor of more elements is summarised ...
+/// A tensor with more elements is summarised ...
 const THRESHOLD: usize = 1000;
-/// ... by so many items at both ends of each dimension.
+/// ... by this many items at both ends of each dimension.
 const EDGE_ITEMS: usize = 3;
-/// Lines are broken to fit, where they can be.
+/// Lines are wrapped to this width where possible.
 const LINE_WIDTH: usize = 80;
 
 const PREFIX: &str = "tensor(";
-/// A parameter prints as its tensor under this heading.
+/// The heading of a printed parameter, followed by its tensor.
 pub(crate) const PARAMETER: &str = "Parameter containing:\n";
 
-/// The values of a tensor in row-major order, already copied to the host. All float dtypes are widened,
-/// which is exact, to f64.
+/// The values of a tensor in row-major order, already copied to the host. All float dtypes are widened to f64,
+/// which is exact.
 pub(crate) enum Values {
     Float(Vec<f64>),
     Int(Vec<i64>),
     Bool(Vec<bool>),
 }
 
-/// What a tensor is besides its numbers. Whether an item is worth showing is decided here.
+/// The properties of a tensor besides its numbers. This module decides which of them to print.
 pub(crate) struct Facts<'a> {
-    /// `cuda:0`, or None for the CPU, which goes without saying.
+    /// `cuda:0`, or `None` for the CPU, which is not printed.
     pub device: Option<&'a str>,
     /// `torch.float32`
     pub dtype: &'a str,
@@ -55,12 +55,12 @@ pub(crate) fn tensor(values: &Values, sizes: &[usize], facts: &Facts) -> String 
 fn suffixes(sizes: &[usize], empty: bool, facts: &Facts) -> Vec<String> {
     let mut list = Vec::new();
     list.extend(facts.device.map(|device| format!("device='{device}'")));
-    // Nothing between the brackets betrays a size of (2, 0). A plain [] is taken for (0,).
+    // The brackets cannot show a size of (2, 0). A plain [] means (0,).
     if empty && sizes.len() != 1 {
         let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
         list.push(format!("size=({})", sizes.join(", ")));
     }
-    // 3 and True tell their dtypes, as long as there is one to be seen.
+    // Numbers such as 3 and True show their dtype, provided there is at least one.
     let told = facts.dtype == "torch.float32"
         || (!empty && (facts.dtype == "torch.int64" || facts.dtype == "torch.bool"));
     if !told {
@@ -70,9 +70,9 @@ fn suffixes(sizes: &[usize], empty: bool, facts: &Facts) -> Vec<String> {
     list
 }
 
-/// Adds the suffixes to the last line of `text`, or each to a new line where it would not fit.
+/// Appends the suffixes to the last line of `text`, each on a new line if it does not fit.
 fn append(text: &mut String, suffixes: &[String]) {
-    // The line breaks of PyTorch come from a count that is two too high, so ours is too.
+    // PyTorch's line breaks count two columns too many, so ours do too.
     let last_line = text.rsplit('\n').next().unwrap_or_default();
     let mut column = last_line.len() + 2;
     for suffix in suffixes {
@@ -86,7 +86,7 @@ fn append(text: &mut String, suffixes: &[String]) {
     }
 }
 
-/// The positions 0, 1, ... along one dimension that are shown, with None for the dots between them.
+/// The positions to show along one dimension, with `None` for the dots between them.
 fn shown(size: usize, summary: bool) -> Vec<Option<usize>> {
     if !summary || size <= 2 * EDGE_ITEMS {
         return (0..size).map(Some).collect();
@@ -96,7 +96,8 @@ fn shown(size: usize, summary: bool) -> Vec<Option<usize>> {
     first.chain([None]).chain(last).collect()
 }
 
-/// The index ranges of the blocks `tensor[0]`, `tensor[1]`, ... inside that of the tensor, as `shown`.
+/// The index ranges of the blocks `tensor[0]`, `tensor[1]`, ... within the tensor's range, for the positions of
+/// `shown`.
 fn parts(range: Range<usize>, size: usize, summary: bool) -> Vec<Option<Range<usize>>> {
     let length = range.len() / size;
     let part = |i| range.start + i * length..range.start + (i + 1) * length;
@@ -115,7 +116,7 @@ fn visible(range: Range<usize>, sizes: &[usize], summary: bool, indices: &mut Ve
     }
 }
 
-/// How one float is written.
+/// How floats are written.
 #[derive(Clone, Copy)]
 enum Notation {
     /// `3.`
@@ -126,12 +127,12 @@ enum Notation {
     Scientific,
 }
 
-/// What all elements of one printed tensor have in common.
+/// The formatting shared by all elements of one printed tensor.
 struct Layout<'a> {
     values: &'a Values,
     summary: bool,
     notation: Notation,
-    /// Of the widest element.
+    /// The width of the widest element.
     width: usize,
 }
 
@@ -143,8 +144,8 @@ impl<'a> Layout<'a> {
 
         let mut notation = Notation::Whole;
         if let Values::Float(all) = values {
-            // Zero, inf and nan have no say in the notation, and none in the width either: forty zeros
-            // run past the end of the line, in PyTorch as here.
+            // Zero, inf and nan do not affect the notation or the width: forty zeros run past the end of the line,
+            // in PyTorch as here.
             indices.retain(|&i| all[i].is_finite() && all[i] != 0.0);
             notation = choose(indices.iter().map(|&i| all[i]));
         }
@@ -154,7 +155,7 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    /// One element, without padding.
+    /// Formats one element, without padding.
     fn element(&self, index: usize) -> String {
         match self.values {
             Values::Float(all) => float(all[index], self.notation),
@@ -167,7 +168,7 @@ impl<'a> Layout<'a> {
         format!("{:>width$}", self.element(index), width = self.width)
     }
 
-    /// The elements of `range` as nested brackets, the first of which stands in column `indent`.
+    /// Formats the elements of `range` as nested brackets. The first bracket is in column `indent`.
     fn block(&self, range: Range<usize>, sizes: &[usize], indent: usize) -> String {
         match sizes {
             [] => self.padded(range.start),
@@ -177,7 +178,7 @@ impl<'a> Layout<'a> {
                     .into_iter()
                     .map(|part| part.map_or("...".to_string(), |part| self.block(part, inner, indent + 1)))
                     .collect();
-                // One newline between rows, a blank line between matrices, two between their stacks.
+                // One newline between rows, a blank line between matrices, two between stacks of matrices.
                 let newlines = "\n".repeat(sizes.len() - 1);
                 let separator = format!(",{newlines}{:indent$}", "", indent = indent + 1);
                 format!("[{}]", blocks.join(&separator))
@@ -185,7 +186,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The innermost dimension: elements side by side, as many as fit a line.
+    /// Formats the innermost dimension, with as many elements per line as fit.
     fn row(&self, range: Range<usize>, size: usize, indent: usize) -> String {
         let elements: Vec<String> = parts(range, size, self.summary)
             .into_iter()
@@ -198,7 +199,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// The notation for floats that are neither zero nor inf nor nan.
+/// Chooses the notation for floats that are neither zero, inf nor nan.
 fn choose(values: impl Iterator<Item = f64> + Clone) -> Notation {
     let largest = values.clone().map(f64::abs).fold(0.0, f64::max);
     let smallest = values.clone().map(f64::abs).fold(f64::INFINITY, f64::min);
@@ -238,7 +239,7 @@ fn scientific(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// `0..4` or single numbers.
+    /// Parses `0..4`, or single numbers.
     fn numbers<T: std::str::FromStr>(text: &str, from_index: fn(i64) -> T) -> Vec<T> {
         if let Some((start, end)) = text.split_once("..") {
             let (start, end): (i64, i64) = (start.parse().unwrap(), end.parse().unwrap());

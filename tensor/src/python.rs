@@ -1,12 +1,12 @@
-//! Numbers and strings as Python writes them.
+//! Numbers and strings formatted as Python does.
 
-/// A number as Python prints it: `0.1`, `1e-05`, `1e+17`, `nan`.
+/// Formats a number as Python prints it: `0.1`, `1e-05`, `1e+17`, `nan`.
 pub(crate) fn python_float(number: f64) -> String {
     let size = number.abs();
     if number.is_nan() {
         "nan".to_owned()
     } else if size != 0.0 && size.is_finite() && !(1e-4..1e16).contains(&size) {
-        let text = format!("{number:e}"); // The fewest digits that tell the number, as in Python.
+        let text = format!("{number:e}"); // The fewest digits that identify the number, as in Python.
         let (digits, exponent) = text.split_once('e').expect("it was asked for");
         let exponent: i32 = exponent.parse().expect("an exponent is an integer");
         format!("{digits}e{exponent:+03}")
@@ -15,7 +15,7 @@ pub(crate) fn python_float(number: f64) -> String {
     }
 }
 
-/// A string as Python's `repr` writes it: in single quotes, or in double ones if only those need no escape.
+/// Formats a string like Python's `repr`: in single quotes, or in double quotes if only those need no escapes.
 pub(crate) fn python_str(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut repr = String::from(quote);
@@ -34,7 +34,7 @@ pub(crate) fn python_str(text: &str) -> String {
     repr
 }
 
-/// Bytes as Python's `repr` writes them: `b'abc\xff'`.
+/// Formats bytes like Python's `repr`: `b'abc\xff'`.
 pub(crate) fn python_bytes(bytes: &[u8]) -> String {
     let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { b'"' } else { b'\'' };
     let mut repr = format!("b{}", char::from(quote));
@@ -57,7 +57,7 @@ pub(crate) fn python_bytes(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// `repr` of Python 3.
+    /// Expected values are from Python 3's `repr`.
     #[test]
     fn numbers_are_pythons() {
         for (number, text) in [
@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    /// `repr` of Python 3.
+    /// Expected values are from Python 3's `repr`.
     #[test]
     fn strings_are_pythons() {
         for (text, repr) in [

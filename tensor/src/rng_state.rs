@@ -1,4 +1,4 @@
-//! The states of the machine's generators as tensors of bytes, for checkpoints; and the seeds of its GPUs' generators.
+//! Generator states as byte tensors, for checkpoints, and seeding of the GPUs' generators.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -8,8 +8,8 @@ use crate::ops::random::error::RandomError;
 use crate::random::Philox;
 use crate::tensor::Tensor;
 
-/// The state of the CPU's default generator (`torch.get_rng_state`): 5056 bytes, which are PyTorch's, so that a program in
-/// Python goes on with the very same numbers, and the other way round.
+/// Returns the state of the CPU's default generator (`torch.get_rng_state`): 5056 bytes in PyTorch's format, so a
+/// Python program can continue with exactly the same numbers, and vice versa.
 ///
 /// ```
 /// use todevice::{Tensor, get_rng_state, set_rng_state};
@@ -25,20 +25,21 @@ pub fn get_rng_state() -> Result<Tensor> {
     bytes(&Machine::default_generator().get_state())
 }
 
-/// Goes on from a state of the CPU's default generator (`torch.set_rng_state`). Errors, and changes nothing, if it is none.
+/// Restores a state of the CPU's default generator (`torch.set_rng_state`). If the state is invalid, returns an
+/// error and changes nothing.
 #[track_caller]
 pub fn set_rng_state(state: &Tensor) -> Result<()> {
     Ok(Machine::default_generator().set_state(&bytes_of(state)?)?)
 }
 
-/// The state of a device's generator (`torch.cuda.get_rng_state`): 16 bytes, the seed and how many numbers were taken. They
-/// are laid out as PyTorch's are, but the numbers that follow are not PyTorch's: see [`Tensor::rand`].
+/// Returns the state of a device's generator (`torch.cuda.get_rng_state`): 16 bytes, the seed and the count of
+/// numbers drawn. The layout is PyTorch's, but the numbers that follow are not: see [`Tensor::rand`].
 #[track_caller]
 pub fn get_cuda_rng_state(index: usize) -> Result<Tensor> {
     bytes(&gpu::check_ordinal(index)?.generator(index).state())
 }
 
-/// Goes on from a state of a device's generator, of whichever device (`torch.cuda.set_rng_state`).
+/// Restores a generator state, saved from any device, on a device (`torch.cuda.set_rng_state`).
 #[track_caller]
 pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
     let cuda = gpu::check_ordinal(index)?;
@@ -49,7 +50,7 @@ pub fn set_cuda_rng_state(state: &Tensor, index: usize) -> Result<()> {
     Ok(())
 }
 
-/// The states of all devices' generators; none where there is no device (`torch.cuda.get_rng_state_all`).
+/// Returns the generator states of all devices (`torch.cuda.get_rng_state_all`); empty if there is no device.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -69,13 +70,13 @@ pub fn get_rng_state_all() -> Result<Vec<Tensor>> {
     (0..gpu::device_count()).map(get_cuda_rng_state).collect()
 }
 
-/// Goes on from the states of the first devices' generators (`torch.cuda.set_rng_state_all`).
+/// Restores generator states on the first devices, in order (`torch.cuda.set_rng_state_all`).
 #[track_caller]
 pub fn set_rng_state_all(states: &[Tensor]) -> Result<()> {
     states.iter().enumerate().try_for_each(|(index, state)| set_cuda_rng_state(state, index))
 }
 
-/// Seeds the generator of the current device (`torch.cuda.manual_seed`). Where there is no device it does nothing.
+/// Seeds the current device's generator (`torch.cuda.manual_seed`). Does nothing if there is no device.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -97,8 +98,9 @@ pub fn cuda_manual_seed(seed: u64) {
     }
 }
 
-/// Seeds the generators of all devices (`torch.cuda.manual_seed_all`), and not that of the CPU, which
-/// [`manual_seed`](crate::manual_seed) seeds as well. The devices of a machine that the thread enters later are seeded too.
+/// Seeds the generators of all devices (`torch.cuda.manual_seed_all`), but not the CPU's, which
+/// [`manual_seed`](crate::manual_seed) seeds as well. Also applies to devices of machines that the thread enters
+/// later.
 pub fn cuda_manual_seed_all(seed: u64) {
     Machine::current().seed_gpus(seed);
 }
@@ -107,7 +109,7 @@ fn bytes(state: &[u8]) -> Result<Tensor> {
     Tensor::from_slice(state, &[state.len()])
 }
 
-/// Errors, in PyTorch's words, on anything but bytes on the CPU.
+/// Returns the bytes of a state. Anything but a byte tensor on the CPU is an error, in PyTorch's words.
 fn bytes_of(state: &Tensor) -> Result<Vec<u8>> {
     if state.dtype() != DType::U8 || state.is_cuda() {
         return Err(RandomError::StateType.into());

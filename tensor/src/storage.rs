@@ -1,4 +1,4 @@
-//! The memory of tensors. Operations of the host get at it in one place, `ops/access.rs`.
+//! The memory of tensors. Host operations access it in one place, `ops/access.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -9,25 +9,25 @@ use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::DeviceMemory;
 use crate::host_memory::HostBuffer;
 
-/// The memory that a tensor and all its views share, and its version.
+/// The memory shared by a tensor and all its views, and its version.
 pub(crate) struct Storage {
     pub(crate) memory: Kept,
-    /// How many bytes were asked for; there may be more.
+    /// The number of bytes requested; more may be allocated.
     bytes: usize,
-    /// Counts in-place writes. Autograd notes it when it saves a tensor and compares in backward.
+    /// Counts in-place writes. Autograd records it when it saves a tensor and compares it in backward.
     version: AtomicU64,
 }
 
-/// Where it is.
+/// The kinds of memory.
 pub(crate) enum Kept {
     Host(RwLock<HostBuffer>),
-    /// On the host, but the driver's: copies of a GPU may be at it while the host looks.
+    /// Pinned host memory, owned by the driver: GPU copies may access it at the same time as the host.
     Pinned(RwLock<PinnedMemory>),
     Device(DeviceMemory),
 }
 
 impl Storage {
-    /// Host memory for `bytes` bytes with unspecified contents.
+    /// Allocates `bytes` bytes of host memory with unspecified contents.
     pub(crate) fn allocate(bytes: usize) -> Result<Arc<Storage>> {
         Ok(Storage::in_host(HostBuffer::allocate(Ambient::memory(), bytes)?))
     }
@@ -49,12 +49,12 @@ impl Storage {
         Arc::new(Storage { memory, bytes, version: AtomicU64::new(0) })
     }
 
-    /// How many bytes it has (`Tensor.untyped_storage().nbytes()`).
+    /// Its size in bytes (`Tensor.untyped_storage().nbytes()`).
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The memory on a device, if it is there.
+    /// Returns the device memory, if it is on a device.
     pub(crate) fn device(&self) -> Option<&DeviceMemory> {
         match &self.memory {
             Kept::Host(_) | Kept::Pinned(_) => None,
@@ -62,7 +62,7 @@ impl Storage {
         }
     }
 
-    /// The pinned memory on the host, if it is such.
+    /// Returns the pinned memory, if it is pinned.
     pub(crate) fn pinned(&self) -> Option<RwLockReadGuard<'_, PinnedMemory>> {
         match &self.memory {
             Kept::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),

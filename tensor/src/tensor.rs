@@ -1,4 +1,4 @@
-//! The tensor handle: what it is made of, and how to make, move and read one. No arithmetic.
+//! The tensor handle: its fields, and how to create, move and inspect tensors. No arithmetic.
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,8 @@ use crate::storage::Storage;
 
 /// An n-dimensional array on a device (`torch.Tensor`).
 ///
-/// A handle: clones and views share the same memory, and an in-place operation on one is seen by all.
+/// This is a handle: clones and views share the same memory, so an in-place operation on one is visible through
+/// all.
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
 
@@ -30,29 +31,30 @@ struct Inner {
     storage: Arc<Storage>,
     layout: Layout,
     dtype: DType,
-    /// How gradients flow into this tensor; in-place operations may replace it.
+    /// How gradients flow into this tensor. In-place operations may replace it.
     history: Mutex<History>,
-    /// The tensor this one is a view of, never itself a view, and the recorded operation that had made
-    /// it when the view was.
+    /// The tensor this one is a view of (never itself a view), and the recorded operation that had produced that
+    /// base when the view was made.
     base: Option<(Tensor, Option<u64>)>,
-    /// Made in inference mode: no version is checked, and autograd may not save it.
+    /// Made in inference mode: versions are not checked, and autograd may not save it.
     inference: bool,
-    /// The line of the user's program that made it.
+    /// The line of the user's program that created it.
     place: Place,
-    /// The line that moved it to where it is, if it was made elsewhere.
+    /// The line that moved it to its device, if it was created elsewhere.
     moved: Option<Place>,
-    /// The module's parameter or buffer that it is.
+    /// The module parameter or buffer that this tensor is, if any.
     owner: Option<Box<Owner>>,
 }
 
-/// What `torch.zeros(..., dtype=, device=, requires_grad=)` takes as keyword arguments.
+/// The keyword arguments of `torch.zeros(..., dtype=, device=, requires_grad=)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TensorOptions {
-    /// The type of the elements. Without it, [`Tensor::full`] and [`Tensor::arange`] go by their numbers; all else is f32.
+    /// The dtype. By default [`Tensor::full`] and [`Tensor::arange`] infer it from their numbers; everything else
+    /// is f32.
     pub dtype: Option<DType>,
-    /// Where the tensor is made.
+    /// The device to create the tensor on.
     pub device: Device,
-    /// Whether gradients are collected in it.
+    /// Whether to record operations on the tensor and accumulate its gradient.
     pub requires_grad: bool,
 }
 
@@ -74,7 +76,7 @@ impl From<Device> for TensorOptions {
     }
 }
 
-/// The type and the device of a tensor, for one to be made like it.
+/// The dtype and device of an existing tensor, to create another one like it.
 impl From<&Tensor> for TensorOptions {
     fn from(like: &Tensor) -> TensorOptions {
         (like.device(), like.dtype()).into()
@@ -87,18 +89,18 @@ impl From<(Device, DType)> for TensorOptions {
     }
 }
 
-/// Where [`Tensor::to`] goes: a device, a type, or both. What is not named stays as it is.
+/// The destination of [`Tensor::to`]: a device, a dtype, or both. Anything not given stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
     /// The device to move to.
     pub device: Option<Device>,
-    /// The type to convert to.
+    /// The dtype to convert to.
     pub dtype: Option<DType>,
-    /// Makes a copy even when nothing changes.
+    /// Copies even when nothing changes.
     pub copy: bool,
-    /// Does not wait for a copy between the host and a GPU that the GPU can make by itself: one from pinned memory
-    /// ([`Tensor::pin_memory`]), and any to the host, whose result is in pinned memory. Until such a copy has run,
-    /// which a synchronization tells, its source must not be written to, and its result is not there yet.
+    /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
+    /// ([`Tensor::pin_memory`]), and all copies to the host, whose result is in pinned memory. Until a
+    /// synchronization shows that the copy is done, do not write to its source or read its result.
     pub non_blocking: bool,
 }
 
@@ -120,9 +122,9 @@ impl From<(Device, DType)> for ToOptions {
     }
 }
 
-/// How tensors come to be.
+/// Creating tensors.
 impl Tensor {
-    /// Fresh contiguous memory on the host for an operation to write its result to.
+    /// Allocates contiguous host memory for an operation to write its result to.
     #[track_caller]
     pub(crate) fn uninit(sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
@@ -130,7 +132,7 @@ impl Tensor {
         Ok(Tensor::made_of(storage, layout, dtype))
     }
 
-    /// The same on any device of the current machine.
+    /// Like [`uninit`](Self::uninit), on any device of the current machine.
     #[track_caller]
     pub(crate) fn uninit_on(device: Device, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         if !device.is_cuda() {
@@ -142,7 +144,7 @@ impl Tensor {
         Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
     }
 
-    /// The same in memory of the host that a machine's driver has pinned.
+    /// Like [`uninit`](Self::uninit), in host memory pinned by a machine's driver.
     #[track_caller]
     pub(crate) fn uninit_pinned(cuda: &Arc<Cuda>, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let layout = Layout::contiguous(sizes)?;
@@ -151,7 +153,7 @@ impl Tensor {
         Ok(Tensor::made_of(Storage::in_pinned(memory, bytes), layout, dtype))
     }
 
-    /// The same where this tensor is (`Tensor.new_empty`).
+    /// Like [`uninit`](Self::uninit), on this tensor's device (`Tensor.new_empty`).
     #[track_caller]
     pub(crate) fn uninit_beside(&self, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         let Some(memory) = self.storage().device() else { return Tensor::uninit(sizes, dtype) };
@@ -161,7 +163,7 @@ impl Tensor {
         Ok(Tensor::made_of(Storage::on_device(memory, bytes), layout, dtype))
     }
 
-    /// A tensor that is all there is in its storage.
+    /// Creates a tensor that covers its whole storage.
     #[track_caller]
     pub(crate) fn made_of(storage: Arc<Storage>, layout: Layout, dtype: DType) -> Tensor {
         // Read first, so that the fields are written where the tensor will be.
@@ -179,7 +181,7 @@ impl Tensor {
         }))
     }
 
-    /// A view of the same storage, recorded by autograd by whoever makes it.
+    /// Creates a view of the same storage. The caller records it in autograd.
     #[track_caller]
     pub(crate) fn with_layout(&self, layout: Layout) -> Tensor {
         let place = if scope::is_part() { self.0.place } else { scope::here() };
@@ -198,8 +200,8 @@ impl Tensor {
         }))
     }
 
-    /// The same memory without history. Writes through either are seen, and counted, by both
-    /// (`Tensor.detach`).
+    /// Returns a tensor with the same memory but no history. Writes through either are visible in both, and counted
+    /// for both (`Tensor.detach`).
     #[track_caller]
     pub fn detach(&self) -> Tensor {
         self.detached_from(scope::here())
@@ -220,25 +222,25 @@ impl Tensor {
     }
 }
 
-/// What a tensor is.
+/// Properties of tensors.
 impl Tensor {
     /// The size of every dimension (`Tensor.size()`).
     pub fn sizes(&self) -> &[usize] {
         self.0.layout.sizes()
     }
 
-    /// The same as [`sizes`](Self::sizes), by PyTorch's other name.
+    /// Same as [`sizes`](Self::sizes), by PyTorch's other name.
     pub fn shape(&self) -> &[usize] {
         self.sizes()
     }
 
-    /// The size of one dimension, negative ones counted from the end.
+    /// The size of one dimension. Negative dimensions count from the end.
     pub fn size(&self, dim: i64) -> Result<usize> {
         let found = self.layout().dim(dim)?;
         Ok(*self.sizes().get(found).ok_or(TensorError::NoDimensions { dim })?)
     }
 
-    /// A dimension of this tensor given by the user. A 0-dim tensor has none, so there it is an error.
+    /// Resolves a dimension given by the user. A 0-dim tensor has no dimensions, so this is an error for it.
     pub(crate) fn checked_dim(&self, dim: i64) -> Result<usize> {
         let dim = self.0.layout.dim(dim)?;
         if self.ndim() == 0 {
@@ -247,7 +249,7 @@ impl Tensor {
         Ok(dim)
     }
 
-    /// How far apart, in elements, neighbours along each dimension lie (`Tensor.stride`).
+    /// The distance, in elements, between neighbours along each dimension (`Tensor.stride`).
     pub fn strides(&self) -> &[usize] {
         self.0.layout.strides()
     }
@@ -272,13 +274,13 @@ impl Tensor {
         self.0.dtype
     }
 
-    /// How many bytes an element takes (`Tensor.element_size`).
+    /// The size of one element in bytes (`Tensor.element_size`).
     pub fn element_size(&self) -> usize {
         self.dtype().size()
     }
 
-    /// How many bytes its elements take (`Tensor.nbytes`): `numel()` times [`element_size`](Self::element_size), whether or
-    /// not each has memory of its own.
+    /// The size of the elements in bytes (`Tensor.nbytes`): `numel()` times [`element_size`](Self::element_size),
+    /// even if several elements share memory.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -292,22 +294,22 @@ impl Tensor {
         self.numel().wrapping_mul(self.element_size())
     }
 
-    /// Where it lives.
+    /// The device it is on.
     pub fn device(&self) -> Device {
         self.0.storage.device().map_or(Device::Cpu, DeviceMemory::device)
     }
 
-    /// Whether it lives on a GPU.
+    /// Whether it is on a GPU.
     pub fn is_cuda(&self) -> bool {
         self.device().is_cuda()
     }
 
-    /// Whether it lies in pinned memory of the host (`Tensor.is_pinned`): see [`pin_memory`](Self::pin_memory).
+    /// Whether it is in pinned host memory (`Tensor.is_pinned`): see [`pin_memory`](Self::pin_memory).
     pub fn is_pinned(&self) -> bool {
         self.0.storage.pinned().is_some()
     }
 
-    /// Whether its elements lie in order without gaps.
+    /// Whether its elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.0.layout.is_contiguous()
     }
@@ -317,28 +319,29 @@ impl Tensor {
         self.0.base.is_some()
     }
 
-    /// Whether it was made in inference mode (`Tensor.is_inference`).
+    /// Whether this tensor was made in inference mode (`Tensor.is_inference`).
     pub fn is_inference(&self) -> bool {
         self.0.inference
     }
 
-    /// How often its memory was written in place (`Tensor._version`).
+    /// The number of in-place writes to its memory (`Tensor._version`).
     pub fn version(&self) -> u64 {
         self.0.storage.version()
     }
 
-    /// The result of an operation that was written in steps, none of which the program sees: its version is 0.
+    /// Resets the version to 0, for an operation that wrote its result in several steps that the program cannot
+    /// see.
     pub(crate) fn as_new(self) -> Tensor {
         self.0.storage.forget_writes();
         self
     }
 
-    /// Whether both are handles of one and the same tensor (Python's `is`).
+    /// Whether both are handles of the same tensor (Python's `is`).
     pub fn is_same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// What tells this tensor from all others, for as long as it lives.
+    /// A number that identifies this tensor for as long as it lives.
     pub(crate) fn identity(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
     }
@@ -348,18 +351,19 @@ impl Tensor {
         Arc::ptr_eq(&self.0.storage, &other.0.storage)
     }
 
-    /// Where the memory begins that it shares with its views, as [`cuda::memory_snapshot`](crate::cuda::memory_snapshot) has
-    /// it (`Tensor.untyped_storage().data_ptr()`); none on the host.
+    /// The address of the memory that it shares with its views, as listed by
+    /// [`cuda::memory_snapshot`](crate::cuda::memory_snapshot) (`Tensor.untyped_storage().data_ptr()`); `None` on
+    /// the host.
     pub fn storage_address(&self) -> Option<u64> {
         self.0.storage.device().map(DeviceMemory::address)
     }
 
-    /// The line of the user's program that made this tensor.
+    /// The line of the user's program that created this tensor.
     pub fn place(&self) -> &'static Location<'static> {
         self.0.place
     }
 
-    /// The line that moved it to where it is, if it was made elsewhere.
+    /// The line that moved it to its device, if it was created elsewhere.
     pub fn moved(&self) -> Option<&'static Location<'static>> {
         self.0.moved
     }
@@ -376,7 +380,7 @@ impl Tensor {
         self.0.base.as_ref().map(|(base, _)| base)
     }
 
-    /// Refuses a view whose history is that of values which a recorded write to its base replaced.
+    /// Rejects a view whose history is out of date because a recorded write to its base replaced the values.
     pub(crate) fn check_history(&self) -> Result<()> {
         match &self.0.base {
             Some((base, made_by)) if base.history().sequence() != *made_by => {
@@ -390,7 +394,7 @@ impl Tensor {
         lock(&self.0.history).clone()
     }
 
-    /// Whether gradients flow into it, without the cost of handing out the history.
+    /// Whether gradients flow into it, without the cost of cloning the history.
     pub(crate) fn has_history(&self) -> bool {
         lock(&self.0.history).flows()
     }
@@ -399,10 +403,10 @@ impl Tensor {
         *lock(&self.0.history) = history;
     }
 
-    /// Notes the line of the user's program that made this tensor, once the operation is done.
+    /// Records the line of the user's program that created this tensor, once the operation is done.
     ///
-    /// A view that is only part of an operation (the weight that a layer transposes) keeps the line of what it
-    /// is a view of: that is the tensor the user knows.
+    /// A view made as part of another operation (such as the transposed weight in a layer) keeps the line of its
+    /// base: that is the tensor the user knows.
     pub(crate) fn made_at(mut self, place: Place) -> Tensor {
         if self.is_view() && scope::is_part() {
             return self;
@@ -413,7 +417,7 @@ impl Tensor {
         self
     }
 
-    /// Notes that it is a module's. It is new, so nobody else has it yet.
+    /// Marks it as a module's parameter or buffer. The tensor is new, so nobody else holds it yet.
     pub(crate) fn owned_by(mut self, owner: Owner) -> Tensor {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
             inner.owner = Some(Box::new(owner));
@@ -421,12 +425,12 @@ impl Tensor {
         self
     }
 
-    /// The module's parameter or buffer that it is, if it is one.
+    /// The module parameter or buffer that this tensor is, if any.
     pub(crate) fn owner(&self) -> Option<&Owner> {
         self.0.owner.as_deref()
     }
 
-    /// Notes that this is the tensor `origin`, moved here on the line under way.
+    /// Records that this is `origin`, moved here by the line being executed.
     #[track_caller]
     pub(crate) fn moved_from(mut self, origin: &Tensor) -> Tensor {
         if let Some(inner) = Arc::get_mut(&mut self.0) {
@@ -435,18 +439,18 @@ impl Tensor {
         self
     }
 
-    /// Whether nobody else can see this tensor's memory, so that it may be kept or overwritten.
+    /// Whether nothing else can see this tensor's memory, so that it may be kept or overwritten.
     pub(crate) fn is_sole_owner(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && Arc::strong_count(&self.0.storage) == 1
     }
 }
 
-/// The memory on a device of a tensor that is known to be there.
+/// The device memory of a tensor that is known to be on a GPU.
 pub(crate) fn memory_of(tensor: &Tensor) -> Result<&DeviceMemory> {
     tensor.storage().device().ok_or_else(|| Error::custom("a tensor of the host where one of a GPU belongs"))
 }
 
-/// Where its first element is there.
+/// The address of its first element in device memory.
 pub(crate) fn pointer_of(tensor: &Tensor) -> Result<DevicePtr> {
     Ok(memory_of(tensor)?.pointer(tensor.storage_offset() * tensor.dtype().size()))
 }

@@ -1,4 +1,4 @@
-//! What the GPUs of a machine did, and when: [`Machine::trace`](crate::Machine::trace) and
+//! Traces of the work of a machine's GPUs, with times: [`Machine::trace`](crate::Machine::trace) and
 //! [`Machine::profile`](crate::Machine::profile).
 
 pub use crate::events::{Awaited, Call, CopyKind, Counters, EventKind, Kernel, Range, Trace, Work};

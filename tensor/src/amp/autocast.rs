@@ -1,7 +1,7 @@
-//! Regions in which operations choose the type they run in.
+//! Autocast: regions in which operations choose the dtype they run in.
 //!
-//! Each operation says where it is declared what becomes of its operands ([`Cast`]). The operations that it is made of run
-//! in the types that were chosen for it.
+//! Each operation's declaration says how its operands are cast ([`Cast`]). The operations it is made of run in the
+//! dtypes chosen for it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,17 +20,17 @@ use crate::operation::{Cast, Operation};
 use crate::tensor::Tensor;
 use crate::thread::{Above, Autocast, Casting, Context, OfThread, Part, Restore, Suspended};
 
-/// The arguments of [`autocast`]. A device or its type alone stands for the others' defaults.
+/// The arguments of [`autocast`]. A device or device type alone uses the defaults for the others.
 #[derive(Clone, Copy, Debug)]
 pub struct AutocastOptions {
-    /// Only operations on tensors of such devices are cast.
+    /// The type of devices: only operations on its tensors are cast.
     pub device_type: DeviceType,
-    /// What operations are cast to; if none is named, what the region around has, or, outside of any, f16 on CUDA
-    /// devices and bf16 on the CPU. On the CPU it must be one of these two; another disables the region.
+    /// The dtype to cast to. By default that of the enclosing region; outside of any region, f16 on CUDA devices
+    /// and bf16 on the CPU. On the CPU it must be one of these two; any other disables the region.
     pub dtype: Option<DType>,
-    /// A region that is not enabled casts nothing, also within one that does.
+    /// Whether autocasting is on. A disabled region casts nothing, even inside an enabled one.
     pub enabled: bool,
-    /// Whether a weight is cast once for the whole region; if not said, as in the region around.
+    /// Whether a weight is cast only once for the whole region. By default as in the enclosing region.
     pub cache_enabled: Option<bool>,
 }
 
@@ -85,7 +85,7 @@ fn suspend() -> Restore<Suspended> {
     Suspended(true).enter()
 }
 
-/// Runs operations inside `scope` in 16 bits where that is exact enough, and in f32 where it is not
+/// Runs operations inside `scope` in 16 bits where that is accurate enough, and in f32 where it is not
 /// (`torch.autocast`).
 ///
 /// | operations | run in |
@@ -94,11 +94,11 @@ fn suspend() -> Restore<Suspended> {
 /// | the losses; on CUDA devices also `exp`, `log`, `pow`, `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm`, … | f32 |
 /// | all others | the types they are given |
 ///
-/// Their operands are cast as they need; parameters stay f32, and so do their gradients. A weight is cast once, and
-/// the cast is used until the outermost region ends: so a weight that is changed inside counts as it was. In-place
-/// operations are never cast, integers and doubles neither. `backward` belongs outside; inside it does the same, in the
-/// types of the forward pass. (PyTorch casts inside too: the products of a backward whose forward pass was in f32.) The
-/// state is that of the thread.
+/// Operands are cast as needed; parameters stay f32, and so do their gradients. A weight is cast once, and the cast
+/// is used until the outermost region ends, so changes to a weight inside the region have no effect there. In-place
+/// operations, integers and doubles are never cast. Call `backward` outside; inside it does the same, in the dtypes
+/// of the forward pass. (Inside a region PyTorch also casts the products of a backward pass whose forward pass ran
+/// in f32.) The state belongs to the thread.
 ///
 /// ```
 /// use todevice::amp::{self, AutocastOptions};
@@ -130,7 +130,7 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
     scope()
 }
 
-/// Whether there is anything to cast to; if not, a warning says why nothing is.
+/// Whether casting is possible; otherwise warns why it is not.
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     if device_type == DeviceType::Cuda && !gpu::is_available() {
         Ambient::warn_once("autocast without CUDA", || {
@@ -138,7 +138,7 @@ fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
         });
         return false;
     }
-    // Of CUDA devices PyTorch does not ask.
+    // PyTorch does not check the dtype for CUDA devices.
     let is_possible = device_type == DeviceType::Cuda || dtype.is_half();
     if !is_possible {
         Ambient::warn_once("autocast dtype", || {
@@ -155,12 +155,12 @@ pub fn is_autocast_enabled(device_type: DeviceType) -> bool {
     Autocast::current().casting(device_type).enabled
 }
 
-/// What they are cast to (`torch.get_autocast_dtype`).
+/// The dtype that operations are cast to (`torch.get_autocast_dtype`).
 pub fn get_autocast_dtype(device_type: DeviceType) -> DType {
     Autocast::current().casting(device_type).dtype
 }
 
-/// Runs `scope`, a part of an operation or its backward, in the types it is given.
+/// Runs `scope`, a part of an operation or its backward, without autocast.
 pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
     let _suspended = is_active().then(suspend);
     scope()
@@ -175,7 +175,7 @@ fn is_active() -> bool {
 pub(crate) struct Operands(Option<Box<(SmallVec<[Tensor; 4]>, Restore<Suspended>)>>);
 
 impl Operands {
-    /// All that depends on the operation is in here, so that what is compiled for each operation stays small.
+    /// Everything that depends on the operation is in here, so that the code compiled for each operation stays small.
     #[inline]
     #[track_caller]
     pub(crate) fn cast(operation: &'static Operation, operands: &[&Tensor]) -> Result<Operands> {
@@ -188,7 +188,7 @@ impl Operands {
         Ok(Operands(Some(Box::new((cast(operation, operands, &state)?, restore)))))
     }
 
-    /// These operands, or what they were cast to.
+    /// Returns the given operands, or their casts.
     #[inline]
     pub(crate) fn of<'a>(&'a self, given: &'a [&'a Tensor]) -> Cow<'a, [&'a Tensor]> {
         match &self.0 {
@@ -233,7 +233,7 @@ fn cast(
     operands.iter().map(cast).collect()
 }
 
-/// The type that holds numbers of all these.
+/// The dtype that can represent the numbers of all these dtypes.
 fn widest(lower: DType, types: impl Iterator<Item = DType>) -> Result<DType> {
     let mut widest = lower;
     for dtype in types {
@@ -246,7 +246,7 @@ fn widest(lower: DType, types: impl Iterator<Item = DType>) -> Result<DType> {
     Ok(widest)
 }
 
-/// Whether a tensor is used again and again, and stays as it is: a parameter.
+/// Whether a tensor is used repeatedly and does not change: a parameter.
 fn is_weight(tensor: &Tensor) -> bool {
     tensor.dtype() == DType::F32
         && tensor.requires_grad()
@@ -255,7 +255,7 @@ fn is_weight(tensor: &Tensor) -> bool {
         && !is_inference_mode_enabled()
 }
 
-/// A weight as it was cast first in this region, whatever to.
+/// Returns the first cast of a weight in this region, whatever its dtype.
 #[track_caller]
 fn cached(weight: &Tensor, to: DType, state: &Autocast) -> Result<Tensor> {
     let weights = state.weights.as_ref().and_then(|weights| weights.downcast_ref::<Weights>());
@@ -264,7 +264,7 @@ fn cached(weight: &Tensor, to: DType, state: &Autocast) -> Result<Tensor> {
     if let Some(cast) = known {
         return Ok(cast);
     }
-    // Recorded, even if this first use is not: a later one may need the way back.
+    // Recorded, even if this first use is not, since a later use may need its gradient.
     let cast = enable_grad(|| weight.to(to))?;
     // The weight is kept along with it, so that no other tensor gets its identity.
     let kept = (weight.clone(), cast.clone());

@@ -1,11 +1,11 @@
-//! What can go wrong with a `GradScaler`.
+//! `GradScaler` errors.
 
 use crate::error::Refusal;
 
 /// An error of a [`GradScaler`](super::GradScaler).
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum ScalerError {
     #[error("The growth factor must be > 1.0.")]
     GrowthFactor,

@@ -1,4 +1,4 @@
-//! Gradients too small for f16, scaled up and down again.
+//! `GradScaler`: scales up gradients that are too small for f16, and scales them down again.
 
 use std::panic::Location;
 
@@ -19,17 +19,17 @@ use crate::tensor::{Tensor, ToOptions};
 /// The keyword arguments of `torch.amp.GradScaler`.
 #[derive(Clone, Copy, Debug)]
 pub struct GradScalerOptions {
-    /// Where the training is. For CUDA devices a machine without any disables the scaler.
+    /// The type of the training devices. For CUDA, a machine without a GPU disables the scaler.
     pub device: DeviceType,
-    /// The scale to begin with.
+    /// The initial scale.
     pub init_scale: f64,
-    /// What the scale is multiplied by after `growth_interval` steps without an overflow.
+    /// The factor that multiplies the scale after `growth_interval` steps without an overflow.
     pub growth_factor: f64,
-    /// What it is multiplied by after a step with one.
+    /// The factor that multiplies the scale after a step with an overflow.
     pub backoff_factor: f64,
-    /// How many steps without an overflow in a row it takes.
+    /// The number of consecutive steps without an overflow before the scale grows.
     pub growth_interval: u32,
-    /// A scaler that is not enabled passes everything through.
+    /// Whether scaling is on. A disabled scaler passes everything through.
     pub enabled: bool,
 }
 
@@ -48,10 +48,10 @@ impl Default for GradScalerOptions {
 
 /// Keeps the gradients of a loss within the range of f16 (`torch.amp.GradScaler`).
 ///
-/// The smallest number of f16 is 6·10⁻⁸, and gradients are often smaller: they would be 0. So the loss is multiplied
-/// by a large number, and with it all gradients, which are divided again before the optimizer sees them. Where that was
-/// too much, a gradient is infinite or not a number: then the step is skipped and the scale halved. After 2000 steps
-/// that went well it is doubled.
+/// The smallest f16 number is 6·10⁻⁸. Gradients are often smaller and would become 0. So the loss is multiplied by
+/// a large number, and with it all gradients, which are divided by it again before the optimizer sees them. If the
+/// scale is too large, a gradient becomes infinite or NaN: then the step is skipped and the scale is halved. After
+/// 2000 successful steps it is doubled.
 ///
 /// ```
 /// use todevice::DeviceType;
@@ -74,27 +74,27 @@ impl Default for GradScalerOptions {
 #[derive(Debug)]
 pub struct GradScaler {
     options: GradScalerOptions,
-    /// What the tracker starts from: a state that was loaded.
+    /// The tracker's initial value, from a loaded state.
     growth_tracker: u32,
-    /// They are made by the first `scale`, where the loss is.
+    /// Made by the first `scale`, on the loss's device.
     tensors: Option<Tensors>,
     optimizers: Vec<OptimizerState>,
 }
 
-/// The scale (f32), and for how many steps in a row nothing has overflowed (i32). They stay on the device, so that
-/// nobody waits for them.
+/// The scale (f32), and the number of consecutive steps without an overflow (i32). They stay on the device, so that
+/// the host need not wait for them.
 #[derive(Debug)]
 struct Tensors {
     scale: Tensor,
     growth_tracker: Tensor,
 }
 
-/// What has happened to the gradients of an optimizer since the last update.
+/// The state of an optimizer's gradients since the last update.
 #[derive(Debug)]
 struct OptimizerState {
     optimizer: LearningRates,
     stage: Stage,
-    /// For each device with gradients: 1 if one of them is infinite or not a number, else 0.
+    /// For each device with gradients: 1 if one of them is infinite or NaN, else 0.
     found_inf: Vec<Tensor>,
 }
 
@@ -106,7 +106,7 @@ enum Stage {
 }
 
 impl GradScaler {
-    /// Errors on factors that would not grow, or not back off.
+    /// Returns an error for a growth factor of at most 1, or a backoff factor of at least 1.
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let mut options = options;
         if options.enabled && options.device == DeviceType::Cuda && !gpu::is_available() {
@@ -124,7 +124,7 @@ impl GradScaler {
         Ok(GradScaler { options, growth_tracker: 0, tensors: None, optimizers: Vec::new() })
     }
 
-    /// A loss times the scale: call `backward` on that.
+    /// Multiplies a loss by the scale: call `backward` on the result.
     #[track_caller]
     pub fn scale(&mut self, loss: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -148,10 +148,10 @@ impl GradScaler {
         loss.mul(&scale)
     }
 
-    /// Divides the gradients of an optimizer by the scale, and notes whether one of them is infinite or not a number.
-    /// Between this and [`step`](Self::step) they are what they would be without a scaler: the place to clip them.
+    /// Divides an optimizer's gradients by the scale, and records whether one of them is infinite or NaN. Between
+    /// this and [`step`](Self::step) they have the values they would have without a scaler: clip them here.
     ///
-    /// At most once for each step; nothing waits for the device.
+    /// Call it at most once per step. The host does not wait for the device.
     #[track_caller]
     pub fn unscale_(&mut self, optimizer: &(impl Optimizer + ?Sized)) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -165,17 +165,17 @@ impl GradScaler {
             Stage::Unscaled => return Err(ScalerError::UnscaleTwice.into()),
             Stage::Stepped => return Err(ScalerError::UnscaleAfterStep.into()),
         }
-        // In doubles, as PyTorch does, lest the reciprocal be rounded twice.
+        // In f64, like PyTorch, so that the reciprocal is not rounded twice.
         let inv_scale = no_grad(|| tensors.scale.to(DType::F64)?.reciprocal()?.to(DType::F32))?;
         state.found_inf = unscale_grads(optimizer, &inv_scale)?;
         state.stage = Stage::Unscaled;
         Ok(())
     }
 
-    /// The optimizer's step, unless a gradient is infinite or not a number: then the parameters stay as they are.
-    /// Returns whether it was taken.
+    /// Takes the optimizer's step, unless a gradient is infinite or NaN: then the parameters stay unchanged.
+    /// Returns whether the step was taken.
     ///
-    /// Unscales the gradients before, if that has not been done. The host waits, to know.
+    /// Unscales the gradients first if that has not been done. The host waits for the device to know the outcome.
     #[track_caller]
     pub fn step(&mut self, optimizer: &mut (impl Optimizer + ?Sized)) -> Result<bool> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -203,8 +203,9 @@ impl GradScaler {
         Ok(found == 0.0)
     }
 
-    /// Makes the scale smaller if a gradient was infinite or not a number, and after enough steps without one larger,
-    /// as long as it stays finite. Once at the end of an iteration, for all optimizers; nothing waits for the device.
+    /// Reduces the scale if a gradient was infinite or NaN, and increases it after enough steps without one, as
+    /// long as it stays finite. Call it once at the end of an iteration, for all optimizers. The host does not wait
+    /// for the device.
     #[track_caller]
     pub fn update(&mut self) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -227,7 +228,7 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Goes on with a scale of the caller's choice, whatever the gradients were (`update(new_scale)`).
+    /// Sets the scale to a given value, whatever the gradients were (`update(new_scale)`).
     #[track_caller]
     pub fn update_to(&mut self, new_scale: f64) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -239,7 +240,7 @@ impl GradScaler {
         Ok(())
     }
 
-    /// The scale; 1 if the scaler is not enabled. The host waits for it.
+    /// Returns the scale; 1 if the scaler is disabled. The host waits for it.
     #[track_caller]
     pub fn get_scale(&self) -> Result<f64> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -250,43 +251,43 @@ impl GradScaler {
         }
     }
 
-    /// What the scale grows by.
+    /// The factor by which the scale grows.
     pub fn get_growth_factor(&self) -> f64 {
         self.options.growth_factor
     }
 
-    /// Lets the scale grow by another factor.
+    /// Sets the factor by which the scale grows.
     pub fn set_growth_factor(&mut self, factor: f64) {
         self.options.growth_factor = factor;
     }
 
-    /// What the scale backs off by.
+    /// The factor by which the scale backs off.
     pub fn get_backoff_factor(&self) -> f64 {
         self.options.backoff_factor
     }
 
-    /// Lets the scale back off by another factor.
+    /// Sets the factor by which the scale backs off.
     pub fn set_backoff_factor(&mut self, factor: f64) {
         self.options.backoff_factor = factor;
     }
 
-    /// After how many steps without an overflow the scale grows.
+    /// The number of steps without an overflow after which the scale grows.
     pub fn get_growth_interval(&self) -> u32 {
         self.options.growth_interval
     }
 
-    /// Lets the scale grow after another number of steps.
+    /// Sets the number of steps without an overflow after which the scale grows.
     pub fn set_growth_interval(&mut self, interval: u32) {
         self.options.growth_interval = interval;
     }
 
-    /// Whether it scales at all.
+    /// Whether scaling is on.
     pub fn is_enabled(&self) -> bool {
         self.options.enabled
     }
 
-    /// What it takes to go on in another run: `scale`, `growth_factor`, `backoff_factor`, `growth_interval` and
-    /// `_growth_tracker`; nothing if the scaler is not enabled. Call it after [`update`](Self::update). The host waits.
+    /// Returns the state needed to continue in another run: `scale`, `growth_factor`, `backoff_factor`, `growth_interval`
+    /// and `_growth_tracker`; empty if the scaler is disabled. Call it after [`update`](Self::update). The host waits.
     #[track_caller]
     pub fn state_dict(&self) -> Result<Dict> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -306,7 +307,7 @@ impl GradScaler {
         ]))
     }
 
-    /// Goes on from a [`state_dict`](Self::state_dict). One that is not enabled takes no notice.
+    /// Restores a [`state_dict`](Self::state_dict). A disabled scaler ignores it.
     #[track_caller]
     pub fn load_state_dict(&mut self, state: &Dict) -> Result<()> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -340,7 +341,7 @@ impl GradScaler {
     }
 }
 
-/// To where another tensor is, without waiting.
+/// Options for moving a tensor to another one's device without waiting.
 fn beside(tensor: &Tensor) -> ToOptions {
     ToOptions { device: Some(tensor.device()), non_blocking: true, ..Default::default() }
 }
@@ -349,7 +350,7 @@ fn checked<'a>(tensors: &'a Option<Tensors>, function: &'static str) -> Result<&
     Ok(tensors.as_ref().ok_or(ScalerError::ScaleIsNone { function })?)
 }
 
-/// The state of an optimizer, which is known by its learning rates: nobody else has them.
+/// Finds an optimizer's state by its learning rates, which are unique to it.
 fn state_of<'a>(
     states: &'a mut Vec<OptimizerState>,
     optimizer: &(impl Optimizer + ?Sized),
@@ -369,8 +370,8 @@ fn state_of<'a>(
     &mut states[index]
 }
 
-/// Multiplies all gradients of an optimizer by the inverse of the scale. Returns for each device whether one of them
-/// is infinite or not a number.
+/// Multiplies all gradients of an optimizer by the inverse of the scale. Returns for each device whether one of
+/// them is infinite or NaN.
 fn unscale_grads(optimizer: &(impl Optimizer + ?Sized), inv_scale: &Tensor) -> Result<Vec<Tensor>> {
     let grads: Vec<Tensor> = optimizer.parameters().iter().filter_map(|parameter| parameter.grad()).collect();
     if grads.iter().any(|grad| grad.dtype() == DType::F16) {
@@ -379,7 +380,7 @@ fn unscale_grads(optimizer: &(impl Optimizer + ?Sized), inv_scale: &Tensor) -> R
     if grads.iter().any(|grad| grad.layout().overlaps_itself()) {
         return Err(TensorError::WriteOverlap.into());
     }
-    // On each device: the inverse there, and what was found.
+    // For each device: the inverse scale there, and the flag.
     let mut devices: Vec<[Tensor; 2]> = Vec::new();
     for grad in &grads {
         let index = match devices.iter().position(|[inv_scale, _]| inv_scale.device() == grad.device()) {

@@ -1,7 +1,7 @@
-//! `torch.amp`: training in 16 bits where that is exact enough, and in 32 where it is not.
+//! `torch.amp`: training in 16 bits where that is accurate enough, and in 32 bits elsewhere.
 //!
-//! - [`autocast`]: operations inside choose the type they run in
-//! - [`GradScaler`]: gradients that would be too small for f16
+//! - [`autocast`]: operations inside choose the dtype they run in
+//! - [`GradScaler`]: keeps gradients from becoming too small for f16
 //!
 //! ```
 //! use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};

@@ -1,5 +1,5 @@
-//! Activation checkpointing (`torch.utils.checkpoint`): what a part of the forward pass would keep is computed again in the
-//! backward pass.
+//! Activation checkpointing (`torch.utils.checkpoint`): the backward pass recomputes the activations of a part of
+//! the forward pass instead of keeping them.
 
 use std::mem;
 use std::panic::Location;
@@ -19,13 +19,13 @@ use crate::scope;
 use crate::tensor::Tensor;
 use crate::thread::{All, Autocast, Context, GpuContext};
 
-/// Runs `function` on `input` without keeping what its backward pass needs, except for `input` itself; `backward` runs it
-/// once more to get the rest (`torch.utils.checkpoint.checkpoint` with `use_reentrant=False`).
+/// Runs `function` on `input` without saving tensors for its backward pass, except `input` itself. `backward` runs
+/// the function again to recompute them (`torch.utils.checkpoint.checkpoint` with `use_reentrant=False`).
 ///
-/// It costs a second forward pass, and saves the memory of the activations within. The gradients are the same, to the bit:
-/// the second run draws the random numbers of the first, on the CPU and on the input's device, and it runs in the same
-/// modes, autocast included. What the function changes outside of its result happens twice: running averages of a batch norm,
-/// for one. It belongs to the graph, so what it uses has to be its own or shared.
+/// This costs a second forward pass and saves the memory of the activations inside. Gradients are bitwise the same:
+/// the second run draws the same random numbers as the first, on the CPU and on the input's device, and runs in the
+/// same modes, autocast included. Side effects of the function happen twice, such as updates of a batch norm's
+/// running averages. The graph owns the function, so the function must own or share everything it uses.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,7 +40,8 @@ use crate::thread::{All, Autocast, Context, GpuContext};
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors in `backward` if the second run keeps other tensors than the first would have, by number, sizes, type or device.
+/// `backward` returns an error if the tensors saved by the second run differ from those of the first in number,
+/// sizes, dtype or device.
 #[track_caller]
 pub fn checkpoint<F>(function: F, input: &Tensor) -> Result<Tensor>
 where
@@ -57,7 +58,7 @@ where
     Checkpoint::new(input, scope::place_or(Location::caller()), Box::new(again)).forward(|| function(input))
 }
 
-/// What a computation depends on beside its input.
+/// The state that a computation depends on besides its input.
 struct Circumstances {
     context: All,
     host: Engine,
@@ -65,7 +66,7 @@ struct Circumstances {
 }
 
 impl Circumstances {
-    /// Those of now. Of devices, that of the input.
+    /// Captures the current state. Of the GPU generators, only that of the input's device.
     fn of(input: &Tensor) -> Result<Circumstances> {
         let gpu = match input.device() {
             Device::Cpu => None,
@@ -109,7 +110,7 @@ impl Circumstances {
     }
 }
 
-/// Brings the random numbers back that the second run found, also when a panic passes through.
+/// Restores on drop the generator states from before the second run, even when unwinding from a panic.
 struct Random<'a> {
     host: Engine,
     gpu: Option<(&'a Cuda, usize, Philox)>,

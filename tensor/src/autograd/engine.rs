@@ -1,4 +1,4 @@
-//! The backward pass: gradients flow from a result to the leaves, node by node, without recursion.
+//! The backward pass: propagates gradients from a result to the leaves, node by node, without recursion.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +25,7 @@ use crate::{ops, scope};
 /// The keyword arguments of `Tensor.backward`.
 #[derive(Clone, Debug, Default)]
 pub struct BackwardOptions {
-    /// The gradient in the result itself; a scalar starts with 1.
+    /// The gradient with respect to the result itself. The default for a scalar is 1.
     pub gradient: Option<Tensor>,
     /// Keeps the saved tensors, so that backward can run through the same graph again.
     pub retain_graph: bool,
@@ -34,18 +34,19 @@ pub struct BackwardOptions {
 /// The keyword arguments of `torch.autograd.grad`.
 #[derive(Clone, Debug, Default)]
 pub struct GradOptions {
-    /// The gradient in the output itself; a scalar starts with 1.
+    /// The gradient with respect to the output itself. The default for a scalar is 1.
     pub grad_output: Option<Tensor>,
-    /// Keeps the saved tensors for another pass.
+    /// Keeps the saved tensors for another backward pass.
     pub retain_graph: bool,
-    /// Answers `None` for an input the result does not depend on, instead of an error.
+    /// Returns `None` for an input that the output does not depend on, instead of an error.
     pub allow_unused: bool,
 }
 
 impl Tensor {
-    /// Computes the gradient of this scalar in every leaf of its graph and adds it to their `grad`s.
+    /// Computes the gradient of this scalar with respect to every leaf of its graph and adds it to the leaf's
+    /// `grad`.
     ///
-    /// The tensors saved for it are freed on the way, so memory falls and a second call is an error;
+    /// Saved tensors are freed along the way, so memory use falls and a second call is an error;
     /// [`autograd::backward`](crate::autograd::backward) can retain them.
     #[track_caller]
     pub fn backward(&self) -> Result<()> {
@@ -74,7 +75,7 @@ pub fn backward(tensor: &Tensor, options: BackwardOptions) -> Result<()> {
     })
 }
 
-/// The gradients of `output` in `inputs`, without touching any `grad` (`torch.autograd.grad`).
+/// Returns the gradients of `output` with respect to `inputs`, without changing any `grad` (`torch.autograd.grad`).
 ///
 /// The inputs must be leaves.
 #[track_caller]
@@ -102,7 +103,7 @@ pub fn grad(output: &Tensor, inputs: &[&Tensor], options: GradOptions) -> Result
     Ok(grads)
 }
 
-/// The gradient to start from: the one given, or 1 for a scalar.
+/// The initial gradient: the given one, or 1 for a scalar.
 fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
     root.check_history()?;
     if !root.requires_grad() {
@@ -121,14 +122,14 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
 
 /// Walks the graph from the latest operation to the earliest, and gives each leaf the sum of its gradients.
 ///
-/// Which nodes and leaves there are, and how many edges lead to each leaf, is counted first. A node runs after all
-/// that were recorded later, so its gradient is then complete. A leaf gets its gradient, and `at_leaf` runs its
-/// hooks, as soon as the last edge into it has been served, while earlier operations still wait for their turn. So a
-/// walk that fails half way leaves the gradients of those leaves that it had served.
+/// The nodes, the leaves and the edges into each leaf are counted first. A node runs after all nodes recorded
+/// later, so its gradient is complete by then. A leaf receives its gradient, and `at_leaf` runs its hooks, as soon
+/// as the last edge into it has been processed, while earlier operations are still pending. A walk that fails half
+/// way therefore leaves the gradients of the leaves it has completed.
 ///
-/// A node runs on the stream that its operation ran on, and a leaf is served on the stream of the first operation
-/// that used it. A gradient that goes to another stream is waited for there. In the end the streams that were current
-/// where backward was called wait for those of the leaves.
+/// A node runs on the stream that its operation ran on, and a leaf receives its gradient on the stream of the first
+/// operation that used it. When a gradient moves to another stream, that stream waits for it. At the end, the
+/// streams that were current at the call of backward wait for those of the leaves.
 #[track_caller]
 fn walk(
     root: &Tensor,
@@ -144,33 +145,33 @@ fn walk(
     done.and(walk.join())
 }
 
-/// What is still to be done.
+/// The remaining work.
 struct Walk {
-    /// Each node by its place in the order, with the sum of the gradients that have reached it so far.
+    /// The pending nodes by sequence number, each with the sum of the gradients that have reached it so far.
     nodes: BTreeMap<u64, (Arc<Node>, Option<Tensor>)>,
-    /// Each leaf by its address.
+    /// The pending leaves by address.
     leaves: HashMap<*const Leaf, Awaited>,
-    /// The leaves whose gradient is complete.
+    /// Leaves whose gradient is complete.
     complete: Vec<(Arc<Leaf>, Awaited)>,
-    /// The streams that were current where backward was called.
+    /// The streams that were current at the call of backward.
     caller: Streams,
-    /// Which of them wait for which others in the end.
+    /// The waits to add at the end: the first stream waits for the second.
     joins: Vec<(Arc<Cuda>, StreamKey, StreamKey)>,
 }
 
-/// A leaf that gradients are on their way to.
+/// A leaf that still awaits gradients.
 struct Awaited {
-    /// How many edges into it have not been served.
+    /// The number of unprocessed edges into it.
     edges: usize,
-    /// The first operation that used it.
+    /// The sequence number of the first operation that used it.
     first: u64,
-    /// That one's stream, if it is of the leaf's device.
+    /// That operation's stream, if it belongs to the leaf's device.
     stream: Option<StreamKey>,
     sum: Option<Tensor>,
 }
 
 impl Walk {
-    /// Looks at all of the graph that leads to `root`.
+    /// Visits the whole graph that leads to `root`.
     fn to(root: &History) -> Walk {
         let (mut nodes, mut leaves) = (BTreeMap::new(), HashMap::new());
         let mut unseen = Vec::new();
@@ -215,13 +216,13 @@ impl Walk {
         self.serve(&mut at_leaf)?;
         while let Some((_, (node, grad))) = self.nodes.pop_last() {
             let Some(grad) = grad else {
-                // No gradient reached it, so none will come from it.
+                // No gradient reached this node, so none flows on from it.
                 node.edges.iter().try_for_each(|edge| self.send(&edge.to, None))?;
                 self.serve(&mut at_leaf)?;
                 continue;
             };
             let stream = node.stream.map(stream::enter);
-            let saved = saved_tensors(&node)?; // which may be computed again
+            let saved = saved_tensors(&node)?; // may recompute them
             let scope = scope::operation(node.name(), place);
             Ambient::spend(|host| &host.node);
             let grads = node.step.backward(&node, &saved, &grad)?;
@@ -239,7 +240,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Serves an edge: gives a gradient that was made on the current stream, if there is one, to who needs it next.
+    /// Processes an edge: passes on a gradient made on the current stream, if there is one.
     fn send(&mut self, to: &History, grad: Option<Tensor>) -> Result<()> {
         match to {
             History::None => {}
@@ -267,7 +268,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Gives the leaves whose gradient is complete what is theirs.
+    /// Gives the leaves whose gradient is complete their gradients.
     fn serve(&mut self, at_leaf: &mut impl FnMut(&Leaf, Tensor) -> Result<Tensor>) -> Result<()> {
         for (leaf, awaited) in mem::take(&mut self.complete) {
             let Some(grad) = awaited.sum else { continue };
@@ -283,7 +284,8 @@ impl Walk {
         Ok(())
     }
 
-    /// The caller's stream for a gradient that belongs to another one. In the end it waits for that.
+    /// Returns the caller's stream, for a gradient that belongs to another stream, and registers that it waits for
+    /// that one at the end.
     fn joined(&mut self, grad: &Tensor, of_leaf: Option<StreamKey>) -> Option<StreamKey> {
         let (memory, of_leaf) = (grad.storage().device()?, of_leaf?);
         let caller = memory.find_stream(&self.caller);
@@ -296,7 +298,7 @@ impl Walk {
         Some(caller)
     }
 
-    /// Makes the streams of the caller wait for those that leaves were served on.
+    /// Makes the caller's streams wait for the leaves' streams.
     fn join(&self) -> Result<()> {
         self.joins.iter().try_for_each(|(cuda, later, earlier)| Ok(cuda.wait_stream(later.id, earlier.id)?))
     }
@@ -306,7 +308,7 @@ fn device_of(stream: StreamKey) -> Device {
     Device::Cuda { index: stream.id.device, machine: stream.machine }
 }
 
-/// Adds a gradient that was made on the current stream to a sum, on the stream that needs it.
+/// Adds a gradient made on the current stream to a sum, on the stream that consumes it.
 fn add(sum: &mut Option<Tensor>, grad: Tensor, consumer: Option<StreamKey>) -> Result<()> {
     hand_over(&grad, consumer)?;
     let _stream = consumer.map(stream::enter);
@@ -317,7 +319,7 @@ fn add(sum: &mut Option<Tensor>, grad: Tensor, consumer: Option<StreamKey>) -> R
     Ok(())
 }
 
-/// Makes the stream that is to use a gradient wait for the one that made it, the current one, and keeps the memory
+/// Makes the stream that consumes a gradient wait for the current stream, which produced it, and keeps the memory
 /// until both are done with it.
 fn hand_over(grad: &Tensor, consumer: Option<StreamKey>) -> Result<()> {
     let (Some(memory), Some(consumer)) = (grad.storage().device(), consumer) else { return Ok(()) };
@@ -329,8 +331,8 @@ fn hand_over(grad: &Tensor, consumer: Option<StreamKey>) -> Result<()> {
     Ok(())
 }
 
-/// Brings a gradient to the shape, type and device of the input it belongs to: what broadcasting repeated in
-/// the forward pass is summed here, and what promotion converted is converted back.
+/// Converts a gradient to the shape, dtype and device of the input it belongs to. It sums over the dimensions that
+/// the forward pass broadcast, and converts back from the promoted dtype.
 fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
     let edge = &node.edges[index];
     let Meta { sizes, dtype, device } = &edge.input;
@@ -346,8 +348,9 @@ fn fit(grad: Tensor, node: &Node, index: usize) -> Result<Tensor> {
     on_device_of(*device, Some((node.name(), index)), grad)
 }
 
-/// The gradient of a number goes where the number is: one of the host may have joined tensors of a GPU. Any
-/// other must be there. `of` is the node that made it, and for which of its inputs.
+/// Moves the gradient of a 0-dim tensor to that tensor's device, since a number on the host may have joined tensors
+/// on a GPU. Any other gradient must already be there. `of` names the node that made it, and the index of the
+/// input.
 fn on_device_of(device: Device, of: Option<(&'static str, usize)>, grad: Tensor) -> Result<Tensor> {
     if grad.device() == device || grad.ndim() == 0 {
         return grad.to(device);
@@ -362,23 +365,22 @@ fn on_device_of(device: Device, of: Option<(&'static str, usize)>, grad: Tensor)
 }
 
 impl Leaf {
-    /// Adds a gradient and runs the hooks. The first one becomes `grad`; later ones are added to it in place, so that a
-    /// handle the user holds stays the gradient. It is returned.
+    /// Adds a gradient and runs the hooks. The first gradient becomes `grad`; later ones are added to it in place,
+    /// so that a handle the user holds stays valid. Returns the gradient.
     ///
-    /// A leaf that was frozen since the forward pass takes nothing.
+    /// A leaf that was frozen after the forward pass accumulates nothing.
     pub(super) fn accumulate(&self, grad: Tensor) -> Result<Tensor> {
         if self.is_frozen() {
             return Ok(grad);
         }
-        // Locked all through: a gradient that another thread adds meanwhile must not be lost.
+        // Locked throughout, so that a gradient added by another thread in the meantime is not lost.
         let mut slot = lock(&self.grad);
         let total = match &*slot {
             Some(total) => {
                 total.add_(&grad)?;
                 total.clone()
             }
-            // Anything that somebody else can see, or that is not dense, is copied: the sum of a + b
-            // hands one and the same tensor to both.
+            // A gradient that is shared or not dense is copied: the sum a + b gives the same tensor to both inputs.
             None => {
                 let own = grad.is_sole_owner() && grad.is_contiguous();
                 let total = if own { grad } else { ops::plain::copy_of(&grad)? };

@@ -1,4 +1,4 @@
-//! What can go wrong with autograd.
+//! Autograd errors.
 
 use std::panic::Location;
 
@@ -10,7 +10,7 @@ use crate::error::tensor::tensor_type;
 /// An error of autograd.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum AutogradError {
     #[error(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling backward."

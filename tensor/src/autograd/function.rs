@@ -1,4 +1,4 @@
-//! What an operation says for itself: its value, what it keeps, its gradient (`torch.autograd.Function`).
+//! Differentiable operations: forward, saved tensors and backward (`torch.autograd.Function`).
 
 use std::array;
 use std::panic::Location;
@@ -18,7 +18,7 @@ use crate::scope;
 use crate::tensor::Tensor;
 use crate::thread::Part;
 
-/// A differentiable operation on `N` tensors. Its fields are the arguments that are not tensors.
+/// A differentiable operation on `N` tensors. Its fields are its non-tensor arguments.
 ///
 /// ```
 /// use todevice::{Result, Tensor};
@@ -48,20 +48,20 @@ use crate::thread::Part;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
-    /// What it is called, and what its node is.
+    /// The operation's name, and that of its graph node.
     fn operation(&self) -> &'static Operation;
 
-    /// Computes the result, and saves what [`backward`](Self::backward) needs, no more. Nothing is
-    /// recorded inside.
+    /// Computes the result and saves the tensors that [`backward`](Self::backward) needs, no more. Operations
+    /// inside it are not recorded.
     fn forward(&self, ctx: &mut Context<N>, inputs: [&Tensor; N]) -> Result<Tensor>;
 
-    /// The gradient in every input, given the gradient in the result.
+    /// Returns the gradient with respect to every input, given the gradient with respect to the result.
     ///
-    /// `None` where there is none, or where [`Saved::needs_input_grad`] says nobody asks. A gradient in
-    /// the broadcast shape will do: the engine sums it down to the input's.
+    /// `None` where there is no gradient, or where [`Saved::needs_input_grad`] is false. A gradient may have the
+    /// broadcast shape: the engine sums it down to the input's.
     fn backward(&self, saved: &Saved<N>, grad: &Tensor) -> Result<[Option<Tensor>; N]>;
 
-    /// Runs the operation and records it if an input requires grad.
+    /// Runs the operation, and records it if an input requires grad.
     #[track_caller]
     fn apply(self, inputs: [&Tensor; N]) -> Result<Tensor> {
         let _scope = enter(self.operation(), &inputs)?;
@@ -69,7 +69,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
     }
 }
 
-/// Collects what a forward pass saves.
+/// Collects the tensors that a forward pass saves.
 pub struct Context<const N: usize> {
     recording: bool,
     needs: [bool; N],
@@ -84,23 +84,22 @@ impl<const N: usize> Context<N> {
         Ok(Context { recording, needs, saved: SmallVec::new(), save_output: false })
     }
 
-    /// Computes the result. Nothing is recorded inside.
+    /// Computes the result. Operations inside are not recorded.
     fn run(&mut self, forward: &dyn Fn(&mut Context<N>) -> Result<Tensor>) -> Result<Tensor> {
         let _restore = self.recording.then(|| Mode::current().without_grad().enter());
         forward(self)
     }
 
-    /// Whether the gradient in input `index` will be asked for.
+    /// Whether the gradient of input `index` is needed.
     pub fn needs_input_grad(&self, index: usize) -> bool {
         self.needs.get(index).copied().unwrap_or(false)
     }
 
-    /// Keeps tensors for the backward pass; an input that nobody asks the gradient of may be left out
-    /// as `None`.
+    /// Saves tensors for the backward pass. An input that no needed gradient depends on may be left out as `None`.
     ///
-    /// What is kept must not be changed in place before it is used: that is an error. What is not kept may be. Here
-    /// fewer tensors are kept than in PyTorch: pools, and a convolution whose weight needs no gradient, do without
-    /// their input, which PyTorch keeps. So where PyTorch reports such a change, these give the right gradient.
+    /// Changing a saved tensor in place before it is used is an error; changing an unsaved one is not. This crate
+    /// saves fewer tensors than PyTorch: pools, and convolutions whose weight needs no gradient, do not save their
+    /// input. Where PyTorch reports such a change, these operations return the right gradient.
     pub fn save_for_backward<'a, T: Into<Option<&'a Tensor>>>(
         &mut self,
         tensors: impl IntoIterator<Item = T>,
@@ -110,13 +109,13 @@ impl<const N: usize> Context<N> {
         }
     }
 
-    /// Keeps the result of this operation itself, after the other saved tensors.
+    /// Saves the result of this operation, after the other saved tensors.
     pub fn save_output(&mut self) {
         self.save_output = true;
     }
 }
 
-/// What a backward pass may look at.
+/// The information available to a backward pass.
 pub struct Saved<'a, const N: usize> {
     tensors: &'a [SavedTensor],
     node: &'a Node,
@@ -125,7 +124,8 @@ pub struct Saved<'a, const N: usize> {
 impl<const N: usize> Saved<'_, N> {
     /// The tensors given to `save_for_backward`, then the output if it was saved.
     ///
-    /// Errors if one was overwritten since, if another number was saved, or if one was saved as `None`.
+    /// Returns an error if one was overwritten since, if their number differs from `M`, or if one was saved as
+    /// `None`.
     pub fn tensors<const M: usize>(&self) -> Result<[Tensor; M]> {
         let tensors = self.optional_tensors::<M>()?;
         if tensors.iter().any(Option::is_none) {
@@ -134,7 +134,7 @@ impl<const N: usize> Saved<'_, N> {
         Ok(tensors.map(|tensor| tensor.expect("none is missing")))
     }
 
-    /// The same for an operation that saves some tensors only when they are needed.
+    /// Like [`tensors`](Self::tensors), for an operation that saves some tensors only when they are needed.
     pub fn optional_tensors<const M: usize>(&self) -> Result<[Option<Tensor>; M]> {
         if M != self.tensors.len() {
             return Err(self.misuse(&format!("asks for {M} saved tensors, but saved {}", self.tensors.len())));
@@ -150,7 +150,7 @@ impl<const N: usize> Saved<'_, N> {
         Error::custom(format!("Function {} {what}", self.node.name()))
     }
 
-    /// Whether anybody asks for the gradient in input `index`.
+    /// Whether the gradient of input `index` is needed.
     pub fn needs_input_grad(&self, index: usize) -> bool {
         self.node.edges.get(index).is_some_and(Edge::leads)
     }
@@ -161,17 +161,17 @@ impl<const N: usize> Saved<'_, N> {
     }
 }
 
-/// A [`Function`] whose number of inputs has been forgotten, so that nodes are all of one type.
+/// A [`Function`] with its number of inputs erased, so that all nodes have one type.
 pub(super) trait Step: Send + Sync {
     fn name(&self) -> &'static str;
-    /// The gradients in the inputs of the node, from the one in its result and what it has saved.
+    /// Returns the gradients with respect to the node's inputs, from that of its result and its saved tensors.
     fn backward(&self, node: &Node, saved: &[SavedTensor], grad: &Tensor) -> Result<Grads>;
 }
 
-/// The gradient in every input, where there is one.
+/// The gradient with respect to every input, where there is one.
 type Grads = SmallVec<[Option<Tensor>; 2]>;
 
-/// What a node has instead of its step once that is being freed.
+/// A node's step while the node is being freed.
 impl Step for () {
     fn name(&self) -> &'static str {
         ""
@@ -199,7 +199,7 @@ fn taken(grads: &mut [Option<Tensor>]) -> Grads {
     grads.iter_mut().map(Option::take).collect()
 }
 
-/// Handed out of the lock: a backward of the user's own may look at this graph again.
+/// Clones the saved tensors instead of holding the lock: a user-defined backward may visit this graph again.
 pub(super) fn saved_tensors(node: &Node) -> Result<Kept> {
     let saved = lock(&node.saved).clone();
     saved.tensors()
@@ -217,7 +217,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
     }
 }
 
-/// Whether what is made of these is recorded; an error if one of them must not be.
+/// Whether operations on these inputs are recorded. An error if an input's history is out of date.
 fn records(inputs: &[&Tensor]) -> Result<bool> {
     if !is_recording() {
         return Ok(false);
@@ -226,7 +226,7 @@ fn records(inputs: &[&Tensor]) -> Result<bool> {
     Ok(inputs.iter().any(|input| input.requires_grad()))
 }
 
-/// Gives the result of an operation its node.
+/// Gives an operation's result its node.
 fn recorded<const N: usize>(
     mut output: Tensor,
     step: Box<dyn Step>,
@@ -235,7 +235,8 @@ fn recorded<const N: usize>(
     place: &'static Location<'static>,
 ) -> Result<Tensor> {
     if inputs.iter().any(|input| input.is_same(&output)) {
-        // An identity: the result gets a handle of its own, or the input would lose its history to it.
+        // The function returned its input: the result needs its own handle, or the node would replace the input's
+        // history.
         output = output.with_layout(*output.layout());
     }
     if !output.dtype().is_floating_point() {
@@ -250,7 +251,7 @@ fn recorded<const N: usize>(
     attach(output, step, inputs, saved, place)
 }
 
-/// A recorded operation on any number of inputs that saves nothing: `cat`.
+/// A recorded operation on any number of inputs that saves nothing, such as `cat`.
 struct AnyArity<B> {
     operation: &'static Operation,
     backward: B,

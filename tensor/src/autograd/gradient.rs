@@ -1,4 +1,5 @@
-//! What a tensor has of autograd: whether it is recorded, what made it, and the gradient that it has collected.
+//! Autograd methods of tensors: whether operations are recorded, what made the tensor, and its accumulated
+//! gradient.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ impl Tensor {
 
     /// Starts or stops recording operations on a leaf (`Tensor.requires_grad_`). Returns the same tensor.
     pub fn requires_grad_(&self, requires_grad: bool) -> Result<Tensor> {
-        // Also of one that was given a gradient first, and so is a leaf already.
+        // Also checked for a tensor that is already a leaf because its gradient was set first.
         if requires_grad && !self.dtype().is_floating_point() {
             return Err(AutogradError::RequiresGradDType.into());
         }
@@ -28,14 +29,14 @@ impl Tensor {
                 return Err(AutogradError::RequiresGradNonLeaf { to: false }.into());
             }
             History::None if requires_grad => self.set_history(History::Leaf(Default::default())),
-            // Freezing keeps the gradient and the hooks, and thawing finds them again.
+            // Freezing keeps the gradient and the hooks, and unfreezing restores them.
             History::Leaf(leaf) => leaf.set_frozen(!requires_grad),
             History::Node(_) | History::None => {}
         }
         Ok(self.clone())
     }
 
-    /// The same of a tensor that is made to require gradients, which PyTorch refuses in other words.
+    /// Like [`requires_grad_`](Self::requires_grad_) for a new tensor, for which PyTorch's error has another text.
     pub(crate) fn requiring_grad(&self) -> Result<Tensor> {
         match self.dtype().is_floating_point() {
             true => self.requires_grad_(true),
@@ -43,7 +44,7 @@ impl Tensor {
         }
     }
 
-    /// Whether the user made this tensor, rather than a recorded operation. Gradients collect in leaves.
+    /// Whether the user made this tensor, rather than a recorded operation. Gradients accumulate in leaves.
     pub fn is_leaf(&self) -> bool {
         !matches!(self.history(), History::Node(_))
     }
@@ -56,7 +57,7 @@ impl Tensor {
         }
     }
 
-    /// The gradient collected so far (`Tensor.grad`). Only leaves have one.
+    /// The gradient accumulated so far (`Tensor.grad`). Only leaves have one.
     pub fn grad(&self) -> Option<Tensor> {
         match self.history() {
             History::Leaf(leaf) => leaf.grad(),
@@ -64,7 +65,7 @@ impl Tensor {
         }
     }
 
-    /// Replaces the gradient, or with `None` clears it. It must have this tensor's shape, type and device.
+    /// Replaces the gradient, or clears it with `None`. It must have this tensor's shape, dtype and device.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         if let Some(grad) = &grad {
             if grad.sizes() != self.sizes() {
@@ -95,8 +96,8 @@ impl Tensor {
     }
 
     /// Calls `hook` with this leaf's gradient each time backward has added to it
-    /// (`Tensor.register_post_accumulate_grad_hook`). PyTorch calls it also when nothing was added, since the leaf was
-    /// frozen after the forward pass.
+    /// (`Tensor.register_post_accumulate_grad_hook`). PyTorch also calls it when nothing was added because the leaf
+    /// was frozen after the forward pass.
     pub fn register_post_accumulate_grad_hook(
         &self,
         hook: impl Fn(&Tensor) -> Result<()> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! The recorded graph: a node for every operation, a leaf for every tensor the user made.
+//! The recorded graph: a node for every operation, and a leaf for every tensor the user made.
 
 use std::any::Any;
 use std::fmt;
@@ -33,11 +33,11 @@ pub(crate) enum History {
 
 type Hook = Box<dyn Fn(&Tensor) -> Result<()> + Send + Sync>;
 
-/// Where the gradients of a leaf collect (`AccumulateGrad`).
+/// The accumulated gradient of a leaf (`AccumulateGrad`).
 #[derive(Default)]
 pub(crate) struct Leaf {
-    /// Whether it does not require grad now. It keeps what it has collected, and graphs that were recorded before still lead
-    /// to it, so this is not for its tensor alone to know.
+    /// Whether requires_grad is off now. The leaf keeps its gradient, and graphs recorded earlier still lead to it,
+    /// so the flag cannot live in the tensor alone.
     frozen: AtomicBool,
     pub(super) grad: Mutex<Option<Tensor>>,
     pub(super) hooks: Mutex<Vec<Arc<Hook>>>,
@@ -68,20 +68,20 @@ impl Leaf {
 /// One recorded operation.
 pub(crate) struct Node {
     pub(super) step: Box<dyn Step>,
-    /// Where the gradient of each input goes on to.
+    /// The destination of each input's gradient.
     pub(super) edges: SmallVec<[Edge; 2]>,
     pub(super) saved: Mutex<SavedTensors>,
-    /// Larger for later operations. A node only depends on earlier ones, so this is a topological order.
+    /// Larger for later operations. A node depends only on earlier ones, so this is a topological order.
     pub(super) sequence: u64,
-    /// The call in the user's program that was recorded.
+    /// The recorded call in the user's program.
     pub(super) place: &'static Location<'static>,
-    /// The stream it was queued on, if it ran on a GPU. Its backward runs there too.
+    /// The stream it was launched on, if it ran on a GPU. Its backward runs there too.
     pub(super) stream: Option<StreamKey>,
 }
 
 /// An input of a recorded operation.
 pub(super) struct Edge {
-    /// Nowhere, unless gradients flowed into the input when this was recorded.
+    /// `None`, unless the input required grad when this was recorded.
     pub(super) to: History,
     pub(super) input: Meta,
 }
@@ -92,13 +92,13 @@ impl Edge {
         Edge { to, input: Meta::of(input) }
     }
 
-    /// Whether a gradient is asked for: also if the leaf it leads to was frozen since.
+    /// Whether a gradient is needed, even if the leaf it leads to was frozen since.
     pub(super) fn leads(&self) -> bool {
         !matches!(self.to, History::None)
     }
 }
 
-/// What is known of a tensor without its values.
+/// A tensor's properties, without its values.
 #[derive(Clone, PartialEq)]
 pub(super) struct Meta {
     pub(super) sizes: SmallVec<[usize; 4]>,
@@ -112,7 +112,7 @@ impl Meta {
     }
 }
 
-/// As Python prints it.
+/// Formats it as Python does.
 impl fmt::Display for Meta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Meta { sizes, dtype, device } = self;
@@ -128,8 +128,8 @@ impl fmt::Display for Meta {
     }
 }
 
-/// The number of the next node, larger than all before: later nodes run first in backward. One counter for all machines,
-/// so that the order holds wherever a graph was built.
+/// The sequence number of the next node, larger than all before: backward runs later nodes first. All machines
+/// share one counter, so that the order holds wherever a graph was built.
 static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
 impl Node {
@@ -170,8 +170,8 @@ impl Drop for Leaf {
     }
 }
 
-/// What a node or a leaf held when it was dropped.
-// Nothing reads it any more: it is only to be dropped. A box would cost each node an allocation.
+/// The contents of a dropped node or leaf.
+// Never read: they exist only to be dropped. A box would cost each node an allocation.
 #[allow(dead_code, clippy::large_enum_variant)]
 enum Remains {
     Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn Step>),
@@ -180,11 +180,11 @@ enum Remains {
 
 /// Frees what a node or a leaf held.
 ///
-/// That may own other nodes and leaves: through an edge, a saved tensor or a gradient, or hidden in what a hook
-/// captured. They are freed afterwards, one by one from a list, and not each inside the drop of the one before: a
-/// chain of a million would overflow the stack.
+/// They may own other nodes and leaves: through an edge, a saved tensor or a gradient, or in a hook's captures.
+/// Those are freed afterwards, one by one from a list, instead of recursively: a chain of a million nodes would
+/// overflow the stack.
 fn free(remains: Remains) {
-    /// Ends the work, even if something that a hook captured panics when it is dropped.
+    /// Ends the work, even if a value captured by a hook panics when dropped.
     struct Done;
     impl Drop for Done {
         fn drop(&mut self) {
@@ -219,7 +219,7 @@ fn list_in(doomed: &mut Box<dyn Any>) -> Option<&mut Vec<Remains>> {
 }
 
 impl History {
-    /// Whether gradients flow: what `requires_grad` says.
+    /// Whether gradients flow: the value of `requires_grad`.
     pub(crate) fn flows(&self) -> bool {
         match self {
             History::None => false,
@@ -236,7 +236,7 @@ impl History {
         }
     }
 
-    /// Which recorded operation made the tensor.
+    /// The sequence number of the recorded operation that made the tensor.
     pub(crate) fn sequence(&self) -> Option<u64> {
         match self {
             History::Node(node) => Some(node.sequence),

@@ -1,14 +1,14 @@
 //! Automatic differentiation: a graph recorded while operations run, walked backwards by `backward`.
 //!
-//! - `function`: what an operation has to say for itself, forward beside backward.
-//! - `saved`: what it keeps for its backward pass.
-//! - `graph`: the nodes that are recorded, and leaves, where gradients end up.
-//! - `gradient`: what a tensor has of it.
-//! - `engine`: the walk.
+//! - `function`: differentiable operations, with forward and backward side by side.
+//! - `saved`: the tensors saved for the backward pass.
+//! - `graph`: the recorded nodes, and the leaves, where gradients end.
+//! - `gradient`: the autograd methods of tensors.
+//! - `engine`: the backward pass.
 //! - `mode`: `no_grad`, `enable_grad` and `inference_mode`.
-//! - `reach`: which leaves a result was made from.
-//! - `stand_ins`: other tensors in the place of a module's, for a while.
-//! - `checkpoint`: computing again what was not kept.
+//! - `reach`: the leaves a result was computed from.
+//! - `stand_ins`: temporary substitutes for a module's tensors.
+//! - `checkpoint`: recomputing activations instead of saving them.
 
 mod checkpoint;
 mod engine;

@@ -1,4 +1,5 @@
-//! Whether operations are recorded: a property of the thread, changed for the length of a closure.
+//! Grad modes: whether operations are recorded. A mode belongs to a thread and is changed for the length of a
+//! closure.
 
 pub(crate) use crate::thread::Mode;
 use crate::thread::{Context, OfThread, Part};
@@ -33,12 +34,12 @@ pub fn no_grad<R>(scope: impl FnOnce() -> R) -> R {
     Mode::current().without_grad().run(scope)
 }
 
-/// Records again inside a `no_grad` scope (`torch.enable_grad`).
+/// Records operations again inside a `no_grad` scope (`torch.enable_grad`).
 pub fn enable_grad<R>(scope: impl FnOnce() -> R) -> R {
     Mode { grad: true, ..Mode::current() }.run(scope)
 }
 
-/// Like [`no_grad`], and the tensors made can never enter a recorded computation
+/// Like [`no_grad`]; moreover, tensors made in `scope` can never take part in a recorded computation
 /// (`torch.inference_mode`).
 pub fn inference_mode<R>(scope: impl FnOnce() -> R) -> R {
     Mode { grad: false, inference: true }.run(scope)
@@ -49,8 +50,8 @@ pub fn is_grad_enabled() -> bool {
     Mode::current().grad
 }
 
-/// Whether operations on tensors that require grad get a node. In inference mode not even
-/// [`enable_grad`] brings that back.
+/// Whether operations on tensors that require grad get a node. In inference mode they do not, even in
+/// [`enable_grad`].
 pub(crate) fn is_recording() -> bool {
     let Mode { grad, inference } = Mode::current();
     grad && !inference

@@ -1,4 +1,4 @@
-//! What a node keeps for its backward pass, and what it lets go of because a checkpoint computes it again.
+//! Saved tensors, and checkpoints, which drop them and compute them again.
 
 use std::mem;
 use std::panic::Location;
@@ -13,13 +13,13 @@ use crate::lock::lock;
 use crate::tensor::Tensor;
 use crate::thread::{AroundCheckpoint, Context, OfThread, Part, Restore};
 
-/// A tensor kept for backward, with the version of its memory at that time.
+/// A tensor saved for backward, with the version of its memory at that time.
 #[derive(Clone)]
 pub(super) struct SavedTensor {
     pub(super) tensor: Option<Tensor>,
     version: u64,
-    /// What made it, for the message if it was overwritten. The operation's own result is kept without
-    /// its history, which would hold the node that holds it.
+    /// The operation that made it, for the error message if it is overwritten. An operation's own result is kept
+    /// without its history, which would create a reference cycle with the node.
     made_by: Option<&'static str>,
 }
 
@@ -32,12 +32,12 @@ impl SavedTensor {
         }
     }
 
-    /// The result of an operation, by the name of its node.
+    /// Saves an operation's own result, with the name of its node.
     pub(super) fn output(tensor: &Tensor, made_by: &'static str) -> SavedTensor {
         SavedTensor { made_by: Some(made_by), ..SavedTensor::new(Some(tensor)) }
     }
 
-    /// The same without the graph that it was computed by.
+    /// The same without the graph that computed it.
     fn detached(&self) -> SavedTensor {
         let tensor = self.tensor.as_ref().map(|tensor| tensor.detached_from(tensor.place()));
         SavedTensor { tensor, ..self.clone() }
@@ -60,20 +60,20 @@ impl SavedTensor {
     }
 }
 
-/// What one node keeps.
+/// The tensors that one node keeps.
 pub(super) type Kept = SmallVec<[SavedTensor; 2]>;
 
 /// The saved tensors of a node, until backward frees them.
 #[derive(Clone)]
 pub(super) enum SavedTensors {
     Kept(Kept),
-    /// It was within a checkpoint, and its tensors are this list of those that are computed again.
+    /// The node ran in a checkpoint. Its tensors are the list with this index among the recomputed ones.
     Dropped(Arc<Checkpoint>, usize),
     Freed,
 }
 
 impl SavedTensors {
-    /// Keeps them, or lets a checkpoint that is under way on this thread do what it does.
+    /// Keeps the tensors, or hands them to the checkpoint that is running on this thread.
     pub(super) fn new(tensors: Kept) -> SavedTensors {
         if tensors.is_empty() {
             return SavedTensors::Kept(tensors);
@@ -91,7 +91,7 @@ impl SavedTensors {
         SavedTensors::Kept(tensors)
     }
 
-    /// The tensors, computed again if that is what it takes.
+    /// Returns the tensors, recomputed if necessary.
     pub(super) fn tensors(self) -> Result<Kept> {
         match self {
             SavedTensors::Kept(tensors) => Ok(tensors),
@@ -100,7 +100,7 @@ impl SavedTensors {
         }
     }
 
-    /// Frees them. A node that saved nothing can be walked again, so it stays as it is.
+    /// Frees the tensors. A node that saved nothing can be walked again, so it stays as it is.
     pub(super) fn free(&mut self) {
         if !matches!(self, SavedTensors::Kept(tensors) if tensors.is_empty()) {
             *self = SavedTensors::Freed;
@@ -108,7 +108,7 @@ impl SavedTensors {
     }
 }
 
-/// Which checkpoint's function is running on a thread, and for which time.
+/// The checkpoint running on a thread, if any, and in which run.
 enum Around {
     /// For the first time: nothing is kept.
     Forward(Arc<Checkpoint>),
@@ -126,11 +126,11 @@ impl Around {
     }
 }
 
-/// A part of a forward pass whose nodes keep nothing.
+/// A part of a forward pass whose nodes save nothing.
 pub(super) struct Checkpoint {
-    /// Runs the part on its input, as it ran the first time.
+    /// Runs the part again on its input, under the conditions of the first run.
     again: Again,
-    /// Kept as a node keeps its tensors: within another checkpoint, not at all.
+    /// Saved like a node's tensors: inside another checkpoint, it is not kept.
     input: SavedTensors,
     requires_grad: bool,
     place: &'static Location<'static>,
@@ -139,12 +139,12 @@ pub(super) struct Checkpoint {
 
 type Again = Box<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>;
 
-/// What the nodes of a checkpoint save, node by node.
+/// The tensors saved by a checkpoint's nodes, node by node.
 #[derive(Default)]
 struct Lists {
-    /// The first time: what these tensors were.
+    /// From the first run: only the tensors' properties.
     first: Vec<SmallVec<[Option<Meta>; 2]>>,
-    /// When they were computed again: each list until its node takes it.
+    /// From the second run: each list until its node takes it.
     again: Vec<Option<Kept>>,
 }
 
@@ -165,14 +165,14 @@ impl Checkpoint {
         function()
     }
 
-    /// Notes what a node would keep.
+    /// Records the properties of the tensors a node would keep, and returns the index of their list.
     fn note(&self, tensors: &Kept) -> usize {
         let first = &mut lock(&self.lists).first;
         first.push(meta(tensors));
         first.len() - 1
     }
 
-    /// The tensors of a node. The first that asks has all of them computed again.
+    /// Returns a node's tensors. The first call recomputes those of all nodes.
     fn take(&self, list: usize) -> Result<Kept> {
         let found = |lists: &mut Lists| lists.again.get_mut(list).and_then(Option::take);
         if let Some(tensors) = found(&mut lock(&self.lists)) {
@@ -181,7 +181,7 @@ impl Checkpoint {
         let again = self.compute_again()?;
         let mut lists = lock(&self.lists);
         check_alike(&lists.first, &again)?;
-        // What a backward pass before did not come by to take is dropped after the lock.
+        // Lists that an earlier backward pass did not take are dropped after the lock is released.
         let _old = mem::replace(&mut lists.again, again.into_iter().map(Some).collect());
         let tensors = found(&mut lists).unwrap_or_default();
         drop(lists);
@@ -193,7 +193,7 @@ impl Checkpoint {
         let Some(input) = kept.first().map(|input| input.unpack(self.place)).transpose()?.flatten() else {
             return Ok(Vec::new());
         };
-        // The graph of the second time ends here, and goes when its lists are there.
+        // The graph of the second run ends at this input, and is freed once its lists exist.
         let input = input.detached_from(input.place());
         if self.requires_grad {
             input.set_history(History::Leaf(Default::default()));
@@ -213,7 +213,7 @@ fn meta(tensors: &Kept) -> SmallVec<[Option<Meta>; 2]> {
     tensors.iter().map(|saved| saved.tensor.as_ref().map(Meta::of)).collect()
 }
 
-/// An error unless what was computed again is what was there the first time, values aside.
+/// Returns an error unless the recomputed tensors match those of the first run, apart from their values.
 fn check_alike(first: &[SmallVec<[Option<Meta>; 2]>], again: &[Kept]) -> Result<()> {
     let again: Vec<_> = again.iter().map(meta).collect();
     let (count, count_again) = (first.concat().len(), again.concat().len());

@@ -1,4 +1,4 @@
-//! Tensors that stand for those of a module's cells, on one thread and for a while.
+//! Stand-ins: temporary per-thread substitutes for the tensors of a module's parameters and buffers.
 
 use std::iter;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -7,7 +7,7 @@ use crate::lock::lock;
 use crate::tensor::Tensor;
 use crate::thread::{Context, OfThread, Part, Restore, StandIns};
 
-/// What a parameter or a buffer keeps its tensor in.
+/// The cell in which a parameter or buffer keeps its tensor.
 pub(crate) type Cell = Arc<RwLock<Tensor>>;
 
 /// The tensors that stand for those of cells in a scope, and those of the scope around it.
@@ -38,12 +38,12 @@ pub(crate) fn tensor_in(cell: &Cell) -> Tensor {
     scopes(&current()).find_map(of_scope).unwrap_or_else(|| lasting(cell))
 }
 
-/// The tensor of a cell itself.
+/// The tensor of the cell itself.
 pub(crate) fn lasting(cell: &Cell) -> Tensor {
     cell.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Puts another tensor in the place of the one that stands for a cell's. False if none does.
+/// Replaces the current stand-in for a cell's tensor. Returns false if there is none.
 pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
     let in_scope = |scope: &Arc<Scope>| {
         let mut cells = lock(&scope.cells);

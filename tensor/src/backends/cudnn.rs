@@ -1,4 +1,4 @@
-//! `torch.backends.cudnn`: how convolutions are made on a GPU.
+//! `torch.backends.cudnn`: settings for convolutions on a GPU.
 
 use crate::ambient::Ambient;
 use crate::flags::Backends;
@@ -20,39 +20,40 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Whether cuDNN is used (at first yes).
+    /// Whether cuDNN is used (default: true).
     enabled, set_enabled: bool;
-    /// Whether the fastest algorithm is found by trying (at first no).
+    /// Whether the fastest algorithm is found by benchmarking (default: false).
     ///
-    /// The first convolution of each kind becomes slower by all the others that are tried, and takes the memory of
-    /// the hungriest. A kind is a pass (forward, gradient of the input, gradient of the weight), a type, and all sizes:
+    /// The first convolution of each kind then takes the additional time of all the others that are tried, and the
+    /// memory of the one that needs most. A kind is a pass (forward, gradient of the input, gradient of the
+    /// weight), a dtype, and all sizes: with inputs of many different sizes the search never ends.
     /// with inputs of many sizes the search never ends.
     benchmark, set_benchmark: bool;
-    /// Whether only algorithms that give the same bits in every run are taken (at first no).
+    /// Whether only algorithms that give bitwise the same results in every run are used (default: false).
     deterministic, set_deterministic: bool;
-    /// Whether f32 operands may be rounded to TF32 (at first *yes*, other than for products of matrices).
+    /// Whether f32 operands may be rounded to TF32 (default: *true*, unlike for matrix products).
     allow_tf32, set_allow_tf32: bool;
-    /// How many algorithms benchmark mode tries; 0 means all (at first 10).
+    /// The number of algorithms that benchmark mode tries; 0 means all (default: 10).
     benchmark_limit, set_benchmark_limit: usize;
 }
 
-/// Whether the GPUs of this machine have cuDNN. That of a simulated GPU is simulated.
+/// Whether the GPUs of this machine have cuDNN. A simulated GPU's cuDNN is simulated.
 pub fn is_available() -> bool {
     version().is_some()
 }
 
-/// The version of cuDNN, 91900 for 9.19.0 (`torch.backends.cudnn.version()`).
+/// The version of cuDNN, such as 91900 for 9.19.0 (`torch.backends.cudnn.version()`).
 pub fn version() -> Option<usize> {
     Machine::current().cuda()?.cudnn_version()
 }
 
-/// All flags as they are.
+/// The current flags.
 pub fn current() -> Flags {
     Ambient::backends(|flags| flags.cudnn)
 }
 
-/// Runs `scope` with other flags (`torch.backends.cudnn.flags`). They are those of the machine: its other threads
-/// see them too.
+/// Runs `scope` with other flags (`torch.backends.cudnn.flags`). The flags belong to the machine, so its other
+/// threads see them too.
 ///
 /// ```
 /// use todevice::backends::cudnn;
@@ -72,7 +73,7 @@ pub fn flags<R>(flags: Flags, scope: impl FnOnce() -> R) -> R {
     scope()
 }
 
-/// Sets all flags, and returns those before.
+/// Sets all flags, and returns the previous ones.
 fn set(flags: Flags) -> Flags {
     Ambient::backends(|backends: &mut Backends| std::mem::replace(&mut backends.cudnn, flags))
 }

@@ -1,7 +1,6 @@
-//! What the libraries behind operations may trade for speed (`torch.backends`), and what keeps results the same
-//! from run to run.
+//! `torch.backends`: what the libraries behind operations may trade for speed, and settings for reproducible results.
 //!
-//! The flags belong to the machine, like all else that PyTorch keeps for the whole process.
+//! The flags belong to the machine, like all state that PyTorch keeps per process.
 
 pub mod cudnn;
 
@@ -10,25 +9,25 @@ pub use crate::flags::Float32MatmulPrecision;
 
 /// `torch.backends.cuda`
 pub mod cuda {
-    /// Whether this crate was compiled with what drives GPUs of NVIDIA (`torch.backends.cuda.is_built`): everywhere
-    /// but in a web page. Whether there is one, [`is_available`](crate::cuda::is_available) says.
+    /// Whether this crate was compiled with support for NVIDIA GPUs (`torch.backends.cuda.is_built`): true
+    /// everywhere but in a web page. [`is_available`](crate::cuda::is_available) tells whether there is a GPU.
     pub fn is_built() -> bool {
         cfg!(not(target_family = "wasm"))
     }
 
-    /// `torch.backends.cuda.matmul`: products of matrices by cuBLAS.
+    /// `torch.backends.cuda.matmul`: settings for matrix products by cuBLAS.
     pub mod matmul {
         use super::super::{
             Float32MatmulPrecision, get_float32_matmul_precision, set_float32_matmul_precision,
         };
 
-        /// Whether a GPU with tensor cores for it may round the operands of f32 products to TF32 (at first no).
+        /// Whether a GPU with suitable tensor cores may round the operands of f32 products to TF32 (default: false).
         pub fn allow_tf32() -> bool {
             get_float32_matmul_precision() != Float32MatmulPrecision::Highest
         }
 
-        /// Says whether it may. Large products become faster, and about three digits of them remain right instead of
-        /// six.
+        /// Allows or forbids TF32. With TF32, large products become faster, and about three digits are correct
+        /// instead of six.
         pub fn set_allow_tf32(allow: bool) {
             set_float32_matmul_precision(match allow {
                 true => Float32MatmulPrecision::High,
@@ -48,15 +47,15 @@ pub fn set_float32_matmul_precision(precision: Float32MatmulPrecision) {
     Ambient::backends(|flags| flags.matmul_precision = precision);
 }
 
-/// Asks for results that are the same in every run (`torch.use_deterministic_algorithms`).
+/// Requests results that are the same in every run (`torch.use_deterministic_algorithms`).
 ///
-/// PyTorch then refuses operations that have no deterministic version. Here each has one, and but for convolutions
-/// no other: sums on a GPU are made in a fixed order, without atomic additions. So what changes is that convolutions
-/// are made by deterministic algorithms, as with [`cudnn::set_deterministic`], and that
-/// [`Tensor::empty`](crate::Tensor::empty) fills its memory, with NaN or the largest integer, so that what was left
-/// there cannot become part of a result.
+/// PyTorch then rejects operations that have no deterministic version. Here every operation has one and, except for
+/// convolutions, no other: sums on a GPU are computed in a fixed order, without atomic additions. So this setting
+/// makes convolutions use deterministic algorithms, as with [`cudnn::set_deterministic`], and
+/// [`Tensor::empty`](crate::Tensor::empty) fill its memory with NaN or the largest integer, so that leftover values
+/// cannot become part of a result.
 ///
-/// A seed is asked for besides: [`manual_seed`](crate::manual_seed).
+/// Also set a seed: [`manual_seed`](crate::manual_seed).
 pub fn use_deterministic_algorithms(mode: bool) {
     Ambient::backends(|flags| flags.deterministic_algorithms = mode);
 }

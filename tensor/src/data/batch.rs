@@ -1,4 +1,4 @@
-//! What a loader must know of a batch: where its tensors are, so that it can pin them, or move them to a device.
+//! Batches as the loader sees them: where their tensors are, so that it can pin them or move them to a device.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,11 +7,11 @@ use super::collate::columns;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// A batch: tensors, and whatever contains them.
+/// A batch: tensors, or a type that contains some.
 ///
-/// A type of your own that has no tensors needs nothing more than `impl Batch for Mine {}`. One that has some says
-/// where, and then `pin_memory` and [`DevicePrefetcher`](super::DevicePrefetcher) see them
-/// (in PyTorch, a method `pin_memory`):
+/// For a type of your own without tensors, `impl Batch for Mine {}` is enough. A type with tensors implements
+/// `map_tensors`, so that `pin_memory` and [`DevicePrefetcher`](super::DevicePrefetcher) can find them (in PyTorch,
+/// a `pin_memory` method):
 ///
 /// ```
 /// use todevice::data::Batch;
@@ -29,7 +29,7 @@ use crate::tensor::Tensor;
 /// }
 /// ```
 pub trait Batch: Sized + Send + 'static {
-    /// The batch with `map` applied to each of its tensors.
+    /// Returns the batch with `map` applied to each of its tensors.
     fn map_tensors(self, map: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Self> {
         let _ = map;
         Ok(self)
@@ -101,7 +101,7 @@ impl<K: Eq + Hash + Send + 'static, B: Batch> Batch for HashMap<K, B> {
     }
 }
 
-/// The batch in pinned memory.
+/// Copies the batch to pinned memory.
 pub(super) fn pin<B: Batch>(batch: B) -> Result<B> {
     batch.map_tensors(&mut |tensor| tensor.pin_memory())
 }

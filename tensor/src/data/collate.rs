@@ -1,11 +1,11 @@
-//! One batch of several samples (`default_collate`), by the type of the sample.
+//! Combining samples into a batch (`default_collate`), by the type of the sample.
 
 use super::batch::Batch;
 use super::error::DataError;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// How samples of this type become a batch.
+/// How samples of this type are combined into a batch.
 ///
 /// | samples | batch |
 /// | --- | --- |
@@ -14,20 +14,20 @@ use crate::tensor::Tensor;
 /// | `String` | the strings, in a `Vec` |
 /// | `[S; N]`, `(A, B)`, `(A, B, C)`, `Vec<S>` | the same with a batch in each place |
 ///
-/// A Python float is a Rust `f64`, and a batch of them a float64 tensor: mixed with float32 tensors, the
+/// A Python float is a Rust `f64`, so a batch of them is a float64 tensor. Mixing it with float32 tensors is the
 /// usual source of dtype errors.
 ///
-/// Write it for a type of your own, or give [`DataLoader::with_collate_fn`](super::DataLoader::with_collate_fn)
-/// a function.
+/// Implement it for a type of your own, or pass a function to
+/// [`DataLoader::with_collate_fn`](super::DataLoader::with_collate_fn).
 pub trait Collate: Sized {
-    /// What several samples become.
+    /// The type of the batch.
     type Batch: Batch;
 
-    /// Errors if the samples do not fit together, or if there are none.
+    /// Combines samples into a batch. Returns an error if the samples do not fit together or there are none.
     fn collate(samples: Vec<Self>) -> Result<Self::Batch>;
 }
 
-/// Makes a batch of samples in the default way (`torch.utils.data.default_collate`).
+/// Combines samples into a batch in the default way (`torch.utils.data.default_collate`).
 ///
 /// ```
 /// # use todevice::Tensor;

@@ -1,4 +1,4 @@
-//! What a loader loads from: anything that knows how many samples it has and can make each of them.
+//! Datasets: anything with a known number of samples that can produce each of them by index.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::error::Result;
 use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 
-/// What the default collation makes of a dataset's samples.
+/// The batch that the default collation makes of a dataset's samples.
 pub type BatchOf<D> = <<D as Dataset>::Sample as Collate>::Batch;
 
 /// A numbered collection of samples (`torch.utils.data.Dataset`, the map style).
 ///
-/// Workers call it from several threads at once, so it takes `&self` and is `Sync`.
+/// Workers call it from several threads at once, so its methods take `&self` and it is `Sync`.
 ///
 /// ```
 /// use todevice::Result;
@@ -43,14 +43,14 @@ pub type BatchOf<D> = <<D as Dataset>::Sample as Collate>::Batch;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub trait Dataset: Send + Sync {
-    /// What one index gives: often `[Tensor; 2]` or `(Tensor, i64)`, an image and its label.
+    /// The sample at one index: often `[Tensor; 2]` or `(Tensor, i64)`, an image and its label.
     type Sample: Send;
 
     /// The number of samples (`__len__`).
     fn len(&self) -> usize;
 
-    /// Makes one sample (`__getitem__`): reads the file, decodes, augments. An error goes to whoever
-    /// iterates, in the place of the batch that needed this sample.
+    /// Produces one sample (`__getitem__`): reads the file, decodes, augments. The iterator returns an error in
+    /// place of the batch that needed this sample.
     fn get(&self, index: usize) -> Result<Self::Sample>;
 
     /// Whether there are no samples.
@@ -58,8 +58,8 @@ pub trait Dataset: Send + Sync {
         self.len() == 0
     }
 
-    /// Makes several samples (`__getitems__`). Worth writing for a source where one request for many
-    /// is cheaper than many for one.
+    /// Produces several samples (`__getitems__`). Worth implementing for a source where one request for many
+    /// samples is cheaper than many requests for one.
     fn get_items(&self, indices: &[usize]) -> Result<Vec<Self::Sample>> {
         let get = |index: &usize| {
             worker::check_wanted()?;
@@ -69,9 +69,8 @@ pub trait Dataset: Send + Sync {
         indices.iter().map(get).collect()
     }
 
-    /// Makes a whole batch: what [`collate`](Collate::collate) makes of
-    /// [`get_items`](Self::get_items). Worth writing for a dataset that can do without the samples in
-    /// between; the batch must be the same.
+    /// Produces a whole batch: [`collate`](Collate::collate) applied to [`get_items`](Self::get_items). Worth
+    /// implementing for a dataset that can skip the intermediate samples; the batch must be the same.
     fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Self>>
     where
         Self::Sample: Collate,
@@ -80,7 +79,7 @@ pub trait Dataset: Send + Sync {
     }
 }
 
-/// Rows of tensors that belong together, such as inputs and targets (`torch.utils.data.TensorDataset`).
+/// Tensors with corresponding rows, such as inputs and targets (`torch.utils.data.TensorDataset`).
 ///
 /// Sample `i` is row `i` of each tensor, a view; a batch is `[Tensor; N]` too.
 ///
@@ -101,7 +100,7 @@ pub struct TensorDataset<const N: usize> {
 }
 
 impl<const N: usize> TensorDataset<N> {
-    /// Errors if the tensors differ in their number of rows, or if one has no dimension.
+    /// Returns an error if the tensors differ in their number of rows, or if one has no dimensions.
     pub fn new(tensors: [Tensor; N]) -> Result<TensorDataset<N>> {
         const { assert!(N > 0, "a TensorDataset needs a tensor") };
         let len = tensors[0].size(0)?;
@@ -113,7 +112,7 @@ impl<const N: usize> TensorDataset<N> {
         Ok(TensorDataset { tensors, len })
     }
 
-    /// The tensors it was made of.
+    /// The dataset's tensors.
     pub fn tensors(&self) -> &[Tensor; N] {
         &self.tensors
     }
@@ -139,11 +138,11 @@ impl<const N: usize> Dataset for TensorDataset<N> {
         columns(self.tensors.each_ref(), |tensor| tensor.select(0, index))
     }
 
-    /// One `index_select` a tensor instead of 64 views and a `stack` of them: the same rows, copied
-    /// once, an order of magnitude sooner.
+    /// One `index_select` per tensor instead of one view per sample and a `stack`: the same rows, copied once, an
+    /// order of magnitude faster.
     fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Self>> {
-        // `index_select` would first copy the whole of a tensor that is not contiguous, every batch
-        // anew; and of an empty batch collation has to complain.
+        // `index_select` would first copy a non-contiguous tensor entirely, for every batch. For an empty batch,
+        // collation returns the error.
         if indices.is_empty() || !self.tensors.iter().all(Tensor::is_contiguous) {
             return Collate::collate(self.get_items(indices)?);
         }
@@ -154,7 +153,7 @@ impl<const N: usize> Dataset for TensorDataset<N> {
     }
 }
 
-/// A dataset shared with others, as the parts of a [`random_split`](super::random_split) share theirs.
+/// A shared dataset, such as the one behind the parts of a [`random_split`](super::random_split).
 impl<D: Dataset + ?Sized> Dataset for Arc<D> {
     type Sample = D::Sample;
 

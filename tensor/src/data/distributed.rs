@@ -1,4 +1,4 @@
-//! A share of the dataset for each of several processes or GPUs.
+//! A sampler that gives each of several processes or GPUs a share of the dataset.
 
 use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,15 +10,15 @@ use crate::cpu::random::randperm;
 use crate::error::Result;
 use crate::random::Generator;
 
-/// What `DistributedSampler(...)` takes as keyword arguments.
+/// The keyword arguments of `DistributedSampler(...)`.
 #[derive(Clone, Copy, Debug)]
 pub struct DistributedSamplerOptions {
-    /// A random order, another one each time [`set_epoch`](DistributedSampler::set_epoch) is called.
+    /// Shuffles the samples, in a new order after each call of [`set_epoch`](DistributedSampler::set_epoch).
     pub shuffle: bool,
-    /// The same on all ranks, or their shares would overlap.
+    /// The seed. It must be the same on all ranks, or their shares would overlap.
     pub seed: u64,
-    /// Leaves out the samples that do not divide evenly. Otherwise the first ones come twice, so that all
-    /// ranks do the same number of steps.
+    /// Drops the samples that do not divide evenly. Otherwise the first ones are repeated, so that all ranks take
+    /// the same number of steps.
     pub drop_last: bool,
 }
 
@@ -28,8 +28,8 @@ impl Default for DistributedSamplerOptions {
     }
 }
 
-/// The samples of one rank out of `num_replicas`: every `num_replicas`-th of an order that all ranks agree
-/// on without a word between them (`torch.utils.data.DistributedSampler`).
+/// The samples of one rank out of `num_replicas`: every `num_replicas`-th of an order that all ranks agree on
+/// without communicating (`torch.utils.data.DistributedSampler`).
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -59,7 +59,7 @@ pub struct DistributedSampler {
 }
 
 impl DistributedSampler {
-    /// Errors unless `rank` is one of `0..num_replicas`.
+    /// Returns an error unless `rank` is in `0..num_replicas`.
     pub fn new<D: Dataset + ?Sized>(
         dataset: &D,
         num_replicas: usize,
@@ -76,7 +76,7 @@ impl DistributedSampler {
         Ok(DistributedSampler { n, num_replicas, rank, num_samples, options, epoch })
     }
 
-    /// Chooses the order of the next epoch. Call it on all ranks with the same number.
+    /// Selects the order of the next epoch. Call it with the same number on all ranks.
     pub fn set_epoch(&self, epoch: u64) {
         self.epoch.store(epoch, Ordering::Relaxed);
     }
@@ -91,8 +91,8 @@ impl DistributedSampler {
         order.into_iter().map(|index| index as usize).collect()
     }
 
-    /// Where in that order this rank's `k`-th sample stands. Past its end the order begins again: each
-    /// rank takes `num_samples` in any case.
+    /// The position in that order of this rank's `k`-th sample. It wraps around at the end: each rank takes
+    /// `num_samples` in any case.
     fn place(&self, k: usize) -> usize {
         (self.rank + k * self.num_replicas) % self.n
     }

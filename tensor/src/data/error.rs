@@ -1,4 +1,4 @@
-//! What can go wrong with datasets, samplers and loaders.
+//! Errors of datasets, samplers and loaders.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Refusal};
 /// An error of a dataset, a sampler or a loader.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum DataError {
     #[error("Size mismatch between tensors")]
     DatasetSizes,
@@ -31,11 +31,11 @@ pub enum DataError {
     EmptyBatch,
     #[error("each element in list of batch should be of equal size")]
     CollateSizes,
-    /// What went wrong in a worker, with the error itself as `cause`; of a panic, `kind` is "panic" and
-    /// the cause its message.
+    /// An error in a worker, with the original error as `cause`. For a panic, `kind` is "panic" and the cause is
+    /// its message.
     #[error("Caught {kind} in DataLoader worker process {worker}.\nOriginal error: {cause}")]
     Worker { worker: usize, kind: &'static str, cause: Arc<Error> },
-    /// What went wrong when a batch that a worker had made was pinned.
+    /// An error while pinning a batch that a worker had made.
     #[error("Caught {kind} in pin memory thread for device {device}.\nOriginal error: {cause}")]
     PinThread { kind: &'static str, device: usize, cause: Arc<Error> },
     #[error("DataLoader worker {worker} could not be started: {reason}")]

@@ -1,4 +1,4 @@
-//! One epoch: batches in order, made by the caller or, ahead of time, by workers.
+//! The iterator of one epoch: batches in order, made by the caller or, ahead of time, by workers.
 
 use std::iter::{self, Fuse};
 use std::sync::Mutex;
@@ -13,19 +13,19 @@ use crate::scope::{self, Place};
 
 /// The batches of one epoch of a [`DataLoader`](super::DataLoader).
 ///
-/// Dropping it before the end stops its workers: they finish the sample they are at, no more. (Persistent
-/// workers finish all that was sent for, and wait for the next epoch.)
+/// Dropping it before the end stops its workers: they finish only their current sample. (Persistent workers finish
+/// all requested batches, and wait for the next epoch.)
 ///
-/// A timeout is its last item, and its workers are not waited for any more. (In PyTorch the exception ends the loop,
-/// though whoever calls `next` again waits for the batch once more. Here a `for` loop that only prints its errors
-/// would wait for ever.)
+/// A timeout is its last item, and it does not wait for its workers any longer. (In PyTorch the exception ends the
+/// loop, but another call of `next` waits for the batch again. Here a `for` loop that only prints its errors would
+/// then wait forever.)
 pub struct DataLoaderIter<'a, B> {
     indices: Fuse<SamplerIter<'a, Vec<usize>>>,
     remaining: usize,
     maker: Maker<'a, B>,
-    /// Where it is noted how far the epoch has come, and the epoch's number there.
+    /// The loader's progress record, and the number of this epoch in it.
     progress: (&'a Progress, u64),
-    /// The line that began the epoch.
+    /// The line that started the epoch.
     place: Place,
 }
 
@@ -37,12 +37,12 @@ pub(super) enum Maker<'a, B> {
     },
     Workers {
         pool: WorkerPool<B>,
-        /// Where persistent workers wait for the next epoch.
+        /// The place where persistent workers wait for the next epoch.
         home: Option<&'a Mutex<Option<WorkerPool<B>>>>,
-        /// The most batches that may be outstanding.
+        /// The maximum number of outstanding batches.
         capacity: usize,
     },
-    /// The epoch is over. An error that is yet to be said is why it could not begin.
+    /// The epoch is over. An error that has not been returned yet is the reason why it could not start.
     Nobody(Option<Error>),
 }
 
@@ -67,11 +67,12 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
         epoch
     }
 
-    /// Passes batches over that were handed over in another run.
+    /// Skips batches that were already returned in an earlier run.
     pub(super) fn skip_batches(&mut self, count: u64) {
         for _ in 0..count {
             let is_over = match &self.maker {
-                // Nobody needs them, and where they are made no random numbers are kept.
+                // Skipped batches need not be made: the caller's thread keeps no random numbers of its own. Workers
+                // do.
                 Maker::Caller { .. } => self.indices.next().is_none(),
                 Maker::Workers { .. } | Maker::Nobody(_) => self.next().is_none(),
             };
@@ -84,8 +85,8 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
         }
     }
 
-    /// Sends for batches as long as there are any, and room for them. What is outstanding is bounded, so
-    /// workers never run far ahead of a slow caller.
+    /// Requests batches while there are any and there is room for them. The number of outstanding batches is
+    /// bounded, so workers never run far ahead of a slow caller.
     fn prefetch(&mut self) -> Result<()> {
         let Maker::Workers { pool, capacity, .. } = &mut self.maker else { return Ok(()) };
         while pool.outstanding() < *capacity {
@@ -97,13 +98,13 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
 }
 
 impl<B> DataLoaderIter<'_, B> {
-    /// Notes that a batch is handed over.
+    /// Records that a batch was returned to the caller.
     fn hand_over(&mut self) {
         self.remaining = self.remaining.saturating_sub(1);
         self.progress.0.count(self.progress.1);
     }
 
-    /// Lets the workers go: home, if they are persistent and nobody else has moved in; else for good.
+    /// Releases the workers: persistent ones go back to their place unless it is taken; others stop.
     fn finish(&mut self) {
         self.progress.0.end(self.progress.1);
         self.indices = (Box::new(iter::empty()) as SamplerIter<'_, _>).fuse();
@@ -136,7 +137,7 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
                 }
                 match pool.receive() {
                     Ok(batch) => {
-                        // The next order goes out before the caller sets to work on this batch.
+                        // Requests the next batch before the caller starts working on this one.
                         if let Err(error) = self.prefetch() {
                             self.maker = Maker::Nobody(Some(error));
                         }

@@ -1,4 +1,4 @@
-//! The loader: its options, what it makes of them, and the warnings PyTorch gives.
+//! The data loader: its options, the samplers and workers they select, and PyTorch's warnings.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -24,38 +24,38 @@ use crate::random::Generator;
 use crate::scope::{self, Place};
 use crate::serialize::Dict;
 
-/// Where there are no threads, workers work in the caller's: the batches are the same.
+/// Without threads, workers run on the caller's thread and make the same batches.
 const THREADS: bool = cfg!(not(target_family = "wasm"));
 
-/// What `DataLoader(...)` takes as keyword arguments.
+/// The keyword arguments of `DataLoader(...)`.
 #[derive(Clone)]
 pub struct DataLoaderOptions {
-    /// Samples in a batch; the last one may have fewer.
+    /// Samples per batch; the last batch may have fewer.
     pub batch_size: usize,
-    /// A new random order each epoch.
+    /// Shuffles the samples, in a new order each epoch.
     pub shuffle: bool,
-    /// An order of one's own, instead of `shuffle`.
+    /// A custom order, instead of `shuffle`.
     pub sampler: Option<Arc<dyn Sampler>>,
-    /// Batches of one's own, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+    /// Custom batches, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
     pub batch_sampler: Option<Arc<dyn Sampler<Vec<usize>>>>,
-    /// How many threads make batches ahead of time; with 0 the caller makes them when it asks for them.
+    /// The number of threads that make batches ahead of time. With 0 the caller makes each batch when it asks for
+    /// it.
     pub num_workers: usize,
-    /// Puts batches into page-locked memory, from which a GPU copies faster
-    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)).
-    /// With workers this is done beside the caller, who does not wait for it. On a machine without a GPU batches
-    /// stay as they are, with a warning.
+    /// Copies batches to pinned memory, from which a GPU copies faster
+    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)). With workers this happens in the background, and the
+    /// caller does not wait for it. On a machine without a GPU batches stay as they are, with a warning.
     pub pin_memory: bool,
-    /// Leaves out a last batch that is not full.
+    /// Drops the last batch if it is not full.
     pub drop_last: bool,
-    /// Seconds to wait for a batch from a worker; 0 waits for ever.
+    /// Seconds to wait for a batch from a worker; 0 waits forever.
     pub timeout: f64,
     /// Called in each worker before its first batch.
     pub worker_init_fn: Option<WorkerInitFn>,
-    /// Where the order and the workers' seeds are drawn from; by default the default generator.
+    /// The generator from which the order and the workers' seeds are drawn; the default generator if `None`.
     pub generator: Option<Generator>,
-    /// How many batches each worker is ahead, by default 2.
+    /// The number of batches each worker makes ahead; 2 by default.
     pub prefetch_factor: Option<usize>,
-    /// Keeps the workers, and their random numbers going, from one epoch to the next.
+    /// Keeps the workers running from one epoch to the next; their random numbers continue.
     pub persistent_workers: bool,
 }
 
@@ -78,10 +78,10 @@ impl Default for DataLoaderOptions {
     }
 }
 
-/// Batches of a dataset, epoch after epoch (`torch.utils.data.DataLoader`).
+/// Iterates over a dataset in batches, epoch after epoch (`torch.utils.data.DataLoader`).
 ///
-/// Iterate over a reference, as often as you like. Each iteration is one epoch, and each batch a `Result`:
-/// an error in a dataset comes in the place of its batch, and the batches after it still follow.
+/// Iterate over a reference, as often as you like. Each iteration is one epoch, and each item a `Result`: an error
+/// in the dataset replaces its batch, and the batches after it still follow.
 ///
 /// ```
 /// # use todevice::{Result, Tensor, manual_seed};
@@ -120,7 +120,8 @@ where
     D: Dataset + 'static,
     D::Sample: Collate,
 {
-    /// A loader that makes batches as [`Collate`] says. Errors if the options contradict each other.
+    /// Creates a loader that collates batches as [`Collate`] defines. Returns an error if the options contradict
+    /// each other.
     pub fn new(dataset: D, options: DataLoaderOptions) -> Result<DataLoader<D>> {
         let dataset = Arc::new(dataset);
         let source = dataset.clone();
@@ -129,10 +130,10 @@ where
 }
 
 impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
-    /// A loader that makes batches with a function of one's own (`collate_fn`).
+    /// Creates a loader that makes batches with a custom function (`collate_fn`).
     ///
-    /// The function runs where the batch is made. One that puts batches on a GPU works without workers; a worker may
-    /// not use CUDA, and what is on a GPU cannot be pinned.
+    /// The function runs where the batch is made. A function that puts batches on a GPU works only without workers,
+    /// since a worker may not use CUDA, and only without pinning, since GPU tensors cannot be pinned.
     ///
     /// ```
     /// # use todevice::Result;
@@ -172,7 +173,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
             num_workers: options.num_workers,
             capacity: options.num_workers.saturating_mul(options.prefetch_factor.unwrap_or(2)),
             pin_memory: options.pin_memory,
-            // Longer than a `Duration` can be is for ever.
+            // A timeout too long for a `Duration` means forever.
             timeout: Duration::try_from_secs_f64(options.timeout).unwrap_or(Duration::ZERO),
             worker_init_fn: options.worker_init_fn,
             generator: options.generator,
@@ -183,10 +184,10 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
         })
     }
 
-    /// Begins an epoch. `for batch in &loader` does it for you.
+    /// Starts an epoch. `for batch in &loader` calls it for you.
     ///
-    /// Draws the epoch's base seed, and if there are workers, starts them on the first batches. Several
-    /// iterators may be at work at a time.
+    /// Draws the epoch's base seed and, if there are workers, starts them on the first batches. Several iterators
+    /// may be active at once.
     #[track_caller]
     pub fn iter(&self) -> DataLoaderIter<'_, B> {
         let place = scope::here();
@@ -206,7 +207,8 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
                 (Some(workers), base_seed)
             }
             None => {
-                // Drawn even where nobody uses it: without workers, the numbers after it are the same.
+                // Drawn even without workers, where it is not used, so that the random numbers after it stay the
+                // same.
                 let drawn = || random_i64(self.generator.as_ref());
                 let base_seed = loaded.as_ref().map_or_else(drawn, |epoch| epoch.base_seed);
                 let pool = || WorkerPool::new(self.plan(base_seed, pin, place));
@@ -231,21 +233,22 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
         }
     }
 
-    /// Where the epoch under way is (the `state_dict` of torchdata's `StatefulDataLoader`): for a checkpoint in the middle of an
-    /// epoch, made while its batches are being iterated over. Between epochs there is nothing to say.
+    /// Returns the position in the current epoch (the `state_dict` of torchdata's `StatefulDataLoader`), for a
+    /// checkpoint in the middle of an epoch, made while iterating over its batches. Between epochs it is empty but
+    /// for a flag.
     ///
-    /// Behind a [`DevicePrefetcher`](super::DevicePrefetcher), which is one batch ahead, it counts that batch too.
+    /// Behind a [`DevicePrefetcher`](super::DevicePrefetcher), which is one batch ahead, that batch counts too.
     pub fn state_dict(&self) -> Result<Dict> {
         self.progress.state_dict()
     }
 
-    /// Lets the next iteration go on from a [`state_dict`](Self::state_dict): the same epoch, less the batches that it had handed
-    /// over. What the default generator is to draw next is a matter of its own: see [`get_rng_state`](crate::get_rng_state).
+    /// Makes the next iteration resume from a [`state_dict`](Self::state_dict): the same epoch, without the batches
+    /// already returned. It does not restore the default generator: see [`get_rng_state`](crate::get_rng_state).
     ///
-    /// Those batches are not made again, unless there are workers: their random numbers are their own, so they make them for
-    /// nothing. To the bit it is the same epoch if the sampler draws its order at the beginning, as all of this module do; one
-    /// that was given a generator must find it in the state that it had then. With `persistent_workers` it is only if the samples
-    /// draw nothing.
+    /// Without workers, the skipped batches are not made again. Workers make and discard them, because each worker
+    /// has its own random numbers. The resumed epoch is bitwise the same if the sampler draws its order at the
+    /// start, as all samplers in this module do; a sampler with its own generator must find it in the state it had
+    /// then. With `persistent_workers` it is the same only if the samples draw no random numbers.
     ///
     /// ```
     /// # use todevice::data::{DataLoader, DataLoaderOptions, TensorDataset};
@@ -286,12 +289,12 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
 }
 
 impl<D: Dataset, B> DataLoader<D, B> {
-    /// What it loads from.
+    /// The dataset.
     pub fn dataset(&self) -> &D {
         &self.dataset
     }
 
-    /// How many batches an epoch has.
+    /// The number of batches in an epoch.
     pub fn len(&self) -> usize {
         self.batch_sampler.len()
     }
@@ -313,7 +316,7 @@ impl<'a, D: Dataset + 'static, B: Batch> IntoIterator for &'a DataLoader<D, B> {
 }
 
 impl DataLoaderOptions {
-    /// PyTorch's checks in its order, and two that it makes only when an epoch begins.
+    /// PyTorch's checks in its order, plus two that it makes only when an epoch starts.
     fn check(&self) -> Result<()> {
         let refuse = |message: &str| Err(DataError::Options(message.to_string()).into());
         let workers = self.num_workers > 0;
@@ -364,13 +367,13 @@ impl DataLoaderOptions {
     }
 }
 
-/// More threads than cores only take turns.
+/// Warns about more workers than cores, which only take turns.
 fn warn_of_many_workers(num_workers: usize) {
     if num_workers == 0 || !THREADS {
         return;
     }
     let cores = match Machine::current().time_is_modelled() {
-        true => Some(MODELLED_CORES), // So that a program says the same on every computer.
+        true => Some(MODELLED_CORES), // So that a program prints the same on every computer.
         false => thread::available_parallelism().ok().map(|cores| cores.get()),
     };
     if cores.is_some_and(|cores| num_workers <= cores) {

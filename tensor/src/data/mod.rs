@@ -21,22 +21,22 @@
 //! }
 //! ```
 //!
-//! A batch passes through five hands, one file each:
+//! A batch is made in five steps, one file each:
 //!
-//! 1. `sampler` (and `distributed`) says which samples come next: *indices*, nothing but numbers.
+//! 1. `sampler` (and `distributed`) chooses the next samples: *indices*, just numbers.
 //! 2. `dataset` (and `split`) turns an index into a *sample*.
-//! 3. `collate` makes one *batch* of several samples.
-//! 4. `worker` does 2 and 3 on another thread, with random numbers of its own.
-//! 5. `loader` holds the options, `iterator` runs one epoch and brings the batches back in order; `progress` knows how far it
-//!    has come, for whoever goes on from there in another run.
+//! 3. `collate` combines several samples into a *batch*.
+//! 4. `worker` does steps 2 and 3 on another thread, with its own random numbers.
+//! 5. `loader` holds the options; `iterator` runs one epoch and returns the batches in order; `progress` records
+//!    how far it has come, so that another run can resume.
 //!
-//! [`vision`] has sets of images to load from.
+//! [`vision`] provides image datasets.
 //!
-//! Two more lie on its way to a GPU: `batch` says where its tensors are, for whoever pins them; `prefetch` copies it
-//! while the one before is used.
+//! Two more files bring a batch to a GPU: `batch` finds its tensors, for pinning; `prefetch` copies it while the
+//! previous batch is in use.
 //!
-//! The order of the samples, and every random number drawn on the way, is PyTorch's for the same seed.
-//! It never depends on how fast which worker was.
+//! The order of the samples, and every random number drawn on the way, is the same as PyTorch's for the same seed.
+//! It never depends on the relative speed of the workers.
 
 mod batch;
 mod collate;

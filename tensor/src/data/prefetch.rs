@@ -1,4 +1,4 @@
-//! Batches that are on the device already when they are asked for.
+//! Prefetching batches to the device before they are requested.
 
 use std::iter::{self, Fuse};
 
@@ -9,15 +9,15 @@ use crate::gpu::{self, Event, Stream};
 use crate::scope::{self, Place};
 use crate::tensor::ToOptions;
 
-/// Copies the next batch to a device while the current one is used (the *data prefetcher* of many training
+/// Copies the next batch to a device while the current one is in use (the *data prefetcher* of many training
 /// scripts).
 ///
-/// The copy has a stream of its own, so it runs beside the work on the current batch. Whoever asks for the batch
-/// gets it at once, and its current stream waits until it is there. It takes a loader with `pin_memory`: from
-/// pageable memory the host waits for each copy, and nothing is gained.
+/// The copy runs on its own stream, in parallel with the work on the current batch. A request for the batch returns
+/// immediately, and the current stream waits until the copy is done. Use a loader with `pin_memory`: from pageable
+/// memory the host waits for each copy, and nothing is gained.
 ///
-/// One prefetcher goes through the batches once: make a new one for each epoch. Errors of the loader, and of the
-/// copy, come in the place of their batch. For the CPU it hands the batches on as they are.
+/// A prefetcher iterates over the batches once: make a new one for each epoch. Errors of the loader or the copy
+/// replace their batch. For the CPU it returns the batches unchanged.
 ///
 /// ```
 /// use todevice::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
@@ -43,15 +43,15 @@ use crate::tensor::ToOptions;
 pub struct DevicePrefetcher<I, B> {
     batches: Fuse<I>,
     device: Device,
-    /// The stream of the copies; none for the CPU.
+    /// The stream of the copies; `None` for the CPU.
     stream: Option<Stream>,
-    /// The batch that is under way, and what says that it has come.
+    /// The next batch, and the event that its copy is done.
     next: Option<Result<(B, Option<Event>)>>,
     place: Place,
 }
 
 impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
-    /// Sends for the first batch. Errors if `device` is a GPU that this machine does not have.
+    /// Requests the first batch. Returns an error if `device` is a GPU that this machine does not have.
     #[track_caller]
     pub fn new(
         batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
@@ -61,8 +61,8 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         Ok(DevicePrefetcher::begin(batches, device, stream))
     }
 
-    /// Sends for the first batch, on a stream of the caller's. Memory belongs to the stream it was taken on: with one
-    /// stream for all epochs, each epoch finds the memory of the last one.
+    /// Like [`new`](Self::new), with a stream of the caller's. Memory belongs to the stream it was allocated on:
+    /// with one stream for all epochs, each epoch reuses the memory of the last one.
     #[track_caller]
     pub fn with_stream(
         batches: impl IntoIterator<Item = Result<B>, IntoIter = I>,
@@ -85,13 +85,13 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         prefetcher
     }
 
-    /// Sends for the next batch.
+    /// Requests the next batch.
     fn preload(&mut self) {
         let batch = self.batches.next();
         self.next = batch.map(|batch| self.send(batch?));
     }
 
-    /// Begins to copy a batch to the device.
+    /// Starts copying a batch to the device.
     fn send(&self, batch: B) -> Result<(B, Option<Event>)> {
         let to = ToOptions { device: Some(self.device), non_blocking: true, ..Default::default() };
         let copy = || batch.map_tensors(&mut |tensor| tensor.to(to));
@@ -101,8 +101,8 @@ impl<I: Iterator<Item = Result<B>>, B: Batch> DevicePrefetcher<I, B> {
         }
     }
 
-    /// Makes the current stream wait for a batch, and the batch's memory, which is of another stream, for the
-    /// current one.
+    /// Makes the current stream wait for a batch, and keeps the batch's memory, which belongs to another stream,
+    /// until the current stream is done with it.
     fn receive(&self, (batch, copied): (B, Option<Event>)) -> Result<B> {
         let Some(copied) = copied else { return Ok(batch) };
         let current = gpu::current_stream(self.device)?;

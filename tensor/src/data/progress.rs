@@ -1,7 +1,7 @@
-//! How far a loader's epoch has come, so that another run can go on from there.
+//! The progress of a loader's epoch, so that another run can resume it.
 //!
-//! An epoch is made again from what it began with: the seed of its workers, and the states of the generators that its order may
-//! be drawn from. So the order need not be kept, nor does a sampler have to know of this.
+//! An epoch is reproduced from its initial state: the seed of its workers, and the states of the generators that
+//! its order may be drawn from. So the order need not be saved, and samplers need not support resuming.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -12,7 +12,7 @@ use crate::random::Generator;
 use crate::serialize::{Dict, Value, count, field};
 use crate::tensor::Tensor;
 
-/// What an epoch began with, and how many batches were handed over since.
+/// The initial state of an epoch, and the number of batches returned since.
 #[derive(Clone)]
 pub(super) struct Epoch {
     pub base_seed: u64,
@@ -20,7 +20,7 @@ pub(super) struct Epoch {
     pub yielded: u64,
 }
 
-/// The states that generators had before anything of the order was drawn: the default one, and the loader's own.
+/// The states of the generators before any of the order was drawn: the default one, and the loader's own.
 #[derive(Clone)]
 pub(super) struct Generators {
     default: Vec<u8>,
@@ -32,12 +32,13 @@ impl Generators {
         Generators { default: Machine::default_generator().get_state(), own: own.map(Generator::get_state) }
     }
 
-    /// Lets the generators draw once more, in `draw`, what they drew then. The default one is as before after that, since
-    /// others have drawn from it meanwhile; the loader's own has drawn what it had.
+    /// Runs `draw` with the generators in these states, so that it draws the same numbers again. Afterwards the
+    /// default generator is put back, since others have drawn from it in the meantime; the loader's own stays where
+    /// `draw` left it.
     pub fn replay<R>(&self, own: Option<&Generator>, draw: impl FnOnce() -> R) -> R {
         let default = Machine::default_generator();
         let now = default.get_state();
-        // They were looked at when they were loaded.
+        // The states were checked when they were loaded.
         let _ = default.set_state(&self.default);
         if let (Some(generator), Some(state)) = (own, &self.own) {
             let _ = generator.set_state(state);
@@ -48,7 +49,7 @@ impl Generators {
     }
 }
 
-/// The epoch under way: the last one that was begun, if there are several.
+/// The current epoch: the last one started, if there are several.
 #[derive(Default)]
 pub(super) struct Progress(Mutex<State>);
 
@@ -56,7 +57,7 @@ pub(super) struct Progress(Mutex<State>);
 struct State {
     begun: u64,
     epoch: Option<Epoch>,
-    /// What the next epoch is to go on from.
+    /// The state from which the next epoch resumes.
     loaded: Option<Epoch>,
 }
 
@@ -69,7 +70,7 @@ impl Progress {
         self.lock().loaded.take()
     }
 
-    /// Begins an epoch, and returns its number.
+    /// Starts an epoch, and returns its number.
     pub fn begin(&self, epoch: Epoch) -> u64 {
         let mut state = self.lock();
         state.begun += 1;
@@ -77,7 +78,7 @@ impl Progress {
         state.begun
     }
 
-    /// Notes that epoch `number` handed a batch over.
+    /// Records that epoch `number` returned a batch.
     pub fn count(&self, number: u64) {
         let mut state = self.lock();
         if state.begun == number
@@ -87,7 +88,7 @@ impl Progress {
         }
     }
 
-    /// Notes that epoch `number` is over.
+    /// Records that epoch `number` is over.
     pub fn end(&self, number: u64) {
         let mut state = self.lock();
         if state.begun == number {
@@ -101,7 +102,7 @@ impl Progress {
         };
         Ok(Dict::from_iter([
             ("_iterator_finished", Value::from(false)),
-            ("_num_yielded", Value::Int(epoch.yielded as i64)), // Nobody counts to 2⁶³.
+            ("_num_yielded", Value::Int(epoch.yielded as i64)), // No count reaches 2⁶³.
             ("_base_seed", Value::Int(epoch.base_seed as i64)), // It is below 2⁶³.
             ("rng_state", bytes(&epoch.generators.default)?.into()),
             ("generator", epoch.generators.own.as_deref().map(bytes).transpose()?.into()),
@@ -130,7 +131,7 @@ fn bytes(state: &[u8]) -> Result<Tensor> {
     Tensor::from_slice(state, &[state.len()])
 }
 
-/// A state of a generator, if it is one.
+/// Returns the bytes of a generator state, or an error if it is invalid.
 fn rng_state(bytes: &Tensor) -> Result<Vec<u8>> {
     let state = bytes.to_vec()?;
     Generator::new().set_state(&state)?;

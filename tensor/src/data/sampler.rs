@@ -1,8 +1,8 @@
-//! Which samples come next: indices, nothing but numbers.
+//! Samplers: they choose the next samples, as indices.
 //!
-//! *When* a sampler draws its random numbers is part of the contract, because others draw from the same
-//! stream. So all iterators here are lazy, as Python's generators are: nothing is drawn before the first
-//! index is asked for, and no more than needed is drawn at a time.
+//! *When* a sampler draws its random numbers is part of the contract, because others draw from the same generator.
+//! So all iterators here are lazy, like Python's generators: nothing is drawn before the first index is requested,
+//! and no more than needed is drawn at a time.
 
 use std::iter;
 use std::sync::Arc;
@@ -19,10 +19,9 @@ use crate::random::Generator;
 /// The indices of one epoch.
 pub type SamplerIter<'a, Index = usize> = Box<dyn Iterator<Item = Index> + Send + 'a>;
 
-/// The order in which samples are taken (`torch.utils.data.Sampler`).
+/// An order of samples (`torch.utils.data.Sampler`).
 ///
-/// `Index` is `usize` for a sampler of samples and `Vec<usize>` for one of batches, such as
-/// [`BatchSampler`].
+/// `Index` is `usize` for a sampler of samples and `Vec<usize>` for a sampler of batches, such as [`BatchSampler`].
 ///
 /// ```
 /// use todevice::data::{Sampler, SamplerIter};
@@ -41,10 +40,10 @@ pub type SamplerIter<'a, Index = usize> = Box<dyn Iterator<Item = Index> + Send 
 /// assert!(Backwards(3).iter().eq([2, 1, 0]));
 /// ```
 pub trait Sampler<Index = usize>: Send + Sync {
-    /// Begins an epoch (`__iter__`).
+    /// Starts an epoch (`__iter__`).
     fn iter(&self) -> SamplerIter<'_, Index>;
 
-    /// How many indices an epoch has (`__len__`).
+    /// The number of indices in an epoch (`__len__`).
     fn len(&self) -> usize;
 
     /// Whether an epoch has no indices.
@@ -53,7 +52,7 @@ pub trait Sampler<Index = usize>: Send + Sync {
     }
 }
 
-/// The draw that seeds come from: `torch.empty((), dtype=torch.int64).random_()`, from 0 to the largest i64.
+/// Draws a seed: `torch.empty((), dtype=torch.int64).random_()`, from 0 to the largest i64.
 pub(super) fn random_i64(generator: Option<&Generator>) -> u64 {
     let generator = generator.cloned().unwrap_or_else(Machine::default_generator);
     let mut drawn = [0];
@@ -61,13 +60,13 @@ pub(super) fn random_i64(generator: Option<&Generator>) -> u64 {
     drawn[0] as u64
 }
 
-/// In the order of the dataset (`torch.utils.data.SequentialSampler`).
+/// Samples in the order of the dataset (`torch.utils.data.SequentialSampler`).
 pub struct SequentialSampler {
     len: usize,
 }
 
 impl SequentialSampler {
-    /// All indices of the dataset, as long as it is now.
+    /// Samples all indices of the dataset at its current length.
     pub fn new<D: Dataset + ?Sized>(data_source: &D) -> SequentialSampler {
         SequentialSampler { len: data_source.len() }
     }
@@ -83,19 +82,19 @@ impl Sampler for SequentialSampler {
     }
 }
 
-/// What `RandomSampler(...)` takes as keyword arguments.
+/// The keyword arguments of `RandomSampler(...)`.
 #[derive(Clone, Debug, Default)]
 pub struct RandomSamplerOptions {
-    /// Each draw is from the whole dataset, so a sample can come twice.
+    /// Draws each index from the whole dataset, so a sample can be repeated.
     pub replacement: bool,
-    /// How many samples an epoch has; by default as many as the dataset.
+    /// The number of samples in an epoch; by default the length of the dataset.
     pub num_samples: Option<usize>,
-    /// Where the order is drawn from. By default each epoch has a generator of its own, seeded by a draw
+    /// The generator from which the order is drawn. By default each epoch has its own generator, seeded by a draw
     /// from the default one.
     pub generator: Option<Generator>,
 }
 
-/// In random order (`torch.utils.data.RandomSampler`), the sampler of `shuffle: true`.
+/// Samples in random order (`torch.utils.data.RandomSampler`), the sampler of `shuffle: true`.
 ///
 /// ```
 /// # use todevice::data::{RandomSampler, RandomSamplerOptions, Sampler, TensorDataset};
@@ -115,7 +114,7 @@ pub struct RandomSampler {
 }
 
 impl RandomSampler {
-    /// Errors if there is nothing to draw, or nothing to draw from.
+    /// Returns an error if the dataset is empty or there is nothing to draw.
     pub fn new<D: Dataset + ?Sized>(data_source: &D, options: RandomSamplerOptions) -> Result<RandomSampler> {
         let RandomSamplerOptions { replacement, num_samples, generator } = options;
         let n = data_source.len();
@@ -131,15 +130,15 @@ impl RandomSampler {
         }
     }
 
-    /// The next `count` indices.
+    /// Draws the next `count` indices.
     fn draw(&self, generator: &Generator, count: usize) -> Vec<usize> {
         let drawn = if self.replacement {
             let mut drawn = vec![0; count];
             fill_randint_i64(&mut generator.lock(), &mut drawn, 0, self.n as i64);
             drawn
         } else {
-            // A permutation is drawn whole, however little of it is wanted. So the last draw of an epoch,
-            // of which nothing is, still moves the generator on, and the next epoch depends on it.
+            // A permutation is always drawn in full, however little of it is used. So an epoch's last draw, of
+            // which nothing is used, still advances the generator, and the next epoch depends on it.
             let mut drawn = randperm(&mut generator.lock(), self.n);
             drawn.truncate(count);
             drawn
@@ -152,7 +151,7 @@ impl Sampler for RandomSampler {
     fn iter(&self) -> SamplerIter<'_> {
         let own = || Generator::new().manual_seed(random_i64(None));
         let generator = iter::once_with(move || self.generator.clone().unwrap_or_else(own));
-        // PyTorch draws 32 indices at a time, or a permutation, and then what is left.
+        // PyTorch draws 32 indices (or one permutation) at a time, and then the rest.
         let portion = if self.replacement { 32 } else { self.n };
         let counts = iter::repeat_n(portion, self.num_samples / portion);
         let counts = counts.chain([self.num_samples % portion]);
@@ -175,7 +174,7 @@ pub struct SubsetRandomSampler {
 }
 
 impl SubsetRandomSampler {
-    /// Without a generator the order is drawn from the default one itself.
+    /// Without a generator the order is drawn from the default one directly.
     pub fn new(indices: Vec<usize>, generator: Option<Generator>) -> SubsetRandomSampler {
         SubsetRandomSampler { indices, generator }
     }
@@ -203,7 +202,7 @@ pub struct BatchSampler<S> {
 }
 
 impl<S: Sampler> BatchSampler<S> {
-    /// `drop_last` leaves out a last batch that is not full. Errors if `batch_size` is 0.
+    /// `drop_last` drops the last batch if it is not full. Returns an error if `batch_size` is 0.
     pub fn new(sampler: S, batch_size: usize, drop_last: bool) -> Result<BatchSampler<S>> {
         if batch_size == 0 {
             return Err(DataError::NotPositive { option: "batch_size", value: 0 }.into());
@@ -229,7 +228,7 @@ impl<S: Sampler> Sampler<Vec<usize>> for BatchSampler<S> {
     }
 }
 
-/// A sampler shared with others: with a loader, for one.
+/// A shared sampler, for example one shared with a loader.
 impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for Arc<S> {
     fn iter(&self) -> SamplerIter<'_, Index> {
         (**self).iter()
@@ -240,7 +239,7 @@ impl<Index, S: Sampler<Index> + ?Sized> Sampler<Index> for Arc<S> {
     }
 }
 
-/// Errors if there is no memory for an order of `n` samples, which could not be said in mid-epoch.
+/// Checks that there is memory for an order of `n` samples, since that error could not be returned in mid-epoch.
 pub(super) fn check_order_fits(n: usize) -> Result<()> {
     reserve::<[i64; 2]>(n).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Parts of datasets, and datasets of parts.
+//! Splitting and concatenating datasets.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::machine::Machine;
 use crate::random::Generator;
 
-/// Some samples of a dataset (`torch.utils.data.Subset`): sample `i` is sample `indices[i]` of the whole.
+/// Selected samples of a dataset (`torch.utils.data.Subset`): sample `i` is sample `indices[i]` of the whole.
 #[derive(Clone, Debug)]
 pub struct Subset<D> {
     dataset: D,
@@ -20,17 +20,17 @@ pub struct Subset<D> {
 }
 
 impl<D: Dataset> Subset<D> {
-    /// Give an `Arc` of a dataset that others use too. Indices are looked at when they are asked for.
+    /// Pass an `Arc` to share the dataset. Indices are checked when their samples are requested.
     pub fn new(dataset: D, indices: Vec<usize>) -> Subset<D> {
         Subset { dataset, indices }
     }
 
-    /// The whole of which this is a part.
+    /// The whole dataset.
     pub fn dataset(&self) -> &D {
         &self.dataset
     }
 
-    /// Which samples of the whole these are.
+    /// The indices of these samples in the whole dataset.
     pub fn indices(&self) -> &[usize] {
         &self.indices
     }
@@ -68,7 +68,7 @@ impl<D: Dataset> Dataset for Subset<D> {
     }
 }
 
-/// Datasets one after the other (`torch.utils.data.ConcatDataset`).
+/// Datasets concatenated (`torch.utils.data.ConcatDataset`).
 ///
 /// For datasets of different types, `D` is `Arc<dyn Dataset<Sample = …>>`.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub struct ConcatDataset<D> {
 }
 
 impl<D: Dataset> ConcatDataset<D> {
-    /// Errors if there is no dataset at all.
+    /// Returns an error if there are no datasets.
     pub fn new(datasets: Vec<D>) -> Result<ConcatDataset<D>> {
         if datasets.is_empty() {
             return Err(DataError::NoDatasets.into());
@@ -93,7 +93,7 @@ impl<D: Dataset> ConcatDataset<D> {
         Ok(ConcatDataset { datasets, cumulative_sizes: ends })
     }
 
-    /// The datasets it was made of.
+    /// The concatenated datasets.
     pub fn datasets(&self) -> &[D] {
         &self.datasets
     }
@@ -116,10 +116,9 @@ impl<D: Dataset> Dataset for ConcatDataset<D> {
     }
 }
 
-/// How the parts of a [`random_split`] are measured: in samples (`usize`) or as fractions of the whole
-/// (`f64`).
+/// The unit of the parts of a [`random_split`]: samples (`usize`), or fractions of the whole (`f64`).
 pub trait SplitLength: Copy {
-    /// The parts in samples, for a dataset of `len`.
+    /// The lengths of the parts in samples, for a dataset of `len`.
     fn lengths(parts: &[Self], len: usize) -> Result<Vec<usize>>;
 }
 
@@ -131,7 +130,7 @@ impl SplitLength for usize {
 }
 
 impl SplitLength for f64 {
-    /// Each part is rounded down; the samples left over go to the parts in turn.
+    /// Each part is rounded down; leftover samples go to the parts in turn.
     fn lengths(parts: &[f64], len: usize) -> Result<Vec<usize>> {
         let sum: f64 = parts.iter().sum();
         // Python's `math.isclose(sum, 1) and sum <= 1`: 0.7 + 0.2 + 0.1 is a little less than one.
@@ -158,7 +157,7 @@ impl SplitLength for f64 {
 
 /// Splits a dataset at random into parts that share it (`torch.utils.data.random_split`).
 ///
-/// The order is one permutation, from `generator` or the default one, cut into pieces.
+/// One permutation, drawn from `generator` or the default one, is cut into pieces.
 ///
 /// ```
 /// # use todevice::data::{Dataset, random_split};
@@ -172,7 +171,7 @@ impl SplitLength for f64 {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors if the lengths do not add up to the dataset, or the fractions to one.
+/// Returns an error if the lengths do not add up to the dataset's, or the fractions to one.
 pub fn random_split<D: Dataset, L: SplitLength, const N: usize>(
     dataset: D,
     lengths: [L; N],

@@ -1,12 +1,12 @@
-//! Making batches away from the caller, with the caller none the wiser.
+//! Workers: making batches off the caller's thread, with no visible difference to the caller.
 //!
 //! What a worker makes depends on three things only: the jobs it was given, in order; the seed of its own
 //! generator; and the context of the thread that began the epoch. So it makes the same batches on a thread of
 //! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
 //! knows the difference, nothing else does.
 //!
-//! Where time is modelled a worker takes what the host's profile says: what a thread takes, be it one or not, or what a
-//! process takes, as PyTorch's workers are.
+//! Where time is modelled, workers take the times in the host's profile: those of threads, whether or not they are
+//! any, or those of processes, which PyTorch's workers are.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -29,8 +29,8 @@ pub use crate::thread::WorkerInfo;
 use crate::thread::{All, AroundCheckpoint, Context, CurrentWorker, GpuContext, OfThread};
 use crate::time::Clock;
 
-/// Called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator is
-/// seeded by then.
+/// A function called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator
+/// has been seeded by then.
 pub type WorkerInitFn = Arc<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
 /// Makes the batch of the given indices.
@@ -42,7 +42,7 @@ pub fn get_worker_info() -> Option<WorkerInfo> {
     Context::read(|context| context.worker.as_ref().map(|worker| worker.info))
 }
 
-/// An error if this is a worker whose iterator is gone, so that a batch of slow samples ends early. Nobody
+/// Returns an error in a worker whose iterator has been dropped, so that a batch of slow samples ends early. Nobody
 /// is left to see the error.
 pub(super) fn check_wanted() -> Result<()> {
     let gone = |worker: &CurrentWorker| worker.stop.load(Ordering::Relaxed);
@@ -50,15 +50,15 @@ pub(super) fn check_wanted() -> Result<()> {
     if stop { Err(Error::custom("the iterator of this DataLoader is gone")) } else { Ok(()) }
 }
 
-/// What all workers of one pool have in common.
+/// The settings shared by all workers of a pool.
 pub(super) struct Plan<B> {
     pub fetch: Fetch<B>,
     pub worker_init_fn: Option<WorkerInitFn>,
     pub num_workers: usize,
     pub base_seed: u64,
-    /// The line that began the epoch: what workers make is made there.
+    /// The line that started the epoch, recorded as the place where the workers' tensors are made.
     pub place: Place,
-    /// How long to wait for a batch; zero waits for ever.
+    /// The time to wait for a batch; zero waits forever.
     pub timeout: Duration,
     /// Whether workers run on threads of their own.
     pub threads: bool,
@@ -66,10 +66,10 @@ pub(super) struct Plan<B> {
     pub pin: bool,
 }
 
-/// The workers of one iterator, or, if they are persistent, of one after the other.
+/// The workers of one iterator or, if they are persistent, of successive iterators.
 ///
-/// Batches go to the workers in turn: batch `k` to worker `k % num_workers`, and each worker makes its own
-/// in order. So the next batch is always the next one of a known worker, and no reordering is needed.
+/// Batches go to the workers in turn: batch `k` to worker `k % num_workers`, and each worker makes its batches in
+/// order. So the next batch always comes from a known worker, and no reordering is needed.
 pub(super) struct WorkerPool<B> {
     plan: Plan<B>,
     machine: Machine,
@@ -80,7 +80,7 @@ pub(super) struct WorkerPool<B> {
     sent: usize,
     received: usize,
     stop: Arc<AtomicBool>,
-    /// The clock of whoever pins the batches that workers have made.
+    /// The clock of the thread that pins the workers' batches.
     pin_lane: Clock,
 }
 
@@ -96,12 +96,12 @@ impl<B: Batch> WorkerPool<B> {
         self.plan.base_seed
     }
 
-    /// How many batches were sent for and have not been received.
+    /// The number of batches requested but not yet received.
     pub fn outstanding(&self) -> usize {
         self.sent - self.received
     }
 
-    /// Sends for a batch. Errors if it takes a new worker, which cannot be started.
+    /// Requests a batch. Returns an error if this needs a new worker that cannot be started.
     pub fn send(&mut self, indices: Vec<usize>) -> Result<()> {
         let id = self.sent % self.plan.num_workers;
         if id == self.workers.len() {
@@ -113,14 +113,15 @@ impl<B: Batch> WorkerPool<B> {
         Ok(())
     }
 
-    /// Waits for the oldest outstanding batch. The outer error is that it did not come in time.
+    /// Waits for the oldest outstanding batch. The outer error is a timeout.
     pub fn receive(&mut self) -> Result<Result<B>> {
         let done = self.receive_unpinned()?;
         let done = if self.plan.pin { self.pin(done) } else { done };
         Ok(self.hand_over(done))
     }
 
-    /// The caller sleeps until a batch is ready, and takes it. What others worked for it is known from then on.
+    /// The caller sleeps until a batch is ready, and takes it. The machine then records the time that others worked
+    /// for it.
     fn hand_over(&self, done: Done<B>) -> Result<B> {
         self.machine.ambient().others_worked(done.worked);
         Ambient::lane().sleep_until(done.ready_at);
@@ -132,18 +133,18 @@ impl<B: Batch> WorkerPool<B> {
         let id = self.received % self.plan.num_workers;
         let done = self.workers[id].receive(self.plan.timeout);
         if done.is_err() {
-            // Whatever holds up one worker may hold up the others, so none is waited for again. Each ends by itself
-            // when its sample is done, if ever.
+            // Whatever delays one worker may delay the others, so the pool stops waiting for any of them. Each
+            // thread ends by itself when its sample is done, if ever.
             self.workers.iter_mut().for_each(Worker::detach);
         }
         self.received += 1;
         done
     }
 
-    /// What PyTorch's pinning thread does, one batch after the other, as they come from the workers.
+    /// Does the work of PyTorch's pinning thread, one batch after the other, as they come from the workers.
     ///
-    /// Only one thread may drive a GPU that is simulated, so this is done in the caller's, at the last moment; but
-    /// the time it takes is that of a thread that began as soon as the batch was there.
+    /// Only one thread may drive a simulated GPU, so pinning happens on the caller's thread, at the last moment.
+    /// Its time is charged as if a thread had started as soon as the batch was there.
     fn pin(&self, done: Done<B>) -> Done<B> {
         self.pin_lane.sleep_until(done.ready_at);
         let before = self.pin_lane.worked();
@@ -158,8 +159,8 @@ impl<B: Batch> WorkerPool<B> {
         Done { batch, ready_at: self.pin_lane.now(), worked }
     }
 
-    /// Makes persistent workers ready for another epoch. What an epoch left early has sent for is made and
-    /// thrown away, so that the workers' random numbers do not depend on how far they had got.
+    /// Prepares persistent workers for another epoch. Batches that were requested by an epoch left early are
+    /// received and discarded, so that the workers' random numbers do not depend on how far they had got.
     pub fn begin_epoch(&mut self) -> Result<()> {
         while self.outstanding() > 0 {
             let done = self.receive_unpinned()?;
@@ -206,40 +207,40 @@ impl<B: Batch> WorkerPool<B> {
 
 impl<B> Drop for WorkerPool<B> {
     fn drop(&mut self) {
-        // All are told before the first is waited for.
+        // All workers are told to stop before the first one is joined.
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// One worker, wherever it works.
+/// One worker, on a thread or on the caller's.
 enum Worker<B> {
     OnThread(WorkerThread<B>),
-    /// Works when its batch is asked for, in the caller's thread.
+    /// Makes its batch on the caller's thread when the batch is requested.
     InCaller {
         desk: Box<Desk<B>>,
         jobs: VecDeque<Job>,
     },
 }
 
-/// A batch to be made, and when it was sent for.
+/// A batch to make, and the time it was requested.
 struct Job {
     indices: Vec<usize>,
     sent_at: u64,
 }
 
-/// A batch, and when it was ready: on a machine whose time is virtual that follows from the jobs alone, however
-/// threads took turns.
+/// A batch, and the time it was ready. On a machine with virtual time this follows from the jobs alone, however the
+/// threads were scheduled.
 struct Done<B> {
     batch: Result<B>,
     ready_at: u64,
-    /// For how long threads other than the caller's were at it.
+    /// The time that threads other than the caller's worked on it.
     worked: u64,
 }
 
 struct WorkerThread<B> {
     id: usize,
-    /// Both queues are as long as what is outstanding, which the iterator bounds; so no worker ever waits
-    /// to hand in a batch.
+    /// Both queues are unbounded, but the iterator bounds the outstanding batches, so no worker ever waits to
+    /// deliver a batch.
     jobs: Option<Sender<Job>>,
     batches: Receiver<Done<B>>,
     thread: Option<JoinHandle<()>>,
@@ -260,7 +261,7 @@ impl<B: Send + 'static> Worker<B> {
         Ok(Worker::OnThread(WorkerThread { id, jobs: Some(jobs), batches, thread: Some(thread) }))
     }
 
-    /// Lets the thread end by itself.
+    /// Detaches the thread, which ends by itself.
     fn detach(&mut self) {
         if let Worker::OnThread(worker) = self {
             worker.thread = None;
@@ -271,7 +272,7 @@ impl<B: Send + 'static> Worker<B> {
         match self {
             Worker::OnThread(worker) => {
                 if let Some(jobs) = &worker.jobs {
-                    // A worker that is gone is noticed by who waits for its batch.
+                    // If the worker is gone, receiving its batch will report it.
                     let _ = jobs.send(job);
                 }
             }
@@ -279,7 +280,7 @@ impl<B: Send + 'static> Worker<B> {
         }
     }
 
-    /// The next batch. The outer error is the timeout.
+    /// Receives the next batch. The outer error is a timeout.
     fn receive(&mut self, timeout: Duration) -> Result<Done<B>> {
         match self {
             Worker::OnThread(worker) => worker.receive(timeout),
@@ -313,29 +314,29 @@ impl<B> WorkerThread<B> {
 
 impl<B> Drop for WorkerThread<B> {
     fn drop(&mut self) {
-        self.jobs = None; // The end of the queue is the end of the thread.
+        self.jobs = None; // Closing the queue ends the thread.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// Where a worker works: all that must be around it for its results to be its own.
+/// A worker's environment: everything that makes its results independent of where it runs.
 struct Desk<B> {
     info: WorkerInfo,
     context: All,
     /// The clock of this worker.
     lane: Clock,
     stop: Arc<AtomicBool>,
-    /// Not called yet.
+    /// The init function, if it has not been called yet.
     init_fn: Option<WorkerInitFn>,
-    /// An initialisation that failed is the error of all of this worker's batches.
+    /// A failed initialization is the error of all of this worker's batches.
     init_failure: Option<Failure>,
     fetch: Fetch<B>,
 }
 
 impl<B> Desk<B> {
-    /// The life of a worker's thread.
+    /// The main loop of a worker's thread.
     fn work(mut self, inbox: Receiver<Job>, outbox: Sender<Done<B>>) {
         for job in inbox {
             if self.stop.load(Ordering::Relaxed) || outbox.send(self.make(&job)).is_err() {
@@ -364,7 +365,7 @@ impl<B> Desk<B> {
     }
 }
 
-/// Why a worker could not make a batch, before it is said which worker.
+/// The reason why a worker could not make a batch, before the worker is named.
 #[derive(Clone)]
 struct Failure {
     kind: &'static str,
@@ -377,7 +378,7 @@ impl Failure {
     }
 }
 
-/// Calls the user's code. A panic in it is its failure, not the end of the worker.
+/// Calls the user's code. A panic in it is returned as a failure and does not end the worker.
 fn attempt<R>(call: impl FnOnce() -> Result<R>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(|error| Failure { kind: error.kind(), cause: Arc::new(error) }),

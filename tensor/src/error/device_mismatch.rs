@@ -1,69 +1,69 @@
-//! GPU0001, the golden rule: all tensors of an operation live on one device.
+//! GPU0001, the golden rule: all tensors of an operation must be on one device.
 
 use std::fmt::{self, Write};
 use std::panic::Location;
 
 use crate::device::Device;
 
-/// Two tensors of one operation are on different devices: which, since when, and what to do.
+/// Two tensors of one operation are on different devices: which tensors, where each was made or moved, and the fix.
 #[derive(Debug)]
 pub struct DeviceMismatch {
-    /// PyTorch's sentence.
+    /// PyTorch's message.
     pub sentence: String,
     /// The operation.
     pub operation: &'static str,
-    /// Where it stands.
+    /// The call site of the operation.
     pub place: &'static Location<'static>,
-    /// The first tensor, and the one that does not go with it.
+    /// The first tensor, and the one that is on another device.
     pub operands: [MismatchedTensor; 2],
-    /// What to do, where that is known better than of any two tensors.
+    /// The fix, where a better one is known than the general advice for two tensors.
     pub fix: Option<&'static str>,
-    /// Which module was moved without the tensor that stayed behind, if that is a parameter or a buffer.
+    /// The modules that were moved without the tensor that stayed behind, if it is a parameter or buffer.
     pub unlisted: Option<Unlisted>,
 }
 
-/// A parameter or a buffer that stayed behind when modules were moved that could have listed it.
+/// A parameter or buffer that stayed behind when modules that could have listed it were moved.
 #[derive(Clone, Debug)]
 pub struct Unlisted {
     /// Its name in its layer, or "parameter" or "buffer".
     pub name: &'static str,
-    /// The layer that made it, if one did.
+    /// The layer that made it, if any.
     pub layer: Option<&'static str>,
-    /// The method of a module that lists what it should be found by.
+    /// The module method that should have listed it.
     pub list: &'static str,
-    /// Where it was made.
+    /// The line that created it.
     pub made: &'static Location<'static>,
-    /// Where the modules were moved.
+    /// The line that moved the modules.
     pub moved: &'static Location<'static>,
     /// The modules.
     pub modules: Vec<Forgetful>,
 }
 
-/// A module that does not list all its fields by itself: it does so by hand, or skips some.
+/// A module that may not list all its fields: the list is written by hand, or the derived one skips some.
 #[derive(Clone, Debug)]
 pub struct Forgetful {
     /// The name of its type.
     pub module: &'static str,
-    /// Children, parameters and buffers that it lists.
+    /// The children, parameters and buffers that it lists.
     pub listed: Vec<String>,
-    /// The fields that its derived list skips; none, if it is written by hand.
+    /// The fields that its derived list skips; `None` if the list is written by hand.
     pub skipped: Option<&'static [&'static str]>,
 }
 
-/// A tensor that took part.
+/// A tensor that took part in the operation.
 #[derive(Debug)]
 pub struct MismatchedTensor {
-    /// What PyTorch calls this argument of the operation.
+    /// PyTorch's name for this argument of the operation.
     pub name: String,
     /// Its sizes.
     pub sizes: Vec<usize>,
-    /// Where it is.
+    /// Its device.
     pub device: Device,
-    /// Where it was made.
+    /// The line that created it.
     pub made: &'static Location<'static>,
-    /// Where it was moved last, if it ever was.
+    /// The line that last moved it, if any.
     pub moved: Option<&'static Location<'static>>,
-    /// Whether it is a leaf that is learned: most likely a parameter of a model.
+    /// Whether it is a leaf that requires grad: most likely a parameter of a model.
     pub learned: bool,
 }
 
@@ -87,7 +87,7 @@ impl DeviceMismatch {
         report
     }
 
-    /// In general, whatever is still on the CPU is what was forgotten.
+    /// Suggests the fix. In general, the tensor still on the CPU is the one that was forgotten.
     fn fix(&self) -> String {
         let [a, b] = &self.operands;
         if let Some(fix) = self.fix {
@@ -110,7 +110,7 @@ impl DeviceMismatch {
 }
 
 impl Unlisted {
-    /// What holds the tensor: the layer that made it, or the tensor itself.
+    /// The field that holds the tensor: the layer that made it, or the tensor itself.
     fn field(&self) -> String {
         match self.layer {
             Some(layer) => format!("the {layer} made at {}", self.made),
@@ -144,7 +144,7 @@ impl Unlisted {
     }
 }
 
-/// Which tensor did not move with which module.
+/// Names the tensor that did not move, and the modules that did.
 impl fmt::Display for Unlisted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.layer.is_some() {
@@ -163,7 +163,7 @@ impl fmt::Display for Unlisted {
     }
 }
 
-/// PyTorch's sentence alone.
+/// Writes PyTorch's message alone.
 impl fmt::Display for DeviceMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)

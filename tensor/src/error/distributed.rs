@@ -1,4 +1,4 @@
-//! What can go wrong with ranks and process groups.
+//! Errors of ranks and process groups.
 
 use super::{Error, Refusal};
 use crate::dtype::DType;
@@ -7,7 +7,7 @@ use todevice_gpu::error::MeetingError;
 /// An error of a rank, a process group or a collective.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum DistributedError {
     #[error("Default process group has not been initialized, please make sure to call init_process_group.")]
     NotInitialized,
@@ -97,14 +97,14 @@ pub enum DistributedError {
         "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a module parameter outside the `forward` function. 2) Reused parameters in multiple reentrant backward passes.\nParameter at index {index} with name {name} has been marked as ready twice."
     )]
     ReadyTwice { index: usize, name: String },
-    /// Ranks did not come together.
+    /// Ranks did not meet.
     #[error(transparent)]
     Meeting(MeetingError),
 }
 
 todevice_gpu::debug_is_message!(DistributedError);
 
-/// PyTorch's, word for word.
+/// PyTorch's text, word for word.
 fn advice(looked_for: bool) -> &'static str {
     match looked_for {
         false => {
@@ -140,11 +140,11 @@ impl Refusal for DistributedError {
     }
 }
 
-/// The error that ended the program of a rank.
+/// The error that ended a rank's program.
 pub struct RankError {
-    /// The first rank that ended so.
+    /// The first rank that ended with an error.
     pub rank: usize,
-    /// How many ranks there were.
+    /// The number of ranks.
     pub of: usize,
     /// The error.
     pub cause: Error,
@@ -158,7 +158,7 @@ impl RankError {
 
 todevice_gpu::debug_is_message!(RankError);
 
-/// The cause's first line stays the first.
+/// Keeps the cause's first line first.
 impl std::fmt::Display for RankError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.said_after(self.cause.to_string()))

@@ -1,12 +1,12 @@
-//! What can go wrong with types of numbers.
+//! Dtype errors.
 
 use crate::dtype::DType;
 use crate::error::{Error, Refusal};
 
-/// An error of a type of numbers.
+/// An error of a dtype.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum DTypeError {
     #[error("\"{operation}\" not implemented for '{}'", .dtype.scalar_type())]
     NotImplemented { operation: &'static str, dtype: DType },
@@ -22,7 +22,7 @@ todevice_gpu::debug_is_message!(DTypeError);
 
 impl Refusal for DTypeError {}
 
-/// The error of an operation that does not compute with a type.
+/// The error of an operation that is not implemented for a dtype.
 pub(crate) fn not_implemented(operation: &'static str, dtype: DType) -> Error {
     DTypeError::NotImplemented { operation, dtype }.into()
 }

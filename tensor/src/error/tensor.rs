@@ -1,4 +1,4 @@
-//! What can go wrong with tensors of any kind.
+//! Errors common to all kinds of tensors.
 
 use crate::device::DeviceType;
 use crate::dtype::DType;
@@ -7,7 +7,7 @@ use crate::error::Refusal;
 /// An error of a tensor: of its dimensions, its values or its memory.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum TensorError {
     #[error("Dimension specified as {dim} but tensor has no dimensions")]
     NoDimensions { dim: i64 },
@@ -50,7 +50,7 @@ impl Refusal for TensorError {
     }
 }
 
-/// `torch.cuda.FloatTensor`. PyTorch has no such name for some types.
+/// PyTorch's name of a tensor type, such as `torch.cuda.FloatTensor`. Some types have no such name in PyTorch.
 pub(crate) fn tensor_type((device, dtype): (DeviceType, DType)) -> String {
     let scalar = dtype.scalar_type();
     match (device, dtype) {

@@ -1,4 +1,4 @@
-//! Events: points in a stream that other streams, and the host, can wait for, and whose times can be compared.
+//! Events: points in a stream that other streams and the host can wait for, and whose times can be compared.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,14 +14,14 @@ use crate::scope;
 /// The keyword arguments of `torch.cuda.Event`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventOptions {
-    /// Notes the time too, for [`Event::elapsed_time`].
+    /// Records the time too, for [`Event::elapsed_time`].
     pub enable_timing: bool,
 }
 
 /// A point in a stream (`torch.cuda.Event`).
 ///
-/// It is set when all work queued on the stream before its last record has run. The time between two events is
-/// time on the device: of a simulated one, a modelled time.
+/// It is set when all work queued on the stream before its last record has finished. The time between two events is
+/// measured on the device; on a simulated device it is modelled.
 ///
 /// ```
 /// use todevice::cuda::{Event, EventOptions};
@@ -46,7 +46,7 @@ pub struct Event {
     recorded: Mutex<Option<Recorded>>,
 }
 
-/// The driver's event. It is made when the event is first recorded: only then is its device known.
+/// The driver's event. It is created when the event is first recorded, because only then is its device known.
 struct Recorded {
     cuda: Arc<Cuda>,
     device: usize,
@@ -54,20 +54,20 @@ struct Recorded {
 }
 
 impl Event {
-    /// An event that has recorded nothing yet.
+    /// Creates an event that has not been recorded.
     pub fn new(options: EventOptions) -> Event {
         Event { options, recorded: Mutex::new(None) }
     }
 
-    /// Records what is queued so far on the current stream of the current device (`Event.record`).
+    /// Records the work queued so far on the current stream of the current device (`Event.record`).
     ///
-    /// An event can be recorded again, on the same device: then it stands for the later point.
+    /// An event can be recorded again on the same device; it then refers to the later point.
     #[track_caller]
     pub fn record(&self) -> Result<()> {
         self.record_on(&current_stream(Device::cuda(super::current_index()))?)
     }
 
-    /// Records what is queued so far on a stream (`Event.record(stream)`).
+    /// Records the work queued so far on a stream (`Event.record(stream)`).
     #[track_caller]
     pub fn record_on(&self, stream: &Stream) -> Result<()> {
         let _scope = scope::operation("record_event", std::panic::Location::caller());
@@ -82,19 +82,19 @@ impl Event {
         let cuda = stream.cuda.clone();
         let id = cuda.event_create(stream.id.device, self.options.enable_timing)?;
         let event = Recorded { cuda, device: stream.id.device, id };
-        event.cuda.event_record(id, stream.id)?; // Else it is dropped, and with it the driver's event.
+        event.cuda.event_record(id, stream.id)?; // If it fails, the event is dropped, and the driver's event with it.
         *recorded = Some(event);
         Ok(())
     }
 
-    /// Makes the current stream of the current device wait for it (`Event.wait`). The host does not wait.
+    /// Makes the current stream of the current device wait for the event (`Event.wait`). The host does not wait.
     #[track_caller]
     pub fn wait(&self) -> Result<()> {
         self.wait_on(&current_stream(Device::cuda(super::current_index()))?)
     }
 
-    /// Makes what is queued on a stream from now on wait for it (`Event.wait(stream)`); nothing, if it has
-    /// recorded nothing. The stream may be one of another device.
+    /// Makes later work on a stream wait for the event (`Event.wait(stream)`); does nothing if the event was never
+    /// recorded. The stream may belong to another device.
     #[track_caller]
     pub fn wait_on(&self, stream: &Stream) -> Result<()> {
         let _scope = scope::operation("wait_event", std::panic::Location::caller());
@@ -104,12 +104,12 @@ impl Event {
         Ok(cuda.stream_wait_event(stream.id, *id)?)
     }
 
-    /// Whether the work before its last record has run (`Event.query`); true if it has recorded nothing.
+    /// Whether the work before its last record has finished (`Event.query`); true if it was never recorded.
     pub fn query(&self) -> Result<bool> {
         self.lock().as_ref().map_or(Ok(true), |event| Ok(event.cuda.event_query(event.id)?))
     }
 
-    /// The host waits until that work has run (`Event.synchronize`).
+    /// Makes the host wait until that work has finished (`Event.synchronize`).
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _scope = scope::operation("synchronize", std::panic::Location::caller());
@@ -118,14 +118,15 @@ impl Event {
             .map_or(Ok(()), |event| Ok(event.cuda.event_synchronize(event.device, event.id)?))
     }
 
-    /// Milliseconds from this event to a later one (`Event.elapsed_time`).
+    /// The time from this event to a later one in milliseconds (`Event.elapsed_time`).
     ///
-    /// Errors unless both were made with `enable_timing`, have been recorded on one device, and are set.
+    /// Returns an error unless both were created with `enable_timing`, have been recorded on the same device, and
+    /// are set.
     pub fn elapsed_time(&self, end: &Event) -> Result<f64> {
         if !self.options.enable_timing || !end.options.enable_timing {
             return Err(GpuError::EventTiming.into());
         }
-        // One after the other, for both may be one event.
+        // Locked one after the other, since both may be the same event.
         let id =
             |event: &Event| event.lock().as_ref().map(|event| event.id).ok_or(GpuError::EventNotRecorded);
         let (start_id, end_id) = (id(self)?, id(end)?);

@@ -1,5 +1,5 @@
-//! Any call of the driver may fail. What is made of it must be an error, nothing may be lost, and the next operation
-//! must be as if nothing had happened.
+//! Fault injection: any driver call may fail. The failure must become an error, nothing may be lost, and the next
+//! operation must run as if nothing had happened.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -21,7 +21,7 @@ use crate::monitor::Gpu;
 use crate::prelude::*;
 use crate::{Conv2dOptions, DType, Device, Machine, Result, Tensor, ToOptions, cuda};
 
-/// Which call is to fail, and what the driver has given.
+/// Which call fails, and the resources that the driver has handed out.
 #[derive(Default)]
 struct Faults {
     calls: usize,
@@ -31,7 +31,7 @@ struct Faults {
     pinned: HashSet<PinnedPtr>,
 }
 
-/// Simulated devices, one call to which fails.
+/// Simulated devices with one failing call.
 struct Faulty {
     inner: Simulated,
     faults: Arc<Mutex<Faults>>,
@@ -48,7 +48,7 @@ impl Faulty {
         Err(DriverError { code: 999, name: "cudaErrorUnknown", message: "unknown error", detail: None })
     }
 
-    /// A call that gives something.
+    /// Runs a call that hands out a resource.
     fn give<T: Copy + Eq + Hash>(
         &self,
         name: &'static str,
@@ -201,7 +201,7 @@ fn pinned_there_and_back() -> Result<Vec<f32>> {
     let on_side = cuda::stream(&side, || x.to(at_once(gpu())))?;
     let blocking = x.to(gpu())?;
     drop(x);
-    let other = Tensor::full(&[1000], (9.0, DType::F32))?.pin_memory()?; // Must not get the block yet.
+    let other = Tensor::full(&[1000], (9.0, DType::F32))?.pin_memory()?; // It must not get the block yet.
     let back = (&there + &blocking)?.to(at_once(Device::Cpu))?;
     let on_side = cuda::stream(&side, || on_side.to(at_once(Device::Cpu)))?;
     cuda::synchronize()?;
@@ -240,7 +240,7 @@ fn feeding() -> Result<Vec<f32>> {
     Ok(DevicePrefetcher::new(&loader, gpu())?.map(sum).collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// The fastest of several algorithms, with gradients.
+/// Convolutions with the fastest of several algorithms, with gradients.
 fn convolutions() -> Result<Vec<f32>> {
     cudnn::set_benchmark(true);
     cudnn::set_deterministic(true);
@@ -251,7 +251,7 @@ fn convolutions() -> Result<Vec<f32>> {
     Ok([x.grad().expect("a gradient").to_vec()?, weight.grad().expect("a gradient").to_vec()?].concat())
 }
 
-/// A model and an optimizer's state are moved, and trained on.
+/// Moves a model and an optimizer's state, and continues training.
 fn training() -> Result<Vec<f32>> {
     manual_seed(0);
     let model = nn::Linear::new(3, 2)?;
@@ -271,17 +271,16 @@ fn training() -> Result<Vec<f32>> {
     model.weight.tensor().detach().to_vec()
 }
 
-/// Calls whose failure a program need not see: a handle is given back in vain, or what a dropped block is waited for
-/// with cannot be had, and then the block is not kept.
+/// Calls whose failure may stay hidden from the program. Either a handle could not be released, or the event that a
+/// dropped block waits for could not be obtained; the block is then not kept.
 const QUIET: [&str; 6] =
     ["event_destroy", "event_create", "event_record", "stream_wait_event", "free_host", "event_query"];
 
-/// What is held when nothing is under way: bytes of the device, events, pinned blocks. Allocators keep some for
-/// later.
+/// The resources held when no work is pending: device bytes, events and pinned blocks. Allocators keep some for later.
 fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
     for device in 0..2 {
         cuda::device(device, || cuda::synchronize()).unwrap().unwrap();
-        // Looks for blocks that have become free.
+        // Makes the allocator check for blocks that have become free.
         drop(Tensor::ones((&[1], Device::cuda(device))).unwrap());
     }
     drop(Tensor::ones(&[1]).unwrap().pin_memory().unwrap());
@@ -289,7 +288,7 @@ fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
     (cuda::memory_allocated(), faults.events.len(), faults.pinned.len())
 }
 
-/// Lets each call of a program fail in turn.
+/// Makes each call of a program fail in turn.
 fn inject(program: Program, linked: bool) {
     let expected = machine(&Arc::default(), linked).enter(program).unwrap();
     let faults = Arc::<Mutex<Faults>>::default();
@@ -320,15 +319,15 @@ fn inject(program: Program, linked: bool) {
                     errors += 1;
                 }
             }
-            // As if nothing had happened, as often as you like.
+            // Afterwards the program runs as if nothing had happened, any number of times.
             let held = |run: usize| {
                 assert_eq!(program().unwrap(), expected, "call {fail_at}, {failed}, run {run}");
                 held(&faults)
             };
             let first = held(1);
             let lost = first.1.saturating_sub(clean.1);
-            // One that could not be destroyed is lost; for one that could not be asked the caching allocator makes
-            // another, and keeps both.
+            // An event that could not be destroyed is lost. If an event could not be queried, the caching allocator
+            // creates another and keeps both.
             let allowed = usize::from(["event_destroy", "event_query"].contains(&failed));
             assert!(lost <= allowed, "{lost} events are lost: {failed}");
             assert_eq!(held(2), first, "call {fail_at}, {failed}");
@@ -385,7 +384,7 @@ fn of_launches_that_wait() {
     inject(|| blocking(between_cards), true);
 }
 
-/// Finds no memory to work in.
+/// A kernel that finds no memory for its workspace.
 static HUNGRY: KernelDef = KernelDef {
     name: "hungry",
     module: module_path!(),

@@ -1,16 +1,16 @@
-//! Launches that wait for their work (`CUDA_LAUNCH_BLOCKING=1`), for finding the line that an error comes from.
+//! Blocking launches (`CUDA_LAUNCH_BLOCKING=1`), for finding the line that causes an error.
 
 use super::of_machine;
 use crate::error::Result;
 
-/// Says whether a call that gives a GPU of this machine work returns only when that work has run. PyTorch has no
-/// such function: there the environment variable `CUDA_LAUNCH_BLOCKING=1`, read when the program starts, does it, and
-/// here it does so too for a machine made by [`GpuSpec::machine`](crate::GpuSpec::machine).
+/// Sets whether a call that launches work on a GPU of this machine returns only when that work has finished.
+/// PyTorch has no such function, only the environment variable `CUDA_LAUNCH_BLOCKING=1`, read when the program
+/// starts. It works here too, for machines created by [`GpuSpec::machine`](crate::GpuSpec::machine).
 ///
-/// An error of the GPU, a bad index for example, is then returned by the call that asked for the work, and not by some
-/// later one. All calls wait: kernels, products, and copies, those with `non_blocking` too. That costs what running
-/// ahead of the GPU saves, so it is for debugging. It makes no order between streams that the program did not ask for:
-/// [data races](crate::RaceCheck) are found as without it.
+/// GPU errors, such as a bad index, are then returned by the call that caused them instead of a later one. All
+/// calls wait: kernels, matrix products and copies, including those with `non_blocking`. This loses the benefit of
+/// running ahead of the GPU, so use it for debugging. It adds no ordering between streams that the program did not
+/// ask for: [data races](crate::RaceCheck) are found as usual.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -27,13 +27,13 @@ use crate::error::Result;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors on a machine without a GPU.
+/// Returns an error on a machine without a GPU.
 pub fn set_launch_blocking(blocking: bool) -> Result<()> {
     of_machine()?.set_launch_blocking(blocking);
     Ok(())
 }
 
-/// Whether launches wait for their work. Errors on a machine without a GPU.
+/// Whether launches are blocking. Returns an error on a machine without a GPU.
 pub fn launch_blocking() -> Result<bool> {
     Ok(of_machine()?.launch_blocking())
 }

@@ -1,11 +1,11 @@
-//! What a program can ask about the memory of its GPUs, and do about it (`torch.cuda.memory`).
+//! GPU memory statistics, snapshots and settings (`torch.cuda.memory`).
 //!
-//! Memory is counted on three levels. What tensors hold is *allocated*, in blocks of the caching allocator. What
-//! the allocator took from the driver is *reserved*: it holds the allocated blocks and those that are free to be
-//! used again. What the GPU has in use ([`mem_get_info`]) is more than that: CUDA's own, and other programs'.
+//! Memory is counted on three levels. Memory held by tensors is *allocated*, in blocks of the caching allocator. Memory
+//! that the allocator took from the driver is *reserved*: the allocated blocks, and those free for reuse. The memory in
+//! use on the GPU ([`mem_get_info`]) is even more: it includes CUDA's own memory, and that of other programs.
 //!
-//! The functions are about the current device. To ask about another one, call them in its scope:
-//! [`cuda::device(1, cuda::memory_allocated)?`](super::device). Without a GPU the figures are 0.
+//! The functions refer to the current device. To query another one, call them in its scope: [`cuda::device(1,
+//! cuda::memory_allocated)?`](super::device). Without a GPU the figures are 0.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -20,7 +20,7 @@ use crate::error::{GpuError, Result};
 use crate::machine::Machine;
 use crate::scope;
 
-/// Bytes of blocks that tensors hold on the current device (`torch.cuda.memory_allocated`).
+/// The bytes in blocks held by tensors on the current device (`torch.cuda.memory_allocated`).
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -41,30 +41,30 @@ pub fn memory_allocated() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.current)
 }
 
-/// The most [`memory_allocated`] there was since the start or the last [`reset_peak_memory_stats`]
+/// The peak of [`memory_allocated`] since the start or the last [`reset_peak_memory_stats`]
 /// (`torch.cuda.max_memory_allocated`).
 pub fn max_memory_allocated() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).allocated_bytes.all.peak)
 }
 
-/// Bytes of segments that the caching allocator holds on the current device (`torch.cuda.memory_reserved`).
+/// The bytes in segments held by the caching allocator on the current device (`torch.cuda.memory_reserved`).
 pub fn memory_reserved() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.current)
 }
 
-/// The most [`memory_reserved`] there was since the start or the last [`reset_peak_memory_stats`]
+/// The peak of [`memory_reserved`] since the start or the last [`reset_peak_memory_stats`]
 /// (`torch.cuda.max_memory_reserved`).
 pub fn max_memory_reserved() -> u64 {
     of_current_device(|cuda, device| cuda.memory_stats(device).reserved_bytes.all.peak)
 }
 
-/// Everything that the caching allocator of the current device counts, by PyTorch's names
-/// (`torch.cuda.memory_stats`); nothing without a GPU.
+/// All statistics of the current device's caching allocator, by PyTorch's names (`torch.cuda.memory_stats`); empty
+/// without a GPU.
 ///
-/// Most names have three parts. The first is what is counted: `allocated_bytes`, `reserved_bytes`, `active_bytes`,
-/// `inactive_split_bytes`, `requested_bytes`, and in pieces `allocation`, `segment`, `active`, `inactive_split`.
-/// The second is where: in `all` pools, the `large_pool` or the `small_pool`. The third is `current`, `peak`, and
-/// what was `allocated` and `freed` over time.
+/// Most names have three parts. The first is the quantity: `allocated_bytes`, `reserved_bytes`, `active_bytes`,
+/// `inactive_split_bytes`, `requested_bytes`, and the counts `allocation`, `segment`, `active`, `inactive_split`.
+/// The second is the pool: `all` pools, the `large_pool` or the `small_pool`. The third is `current`, `peak`, or
+/// the totals over time, `allocated` and `freed`.
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
@@ -79,7 +79,7 @@ pub fn memory_stats() -> BTreeMap<String, i64> {
     of_current_device(|cuda, device| cuda.memory_stats_by_name(device))
 }
 
-/// The same as a table for people (`torch.cuda.memory_summary`).
+/// The same statistics as a table for people (`torch.cuda.memory_summary`).
 pub fn memory_summary() -> String {
     summary_table(false)
 }
@@ -94,54 +94,54 @@ fn summary_table(abbreviated: bool) -> String {
     summary::table(&stats, current_index(), abbreviated)
 }
 
-/// Starts the peaks anew from what there is now (`torch.cuda.reset_peak_memory_stats`).
+/// Resets the peaks to the current values (`torch.cuda.reset_peak_memory_stats`).
 pub fn reset_peak_memory_stats() {
     of_current_device(|cuda, device| cuda.reset_peak_memory_stats(device));
 }
 
-/// Starts what is counted over time (`allocated`, `freed`, `num_…`) anew from 0
-/// (`torch.cuda.reset_accumulated_memory_stats`).
+/// Resets the totals over time (`allocated`, `freed`, `num_…`) to 0 (`torch.cuda.reset_accumulated_memory_stats`).
 pub fn reset_accumulated_memory_stats() {
     of_current_device(|cuda, device| cuda.reset_accumulated_memory_stats(device));
 }
 
-/// Gives the segments in which no tensor lives back to the driver, on all devices (`torch.cuda.empty_cache`). It
-/// waits for the devices; without a GPU it does nothing.
+/// Returns segments without tensors to the driver, on all devices (`torch.cuda.empty_cache`). It waits for the
+/// devices; without a GPU it does nothing.
 ///
-/// Tensors keep what they have. Other programs can have what is given back; this one could have used it anyway.
+/// Tensors keep their memory. The returned memory becomes available to other programs; this program could have
+/// reused it anyway.
 #[track_caller]
 pub fn empty_cache() -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
     Machine::current().cuda().map_or(Ok(()), |cuda| Ok(cuda.empty_cache()?))
 }
 
-/// Bytes free on the current device, and all it has (`torch.cuda.mem_get_info`): whoever uses the rest.
+/// The free and the total bytes of the current device, counting the use of all programs (`torch.cuda.mem_get_info`).
 pub fn mem_get_info() -> Result<(u64, u64)> {
     Ok(of_machine()?.memory_info(current_index())?)
 }
 
-/// Lets this program reserve no more than a share of the current device's memory
-/// (`torch.cuda.set_per_process_memory_fraction`). Beyond it is out of memory, whatever the device still has.
+/// Limits this program to a fraction of the current device's memory (`torch.cuda.set_per_process_memory_fraction`).
+/// Beyond it the program is out of memory, even if the device has more.
 ///
-/// An error if the share is not between 0 and 1.
+/// Returns an error if the fraction is not between 0 and 1.
 pub fn set_per_process_memory_fraction(fraction: f64) -> Result<()> {
     Ok(of_machine()?.set_memory_fraction(current_index(), fraction)?)
 }
 
-/// The share of the current device's memory that this program may reserve
+/// The fraction of the current device's memory that this program may reserve
 /// (`torch.cuda.get_per_process_memory_fraction`).
 pub fn get_per_process_memory_fraction() -> Result<f64> {
     Ok(of_machine()?.memory_fraction(current_index()))
 }
 
-/// Changes the options of the caching allocator on all devices of the machine
-/// (`torch.cuda.memory._set_allocator_settings`), which are written as in the environment variable
-/// `PYTORCH_CUDA_ALLOC_CONF`: `max_split_size_mb:200,per_process_memory_fraction:0.5`. Those that are not named have
-/// their defaults again; only the fraction stays.
+/// Sets the options of the caching allocator on all devices of the machine
+/// (`torch.cuda.memory._set_allocator_settings`), in the format of the environment variable
+/// `PYTORCH_CUDA_ALLOC_CONF`: `max_split_size_mb:200,per_process_memory_fraction:0.5`. Options not given are reset
+/// to their defaults, except for the fraction.
 ///
-/// There are `max_split_size_mb`, `max_non_split_rounding_mb` and `per_process_memory_fraction`. An option that is
-/// unknown, or not supported, is an error, and so is a wrong value. (In the environment, which was set for PyTorch,
-/// each is ignored with a warning: [`GpuSpec::machine`](crate::GpuSpec::machine).)
+/// The options are `max_split_size_mb`, `max_non_split_rounding_mb` and `per_process_memory_fraction`. Unknown or
+/// unsupported options and invalid values are errors. (In the environment, which was set for PyTorch, they are
+/// ignored with a warning: [`GpuSpec::machine`](crate::GpuSpec::machine).)
 pub fn set_allocator_settings(options: &str) -> Result<()> {
     let settings = Settings::parse(options).map_err(GpuError::AllocatorOption)?;
     if let Some(cuda) = Machine::current().cuda() {
@@ -150,11 +150,12 @@ pub fn set_allocator_settings(options: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the caching allocator caches, on all devices of the machine (`torch.cuda.caching_allocator_enable`). It does
-/// unless it is told not to.
+/// Turns the caching of the caching allocator on or off, on all devices of the machine
+/// (`torch.cuda.caching_allocator_enable`). It is on by default.
 ///
-/// Without it each tensor is memory of the driver's own. That is slow, because memory can only be given back when the device
-/// has done all its work, and no statistics count it. But a tool such as `compute-sanitizer` then sees where each tensor ends.
+/// Without caching, each tensor gets its own memory from the driver. This is slow, because memory can be released
+/// only when the device has finished all its work, and statistics do not count this memory. But tools such as
+/// `compute-sanitizer` then see where each tensor ends.
 pub fn caching_allocator_enable(value: bool) {
     if let Some(cuda) = Machine::current().cuda() {
         cuda.caching_allocator_enable(value);
@@ -167,30 +168,30 @@ pub fn caching_allocator_enable(value: bool) {
 pub struct MemorySegment {
     /// The device whose memory it is.
     pub device: usize,
-    /// Where it begins.
+    /// Its start address.
     pub address: u64,
-    /// All of it.
+    /// Its size.
     pub total_size: u64,
-    /// What of it tensors hold.
+    /// The part of it held by tensors.
     pub allocated_size: u64,
-    /// What of it is not free to be used again.
+    /// The part of it that is not free for reuse.
     pub active_size: u64,
-    /// What was asked for of that, before rounding.
+    /// The part of it that was requested, before rounding.
     pub requested_size: u64,
-    /// The stream whose work it serves; 0 is the default one.
+    /// The stream whose work uses it; 0 is the default stream.
     pub stream: u32,
-    /// Which pool it belongs to.
+    /// Its pool.
     pub segment_type: SegmentType,
-    /// Its blocks, in the order of their addresses, without gaps.
+    /// Its blocks by address, without gaps.
     pub blocks: Vec<MemoryBlock>,
 }
 
-/// Which pool a segment belongs to.
+/// The pool of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentType {
-    /// Blocks of up to 1 MiB.
+    /// For blocks of up to 1 MiB.
     Small,
-    /// Larger ones.
+    /// For larger blocks.
     Large,
 }
 
@@ -198,21 +199,21 @@ pub enum SegmentType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryBlock {
-    /// Where it begins.
+    /// Its start address.
     pub address: u64,
-    /// All of it.
+    /// Its size.
     pub size: u64,
-    /// What was asked for; 0 if it is free.
+    /// The size requested; 0 if it is free.
     pub requested_size: u64,
-    /// What it is used for.
+    /// Its use.
     pub state: BlockState,
-    /// The line of the program that asked for it; none if it is free.
+    /// The line of the program that requested it; `None` if it is free.
     pub place: Option<&'static Location<'static>>,
-    /// Whether cuBLAS works in it. The line that happened to multiply first took it, for all.
+    /// Whether it is a cuBLAS workspace. It was requested by the first line that multiplied, and serves all.
     pub workspace: bool,
 }
 
-/// All segments and blocks of all devices, in the order of their addresses (`torch.cuda.memory_snapshot`).
+/// Returns all segments and blocks of all devices, by address (`torch.cuda.memory_snapshot`).
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};
@@ -278,15 +279,13 @@ pub fn max_memory_cached() -> u64 {
     max_memory_reserved()
 }
 
-/// The old way to reset one peak. As in PyTorch it now resets all of them
-/// (`torch.cuda.reset_max_memory_allocated`).
+/// The old way to reset one peak. As in PyTorch, it now resets all of them (`torch.cuda.reset_max_memory_allocated`).
 #[deprecated(note = "use reset_peak_memory_stats: it resets all peaks, and so does this")]
 pub fn reset_max_memory_allocated() {
     reset_peak_memory_stats();
 }
 
-/// The old way to reset one peak. As in PyTorch it now resets all of them
-/// (`torch.cuda.reset_max_memory_cached`).
+/// The old way to reset one peak. As in PyTorch, it now resets all of them (`torch.cuda.reset_max_memory_cached`).
 #[deprecated(note = "use reset_peak_memory_stats: it resets all peaks, and so does this")]
 pub fn reset_max_memory_cached() {
     reset_peak_memory_stats();
@@ -296,11 +295,10 @@ fn of_current_device<T: Default>(read: impl FnOnce(&Cuda, usize) -> T) -> T {
     Machine::current().cuda().map(|cuda| read(cuda, current_index())).unwrap_or_default()
 }
 
-// Older names, for programs that were written with them. Each of these functions is about a device by its number; the scope
-// `device` replaces them.
+// Older names, for existing programs. Each of these functions takes the index of a device; the scope `device`
+// replaces them.
 
-/// The figures of a device, or PyTorch's error for statistics of a device that is not there. Without a GPU they are those of
-/// none.
+/// Reads a device's statistics, or returns PyTorch's error if there is no such device. Without a GPU the figures are 0.
 fn figures<R>(index: usize, read: impl FnOnce() -> R) -> Result<R> {
     if !is_available() {
         return Ok(read());
@@ -312,7 +310,7 @@ fn figures<R>(index: usize, read: impl FnOnce() -> R) -> Result<R> {
     device(index, read)
 }
 
-/// What the allocator of a device says, or PyTorch's error for one that is not there.
+/// Asks a device's allocator, or returns PyTorch's error if there is no such device.
 fn asked_of_allocator<R>(index: usize, ask: impl FnOnce() -> Result<R>) -> Result<R> {
     of_machine()?;
     if index >= device_count() {

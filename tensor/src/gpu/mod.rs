@@ -38,13 +38,12 @@ pub fn is_available() -> bool {
     device_count() > 0
 }
 
-/// How many GPUs the machine has (`torch.cuda.device_count`).
+/// The number of GPUs (`torch.cuda.device_count`).
 pub fn device_count() -> usize {
     Machine::current().cuda().map_or(0, |cuda| cuda.device_count())
 }
 
-/// The device new CUDA tensors are made on if no other is named (`torch.cuda.current_device`); each thread has
-/// its own.
+/// The device on which new CUDA tensors are created by default (`torch.cuda.current_device`); each thread has its own.
 pub fn current_device() -> Result<usize> {
     of_machine()?;
     Ok(current_index())
@@ -57,8 +56,8 @@ pub fn set_device(index: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs `scope` with another current device (`with torch.cuda.device(index)`). So every function that is about the current
-/// device can be asked about any.
+/// Runs `scope` with another current device (`with torch.cuda.device(index)`). This makes functions about the
+/// current device usable for any device.
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -72,7 +71,7 @@ pub fn set_device(index: usize) -> Result<()> {
 /// })?;
 /// # Ok::<(), todevice::Error>(())
 /// ```
-///
+/// Returns an error if there is no such device.
 /// Errors if there is no such device.
 pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
     check_ordinal(index)?;
@@ -85,7 +84,8 @@ pub fn get_device_name(index: usize) -> Result<String> {
     Ok(get_device_properties(index)?.name)
 }
 
-/// The compute capability of a device (`torch.cuda.get_device_capability`): (7, 5) is 7.5. Errors if there is no such GPU.
+/// The compute capability of a device (`torch.cuda.get_device_capability`): (7, 5) is 7.5. Returns an error if
+/// there is no such GPU.
 ///
 /// ```
 /// use todevice::{Machine, cuda};
@@ -99,11 +99,11 @@ pub fn get_device_capability(index: usize) -> Result<(u32, u32)> {
     Ok((properties.major, properties.minor))
 }
 
-/// The architectures that there is code of kernels for (`torch.cuda.get_arch_list`), `sm_75` for compute capability 7.5; none
-/// without a GPU. A card runs code for an architecture of its own major version that is no newer than itself.
+/// The architectures for which kernels are compiled (`torch.cuda.get_arch_list`), such as `sm_75` for compute capability
+/// 7.5; empty without a GPU. A card runs code for an architecture of its own major version that is no newer than itself.
 ///
-/// This crate compiles its kernels for the cards that it finds, so they are in the list. A simulated machine can stand for a
-/// build of PyTorch instead, which may be too old for its card:
+/// This crate compiles its kernels for the cards that it finds, so they are in the list. A simulated machine can
+/// stand in for a build of PyTorch instead, which may be too old for its card:
 ///
 /// ```
 /// use todevice::prelude::*;
@@ -138,10 +138,10 @@ pub fn get_arch_list() -> Vec<String> {
     list
 }
 
-/// Whether `device` can reach the memory of `peer_device` itself (`torch.cuda.can_device_access_peer`). If not, a copy
-/// between them goes through the host's memory.
+/// Whether `device` can access the memory of `peer_device` directly (`torch.cuda.can_device_access_peer`). If not,
+/// copies between them go through host memory.
 ///
-/// Errors if there is no such GPU.
+/// Returns an error if there is no such GPU.
 pub fn can_device_access_peer(device: usize, peer_device: usize) -> Result<bool> {
     let cuda = of_machine()?;
     if device >= cuda.device_count() {
@@ -153,7 +153,7 @@ pub fn can_device_access_peer(device: usize, peer_device: usize) -> Result<bool>
     Ok(cuda.can_access_peer(device, peer_device)?)
 }
 
-/// What a device is (`torch.cuda.get_device_properties`).
+/// The properties of a device (`torch.cuda.get_device_properties`).
 pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
     let cuda = of_machine()?;
     match index < cuda.device_count() {
@@ -162,8 +162,9 @@ pub fn get_device_properties(index: usize) -> Result<DeviceProperties> {
     }
 }
 
-/// Whether the current device calculates with bfloat16 (`torch.cuda.is_bf16_supported`): by itself from compute
-/// capability 8.0 on, and, slowly, by conversions to f32 and back, anywhere. So if emulation counts every device does.
+/// Whether the current device computes in bfloat16 (`torch.cuda.is_bf16_supported`). From compute capability 8.0 on
+/// the support is native; elsewhere it is emulated, slowly, by conversions to f32 and back. So with emulation every
+/// device supports it.
 pub fn is_bf16_supported(including_emulation: bool) -> Result<bool> {
     Ok(get_device_properties(current_device()?)?.major >= 8 || including_emulation)
 }
@@ -183,12 +184,12 @@ pub fn synchronize_device(index: usize) -> Result<()> {
     Ok(check_ordinal(index)?.synchronize(index)?)
 }
 
-/// The current device, whether there is one or not.
+/// The index of the current device, whether or not the device exists.
 pub(crate) fn current_index() -> usize {
     Ambient::current_device()
 }
 
-/// The GPUs of the current machine, or PyTorch's words for there being none.
+/// The GPUs of the current machine, or PyTorch's error if there are none.
 pub(crate) fn of_machine() -> Result<Arc<Cuda>> {
     let cuda = Machine::current().cuda().cloned().ok_or(GpuError::NoDriver)?;
     cuda.check_thread()?;
@@ -204,7 +205,7 @@ pub(crate) fn check_ordinal(index: usize) -> Result<Arc<Cuda>> {
     if index < cuda.device_count() { Ok(cuda) } else { Err(GpuError::InvalidDevice.into()) }
 }
 
-/// The GPUs that a device is one of.
+/// The GPUs that a device belongs to.
 pub(crate) fn of(device: Device) -> Result<Arc<Cuda>> {
     let Device::Cuda { index, machine } = device else { return Err(GpuError::NoDriver.into()) };
     if machine != Machine::current().id() {

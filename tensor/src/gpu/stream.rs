@@ -1,7 +1,7 @@
-//! Streams: queues of work on a device, and which of them a thread queues its work on.
+//! Streams: queues of work on a device, and the current stream of each thread.
 //!
-//! Work of one stream runs in order. Of two streams it runs in any order, side by side where there is room,
-//! unless an [`Event`] makes one wait for the other.
+//! Work on one stream runs in order. Work on two streams runs in any order, in parallel where there is room, unless
+//! an [`Event`] makes one wait for the other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::thread::{CurrentDevice, Part};
 
 /// A queue of work on a device (`torch.cuda.Stream`).
 ///
-/// A thread queues its work on the *current* stream of each device: its default stream, unless a scope of
-/// [`stream`] names another. The work of two streams keeps no order, not even with the default stream's: what
-/// one makes and the other uses takes [`wait_stream`](Stream::wait_stream) in between.
+/// A thread queues its work on the *current* stream of each device: the default stream, unless a scope of
+/// [`stream`] selects another. The work of two streams is unordered, even if one is the default stream: if one
+/// stream uses the results of the other, call [`wait_stream`](Stream::wait_stream) in between.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda};
@@ -46,9 +46,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of a device, from a pool of 32 that are handed out in turn: the 33rd is the first again.
+    /// Returns a stream of a device, from a pool of 32 that are handed out in turn: the 33rd is the first again.
     ///
-    /// Errors if `device` is not a GPU of this machine.
+    /// Returns an error if `device` is not a GPU of this machine.
     pub fn new(device: Device) -> Result<Stream> {
         let cuda = cuda_of(device)?;
         let id = cuda.stream_from_pool(device.index())?;
@@ -60,8 +60,8 @@ impl Stream {
         Device::Cuda { index: self.id.device, machine: self.cuda.machine() }
     }
 
-    /// Makes what is queued here from now on wait for what is queued on `other` so far
-    /// (`Stream.wait_stream`). The host does not wait.
+    /// Makes later work on this stream wait for the work queued so far on `other` (`Stream.wait_stream`). The host
+    /// does not wait.
     #[track_caller]
     pub fn wait_stream(&self, other: &Stream) -> Result<()> {
         let _scope = scope::operation("wait_stream", std::panic::Location::caller());
@@ -69,15 +69,15 @@ impl Stream {
         Ok(self.cuda.wait_stream(self.id, other.id)?)
     }
 
-    /// Makes what is queued here from now on wait for what `event` recorded last (`Stream.wait_event`); nothing,
-    /// if it never did. The host does not wait.
+    /// Makes later work on this stream wait for the last record of `event` (`Stream.wait_event`); does nothing if
+    /// the event was never recorded. The host does not wait.
     #[track_caller]
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         event.wait_on(self)
     }
 
-    /// A new event, without timing, that records what is queued here so far (`Stream.record_event`).
-    /// [`Event::record_on`] takes one that is there.
+    /// Creates an event, without timing, that records the work queued so far (`Stream.record_event`).
+    /// [`Event::record_on`] records an existing event.
     #[track_caller]
     pub fn record_event(&self) -> Result<Event> {
         let event = Event::new(EventOptions::default());
@@ -85,19 +85,19 @@ impl Stream {
         Ok(event)
     }
 
-    /// The host waits until all that is queued here has run (`Stream.synchronize`).
+    /// Makes the host wait until all work queued on this stream has finished (`Stream.synchronize`).
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _scope = scope::operation("synchronize", std::panic::Location::caller());
         Ok(self.cuda.stream_synchronize(self.id)?)
     }
 
-    /// Whether all that is queued here has run (`Stream.query`).
+    /// Whether all work queued on this stream has finished (`Stream.query`).
     pub fn query(&self) -> Result<bool> {
         Ok(self.cuda.stream_query(self.id)?)
     }
 
-    /// Refuses a stream together with what is on another machine.
+    /// Rejects a stream used with a tensor on another machine.
     pub(crate) fn check_machine(&self, device: Device) -> Result<()> {
         match device {
             Device::Cuda { machine, .. } if machine != self.cuda.machine() => {
@@ -112,7 +112,7 @@ impl Stream {
     }
 }
 
-/// Two streams are equal when work on them is in order.
+/// Two streams are equal if work on them is ordered.
 impl PartialEq for Stream {
     fn eq(&self, other: &Stream) -> bool {
         self.key() == other.key()
@@ -127,24 +127,24 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// The stream that work of a device is queued on unless a scope says otherwise
-/// (`torch.cuda.default_stream`). Errors if `device` is not a GPU of this machine.
+/// The stream on which work for a device is queued by default (`torch.cuda.default_stream`). Returns an error if
+/// `device` is not a GPU of this machine.
 pub fn default_stream(device: Device) -> Result<Stream> {
     Ok(Stream { cuda: cuda_at(device)?, id: StreamId::default_of(device.index()) })
 }
 
-/// The stream that this thread's work on a device is queued on (`torch.cuda.current_stream`). Errors if `device`
-/// is not a GPU of this machine.
+/// The stream on which this thread's work for a device is queued (`torch.cuda.current_stream`). Returns an error if
+/// `device` is not a GPU of this machine.
 pub fn current_stream(device: Device) -> Result<Stream> {
     let cuda = cuda_at(device)?;
     let id = current(cuda.machine(), device.index());
     Ok(Stream { cuda, id })
 }
 
-/// Runs `scope` with `stream` as the current stream of its device, and that device as the current one
-/// (`with torch.cuda.stream(stream)`).
+/// Runs `scope` with `stream` as the current stream of its device, and that device as the current one (`with
+/// torch.cuda.stream(stream)`).
 ///
-/// Work is queued on it, and memory is taken for it. Both are as before afterwards, also if `scope` panics.
+/// Work is queued on the stream, and memory is allocated for it. Both are restored afterwards, even if `scope` panics.
 pub fn stream<R>(stream: &Stream, scope: impl FnOnce() -> R) -> R {
     let here = stream.cuda.machine() == Machine::current().id();
     let _device = here.then(|| CurrentDevice(stream.id.device).enter());
@@ -156,7 +156,7 @@ fn cuda_of(device: Device) -> Result<Arc<Cuda>> {
     if device.is_cuda() { super::of(device) } else { Err(GpuError::NotCuda { device }.into()) }
 }
 
-/// Like `cuda_of`, with PyTorch's error for streams that it does not create.
+/// Like `cuda_of`, with PyTorch's error for streams that are not created.
 fn cuda_at(device: Device) -> Result<Arc<Cuda>> {
     cuda_of(device).map_err(|error| match error.gpu() {
         Some(GpuError::InvalidDevice) => {

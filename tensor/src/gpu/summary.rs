@@ -2,10 +2,10 @@
 
 use super::stats::{DeviceStats, Stat, StatArray};
 
-/// What stands in a column: a number in the unit that suits the number at the head of the column's group.
+/// Formats a number, in the unit that suits the first number in its column's group.
 type Format = fn(u64, u64) -> String;
 
-/// The table: 77 characters wide, every line ended.
+/// Formats the table: 77 characters wide, with a newline after every line.
 pub(super) fn table(stats: &DeviceStats, device: usize, abbreviated: bool) -> String {
     let rule = |letter: &str| letter.repeat(75);
     let mut lines = vec![
@@ -70,7 +70,7 @@ fn count(pieces: u64, head: u64) -> String {
     format!("{number:7} {unit} ")
 }
 
-/// A number in the first unit in which `head` is below a limit.
+/// Scales a number to the first unit in which `head` is below the limit.
 fn scaled(mut number: u64, head: u64, step: u64, limit: f64, units: &[&'static str]) -> (u64, &'static str) {
     let mut head = head as f64;
     let mut unit = units[0];

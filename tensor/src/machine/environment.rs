@@ -1,22 +1,22 @@
-//! What the environment asks of a machine: `CUDA_LAUNCH_BLOCKING`, `CUDA_VISIBLE_DEVICES`, `NCCL_P2P_DISABLE`.
+//! Environment variables that affect a machine: `CUDA_LAUNCH_BLOCKING`, `CUDA_VISIBLE_DEVICES`, `NCCL_P2P_DISABLE`.
 
 const BLOCKING: &str = "CUDA_LAUNCH_BLOCKING";
 
-/// What makes collectives go through the host's memory. NCCL reads it by itself.
+/// Makes collectives go through host memory. NCCL reads it by itself.
 pub(super) const P2P: &str = "NCCL_P2P_DISABLE";
 
-/// What hides GPUs from a program, and changes their order. NVIDIA's driver reads it by itself.
+/// Hides GPUs from a program, and changes their order. NVIDIA's driver reads it by itself.
 pub(super) const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
-/// What it is set to, if it is.
+/// The value of `CUDA_VISIBLE_DEVICES`, if it is set.
 pub(super) fn visible_devices() -> Option<String> {
     std::env::var_os(VISIBLE).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// The numbers of those of `count` GPUs that a program sees, in its order: `2,0` makes the third its `cuda:0`.
+/// The indices, of `count` GPUs, that a program sees, in its order: with `2,0` the third GPU is its `cuda:0`.
 ///
-/// As CUDA reads it: a number that no GPU has, or what is no number, ends the list, so that `0,-1,1` is only the first, and
-/// nothing is none. What follows the digits of a number is passed over. A GPU that is there twice hides all.
+/// As in CUDA, an index that no GPU has, or an item that is not a number, ends the list: `0,-1,1` is only the first
+/// GPU, and an empty list is none. Characters after the digits of a number are ignored. A GPU listed twice hides all.
 pub(super) fn visible(list: &str, count: usize) -> Vec<usize> {
     let mut visible = Vec::new();
     for item in list.split(',') {
@@ -32,12 +32,12 @@ pub(super) fn visible(list: &str, count: usize) -> Vec<usize> {
     visible
 }
 
-/// Whether launches wait: 1, or 0 as if it were not set.
+/// Whether launches are blocking: 1, or 0 which is the same as unset.
 pub(super) fn launch_blocking() -> Result<bool, String> {
     read(BLOCKING, "launches wait")
 }
 
-/// Whether collectives do without peer access: 1, or 0 as if it were not set.
+/// Whether collectives avoid peer access: 1, or 0 which is the same as unset.
 pub(super) fn nccl_p2p_disable() -> Result<bool, String> {
     read(P2P, "collectives go through the host")
 }
@@ -46,7 +46,7 @@ fn read(variable: &str, one: &str) -> Result<bool, String> {
     std::env::var_os(variable).map_or(Ok(false), |value| parse(variable, one, &value.to_string_lossy()))
 }
 
-/// `one` is what 1 means.
+/// Parses a variable's value. `one` is the meaning of 1, for the error.
 fn parse(variable: &str, one: &str, value: &str) -> Result<bool, String> {
     match value {
         "1" => Ok(true),

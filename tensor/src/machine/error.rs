@@ -1,13 +1,13 @@
-//! What can go wrong with a machine: with its description, or with the GPUs that it asks for.
+//! Errors of a machine: in its description, or of the GPUs it asks for.
 
 use crate::error::Refusal;
 
-/// An error of a machine that cannot be made, or of a text that describes one.
+/// An error in creating a machine, or in a text that describes one.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is.
+#[allow(missing_docs)] // The messages describe the variants.
 pub enum MachineError {
-    /// The text describes no machine, or no seed.
+    /// The text is not a valid machine or seed.
     #[error("{0}")]
     Description(String),
     /// This computer cannot provide the machine.

@@ -1,8 +1,7 @@
-//! The machine a program runs on, and what it owns: its GPUs, its clock, default random numbers, host
-//! memory, warnings.
+//! The machine a program runs on, and everything it owns: GPUs, clock, default random numbers, host memory, warnings.
 //!
-//! Nothing here is global but the default machine. A machine can be entered for a scope, so tests
-//! run side by side without sharing a random stream or a GPU.
+//! Only the default machine is global. A machine can be entered for a scope, so tests run in parallel without
+//! sharing a random generator or a GPU.
 
 mod environment;
 pub(crate) mod error;
@@ -66,9 +65,9 @@ struct State {
     member: Option<Member>,
     /// The GPUs as ranks have them that this machine has started.
     ranks: Mutex<Vec<Weak<Cuda>>>,
-    /// What modules above keep for its program, each a thing of a type of its own.
+    /// Per-program state of other modules, one value per type.
     kept: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    /// The number of the last call that has seeded the generators of its GPUs.
+    /// The number of the last call that seeded the generators of its GPUs.
     seeded: AtomicU64,
 }
 
@@ -79,13 +78,13 @@ static DEFAULT: LazyLock<Machine> =
 static SEEDS: AtomicU64 = AtomicU64::new(0);
 
 impl Machine {
-    /// A host with no GPU (`--gpu none`), its generator seeded like a fresh `torch.Generator`.
+    /// Creates a host without a GPU (`--gpu none`). Its generator is seeded like a new `torch.Generator`.
     #[allow(clippy::new_without_default)] // `Machine::default()` would read as "the default machine".
     pub fn new() -> Machine {
         Machine::build(GpuSpec::None, Ambient::new(Clock::real()), |_| None)
     }
 
-    /// A host with simulated GPUs, all of one kind (`--gpu sim:t4`).
+    /// Creates a host with simulated GPUs, all of the same kind (`--gpu sim:t4`).
     pub fn simulated(gpus: SimulatedGpus) -> Machine {
         let host = gpus.host_profile();
         let options = SimulatedOptions {
@@ -102,7 +101,7 @@ impl Machine {
         })
     }
 
-    /// This computer with its NVIDIA GPUs (`--gpu real`), or why they cannot be used.
+    /// This computer with its NVIDIA GPUs (`--gpu real`), or the reason why they cannot be used.
     #[cfg(not(target_family = "wasm"))]
     pub fn real() -> Result<Machine> {
         let clock = Clock::real();
@@ -110,13 +109,13 @@ impl Machine {
         Ok(Machine::build(GpuSpec::Real, Ambient::new(clock), |_| Some(Box::new(driver))))
     }
 
-    /// A page of a browser cannot use the GPUs of the computer it is shown on.
+    /// A web page cannot use the GPUs of the computer it is shown on.
     #[cfg(target_family = "wasm")]
     pub fn real() -> Result<Machine> {
         Err(MachineError::Unavailable("a page of a browser has no NVIDIA driver".to_owned()).into())
     }
 
-    /// A host with GPUs behind a driver of a test's own.
+    /// Creates a host with GPUs behind a test's own driver.
     #[cfg(test)]
     pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Driver>) -> Machine {
         Machine::build(GpuSpec::Auto, Ambient::new(Clock::default()), |clock| Some(driver(clock)))
@@ -147,7 +146,7 @@ impl Machine {
         Machine(Arc::new(State { ambient, gpus, cuda, recorder, member, ranks, kept, seeded }))
     }
 
-    /// The same as one of several ranks has it, which begin now: a process of its own. None with real GPUs.
+    /// Creates one rank's own view of this machine, starting now, like a separate process. `None` with real GPUs.
     pub(crate) fn fork(&self, rank: usize, world: &Arc<World>) -> Option<Machine> {
         let first_op = lock(&self.0.recorder).numbers_of_a_rank();
         let member = Member { rank, world: world.clone() };
@@ -170,14 +169,14 @@ impl Machine {
         Some(machine)
     }
 
-    /// What a module keeps for the program on this machine, made when it is first asked for.
+    /// Returns a module's per-program state on this machine, created on first use.
     pub(crate) fn kept<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut kept = lock(&self.0.kept);
         let one = kept.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())).clone();
         one.downcast().unwrap_or_else(|_| unreachable!("it is kept by its type"))
     }
 
-    /// The machine entered last on this thread, else the default one.
+    /// The machine entered last on this thread, or the default one.
     pub fn current() -> Machine {
         Context::read(|context| context.machine.clone()).unwrap_or_else(|| DEFAULT.clone())
     }
@@ -198,7 +197,8 @@ impl Machine {
         self.0.cuda.as_ref()
     }
 
-    /// Runs `scope` on this machine. Its default generators go on from the seeds and states that this thread has set before.
+    /// Runs `scope` on this machine. Its default generators continue from the seeds and states previously set on
+    /// this thread.
     pub fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {
         self.follow_seeds();
         let _left = self.context().enter();
@@ -245,13 +245,13 @@ impl Machine {
         Ambient::default_generator()
     }
 
-    /// Bytes of host memory held by tensors, their peak, and the bytes kept for reuse.
+    /// Host memory statistics: the bytes held by tensors, their peak, and the bytes kept for reuse.
     pub fn host_memory(&self) -> &HostMemory {
         self.0.ambient.host_memory()
     }
 
-    /// Another machine like this one, as a program has it that is started with `CUDA_VISIBLE_DEVICES=list`: it sees only the
-    /// GPUs of the list, and calls the first of them `cuda:0`.
+    /// Returns a machine like this one, as seen by a program started with `CUDA_VISIBLE_DEVICES=list`: it sees only
+    /// the listed GPUs, and the first of them is its `cuda:0`.
     ///
     /// ```
     /// use todevice::{Machine, cuda, monitor};
@@ -268,7 +268,7 @@ impl Machine {
     /// # Ok::<(), todevice::Error>(())
     /// ```
     ///
-    /// Errors with real GPUs: the variable has to be set before the program starts.
+    /// Returns an error with real GPUs: the variable must be set before the program starts.
     pub fn with_visible_devices(&self, list: &str) -> Result<Machine> {
         match self.gpus() {
             GpuSpec::Real => {
@@ -280,10 +280,10 @@ impl Machine {
         }
     }
 
-    /// Another machine like this one, as a program has it that is started with `NCCL_P2P_DISABLE=1`: its collectives go
-    /// through the host's memory. The variable is NCCL's, so copies with `.to` still go from one GPU straight to the other.
+    /// Returns a machine like this one, as seen by a program started with `NCCL_P2P_DISABLE=1`: its collectives go
+    /// through host memory. The variable is NCCL's, so copies with `.to` still go directly from one GPU to the other.
     ///
-    /// Errors with real GPUs: the variable has to be set before the program starts.
+    /// Returns an error with real GPUs: the variable must be set before the program starts.
     pub fn with_nccl_p2p_disabled(&self) -> Result<Machine> {
         match self.gpus() {
             GpuSpec::Real => {
@@ -294,25 +294,25 @@ impl Machine {
         }
     }
 
-    /// The numbers of those of `count` GPUs that a program with `CUDA_VISIBLE_DEVICES=list` sees, in its order.
+    /// The indices, of `count` GPUs, that a program with `CUDA_VISIBLE_DEVICES=list` sees, in its order.
     #[doc(hidden)]
     pub fn visible_devices(list: &str, count: usize) -> Vec<usize> {
         environment::visible(list, count)
     }
 
-    /// Which GPUs it was made with, as `--gpu` names them.
+    /// The GPUs it was created with, as given to `--gpu`.
     pub fn gpus(&self) -> &GpuSpec {
         &self.0.gpus
     }
 
-    /// Lets its program ask for `count` more operations; each one after them fails
-    /// ([`NoMoreOperations`](crate::errors::TensorError)). Whoever runs a program that may never end stops it so.
+    /// Limits its program to `count` more operations; each one after that fails
+    /// ([`NoMoreOperations`](crate::errors::TensorError)). This stops programs that might never end.
     pub fn limit_operations(&self, count: u64) {
         self.0.ambient.limit_operations(count);
     }
 
-    /// Gives the machine's warnings to `handler`: PyTorch's texts, each at most once, or once for each line of the
-    /// program that it is about. First come those of how the machine was made ([`GpuSpec::machine`]).
+    /// Passes the machine's warnings to `handler`: PyTorch's texts, each at most once, or once per line of the
+    /// program that it refers to. Warnings about how the machine was created ([`GpuSpec::machine`]) come first.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         self.0.ambient.on_warning(handler);
     }
@@ -320,8 +320,7 @@ impl Machine {
 
 /// Time.
 impl Machine {
-    /// Whether time on this machine is virtual: its GPUs are simulated, or it is a page of a browser, where
-    /// there is no clock.
+    /// Whether time on this machine is virtual: its GPUs are simulated, or it is a web page, which has no clock.
     pub fn time_is_modelled(&self) -> bool {
         self.clock().is_virtual()
     }
@@ -332,31 +331,31 @@ impl Machine {
     }
 }
 
-/// What the GPUs did.
+/// Recordings of the GPUs' work.
 impl Machine {
-    /// How many launches, copies, bytes, synchronizations and allocations there were since the machine was
-    /// made. The difference of two is what happened in between.
+    /// The numbers of launches, copies, bytes, synchronizations and allocations since the machine was created.
+    /// Subtract two of them to get the numbers in between.
     pub fn counters(&self) -> Counters {
         self.recorder().counters
     }
 
-    /// From now on notes every call of the driver, and when the work ran, for [`trace`](Self::trace).
+    /// Starts recording every driver call, and the times at which the work ran, for [`trace`](Self::trace).
     pub fn start_trace(&self) {
         self.prepare_recording();
         self.recorder().start_trace(self.clock().now());
     }
 
-    /// What was noted since [`start_trace`](Self::start_trace). It waits for the GPUs, so that all work they were
-    /// given is in it; that wait is neither noted nor counted.
+    /// Returns the recording since [`start_trace`](Self::start_trace). It waits for the GPUs, so that the trace
+    /// contains all their queued work; this wait is neither recorded nor counted.
     pub fn trace(&self) -> Trace {
         self.trace_of(TRACE)
     }
 
-    /// Runs `scope`, and records what this machine is asked to do in it (`torch.profiler.profile`).
+    /// Runs `scope`, and records the work this machine does for it (`torch.profiler.profile`).
     ///
-    /// The work that `scope` queued is in the trace also if it ends later: when `scope` has returned, this waits
-    /// for the GPUs, as PyTorch's profiler does. That wait is neither noted nor counted. Recordings may nest, and
-    /// one may run within [`start_trace`](Self::start_trace): each sees all there is to see.
+    /// The trace includes all work queued by `scope`, even if it ends later: after `scope` has returned, this waits
+    /// for the GPUs, like PyTorch's profiler. That wait is neither recorded nor counted. Recordings may be nested,
+    /// also in [`start_trace`](Self::start_trace): each sees everything.
     ///
     /// ```
     /// use todevice::{Device, Machine, Tensor, cuda};
@@ -382,7 +381,7 @@ impl Machine {
         lock(&self.0.recorder)
     }
 
-    /// Gives what the GPUs have done so far to the recordings that run, before another one starts.
+    /// Adds the GPUs' work so far to the active recordings, before another one starts.
     fn prepare_recording(&self) {
         if let Some(cuda) = self.cuda() {
             cuda.fetch_spans();
@@ -399,7 +398,7 @@ impl Machine {
         }
     }
 
-    /// What a recording has seen, all work done.
+    /// Returns a recording's trace, after all work is done.
     pub(crate) fn trace_of(&self, recording: u64) -> Trace {
         let mut devices = Vec::new();
         self.keep_what_ranks_did();
@@ -410,7 +409,7 @@ impl Machine {
         self.recorder().trace(recording, self.to_string(), devices, self.time_is_modelled())
     }
 
-    /// Gives the recordings that run what ranks have done on the GPUs, all work done.
+    /// Adds the ranks' work on the GPUs to the active recordings, after all work is done.
     pub(crate) fn keep_what_ranks_did(&self) {
         if self.recorder().is_recording() {
             let ranks = lock(&self.0.ranks).clone();
@@ -423,7 +422,7 @@ impl Machine {
     }
 }
 
-/// A machine by what stands after `--gpu`.
+/// Parses a machine from the value of `--gpu`.
 impl FromStr for Machine {
     type Err = Error;
 
@@ -432,8 +431,8 @@ impl FromStr for Machine {
     }
 }
 
-/// The GPUs, for people: `no GPU`, `Tesla T4 (simulated)`, `2 x Tesla T4 (simulated)`; and the host that is modelled, if it
-/// is not the usual one: `Tesla T4 (simulated), host: pytorch`.
+/// Describes the GPUs for people: `no GPU`, `Tesla T4 (simulated)`, `2 x Tesla T4 (simulated)`; also the modelled
+/// host, if it is not the default: `Tesla T4 (simulated), host: pytorch`.
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cuda() {
@@ -455,11 +454,10 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// Seeds the machine's default generators, that of the CPU and those of its GPUs, and returns the CPU's
-/// (`torch.manual_seed`). A machine that the thread enters later is seeded too.
+/// Seeds the machine's default generators, the CPU's and those of its GPUs, and returns the CPU's
+/// (`torch.manual_seed`). Machines that the thread enters later are seeded too.
 ///
-/// As in PyTorch only the low 32 bits feed the stream. A negative seed is its two's complement:
-/// `-1i64 as u64`.
+/// As in PyTorch only the low 32 bits determine the numbers. A negative seed is its two's complement: `-1i64 as u64`.
 pub fn manual_seed(seed: u64) -> Generator {
     Machine::current().seed_gpus(seed);
     Ambient::default_generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-//! Recordings of a part of a program, and names for stretches of it.
+//! Recording a part of a program, and naming ranges in it.
 
 use std::panic::Location;
 
@@ -8,7 +8,7 @@ use crate::events::{Range, Trace};
 use crate::scope;
 use crate::thread::{Context, OfThread, OpenRanges, Part};
 
-/// A recording under way. It ends when this is dropped, also when a panic passes through.
+/// An active recording. It ends on drop, even when unwinding from a panic.
 pub(crate) struct Recording<'a> {
     machine: &'a Machine,
     number: u64,
@@ -19,7 +19,7 @@ impl<'a> Recording<'a> {
         Recording { machine, number: machine.recorder().start(machine.clock().now()) }
     }
 
-    /// What was recorded.
+    /// Ends the recording and returns it.
     pub(crate) fn finish(self) -> Trace {
         self.machine.trace_of(self.number)
     }
@@ -34,8 +34,8 @@ impl Drop for Recording<'_> {
 /// Runs `scope` under a name that the timeline shows (`torch.profiler.record_function`, an NVTX range): how long
 /// the host was at it, and which calls it made.
 ///
-/// Names may nest. A name is for the host: the GPU may do the work later. Where nothing is recorded this costs
-/// next to nothing; what a data loading worker names is not recorded.
+/// Ranges may be nested. A range is on the host's timeline: the GPU may do the work later. Without a recording this
+/// costs next to nothing. Ranges in data loading workers are not recorded.
 ///
 /// ```
 /// use todevice::trace::record_function;
@@ -58,7 +58,7 @@ pub fn record_function<R>(name: &str, scope: impl FnOnce() -> R) -> R {
     scope()
 }
 
-/// A range that ends when this is dropped.
+/// A range that ends on drop.
 struct OpenRange {
     machine: Machine,
     range: Range,

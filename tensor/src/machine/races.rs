@@ -1,24 +1,24 @@
-//! The data races of a machine: what its simulated GPUs found.
+//! The data races found by a machine's simulated GPUs.
 
 use super::Machine;
 use crate::error::Race;
 use crate::races::{RaceCheck, RaceLog};
 
 impl Machine {
-    /// The data races that its simulated GPUs have found so far, each two lines of the program once.
+    /// The data races that its simulated GPUs have found so far, with each pair of program lines listed once.
     ///
-    /// They are found whatever the modelled times are, even where the numbers happen to come out right. Real GPUs
-    /// do not look for them.
+    /// They are found whatever the modelled times, even where the numbers happen to be right. Real GPUs do not
+    /// check for races.
     pub fn races(&self) -> Vec<Race> {
         self.race_log(RaceLog::races).unwrap_or_default()
     }
 
-    /// What is done about a data race.
+    /// The action on a data race.
     pub fn race_check(&self) -> RaceCheck {
         self.race_log(RaceLog::check).unwrap_or_default()
     }
 
-    /// Changes what is done about a data race from now on.
+    /// Sets the action on a data race from now on.
     pub fn set_race_check(&self, check: RaceCheck) {
         self.race_log(|log| log.set_check(check));
     }
@@ -72,7 +72,7 @@ mod tests {
         });
     }
 
-    /// A handler may use the machine, also the GPU that the race was found on.
+    /// A handler may use the machine, including the GPU on which the race was found.
     #[test]
     fn who_is_warned_may_ask_for_the_races() {
         let machine: Machine = "sim:t4".parse().unwrap();

@@ -1,4 +1,4 @@
-//! The value of `--gpu`: which GPUs a machine has.
+//! The value of `--gpu`, which describes a machine's GPUs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,18 +12,18 @@ use crate::gpu::simulated::Setup;
 use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
 use crate::host_profile::{HOSTS, HostProfile};
 
-/// Whether `verify --gpu real` has found, on any real card, that the labs say there what the book says. Until it has,
-/// `auto` takes no real card: a reader who has not asked for one should not be the first to try it.
+/// Whether `verify --gpu real` has confirmed on any real card that the labs print what the book says. Until then,
+/// `auto` uses no real card: readers who have not asked for one should not be the first to try it.
 const VERIFIED_ON_A_REAL_GPU: bool = false;
 
-/// A machine has at most this many GPUs.
+/// The maximum number of GPUs in a machine.
 const MOST_GPUS: usize = 16;
 
-/// What `--gpu` asks for.
+/// A parsed value of `--gpu`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuSpec {
-    /// A simulated GPU: the card most readers meet first. Once the labs have been verified on a real one: the real GPUs
-    /// if there are any.
+    /// A simulated GPU: the card most readers meet first. Once the labs have been verified on a real GPU: the real
+    /// GPUs, if there are any.
     Auto,
     /// No GPU.
     None,
@@ -36,46 +36,46 @@ pub enum GpuSpec {
 /// The simulated GPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedGpus {
-    /// The name of the profile: t4, rtx4090, h200, rtx5090, or the path of a file of one, `my-card.profile`.
+    /// The name of the profile: t4, rtx4090, h200, rtx5090, or the path of a profile file, `my-card.profile`.
     pub profile: &'static str,
-    /// How many GPUs there are.
+    /// The number of GPUs.
     pub count: usize,
-    /// Bytes of memory of each, if not the profile's own.
+    /// The memory of each GPU in bytes, if not the profile's.
     pub memory: Option<u64>,
-    /// Bytes of memory of each that another process holds, a browser for example.
+    /// The memory of each GPU held by another process, such as a browser, in bytes.
     pub others: Option<u64>,
-    /// Varies how long everything takes, in a way that can be repeated.
+    /// A seed that varies all times reproducibly.
     pub seed: Option<u64>,
-    /// The name of the host's profile: laptop, pytorch, or the path of a file of one, `my-computer.host`.
+    /// The name of the host's profile: laptop, pytorch, or the path of a profile file, `my-computer.host`.
     pub host: &'static str,
-    /// The numbers of those that a program sees, in the order in which it counts them; all, if nothing is said. This is no
-    /// part of what stands after `--gpu`: it comes from `CUDA_VISIBLE_DEVICES`.
+    /// The indices of the GPUs that a program sees, in its order; all by default. Not part of the value of `--gpu`:
+    /// set by `CUDA_VISIBLE_DEVICES`.
     pub visible: Option<Vec<usize>>,
-    /// Which build of PyTorch the program runs as, and how GPUs reach each other: what stands after `build=` and `p2p=`, and
-    /// what comes from `NCCL_P2P_DISABLE`.
+    /// The build of PyTorch that the program runs as, and how GPUs reach each other: `build=`, `p2p=` and
+    /// `NCCL_P2P_DISABLE`.
     pub setup: Setup,
 }
 
 impl SimulatedGpus {
-    /// What the GPUs are modelled on.
+    /// The profile that the GPUs are modelled on.
     #[doc(hidden)]
     pub fn card(&self) -> &'static Profile {
         find(self.profile).unwrap_or(PROFILES[0])
     }
 
-    /// How many of them a program sees.
+    /// The number of GPUs that a program sees.
     pub(super) fn visible_count(&self) -> usize {
         self.visible.as_ref().map_or(self.count, Vec::len)
     }
 
-    /// What their host is modelled on.
+    /// The profile that their host is modelled on.
     #[doc(hidden)]
     pub fn host_profile(&self) -> &'static HostProfile {
         find(self.host).unwrap_or(HOSTS[0])
     }
 }
 
-/// What most readers meet first.
+/// The card and host most readers meet first.
 impl Default for SimulatedGpus {
     fn default() -> SimulatedGpus {
         let (profile, host) = (PROFILES[0].key, HOSTS[0].key);
@@ -93,13 +93,13 @@ impl Default for SimulatedGpus {
 }
 
 impl GpuSpec {
-    /// What can be said, for help and errors.
+    /// The syntax, for help and errors.
     pub const GRAMMAR: &str = "auto | none | real | sim[:PROFILE[xN]][,mem=512MiB][,others=1GiB][,seed=7][,host=HOST][,build=cu126][,p2p=broken]";
 
-    /// What can stand for HOST.
+    /// The possible values of HOST.
     pub const HOSTS: &str = "laptop | pytorch | FILE.host";
 
-    /// The same GPUs called by another host, whose time is modelled as theirs is.
+    /// Returns the same GPUs with another host, whose time is modelled too.
     pub fn with_host(self, host: &str) -> Result<GpuSpec> {
         let host = find_or_load::<HostProfile>(host).map_err(MachineError::Description)?.key;
         match self {
@@ -113,8 +113,7 @@ impl GpuSpec {
         }
     }
 
-    /// The same GPUs for a program that is started with `CUDA_VISIBLE_DEVICES=list`. For real ones that is the driver's
-    /// business.
+    /// Returns the same GPUs for a program started with `CUDA_VISIBLE_DEVICES=list`. For real GPUs the driver handles it.
     pub(super) fn visible(&self, list: &str) -> GpuSpec {
         let simulated = match self {
             GpuSpec::Simulated(gpus) => gpus.clone(),
@@ -125,7 +124,7 @@ impl GpuSpec {
         GpuSpec::Simulated(SimulatedGpus { visible, ..simulated })
     }
 
-    /// The same GPUs for a program that is started with `NCCL_P2P_DISABLE=1`. For real ones that is NCCL's business.
+    /// Returns the same GPUs for a program started with `NCCL_P2P_DISABLE=1`. For real GPUs NCCL handles it.
     pub(super) fn without_nccl_p2p(&self) -> GpuSpec {
         let simulated = match self {
             GpuSpec::Simulated(gpus) => gpus.clone(),
@@ -136,12 +135,12 @@ impl GpuSpec {
         GpuSpec::Simulated(SimulatedGpus { setup, ..simulated })
     }
 
-    /// The machine for people, or why there is none: with what the environment asks of the memory allocator
-    /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)) and of launches
-    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)), and with the GPUs that it lets programs see
-    /// ([`Machine::with_visible_devices`]), and without peer access for collectives if it says so
-    /// ([`Machine::with_nccl_p2p_disabled`]). Options of the allocator that it has not are ignored, with a warning
-    /// ([`Machine::on_warning`]): they were set for PyTorch. There is one as well if a simulated GPU is hidden.
+    /// Creates the machine for a user's program, following the environment: settings of the memory allocator
+    /// ([`cuda::set_allocator_settings`](crate::cuda::set_allocator_settings)), blocking launches
+    /// ([`cuda::set_launch_blocking`](crate::cuda::set_launch_blocking)), the visible GPUs
+    /// ([`Machine::with_visible_devices`]), and collectives without peer access ([`Machine::with_nccl_p2p_disabled`]).
+    /// Allocator options that this crate lacks are ignored with a warning ([`Machine::on_warning`]), since they were
+    /// set for PyTorch. If a simulated GPU is hidden, there is a warning as well.
     pub fn machine(&self) -> Result<Machine> {
         let (settings, mut ignored) = Settings::from_environment();
         let blocking = environment::launch_blocking().map_err(MachineError::Description)?;
@@ -156,7 +155,7 @@ impl GpuSpec {
         if let (GpuSpec::Simulated(gpus), Some(list)) = (&spec, list)
             && gpus.visible_count() < gpus.count
         {
-            let list = list.replace(char::is_control, " "); // The warning is to be one line.
+            let list = list.replace(char::is_control, " "); // The warning must be a single line.
             ignored.push(format!(
                 "{}={list} lets programs see {} of the {} simulated GPUs",
                 environment::VISIBLE,
@@ -172,12 +171,11 @@ impl GpuSpec {
         Ok(machine)
     }
 
-    /// Why `auto` leaves a GPU that this computer has alone: a library that it takes is missing, or it has to be asked
-    /// for by name.
+    /// Why `auto` does not use this computer's GPU: a required library is missing, or the GPU must be requested by name.
     #[cfg(not(target_family = "wasm"))]
     pub fn why_simulated(&self) -> Option<String> {
         if *self != GpuSpec::Auto {
-            return None; // Looking takes time.
+            return None; // Probing takes time.
         }
         let probe = crate::gpu::probe();
         if !probe.driver.is_found() {
@@ -187,8 +185,8 @@ impl GpuSpec {
         probe.obstacle().or_else(|| (!VERIFIED_ON_A_REAL_GPU).then(|| unverified.to_owned()))
     }
 
-    /// The machine as it is whatever the environment asks for: what tests and books run on. So is one that is made
-    /// of a text, `"sim:t4".parse()`.
+    /// Creates the machine regardless of the environment, for tests and books. Parsing a machine, as in
+    /// `"sim:t4".parse()`, does the same.
     pub fn bare_machine(&self) -> Result<Machine> {
         match self {
             GpuSpec::None => Ok(Machine::new()),
@@ -205,7 +203,7 @@ impl GpuSpec {
     }
 }
 
-/// As it is written after `--gpu`.
+/// Writes the value of `--gpu`.
 impl fmt::Display for GpuSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -315,7 +313,7 @@ fn simulated(text: &str) -> Result<SimulatedGpus, String> {
     }
 }
 
-/// Refuses what cannot break or be turned off, as it is not there.
+/// Rejects `p2p=` if the GPUs have no peer access that could break or be turned off.
 fn check_p2p(gpus: &SimulatedGpus) -> Result<(), String> {
     let Some(p2p) = gpus.setup.p2p.name() else { return Ok(()) };
     if !gpus.card().has_peers() {
@@ -332,7 +330,8 @@ fn check_p2p(gpus: &SimulatedGpus) -> Result<(), String> {
     }
 }
 
-/// `t4x2` → T4, 2; `my-card.profile` → what is in that file, 1. The profile is looked for first: the x in `rtx4090` counts nothing.
+/// Parses `t4x2` as T4 and 2, and `my-card.profile` as that file and 1. Profile names are matched first: the x in
+/// `rtx4090` is not a count.
 fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
     let counted = ALL
         .iter()
@@ -345,7 +344,7 @@ fn profile_and_count(text: &str) -> Result<(&'static str, usize), String> {
     Ok((profile, number))
 }
 
-/// `512MiB` → 536870912.
+/// Parses a memory size: `512MiB` is 536870912.
 fn memory(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let unit: Option<u64> = match &text[digits.len()..] {
@@ -360,8 +359,8 @@ fn memory(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is no size of memory, expected one such as 512MiB or 16GiB"))
 }
 
-/// A seed as `torch.manual_seed` takes it: any whole number of 64 bits, signed or unsigned. A negative one is the
-/// unsigned one with the same bits.
+/// Parses a seed like `torch.manual_seed`: any 64-bit integer, signed or unsigned. A negative one is the unsigned
+/// one with the same bits.
 ///
 /// ```
 /// assert_eq!(todevice::parse_seed("-1")?, u64::MAX);

@@ -1,34 +1,33 @@
-//! The host's side of a monitor: what `htop` says of this program.
+//! The monitor of the host: what `htop` shows about this program.
 
 use std::time::Duration;
 
 use crate::machine::Machine;
 use crate::time::Instant;
 
-/// What the operating system says of this program ([`host`]).
+/// The operating system's information about this program ([`host`]).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Host {
-    /// When it was asked.
+    /// The time of the measurement.
     pub at: Instant,
-    /// For how long threads of this program have had a core, all of them together. On a machine whose time is modelled
-    /// so is this: the CPU's work, calls of the driver, waits for a GPU (in which CUDA keeps asking), and what data
-    /// loading workers do; not sleeping, nor waiting for a worker.
+    /// The CPU time of all threads of this program. On a machine with modelled time it is modelled too: the CPU's
+    /// work, driver calls, waits for a GPU (which CUDA spends polling), and the work of data loading workers, but
+    /// not sleeping or waiting for a worker.
     pub cpu_time: Option<Duration>,
-    /// How many threads it has, where the system counts them.
+    /// The number of threads, where the system counts them.
     pub threads: Option<usize>,
-    /// Bytes of the computer's memory that it has in use (RSS, *resident set size*). What simulated GPUs hold is among
-    /// them.
+    /// The memory in use by the program in bytes (RSS, *resident set size*). It includes the memory of simulated GPUs.
     pub memory: Option<u64>,
-    /// Bytes of memory that the computer has.
+    /// The computer's memory in bytes.
     pub memory_total: Option<u64>,
-    /// Cores that the computer has.
+    /// The computer's number of cores.
     pub cores: Option<usize>,
 }
 
 impl Host {
-    /// Percent of one core that the program has had since an earlier look: 100 is one thread that never rests. Nothing
-    /// if no time has passed.
+    /// The CPU usage since an earlier measurement, in percent of one core: 100 is one thread that never idles.
+    /// `None` if no time has passed.
     pub fn cpu_usage_since(&self, earlier: &Host) -> Option<f64> {
         let worked = self.cpu_time?.checked_sub(earlier.cpu_time?)?;
         let passed = self.at - earlier.at;
@@ -36,7 +35,7 @@ impl Host {
     }
 }
 
-/// What the operating system says of this program now. A page of a browser is told nothing by it: there only modelled
+/// Returns the operating system's current information about this program. A web page gets none: there only modelled
 /// times are known.
 ///
 /// ```
@@ -75,7 +74,7 @@ fn of_system() -> Host {
     unknown
 }
 
-/// Fills in what the operating system tells.
+/// Fills in the values that the operating system provides.
 #[cfg(not(target_family = "wasm"))]
 fn ask(unknown: Host) -> Host {
     use sysinfo::{MemoryRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};
@@ -90,7 +89,7 @@ fn ask(unknown: Host) -> Host {
     let process = system.process(this);
     Host {
         cpu_time: process.map(|process| Duration::from_millis(process.accumulated_cpu_time())),
-        // The threads beside the first.
+        // All threads but the first are tasks.
         threads: process.and_then(|process| process.tasks()).map(|tasks| tasks.len() + 1),
         memory: process.map(|process| process.memory()),
         memory_total: Some(system.total_memory()).filter(|total| *total > 0),

@@ -1,16 +1,16 @@
-//! What `nvidia-smi` and `htop` would say: how busy the GPUs are, who holds their memory, what the host does.
+//! The information that `nvidia-smi` and `htop` show: how busy the GPUs are, which processes hold their memory, and
+//! the work of the host.
 //!
-//! NVIDIA's monitor asks a library that comes with the driver, NVML, and so does this module where the GPU is a real one
-//! (`nvidia/nvml.rs` of `todevice-gpu`). A simulated GPU answers the same questions from its own state
-//! (`simulated/activity.rs` there): memory is exact; utilization, power and what goes over the bus are modelled. The host's
-//! side is in `host.rs`.
+//! For real GPUs this module uses NVML, the driver's library on which NVIDIA's monitor is based (`nvidia/nvml.rs`
+//! of `todevice-gpu`). A simulated GPU answers the same queries from its own state (`simulated/activity.rs` there):
+//! memory is exact; utilization, power and bus traffic are modelled. The host is in `host.rs`.
 //!
-//! Looking is free: it makes no context on a GPU, waits for nothing, and on a simulated machine takes no time.
+//! Monitoring is free: it creates no context on a GPU, waits for nothing, and takes no time on a simulated machine.
 
 mod host;
 
 #[cfg(not(target_family = "wasm"))]
-#[doc(hidden)] // For the test that has a library to stand in for NVML, and no GPU.
+#[doc(hidden)] // For the test that substitutes a library for NVML and has no GPU.
 pub use crate::gpu::nvidia::reading::{
     gpu as nvml_gpu, topology as nvml_topology, versions as nvml_versions,
 };
@@ -26,7 +26,7 @@ use crate::gpu::simulated::activity;
 use crate::gpu::{check_ordinal, current_index, of_machine};
 use crate::machine::{GpuSpec, Machine};
 
-/// What a monitor says of a GPU.
+/// Returns a monitor's information about a GPU.
 ///
 /// ```
 /// use todevice::{Device, Machine, Tensor, cuda, monitor};
@@ -46,7 +46,7 @@ use crate::machine::{GpuSpec, Machine};
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors if there is no such device, or if NVML cannot be used.
+/// Returns an error if there is no such device, or if NVML cannot be used.
 pub fn gpu(index: usize) -> Result<Gpu> {
     let cuda = check_ordinal(index)?;
     if let Some(gpu) = cuda.monitor(index) {
@@ -61,10 +61,10 @@ pub fn gpu(index: usize) -> Result<Gpu> {
     Err(Error::custom("this GPU cannot be monitored: its driver does not say where it sits"))
 }
 
-/// How the machine's GPUs are connected: what `nvidia-smi topo -m` prints. Of simulated GPUs it has those as well that
-/// `CUDA_VISIBLE_DEVICES` hides, of real ones only what this program sees.
+/// Returns the connections between the machine's GPUs, as printed by `nvidia-smi topo -m`. For simulated GPUs it
+/// includes those hidden by `CUDA_VISIBLE_DEVICES`; for real ones only those this program sees.
 ///
-/// Whether one reaches the memory of another is another matter:
+/// Whether one GPU can access another's memory is a separate question:
 /// [`cuda::can_device_access_peer`](crate::cuda::can_device_access_peer).
 ///
 /// ```
@@ -81,7 +81,7 @@ pub fn gpu(index: usize) -> Result<Gpu> {
 /// # }
 /// ```
 ///
-/// Errors on a machine without a GPU, and if NVML cannot be used.
+/// Returns an error on a machine without a GPU, and if NVML cannot be used.
 pub fn topology() -> Result<Topology> {
     let machine = Machine::current();
     if let GpuSpec::Simulated(gpus) = machine.gpus() {
@@ -108,8 +108,8 @@ pub fn versions() -> Versions {
     Versions::default()
 }
 
-/// How far back the counters of [`gpu`] look: on a real GPU for up to a second, depending on the card (NVML says
-/// between a sixth of a second and a second). On a simulated one, whose programs are short, for 4 ms.
+/// The period covered by the counters of [`gpu`]. On a real GPU up to a second, depending on the card (NVML
+/// documents between a sixth of a second and a second). On a simulated GPU, whose programs are short, 4 ms.
 pub fn sample_period() -> Duration {
     match Machine::current().time_is_modelled() {
         true => Duration::from_nanos(activity::PERIOD),
@@ -117,7 +117,7 @@ pub fn sample_period() -> Duration {
     }
 }
 
-/// Percent of the last sample period in which at least one kernel ran on the current device
+/// The percentage of the last sample period during which at least one kernel ran on the current device
 /// (`torch.cuda.utilization`): `GPU-Util`.
 ///
 /// ```
@@ -142,13 +142,13 @@ pub fn utilization() -> Result<u32> {
     known(of_current()?.utilization, "GPU utilization")
 }
 
-/// Percent of the last sample period in which the current device's memory was read or written
-/// (`torch.cuda.memory_usage`). It does not say how full the memory is: see [`device_memory_used`].
+/// The percentage of the last sample period during which the current device's memory was read or written
+/// (`torch.cuda.memory_usage`). It does not show how full the memory is: see [`device_memory_used`].
 pub fn memory_usage() -> Result<u32> {
     known(of_current()?.memory_utilization, "memory utilization")
 }
 
-/// Bytes of the current device in use, by whomever (`torch.cuda.device_memory_used`): `Memory-Usage`.
+/// The memory of the current device in use by all programs, in bytes (`torch.cuda.device_memory_used`): `Memory-Usage`.
 pub fn device_memory_used() -> Result<u64> {
     Ok(of_current()?.memory_used)
 }
@@ -158,13 +158,13 @@ pub fn temperature() -> Result<u32> {
     known(of_current()?.temperature, "temperature")
 }
 
-/// What the current device draws, in milliwatts (`torch.cuda.power_draw`).
+/// The power draw of the current device in milliwatts (`torch.cuda.power_draw`).
 pub fn power_draw() -> Result<u32> {
     known(of_current()?.power_draw, "power draw")
 }
 
-/// Who computes on the current device, and how much memory they hold, as text (`torch.cuda.list_gpu_processes`). As in
-/// PyTorch, a process that only draws is not listed, and an `MB` is a MiB.
+/// Lists the compute processes on the current device and their memory, as text (`torch.cuda.list_gpu_processes`).
+/// As in PyTorch, graphics-only processes are not listed, and an `MB` is a MiB.
 ///
 /// ```
 /// # use todevice::{Device, Machine, Tensor, cuda};

@@ -1,4 +1,4 @@
-//! A module that runs each batch in parts, on several GPUs at once.
+//! `DataParallel`: a module that splits each batch across several GPUs.
 
 use std::panic::Location;
 
@@ -16,24 +16,23 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.nn.DataParallel`.
 #[derive(Clone, Debug, Default)]
 pub struct DataParallelOptions {
-    /// The GPUs to use; `None`: all of the machine.
+    /// The GPUs to use; `None`: all GPUs of the machine.
     pub device_ids: Option<Vec<usize>>,
-    /// Where the results are put together; `None`: on the first of them.
+    /// The GPU on which the results are joined; `None`: the first of `device_ids`.
     pub output_device: Option<usize>,
-    /// The dimension of the batch.
+    /// The batch dimension.
     pub dim: i64,
 }
 
 impl Keywords for DataParallelOptions {}
 
-/// A module that cuts each batch into parts, runs them on several GPUs, and puts the results together
-/// (`torch.nn.DataParallel`).
+/// A module that splits each batch, runs the parts on several GPUs, and joins the results (`torch.nn.DataParallel`).
 ///
-/// The module belongs on the first GPU. For each batch it is copied to the others, and the gradients of the copies
-/// are summed in its own parameters: so the first GPU has more to do, and more in its memory, than any other. A batch of
-/// fewer rows than GPUs leaves some without work. Where the machine has no GPU, the module runs as it is.
+/// The module must be on the first GPU. For each batch it is copied to the others, and the gradients of the copies
+/// are summed in its own parameters, so the first GPU does more work and holds more memory than any other. A batch
+/// with fewer rows than GPUs leaves some GPUs idle. On a machine without a GPU, the module runs as it is.
 ///
-/// What the module writes to its buffers, the running averages of a batch norm for one, comes from the first part alone.
+/// Writes to the module's buffers, such as a batch norm's running averages, are kept from the first part only.
 ///
 /// ```
 /// use todevice::parallel::DataParallel;
@@ -58,10 +57,11 @@ pub struct DataParallel<M: Module> {
 }
 
 impl<M: Module> DataParallel<M> {
-    /// `module` on all GPUs of the machine, or on those that options name in a pair with it. For one GPU the module is moved there.
+    /// Wraps `module` for all GPUs of the machine, or for those in the options paired with it. With one GPU the
+    /// module is moved there.
     ///
-    /// Errors if there is no such GPU, and if none is named. Warns if one has less than three quarters of the memory or of the
-    /// multiprocessors of another.
+    /// Returns an error if one of the GPUs does not exist, or if none is named. Warns if one has less than three
+    /// quarters of the memory or of the multiprocessors of another.
     #[track_caller]
     pub fn new(module: impl AndOptions<M, DataParallelOptions>) -> Result<DataParallel<M>> {
         let (module, options) = module.split();
@@ -84,7 +84,7 @@ impl<M: Module> DataParallel<M> {
         Ok(DataParallel { module, device_ids, output_device: Device::cuda(output), dim })
     }
 
-    /// The module itself (`DataParallel.module`): what is saved, and what is run on one GPU alone.
+    /// The wrapped module (`DataParallel.module`): save this one, and use it to run on one GPU only.
     pub fn module(&self) -> &M {
         &self.module
     }
@@ -95,7 +95,7 @@ impl<M: Module> Module for DataParallel<M> {
         "DataParallel"
     }
 
-    /// Errors if a parameter or a buffer is not on the first GPU, and for an input without the dimension of the batch.
+    /// Returns an error if a parameter or buffer is not on the first GPU, or if the input lacks the batch dimension.
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -120,7 +120,7 @@ impl<M: Module> Module for DataParallel<M> {
     }
 }
 
-/// What is to be said if the slowest GPU holds the others up.
+/// The warning to print if the slowest GPU would hold up the others.
 fn imbalance(device_ids: &[usize], properties: &[DeviceProperties]) -> Option<String> {
     let between = |values: Vec<f64>| {
         let at = |value: f64| device_ids[values.iter().position(|other| *other == value).unwrap_or(0)];

@@ -1,14 +1,14 @@
-//! What can go wrong with one module on several GPUs.
+//! Errors of running one module on several GPUs.
 
 use std::sync::Arc;
 
 use crate::device::Device;
 use crate::error::{Error, Refusal};
 
-/// An error of `DataParallel` and of what it is made of.
+/// An error of `DataParallel` or of its parts.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum ParallelError {
     #[error("no available devices were found")]
     NoDevices,
@@ -16,7 +16,7 @@ pub enum ParallelError {
         "module must have its parameters and buffers on device {first} (device_ids[0]) but found one of them on device: {found}"
     )]
     NotOnFirstDevice { first: Device, found: Device },
-    /// What went wrong in a replica, with the error itself as `cause`.
+    /// An error in a replica, with the original error as `cause`.
     #[error("Caught {kind} in replica {replica} on device {device}.\nOriginal error: {cause}")]
     InReplica { kind: &'static str, replica: usize, device: usize, cause: Arc<Error> },
     #[error("The number of modules {modules} is not equal to the number of inputs {inputs}")]

@@ -1,11 +1,11 @@
 //! One model on several GPUs.
 //!
-//! [`DataParallel`] is one program that gives each GPU a part of every batch (`torch.nn.parallel`). [`distributed`] is a program
-//! for each GPU, and [`DistributedDataParallel`], which is faster (`torch.distributed`).
+//! [`DataParallel`] runs one program that gives each GPU a part of every batch (`torch.nn.parallel`). [`distributed`]
+//! runs one program per GPU and has [`DistributedDataParallel`], which is faster (`torch.distributed`).
 //!
-//! - `scatter_gather`: a batch in parts, and its results as one.
-//! - `replicate`: the same module with its tensors on other GPUs.
-//! - `data_parallel`: all of it for each batch.
+//! - `scatter_gather`: splitting a batch, and joining the results.
+//! - `replicate`: copies of a module's tensors on other GPUs.
+//! - `data_parallel`: the above combined, for each batch.
 //! - `distributed`: ranks.
 
 mod data_parallel;

@@ -1,4 +1,4 @@
-//! The same module with its tensors on other GPUs.
+//! Replicas: one module with copies of its tensors on several GPUs.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::nn::functional_call::cells_of;
 use crate::scope;
 use crate::tensor::Tensor;
 
-/// A module as it is on one GPU: the same module, which finds copies of its parameters and buffers there.
+/// A module's replica on one GPU: the same module, with copies of its parameters and buffers on that GPU.
 pub struct Replica<'a, M: ?Sized> {
     module: &'a M,
     device: usize,
@@ -21,7 +21,7 @@ pub struct Replica<'a, M: ?Sized> {
 }
 
 impl<M: Module + ?Sized> Replica<'_, M> {
-    /// Computes the output on this GPU, which is the current device meanwhile.
+    /// Computes the output on this GPU, which is the current device for the call.
     #[track_caller]
     pub fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -37,13 +37,13 @@ impl<M: Module + ?Sized> Replica<'_, M> {
 
 /// Copies the parameters and buffers of a module to each GPU (`torch.nn.parallel.replicate`).
 ///
-/// The copies of parameters are no leaves: their gradients flow back to the module's own parameters and are
-/// summed there. A tensor that is on the GPU already is not copied. So what the module writes to its buffers on the GPU that
-/// it is on, it keeps, and what it writes to those of the other replicas is gone with them.
+/// The copies of parameters are not leaves: their gradients flow back to the module's own parameters and are summed
+/// there. A tensor that is already on the GPU is not copied. So the module keeps writes to its buffers on its own
+/// GPU, and writes to those of the other replicas are lost with them.
 ///
-/// Tensors travel one by one, where PyTorch packs small ones into parcels of 10 MiB.
+/// Tensors are copied one by one; PyTorch packs small ones into chunks of 10 MiB.
 ///
-/// Errors if there is no such GPU, or if its memory is full; the module is as before.
+/// Returns an error if one of the GPUs does not exist or its memory is full; the module is then unchanged.
 #[track_caller]
 pub fn replicate<'a, M: Module + ?Sized>(
     network: &'a M,
@@ -68,11 +68,11 @@ pub fn replicate<'a, M: Module + ?Sized>(
 
 /// Runs each replica on its input (`torch.nn.parallel.parallel_apply`).
 ///
-/// The host queues the work of the first GPU, then that of the second, where PyTorch has a thread for each, of which Python
-/// lets one run at a time. The GPUs work at the same time as far as the host is ahead of them.
+/// The host queues the work of the first GPU, then that of the second. PyTorch has one thread per GPU, of which
+/// Python runs one at a time. The GPUs work in parallel as long as the host runs ahead of them.
 ///
-/// Errors if there are more inputs than replicas or fewer. What a forward pass errors with is the cause of an error that
-/// says in which replica.
+/// Returns an error if the numbers of inputs and replicas differ. An error in a forward pass becomes the cause of
+/// an error that names the replica.
 #[track_caller]
 pub fn parallel_apply<M: Module + ?Sized>(replicas: &[Replica<M>], inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let _scope = scope::on_behalf_of(Location::caller());

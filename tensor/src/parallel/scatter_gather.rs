@@ -1,4 +1,4 @@
-//! A batch in parts, one for each GPU, and the parts of a result as one. Gradients flow back through both.
+//! Scatter and gather: splits a batch across GPUs and joins results. Gradients flow back through both.
 
 use std::panic::Location;
 
@@ -12,11 +12,11 @@ use crate::ops;
 use crate::scope;
 use crate::tensor::{Tensor, ToOptions};
 
-/// Cuts a tensor along `dim` and copies each part to its GPU (`torch.nn.parallel.scatter`).
+/// Splits a tensor along `dim` and copies each part to its GPU (`torch.nn.parallel.scatter`).
 ///
-/// The parts are those of [`chunk`](Tensor::chunk): 10 rows on 4 GPUs are 3, 3, 3 and 1, and 5 rows are 2, 2 and
-/// 1, which leaves the fourth GPU without work. Pinned memory of the host is read when the copies run
-/// ([`ToOptions::non_blocking`]). A part that is on its GPU already is a view.
+/// The parts are those of [`chunk`](Tensor::chunk): 10 rows on 4 GPUs become 3, 3, 3 and 1, and 5 rows become 2, 2
+/// and 1, which leaves the fourth GPU idle. Pinned host memory is read when the copies run
+/// ([`ToOptions::non_blocking`]). A part that is already on its GPU is a view.
 ///
 /// ```
 /// # use todevice::{Machine, Result, Tensor, parallel};
@@ -30,8 +30,8 @@ use crate::tensor::{Tensor, ToOptions};
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors for a tensor without dimensions, if `dim` is not one of its, if no GPU is named or one that is not there, and if
-/// the memory of one is full.
+/// Returns an error for a tensor without dimensions, for an invalid `dim`, if no GPU is given or one does not
+/// exist, and if a GPU's memory is full.
 #[track_caller]
 pub fn scatter(input: &Tensor, dim: i64, device_ids: &[usize]) -> Result<Vec<Tensor>> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -47,10 +47,11 @@ pub fn scatter(input: &Tensor, dim: i64, device_ids: &[usize]) -> Result<Vec<Ten
 
 static GATHER: Operation = Operation::new("gather").node("GatherBackward").composite();
 
-/// Joins tensors of several GPUs along `dim` on one device (`torch.nn.parallel.gather`). Each is copied to its place in the
-/// result. Numbers become a vector.
+/// Joins tensors from several GPUs along `dim` on one device (`torch.nn.parallel.gather`). Each is copied to its
+/// place in the result. 0-dim tensors become a vector.
 ///
-/// Errors for tensors of the host, if sizes differ elsewhere than in `dim`, and if the memory of the device is full.
+/// Returns an error for tensors on the host, if sizes differ in dimensions other than `dim`, and if the device's
+/// memory is full.
 #[track_caller]
 pub fn gather(outputs: &[Tensor], dim: i64, target: Device) -> Result<Tensor> {
     let _scope = scope::on_behalf_of(Location::caller());

@@ -1,8 +1,8 @@
-//! Files that are replaced as a whole or not at all.
+//! Atomic file replacement: a file is replaced entirely or not at all.
 //!
-//! The new file is written beside the old one under a temporary name, brought to the disk, and then given the old one's name,
-//! which is one step of the file system. Whatever stops the program, there is the old file or the new one, and at worst a
-//! temporary one beside it, which the next save removes.
+//! The new file is written next to the old one under a temporary name, synced to disk, and then renamed to the old
+//! name, which is atomic in the file system. Whenever the program is stopped, either the old or the new file
+//! exists, and at worst a temporary file beside it, which the next save removes.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -13,16 +13,16 @@ use super::error::SerializeError;
 use crate::error::{Error, Result};
 use crate::python::python_str;
 
-/// What the names of temporary files end with.
+/// The end of temporary files' names.
 const SUFFIX: &str = ".todevice-tmp";
 
-/// The longest part of a file's name that the name of its temporary file repeats: file systems allow 255 bytes.
+/// The maximum number of bytes of a file's name that its temporary file's name repeats: file systems allow 255 bytes.
 const LONGEST_STEM: usize = 180;
 
-/// Replaces the file at `path` by what `write` writes. If that fails, or the program ends, the file is what it was.
+/// Replaces the file at `path` with the output of `write`. If that fails, or the program is stopped, the old file stays.
 ///
-/// A symbolic link stays one: what it leads to is replaced. The permissions of the file stay too, and one that nobody may
-/// write to is refused. What is no file, such as `/dev/null`, is written to as it is.
+/// A symbolic link stays, and its target is replaced. The file's permissions stay too, and replacing a read-only
+/// file is an error. Anything but a regular file, such as `/dev/null`, is written to directly.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let named = |error: io::Error| in_file(path, error);
     let target = followed(path).map_err(named)?;
@@ -46,7 +46,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<
     sweep(folder, &prefix);
     let temporary = Temporary::create(folder, &prefix).map_err(named)?;
     if let Some(old) = old {
-        // Who owns it only root can say, and need not.
+        // Only root can set the owner. A failure is ignored.
         #[cfg(unix)]
         let _ = {
             use std::os::unix::fs::{MetadataExt, fchown};
@@ -57,13 +57,13 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<
     fill(&temporary.file, write, named)?;
     temporary.file.sync_all().map_err(named)?;
     temporary.become_(&target).map_err(named)?;
-    // The new name must reach the disk too. Where a folder cannot be opened, it does by itself.
+    // The new name must reach the disk too. Where a folder cannot be opened, this happens automatically.
     #[cfg(unix)]
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(named)?;
     Ok(())
 }
 
-/// An error of the system with the name of the file, as Python has it: `[Errno 28] No space left on device: 'model.pt'`.
+/// A system error with the file's name, formatted like Python's: `[Errno 28] No space left on device: 'model.pt'`.
 pub(super) fn in_file(path: &Path, error: io::Error) -> Error {
     let text = error.to_string();
     let reason = match error.raw_os_error() {
@@ -77,7 +77,7 @@ pub(super) fn in_file(path: &Path, error: io::Error) -> Error {
     SerializeError::File { reason, path: python_str(&path.display().to_string()), kind: error.kind() }.into()
 }
 
-/// Writes to a file what `write` writes; an error of the file is given its name.
+/// Writes the output of `write` to a file, and adds the file's name to its errors.
 fn fill(
     file: &File,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
@@ -86,14 +86,14 @@ fn fill(
     let mut watched = Watched { file, error: None };
     let mut out = BufWriter::new(&mut watched);
     let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    drop(out.into_parts()); // Without another attempt to write what is left.
+    drop(out.into_parts()); // Without trying again to write the rest.
     match watched.error {
         Some(error) => Err(named(error)),
         None => written,
     }
 }
 
-/// A file that keeps the error which a write to it ended in, for whoever knows its name.
+/// A file that keeps the error of a failed write, so that a caller that knows the file's name can report it.
 struct Watched<'f> {
     file: &'f File,
     error: Option<io::Error>,
@@ -115,7 +115,7 @@ impl Write for Watched<'_> {
     }
 }
 
-/// What a path leads to, through symbolic links, whether that is there or not.
+/// Follows symbolic links, whether or not their target exists.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..40 {
@@ -127,7 +127,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(ErrorKind::InvalidInput, "too many symbolic links"))
 }
 
-/// What the names of a file's temporary files begin with.
+/// The start of the names of a file's temporary files.
 fn prefix(name: &str) -> String {
     let mut end = name.len().min(LONGEST_STEM);
     while !name.is_char_boundary(end) {
@@ -136,7 +136,7 @@ fn prefix(name: &str) -> String {
     format!(".{}.", &name[..end])
 }
 
-/// A file under a temporary name, locked for as long as it is one: so it is told from one that a program left behind.
+/// A temporary file, locked while it is in use. The lock distinguishes it from files left behind by stopped programs.
 struct Temporary {
     file: File,
     path: PathBuf,
@@ -149,11 +149,12 @@ impl Temporary {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = folder.join(format!("{prefix}{}-{number}{SUFFIX}", std::process::id()));
             let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
-                // Of a program that had this one's number, or of another computer that shares the folder.
+                // Left by a program that had the same process id, or by another computer that shares the folder.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
-            // Another program may have swept it up before it was locked. Where files cannot be locked, nobody sweeps.
+            // Another program may have removed it before it was locked. Where files cannot be locked, no program
+            // removes them.
             let swept = matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !path.exists();
             if !swept {
                 return Ok(Temporary { file, path });
@@ -161,7 +162,7 @@ impl Temporary {
         }
     }
 
-    /// Gives the file its name for good.
+    /// Renames the file to its final name.
     fn become_(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
         self.path = PathBuf::new(); // There is nothing left to remove.
@@ -178,14 +179,14 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes the temporary files that programs left behind which were ended while they saved the same file.
+/// Removes temporary files left behind by programs that were stopped while saving the same file.
 fn sweep(folder: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let is_temporary =
             name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(SUFFIX));
-        // Whoever still writes to it has locked it.
+        // A program that is still writing the file holds its lock.
         if is_temporary && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(entry.path());
         }

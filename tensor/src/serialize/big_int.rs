@@ -1,25 +1,26 @@
-//! Python's integers beyond 64 bits.
+//! Python integers beyond 64 bits.
 
 use std::fmt;
 
-/// An `int` of more than 64 bits. Nothing is calculated with it: it is kept and printed.
+/// An `int` of more than 64 bits. It can be kept and printed, but has no arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BigInt(Vec<u8>);
 
 impl BigInt {
-    /// The number in two's complement, the lowest byte first.
+    /// Creates the number from little-endian two's complement bytes.
     pub fn from_le_bytes(bytes: &[u8]) -> BigInt {
         BigInt(bytes.to_vec())
     }
 
-    /// The number in two's complement, the lowest byte first.
+    /// The number as little-endian two's complement bytes.
     pub fn to_le_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The nearest `f64`; infinity beyond the largest.
+    /// The nearest `f64`, or infinity beyond the largest.
     pub fn to_f64(&self) -> f64 {
-        // The 64 highest bits. The lowest is also set if any bit below it is, so that they round as the whole number does.
+        // The 64 highest bits. The lowest of them is also set if any bit below it is, so that they round like the
+        // full integer.
         let mut bytes = self.magnitude();
         while bytes.last() == Some(&0) {
             bytes.pop();
@@ -38,7 +39,7 @@ impl BigInt {
         self.0.last().is_some_and(|last| last >> 7 == 1)
     }
 
-    /// The number without its sign, the lowest byte first.
+    /// The absolute value, as little-endian bytes.
     fn magnitude(&self) -> Vec<u8> {
         let mut bytes = self.0.clone();
         if self.is_negative() {
@@ -53,7 +54,7 @@ impl BigInt {
 
 impl fmt::Display for BigInt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Digits of base 10⁹, the lowest first: each byte multiplies what is there by 256.
+        // Digits in base 10⁹, lowest first: each byte multiplies the previous value by 256.
         const BASE: u64 = 1_000_000_000;
         let mut digits = vec![0];
         for byte in self.magnitude().into_iter().rev() {
@@ -91,7 +92,7 @@ mod tests {
         }
     }
 
-    /// Parsing the digits rounds to the nearest float, and a tie to the even one.
+    /// Parsing the digits rounds to the nearest float, ties to even.
     #[test]
     fn the_nearest_float_is_that_of_the_digits() {
         let mut numbers = vec![vec![], vec![5], vec![0xfe], vec![0; 20], vec![0xff; 9]];

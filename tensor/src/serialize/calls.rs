@@ -1,4 +1,4 @@
-//! What the functions make that a pickle may call.
+//! The results of the functions that a pickle may call.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::value::Value;
 use crate::error::Result;
 
 impl Unpickler<'_> {
-    /// What is in a tuple.
+    /// The items of a tuple.
     fn tuple(&self, item: &Item) -> Option<&[Item]> {
         match item {
             Item::Tuple(tuple) => Some(&self.groups[*tuple]),
@@ -19,7 +19,7 @@ impl Unpickler<'_> {
         }
     }
 
-    /// What is in a tuple of numbers that count something.
+    /// The items of a tuple of counts.
     fn counts(&self, item: &Item) -> Option<Vec<usize>> {
         self.tuple(item)?.iter().map(count).collect()
     }
@@ -53,7 +53,7 @@ impl Unpickler<'_> {
         Ok(Item::Tensor(self.tensors.len() - 1))
     }
 
-    /// What one of the functions makes of its arguments (`REDUCE`).
+    /// Calls one of the allowed functions (`REDUCE`).
     pub(super) fn call(&mut self, function: &Item, arguments: &Item) -> Result<Item> {
         let Item::Global(name) = function else {
             let class = function.class();
@@ -69,7 +69,7 @@ impl Unpickler<'_> {
                 self.items(pairs)?.map(|items| self.dict(Class::OrderedDict, items))
             }
             ("collections.Counter", []) => Some(self.dict(Class::Counter, Vec::new())),
-            // Nothing else has the dict, or the list of a set: they need not be copied.
+            // Nothing else refers to the dict, or to a set's list, so they need not be copied.
             ("collections.Counter", [Item::Dict { group, .. }]) => {
                 Some(Item::Dict { group: *group, class: Class::Counter })
             }
@@ -111,12 +111,12 @@ impl Unpickler<'_> {
         made.ok_or_else(|| refused(format!("{name} is called with other arguments than PyTorch gives it")))
     }
 
-    /// What one of the functions that rebuild tensors makes; nothing of other arguments.
+    /// Calls one of the functions that rebuild tensors; `None` for unknown arguments.
     fn rebuilt(&mut self, function: &str, arguments: &[Item]) -> Result<Option<Item>> {
         let lacks = |tensor: String| Err(SerializeError::Lacks { tensor }.into());
         let Some(function) = function.strip_prefix("torch._utils.") else {
             return match (function, arguments) {
-                // The attributes of the tensor are left out.
+                // The tensor's attributes are dropped.
                 (
                     "torch._tensor._rebuild_from_type_v2",
                     [function @ Item::Global(name), Item::Global(class), arguments, _],
@@ -134,7 +134,7 @@ impl Unpickler<'_> {
             ("_rebuild_tensor", [storage, offset, sizes, strides]) => {
                 self.view(storage, offset, sizes, strides, false, &Item::None)?
             }
-            // Then come hooks for the gradient, and what else the tensor is.
+            // The remaining arguments are gradient hooks, and metadata.
             ("_rebuild_tensor_v2", [storage, offset, sizes, strides, Item::Bool(requires_grad), _]) => {
                 self.view(storage, offset, sizes, strides, *requires_grad, &Item::None)?
             }
@@ -158,7 +158,7 @@ impl Unpickler<'_> {
                 let Some(dtype) = names::dtype(dtype) else { return lacks(format!("a tensor of {dtype}")) };
                 let metadata = rest.first().unwrap_or(&Item::None);
                 let mut view = self.view(storage, offset, sizes, strides, *requires_grad, metadata)?;
-                // The storage has bytes.
+                // Converts the count from bytes to elements.
                 let id = &mut view.storage;
                 id.numel = id.numel * id.dtype.size() / dtype.size();
                 id.dtype = dtype;
@@ -170,7 +170,7 @@ impl Unpickler<'_> {
             ("_rebuild_parameter_with_state", [Item::Tensor(data), Item::Bool(requires_grad), _, _]) => {
                 Rebuild { requires_grad: *requires_grad, ..self.tensors[*data].clone() }
             }
-            // A tensor of another kind of device was saved from the host, where its storage says that it was.
+            // Tensors of other kinds of devices were saved from the host. Their storage's location is the host too.
             (
                 "_rebuild_device_tensor_from_cpu_tensor",
                 [Item::Tensor(data), Item::Global(dtype), device, Item::Bool(requires_grad)],
@@ -194,7 +194,7 @@ impl Unpickler<'_> {
         self.tensor(rebuilt).map(Some)
     }
 
-    /// A tensor in a storage. `metadata` says whether signs change as it is read.
+    /// Creates a tensor in a storage. `metadata` tells whether its elements are negated on reading.
     fn view(
         &self,
         storage: &Item,
@@ -227,7 +227,7 @@ impl Unpickler<'_> {
         }
     }
 
-    /// `codecs.encode`, of which pickles use one encoding, in which a character is a byte.
+    /// `codecs.encode`. Pickles use only one encoding, in which each character is a byte.
     fn encoded(&mut self, text: &str, encoding: &str) -> Result<Vec<u8>> {
         self.copies(text.len())?;
         let bytes = match &*encoding.to_ascii_lowercase().replace('-', "_") {
@@ -238,7 +238,7 @@ impl Unpickler<'_> {
         bytes.ok_or_else(|| malformed("bytes have a character that latin1 does not have"))
     }
 
-    /// A new object of a class (`NEWOBJ`), as its `__new__` makes it.
+    /// Creates an object of a class (`NEWOBJ`), like its `__new__`.
     pub(super) fn new_object(&mut self, class: &Item, arguments: &Item) -> Result<Item> {
         let Item::Global(name) = class else {
             let class = class.class();
@@ -252,7 +252,7 @@ impl Unpickler<'_> {
                 let requires_grad = matches!(rest, [] | [Item::Bool(true)]);
                 self.tensor(Rebuild { requires_grad, ..self.tensors[*data].clone() })
             }
-            // Their `__init__` would take the arguments.
+            // Their arguments would go to `__init__`.
             (
                 "collections.OrderedDict" | "collections.Counter" | "builtins.set" | "builtins.bytearray",
                 _,
@@ -267,7 +267,7 @@ impl Unpickler<'_> {
         }
     }
 
-    /// Gives an object its state (`BUILD`).
+    /// Sets an object's state (`BUILD`).
     pub(super) fn build(&mut self, object: &Item, state: &Item) -> Result<()> {
         match (object, state) {
             (
@@ -303,8 +303,8 @@ impl Unpickler<'_> {
         }
     }
 
-    /// `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`, and in old files a view of that, or none:
-    /// `('0', offset, size)`
+    /// Parses `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`; in old files the tuple may also have a view,
+    /// `('0', offset, size)`, or None.
     pub(super) fn storage_id(&self, id: &Item) -> Result<StorageId> {
         let Some(parts) = self.tuple(id) else {
             let class = id.class();

@@ -1,4 +1,4 @@
-//! PyTorch's checkpoint files: a pickle in a zip file, and beside it the memory of its tensors, a record a storage.
+//! PyTorch's checkpoint files: zip files of a pickle and of the tensors' memory, one record per storage.
 
 use std::collections::HashMap;
 use std::io::{Read, SeekFrom, Write};
@@ -19,17 +19,17 @@ use crate::ops::access::access;
 use crate::ops::transfer::to_host;
 use crate::tensor::Tensor;
 
-/// The order of bytes that this computer has its numbers in, and therefore its checkpoints.
+/// This computer's byte order, in which it writes checkpoints.
 const BYTE_ORDER: &str = if cfg!(target_endian = "little") { "little" } else { "big" };
 
 /// The newest version of the file format that PyTorch can read.
 const NEWEST_VERSION: u32 = 10;
 
-/// Writes the records that `torch.save` writes, in its order.
+/// Writes the records that `torch.save` writes, in the same order.
 pub(super) fn write(value: &Value, out: &mut dyn Write) -> Result<()> {
     let (pickle, storages) = pickle(value)?;
     let mut zip = ZipWriter::new(out);
-    // A number that tells one checkpoint's contents from another's, which nobody reads.
+    // A number that identifies the contents of a checkpoint. Nothing reads it.
     let mut contents = zip.record("archive/data.pkl", &pickle)?.into();
     zip.record("archive/.format_version", b"1")?;
     zip.record("archive/.storage_alignment", ALIGNMENT.to_string().as_bytes())?;
@@ -51,7 +51,7 @@ fn mixed(contents: u64, crc: u32) -> u64 {
     (contents ^ u64::from(crc)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(31)
 }
 
-/// Reads a checkpoint, of which each storage goes where `map_location` says.
+/// Reads a checkpoint, and places each storage as `map_location` says.
 pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Result<Value> {
     if is_legacy(source)? {
         return legacy::read(source, map_location);
@@ -64,7 +64,7 @@ pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Resul
     if version.parse().is_ok_and(|version: u32| version > NEWEST_VERSION) {
         return Err(SerializeError::Version { version, newest: NEWEST_VERSION }.into());
     }
-    // Before 2.1 there was none, and all were little.
+    // Files from before 2.1 have no such record and are always little-endian.
     let order = if zip.has("byteorder") { zip.read("byteorder", 64)? } else { b"little".to_vec() };
     if order != b"little" && order != b"big" {
         return Err(SerializeError::ByteOrder { found: String::from_utf8_lossy(&order).into_owned() }.into());
@@ -75,11 +75,11 @@ pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Resul
     read.into_value(&mut |id| storages.get(id, &mut zip))
 }
 
-/// Where the bytes of storages are.
+/// The bytes of storages.
 pub(super) trait Records {
-    /// Errors if there are not as many bytes as the storage has. Gives those that had to be decompressed.
+    /// Checks that there are as many bytes as the storage has. Returns the bytes if they had to be decompressed.
     fn checked(&mut self, id: &StorageId) -> Result<Option<Vec<u8>>>;
-    /// Reads the bytes, if they are not compressed.
+    /// Reads the bytes, if they are uncompressed.
     fn read_into(&mut self, id: &StorageId, into: &mut [u8]) -> Result<()>;
 }
 
@@ -99,10 +99,10 @@ impl Records for ZipReader<'_> {
     }
 }
 
-/// The memory of tensors, each on its device.
+/// The tensors' storages, each on its device.
 pub(super) struct Storages<'m> {
     map_location: &'m MapLocation,
-    /// Whether numbers are in the other order of bytes.
+    /// Whether the byte order of the numbers must be swapped.
     swap: bool,
     loaded: HashMap<Rc<str>, Tensor>,
 }
@@ -112,7 +112,7 @@ impl<'m> Storages<'m> {
         Storages { map_location, swap, loaded: HashMap::new() }
     }
 
-    /// A storage, as a vector of all there is in it.
+    /// Returns a storage as a 1-D tensor that covers all of it.
     pub(super) fn get(&mut self, id: &StorageId, records: &mut dyn Records) -> Result<Tensor> {
         if let Some(storage) = self.loaded.get(&id.key) {
             let same = storage.dtype() == id.dtype;
@@ -139,8 +139,8 @@ impl<'m> Storages<'m> {
     }
 }
 
-/// Whether the source is in the format that `torch.save` wrote before 1.6, and writes with
-/// `_use_new_zipfile_serialization=False`. Names what it is, if it is in no format that can be read.
+/// Whether the source has the format that `torch.save` wrote before 1.6, and still writes with
+/// `_use_new_zipfile_serialization=False`. Returns an error that names the format if it is one that cannot be read.
 fn is_legacy(source: &mut dyn Source) -> Result<bool> {
     let mut head = Vec::new();
     source.seek(SeekFrom::Start(0))?;
@@ -149,7 +149,7 @@ fn is_legacy(source: &mut dyn Source) -> Result<bool> {
         [] => Err(SerializeError::Empty.into()),
         [b'P', b'K', ..] => Ok(false),
         [0x80, _, rest @ ..] if rest.starts_with(legacy::MAGIC) => Ok(true),
-        [0x80, _, frame @ 0x95, ..] => Err(SerializeError::Operand { operand: *frame }.into()), // Protocol 4 begins so.
+        [0x80, _, frame @ 0x95, ..] => Err(SerializeError::Operand { operand: *frame }.into()), // The start of protocol 4.
         head if head.get(257..262) == Some(b"ustar") => Err(SerializeError::Tar.into()),
         [_, _, _, _, _, _, _, _, b'{', ..] => Err(SerializeError::Safetensors.into()),
         head => {

@@ -1,9 +1,9 @@
-//! The checksum of zip files: CRC-32.
+//! CRC-32, the checksum of zip files.
 
 use std::sync::LazyLock;
 
-/// Table `n` holds the checksum of a byte that `n` zeros follow, so that eight bytes take one step. The tables are calculated at
-/// first use: as constants they would add 8 KiB to a page, which no compressor shrinks.
+/// Table `n` holds the checksums of a byte followed by `n` zeros, so that eight bytes take one step. The tables are
+/// computed on first use: as constants they would add 8 KiB of incompressible data to a web page.
 static TABLES: LazyLock<[[u32; 256]; 8]> = LazyLock::new(tables);
 
 fn tables() -> [[u32; 256]; 8] {
@@ -15,13 +15,13 @@ fn tables() -> [[u32; 256]; 8] {
                 crc = (crc >> 1) ^ if crc & 1 == 1 { 0xEDB8_8320 } else { 0 };
             }
             table[byte] = crc;
-            // The next table has one more byte of zeros.
+            // The next table is for one more zero byte.
         }
     }
     tables
 }
 
-/// The checksum of `bytes` (`zlib.crc32`).
+/// Computes the checksum of `bytes` (`zlib.crc32`).
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let tables = &*TABLES;
     let mut crc = !0u32;
@@ -43,7 +43,7 @@ pub(super) fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// `zlib.crc32` of Python.
+    /// Expected values are from Python's `zlib.crc32`.
     #[test]
     fn checksums_are_zlibs() {
         assert_eq!(crc32(b""), 0);

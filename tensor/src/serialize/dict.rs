@@ -1,4 +1,4 @@
-//! Python's `dict`, `OrderedDict`, and `Counter`.
+//! Python's `dict`, `OrderedDict` and `Counter`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,17 +8,17 @@ use super::key::Key;
 use super::value::Value;
 use crate::error::Result;
 
-/// A `dict`: values by key, in the order in which the keys were first inserted.
+/// A `dict`: values by key, in insertion order.
 #[derive(Clone, Debug, Default)]
 pub struct Dict {
     entries: Vec<(Key, Value)>,
-    /// Where in `entries` a key is.
+    /// The index of each key in `entries`.
     places: HashMap<Key, usize>,
     class: Class,
     attributes: Option<Box<Dict>>,
 }
 
-/// The class of a dict in Python.
+/// The dict's class in Python.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Class {
     #[default]
@@ -38,17 +38,17 @@ impl Class {
 }
 
 impl Dict {
-    /// An empty `dict`.
+    /// Creates an empty `dict`.
     pub fn new() -> Dict {
         Dict::default()
     }
 
-    /// An empty `collections.OrderedDict`, which the state of a module is.
+    /// Creates an empty `collections.OrderedDict`, the class of a module's state dict.
     pub fn ordered() -> Dict {
         Dict::of(Class::OrderedDict)
     }
 
-    /// An empty `collections.Counter`.
+    /// Creates an empty `collections.Counter`.
     pub fn counter() -> Dict {
         Dict::of(Class::Counter)
     }
@@ -61,39 +61,39 @@ impl Dict {
         self.class
     }
 
-    /// Whether it was, and is to be written as, a `collections.OrderedDict`.
+    /// Whether it was read as, and will be written as, a `collections.OrderedDict`.
     pub fn is_ordered(&self) -> bool {
         self.class == Class::OrderedDict
     }
 
-    /// Whether it was, and is to be written as, a `collections.Counter`.
+    /// Whether it was read as, and will be written as, a `collections.Counter`.
     pub fn is_counter(&self) -> bool {
         self.class == Class::Counter
     }
 
-    /// The attributes of an `OrderedDict` or a `Counter` (`__dict__`). That of a module's state is `_metadata`: the versions of
-    /// its modules.
+    /// The attributes of an `OrderedDict` or a `Counter` (`__dict__`). A module's state dict has `_metadata`: the
+    /// versions of its modules.
     pub fn attributes(&self) -> Option<&Dict> {
         self.attributes.as_deref()
     }
 
-    /// Replaces the attributes. Only those of an `OrderedDict` or a `Counter` are saved, since a `dict` has none.
+    /// Replaces the attributes. They are saved only for an `OrderedDict` or a `Counter`, since a `dict` has none.
     pub fn set_attributes(&mut self, attributes: Dict) {
         self.attributes = (!attributes.is_empty()).then(|| Box::new(attributes));
     }
 
-    /// The value of that key, if there is one (`dict.get`).
+    /// Returns the value of a key, if present (`dict.get`).
     pub fn get(&self, key: impl Into<Key>) -> Option<&Value> {
         self.find(&key.into())
     }
 
-    /// The value of that key, or Python's `KeyError` (`dict[key]`).
+    /// Returns the value of a key, or Python's `KeyError` (`dict[key]`).
     pub fn at(&self, key: impl Into<Key>) -> Result<&Value> {
         let key = key.into();
         self.find(&key).ok_or_else(|| SerializeError::Key { key: key.to_string() }.into())
     }
 
-    /// Adds a value, or replaces the one of that key where it is, and gives the old one back.
+    /// Adds a value, or replaces the key's value in place. Returns the old value.
     pub fn insert(&mut self, key: impl Into<Key>, value: impl Into<Value>) -> Option<Value> {
         self.put(key.into(), value.into())
     }
@@ -113,7 +113,8 @@ impl Dict {
         }
     }
 
-    /// Takes the value of that key out (`dict.pop`). Those behind it move up, which takes time in proportion to their number.
+    /// Removes a key and returns its value (`dict.pop`). The entries after it are shifted, which takes time in
+    /// proportion to their number.
     pub fn remove(&mut self, key: impl Into<Key>) -> Option<Value> {
         let place = self.places.remove(&key.into())?;
         let (_, value) = self.entries.remove(place);
@@ -133,18 +134,18 @@ impl Dict {
         self.entries.iter().map(|(key, _)| key)
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// As Python's `repr` writes it.
+/// Formats the dict like Python's `repr`.
 impl fmt::Display for Dict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [open, before, between, after, close] = match self.class {
@@ -172,7 +173,7 @@ impl<K: Into<Key>, V: Into<Value>> FromIterator<(K, V)> for Dict {
     }
 }
 
-/// Keys and values in order, taken out.
+/// Keys and values in order, by value.
 impl IntoIterator for Dict {
     type Item = (Key, Value);
     type IntoIter = std::vec::IntoIter<(Key, Value)>;

@@ -1,4 +1,4 @@
-//! What can go wrong with checkpoints.
+//! Checkpoint errors.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use super::unpickle::{DEEPEST, MOST_VALUES};
 use crate::dtype::DType;
 use crate::error::Refusal;
 
-/// An error of a checkpoint: of what it is made of, or of the file it is in.
+/// An error in a checkpoint's values or in its file.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum SerializeError {
     #[error("expected {expected}, found {found}")]
     Kind { expected: &'static str, found: &'static str },
-    /// `key` as Python's `repr` writes it.
+    /// `key` formatted like Python's `repr`.
     #[error("{key}")]
     Key { key: String },
     #[error("'{key}': {error}")]
@@ -21,7 +21,7 @@ pub enum SerializeError {
     #[error("expected a count, found {number}")]
     Negative { number: i64 },
 
-    /// Of a file: Python's words, `path` as its `repr` writes it.
+    /// A file error in Python's words; `path` is formatted like its `repr`.
     #[error("{reason}: {path}")]
     File { reason: String, path: String, kind: io::ErrorKind },
     #[error("Parent directory {folder} does not exist.")]
@@ -109,7 +109,7 @@ pub enum SerializeError {
     TooManyValues,
     #[error("the storage {key} has {numel} elements of {dtype}, but its record has {bytes} bytes")]
     StorageSize { key: String, numel: usize, dtype: DType, bytes: u64 },
-    /// On reading and on writing.
+    /// Returned on both reading and writing.
     #[error("Cannot save multiple tensors or storages that view the same data as different types")]
     TwoTypes,
     #[error(
@@ -155,7 +155,7 @@ pub enum SerializeError {
 
 todevice_gpu::debug_is_message!(SerializeError);
 
-/// ` folder/`, if there is one.
+/// ` folder/`, or nothing without a folder.
 fn spaced(folder: &str) -> String {
     if folder.is_empty() { String::new() } else { format!(" {folder}") }
 }

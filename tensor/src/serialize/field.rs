@@ -1,11 +1,12 @@
-//! Reading the entries of a state, with errors that name them.
+//! Reading the entries of a state dict, with errors that name them.
 
 use super::dict::Dict;
 use super::error::SerializeError;
 use super::value::Value;
 use crate::error::Result;
 
-/// The entry of that key, as `read` takes it. One that is not there is Python's `KeyError`; one of another type says which.
+/// Reads an entry with `read`. A missing key is Python's `KeyError`; an entry of the wrong type is an error that
+/// names the type.
 pub(crate) fn field<'a, T>(
     dict: &'a Dict,
     key: &'static str,
@@ -15,7 +16,7 @@ pub(crate) fn field<'a, T>(
     Ok(optional(dict, key, read)?.expect("it is there"))
 }
 
-/// The same for an entry that older states do not have.
+/// Like [`field`], for an entry that older states do not have.
 pub(crate) fn optional<'a, T>(
     dict: &'a Dict,
     key: &'static str,
@@ -25,13 +26,13 @@ pub(crate) fn optional<'a, T>(
     value.map_err(|error| SerializeError::Field { key, error: error.to_string() }.into())
 }
 
-/// The same for a count: a whole number that is not negative.
+/// Reads a count: a non-negative integer.
 pub(crate) fn count(value: &Value) -> Result<u64> {
     let number = whole(value)?;
     u64::try_from(number).map_err(|_| SerializeError::Negative { number }.into())
 }
 
-/// The same for a whole number, which may be a float: PyTorch takes `step_size=2.0`.
+/// Reads an integer, which may be a float: PyTorch accepts `step_size=2.0`.
 pub(crate) fn whole(value: &Value) -> Result<i64> {
     match value {
         Value::Float(number) if number.fract() == 0.0 && number.abs() < 2f64.powi(53) => Ok(*number as i64),
@@ -39,7 +40,7 @@ pub(crate) fn whole(value: &Value) -> Result<i64> {
     }
 }
 
-/// The same for a number, which may be a tensor of one element, as in `lr=torch.tensor(0.1)`.
+/// Reads a number, which may be a tensor of one element, as in `lr=torch.tensor(0.1)`.
 pub(crate) fn number(value: &Value) -> Result<f64> {
     match value {
         Value::Tensor(tensor) if tensor.numel() == 1 => tensor.item(),

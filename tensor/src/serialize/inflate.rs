@@ -1,18 +1,18 @@
-//! Deflate (RFC 1951), decompressed: PyTorch does not compress its checkpoints, but other programs that zip them again do.
+//! Deflate decompression (RFC 1951): PyTorch does not compress checkpoints, but other programs that zip them again do.
 
 use super::error::SerializeError;
 use crate::error::Result;
 
-/// The longest code of a Huffman tree.
+/// The maximum length of a Huffman code.
 const LONGEST: usize = 15;
 
-/// The order in which a block gives the lengths of the codes of lengths.
+/// The order in which a block lists the lengths of the code-length codes.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// What was compressed, which has `size` bytes.
+/// Decompresses data of `size` bytes.
 pub(super) fn inflate(packed: &[u8], size: usize) -> Result<Vec<u8>> {
     let mut bits = Bits { rest: packed, held: 0, count: 0 };
-    // It grows as bytes come: `size` may be a lie.
+    // Grown as bytes arrive, since `size` may be wrong.
     let mut out = Vec::new();
     loop {
         let is_last = bits.take(1)? == 1;
@@ -37,7 +37,7 @@ pub(super) fn inflate(packed: &[u8], size: usize) -> Result<Vec<u8>> {
     }
 }
 
-/// A block of bytes as they are.
+/// Reads an uncompressed block.
 fn stored(bits: &mut Bits, out: &mut Vec<u8>, size: usize) -> Result<()> {
     bits.take(bits.count % 8)?;
     let (length, inverse) = (bits.take(16)?, bits.take(16)?);
@@ -50,7 +50,7 @@ fn stored(bits: &mut Bits, out: &mut Vec<u8>, size: usize) -> Result<()> {
     Ok(())
 }
 
-/// The codes of a block that brings its own.
+/// Reads the codes of a block with dynamic codes.
 fn trees(bits: &mut Bits) -> Result<(Codes, Codes)> {
     let [symbols, distances, lengths] =
         [bits.take(5)? as usize + 257, bits.take(5)? as usize + 1, bits.take(4)? as usize + 4];
@@ -75,7 +75,7 @@ fn trees(bits: &mut Bits) -> Result<(Codes, Codes)> {
     Ok((Codes::new(&all[..symbols])?, Codes::new(&all[symbols..])?))
 }
 
-/// A block of bytes and of copies of what came before.
+/// Reads a block of literal bytes and of copies of earlier bytes.
 fn compressed(
     bits: &mut Bits,
     symbols: &Codes,
@@ -95,7 +95,7 @@ fn compressed(
             out.push(symbol as u8);
             continue;
         }
-        // Symbols are in groups of four, of which each has one bit more than the group before.
+        // Symbols come in groups of four; each group has one extra bit more than the group before.
         let length = match symbol - 257 {
             place @ 0..8 => 3 + place,
             28 => 258,
@@ -117,21 +117,21 @@ fn compressed(
         if length > size - out.len() {
             return Err(damaged());
         }
-        // The copy may reach into itself.
+        // The copy may overlap its own output.
         for place in from..from + length {
             out.push(out[place]);
         }
     }
 }
 
-/// A Huffman code: what the next bits stand for, and how many of them are the code.
+/// A Huffman code: for the next bits, the symbol and the code's length.
 struct Codes {
     table: Vec<(u16, u8)>,
     longest: u32,
 }
 
 impl Codes {
-    /// The code in which each symbol has a length; 0 for none.
+    /// Builds the code from the length of each symbol's code; 0 means an unused symbol.
     fn new(lengths: &[u8]) -> Result<Codes> {
         let longest = usize::from(lengths.iter().copied().max().unwrap_or(0));
         debug_assert!(longest <= LONGEST);
@@ -142,7 +142,7 @@ impl Codes {
                 if code >> length != 0 {
                     return Err(damaged());
                 }
-                // Codes are written from their highest bit on, but all else from the lowest.
+                // Codes are stored from their highest bit, everything else from its lowest.
                 let start = code.reverse_bits() as usize >> (32 - length);
                 (start..table.len())
                     .step_by(1 << length)
@@ -164,7 +164,7 @@ impl Codes {
     }
 }
 
-/// Bits one after another, the lowest of a byte first.
+/// A bit reader, lowest bit of each byte first.
 struct Bits<'b> {
     rest: &'b [u8],
     held: u64,
@@ -172,7 +172,7 @@ struct Bits<'b> {
 }
 
 impl Bits<'_> {
-    /// The next bits, of which some may not be there: those are 0.
+    /// Returns the next bits without consuming them. Bits past the end are 0.
     fn peek(&mut self, bits: u32) -> u64 {
         while self.count < bits
             && let Some((byte, rest)) = self.rest.split_first()

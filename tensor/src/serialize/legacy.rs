@@ -1,8 +1,9 @@
-//! The files that `torch.save` wrote before PyTorch 1.6, and writes with `_use_new_zipfile_serialization=False`.
+//! The legacy file format: what `torch.save` wrote before PyTorch 1.6, and still writes with
+//! `_use_new_zipfile_serialization=False`.
 //!
-//! They are pickles, one after another: a magic number, the version of the format, the sizes of C types, the checkpoint, and the
-//! keys of its storages. Then comes each storage in the order of the keys: how many elements it has, and the elements, the lowest
-//! byte of each first.
+//! A file is a sequence of pickles: a magic number, the format version, the sizes of C types, the checkpoint, and
+//! the keys of its storages. The storages follow in the order of the keys: each has its number of elements, then
+//! the elements in little-endian byte order.
 
 use std::collections::HashMap;
 use std::io::{Read, SeekFrom};
@@ -18,13 +19,13 @@ use super::unpickle::{MOST_TEXT, unpickle};
 use super::value::Value;
 use crate::error::Result;
 
-/// A pickle of the number that these files begin with, behind its protocol.
+/// The pickle of the magic number that these files start with, after the protocol.
 pub(super) const MAGIC: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
-/// The version of the format, of which there was one.
+/// The format version; there was only one.
 const VERSION: &str = "1001";
 
-/// Reads a checkpoint, of which each storage goes where `map_location` says.
+/// Reads a checkpoint, and places each storage as `map_location` says.
 pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Result<Value> {
     let length = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
@@ -36,7 +37,7 @@ pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Resul
     if version.to_string() != VERSION {
         return Err(SerializeError::LegacyVersion { version: version.to_string() }.into());
     }
-    // What the computer was like makes no difference to the file.
+    // The writing computer's C types make no difference to the file.
     let (_, rest) = plain(rest)?;
     let (checkpoint, rest) = unpickle(rest)?;
     let (keys, rest) = plain(rest)?;
@@ -48,7 +49,7 @@ pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Resul
     checkpoint.into_value(&mut |id| storages.get(id, &mut records))
 }
 
-/// A pickle without tensors.
+/// Reads a pickle without tensors.
 fn plain(bytes: &[u8]) -> Result<(Value, &[u8])> {
     let (read, rest) = unpickle(bytes)?;
     let value =
@@ -56,7 +57,7 @@ fn plain(bytes: &[u8]) -> Result<(Value, &[u8])> {
     Ok((value, rest))
 }
 
-/// Where the elements of each storage begin.
+/// Finds the start of each storage's elements.
 fn places(
     source: &mut dyn Source,
     length: u64,
@@ -93,7 +94,7 @@ fn places(
     Ok(places)
 }
 
-/// Storages that are behind the pickles.
+/// The storages after the pickles.
 struct Behind<'s> {
     source: &'s mut dyn Source,
     places: HashMap<Rc<str>, Range<u64>>,

@@ -1,4 +1,4 @@
-//! Where the tensors of a checkpoint go.
+//! `map_location`: the devices to which a checkpoint's tensors are loaded.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,7 +8,8 @@ use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::Result;
 
-/// Where the tensors of a checkpoint go (`map_location` of `torch.load`). Each was saved with its location: `cpu`, `cuda:1`.
+/// The devices to which a checkpoint's tensors are loaded (`map_location` of `torch.load`). Each tensor was saved
+/// with its location: `cpu`, `cuda:1`.
 ///
 /// ```
 /// use todevice::serialize::{MapLocation, from_bytes, to_bytes};
@@ -34,29 +35,29 @@ use crate::error::Result;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub enum MapLocation {
-    /// Back to where they were saved from, which the machine must have.
+    /// Loads tensors to the devices they were saved from, which the machine must have.
     None,
-    /// All to one device.
+    /// Loads all tensors to one device.
     Device(Device),
-    /// A location for some locations; from others, back to where they were.
+    /// Maps some locations to others. Tensors from other locations go back to theirs.
     Map(HashMap<String, String>),
-    /// What the function makes of a location; of which it makes none, back to where they were. PyTorch's gets the storage
-    /// too, already on the CPU, and moves it; here it only says where to.
+    /// Calls a function for each location. If it returns `None`, tensors go back to that location. PyTorch's function
+    /// also receives the storage, already on the CPU, and moves it; here the function only chooses the device.
     Function(Box<dyn Fn(&str) -> Option<Device>>),
 }
 
 impl MapLocation {
-    /// `{"cuda:1": "cuda:0"}`
+    /// Creates a map such as `{"cuda:1": "cuda:0"}`.
     pub fn map<F: Into<String>, T: Into<String>>(locations: impl IntoIterator<Item = (F, T)>) -> MapLocation {
         MapLocation::Map(locations.into_iter().map(|(from, to)| (from.into(), to.into())).collect())
     }
 
-    /// `lambda storage, location: …`
+    /// Wraps a function, like `lambda storage, location: …`.
     pub fn function(function: impl Fn(&str) -> Option<Device> + 'static) -> MapLocation {
         MapLocation::Function(Box::new(function))
     }
 
-    /// Where what was saved from `location` goes, if the machine has that.
+    /// Returns the device for tensors saved from `location`, if the machine has it.
     pub(super) fn device(&self, location: &str) -> Result<Device> {
         let device = match self {
             MapLocation::None => named(location)?,

@@ -1,7 +1,7 @@
-//! `torch.save` and `torch.load`: checkpoints, and the files they are kept in.
+//! `torch.save` and `torch.load`: checkpoints, and their files.
 //!
-//! A checkpoint is a [`Value`]: tensors, numbers and text in lists and dicts. [`save`] writes the `.pt` files that PyTorch
-//! writes, and [`load`] reads PyTorch's own.
+//! A checkpoint is a [`Value`]: tensors, numbers and text in lists and dicts. [`save`] writes `.pt` files in
+//! PyTorch's format, and [`load`] reads PyTorch's own files.
 //!
 //! ```
 //! use todevice::nn::{Linear, Module, StateDict};
@@ -28,9 +28,9 @@
 //! # }
 //! ```
 //!
-//! # What is in a `.pt` file
+//! # The contents of a `.pt` file
 //!
-//! A zip file of which nothing is compressed: `unzip -l model.pt` lists it.
+//! An uncompressed zip file: `unzip -l model.pt` lists its records.
 //!
 //! | record | is |
 //! | --- | --- |
@@ -39,28 +39,29 @@
 //! | `byteorder` | `little`: the order of the bytes of a number there |
 //! | `version`, `.format_version`, `.storage_alignment`, `.data/serialization_id` | of which form the file is, and of which contents |
 //!
-//! In the pickle a tensor is a call, `_rebuild_tensor_v2(storage, offset, sizes, strides, …)`, and a storage is its record's name,
-//! its type, its length, and its *location*: the device it was on. So tensors that share memory share it again after
-//! loading, and a small view brings with it all that it is a view of: save a `copy()` of it if that is not meant. And so a
-//! file wants back to the device it came from, unless [`MapLocation`] says otherwise.
+//! In the pickle a tensor is a call, `_rebuild_tensor_v2(storage, offset, sizes, strides, …)`. A storage consists of
+//! its record's name, its dtype, its length, and its *location*: the device it was on. So tensors that share memory
+//! share it again after loading, and a small view brings along its whole storage: save a `copy()` of the view to avoid
+//! that. Tensors are loaded to the device they were saved from, unless [`MapLocation`] says otherwise.
 //!
 //! # Why not any pickle
 //!
-//! A pickle is a program, which names functions and calls them, any that Python has: to load one is to run it. PyTorch's
-//! `weights_only=True` calls none but those that rebuild tensors, and has been the default since 2.6. Here there is nothing else:
-//! other names are refused. [`safetensors`] has no pickle at all.
+//! A pickle is a program that can name and call any Python function: to load a pickle is to run it. PyTorch's
+//! `weights_only=True`, the default since 2.6, calls only functions that rebuild tensors. This crate supports
+//! nothing else: other names are rejected. [`safetensors`] has no pickle at all.
 //!
-//! All that PyTorch reads this way is read here: also files that were zipped again and compressed, and those of the format before
-//! PyTorch 1.6. A tensor that this crate does not have, of `torch.int16` or a sparse one, is refused by that name.
+//! Every file that PyTorch reads this way can be read here, including files that were zipped again with
+//! compression, and the format before PyTorch 1.6. Tensors that this crate does not support, such as `torch.int16`
+//! or sparse ones, are rejected by name.
 //!
-//! What a file says of itself is believed only as far as its length bears it out: one that was cut, damaged or made to harm is
-//! a [`SerializeError`](crate::errors::SerializeError), and takes memory in proportion to its length.
+//! The sizes in a file are trusted only as far as the file's length confirms them. A truncated, damaged or malicious
+//! file gives a [`SerializeError`](crate::errors::SerializeError), and takes memory in proportion to its length.
 //!
-//! # What becomes of Python's values
+//! # How Python's values are converted
 //!
-//! A `torch.Size` becomes a tuple, and a `Parameter` a tensor that requires a gradient. A list that is in two places becomes two.
-//! The attributes of a tensor are left out. One whose elements change the sign as they are read, as those of
-//! `torch.complex(a, b).conj().imag` do, gets memory of its own.
+//! A `torch.Size` becomes a tuple, and a `Parameter` becomes a tensor that requires grad. A list that is referenced
+//! twice becomes two lists. Attributes of tensors are dropped. A tensor whose elements are negated on reading, such
+//! as `torch.complex(a, b).conj().imag`, gets its own memory.
 
 mod atomic;
 mod big_int;
@@ -100,7 +101,8 @@ pub(crate) use field::{count, field, number, optional, whole};
 use crate::error::Result;
 use crate::scope;
 
-/// The bytes of a checkpoint file (`torch.save` to an `io.BytesIO`): for a page of a browser, which has no files.
+/// Returns the bytes of a checkpoint file (`torch.save` to an `io.BytesIO`), for example in a web page, which has
+/// no files.
 ///
 /// ```
 /// use todevice::serialize::{MapLocation, from_bytes, to_bytes};
@@ -110,7 +112,8 @@ use crate::scope;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors for what could not be read again: values more than 200 deep within each other, and several million of them.
+/// Returns an error for values that could not be read again: those nested more than 200 deep, and several million
+/// of them.
 #[track_caller]
 pub fn to_bytes(value: impl Into<Value>) -> Result<Vec<u8>> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -119,20 +122,21 @@ pub fn to_bytes(value: impl Into<Value>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What the bytes of a checkpoint file stand for (`torch.load` of an `io.BytesIO`), with each tensor where `map_location` says.
+/// Reads a checkpoint from the bytes of a file (`torch.load` from an `io.BytesIO`), and places each tensor as
+/// `map_location` says.
 #[track_caller]
 pub fn from_bytes(bytes: &[u8], map_location: impl Into<MapLocation>) -> Result<Value> {
     let _scope = scope::on_behalf_of(Location::caller());
     load_from(Cursor::new(bytes), map_location)
 }
 
-/// Writes a checkpoint file (`torch.save`), which replaces the one of that name as a whole, or, if anything goes wrong, not
-/// at all: not if the disk is full, and not if the program ends. The new file is on the disk when this returns.
+/// Writes a checkpoint file (`torch.save`). An existing file is replaced entirely or, if anything fails, not at
+/// all, even if the disk is full or the program is terminated. The new file is on disk when this returns.
 ///
-/// The folder has both files for a while, so it must have room for them. What a program leaves there that ended while it saved,
-/// `.model.pt.…todevice-tmp`, the next save of the same file removes.
+/// The folder holds both files for a while, so it needs room for both. If a program is terminated while saving, it
+/// leaves a file `.model.pt.…todevice-tmp`, which the next save of the same file removes.
 ///
-/// Tensors of a GPU are copied to the host one after another; each copy waits for the work that was queued before.
+/// GPU tensors are copied to the host one after another; each copy waits for the work queued before it.
 #[track_caller]
 pub fn save(value: impl Into<Value>, path: impl AsRef<Path>) -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -140,33 +144,33 @@ pub fn save(value: impl Into<Value>, path: impl AsRef<Path>) -> Result<()> {
     atomic::replace(path.as_ref(), |out| checkpoint::write(&value, out))
 }
 
-/// Reads a checkpoint file (`torch.load`), with each tensor where `map_location` says. Each is loaded to the host, and moved
-/// from there.
+/// Reads a checkpoint file (`torch.load`), and places each tensor as `map_location` says. Tensors are loaded to the
+/// host first and moved from there.
 #[track_caller]
 pub fn load(path: impl AsRef<Path>, map_location: impl Into<MapLocation>) -> Result<Value> {
     let _scope = scope::on_behalf_of(Location::caller());
     load_from(opened(path.as_ref())?, map_location)
 }
 
-/// Writes the bytes of a checkpoint file to anything that takes them.
+/// Writes the bytes of a checkpoint file to any writer.
 #[track_caller]
 pub fn save_to(value: impl Into<Value>, mut out: impl Write) -> Result<()> {
     let _scope = scope::on_behalf_of(Location::caller());
     checkpoint::write(&value.into(), &mut out)
 }
 
-/// Reads a checkpoint from anything that has its bytes.
+/// Reads a checkpoint from any seekable reader.
 #[track_caller]
 pub fn load_from(mut source: impl Read + Seek, map_location: impl Into<MapLocation>) -> Result<Value> {
     let _scope = scope::on_behalf_of(Location::caller());
     checkpoint::read(&mut source, &map_location.into())
 }
 
-/// What a checkpoint can be read from.
+/// A source of a checkpoint.
 trait Source: Read + Seek {}
 impl<S: Read + Seek> Source for S {}
 
-/// A file to read.
+/// Opens a file for reading.
 fn opened(path: &Path) -> Result<BufReader<File>> {
     let file = match path.is_dir() {
         true => Err(ErrorKind::IsADirectory.into()),

@@ -1,10 +1,10 @@
-//! The names that a pickle may have: those of `torch.load(weights_only=True)`.
+//! The names that a pickle may contain: those of `torch.load(weights_only=True)`.
 
 use super::error::SerializeError;
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// Classes and functions, by their full names.
+/// The full names of classes and functions.
 const CALLABLE: [&str; 24] = [
     "_codecs.encode",
     "builtins.bytearray",
@@ -32,7 +32,7 @@ const CALLABLE: [&str; 24] = [
     "torch.serialization._get_layout",
 ];
 
-/// The types of elements that PyTorch has, after `torch.`. This crate has some of them.
+/// PyTorch's dtypes, without the prefix `torch.`. This crate has some of them.
 const DTYPES: [&str; 46] = [
     "bfloat16",
     "bits16",
@@ -82,7 +82,7 @@ const DTYPES: [&str; 46] = [
     "uint8",
 ];
 
-/// How tensors are quantized, after `torch.`.
+/// PyTorch's quantization schemes, without the prefix `torch.`.
 const QSCHEMES: [&str; 5] = [
     "per_channel_affine",
     "per_channel_affine_float_qparams",
@@ -91,7 +91,7 @@ const QSCHEMES: [&str; 5] = [
     "per_tensor_symmetric",
 ];
 
-/// The layouts of tensors, which `_get_layout` finds.
+/// Tensor layouts, which `_get_layout` looks up.
 const LAYOUTS: [&str; 8] = [
     "torch.strided",
     "torch.sparse_coo",
@@ -103,7 +103,7 @@ const LAYOUTS: [&str; 8] = [
     "torch.jagged",
 ];
 
-/// Names of storages and of tensor classes, before `Storage` and `Tensor`, with the types of their elements.
+/// Names of storage and tensor classes, before `Storage` and `Tensor`, with their dtypes.
 const STORAGES: [(&str, &str); 17] = [
     ("BFloat16", "torch.bfloat16"),
     ("Bool", "torch.bool"),
@@ -124,9 +124,9 @@ const STORAGES: [(&str, &str); 17] = [
     ("Short", "torch.int16"),
 ];
 
-/// The full name of a global that a pickle may name.
+/// Returns the full name of a global, if a pickle may name it.
 pub(super) fn allowed(module: &str, name: &str) -> Result<String> {
-    // Pickles of protocol 2 have the names of Python 2.
+    // Protocol 2 pickles use Python 2's names.
     let (module, name) = match (module, name) {
         ("__builtin__", "xrange") => ("builtins", "range"),
         ("__builtin__", "unicode") => ("builtins", "str"),
@@ -147,7 +147,7 @@ pub(super) fn allowed(module: &str, name: &str) -> Result<String> {
     Err(SerializeError::Global { name }.into())
 }
 
-/// The type of the elements of a class of storages. A storage without a type has bytes.
+/// The dtype of a storage class. An untyped storage has bytes.
 pub(super) fn storage_dtype(class: &str) -> Option<&'static str> {
     if class == "torch.storage.UntypedStorage" {
         return Some("torch.uint8");
@@ -159,7 +159,7 @@ pub(super) fn storage_dtype(class: &str) -> Option<&'static str> {
     STORAGES.iter().find(|(of, _)| *of == name).map(|(_, dtype)| *dtype)
 }
 
-/// `torch.FloatTensor`, `torch.cuda.sparse.HalfTensor`
+/// Whether a class is a tensor class, such as `torch.FloatTensor` or `torch.cuda.sparse.HalfTensor`.
 fn is_tensor_class(class: &str) -> bool {
     let module_and_name = class.strip_suffix("Tensor").and_then(|class| class.rsplit_once('.'));
     module_and_name.is_some_and(|(module, name)| {
@@ -168,7 +168,7 @@ fn is_tensor_class(class: &str) -> bool {
     })
 }
 
-/// The type of that name, if this crate has it.
+/// Returns the dtype with this name, if this crate has it.
 pub(super) fn dtype(name: &str) -> Option<DType> {
     use DType::{BF16, Bool, F16, F32, F64, I32, I64, U8};
     [Bool, U8, I32, I64, F16, BF16, F32, F64].into_iter().find(|dtype| dtype.to_string() == name)
@@ -182,7 +182,7 @@ pub(super) fn is_layout(name: &str) -> bool {
     LAYOUTS.contains(&name)
 }
 
-/// The class of what has that name, as Python calls it.
+/// Python's name for the class of the object with this name.
 pub(super) fn class_of(name: &str) -> &'static str {
     let last = name.rsplit('.').next().unwrap_or(name);
     match name {
@@ -195,7 +195,7 @@ pub(super) fn class_of(name: &str) -> &'static str {
     }
 }
 
-/// What has that name, as Python's `repr` writes it.
+/// The `repr` in Python of the object with this name.
 pub(super) fn repr(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     match class_of(name) {

@@ -1,4 +1,4 @@
-//! The pickles of PyTorch's checkpoints, written: the instructions of protocol 2 that `torch.load(weights_only=True)` takes.
+//! Writing the pickles of checkpoints: the instructions of protocol 2 that `torch.load(weights_only=True)` accepts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::value::Value;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// The pickle of a value, and the storages of its tensors: vectors of all there is in each, in the order of their keys.
+/// Pickles a value. Returns the pickle and the storages of its tensors, as 1-D tensors in the order of their keys.
 pub(super) fn pickle(value: &Value) -> Result<(Vec<u8>, Vec<Tensor>)> {
     let mut pickler = Pickler { out: vec![0x80, 2], ..Pickler::default() };
     pickler.value(value, 0)?;
     pickler.out.push(b'.');
     let Pickler { out, storages, .. } = pickler;
-    // What could not be read again is not written.
+    // A pickle that could not be read again is not written.
     if out.len() > MOST_TEXT {
         return Err(SerializeError::TooManyValues.into());
     }
@@ -31,7 +31,7 @@ pub(super) fn pickle(value: &Value) -> Result<(Vec<u8>, Vec<Tensor>)> {
 struct Pickler {
     out: Vec<u8>,
     storages: Vec<Tensor>,
-    /// Where in `storages` one is, by its address.
+    /// The index in `storages` of each storage, by its address.
     keys: HashMap<usize, usize>,
 }
 
@@ -116,7 +116,7 @@ impl Pickler {
         Ok(())
     }
 
-    /// The keys and values of a dict, up to the instruction that puts them in.
+    /// Writes the keys and values of a dict, up to the instruction that inserts them.
     fn items(&mut self, dict: &Dict, depth: usize) -> Result<()> {
         for (key, value) in dict.iter() {
             self.value(&key.clone().into(), depth + 1)?;
@@ -126,7 +126,8 @@ impl Pickler {
         Ok(())
     }
 
-    /// `codecs.encode('…', 'latin1')`, in which a character is a byte: the instructions of protocol 2 have no bytes.
+    /// Writes `codecs.encode('…', 'latin1')`, in which each character is a byte: protocol 2 has no instructions for
+    /// bytes.
     fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend(b"c_codecs\nencode\n");
         self.text(&bytes.iter().copied().map(char::from).collect::<String>());
@@ -146,11 +147,11 @@ impl Pickler {
 
     fn text(&mut self, text: &str) {
         self.out.push(b'X');
-        self.out.extend((text.len() as u32).to_le_bytes()); // One that is longer makes the pickle too long.
+        self.out.extend((text.len() as u32).to_le_bytes()); // A longer text makes the pickle too long.
         self.out.extend(text.as_bytes());
     }
 
-    /// `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`
+    /// Writes `('storage', torch.FloatStorage, '0', 'cuda:1', 12)`.
     fn storage(&mut self, tensor: &Tensor) -> Result<()> {
         let all = whole(tensor)?;
         let address = Arc::as_ptr(tensor.storage()).addr();
@@ -171,7 +172,7 @@ impl Pickler {
         Ok(())
     }
 
-    /// `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, OrderedDict())`
+    /// Writes `_rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, OrderedDict())`.
     fn tensor(&mut self, tensor: &Tensor) -> Result<()> {
         self.out.extend(b"ctorch._utils\n_rebuild_tensor_v2\n(");
         self.storage(tensor)?;

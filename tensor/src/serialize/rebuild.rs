@@ -1,4 +1,4 @@
-//! Tensors from what a file says of them.
+//! Rebuilding tensors from their description in a file.
 
 use std::rc::Rc;
 
@@ -9,23 +9,23 @@ use crate::error::Result;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// How a pickle names the memory of tensors.
+/// A pickle's description of a storage.
 #[derive(Clone)]
 pub(super) struct StorageId {
     /// The name of its record.
     pub(super) key: Rc<str>,
     pub(super) dtype: DType,
-    /// Where it was when it was saved.
+    /// The location it was saved from.
     pub(super) location: Rc<str>,
-    /// How many elements it has.
+    /// The number of its elements.
     pub(super) numel: usize,
-    /// From which element on it is seen: old files have storages that are parts of others.
+    /// The first visible element: in old files a storage can be part of another.
     pub(super) start: usize,
-    /// How many elements are seen of it.
+    /// The number of visible elements.
     pub(super) seen: usize,
 }
 
-/// A tensor of a pickle, to be made once the memory is there.
+/// A tensor in a pickle, to be built once its memory is loaded.
 #[derive(Clone)]
 pub(super) struct Rebuild {
     pub(super) storage: StorageId,
@@ -33,18 +33,18 @@ pub(super) struct Rebuild {
     pub(super) sizes: Vec<usize>,
     pub(super) strides: Vec<usize>,
     pub(super) requires_grad: bool,
-    /// Whether its elements are those of the memory with the other sign, as in `torch.complex(a, b).conj().imag`.
+    /// Whether the tensor's elements are those in memory negated, as in `torch.complex(a, b).conj().imag`.
     pub(super) negative: bool,
 }
 
 impl Rebuild {
-    /// The tensor in the memory of `storage`, a vector of all there is in it.
+    /// Builds the tensor in `storage`, a 1-D tensor that covers all of its storage.
     pub(super) fn tensor(&self, storage: &Tensor) -> Result<Tensor> {
         let Rebuild { sizes, strides, storage: StorageId { dtype, .. }, .. } = self;
         let offset = self.offset.checked_add(self.storage.start).ok_or_else(|| self.out_of_bounds())?;
         let mut layout = Layout::strided(sizes, strides, offset)?;
         if sizes.contains(&0) && offset <= storage.numel() {
-            layout.offset = offset; // Nothing is there.
+            layout.offset = offset; // There are no elements.
         }
         let needed = layout.offset.checked_add(layout.reach());
         if needed.is_none_or(|needed| needed > storage.numel()) {
@@ -52,7 +52,7 @@ impl Rebuild {
         }
         let mut tensor = Tensor::made_of(storage.storage().clone(), layout, *dtype);
         if self.negative {
-            // There are no tensors here that change the sign as they are read: this one has memory of its own.
+            // This crate has no tensors that negate on reading, so this one gets its own memory.
             let negated = no_grad(|| whole(&tensor)?.neg())?;
             tensor = Tensor::made_of(negated.storage().clone(), *tensor.layout(), *dtype);
         }
@@ -70,13 +70,14 @@ impl Rebuild {
     }
 }
 
-/// All there is in a tensor's storage, as a vector; autograd does not see it.
+/// Returns a 1-D tensor of a tensor's whole storage, unseen by autograd.
 pub(super) fn whole(tensor: &Tensor) -> Result<Tensor> {
     let layout = Layout::contiguous(&[tensor.storage().bytes() / tensor.dtype().size()])?;
     Ok(Tensor::made_of(tensor.storage().clone(), layout, tensor.dtype()))
 }
 
-/// Makes every byte of a bool tensor 0 or 1. A file may hold other bytes, which PyTorch reads as True; kernels count on 1.
+/// Sets every byte of a bool tensor to 0 or 1. A file may contain other bytes, which PyTorch reads as True; kernels
+/// rely on 1.
 pub(super) fn normalize_bools(dtype: DType, bytes: &mut [u8]) {
     if dtype == DType::Bool {
         bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));

@@ -1,7 +1,7 @@
-//! Safetensors: files of tensors by name and nothing else, which any program can read without running any other.
+//! Safetensors: files of named tensors and nothing else, which can be read without executing any code.
 //!
-//! A header in JSON names each tensor with its type, its sizes, and where its bytes are; then come the bytes. There are no
-//! lists and no numbers, no strides, and no memory that two tensors share.
+//! A JSON header lists each tensor's name, dtype, sizes and the position of its bytes; then the bytes follow. The
+//! format has no lists, numbers or strides, and no memory shared by tensors.
 //!
 //! ```
 //! use todevice::nn::{Linear, Module, StateDict};
@@ -41,15 +41,15 @@ use crate::scope;
 use crate::sort;
 use crate::tensor::Tensor;
 
-/// What a file says of itself, text by name.
+/// The metadata of a file: strings by name.
 pub type Metadata = BTreeMap<String, String>;
 
-/// The most bytes of a header that Python's library reads.
+/// The maximum header size in bytes that Python's library reads.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// Writes a file (`safetensors.torch.save_file`), which replaces the one of that name as a whole or not at all.
+/// Writes a file (`safetensors.torch.save_file`). An existing file is replaced entirely or not at all.
 ///
-/// Errors for tensors that are not contiguous, and for two that share memory.
+/// Returns an error for tensors that are not contiguous, and for tensors that share memory.
 #[track_caller]
 pub fn save_file<'t, N: Into<String>>(
     tensors: impl IntoIterator<Item = (N, &'t Tensor)>,
@@ -61,7 +61,7 @@ pub fn save_file<'t, N: Into<String>>(
     replace(path.as_ref(), |out| write(tensors, metadata, out))
 }
 
-/// The bytes of such a file (`safetensors.torch.save`).
+/// Returns the bytes of a file (`safetensors.torch.save`).
 #[track_caller]
 pub fn save<'t, N: Into<String>>(
     tensors: impl IntoIterator<Item = (N, &'t Tensor)>,
@@ -73,14 +73,14 @@ pub fn save<'t, N: Into<String>>(
     Ok(bytes)
 }
 
-/// The tensors of a file, each on `device`, and what it says of itself (`safetensors.torch.load_file`).
+/// Reads the tensors of a file to `device`, and its metadata (`safetensors.torch.load_file`).
 #[track_caller]
 pub fn load_file(path: impl AsRef<Path>, device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
     let _scope = scope::on_behalf_of(Location::caller());
     read(&mut opened(path.as_ref())?, device)
 }
 
-/// The same of the bytes of a file (`safetensors.torch.load`).
+/// Like [`load_file`], from the bytes of a file (`safetensors.torch.load`).
 #[track_caller]
 pub fn load(bytes: &[u8], device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
     let _scope = scope::on_behalf_of(Location::caller());
@@ -95,7 +95,7 @@ fn named<'t, N: Into<String>>(
 
 fn write(mut tensors: Vec<(String, &Tensor)>, metadata: &Metadata, out: &mut dyn Write) -> Result<()> {
     check(&tensors)?;
-    // The widest types first, so that each tensor lies at a multiple of the size of its elements.
+    // The widest dtypes first, so that each tensor is aligned to its element size.
     sort::by(&mut tensors, |(name, a), (other, b)| {
         b.dtype().size().cmp(&a.dtype().size()).then(name.cmp(other))
     });
@@ -123,9 +123,9 @@ fn write(mut tensors: Vec<(String, &Tensor)>, metadata: &Metadata, out: &mut dyn
     Ok(out.flush()?)
 }
 
-/// Refuses what the format cannot keep.
+/// Rejects tensors that the format cannot represent.
 fn check(tensors: &[(String, &Tensor)]) -> Result<()> {
-    // By storage: what of it is taken so far, and by which tensor.
+    // For each storage: the ranges in use, and the tensor that uses each.
     let mut taken: HashMap<_, Vec<(usize, usize, &str)>> = HashMap::new();
     let mut names: Vec<&String> = Vec::new();
     for (name, tensor) in tensors {
@@ -172,7 +172,7 @@ fn read(source: &mut dyn Source, device: Device) -> Result<(Vec<(String, Tensor)
         return Err(refused("incomplete metadata, file not fully covered"));
     }
     let mut tensors = Vec::new();
-    // They follow one another without gaps, which the header was checked for.
+    // Tensors follow one another without gaps, as the header was checked to say.
     for name in header.offset_keys() {
         let Some(TensorInfo { dtype, shape, .. }) = header.info(&name) else { continue };
         let Some(held) = held(*dtype) else {
@@ -192,7 +192,7 @@ fn read(source: &mut dyn Source, device: Device) -> Result<(Vec<(String, Tensor)
     Ok((tensors, metadata.map(|(name, text)| (name.clone(), text.clone())).collect()))
 }
 
-/// The types that a tensor of this crate can have, and what they are called in a file.
+/// The dtypes of this crate, and their counterparts in a file.
 const TYPES: [(DType, Dtype); 8] = [
     (DType::Bool, Dtype::BOOL),
     (DType::U8, Dtype::U8),

@@ -1,8 +1,8 @@
-//! The pickles of PyTorch's checkpoints, read.
+//! Reading the pickles of checkpoints.
 //!
-//! A pickle is a program: its instructions push values on a stack, put them together, and call functions by name. Python's own
-//! unpickler calls whatever it is told to, which is why `torch.load` has `weights_only`: only the few functions that tensors
-//! are rebuilt with. This one knows no others: `calls` has them.
+//! A pickle is a program: its instructions push values on a stack, combine them, and call functions by name.
+//! Python's own unpickler calls any function it is told to, which is why `torch.load` has `weights_only`: it allows
+//! only the few functions that rebuild tensors. This unpickler knows no others; they are in `calls`.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,19 +16,19 @@ use super::unpickled::Unpickled;
 use super::value::Value;
 use crate::error::Result;
 
-/// The most instructions of a pickle, and values that may come of it.
+/// The maximum number of instructions in a pickle, and of values in its result.
 pub(super) const MOST_VALUES: usize = 4_000_000;
 
-/// The most bytes of a pickle, and of text that may come of it.
+/// The maximum number of bytes in a pickle, and of text in its result.
 pub(super) const MOST_TEXT: usize = 64 << 20;
 
-/// How much the functions that a pickle calls may copy for each of its bytes.
+/// The number of items or bytes that the called functions may copy, per byte of the pickle.
 const MOST_COPIES_PER_BYTE: usize = 4;
 
-/// How deep lists, tuples and dicts may be within each other.
+/// The maximum nesting depth of lists, tuples and dicts.
 pub(super) const DEEPEST: usize = 200;
 
-/// Runs the program at the beginning of `bytes`: what it made, and the bytes behind it. No memory of tensors is needed for that.
+/// Runs the pickle at the start of `bytes`. Returns its result and the bytes after it. Needs no tensor memory.
 pub(super) fn unpickle(bytes: &[u8]) -> Result<(Unpickled, &[u8])> {
     let may_copy = 10_000 + MOST_COPIES_PER_BYTE * bytes.len().min(MOST_TEXT);
     let mut unpickler = Unpickler { rest: bytes, may_copy, ..Unpickler::default() };
@@ -38,8 +38,8 @@ pub(super) fn unpickle(bytes: &[u8]) -> Result<(Unpickled, &[u8])> {
     Ok((Unpickled::new(top, groups, attributes, storages, tensors, length), rest))
 }
 
-/// What is on the stack. Lists, tuples, dicts, storages and tensors are elsewhere, by number: several places may share one,
-/// and however deep they are within each other, each is dropped by itself.
+/// An item on the stack. Lists, tuples, dicts, storages and tensors are stored elsewhere and referred to by index.
+/// So several places can share one, and none is dropped recursively, however deep the nesting.
 #[derive(Clone)]
 pub(super) enum Item {
     None,
@@ -56,14 +56,14 @@ pub(super) enum Item {
     },
     Storage(usize),
     Tensor(usize),
-    /// The full name of a class, a function, or a constant.
+    /// The full name of a class, function or constant.
     Global(Rc<str>),
-    /// Any other value that has no values in it.
+    /// Any other value that contains no values.
     Plain(Rc<Value>),
 }
 
 impl Item {
-    /// What Python calls its type.
+    /// Python's name for its type.
     pub(super) fn class(&self) -> &'static str {
         match self {
             Item::None => "NoneType",
@@ -87,26 +87,26 @@ impl Item {
 pub(super) struct Unpickler<'p> {
     rest: &'p [u8],
     stack: Vec<Item>,
-    /// Where on the stack those begin that will be put together.
+    /// The stack positions from which items will be combined.
     marks: Vec<usize>,
     memo: HashMap<u32, Item>,
-    /// What is in lists, tuples and sets, and in dicts: key, value, key, value.
+    /// The contents of lists, tuples and sets, and of dicts: key, value, key, value.
     pub(super) groups: Vec<Vec<Item>>,
-    /// The attributes of dicts, by the group of the dict: key, value, key, value.
+    /// The attributes of dicts, by the dict's group: key, value, key, value.
     pub(super) attributes: HashMap<usize, Vec<Item>>,
     pub(super) storages: Vec<StorageId>,
     pub(super) tensors: Vec<Rebuild>,
-    /// How many more items and bytes may be copied.
+    /// The number of items and bytes that may still be copied.
     may_copy: usize,
 }
 
 impl<'p> Unpickler<'p> {
-    /// Runs the program, and gives what it ends with.
+    /// Runs the program, and returns its result.
     fn run(&mut self) -> Result<Item> {
         for _ in 0..MOST_VALUES {
             let made = match self.number()? {
                 [b'.'] => return self.pop_item(),
-                // The protocol. What an unpickler must know of it shows in the instructions.
+                // The protocol version. The instructions show everything that an unpickler must know about it.
                 [0x80] => {
                     self.take(1)?;
                     continue;
@@ -127,7 +127,7 @@ impl<'p> Unpickler<'p> {
                     let length = u32::from_le_bytes(self.number()?);
                     self.text(length as usize)?
                 }
-                // The str of Python 2.
+                // Python 2's str.
                 [b'U'] => {
                     let length = u8::from_le_bytes(self.number()?);
                     self.text(length.into())?
@@ -213,7 +213,7 @@ impl<'p> Unpickler<'p> {
         Err(SerializeError::TooManyValues.into())
     }
 
-    // `run` calls these in many places. Inlined, each copy would be in the file that a page fetches.
+    // `run` calls these in many places. Inlining would repeat them in the file that a web page downloads.
 
     #[inline(never)]
     fn take(&mut self, bytes: usize) -> Result<&'p [u8]> {
@@ -227,7 +227,7 @@ impl<'p> Unpickler<'p> {
         Ok(self.take(BYTES)?.try_into().expect("they are as many"))
     }
 
-    /// An integer of as many bytes as the first one says.
+    /// Reads an integer whose length in bytes comes first.
     fn long(&mut self) -> Result<Item> {
         let [length] = self.number()?;
         let bytes = self.take(length.into())?;
@@ -248,7 +248,7 @@ impl<'p> Unpickler<'p> {
         let bytes = self.take(length)?;
         match str::from_utf8(bytes) {
             Ok(text) => Ok(Item::Str(text.into())),
-            // Python writes half of a surrogate pair, as names of files may have it, in three bytes.
+            // Python encodes half of a surrogate pair, as found in file names, in three bytes.
             Err(_) if bytes.windows(2).any(|pair| pair[0] == 0xed && pair[1] >= 0xa0) => {
                 Err(SerializeError::Surrogate.into())
             }
@@ -285,7 +285,7 @@ impl<'p> Unpickler<'p> {
         }
     }
 
-    /// What was pushed since the last mark.
+    /// Pops the items pushed since the last mark.
     #[inline(never)]
     fn pop_mark(&mut self) -> Result<Vec<Item>> {
         let mark = self.marks.pop().ok_or_else(|| malformed("could not find MARK"))?;
@@ -298,7 +298,7 @@ impl<'p> Unpickler<'p> {
         self.groups.len() - 1
     }
 
-    /// Notes that so many items or bytes are copied.
+    /// Counts copied items or bytes against the limit.
     pub(super) fn copies(&mut self, count: usize) -> Result<()> {
         self.may_copy = self.may_copy.checked_sub(count).ok_or(SerializeError::TooManyValues)?;
         Ok(())
@@ -339,14 +339,14 @@ pub(super) fn plain(value: Value) -> Item {
     Item::Plain(Rc::new(value))
 }
 
-/// An error of a pickle that no program has written.
+/// The error for a pickle that no pickler would write.
 #[cold]
 #[inline(never)]
 pub(super) fn malformed(why: &'static str) -> crate::Error {
     SerializeError::Pickle { why }.into()
 }
 
-/// An error of a pickle that does more than weights need.
+/// The error for a pickle that does more than weights need.
 #[cold]
 #[inline(never)]
 pub(super) fn refused(why: String) -> crate::Error {

@@ -1,4 +1,4 @@
-//! Values of the items that a pickle made.
+//! Converting a pickle's items to values.
 
 use std::collections::HashMap;
 
@@ -11,29 +11,30 @@ use super::value::Value;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// A list in two places of a pickle is two lists here, and there may be lists of such lists. So many values, or bytes of text,
-/// may come of each byte: more than any checkpoint has, and few enough that a small file stands for little.
+/// The maximum number of values, or bytes of text, per byte of the pickle. A list that is referenced twice becomes
+/// two lists here, and such lists may be nested. The limit is more than any checkpoint needs, and small enough that
+/// a small file cannot expand to much.
 const MOST_PER_BYTE: usize = 64;
 
-/// What a pickle made: values that are still to be put together, and the memory that their tensors need.
+/// The result of a pickle: items still to be converted to values, and the storages that their tensors need.
 pub(super) struct Unpickled {
     top: Item,
     groups: Vec<Vec<Item>>,
     attributes: HashMap<usize, Vec<Item>>,
     pub(super) storages: Vec<StorageId>,
     tensors: Vec<Rebuild>,
-    /// The tensors that were made: what is one tensor in two places stays one.
+    /// The tensors already built: a tensor that is referenced twice stays one tensor.
     built: HashMap<usize, Tensor>,
-    /// How many more values and bytes of text may come of it.
+    /// The number of values and bytes of text that may still be made.
     values: usize,
     text: usize,
 }
 
-/// Finds the memory of tensors.
+/// Loads the storage of a tensor.
 type Memory<'m> = dyn FnMut(&StorageId) -> Result<Tensor> + 'm;
 
 impl Unpickled {
-    /// What the items are that a pickle of so many bytes made.
+    /// Wraps the items made by a pickle of a given length.
     pub(super) fn new(
         top: Item,
         groups: Vec<Vec<Item>>,
@@ -47,13 +48,13 @@ impl Unpickled {
         Unpickled { top, groups, attributes, storages, tensors, built: HashMap::new(), values, text }
     }
 
-    /// The value that the pickle stands for.
+    /// Converts the items to the pickle's value.
     pub(super) fn into_value(mut self, memory: &mut Memory) -> Result<Value> {
         let top = self.top.clone();
         self.value(&top, 0, memory)
     }
 
-    /// What an item is. One that is in itself has no end, and is refused as too deep.
+    /// Converts one item. An item that contains itself has no end, and is rejected as too deep.
     fn value(&mut self, item: &Item, depth: usize, memory: &mut Memory) -> Result<Value> {
         if depth > DEEPEST {
             return Err(SerializeError::TooDeep.into());
@@ -89,7 +90,7 @@ impl Unpickled {
             Item::List(list) => Value::List(self.values(*list, depth, memory)?),
             Item::Tuple(tuple) => Value::Tuple(self.values(*tuple, depth, memory)?),
             Item::Set(set) => {
-                // Keys of a dict are those of a set.
+                // Keys of a dict and elements of a set follow the same rules.
                 let mut keys = Dict::new();
                 for place in 0..self.groups[*set].len() {
                     let key = self.groups[*set][place].clone();
@@ -127,7 +128,7 @@ impl Unpickled {
         Ok(values)
     }
 
-    /// A key of a dict, or an element of a set.
+    /// Converts a key of a dict, or an element of a set.
     fn key(&mut self, item: &Item, depth: usize, memory: &mut Memory) -> Result<Key> {
         Ok(match item {
             Item::None => Key::None,

@@ -1,4 +1,4 @@
-//! What a checkpoint is made of.
+//! The values that make up a checkpoint.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::python::{python_bytes, python_float, python_str};
 use crate::tensor::Tensor;
 
-/// What a checkpoint is made of: what `torch.load(weights_only=True)` gives without further ado.
+/// A value in a checkpoint: any type that `torch.load(weights_only=True)` returns by default.
 ///
 /// ```
 /// use todevice::Tensor;
@@ -32,13 +32,13 @@ pub enum Value {
     None,
     /// `True` or `False`.
     Bool(bool),
-    /// An `int`, as far as 64 bits hold it.
+    /// An `int` that fits in 64 bits.
     Int(i64),
     /// A `float`.
     Float(f64),
     /// A `str`.
     Str(String),
-    /// A `torch.Tensor`, with its storage: tensors that share one still do after loading.
+    /// A `torch.Tensor`, with its storage: tensors that share a storage still share it after loading.
     Tensor(Tensor),
     /// A `list`.
     List(Vec<Value>),
@@ -56,16 +56,16 @@ pub enum Value {
     ByteArray(Vec<u8>),
     /// A `set`, in the order of the file.
     Set(Vec<Key>),
-    /// A `torch.device`, as it is written: `cuda:1`, `mps`.
+    /// A `torch.device`, by its name: `cuda:1`, `mps`.
     Device(String),
-    /// A constant, a class, or a function, by its full name: `torch.int16`, `torch.strided`, `torch.Size`.
+    /// A constant, class or function, by its full name: `torch.int16`, `torch.strided`, `torch.Size`.
     Global(String),
-    /// A bare storage (`torch.TypedStorage`): all there is in it, as a vector.
+    /// A bare storage (`torch.TypedStorage`), as a 1-D tensor of all its elements.
     Storage(Tensor),
 }
 
 impl Value {
-    /// What Python calls its type: `int`, `dict`, `Tensor`.
+    /// Python's name for its type: `int`, `dict`, `Tensor`.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::None => "NoneType",
@@ -93,7 +93,7 @@ impl Value {
         matches!(self, Value::None)
     }
 
-    /// The truth, or an error that names what is there instead.
+    /// Returns the bool, or an error that names the actual type.
     pub fn as_bool(&self) -> Result<bool> {
         match self {
             Value::Bool(truth) => Ok(*truth),
@@ -101,7 +101,7 @@ impl Value {
         }
     }
 
-    /// The integer, or an error that names what is there instead.
+    /// Returns the integer, or an error that names the actual type.
     pub fn as_int(&self) -> Result<i64> {
         match self {
             Value::Int(number) => Ok(*number),
@@ -110,7 +110,8 @@ impl Value {
         }
     }
 
-    /// The number, or an error that names what is there instead. Python's users write `lr=1` too: an `int` is taken.
+    /// Returns the number, or an error that names the actual type. Accepts an `int` too, since Python users also
+    /// write `lr=1`.
     pub fn as_float(&self) -> Result<f64> {
         match self {
             Value::Float(number) => Ok(*number),
@@ -120,7 +121,7 @@ impl Value {
         }
     }
 
-    /// The text, or an error that names what is there instead.
+    /// Returns the string, or an error that names the actual type.
     pub fn as_str(&self) -> Result<&str> {
         match self {
             Value::Str(text) => Ok(text),
@@ -128,7 +129,7 @@ impl Value {
         }
     }
 
-    /// The tensor, or an error that names what is there instead.
+    /// Returns the tensor, or an error that names the actual type.
     pub fn as_tensor(&self) -> Result<&Tensor> {
         match self {
             Value::Tensor(tensor) => Ok(tensor),
@@ -136,7 +137,7 @@ impl Value {
         }
     }
 
-    /// What is in the list or the tuple, or an error that names what is there instead.
+    /// Returns the items of the list or tuple, or an error that names the actual type.
     pub fn as_list(&self) -> Result<&[Value]> {
         match self {
             Value::List(values) | Value::Tuple(values) => Ok(values),
@@ -144,7 +145,7 @@ impl Value {
         }
     }
 
-    /// The dict, or an error that names what is there instead.
+    /// Returns the dict, or an error that names the actual type.
     pub fn as_dict(&self) -> Result<&Dict> {
         match self {
             Value::Dict(dict) => Ok(dict),
@@ -157,7 +158,7 @@ impl Value {
     }
 }
 
-/// As Python's `repr` writes it.
+/// Formats the value like Python's `repr`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -174,7 +175,7 @@ impl fmt::Display for Value {
             Value::BigInt(number) => write!(f, "{number}"),
             Value::Complex(re, im) => f.write_str(&python_complex(*re, *im)),
             Value::Bytes(bytes) => f.write_str(&python_bytes(bytes)),
-            // Python escapes its quotes even where they need not be.
+            // Python escapes single quotes in a bytearray even where it need not.
             Value::ByteArray(bytes) => {
                 let text = python_bytes(bytes);
                 write!(f, "bytearray({})", if text.ends_with('"') { text.replace('\'', "\\'") } else { text })
@@ -191,9 +192,9 @@ impl fmt::Display for Value {
     }
 }
 
-/// As Python prints a `complex`: `(1+2j)`, and `2j` where the real part is 0.
+/// Formats a `complex` as Python prints it: `(1+2j)`, or `2j` if the real part is 0.
 fn python_complex(re: f64, im: f64) -> String {
-    // Without the `.0` that a float has.
+    // Without the `.0` of a float.
     let part = |number: f64| {
         let text = python_float(number);
         text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
@@ -205,7 +206,7 @@ fn python_complex(re: f64, im: f64) -> String {
     format!("({}{sign}{}j)", part(re), part(im))
 }
 
-/// As `torch.TypedStorage` prints: a line for each element, then its type, device, and length.
+/// Formats a storage like `torch.TypedStorage`: one element per line, then its dtype, device and length.
 fn write_storage(elements: &Tensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let dtype = elements.dtype();
     let numbers =
@@ -226,7 +227,7 @@ fn write_storage(elements: &Tensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "[torch.storage.TypedStorage(dtype={dtype}, device={device}) of size {numel}]")
 }
 
-/// Values with commas between them.
+/// Formats values separated by commas.
 pub(super) struct Joined<'v, V>(pub(super) &'v [V]);
 
 impl<V: fmt::Display> fmt::Display for Joined<'_, V> {
@@ -251,7 +252,7 @@ a_value_of! {
     bool, truth => Value::Bool(truth);
     i32, number => Value::Int(number.into());
     i64, number => Value::Int(number);
-    usize, count => Value::Int(count as i64); // Nothing is counted beyond 2⁶³.
+    usize, count => Value::Int(count as i64); // No count exceeds 2⁶³.
     f64, number => Value::Float(number);
     &str, text => Value::Str(text.to_owned());
     String, text => Value::Str(text);

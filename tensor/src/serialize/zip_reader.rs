@@ -1,7 +1,7 @@
-//! Zip files as PyTorch writes them, read from a source that may be anything. Other programs zip them again, and compress them.
+//! Reading zip files from untrusted sources: as PyTorch writes them, or zipped again and compressed by other programs.
 //!
-//! Whatever is allocated is first seen to be in the file: a file that lies costs no more memory than its length and the caps
-//! below allow.
+//! Before memory is allocated, its size is checked against the file: a file with false sizes costs no more memory
+//! than its length and the limits below allow.
 
 use std::collections::HashMap;
 use std::io::SeekFrom;
@@ -12,45 +12,45 @@ use super::error::SerializeError;
 use super::inflate::inflate;
 use crate::error::Result;
 
-/// The most bytes of a directory: that of half a million records.
+/// The maximum directory size in bytes: enough for half a million records.
 const LONGEST_DIRECTORY: u64 = 64 << 20;
 
-/// What a field of 32 bits says if its number takes more, and is elsewhere.
+/// The value of a 32-bit field whose number is too large and stored elsewhere.
 const ELSEWHERE: u64 = u32::MAX as u64;
 
-/// The most bytes that deflate can make of one.
+/// The maximum expansion factor of deflate.
 const MOST_INFLATED: u64 = 1032;
 
-/// A zip file all of whose records are in one folder.
+/// A zip file with all records in one folder.
 pub(super) struct ZipReader<'s> {
     source: &'s mut dyn Source,
     records: HashMap<String, Record>,
-    /// Where the directory begins, at which records end.
+    /// The start of the directory, where the records end.
     end: u64,
 }
 
-/// What the directory says of a record.
+/// A record's entry in the directory.
 struct Record {
-    /// Where its own header is.
+    /// The position of its local header.
     header: u64,
     size: u64,
-    /// How many bytes it has in the file.
+    /// Its size in the file, in bytes.
     stored: u64,
     crc: u32,
     packing: Packing,
 }
 
-/// How the bytes of a record are in the file.
+/// The compression of a record.
 #[derive(Clone, Copy, PartialEq)]
 enum Packing {
     AsTheyAre,
     Deflated,
-    /// In another way, which has a name.
+    /// Another compression method, with its name.
     Other(&'static str),
 }
 
 impl<'s> ZipReader<'s> {
-    /// Reads the directory.
+    /// Opens the file and reads its directory.
     pub(super) fn open(source: &'s mut dyn Source) -> Result<ZipReader<'s>> {
         let length = source.seek(SeekFrom::End(0))?;
         let (entries, size, start) = directory(source, length)?;
@@ -63,7 +63,7 @@ impl<'s> ZipReader<'s> {
         let (mut folder, mut total, mut rest) = (None, 0u64, Fields(&directory));
         for _ in 0..entries {
             let (name, record) = entry(&mut rest)?;
-            // Records that overlap would make much of little.
+            // Overlapping records would let a small file expand to a lot of data.
             total = total.saturating_add(record.stored);
             if total > start || record.header >= start {
                 return Err(broken("invalid header or archive is corrupted"));
@@ -86,7 +86,7 @@ impl<'s> ZipReader<'s> {
         self.records.contains_key(name)
     }
 
-    /// How many bytes a record has.
+    /// The size of a record in bytes.
     pub(super) fn size(&self, name: &str) -> Result<u64> {
         Ok(self.find(name)?.size)
     }
@@ -101,7 +101,7 @@ impl<'s> ZipReader<'s> {
         }
     }
 
-    /// Where the bytes of a record begin.
+    /// The position of a record's bytes.
     pub(super) fn place(&mut self, name: &str) -> Result<u64> {
         let &Record { header, stored, .. } = self.find(name)?;
         let local = bytes(self.source, header, 30)?;
@@ -117,7 +117,7 @@ impl<'s> ZipReader<'s> {
         Ok(start)
     }
 
-    /// The bytes of a record of at most `most`.
+    /// Reads a record of at most `most` bytes.
     pub(super) fn read(&mut self, name: &str, most: u64) -> Result<Vec<u8>> {
         let size = self.size(name)?;
         if size > most {
@@ -131,7 +131,7 @@ impl<'s> ZipReader<'s> {
         Ok(bytes)
     }
 
-    /// The bytes of a record that is compressed; nothing of one that is not.
+    /// Decompresses a record; returns `None` if it is not compressed.
     pub(super) fn inflated(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
         let &Record { size, stored, packing, .. } = self.find(name)?;
         if packing != Packing::Deflated {
@@ -143,7 +143,7 @@ impl<'s> ZipReader<'s> {
         Ok(Some(inflated))
     }
 
-    /// Fills `into`, which is as long as the record, and checks what was read. The record is not compressed.
+    /// Reads an uncompressed record into `into`, which has the record's length, and checks its checksum.
     pub(super) fn read_into(&mut self, name: &str, into: &mut [u8]) -> Result<()> {
         let place = self.place(name)?;
         self.source.seek(SeekFrom::Start(place))?;
@@ -151,7 +151,7 @@ impl<'s> ZipReader<'s> {
         self.check(name, into)
     }
 
-    /// Checks the bytes of a record. `torch.serialization.set_crc32_options(False)` writes 0 instead of a checksum.
+    /// Checks a record's checksum. `torch.serialization.set_crc32_options(False)` writes 0 instead of one.
     fn check(&self, name: &str, bytes: &[u8]) -> Result<()> {
         match self.find(name)?.crc {
             0 => Ok(()),
@@ -161,9 +161,9 @@ impl<'s> ZipReader<'s> {
     }
 }
 
-/// How many entries the directory has, its size, and where it begins.
+/// Finds the directory: its number of entries, size and position.
 fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
-    // It is said at the end, before a comment of up to 65,535 bytes.
+    // They are at the end of the file, before a comment of up to 65,535 bytes.
     let tail_start = length.saturating_sub(22 + 65_535);
     let tail = bytes(source, tail_start, (length - tail_start) as usize)?;
     let at = tail.windows(22).rposition(|end| end.starts_with(b"PK\x05\x06"));
@@ -191,7 +191,7 @@ fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
     }
 }
 
-/// The next entry of the directory: its name, and what it says.
+/// Reads the next directory entry: its name and contents.
 fn entry(fields: &mut Fields) -> Result<(String, Record)> {
     if fields.number(4)? != 0x0201_4b50 {
         return Err(broken("invalid header or archive is corrupted"));
@@ -210,7 +210,7 @@ fn entry(fields: &mut Fields) -> Result<(String, Record)> {
     while extra.0.len() >= 4 {
         let (kind, length) = (extra.number(2)?, extra.number(2)?);
         let mut extra = Fields(extra.take(length as usize)?);
-        // Numbers that took more than 32 bits, in this order.
+        // Numbers that need more than 32 bits, in this order.
         if kind == 1 {
             for number in [&mut size, &mut stored, &mut header] {
                 if *number == ELSEWHERE {
@@ -232,7 +232,7 @@ fn entry(fields: &mut Fields) -> Result<(String, Record)> {
     Ok((name, Record { header, size, stored, crc, packing }))
 }
 
-/// Numbers one after another, the lowest byte first.
+/// A reader of little-endian numbers.
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {
@@ -252,7 +252,7 @@ impl<'b> Fields<'b> {
     }
 }
 
-/// So many bytes from a place on; the file is known to have them.
+/// Reads `count` bytes, which the file is known to have.
 fn bytes(source: &mut dyn Source, from: u64, count: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     source.seek(SeekFrom::Start(from))?;

@@ -1,24 +1,24 @@
-//! Zip files as PyTorch writes them: nothing compressed, and each record where a tensor may lie, at a multiple of 64 bytes.
+//! Writing zip files as PyTorch does: uncompressed, with each record aligned to 64 bytes as tensors require.
 
 use std::io::Write;
 
 use super::crc::crc32;
 use crate::error::Result;
 
-/// Where records begin: at a multiple of it, so that a file can be mapped into memory as it is.
+/// The alignment of records, which lets the file be memory-mapped as it is.
 pub(super) const ALIGNMENT: u64 = 64;
 
-/// Midnight of 1 January 1980, at which time begins for zip files: equal checkpoints are equal files.
+/// Midnight on 1 January 1980, the start of time in zip files. A fixed date makes equal checkpoints equal files.
 const DATE: u16 = 0x21;
 
-/// A zip file that is being written.
+/// A zip file being written.
 pub(super) struct ZipWriter<'w> {
     out: &'w mut dyn Write,
-    /// How many bytes are written.
+    /// The number of bytes written.
     at: u64,
     directory: Vec<u8>,
     records: u64,
-    /// From which number on the fields of 32 bits do not do. A test's is lower.
+    /// The number from which on 32-bit fields are too small. Lower in tests.
     limit: u64,
 }
 
@@ -27,13 +27,13 @@ impl<'w> ZipWriter<'w> {
         ZipWriter { out, at: 0, directory: Vec::new(), records: 0, limit: u32::MAX.into() }
     }
 
-    /// Adds a record, and gives its checksum.
+    /// Adds a record, and returns its checksum.
     pub(super) fn record(&mut self, name: &str, bytes: &[u8]) -> Result<u32> {
         let (crc, size, start) = (crc32(bytes), bytes.len() as u64, self.at);
         let long = |number: u64| number >= self.limit;
         let short = |number: u64| if long(number) { u32::MAX } else { number as u32 };
 
-        // The sizes, in fields of 64 bits if they need them, and the padding that makes the record begin where it should.
+        // The sizes, as 64-bit fields if necessary, and the padding that aligns the record.
         let mut extra = Vec::new();
         if long(size) {
             (&mut extra).fields(&[(1, 2), (16, 2), (size, 8), (size, 8)]);
@@ -46,8 +46,8 @@ impl<'w> ZipWriter<'w> {
         let version = if long(size) || long(start) { 45 } else { 20 };
         let common = [
             (version, 2),
-            (0, 2), // Flags: none.
-            (0, 2), // Stored as it is.
+            (0, 2), // No flags.
+            (0, 2), // Stored uncompressed.
             (0, 2), // The time.
             (DATE.into(), 2),
             (crc.into(), 4),
@@ -71,9 +71,9 @@ impl<'w> ZipWriter<'w> {
         let directory = &mut self.directory;
         directory.fields(&[(0x0201_4b50, 4), (version, 2)]).fields(&common).fields(&[
             (wide.len() as u64, 2),
-            (0, 2), // No comment,
-            (0, 2), // on the first disk,
-            (0, 2), // and no attributes
+            (0, 2), // No comment.
+            (0, 2), // The first disk.
+            (0, 2), // No attributes.
             (0, 4),
             (short(start).into(), 4),
         ]);
@@ -97,7 +97,7 @@ impl<'w> ZipWriter<'w> {
         if is_long {
             end_of_directory.fields(&[
                 (0x0606_4b50, 4),
-                (44, 8), // The bytes that follow.
+                (44, 8), // The number of bytes that follow.
                 (45, 2),
                 (45, 2),
                 (0, 4),
@@ -127,7 +127,7 @@ impl<'w> ZipWriter<'w> {
 }
 
 trait Fields {
-    /// Appends numbers of so many bytes each.
+    /// Appends numbers, each with its size in bytes.
     fn fields(self, fields: &[(u64, usize)]) -> Self;
 }
 

@@ -1,5 +1,5 @@
-//! CIFAR-10 as its authors offer it for C programs: files of records of 3073 bytes, a label and 32 × 32 pixels, first
-//! all red, then all green, then all blue.
+//! CIFAR-10 in its authors' binary version for C programs: files of 3073-byte records, each a label and 32 × 32
+//! pixels, first all red, then all green, then all blue values.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const TRAIN: [&str; 5] =
     ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
 const TEST: [&str; 1] = ["test_batch.bin"];
 
-/// The folder with the files, if any of them, or of the Python version's, is there.
+/// Finds the folder that contains any of the files, or of the Python version's files.
 fn folder_in(root: &Path) -> Option<PathBuf> {
     let folders = [root.join("cifar-10-batches-bin"), root.to_path_buf(), root.join("cifar-10-batches-py")];
     let has_any = |folder: &PathBuf| {
@@ -62,7 +62,7 @@ pub(super) fn read(root: &Path, train: bool) -> Result<Images> {
     Ok(Images::new("CIFAR-10", &CLASSES, SHAPE, len, source))
 }
 
-/// Errors if the files lie there in the archive that they come in.
+/// Returns an error if the folder contains the files only as their original archive.
 pub(super) fn check_unpacked(root: &Path) -> Result<()> {
     let archive = root.join(PACKED);
     match archive.exists() {

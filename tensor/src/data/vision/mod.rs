@@ -1,7 +1,7 @@
-//! Sets of images: `torchvision.datasets`, as far as the labs need it.
+//! Image datasets: the part of `torchvision.datasets` that the labs need.
 //!
-//! [`open`] is what a program with a `--data DIR` calls: it finds CIFAR-10 or Fashion-MNIST in a folder, and without
-//! one makes images of its own, from which there is as much to learn.
+//! Programs with a `--data DIR` option call [`open`]: it finds CIFAR-10 or Fashion-MNIST in a folder. Without a
+//! folder it generates images, from which there is as much to learn.
 //!
 //! ```
 //! use todevice::data::vision;
@@ -36,24 +36,25 @@ use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 use synthetic::Gratings;
 
-/// What a sample is made of its pixels, which are bytes.
+/// The conversion of pixels, which are bytes, to samples.
 #[derive(Clone, Debug, Default)]
 pub enum Transform {
-    /// u8, as they are.
+    /// u8, unchanged.
     Raw,
     /// f32 from 0 to 1 (`torchvision.transforms.ToTensor`).
     #[default]
     ToTensor,
-    /// The same less a mean, divided by a standard deviation, for each channel (`torchvision.transforms.Normalize`).
+    /// Like `ToTensor`, then subtracts a mean and divides by a standard deviation per channel
+    /// (`torchvision.transforms.Normalize`).
     Normalize {
-        /// What is subtracted.
+        /// The mean of each channel.
         mean: Vec<f32>,
-        /// What is divided by then.
+        /// The standard deviation of each channel.
         std: Vec<f32>,
     },
 }
 
-/// Images of one size with their labels. A sample is `(image, label)`: a tensor (channels, height, width) and an i64.
+/// Images of one size, with labels. A sample is `(image, label)`: a (channels, height, width) tensor and an i64.
 ///
 /// Clones share the pixels.
 #[derive(Clone)]
@@ -63,7 +64,7 @@ pub struct Images {
     shape: [usize; 3],
     len: usize,
     source: Source,
-    /// What each byte of each channel becomes; none of raw images.
+    /// The value of each byte in each channel; `None` for raw images.
     table: Option<Arc<Vec<[f32; 256]>>>,
 }
 
@@ -72,18 +73,18 @@ enum Source {
     /// All pixels and all labels, from files.
     #[cfg(not(target_family = "wasm"))]
     Stored { pixels: Arc<Vec<u8>>, labels: Arc<Vec<u8>> },
-    /// Made when they are asked for.
+    /// Generated on request.
     Made(Gratings),
 }
 
 /// The options of [`Images::synthetic`].
 #[derive(Clone, Copy, Debug)]
 pub struct SyntheticOptions {
-    /// How many images there are.
+    /// The number of images.
     pub len: usize,
     /// (channels, height, width)
     pub shape: [usize; 3],
-    /// Another seed, other images of the same kind.
+    /// Another seed generates other images of the same kind.
     pub seed: u64,
 }
 
@@ -94,31 +95,31 @@ impl Default for SyntheticOptions {
 }
 
 impl Images {
-    /// CIFAR-10, the binary version (`torchvision.datasets.CIFAR10`): 50000 colour images of 32 × 32 to train with, 10000
-    /// to test. `root` is the folder `cifar-10-batches-bin` or the one around it.
+    /// CIFAR-10, the binary version (`torchvision.datasets.CIFAR10`): 50000 training and 10000 test images in
+    /// colour, 32 × 32. `root` is the folder `cifar-10-batches-bin` or its parent.
     #[cfg(not(target_family = "wasm"))]
     pub fn cifar10(root: impl AsRef<Path>, train: bool) -> Result<Images> {
         cifar::read(root.as_ref(), train)
     }
 
-    /// Fashion-MNIST (`torchvision.datasets.FashionMNIST`): 60000 grey images of 28 × 28 to train with, 10000 to test.
-    /// `root` has the unpacked files, or torchvision's folders.
+    /// Fashion-MNIST (`torchvision.datasets.FashionMNIST`): 60000 training and 10000 test images in grey, 28 × 28.
+    /// `root` contains the unpacked files, or torchvision's folders.
     #[cfg(not(target_family = "wasm"))]
     pub fn fashion_mnist(root: impl AsRef<Path>, train: bool) -> Result<Images> {
         idx::read(root.as_ref(), &idx::FASHION_MNIST, train)
     }
 
-    /// MNIST, handwritten digits in files of the same kind (`torchvision.datasets.MNIST`).
+    /// MNIST, handwritten digits in the same file format (`torchvision.datasets.MNIST`).
     #[cfg(not(target_family = "wasm"))]
     pub fn mnist(root: impl AsRef<Path>, train: bool) -> Result<Images> {
         idx::read(root.as_ref(), &idx::MNIST, train)
     }
 
-    /// Images that need no files: noisy stripes, of five directions and two widths, anywhere in the image. Which of the
-    /// ten a pixel belongs to nothing tells but its neighbours, so that a network that looks at them learns it soon and
-    /// one that weighs each pixel by itself does not.
+    /// Generates images, which need no files: noisy stripes in five directions and two widths, anywhere in the
+    /// image. Only a pixel's neighbours show which of the ten classes it belongs to, so a network that looks at
+    /// neighbourhoods learns them quickly, and one that weights each pixel separately does not.
     ///
-    /// Image `i` is always the same for a seed; its class is `i % 10`.
+    /// Image `i` is always the same for a given seed; its class is `i % 10`.
     pub fn synthetic(options: SyntheticOptions) -> Result<Images> {
         let SyntheticOptions { len, shape, seed } = options;
         if shape.contains(&0) || shape.iter().any(|size| *size > 4096) {
@@ -140,7 +141,7 @@ impl Images {
         images.with_transform(Transform::ToTensor).expect("it asks for nothing of the channels")
     }
 
-    /// The same images with samples of another kind.
+    /// Returns the same images with another transform.
     pub fn with_transform(self, transform: Transform) -> Result<Images> {
         let channels = self.shape[0];
         let (mean, std) = match transform {
@@ -163,7 +164,7 @@ impl Images {
         self.name
     }
 
-    /// What each label stands for.
+    /// The name of each label.
     pub fn classes(&self) -> &'static [&'static str] {
         self.classes
     }
@@ -173,7 +174,7 @@ impl Images {
         self.shape
     }
 
-    /// The pixels of an image, and its label.
+    /// Writes an image's pixels to `out` and returns its label.
     fn sample(&self, index: usize, out: &mut [u8]) -> Result<i64> {
         if index >= self.len {
             let index = i64::try_from(index).unwrap_or(i64::MAX);
@@ -189,7 +190,7 @@ impl Images {
         }
     }
 
-    /// Images one after another in one tensor, and their labels.
+    /// Collects images in one tensor, and their labels.
     fn samples(&self, indices: &[usize]) -> Result<(Tensor, Vec<i64>)> {
         let elements: usize = self.shape.iter().product();
         let mut pixels = reserve(indices.len() * elements)?;
@@ -222,7 +223,7 @@ impl Dataset for Images {
         Ok((images.get(0)?, labels[0]))
     }
 
-    /// All at once into the batch, rather than one by one and then together.
+    /// Writes all images directly into the batch, instead of stacking single ones.
     fn get_batch(&self, indices: &[usize]) -> Result<BatchOf<Images>> {
         if indices.is_empty() {
             return Err(DataError::EmptyBatch.into());
@@ -232,18 +233,18 @@ impl Dataset for Images {
     }
 }
 
-/// Images to train with, and others to test.
+/// Training and test images.
 #[derive(Clone)]
 pub struct Sets {
-    /// To learn from.
+    /// The training images.
     pub train: Images,
-    /// To see what was learned.
+    /// The test images.
     pub test: Images,
 }
 
-/// The images in a folder, of CIFAR-10, of Fashion-MNIST or of MNIST; without a folder 2000 synthetic ones, and 500 to
-/// test. The last two have the same files: they are taken for MNIST if a folder of that name is around them, or around
-/// the `raw` that they are in.
+/// Opens the CIFAR-10, Fashion-MNIST or MNIST images in a folder. Without a folder it generates 2000 images, and
+/// 500 for testing. Fashion-MNIST and MNIST have the same file names: the files are taken for MNIST if their
+/// folder, or the parent of their `raw` folder, has that name.
 pub fn open(folder: Option<&Path>) -> Result<Sets> {
     match folder {
         None => {
@@ -294,7 +295,8 @@ fn in_folder(folder: &Path) -> Result<Sets> {
     )))
 }
 
-/// A file and its length. What is no file, such as a pipe, may never have anything to read.
+/// Opens a file and returns its length. Anything but a regular file, such as a pipe, is an error: it might never
+/// return data.
 #[cfg(not(target_family = "wasm"))]
 fn open_file(path: &Path) -> Result<(File, u64)> {
     let failed = |error| Error::custom(format!("{}: {error}", path.display()));
@@ -305,7 +307,7 @@ fn open_file(path: &Path) -> Result<(File, u64)> {
     Ok((File::open(path).map_err(failed)?, metadata.len()))
 }
 
-/// As many bytes as that, or all that are left.
+/// Reads `len` bytes, or all that are left.
 #[cfg(not(target_family = "wasm"))]
 fn read_bytes(path: &Path, file: &mut File, len: u64) -> Result<Vec<u8>> {
     let mut bytes = reserve(usize::try_from(len).unwrap_or(usize::MAX))?;

@@ -1,11 +1,11 @@
-//! Buckets: gradients that travel together. Many small messages would take as long as their number, and one large one could
-//! not leave before the last gradient is there.
+//! Gradient buckets: gradients that are all-reduced together. Many small messages would each pay the latency, and
+//! one large message could not start before the last gradient is ready.
 
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::sort;
 
-/// What is known of a parameter here.
+/// The properties of a parameter that matter for bucketing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub dtype: DType,
@@ -13,16 +13,17 @@ pub(super) struct Size {
     pub bytes: usize,
 }
 
-/// Deals parameters out to buckets in this order, those of one type and device together. A bucket is full when it has reached
-/// the limit, or passed it: the first one the first limit, the next the next, all others the last.
+/// Assigns parameters to buckets in the given order, with those of one dtype and device together. A bucket is full
+/// when it reaches or exceeds its limit. The first bucket of each kind has the first limit, the next bucket the
+/// next limit, and all further ones the last.
 ///
-/// Buckets come in the order in which they became full, and then those that did not.
+/// Returns the full buckets in the order in which they filled up, then the others.
 pub(super) fn assign(order: &[usize], sizes: &[Size], limits: &[usize]) -> Vec<Vec<usize>> {
     struct Open {
         of: (DType, Device),
         bytes: usize,
         parameters: Vec<usize>,
-        /// How many of the kind are full.
+        /// The number of full buckets of this kind.
         full: usize,
     }
     let (mut buckets, mut open) = (Vec::new(), Vec::<Open>::new());
@@ -44,8 +45,8 @@ pub(super) fn assign(order: &[usize], sizes: &[Size], limits: &[usize]) -> Vec<V
     buckets
 }
 
-/// Before the order of arrival is known: the order of registration, the last buckets first, since those are the parameters
-/// whose gradients come first.
+/// Assigns parameters before the order of arrival is known: in registration order, with the last buckets first,
+/// since the gradients of the last parameters arrive first.
 pub(super) fn assign_backwards(sizes: &[Size], limits: &[usize]) -> Vec<Vec<usize>> {
     let order: Vec<usize> = (0..sizes.len()).collect();
     let mut buckets = assign(&order, sizes, limits);
@@ -67,7 +68,7 @@ mod tests {
             .collect()
     }
 
-    /// `dist._compute_bucket_assignment_by_size` of PyTorch 2.11 on the same sizes.
+    /// Expected values are from `dist._compute_bucket_assignment_by_size` of PyTorch 2.11 for the same sizes.
     #[test]
     fn buckets_are_pytorchs() {
         let sizes = floats(&[100, 200, 300_000, 10, 7_000_000, 50]);

@@ -1,5 +1,4 @@
-//! What ranks do together. Each collective waits, on the current stream or on the host, unless its options leave the wait to its
-//! caller.
+//! Collectives. Each one waits, on the current stream or on the host, unless its options leave the wait to the caller.
 
 use std::sync::Arc;
 
@@ -36,12 +35,12 @@ static BARRIER: Operation = Operation::new("barrier");
 static SEND: Operation = Operation::new("send");
 static RECV: Operation = Operation::new("recv");
 
-/// The keyword arguments that all collectives take.
+/// The keyword arguments common to all collectives.
 #[derive(Clone, Debug, Default)]
 pub struct CollectiveOptions {
-    /// The ranks that take part; all, if nothing is said.
+    /// The ranks that take part; all by default.
     pub group: Option<ProcessGroup>,
-    /// Returns at once, with the wait left to the caller ([`Work::wait`]).
+    /// Returns immediately and leaves the wait to the caller ([`Work::wait`]).
     pub async_op: bool,
 }
 
@@ -49,12 +48,13 @@ impl Keywords for CollectiveOptions {}
 
 alone!(ReduceOp);
 
-/// Every rank's `tensor` becomes the reduction of all of them (`torch.distributed.all_reduce`).
+/// Replaces every rank's `tensor` by the reduction of all of them (`torch.distributed.all_reduce`).
 ///
-/// Numbers are taken in the order of the ranks, so all get the same bits. On a GPU the collective is queued after what the
-/// current stream has been given, and what comes after waits for it; the host goes on.
+/// Elements are reduced in the order of the ranks, so all ranks get the same bits. On a GPU the collective runs
+/// after the work queued on the current stream, and later work waits for it; the host continues.
 ///
-/// Errors if there is no process group, if `tensor` is not contiguous or on a device that the group has no backend for, and, on
+/// Returns an error if there is no process group, if `tensor` is not contiguous or on a device for which the group
+/// has no backend, and, on the rank that detects it, if another rank called something else.
 /// the rank that finds it out, if another rank called something else.
 #[track_caller]
 pub fn all_reduce(tensor: &Tensor, op: impl AndOptions<ReduceOp, CollectiveOptions>) -> Result<Work> {
@@ -68,10 +68,10 @@ pub fn all_reduce(tensor: &Tensor, op: impl AndOptions<ReduceOp, CollectiveOptio
     run(&group, CollectiveKind::AllReduce(op), [tensor, tensor], options.async_op)
 }
 
-/// Every rank's `tensor` becomes that of rank `src` (`torch.distributed.broadcast`).
+/// Replaces every rank's `tensor` by that of rank `src` (`torch.distributed.broadcast`).
 ///
-/// `src` is a number among all ranks, not within the group. Errors as [`all_reduce`] does, and for a `src` that is none of the
-/// ranks.
+/// `src` is a global rank, not a rank within the group. Returns the errors of [`all_reduce`], and an error if `src`
+/// is not a rank.
 #[track_caller]
 pub fn broadcast(tensor: &Tensor, src: impl AndOptions<usize, CollectiveOptions>) -> Result<Work> {
     let (src, options) = src.split();
@@ -91,9 +91,10 @@ pub fn broadcast(tensor: &Tensor, src: impl AndOptions<usize, CollectiveOptions>
     run(&group, CollectiveKind::Broadcast { root }, [tensor, tensor], options.async_op)
 }
 
-/// The tensors of all ranks, in their order (`torch.distributed.all_gather`). They are of one shape and type.
+/// Returns the tensors of all ranks, in rank order (`torch.distributed.all_gather`). They must have the same shape
+/// and dtype.
 ///
-/// Errors as [`all_reduce`] does.
+/// Returns the errors of [`all_reduce`].
 #[track_caller]
 pub fn all_gather(tensor: &Tensor) -> Result<Vec<Tensor>> {
     let _scope = enter(&ALL_GATHER, &[tensor])?;
@@ -105,11 +106,11 @@ pub fn all_gather(tensor: &Tensor) -> Result<Vec<Tensor>> {
     (0..group.size()).map(|rank| all.select(0, rank as i64)).collect()
 }
 
-/// The same into one tensor that is there, in which they stand one after the other
+/// Like [`all_gather`], into one existing tensor, in which they are concatenated
 /// (`torch.distributed.all_gather_into_tensor`).
 ///
-/// Errors unless `output` has as many elements as all of them together, and their type; with gloo also unless it has the sizes of
-/// all of them one after the other.
+/// Returns an error unless `output` has the total number of elements and the same dtype; with gloo also unless it
+/// has the sizes of the concatenation.
 #[track_caller]
 pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: CollectiveOptions) -> Result<Work> {
     let _scope = enter(&ALL_GATHER, &[input, output])?;
@@ -121,10 +122,11 @@ pub fn all_gather_into_tensor(output: &Tensor, input: &Tensor, options: Collecti
     run(&group, CollectiveKind::AllGather, [input, output], options.async_op)
 }
 
-/// `inputs` has a part for each rank; every rank's `output` becomes the reduction of the parts for it
+/// Replaces every rank's `output` by the reduction of the parts for that rank; `inputs` has one part per rank
 /// (`torch.distributed.reduce_scatter`).
 ///
-/// Errors unless there is a part for each rank, this rank's has the size and type of `output`, and as [`all_reduce`] does.
+/// Returns an error unless there is one part per rank and this rank's part has the size and dtype of `output`, and
+/// the errors of [`all_reduce`].
 #[track_caller]
 pub fn reduce_scatter(output: &Tensor, inputs: &[&Tensor], op: ReduceOp) -> Result<()> {
     let tensors: Vec<&Tensor> = [output].into_iter().chain(inputs.iter().copied()).collect();
@@ -166,7 +168,7 @@ pub fn reduce_scatter(output: &Tensor, inputs: &[&Tensor], op: ReduceOp) -> Resu
     Ok(())
 }
 
-/// The same from one tensor, in which the parts stand one after the other (`torch.distributed.reduce_scatter_tensor`).
+/// Like [`reduce_scatter`], from one tensor with the parts concatenated (`torch.distributed.reduce_scatter_tensor`).
 #[track_caller]
 pub fn reduce_scatter_tensor(
     output: &Tensor,
@@ -184,9 +186,9 @@ pub fn reduce_scatter_tensor(
     run(&group, CollectiveKind::ReduceScatter(op), [input, output], options.async_op)
 }
 
-/// The host of every rank waits until all have come (`torch.distributed.barrier`).
+/// Makes the host of every rank wait until all ranks have arrived (`torch.distributed.barrier`).
 ///
-/// With `nccl` that is a collective on the current device, and what was queued there before has run then.
+/// With `nccl` this is a collective on the current device, and work queued there before has finished when it returns.
 #[track_caller]
 pub fn barrier() -> Result<()> {
     let _scope = enter(&BARRIER, &[])?;
@@ -199,13 +201,13 @@ pub fn barrier() -> Result<()> {
 
 /// Sends `tensor` to rank `dst`, which calls [`recv`] (`torch.distributed.send`).
 ///
-/// Errors as [`all_reduce`] does, and for a `dst` that is none of the other ranks.
+/// Returns the errors of [`all_reduce`], and an error if `dst` is not another rank.
 #[track_caller]
 pub fn send(tensor: &Tensor, dst: usize) -> Result<()> {
     isend(tensor, dst)?.wait()
 }
 
-/// The same with the wait left to the caller (`torch.distributed.isend`).
+/// Like [`send`], with the wait left to the caller (`torch.distributed.isend`).
 #[track_caller]
 pub fn isend(tensor: &Tensor, dst: usize) -> Result<Work> {
     let _scope = enter(&SEND, &[tensor])?;
@@ -214,15 +216,15 @@ pub fn isend(tensor: &Tensor, dst: usize) -> Result<Work> {
     pass(&group, pair, tensor, "destination")
 }
 
-/// Fills `tensor` with what rank `src` sends (`torch.distributed.recv`).
+/// Fills `tensor` with the data that rank `src` sends (`torch.distributed.recv`).
 ///
-/// Errors as [`all_reduce`] does, and for a `src` that is none of the other ranks.
+/// Returns the errors of [`all_reduce`], and an error if `src` is not another rank.
 #[track_caller]
 pub fn recv(tensor: &Tensor, src: usize) -> Result<()> {
     irecv(tensor, src)?.wait()
 }
 
-/// The same with the wait left to the caller (`torch.distributed.irecv`).
+/// Like [`recv`], with the wait left to the caller (`torch.distributed.irecv`).
 #[track_caller]
 pub fn irecv(tensor: &Tensor, src: usize) -> Result<Work> {
     let _scope = enter(&RECV, &[tensor])?;
@@ -250,7 +252,7 @@ fn pass(group: &ProcessGroup, pair: (usize, usize), tensor: &Tensor, what: &'sta
     start(group, part, [tensor, tensor])
 }
 
-/// Whether this rank is none of a group's. As in PyTorch, that is a warning, and the rank goes on.
+/// Whether this rank is outside a group. As in PyTorch, this is a warning, and the rank continues.
 fn is_outside(group: &ProcessGroup, name: &'static str) -> bool {
     let is_outside = group.rank().is_none();
     if is_outside {
@@ -262,7 +264,7 @@ fn is_outside(group: &ProcessGroup, name: &'static str) -> bool {
     is_outside
 }
 
-/// What an output of `all_gather_into_tensor` must be. Gloo cuts it into as many tensors as there are ranks, and looks at each.
+/// Checks an output of `all_gather_into_tensor`. Gloo splits it into one tensor per rank, and checks each.
 fn check_gather(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result<()> {
     group.0.backend.check(input.device())?;
     let (size, is_of_type) = (group.size(), output.dtype() == input.dtype());
@@ -302,7 +304,7 @@ fn check_gather(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result
     )))
 }
 
-/// What an input of `reduce_scatter_tensor` must be.
+/// Checks an input of `reduce_scatter_tensor`.
 fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Result<()> {
     group.0.backend.check(input.device())?;
     let (size, is_gloo) = (group.size(), !input.is_cuda());
@@ -324,7 +326,7 @@ fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Resul
         }
     }
     if is_gloo && input.ndim() > output.ndim() {
-        output.copy_(&input.narrow(0, 0, input.sizes()[0] / size)?)?; // It has more dimensions: this is an error.
+        output.copy_(&input.narrow(0, 0, input.sizes()[0] / size)?)?; // It has more dimensions: this returns an error.
     }
     match input.numel() == size * output.numel() {
         true => Ok(()),
@@ -332,7 +334,7 @@ fn check_scatter(group: &ProcessGroup, output: &Tensor, input: &Tensor) -> Resul
     }
 }
 
-/// A failed check of gloo's, in the words of PyTorch's log without its time.
+/// The error of a failed check in gloo, in the words of PyTorch's log without its time.
 fn gloo_check(group: &ProcessGroup, line: u32, check: &str, [a, b]: [String; 2]) -> Error {
     let rank = group.0.member.rank;
     Error::custom(format!(
@@ -347,7 +349,7 @@ fn group_of(options: &CollectiveOptions) -> Result<ProcessGroup> {
     }
 }
 
-/// The place within a group of a rank.
+/// The position of a rank within a group.
 fn place_of(group: &ProcessGroup, rank: usize, what: &'static str) -> Result<usize> {
     let place = group.ranks().iter().position(|member| *member == rank);
     place.ok_or_else(|| DistributedError::InvalidRank { rank, what, size: group.size() }.into())
@@ -365,17 +367,17 @@ fn check_average(op: ReduceOp, tensor: &Tensor, group: &ProcessGroup) -> Result<
     }
 }
 
-/// A rank's part in a collective.
+/// One rank's part in a collective.
 struct Part {
     key: Key,
     members: Arc<[usize]>,
-    /// Where this rank is among them.
+    /// This rank's position among them.
     place: usize,
     kind: CollectiveKind,
     pair: Option<(usize, usize)>,
 }
 
-/// Takes part in a collective of a group, with what this rank brings and where what it gets goes.
+/// Takes part in a collective of a group. `tensors` are this rank's input and output.
 #[track_caller]
 fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_op: bool) -> Result<Work> {
     let place = group.place()?;
@@ -389,16 +391,17 @@ fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_
     Ok(work)
 }
 
-/// Every rank's `tensor`, which is the host's, becomes that of the first, whatever the backend: what PyTorch's ranks tell
-/// each other beside the data.
+/// Broadcasts a host tensor of the first rank to all ranks, whatever the backend. PyTorch's ranks exchange
+/// information this way besides the data.
 pub(super) fn broadcast_on_host(group: &ProcessGroup, tensor: &Tensor) -> Result<Work> {
     let (kind, place) = (CollectiveKind::Broadcast { root: 0 }, group.place()?);
     let members = group.0.members.clone();
     start(group, Part { key: group.next_key(), members, place, kind, pair: None }, [tensor, tensor])
 }
 
-/// What every rank of a group has to say, in their order, told on the host beside all collectives: it has numbers of its own,
-/// and takes no time, so that ranks that have no threads, and cannot wait for each other here, are as fast.
+/// Exchanges values between all ranks of a group on the host, and returns them in rank order. These exchanges are
+/// separate from the collectives: they have their own numbering and take no time, so that ranks without threads,
+/// which cannot wait for each other here, take the same time.
 pub(super) fn tell_each_other(group: &ProcessGroup, words: &[i64]) -> Result<Vec<Vec<i64>>> {
     let pair = (usize::MAX, usize::MAX);
     let machine = Machine::current();
@@ -412,7 +415,7 @@ pub(super) fn tell_each_other(group: &ProcessGroup, words: &[i64]) -> Result<Vec
     })
 }
 
-/// NCCL takes contiguous tensors alone; gloo makes its own copies of others.
+/// NCCL accepts only contiguous tensors; gloo makes its own copies of others.
 fn check_contiguous(tensors: [&Tensor; 2]) -> Result<()> {
     match tensors.iter().any(|tensor| tensor.is_cuda() && !tensor.is_contiguous()) {
         true => Err(DistributedError::NotContiguous.into()),
@@ -480,8 +483,8 @@ fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Res
     Ok(Work::on_host(member.clone(), key, tensors))
 }
 
-/// How long a collective of programs on one host takes, in nanoseconds: a ring, in which each copies to the memory that it
-/// shares with the next.
+/// The time in nanoseconds of a collective between programs on one host: a ring in which each program copies to the
+/// memory that it shares with the next.
 fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usize) -> u64 {
     let (n, steps) = (ranks.max(1) as f64, ranks.max(1) as u64 - 1);
     let (steps, share) = match kind {
@@ -494,8 +497,8 @@ fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usiz
     steps * host.hand_over.nanoseconds() + host.staging.time_of((share * bytes as f64) as u64) as u64
 }
 
-/// How long a collective takes on the GPUs of this machine once all ranks have come, in which steps, and whether the steps or
-/// the bytes take longer. Each rank brings `bytes` bytes.
+/// The time that a collective takes on this machine's GPUs once all ranks have arrived, its steps, and whether
+/// latency or bandwidth dominates. Each rank contributes `bytes` bytes.
 ///
 /// ```
 /// use todevice::Machine;
@@ -508,7 +511,7 @@ fn host_time(host: &HostProfile, kind: CollectiveKind, bytes: usize, ranks: usiz
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors without a simulated GPU: that of a real one is to be measured.
+/// Returns an error without a simulated GPU: times on real GPUs must be measured.
 pub fn collective_time(
     kind: CollectiveKind,
     bytes: usize,

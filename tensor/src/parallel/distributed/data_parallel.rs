@@ -1,5 +1,5 @@
-//! `DistributedDataParallel`: a model on every rank, each of which trains on a part of every batch, and all of which stay
-//! the same.
+//! `DistributedDataParallel`: every rank has a copy of the model and trains it on its part of every batch, and all
+//! copies stay equal.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::tensor::Tensor;
 /// The keyword arguments of `torch.nn.parallel.DistributedDataParallel`.
 #[derive(Clone, Debug)]
 pub struct DistributedDataParallelOptions {
-    /// The ranks that train together; all, if nothing is said (`process_group`).
+    /// The ranks that train together; all by default (`process_group`).
     pub process_group: Option<ProcessGroup>,
-    /// Mebibytes of gradients that travel together. If nothing is said, the first bucket has 1 and the others 25.
+    /// Mebibytes of gradients per bucket. By default 1 for the first bucket and 25 for the others.
     pub bucket_cap_mb: Option<f64>,
-    /// Whether every forward pass begins with the buffers of rank 0, such as the running means of a batch normalisation.
+    /// Whether every forward pass starts with the buffers of rank 0, such as a batch norm's running means.
     pub broadcast_buffers: bool,
-    /// Looks in every forward pass for parameters that it has not used, so that nobody waits for their gradients.
+    /// Checks in every forward pass which parameters are unused, so that no rank waits for their gradients.
     pub find_unused_parameters: bool,
 }
 
@@ -45,12 +45,12 @@ impl Default for DistributedDataParallelOptions {
     }
 }
 
-/// A model that is trained by several ranks (`torch.nn.parallel.DistributedDataParallel`).
+/// A model trained by several ranks (`torch.nn.parallel.DistributedDataParallel`).
 ///
-/// Every rank has the model, on its own device, and calls `forward`, `backward` and `step` on its own share of the data
-/// ([`DistributedSampler`](crate::data::DistributedSampler)). Construction gives all of them the parameters of rank 0.
-/// `backward` leaves the average of all ranks' gradients in each, so that all take the same step, and stay the same. Averages
-/// are made in buckets while the backward pass goes on.
+/// Every rank has the model on its own device, and calls `forward`, `backward` and `step` on its own share of the
+/// data ([`DistributedSampler`](crate::data::DistributedSampler)). The constructor gives all ranks the parameters
+/// of rank 0. `backward` leaves the average of all ranks' gradients on each rank, so all take the same step and
+/// stay equal. Gradients are averaged in buckets during the backward pass.
 ///
 /// ```
 /// use todevice::distributed::{self as dist, DistributedDataParallel};
@@ -81,21 +81,21 @@ impl Default for DistributedDataParallelOptions {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Its loss is the average over the ranks' shares, and so that of the whole batch only where the shares are equal.
+/// Its loss is the average over the ranks' shares, which is that of the whole batch only if the shares are equal.
 pub struct DistributedDataParallel<M: Module> {
     module: M,
     group: ProcessGroup,
     reducer: Arc<Reducer>,
     broadcast_buffers: bool,
-    /// Whether backward passes are averaged.
+    /// Whether backward passes average gradients.
     sync: AtomicBool,
 }
 
 impl<M: Module> DistributedDataParallel<M> {
-    /// Makes `module`, which is on this rank's device, that of all ranks, with the parameters and buffers of rank 0.
+    /// Wraps `module`, which is on this rank's device, with the parameters and buffers of rank 0.
     ///
-    /// Errors without a process group, if nothing in it is learned, if its parameters are on devices of several types, and, on
-    /// every rank, if another rank's parameters or buffers are of another number, other sizes or other types.
+    /// Returns an error without a process group, if no parameter requires grad, if the parameters are on devices of
+    /// several types, and, on every rank, if another rank's parameters or buffers differ in number, sizes or dtypes.
     #[track_caller]
     pub fn new(
         module: impl AndOptions<M, DistributedDataParallelOptions>,
@@ -103,7 +103,7 @@ impl<M: Module> DistributedDataParallel<M> {
         let (module, options) = module.split();
         let _scope = scope::on_behalf_of(Location::caller());
         let group = options.process_group.map_or_else(default_group, Ok)?;
-        group.place()?; // A rank outside the group has nobody to share gradients with.
+        group.place()?; // A rank outside the group has no one to share gradients with.
         let all = module.named_parameters();
         let mut types: Vec<&str> =
             all.iter().map(|(_, parameter)| parameter.tensor().device().kind()).collect();
@@ -148,13 +148,13 @@ impl<M: Module> DistributedDataParallel<M> {
         DistributedDataParallel::new((module, options))
     }
 
-    /// The model itself (`DistributedDataParallel.module`): what is saved, and what is run on one rank alone.
+    /// The wrapped model (`DistributedDataParallel.module`): save this one, and use it to run on one rank only.
     pub fn module(&self) -> &M {
         &self.module
     }
 
-    /// Runs `scope` without averaging: gradients add up on each rank, until a backward pass whose forward pass is out of it
-    /// averages what has come together (`DistributedDataParallel.no_sync`).
+    /// Runs `scope` without averaging: gradients accumulate on each rank. The first backward pass whose forward
+    /// pass is outside averages everything accumulated (`DistributedDataParallel.no_sync`).
     pub fn no_sync<R>(&self, scope: impl FnOnce() -> R) -> R {
         struct Restore<'a>(&'a AtomicBool, bool);
         impl Drop for Restore<'_> {
@@ -166,8 +166,8 @@ impl<M: Module> DistributedDataParallel<M> {
         scope()
     }
 
-    /// The buckets, in the order in which they leave: how many bytes each has, and the names of its parameters. They are made
-    /// anew for the second step.
+    /// The buckets in the order in which they are sent: the size of each in bytes, and the names of its parameters.
+    /// They are rebuilt for the second step.
     pub fn buckets(&self) -> Vec<(usize, Vec<String>)> {
         self.reducer.buckets()
     }
@@ -178,7 +178,7 @@ impl<M: Module> Module for DistributedDataParallel<M> {
         "DistributedDataParallel"
     }
 
-    /// Runs the model on this rank's share, and prepares the averages of the backward pass that is to come.
+    /// Runs the model on this rank's share, and prepares the averaging in the backward pass that follows.
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor> {
         let _scope = scope::on_behalf_of(Location::caller());
@@ -209,15 +209,15 @@ impl<M: Module> Module for DistributedDataParallel<M> {
     }
 }
 
-/// A list of a model's tensors, and what it is called.
+/// A named list of a model's tensors.
 type List = (&'static str, Vec<(String, Tensor)>);
 
-/// The types by their numbers.
+/// The dtypes by their numbers.
 const DTYPES: [DType; 8] =
     [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
-/// Refuses models that are not the same on all ranks, on every rank. The first list has the parameters that are learned. Where ranks
-/// have no threads they cannot wait for each other here: the first collective refuses such models then.
+/// Rejects models that differ between ranks, on every rank. The first list has the parameters that require grad.
+/// Ranks without threads cannot wait for each other here; there the first collective rejects such models.
 fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
     if !group.0.member.world.has_threads() || group.size() < 2 {
         return Ok(());
@@ -238,8 +238,8 @@ fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
             );
         }
     }
-    // Each tensor is described by its type, its number of dimensions, and as many sizes as the tensor with the most dimensions
-    // has. Strides need not be compared: parameters are contiguous.
+    // Each tensor is described by its dtype, its number of dimensions, and as many sizes as the tensor with the
+    // most dimensions has. Strides need not be compared: parameters are contiguous.
     let dims = counts.iter().map(|counts| counts[3]).max().unwrap_or(0) as usize;
     let width = 2 + dims;
     let mut words = vec![0; width * tensors.len()];
@@ -255,10 +255,10 @@ fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
         let words = &words[rank][i * width..][..width];
         if what == "dtype" { &words[..1] } else { &words[2..][..words[1] as usize] }
     };
-    // PyTorch looks at the sizes of what is learned first, and then sends everything.
+    // PyTorch checks the sizes of the parameters that require grad first, and then sends everything.
     let looks = (0..learned).map(|i| (i, "sizes"));
     let looks = looks.chain((0..tensors.len()).flat_map(|i| [(i, "dtype"), (i, "sizes")]));
-    // The own difference is told first.
+    // A difference of this rank's own model is reported first.
     for rank in [own].into_iter().chain(0..size) {
         if let Some((i, what)) = looks.clone().find(|(i, what)| of(rank, *i, what) != of(0, *i, what)) {
             let said = |rank: usize| match of(rank, i, what) {
@@ -277,7 +277,7 @@ fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
     Ok(())
 }
 
-/// Gives all ranks the tensors of the first, those of one type and device in one message.
+/// Broadcasts the first rank's tensors, with one message for those of the same dtype and device.
 fn broadcast_together(group: &ProcessGroup, tensors: &[Tensor]) -> Result<()> {
     let root = group.ranks().first().copied().unwrap_or(0);
     let mut kinds: Vec<(DType, Device)> = Vec::new();
@@ -296,7 +296,7 @@ fn broadcast_together(group: &ProcessGroup, tensors: &[Tensor]) -> Result<()> {
             let options = CollectiveOptions { group: Some(group.clone()), async_op: false };
             broadcast(&flat, (root, options))?.wait()?;
             if group.rank() == Some(0) {
-                continue; // It has them.
+                continue; // Rank 0 already has them.
             }
             let mut start = 0;
             for tensor in of_kind {

@@ -1,4 +1,4 @@
-//! Process groups: which ranks take part in a collective, and by what they speak with each other.
+//! Process groups: the ranks that take part in a collective, and the backend they communicate with.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,14 +19,14 @@ use crate::ranks::Member;
 use crate::sort;
 use crate::tensor::Tensor;
 
-/// By what ranks speak with each other (`backend`).
+/// The backend that ranks communicate with (`backend`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// Tensors of GPUs, from GPU to GPU.
+    /// For GPU tensors, from GPU to GPU.
     Nccl,
-    /// Tensors of the host.
+    /// For host tensors.
     Gloo,
-    /// Each tensor by what its device has (`cpu:gloo,cuda:nccl`): what PyTorch takes if none is named.
+    /// The backend of each tensor's device (`cpu:gloo,cuda:nccl`): PyTorch's default.
     Both,
 }
 
@@ -40,7 +40,7 @@ impl Backend {
         }
     }
 
-    /// Refuses a device that it does not serve.
+    /// Rejects a device that the backend does not support.
     pub(super) fn check(self, device: Device) -> Result<()> {
         match (self, device.is_cuda()) {
             (Backend::Nccl, false) | (Backend::Gloo, true) => {
@@ -54,14 +54,14 @@ impl Backend {
 /// The keyword arguments of `torch.distributed.init_process_group`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InitOptions {
-    /// How long a rank waits in a collective for the last one, on the clock of the machine; 10 minutes on GPUs and 30 on the
-    /// host, if nothing is said.
+    /// The time a rank waits in a collective for the last one, on the machine's clock; by default 10 minutes on
+    /// GPUs and 30 on the host.
     pub timeout: Option<Duration>,
 }
 
 impl Keywords for InitOptions {}
 
-/// Some of the ranks, or all (`torch.distributed.ProcessGroup`). Clones are the same group.
+/// Some or all of the ranks (`torch.distributed.ProcessGroup`). Clones are the same group.
 #[derive(Clone)]
 pub struct ProcessGroup(pub(super) Arc<Inner>);
 
@@ -70,36 +70,36 @@ pub(super) struct Inner {
     pub(super) member: Member,
     pub(super) backend: Backend,
     timeout: Option<Duration>,
-    /// In the order of their numbers within the group.
+    /// The global ranks, in the order of their ranks within the group.
     pub(super) members: Arc<[usize]>,
-    /// How many collectives this rank has called.
+    /// The number of collectives this rank has called.
     calls: AtomicU64,
-    /// The same for each pair of ranks.
+    /// The number of messages for each pair of ranks.
     pairs: Mutex<HashMap<(usize, usize), u64>>,
-    /// What collectives are queued on: a stream of its own for each device, and for each pair of ranks.
+    /// The streams that collectives are queued on: one for each device, and one for each pair of ranks.
     streams: Mutex<Vec<(StreamOf, Stream)>>,
 }
 
-/// The index of a device, and the pair, if it is for one.
+/// A device's index, and the pair of ranks, if the stream is for one.
 type StreamOf = (usize, Option<(usize, usize)>);
 
-/// The groups of a rank, the default one first.
+/// A rank's groups, the default one first.
 #[derive(Default)]
 struct Groups(Mutex<Vec<ProcessGroup>>);
 
-/// Makes the ranks one group, which all collectives are for that name no other (`torch.distributed.init_process_group`):
-/// `"nccl"` for tensors of GPUs, `"gloo"` for those of the host, `""` for both.
+/// Creates the default group of all ranks, which collectives use unless another is given
+/// (`torch.distributed.init_process_group`): `"nccl"` for GPU tensors, `"gloo"` for host tensors, `""` for both.
 ///
-/// Every rank calls it, once. Unlike PyTorch's it does not wait for the others; the first collective does.
+/// Every rank calls it once. Unlike PyTorch's, it does not wait for the other ranks; the first collective does.
 ///
-/// Errors out of [`spawn`](super::spawn) and [`Ranks::run`](super::Ranks::run), for an unknown backend, and if it was called
-/// before.
+/// Returns an error outside of [`spawn`](super::spawn) and [`Ranks::run`](super::Ranks::run), for an unknown
+/// backend, and if the group already exists.
 pub fn init_process_group<'a>(backend: impl AndOptions<&'a str, InitOptions>) -> Result<()> {
     let (backend, options) = backend.split();
     init(backend, options)
 }
 
-/// Apart from the function above, which is compiled for each way to call it.
+/// Separate from the generic function above, which is compiled for each type of its argument.
 fn init(backend: &str, options: InitOptions) -> Result<()> {
     let backend = Backend::named(backend)?;
     let member = Machine::current().member().cloned().ok_or(DistributedError::NoRank)?;
@@ -119,26 +119,25 @@ pub fn is_initialized() -> bool {
     default_group().is_ok()
 }
 
-/// Forgets all groups of this rank (`torch.distributed.destroy_process_group`). Errors if there are none.
+/// Deletes all groups of this rank (`torch.distributed.destroy_process_group`). Returns an error if there are none.
 pub fn destroy_process_group() -> Result<()> {
     default_group()?;
     lock(&groups().0).clear();
     Ok(())
 }
 
-/// The number of this rank, from 0 (`torch.distributed.get_rank`). Errors before
-/// [`init_process_group`].
+/// This rank's number, from 0 (`torch.distributed.get_rank`). Returns an error before [`init_process_group`].
 pub fn get_rank() -> Result<usize> {
     Ok(default_group()?.0.member.rank)
 }
 
-/// How many ranks there are (`torch.distributed.get_world_size`). Errors before [`init_process_group`].
+/// The number of ranks (`torch.distributed.get_world_size`). Returns an error before [`init_process_group`].
 pub fn get_world_size() -> Result<usize> {
     Ok(default_group()?.size())
 }
 
-/// A group of some of the ranks (`torch.distributed.new_group`). Every rank calls it, those that are not in it too, and all in
-/// the same order and with the same members: that is how they know which group is which.
+/// Creates a group of some of the ranks (`torch.distributed.new_group`). Every rank must call it, members or not,
+/// in the same order and with the same members: this is how the ranks know which group is which.
 ///
 /// ```
 /// use todevice::distributed::{self as dist, CollectiveOptions, ReduceOp};
@@ -156,7 +155,7 @@ pub fn get_world_size() -> Result<usize> {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors without ranks, and for a rank that there is not.
+/// Returns an error without ranks, or for a rank that does not exist.
 pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     let default = default_group()?;
     let size = default.size();
@@ -205,43 +204,43 @@ impl ProcessGroup {
         ProcessGroup(Arc::new(Inner { id, member, backend, timeout, members, calls, pairs, streams }))
     }
 
-    /// How many ranks it has (`ProcessGroup.size()`).
+    /// The number of ranks in the group (`ProcessGroup.size()`).
     pub fn size(&self) -> usize {
         self.0.members.len()
     }
 
-    /// The number of this rank within it (`ProcessGroup.rank()`), if it is one of them.
+    /// This rank's number within the group (`ProcessGroup.rank()`), if it is a member.
     pub fn rank(&self) -> Option<usize> {
         self.0.members.iter().position(|member| *member == self.0.member.rank)
     }
 
-    /// The ranks of it, by their numbers among all.
+    /// The global ranks of the members.
     pub fn ranks(&self) -> &[usize] {
         &self.0.members
     }
 
-    /// Whether it is the group of all ranks that `init_process_group` made.
+    /// Whether it is the default group, made by `init_process_group`.
     pub(super) fn is_default(&self) -> bool {
         default_group().is_ok_and(|default| Arc::ptr_eq(&self.0, &default.0))
     }
 
-    /// The class that PyTorch has for what a tensor goes by.
+    /// PyTorch's class for the backend of a tensor.
     pub(super) fn backend_for(&self, tensor: &Tensor) -> &'static str {
         if tensor.is_cuda() { "ProcessGroupNCCL" } else { "ProcessGroupGloo" }
     }
 
-    /// The same, or an error.
+    /// Like [`rank`](Self::rank), but an error if this rank is not a member.
     pub(super) fn place(&self) -> Result<usize> {
         self.rank().ok_or_else(|| DistributedError::NotInGroup.into())
     }
 
-    /// The next collective.
+    /// The key of the next collective.
     pub(super) fn next_key(&self) -> Key {
         let number = self.0.calls.fetch_add(1, Ordering::Relaxed) + 1;
         Key { group: self.0.id, pair: None, number }
     }
 
-    /// The next message from one rank to another.
+    /// The key of the next message from one rank to another.
     pub(super) fn next_key_of(&self, pair: (usize, usize)) -> Key {
         let mut pairs = lock(&self.0.pairs);
         let number = pairs.entry(pair).or_insert(0);
@@ -249,16 +248,16 @@ impl ProcessGroup {
         Key { group: self.0.id, pair: Some(pair), number: *number }
     }
 
-    /// How long a rank waits in a collective on such a device, in nanoseconds.
+    /// The timeout in nanoseconds of a collective on a device.
     pub(super) fn timeout(&self, device: Device) -> u64 {
         let minutes = if device.is_cuda() { 10 } else { 30 };
         let timeout = self.0.timeout.unwrap_or(Duration::from_secs(60 * minutes));
-        // Where time is real, what can be compared is for how long ranks ran, which only those with threads know.
+        // In real time, only the ranks' running times can be compared, and these are known only for ranks with threads.
         let is_compared = Ambient::lane().is_virtual() || self.0.member.world.has_threads();
         if is_compared { timeout.as_nanos() as u64 } else { u64::MAX }
     }
 
-    /// The stream for its collectives on a device, or for a pair's.
+    /// The stream of the group's collectives on a device, or of the messages of a pair of ranks.
     pub(super) fn stream(&self, device: Device, pair: Option<(usize, usize)>) -> Result<Stream> {
         let of = (device.index(), pair);
         let mut streams = lock(&self.0.streams);

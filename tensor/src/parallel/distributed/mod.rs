@@ -1,22 +1,26 @@
-//! Several GPUs, a program for each: ranks, process groups, collectives, and `DistributedDataParallel` (`torch.distributed`,
-//! `torch.nn.parallel`; chapter 10).
+//! Several GPUs with one program each: ranks, process groups, collectives, and `DistributedDataParallel`
+//! (`torch.distributed`, `torch.nn.parallel`; chapter 10).
 //!
 //! # API notes
 //!
-//! * [`spawn`]`(n, |rank| …)` runs a program on `n` ranks; [`Ranks`] does so phase by phase, in a page too.
-//! * [`init_process_group`]`("nccl" | "gloo")`, [`get_rank`], [`get_world_size`], [`new_group`], [`destroy_process_group`].
-//! * [`all_reduce`], [`broadcast`], [`all_gather`], [`reduce_scatter`], [`barrier`], [`send`], [`recv`]. A pair of the
-//!   last argument and [`CollectiveOptions`] `{ async_op, group }` makes them leave the wait to the [`Work`] that they return.
-//! * [`DistributedDataParallel`]`::new(model)`, `.module()`, `.no_sync(|| …)`, `.buckets()`; its options are `bucket_cap_mb`,
-//!   `broadcast_buffers`, `find_unused_parameters`. The sampler is [`DistributedSampler`](crate::data::DistributedSampler).
-//! * `cuda::set_device(rank)` comes first, as in PyTorch: two ranks on one GPU are an error of the first collective.
-//! * What a rank of a simulated machine takes and when is in the traces of the machine: `Machine::profile` around `spawn`
-//!   sees all ranks, and a collective is a bar on each GPU's row of copies to other devices, from when that rank came to it
-//!   until all had and the bytes were through.
+//! * [`spawn`]`(n, |rank| …)` runs a program on `n` ranks; [`Ranks`] runs it phase by phase, which also works in a
+//!   web page.
+//! * [`init_process_group`]`("nccl" | "gloo")`, [`get_rank`], [`get_world_size`], [`new_group`],
+//!   [`destroy_process_group`].
+//! * [`all_reduce`], [`broadcast`], [`all_gather`], [`reduce_scatter`], [`barrier`], [`send`], [`recv`]. If the
+//!   last argument is a pair with [`CollectiveOptions`] `{ async_op, group }`, they return a [`Work`] on which the
+//!   caller waits.
+//! * [`DistributedDataParallel`]`::new(model)`, `.module()`, `.no_sync(|| …)`, `.buckets()`; its options are
+//!   `bucket_cap_mb`, `broadcast_buffers`, `find_unused_parameters`. The sampler is
+//!   [`DistributedSampler`](crate::data::DistributedSampler).
+//! * Call `cuda::set_device(rank)` first, as in PyTorch: the first collective fails if two ranks share a GPU.
+//! * Traces of a simulated machine show the work of its ranks: `Machine::profile` around `spawn` sees all ranks. A
+//!   collective is a bar in each GPU's row of copies to other devices, from the arrival of that rank until all
+//!   ranks have arrived and the bytes are transferred.
 //! * An error of a rank is [`Error::Rank`](crate::Error::Rank); `error.refusal::<DistributedError>()` looks into it.
-//! * [`collective_time`] is the formula, and says whether latency rules.
+//! * [`collective_time`] evaluates the formula for a collective's time, and tells whether latency dominates.
 //!
-//! # How it is made
+//! # Implementation
 //!
 //! A rank is a machine of its own, that shares the host's memory and the recordings with the one that started it
 //! (`Machine::fork`). Who runs, and when a collective has all it needs, is in `ranks/` of `todevice-gpu`; the simulated GPU's

@@ -1,4 +1,4 @@
-//! Ranks: as many programs as there are GPUs, each of which sees itself as one process of several.
+//! Ranks: one program per GPU, each of which sees itself as one process of several.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::ranks::{Ended, World};
 use crate::thread::{All, CurrentDevice, Part};
 
-/// Runs `program` once for each of `world_size` ranks, and returns what each of them returned, in their order
+/// Runs `program` once for each of `world_size` ranks, and returns their results in rank order
 /// (`torch.multiprocessing.spawn`, or a program started by `torchrun --nproc-per-node`).
 ///
 /// See [`Ranks`], which runs a program in phases.
@@ -33,27 +33,27 @@ use crate::thread::{All, CurrentDevice, Part};
 /// assert_eq!(sums, [12.0; 4]);
 /// # Ok::<(), todevice::Error>(())
 /// ```
-///
+/// If a rank returns an error or panics, returns the first error with its rank ([`Error::Rank`]).
 /// Errors if a rank returns an error or panics: with the first one's, and the rank ([`Error::Rank`]).
 pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     Ranks::new(world_size)?.run(program)
 }
 
-/// Several ranks on the current machine, that run a program phase by phase.
+/// Several ranks on the current machine, which run a program phase by phase.
 ///
-/// A rank is like a process: it has a clock, generators, flags, a caching allocator and streams of its own, and begins as a
-/// fresh process does: with no process group, `cuda:0` as its current device, gradients recorded. Ranks share nothing but
-/// what they send each other. What one captures or returns is a tensor of the host's, or stays with the rank; that of a GPU
-/// belongs to the rank that made it.
+/// A rank is like a process: it has its own clock, generators, flags, caching allocator and streams, and starts
+/// like a new process, with no process group, `cuda:0` as its current device, and gradient recording on. Ranks
+/// share only what they send each other. Tensors that a rank captures or returns must be on the host or stay with
+/// the rank: a GPU tensor belongs to the rank that made it.
 ///
-/// One rank runs at a time, and another where it must wait for one. Times do not depend on which: each rank has its own clock,
-/// and all began at the same moment. From phase to phase a rank keeps its current device, its process groups and its clock. The
-/// end of a phase orders nothing, and takes no time.
+/// One rank runs at a time, and another one runs when it has to wait. Times do not depend on the order: each rank
+/// has its own clock, and all start at the same moment. From phase to phase a rank keeps its current device, its
+/// process groups and its clock. The end of a phase orders nothing, and takes no time.
 ///
-/// Natively each rank has a thread. In a page of a browser there are none: ranks take turns at a phase, so none may wait, in
-/// it, for what another has yet to do in the same phase. Collectives on a GPU do not make the host wait. What does is reading
-/// a result, and a copy to the GPU that is not `non_blocking`. So a program that is to run in both does these at the beginning
-/// of a phase, or in the one after:
+/// Natively each rank has a thread. A web page has no threads: the ranks run a phase one after the other, so no
+/// rank may wait for something that another has yet to do in the same phase. Collectives on a GPU do not make the
+/// host wait. Reading a result does, and so does a copy to the GPU that is not `non_blocking`. So a program that
+/// must run in both places does these at the start of a phase, or in the next phase:
 ///
 /// ```
 /// use todevice::distributed::{self as dist, Ranks, ReduceOp};
@@ -83,20 +83,20 @@ pub struct Ranks {
 
 struct Rank {
     machine: Machine,
-    /// Its current device between two phases.
+    /// Its current device between phases.
     device: Mutex<usize>,
 }
 
 impl Ranks {
-    /// `world_size` ranks on the current machine.
+    /// Creates `world_size` ranks on the current machine.
     ///
-    /// Errors if `world_size` is 0, if the system does not allow two open files for each rank, and on a machine with real GPUs, whose
-    /// collectives take NCCL.
+    /// Returns an error if `world_size` is 0, if the system does not allow two open files per rank, and on a
+    /// machine with real GPUs, whose collectives need NCCL.
     pub fn new(world_size: usize) -> Result<Ranks> {
         Ranks::made(world_size, cfg!(not(target_family = "wasm")))
     }
 
-    /// The same without threads, as in a page: for tests.
+    /// Like [`new`](Self::new) without threads, as in a web page: for tests.
     #[doc(hidden)]
     pub fn in_turns(world_size: usize) -> Result<Ranks> {
         Ranks::made(world_size, false)
@@ -117,21 +117,21 @@ impl Ranks {
         Ok(Ranks { parent, world, ranks })
     }
 
-    /// How many there are.
+    /// The number of ranks.
     pub fn world_size(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Runs a phase: `program` once on every rank. What each returned, in the order of the ranks.
+    /// Runs a phase: `program` once on every rank. Returns their results in rank order.
     ///
-    /// Errors with the first error that a rank returned, once all have ended ([`Error::Rank`]).
+    /// If ranks fail, returns the first error once all have ended ([`Error::Rank`]).
     pub fn run<T: Send>(&self, program: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
         self.run_each(&mut vec![(); self.ranks.len()], |rank, ()| program(rank))
     }
 
-    /// Runs a phase in which each rank has a state of its own, as an earlier phase may have returned it.
+    /// Runs a phase in which each rank has its own state, for example one returned by an earlier phase.
     ///
-    /// Errors also if there are not as many states as ranks.
+    /// Also returns an error if the numbers of states and ranks differ.
     pub fn run_each<S: Send, T: Send>(
         &self,
         states: &mut [S],
@@ -154,7 +154,7 @@ impl Ranks {
 
     fn run_phase(&self, program: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
         self.world.start_phase();
-        // In the order in which they ended.
+        // In the order in which the ranks ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
         let fail = |rank, error| lock(&failed).push((rank, error));
         let one = |rank, context: All| {
@@ -163,7 +163,7 @@ impl Ranks {
             if let Err(error) = result {
                 fail(rank, error);
             }
-            // The next rank goes on only now: before, its error could have been noted ahead of this one's.
+            // The next rank continues only now. If it did so earlier, its error could be recorded before this one's.
             self.world.finish(rank, ended);
         };
         let ranks = 0..self.ranks.len();
@@ -186,7 +186,7 @@ impl Ranks {
             ranks.for_each(|rank| one(rank, All::of_new_process()));
         }
         let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
-        Ambient::lane().sleep_until(latest); // The program that has started them waits for all.
+        Ambient::lane().sleep_until(latest); // The program that started the ranks waits for all of them.
         let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         first_cause(failed).map_or(Ok(()), |(rank, cause)| {
             Err(Error::Rank(Box::new(RankError { rank, of: self.ranks.len(), cause })))
@@ -228,11 +228,11 @@ impl Ranks {
     }
 }
 
-/// As much as the main thread of a program has.
+/// The stack size of a program's main thread.
 const STACK: usize = 8 << 20;
 
-/// Of the errors that ranks ended with the one that the others follow from: those that only tell of ranks which did not come
-/// are no cause, and the error of a rank that came too late follows from those of the ranks that waited for it.
+/// Selects the error that caused the others. Errors about ranks that did not arrive are not causes, and the error
+/// of a late rank follows from the errors of the ranks that waited for it.
 fn first_cause(mut failed: Vec<(usize, Error)>) -> Option<(usize, Error)> {
     let follows = |(_, error): &(usize, Error)| match error.refusal() {
         Some(DistributedError::Meeting(meeting)) => 1 + u8::from(meeting.is_of_the_late()),
@@ -248,7 +248,7 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl Drop for Ranks {
-    /// Recordings that run have what they did.
+    /// Keeps the ranks' work in the active recordings.
     fn drop(&mut self) {
         self.parent.keep_what_ranks_did();
     }

@@ -1,7 +1,7 @@
-//! How the numbers of several ranks become one: in the order of the ranks, whatever the way they take on the links. So every
-//! rank gets the same bits, in every run.
+//! Reductions over ranks, always in rank order, whatever route the data takes over the links. So every rank gets
+//! the same bits, in every run.
 //!
-//! (NCCL takes them in an order that depends on the ring, another one for each part. Where sums are exact nobody sees it.)
+//! (NCCL's order depends on the ring, and differs from part to part. Where sums are exact, this makes no difference.)
 
 use bytemuck::Pod;
 use half::{bf16, f16};
@@ -11,12 +11,12 @@ use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool::threads_for;
 use crate::dtype::DType;
 
-/// Reduces tensors of a type, each as its bytes.
+/// Reduces tensors of one dtype, given as bytes.
 pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u8]]) {
     match dtype {
         DType::F32 => floats::<f32>(op, first, others),
         DType::F64 => floats::<f64>(op, first, others),
-        // Their sums are made in f32, and rounded once.
+        // Summed in f32, and rounded once.
         DType::F16 => halves(op, first, others, f16::to_f32, f16::from_f32),
         DType::BF16 => halves(op, first, others, bf16::to_f32, bf16::from_f32),
         DType::I64 => integers::<i64>(op, first, others, i64::wrapping_add, |sum, count| sum / count as i64),
@@ -24,18 +24,18 @@ pub(super) fn reduce(op: ReduceOp, dtype: DType, first: &mut [u8], others: &[&[u
         DType::U8 => {
             integers::<u8>(op, first, others, u8::wrapping_add, |sum, count| sum / count.max(1) as u8)
         }
-        // A sum of truths is true if one of them is.
+        // A sum of bools is true if any of them is.
         DType::Bool => fold::<u8>(first, others, |a, b| if op == ReduceOp::Min { a & b } else { a | b }),
     }
 }
 
-/// Bytes of all inputs that are in the cache at a time.
+/// The number of bytes of all inputs to keep in the cache at a time.
 const BLOCK: usize = 16 << 10;
 
-/// From so many bytes on it pays to wake a thread.
+/// The minimum number of bytes for which waking a thread pays off.
 const WORTH_SHARING: usize = 16 * BLOCK;
 
-/// The first input, joined by the others one after the other.
+/// Combines the first input with the others, one after the other.
 fn fold<T: Pod>(first: &mut [u8], others: &[&[u8]], join: impl Fn(T, T) -> T + Sync) {
     for_pieces(threads_for(first.len(), WORTH_SHARING), first, BLOCK, &|block, first| {
         for other in others {
@@ -48,7 +48,7 @@ fn fold<T: Pod>(first: &mut [u8], others: &[&[u8]], join: impl Fn(T, T) -> T + S
     });
 }
 
-/// Changes each element.
+/// Applies `change` to each element.
 fn map<T: Pod>(elements: &mut [u8], change: impl Fn(T) -> T) {
     for a in elements.chunks_exact_mut(size_of::<T>()) {
         let changed = change(bytemuck::pod_read_unaligned(a));

@@ -1,7 +1,7 @@
-//! The reducer: averages gradients over the ranks while the backward pass is still under way.
+//! The reducer: averages gradients over the ranks during the backward pass.
 //!
-//! Each gradient, as soon as it is there, goes into its bucket. A bucket that is full is all-reduced, on a stream of its own,
-//! while the rest of the backward pass runs on. With the last bucket, what the ranks have made of all of them is copied back.
+//! Each gradient is copied into its bucket as soon as it is ready. A full bucket is all-reduced on a separate
+//! stream while the backward pass continues. After the last bucket, the averages are copied back from all of them.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -20,13 +20,13 @@ use crate::ops::elementwise::mul_out;
 use crate::scope;
 use crate::tensor::Tensor;
 
-/// The first bucket is small, so that it leaves early.
+/// The first bucket is small, so that it is sent early.
 pub(super) const FIRST_BUCKET: usize = 1 << 20;
 pub(super) const BUCKET: usize = 25 << 20;
 
 pub(super) struct Reducer {
     group: ProcessGroup,
-    /// Those that are learned, with their names, in the order of registration.
+    /// The parameters that require grad, with their names, in registration order.
     parameters: Vec<(String, Parameter)>,
     limits: Vec<usize>,
     find_unused: bool,
@@ -35,39 +35,39 @@ pub(super) struct Reducer {
 
 struct State {
     buckets: Vec<Bucket>,
-    /// The bucket of each parameter, and its place there.
+    /// The bucket of each parameter, and its position there.
     places: Vec<(usize, usize)>,
     step: Step,
-    /// The parameters that got a gradient on this rank since the last averages, `no_sync` included.
+    /// Whether each parameter got a gradient on this rank since the last averaging, `no_sync` included.
     used: Vec<bool>,
-    /// The order in which gradients came in the first step, as rank 0 saw it, on its way.
+    /// The order in which gradients arrived on rank 0 in the first step, while it is being broadcast.
     order: Option<(Tensor, Work)>,
     is_rebuilt: bool,
 }
 
 struct Bucket {
     parameters: Vec<usize>,
-    /// Their gradients, one after the other.
+    /// Their gradients, concatenated.
     flat: Tensor,
-    /// Where each of them begins, and how many elements it has.
+    /// The start and the number of elements of each gradient.
     parts: Vec<(usize, usize)>,
 }
 
-/// What a backward pass has come to.
+/// The state of a backward pass.
 #[derive(Default)]
 struct Step {
-    /// Whether a forward pass has said that a backward pass will come.
+    /// Whether a forward pass has announced a backward pass.
     is_expected: bool,
     has_begun: bool,
     is_ready: Vec<bool>,
     /// The parameters that the forward pass did not use.
     unused: Vec<usize>,
     arrived: Vec<usize>,
-    /// How many gradients each bucket still waits for.
+    /// The number of gradients each bucket still waits for.
     missing: Vec<usize>,
-    /// The all-reduces of the buckets that were full, in their order.
+    /// The all-reduces of the full buckets, in order.
     under_way: Vec<Work>,
-    /// How many ranks used each parameter, as far as somebody asks.
+    /// The number of ranks that used each parameter, computed only with `find_unused`.
     used: Option<(Tensor, Work)>,
 }
 
@@ -78,8 +78,8 @@ impl Reducer {
         limits: Vec<usize>,
         find_unused: bool,
     ) -> Result<Arc<Reducer>> {
-        // Which parameters are used may change from step to step, and so does the order: it is not learned then, and
-        // buckets are small from the first step on.
+        // The used parameters may change from step to step, and so may the order. In that case the order is not
+        // learned, and buckets are small from the first step on.
         let first = if find_unused { &limits[..] } else { &[usize::MAX] };
         let assigned = assign_backwards(&sizes_of(&parameters), first);
         let (buckets, places) = make(&parameters, assigned)?;
@@ -106,7 +106,7 @@ impl Reducer {
         lock(&self.state)
     }
 
-    /// How large the buckets are, in bytes, in the order in which they leave, and the parameters in each.
+    /// The buckets in the order in which they are sent: their sizes in bytes, and the names of their parameters.
     pub(super) fn buckets(&self) -> Vec<(usize, Vec<String>)> {
         let state = self.state();
         let names = |bucket: &Bucket| {
@@ -116,7 +116,8 @@ impl Reducer {
         state.buckets.iter().map(|bucket| (bytes(bucket), names(bucket))).collect()
     }
 
-    /// Before a forward pass: the last backward pass must have got to its end; and the order of arrival may be known now.
+    /// Before a forward pass: checks that the last backward pass is complete, and rebuilds the buckets if the order
+    /// of arrival is now known.
     pub(super) fn check(&self) -> Result<()> {
         let mut state = self.state();
         if state.step.has_begun && state.step.is_expected {
@@ -129,14 +130,14 @@ impl Reducer {
             work.wait()?;
             let order: Vec<usize> = order.to_vec::<i64>()?.into_iter().map(|index| index as usize).collect();
             let assigned = assign(&order, &sizes_of(&self.parameters), &self.limits);
-            state.buckets.clear(); // Their memory serves again.
+            state.buckets.clear(); // Their memory is reused.
             (state.buckets, state.places) = make(&self.parameters, assigned)?;
             state.is_rebuilt = true;
         }
         Ok(())
     }
 
-    /// After a forward pass: a backward pass will come, from `output`.
+    /// After a forward pass: prepares for the backward pass from `output`.
     pub(super) fn prepare(&self, output: &Tensor) -> Result<()> {
         let mut state = self.state();
         let reach = self.find_unused.then(|| Reach::of(output));
@@ -154,12 +155,12 @@ impl Reducer {
         Ok(())
     }
 
-    /// No backward pass is to be averaged until the next forward pass says so.
+    /// Averages no backward pass until the next forward pass announces one.
     pub(super) fn expect_nothing(&self) {
         self.state().step = Step::default();
     }
 
-    /// A gradient is there.
+    /// Handles a gradient that is ready.
     fn ready(&self, index: usize) -> Result<()> {
         let mut state = self.state();
         state.used[index] = true;
@@ -167,8 +168,8 @@ impl Reducer {
             return Ok(());
         }
         no_grad(|| {
-            // Nothing will come for the parameters that the forward pass did not use. They may have gradients of earlier
-            // passes, which a program may still set to zero before the backward pass begins.
+            // No gradients will arrive for parameters that the forward pass did not use. They may have gradients
+            // from earlier passes, which the program may still zero before the backward pass starts.
             if !std::mem::replace(&mut state.step.has_begun, true) {
                 std::mem::take(&mut state.step.unused)
                     .into_iter()
@@ -179,8 +180,8 @@ impl Reducer {
         })
     }
 
-    /// Puts a parameter's gradient into its bucket, zeros if there is none, and lets the buckets leave that are full: each after
-    /// the one before it, so that all ranks' leave in one order.
+    /// Copies a parameter's gradient into its bucket, or zeros if it has none, and sends the full buckets: each
+    /// after the one before it, so that all ranks send them in the same order.
     fn note(&self, state: &mut State, index: usize) -> Result<()> {
         let State { buckets, places, step, used, .. } = state;
         let (name, parameter) = &self.parameters[index];
@@ -190,7 +191,7 @@ impl Reducer {
         let (at, place) = places[index];
         let part = buckets[at].part(place)?;
         match parameter.grad() {
-            // As PyTorch does: each rank brings its share, and the sum of shares is the average.
+            // As in PyTorch, each rank divides first, and the sum of the shares is the average.
             Some(gradient) => mul_out(&part, &gradient.reshape(&[-1])?, 1.0 / self.group.size() as f64)?,
             None => drop(part.zero_()?),
         }
@@ -217,7 +218,7 @@ impl Reducer {
         let mut step = std::mem::take(&mut state.step);
         step.under_way.iter().try_for_each(Work::wait)?;
         let mut used = std::mem::replace(&mut state.used, vec![false; self.parameters.len()]);
-        // A parameter that this rank did not use gets a gradient all the same if another one did.
+        // A parameter that this rank did not use still gets a gradient if another rank used it.
         if let Some((on_ranks, work)) = step.used.take() {
             work.wait()?;
             if used.contains(&false) {
@@ -253,14 +254,14 @@ impl Reducer {
 }
 
 impl Bucket {
-    /// The part of it that is the gradient at that place.
+    /// The part of the bucket for the gradient at a position.
     fn part(&self, place: usize) -> Result<Tensor> {
         let (start, length) = self.parts[place];
         self.flat.narrow(0, start, length)
     }
 }
 
-/// Elements in a row, in the sizes of another tensor.
+/// Reshapes a row of elements to the sizes of another tensor.
 fn seen_as(row: &Tensor, like: &Tensor) -> Result<Tensor> {
     let sizes: Vec<i64> = like.sizes().iter().map(|size| *size as i64).collect();
     row.reshape(&sizes)
@@ -275,7 +276,7 @@ fn sizes_of(parameters: &[(String, Parameter)]) -> Vec<Size> {
     parameters.iter().map(size).collect()
 }
 
-/// The buckets, and where in them each parameter is.
+/// Makes the buckets, and records each parameter's position in them.
 fn make(
     parameters: &[(String, Parameter)],
     assigned: Vec<Vec<usize>>,

@@ -1,4 +1,4 @@
-//! A collective under way.
+//! Collectives in progress.
 
 use std::fmt;
 use std::panic::Location;
@@ -17,26 +17,26 @@ use crate::scope;
 use crate::tensor::Tensor;
 use todevice_gpu::error::MeetingError;
 
-/// A collective that was called with `async_op`, and may not have ended (`torch.distributed.Work`).
+/// A collective called with `async_op`, which may not have finished (`torch.distributed.Work`).
 ///
-/// Until [`wait`](Self::wait) has returned its tensors must be neither read nor written to.
+/// Until [`wait`](Self::wait) has returned, its tensors must not be read or written.
 pub struct Work {
     state: Mutex<State>,
-    /// What it reads and writes: their memory is needed until it has ended.
+    /// The tensors it reads and writes, whose memory it needs until it ends.
     tensors: Vec<Tensor>,
 }
 
 struct State {
     under_way: Option<UnderWay>,
-    /// Whether what comes after waits for it.
+    /// Whether later work already waits for it.
     is_waited_for: bool,
 }
 
 #[derive(Clone)]
 enum UnderWay {
-    /// On a stream of its own.
+    /// On its own stream.
     Device { stream: Stream, ended: Arc<Event> },
-    /// Between programs of the host.
+    /// Between programs on the host.
     Host { member: Member, key: Key },
 }
 
@@ -45,12 +45,12 @@ impl Work {
         Work::of(UnderWay::Device { stream, ended: Arc::new(ended) }, tensors)
     }
 
-    /// Of a rank that takes no part.
+    /// For a rank that does not take part.
     pub(super) fn of_nobody() -> Work {
         Work { state: Mutex::new(State { under_way: None, is_waited_for: true }), tensors: Vec::new() }
     }
 
-    /// The first of the tensors is what gets the result, if there is one.
+    /// The first of the tensors receives the result, if there is one.
     pub(super) fn on_host(member: Member, key: Key, tensors: Vec<Tensor>) -> Work {
         Work::of(UnderWay::Host { member, key }, tensors)
     }
@@ -60,12 +60,12 @@ impl Work {
         Work { state: Mutex::new(state), tensors }
     }
 
-    /// Makes what comes after wait for the collective (`Work.wait`).
+    /// Makes later work wait for the collective (`Work.wait`).
     ///
-    /// Of tensors on a GPU, that is what is queued on the current stream from now on; the host goes on at once. Of tensors of
-    /// the host, the host waits. A second call does nothing.
+    /// For GPU tensors, later work on the current stream waits, and the host continues immediately. For host
+    /// tensors, the host waits. A second call does nothing.
     ///
-    /// Errors if the ranks do not come together.
+    /// Returns an error if the ranks do not meet.
     #[track_caller]
     pub fn wait(&self) -> Result<()> {
         let _scope = scope::operation("wait", Location::caller());
@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// Whether it has ended (`Work.is_completed`).
+    /// Whether it has finished (`Work.is_completed`).
     pub fn is_completed(&self) -> Result<bool> {
         let state = self.state();
         match &state.under_way {
@@ -107,14 +107,14 @@ impl Work {
         lock(&self.state)
     }
 
-    /// What is to be waited for, the first time.
+    /// Returns the collective to wait for, on the first call.
     fn wait_for(&self) -> Option<UnderWay> {
         let mut state = self.state();
         let is_waited_for = std::mem::replace(&mut state.is_waited_for, true);
         state.under_way.clone().filter(|_| !is_waited_for)
     }
 
-    /// The host sleeps until all ranks have come, and takes what this one gets.
+    /// The host sleeps until all ranks have arrived, and takes this rank's result.
     fn meet(&self, member: &Member, key: Key) -> Result<()> {
         let failed = |error: MeetingError| DistributedError::Meeting(error.seen_by(member.rank));
         let outcome = loop {
@@ -145,7 +145,7 @@ impl Work {
 }
 
 impl Drop for Work {
-    /// Nobody waits for it. Its memory is not to be used again before it has ended, all the same.
+    /// If it was never waited for, its memory still must not be reused before it has finished.
     fn drop(&mut self) {
         if let Some(UnderWay::Device { stream, .. }) = self.wait_for() {
             for tensor in &self.tensors {
