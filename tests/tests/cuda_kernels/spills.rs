@@ -1,10 +1,9 @@
-//! What the assembler says of each kernel.
+//! Parses the assembler's messages about each kernel.
 
 use std::collections::BTreeMap;
 
-/// Bytes by kernel that its threads keep in memory since they do not fit into registers, as the messages of the
-/// assembler have it (`--ptxas-options=-v`). Any other message of the compiler is a mistake in the source, or should be
-/// silenced in it.
+/// Bytes of spilled registers by kernel, from the messages of the assembler (`--ptxas-options=-v`). Any other message
+/// of the compiler indicates an error in the source, or should be silenced in it.
 pub fn read(log: &str) -> Result<BTreeMap<String, u32>, String> {
     let mut found: BTreeMap<String, u32> = BTreeMap::new();
     let mut kernel = None;
