@@ -2,18 +2,18 @@
 
 use crate::mistake::Mistake;
 
-/// So many columns of code a page has room for. `labs/src/rustfmt.toml` says the same; but rustfmt leaves long comments and texts as
-/// they are.
+/// The number of columns that fit on a page. `labs/src/rustfmt.toml` has the same limit, but rustfmt leaves long
+/// comments and strings alone.
 pub const PAGE_WIDTH: usize = 88;
 
-/// The lines of an anchor, with the indentation they share taken off, and the number of the first.
-/// Marks of other anchors are left out. The error says what would be right.
+/// The lines of an anchor without their common indentation, and the number of the first line. Marks of other anchors
+/// are left out. The error suggests a fix.
 pub fn part(source: &str, name: &str) -> Result<(usize, String), String> {
     let (line, code) = with_marks(source, name)?;
     Ok((line, without_marks(&code)))
 }
 
-/// The lines of an anchor that a page would have to break.
+/// The lines of an anchor that are too wide for a page.
 pub fn too_wide(file: &str, source: &str, name: &str) -> Vec<Mistake> {
     let (first, code) = with_marks(source, name).unwrap_or_default();
     let widths = code.lines().map(|line| line.chars().count());
@@ -46,7 +46,7 @@ fn with_marks(source: &str, name: &str) -> Result<(usize, String), String> {
     Ok((start + 2, dedent(&lines[start + 1..][..length].join("\n"))))
 }
 
-/// A source as a reader wants it: without the marks.
+/// A source without its anchor marks, as a reader wants it.
 pub fn without_marks(source: &str) -> String {
     let is_mark = |line: &&str| marked(line, "ANCHOR").or(marked(line, "ANCHOR_END")).is_some();
     source.lines().filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n")
@@ -63,7 +63,7 @@ fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     comment.strip_prefix(mark)?.strip_prefix(": ").map(str::trim_ascii)
 }
 
-/// Code without the indentation that its lines share.
+/// Removes the common indentation of the lines.
 pub fn dedent(code: &str) -> String {
     let indents = code.lines().filter(|line| !line.trim().is_empty());
     let shared = indents.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);

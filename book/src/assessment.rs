@@ -1,5 +1,5 @@
-//! The final assessment in the page: `assessment.js` fills it with the program of a seed, and the module of `assessment-page` has it
-//! checked. Without JavaScript there is the command for a terminal alone.
+//! The final assessment on a page: `assessment.js` fills in the program of a seed, and the module of `assessment-page`
+//! checks the answers. Without JavaScript, the page shows only the command for a terminal.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::course::Course;
 use crate::html::{escape, fence, inline};
 use crate::mistake::Wrong;
 
-/// The rules and the place of the program, as HTML and Markdown.
+/// The rules and the placeholder of the program, as HTML and Markdown.
 pub fn html(course: &Course) -> Result<String, Wrong> {
     let mut page = String::from("<ul class=\"final-rules\">\n");
     for rule in header::rules() {
@@ -30,7 +30,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     Ok(page)
 }
 
-/// For each kind of fault the objective that it tests, with its chapter, and the section to read again.
+/// For each kind of fault, the objective that it tests, the chapter, and the section to reread.
 fn kinds(course: &Course) -> Result<Json, String> {
     let mut objectives: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut all = serde_json::Map::new();

@@ -1,21 +1,21 @@
-//! Directives around several lines.
+//! Directives that enclose several lines.
 
 use crate::course::Course;
 use crate::inline::with_figures;
 use crate::map;
 
-/// A directive around several lines.
+/// A directive that encloses several lines.
 pub struct Block<'a> {
     pub name: &'static str,
     pub heading: &'static str,
     /// The number of the line that opens it.
     pub line: usize,
-    /// What stands in it.
+    /// The enclosed lines.
     pub lines: Vec<&'a str>,
 }
 
 impl Block<'_> {
-    /// The block as Markdown. The error is the number of a line, and what is wrong with it.
+    /// Expands the block to Markdown. The error is a line number and a message.
     pub fn markdown(&self, course: &Course) -> Result<String, (usize, String)> {
         let Block { name, heading, line, lines } = self;
         let mut expanded = Vec::new();
@@ -40,7 +40,7 @@ impl Block<'_> {
             _ if lines.iter().any(|line| line.starts_with("- ")) => expanded.join("\n"),
             _ => return Err((*line, format!("`{{{{#{name}}}}}` lists nothing: write `- …` lines in it"))),
         };
-        // How good the reader's guesses were, and what is kept of them: predict.js fills it.
+        // The quality of the reader's guesses, and the stored data: predict.js fills it.
         let before = if *name == "takeaways" {
             "<section class=\"guesses\" aria-label=\"Your guesses\"></section>\n\n"
         } else {

@@ -16,19 +16,19 @@ use crate::origin;
 use crate::preprocessor::ToDevice;
 use crate::warnings::Warnings;
 
-/// Where the pages will be, as far as they have to know.
+/// The location of the pages, as far as they have to know it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Site {
-    /// Wherever `site-url` in `book.toml` or `MDBOOK_OUTPUT__HTML__SITE_URL` says.
+    /// As set by `site-url` in `book.toml` or `MDBOOK_OUTPUT__HTML__SITE_URL`.
     Configured,
     /// At the root of the local server.
     Local,
 }
 
-/// Builds the pages: the bytes of each by its path, with slashes. The error has a line for each thing that is wrong:
-/// mistakes in chapters, what mdBook warns of, links that lead nowhere.
+/// Builds the pages: the bytes of each by its path, with slashes. The error has one line per problem: mistakes in
+/// chapters, warnings from mdBook, and broken links.
 pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, String> {
-    // mdBook empties the folder that it builds into, so it gets one of its own.
+    // mdBook empties its output folder, so it gets a temporary one.
     let folder = tempfile::tempdir().map_err(|error| format!("no folder for the pages: {error}"))?;
     let root = course.book();
     let same = Course::new(course.root());
@@ -41,10 +41,10 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
         }
         let mut book = MDBook::load_with_config(&root, config)
             .map_err(|error| error.context("book/chapters/SUMMARY.md"))?;
-        // It takes the place of the command in book.toml, which has the same name.
+        // Replaces the command of the same name in book.toml.
         book.with_preprocessor(ToDevice::new(course));
         book.build()?;
-        // Of the pages that the preprocessor adds, this book knows nothing.
+        // This book does not include the pages that the preprocessor adds.
         let mut whole = book.book.clone();
         error_pages::add(&mut whole);
         guide::add(&mut whole, &same);
@@ -57,7 +57,7 @@ pub fn pages(course: Course, site: Site) -> Result<BTreeMap<String, Vec<u8>>, St
     if wrong.is_empty() { links::files(folder.path()) } else { Err(wrong.join("\n")) }
 }
 
-/// The folder that `build` fills if no other is named.
+/// The default output folder of `build`.
 pub fn default_folder(course: &Course) -> PathBuf {
     course.root().join("target").join("book")
 }

@@ -28,7 +28,7 @@ struct Card {
     differences: String,
 }
 
-/// A table of the cards, or that there are none.
+/// A table of the cards, or a note that there are none.
 pub fn cards(course: &Course) -> Result<String, Wrong> {
     let (Cards { card }, _) = toml_file::read(course, FILE)?;
     if card.is_empty() {
@@ -55,7 +55,7 @@ pub fn cards(course: &Course) -> Result<String, Wrong> {
 mod tests {
     use super::*;
 
-    /// How many cards the list has.
+    /// The number of cards in the list.
     fn count(course: &Course) -> usize {
         toml_file::read::<Cards>(course, FILE).unwrap_or_else(|_| panic!("{FILE}")).0.card.len()
     }

@@ -1,22 +1,21 @@
-//! *Previous* and *Next*: from the first page through the chapters, and nowhere else.
+//! *Previous* and *Next* links: from the first page through the chapters only.
 //!
-//! mdBook leads from every page in SUMMARY.md to the one below it. The pages under the title of a part are for looking
-//! things up, and stand in no order of reading: here they have neither link, and the last chapter has no *Next*. The
-//! HTML itself is changed, so that the arrow keys and browsers without JavaScript follow. A person's own mdBook does
-//! without this, and leads on.
+//! mdBook links every page in SUMMARY.md to the next one below. The pages under a part title are reference pages
+//! without a reading order: they get neither link, and the last chapter gets no *Next*. This changes the HTML itself,
+//! so that the arrow keys and browsers without JavaScript follow the same order. An external mdBook does not do this.
 
 use std::path::Path;
 use std::{fs, io};
 
 use mdbook_driver::book::{Book, BookItem};
 
-/// The start and the end of what mdBook writes into a page: a link, and what holds both links. Each comes twice, for a narrow
-/// window and for a wide one.
+/// The start and end of the elements that mdBook writes into a page: a link, and the container of both links. Each
+/// occurs twice, for narrow and wide windows.
 const NEXT: [(&str, &str); 1] = [("<a rel=\"next", "</a>")];
 const BOTH: [(&str, &str); 2] =
     [("<nav class=\"nav-wrapper\"", "</nav>"), ("<nav class=\"nav-wide-wrapper\"", "</nav>")];
 
-/// Takes those links out of the built pages of a book that lead out of the order of reading.
+/// Removes links that leave the reading order from the built pages.
 pub fn cut(book: &Book, folder: &Path) -> io::Result<()> {
     let is_title = |item: &BookItem| matches!(item, BookItem::PartTitle(_));
     let titled = book.items.iter().position(is_title).unwrap_or(book.items.len());
@@ -40,13 +39,13 @@ fn pages(items: &[BookItem]) -> Vec<String> {
     paths.map(|path| path.with_extension("html").to_string_lossy().into_owned()).collect()
 }
 
-/// Writes a page again without some parts.
+/// Rewrites a page without some parts.
 fn change(file: &Path, parts: &[(&str, &str)]) -> io::Result<()> {
     let page = fs::read_to_string(file)?;
     fs::write(file, parts.iter().fold(page, |page, (start, end)| without(&page, start, end)))
 }
 
-/// A page without what stands between these, and without them.
+/// A page without the text between these delimiters, and without the delimiters.
 fn without(page: &str, start: &str, end: &str) -> String {
     let mut parts = page.split(start);
     let mut kept = parts.next().unwrap_or_default().to_owned();

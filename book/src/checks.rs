@@ -1,5 +1,5 @@
-//! What is checked of a page's words, once its directives are: each check finds mistakes, and lets pass those that stand in
-//! the page's list of today.
+//! The checks of a page's prose, after its directives are expanded. Each check reports mistakes, except those that the
+//! page's list in `book/today` allows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::shown_code;
 use crate::today::{Finding, Today};
 use crate::words::{MOST, Words};
 
-/// What the checks find, by the name of each.
+/// The findings by the name of the check.
 type Found = BTreeMap<&'static str, Vec<Finding>>;
 
 fn found(course: &Course, page: &Page, exceptions: &Exceptions) -> Found {
@@ -29,7 +29,8 @@ fn found(course: &Course, page: &Page, exceptions: &Exceptions) -> Found {
     BTreeMap::from([("digits", digits), ("code", code), ("english", english)])
 }
 
-/// The mistakes of a page that its list does not let pass. `expanded` is the page with its directives carried out, if they could be.
+/// The mistakes of a page that its list does not allow. `expanded` is the page with its directives expanded, unless
+/// that failed.
 pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mistake> {
     let checked = || -> Result<Vec<Mistake>, Wrong> {
         let (today, _) = Today::read(course, page.path)?;
@@ -52,7 +53,7 @@ pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mis
     checked().unwrap_or_else(|wrong| wrong.mistakes(page.file, 1))
 }
 
-/// Whether a page of a chapter has too many words for a reader who opens everything.
+/// Checks whether a page of a chapter has too many words for a reader who opens everything.
 fn too_long_opened(course: &Course, page: &Page, expanded: &str) -> Option<Mistake> {
     let chapter = page.chapter()?;
     let pages = questions::pages(course.root(), chapter).map_or(1, |pages| pages.len());
@@ -68,24 +69,24 @@ fn too_long_opened(course: &Course, page: &Page, expanded: &str) -> Option<Mista
     (words > most).then(|| Mistake { file: page.file.to_owned(), line: 1, what: what() })
 }
 
-/// Whether all that a reader can do shows an objective, and everything that is said to show one is there.
+/// Checks that everything a reader can do shows an objective, and that everything said to show one exists.
 pub fn evidence(course: &Course) -> Vec<Mistake> {
     score_page::mistakes(course)
 }
 
-/// What the lists of all pages let pass.
+/// The entries in the lists of all pages.
 pub struct Lists {
-    /// Exceptions of `book/digits.toml`, which say why they are some.
+    /// Exceptions in `book/digits.toml`, each with its reason.
     pub exceptions: usize,
-    /// What stands in `book/today` until somebody mends it.
+    /// Entries in `book/today`, to be fixed.
     pub let_pass: usize,
-    /// What `book/seeds.toml` says no chapter teaches yet.
+    /// Items in `book/seeds.toml` that no chapter teaches yet.
     pub missing: usize,
-    /// What stands in one of them without need.
+    /// Entries of any list that are not needed.
     pub without_need: Vec<Mistake>,
 }
 
-/// Looks through the lists of all pages.
+/// Reads the lists of all pages.
 pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
     let looked = || -> Result<Lists, Wrong> {
         let pages = pages(course)?;
@@ -124,7 +125,8 @@ pub fn lists(course: &Course) -> Result<Lists, Vec<Mistake>> {
     looked().map_err(|wrong| wrong.mistakes("book", 1))
 }
 
-/// Takes out of the lists of today what is mended, and deletes those in which nothing is left. Returns the files that changed.
+/// Removes fixed entries from the lists in `book/today`, and deletes lists that become empty. Returns the changed
+/// files.
 pub fn shrink(course: &Course) -> Result<Vec<String>, Vec<Mistake>> {
     let shrunk = || -> Result<Vec<String>, Wrong> {
         let exceptions = Exceptions::read(course)?;
@@ -153,7 +155,7 @@ pub fn shrink(course: &Course) -> Result<Vec<String>, Vec<Mistake>> {
     shrunk().map_err(|wrong| wrong.mistakes("book", 1))
 }
 
-/// How long each chapter is.
+/// A report of the length of each chapter.
 pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
     let table = || -> Result<String, Wrong> {
         let mut table = format!(
@@ -175,7 +177,7 @@ pub fn words(course: &Course) -> Result<String, Vec<Mistake>> {
     table().map_err(|wrong| wrong.mistakes("book", 1))
 }
 
-/// The words of a page that may have too many; of any other it is not asked.
+/// The word count of a page with a word limit; other pages are not counted.
 fn counted(course: &Course, page: &Page, today: &Today) -> Result<usize, Wrong> {
     match today.has_words() {
         true => Ok(Words::of(&expand(course, page).map_err(Wrong::Elsewhere)?).counted()),
@@ -183,7 +185,7 @@ fn counted(course: &Course, page: &Page, today: &Today) -> Result<usize, Wrong> 
     }
 }
 
-/// The files of today's lists that belong to no page.
+/// The files in `book/today` that belong to no page.
 fn of_no_page(course: &Course, pages: &BTreeMap<String, String>) -> Result<Vec<String>, String> {
     let folder = course.book().join("today");
     let files = if folder.exists() { files(&folder)? } else { BTreeMap::new() };
@@ -191,7 +193,7 @@ fn of_no_page(course: &Course, pages: &BTreeMap<String, String>) -> Result<Vec<S
     Ok(lost.map(|file| format!("book/today/{file}")).collect())
 }
 
-/// Every page of the book, by its path from the folder of the chapters.
+/// Every page of the book, by its path relative to the chapters folder.
 fn pages(course: &Course) -> Result<BTreeMap<String, String>, String> {
     let files = files(&course.book().join("chapters"))?.into_keys();
     let pages = files.filter(|path| path.ends_with(".md") && path != "SUMMARY.md");

@@ -1,7 +1,7 @@
-//! The connections of the local server: how many there may be, and which of them go when there are too many.
+//! The connections of the local server: their maximum number, and which of them to close when there are too many.
 //!
-//! A client that reads has its answer within milliseconds. One that sends half a request, or does not read, is only in the way.
-//! So when there is no more room, the connection on which nothing has moved for longest is closed.
+//! A client that reads gets its answer within milliseconds. One that sends half a request, or does not read, only
+//! occupies a connection. So when no connection is free, the one that has been idle longest is closed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,17 +15,17 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
-/// For so long nothing may move before a connection is taken for stuck.
+/// A connection idle for this long counts as stuck.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// How long until it is looked again whether there is room.
+/// The interval between checks for a free connection.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// When something last moved on a connection.
+/// The time of the last activity on a connection.
 #[derive(Clone)]
 pub struct Moved {
     began: Instant,
-    /// Milliseconds after that.
+    /// The last activity, in milliseconds after that.
     last: Arc<AtomicU64>,
 }
 
@@ -43,7 +43,7 @@ impl Moved {
     }
 }
 
-/// The connections that are open.
+/// The open connections.
 #[derive(Default)]
 pub struct Clients(Vec<(AbortHandle, Moved)>);
 
@@ -52,7 +52,7 @@ impl Clients {
         self.0.push((task, moved));
     }
 
-    /// Waits until there are fewer than `most`. At most `PATIENCE` later one of them is stuck, if none has ended.
+    /// Waits until there are fewer than `most`. After at most `PATIENCE`, one of them has ended or counts as stuck.
     pub async fn make_room(&mut self, most: usize) {
         loop {
             self.0.retain(|(task, _)| !task.is_finished());
@@ -68,7 +68,7 @@ impl Clients {
     }
 }
 
-/// A connection that notes when something moves on it.
+/// A stream that records its activity.
 pub struct Watched {
     pub stream: TcpStream,
     pub moved: Moved,
@@ -104,7 +104,7 @@ impl AsyncWrite for Watched {
         self.noted(poll)
     }
 
-    // Without these two, each connection would have a copy of its page.
+    // Without these two methods, each connection would copy its page.
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! The checkout that the book is made from: its labs, their sources, their tested output.
+//! The checkout that the book is built from: its labs, their sources, and their tested output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::labs::of_command;
 use crate::mistake::choices;
 use crate::{output, sources};
 
-/// The sources of the labs when this program was built, and so of what they print: each with its hash.
+/// Hashes of the lab sources at the time this program was built. They determine the labs' output.
 const BUILT_FROM: &[(&str, u64)] = include!(concat!(env!("OUT_DIR"), "/built_from.rs"));
 
 /// A checkout of the course.
 pub struct Course {
     root: PathBuf,
-    /// Whether its labs are those of this program, once that is known.
+    /// Whether its labs are those built into this program, once checked.
     same: OnceLock<Result<(), String>>,
 }
 
@@ -66,7 +66,8 @@ impl Course {
         lab.sources().into_iter().map(read).collect()
     }
 
-    /// What a lab prints comes from the labs as they were when this program was built: the sources must still be those.
+    /// Checks that the lab sources have not changed since this program was built: it prints the output of the labs
+    /// built into it.
     pub(crate) fn is_built_in(&self) -> Result<(), String> {
         let compare = || {
             let built: BTreeMap<&str, u64> = BUILT_FROM.iter().copied().collect();
@@ -84,11 +85,11 @@ impl Course {
         self.same.get_or_init(compare).clone()
     }
 
-    /// Runs some labs in every way that is tested, several at a time. Pages show nearly all of these runs, and ask for one
-    /// after the other.
+    /// Runs the selected labs in every tested configuration, in parallel. Pages show nearly all of these runs, but
+    /// request them one at a time.
     pub(crate) fn run_labs(&self, wanted: impl Fn(&Listed) -> bool) {
         if self.is_built_in().is_err() {
-            return; // Each page that asks for one is told why.
+            return; // Each page that needs a run reports the error.
         }
         let labs = LABS.iter().filter(|lab| wanted(lab));
         let runs: Vec<_> = labs.flat_map(|lab| lab.runs.iter().map(move |run| (lab, run))).collect();
@@ -106,7 +107,7 @@ impl Course {
         });
     }
 
-    /// What a lab says when it is run in this way: that which its snapshot holds.
+    /// The events of a lab in this run, the same as its snapshot holds.
     pub(crate) fn events(&self, lab: &Listed, run: &str) -> Result<&'static [Event], String> {
         let all = || choices(lab.runs.iter().map(|run| run.name));
         let run = lab.runs.iter().find(|known| known.name == run);
@@ -125,7 +126,7 @@ impl Course {
         Ok(&captured.events)
     }
 
-    /// Runs a command as a reader would. The error says why it fails, or that it is no command of a lab.
+    /// Runs a command as a reader would. The error says why it fails, or that it is not a lab command.
     pub fn run(&self, command: &str) -> Result<(), String> {
         let Some((lab, flags)) = of_command(command) else {
             return Err(format!(
@@ -138,7 +139,7 @@ impl Course {
                 "`{command}`: with `--help` nobody looks at the other flags, so let it stand alone"
             ));
         }
-        // A section is run with all others, and only shown alone.
+        // All sections run; only the requested one is shown.
         let (flags, section) = match flags.iter().position(|flag| *flag == "--section") {
             Some(at) if at + 1 < flags.len() => {
                 ([&flags[..at], &flags[at + 2..]].concat(), Some(flags[at + 1]))
@@ -166,11 +167,11 @@ impl Course {
 /// A run of a lab.
 struct Ran {
     captured: Captured,
-    /// What it prints, without what a real clock gave, once somebody has asked: pages do so for each of their pieces.
+    /// The output without wall-clock times, computed on first use: pages request it for each of their pieces.
     printed: OnceLock<String>,
 }
 
-/// What a lab says in a way that pages show.
+/// The output of a lab in one of the runs that pages show.
 fn captured(lab: &Listed, run: &Run) -> Result<&'static Ran, String> {
     let flags = [run.flags, run.steady].concat();
     let ran = ran(lab, &flags);
@@ -180,12 +181,12 @@ fn captured(lab: &Listed, run: &Run) -> Result<&'static Ran, String> {
     }
 }
 
-/// Runs a lab, once in the life of this program.
+/// Runs a lab, at most once per process.
 fn ran(lab: &Listed, flags: &[&str]) -> &'static Ran {
     type Runs = BTreeMap<String, &'static OnceLock<Ran>>;
     static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
     let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
     let once = *runs.entry(lab.command(flags)).or_insert_with(|| Box::leak(Box::default()));
-    drop(runs); // Others may run another lab meanwhile.
+    drop(runs); // Lets other threads run other labs meanwhile.
     once.get_or_init(|| Ran { captured: (lab.run)(flags), printed: OnceLock::new() })
 }

@@ -1,8 +1,8 @@
-//! Numbers in prose that nobody checks.
+//! Finds unchecked numbers in prose.
 //!
-//! A number in a chapter comes from a run: `{{#figure 04 t4 held}}`. What else is a number there is a mistake, unless `book/digits.toml`
-//! says why it stands: a definition, a figure of a source. Names with digits (a T4, float16, `cuda:0`, chapter 03, CUDA 12.4) and
-//! years are no numbers, and neither are numbers in words.
+//! Numbers in a chapter come from a run: `{{#figure 04 t4 held}}`. Any other number is a mistake, unless
+//! `book/digits.toml` gives the reason for it, such as a definition or a figure from a source. Names with digits (a T4,
+//! float16, `cuda:0`, chapter 03, CUDA 12.4), years, and numbers written as words do not count.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use crate::toml_file::{self, Places};
 
 const FILE: &str = "book/digits.toml";
 
-/// The exceptions: of each page some words with a number in them, and why it stands there. What begins with `|` is the head of a
-/// table, and stands for all its numbers.
+/// The exceptions: for each page, a phrase that contains a number, and the reason for it. A phrase that begins with `|`
+/// is a table header, and covers all numbers of the table.
 pub struct Exceptions {
     of_pages: BTreeMap<String, BTreeMap<Spanned<String>, String>>,
     places: Places,
@@ -35,7 +35,7 @@ impl Exceptions {
         self.of_pages.values().map(BTreeMap::len).sum()
     }
 
-    /// The numbers of a page that nothing explains.
+    /// The unexplained numbers of a page.
     pub fn findings(&self, page: &Page) -> Vec<Finding> {
         let of_page = self.of_pages.get(page.path).into_iter().flatten();
         let words: Vec<&str> = of_page.map(|(words, _)| words.get_ref().as_str()).collect();
@@ -55,7 +55,7 @@ impl Exceptions {
         unexplained.map(finding).collect()
     }
 
-    /// Exceptions that no number of a page needs, or that say nothing.
+    /// Exceptions that match no number of a page, or that give no reason.
     pub fn without_need(&self, pages: &BTreeMap<String, String>) -> Vec<Mistake> {
         let mut wrong = Vec::new();
         for (page, exceptions) in &self.of_pages {
@@ -83,22 +83,22 @@ impl Exceptions {
     }
 }
 
-/// A number that stands for itself.
+/// A literal number in prose.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Number {
-    /// The byte of the page at which it begins.
+    /// The byte offset in the page at which it begins.
     pub at: usize,
     pub shown: String,
-    /// It with some words around it, to find it again.
+    /// The number with some surrounding words, to find it again.
     pub words: String,
-    /// Its whole paragraph, and from where to where the number stands in it.
+    /// Its whole paragraph, and the number's range in it.
     paragraph: (String, Range<usize>),
-    /// The head of the table that it is in.
+    /// The header of the table that contains it.
     head: Option<String>,
 }
 
 impl Number {
-    /// Whether these words of an exception mean it.
+    /// Whether this exception's phrase covers the number.
     fn is_in(&self, words: &str) -> bool {
         if words.starts_with('|') {
             return self.head.as_deref() == Some(words);
@@ -109,7 +109,7 @@ impl Number {
     }
 }
 
-/// What a number may follow as part of a name.
+/// Words that, before a number, make it part of a name.
 const NAMES: [&str; 29] = [
     "PyTorch",
     "CUDA",
@@ -142,26 +142,26 @@ const NAMES: [&str; 29] = [
     "sections",
 ];
 
-/// Whether a number behind this is part of a name: a sentence may begin with it.
+/// Whether a number after this word is part of a name. The word may be capitalized at the start of a sentence.
 fn is_name(word: &str) -> bool {
     let lower = word.to_lowercase();
     NAMES.iter().any(|name| *name == word || *name == lower)
 }
 
-/// What a year may follow.
+/// Words that may precede a year.
 const BEFORE_YEARS: [&str; 9] = ["in", "since", "of", "about", "until", "from", "before", "after", "by"];
 
-/// The numbers of a page that come from no figure. Those that stand close together are one, with all their words.
+/// The numbers of a page that come from no figure. Adjacent numbers count as one, with all their words.
 pub fn numbers(page: &str) -> Vec<Number> {
     blocks(page).iter().flat_map(|block| in_block(page, block)).collect()
 }
 
-/// What prose is cut into: words, with the signs around them taken off.
+/// A word of prose, with the punctuation around it stripped.
 struct Word<'a> {
-    /// Where it stands, with its signs.
+    /// Its range, including punctuation.
     all: Range<usize>,
     text: &'a str,
-    /// Whether a sentence or a clause ends behind it.
+    /// Whether a sentence or a clause ends after it.
     ends: bool,
 }
 
@@ -193,7 +193,7 @@ fn in_block(page: &str, block: &Block) -> Vec<Number> {
         let before = index.checked_sub(1).map(|index| &words[index]).filter(|word| !word.ends);
         let before_that = index.checked_sub(2).map(|index| &words[index]);
         let after_name = before.is_some_and(|before| is_name(before.text));
-        // Chapters 01 and 02.
+        // For example, "chapters 01 and 02".
         let after_named = named
             && (before.is_some_and(|before| before.text.starts_with(|letter: char| letter.is_ascii_digit()))
                 || before.is_some_and(|before| ["and", "or", "to"].contains(&before.text))
@@ -212,7 +212,7 @@ fn in_block(page: &str, block: &Block) -> Vec<Number> {
         }
     }
     let (paragraph, places) = unwrapped(&page[block.range.clone()]);
-    // From the letters of the page to those of the paragraph.
+    // Maps page offsets to paragraph offsets.
     let unwrapped_at = |at: usize| places.partition_point(|place| *place < at);
     let number = |place: &Range<usize>| {
         let (first, last) = (&words[place.start], &words[place.end - 1]);
@@ -222,7 +222,7 @@ fn in_block(page: &str, block: &Block) -> Vec<Number> {
         let after = words[words.len().min(place.end + 2) - 1].all.end;
         let start = unwrapped_at(first.all.start);
         let end = unwrapped_at(last.all.end);
-        // What ends a sentence behind it is no part of it.
+        // Exclude the punctuation that ends the sentence.
         let end =
             start + paragraph[start..end].trim_end_matches(|letter: char| !letter.is_alphanumeric()).len();
         Number {

@@ -12,7 +12,7 @@ use crate::{
     html, lab_code, minutes, plan_page, prediction, questions, room_page, score_page, what_if,
 };
 
-/// A directive as Markdown.
+/// Expands a directive to Markdown.
 pub fn markdown(
     course: &Course,
     page: &Page,
@@ -30,7 +30,7 @@ pub fn markdown(
             Plan::read(course)?.check_has(page.path)?;
             Ok(minutes::PLACEHOLDER.to_owned())
         }
-        // Its minutes are those of the chapters, which would have to be known before.
+        // A plan on a chapter's page would depend on the minutes of that page.
         ("plan" | "sessions", []) if page.chapter().is_some() => {
             Err(Wrong::Here(format!("a chapter has no `{{{{#{name}}}}}`: name `plan.md` instead")))
         }
@@ -50,7 +50,7 @@ pub fn markdown(
         ("lab-code", [lab, anchor]) => lab_code::shown(course, page, lab, anchor),
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
         ("predict", [id, run]) if run.starts_with("run=") => {
-            // A prediction keeps its id when its section moves to the lab of another chapter.
+            // A prediction keeps its id when its section moves to another chapter's lab.
             let of_id = id.split('-').next().unwrap_or_default();
             let events = course.events(course.lab(page.chapter().unwrap_or(of_id))?, &run["run=".len()..])?;
             Ok(prediction::html(events, id)?)
@@ -58,7 +58,7 @@ pub fn markdown(
         ("lab-source", [lab]) => lab_code::whole(course, page, lab),
         ("race", []) => Ok(first_page::race()?),
         ("timelines", []) => Ok(what_if::DROPPED.to_owned()),
-        // `run.js` puts the button in, where a browser can keep pages.
+        // `run.js` adds the button, in browsers that can store pages.
         ("paste-error", []) => Ok(error_pages::paste_box(page.path, &up(page.path))),
         ("errors", []) => Ok(error_pages::list()),
         ("offline", []) => Ok("<p class=\"save-offline\"></p>\n\n".to_owned()),
@@ -87,7 +87,7 @@ pub fn markdown(
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
-    // The first command is all that one needs. The others are for those who ask.
+    // The first command is enough for most readers. The others are folded.
     let first = html::fence("sh", &lab.command(&[]));
     let others = lab.runs.iter().filter(|run| run.what != by_default(lab));
     let mut commands: Vec<(String, &str)> = others.map(|run| (lab.command(run.flags), run.what)).collect();
@@ -95,7 +95,7 @@ fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {
     commands.push((lab.command(&["--section", "1"]), "one section at a time"));
     commands.push((lab.command(&["--help"]), "its flags"));
     let width = commands.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
-    // Beside its command a comment may have no room: then all stand above.
+    // If a comment does not fit next to its command, all comments go above.
     let beside = |(command, what): &(String, &str)| format!("{command:<width$}  # {what}");
     let fits = commands.iter().all(|command| beside(command).len() <= anchor::PAGE_WIDTH);
     let above = |(command, what): &(String, &str)| format!("# {what}\n{command}");
@@ -139,7 +139,7 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
         _ => None,
     });
     let machine = header.map(|header| {
-        // A section may have a machine of its own.
+        // A section may have its own machine.
         let machine = output::machine(events, number).unwrap_or(&header.machine);
         labs::Header { machine: machine.to_owned(), ..header.clone() }.machine_and_seed()
     });
@@ -148,7 +148,7 @@ fn lab_output(course: &Course, lab: &str, number: &str, options: &[&str]) -> Res
         html::escape(&lab.command(&[flags, &["--section", &place]].concat())),
         html::escape(&machine.unwrap_or_default())
     );
-    // With which a page runs it again: see run.js.
+    // The parameters with which a page reruns it: see run.js.
     let runs = format!(
         " data-lab=\"{}\" data-flags=\"{}\" data-section=\"{place}\" data-shows=\"{}\"",
         lab.name,

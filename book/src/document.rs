@@ -1,10 +1,10 @@
-//! A page as it is written.
+//! A source page of the book.
 
 /// A file of the book.
 pub struct Page<'a> {
-    /// For messages, from the root of the checkout.
+    /// The path for messages, relative to the root of the checkout.
     pub file: &'a str,
-    /// From the folder of the chapters.
+    /// The path relative to the chapters folder.
     pub path: &'a str,
     pub text: &'a str,
 }
@@ -23,7 +23,7 @@ impl Page<'_> {
     }
 }
 
-/// The way from a page to the folder of the chapters.
+/// The relative path from a page to the chapters folder.
 pub fn up(path: &str) -> String {
     "../".repeat(path.matches('/').count())
 }

@@ -1,4 +1,5 @@
-//! The end of the course: its twelve moments in one picture, and three ways to go on. `cargo course ending` shows the same.
+//! The end of the course: its twelve key moments in one picture, and three ways to continue. `cargo course ending`
+//! shows the same.
 
 use labs::render_html::picture;
 use questions::moments::Ending;

@@ -1,4 +1,4 @@
-//! English that only somebody writes who thinks in another language, as far as a pattern finds it without false alarms.
+//! Finds unidiomatic English, as far as patterns can without false alarms.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use crate::mistake::{Mistake, line_of};
 use crate::prose::{blocks, unwrapped};
 use crate::today::Finding;
 
-/// What to look for in a sentence, in which code and figures are `xxx`; where it is none; and what to write instead.
+/// A pattern to find in a sentence in which code and figures are `xxx`; exceptions to it; and the suggested wording.
 struct Rule {
     finds: &'static str,
     unless: &'static str,
@@ -86,7 +86,7 @@ const RULES: &[Rule] = &[
     rule("—", "no dash of this length: make it two sentences, or use a colon"),
 ];
 
-/// What the rules find in the prose of a page, and for a chapter in the texts of its lab, its exercises and its questions.
+/// The findings in the prose of a page and, for a chapter, in the texts of its lab, exercises and questions.
 pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     let mut findings = Vec::new();
     for block in blocks(page.text) {
@@ -94,7 +94,7 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
         found(page.file, page.text, block.range.start, raw, &block.text, &mut findings);
     }
     let mut others: Vec<(String, &str)> = Vec::new();
-    // A chapter of several pages has them once.
+    // For a chapter with several pages, only once.
     if let Some(chapter) = page.chapter().filter(|_| page.begins_chapter()) {
         if let Ok(lab) = course.lab(chapter) {
             others.extend(lab.sources().into_iter().map(|file| (file, "//")));
@@ -110,7 +110,7 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
         others.push(("book/moments.toml".to_owned(), "#"));
     }
     for (file, comment) in others {
-        // What is not there is told where it is needed.
+        // A missing file is reported where it is needed.
         let Ok(source) = course.read(&file) else { continue };
         for text in literals(&source, comment) {
             found(&file, &source, text.at, &text.raw, &text.covered, &mut findings);
@@ -119,7 +119,7 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     findings
 }
 
-/// What the rules find in a text that stands at a byte of a file.
+/// The findings in a text at a byte offset of a file.
 fn found(file: &str, source: &str, at: usize, raw: &str, covered: &str, findings: &mut Vec<Finding>) {
     let (text, places) = unwrapped(covered);
     for (start, sentence) in sentences(&text) {
@@ -145,12 +145,12 @@ fn compiled() -> impl Iterator<Item = &'static (&'static Rule, Regex, Regex)> {
         .iter()
 }
 
-/// The sentences of a text, each with where it begins.
+/// The sentences of a text, each with its offset.
 fn sentences(text: &str) -> Vec<(usize, &str)> {
     let mut sentences = Vec::new();
     let mut start = 0;
     for (at, _) in text.match_indices(['.', '?', '!', ':']) {
-        // What closes with the sentence belongs to it.
+        // Closing quotes and brackets belong to the sentence.
         let closing = text[at + 1..].find(|letter: char| !")*\"”_".contains(letter)).unwrap_or(0);
         let end = at + 1 + closing;
         if text[end..].starts_with(' ') {
@@ -168,7 +168,7 @@ fn sentences(text: &str) -> Vec<(usize, &str)> {
 mod tests {
     use super::*;
 
-    /// Of each rule something that it finds, and something like it that is right.
+    /// For each rule, one text that it finds and a similar one that is correct.
     const EXAMPLES: [(&str, &str); 21] = [
         ("A training takes hours.", "A training run and a training set are two things."),
         ("It compares trainings.", "It compares training runs."),

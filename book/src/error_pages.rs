@@ -1,4 +1,4 @@
-//! The pages of the errors: one for each kind in the table, below the page that lists them. They are no files: the table has it all.
+//! The error pages: one for each kind in the table, below the page that lists them. They are generated from the table.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use mdbook_preprocessor::book::{Book, BookItem, Chapter, SectionNumber};
 
 use crate::html::escape;
 
-/// The page below which they stand, from the folder of the chapters. A book without it has none of them.
+/// The parent page, relative to the chapters folder. A book without it has no error pages.
 const LIST: &str = "errors/index.md";
 
-/// Puts them into the book, below the list: those that are not written there as files.
+/// Adds the pages to the book, below the list, except those that exist there as files.
 pub fn add(book: &mut Book) {
     book.for_each_mut(|item| {
         if let BookItem::Chapter(list) = item
@@ -24,10 +24,10 @@ pub fn add(book: &mut Book) {
     });
 }
 
-/// Puts a page that is no file below another one.
+/// Adds a generated page below another page.
 pub fn below(list: &mut Chapter, title: &str, text: String, path: PathBuf) {
     let mut chapter = Chapter::new(title, text, path, vec![list.name.clone()]);
-    // By its number, mdBook knows below which page it stands.
+    // mdBook determines the parent from the section number.
     let below = list.sub_items.len() as u32 + 1;
     chapter.number = list
         .number
@@ -47,14 +47,15 @@ fn file(kind: &Kind) -> PathBuf {
     PathBuf::from(format!("errors/{}.md", kind.id))
 }
 
-/// The source of such a page, from the root of the checkout, if the page is one.
+/// The source of a generated page, relative to the root of the checkout; none if the page is not one of them.
 pub fn source(path: &str) -> Option<String> {
     let id = path.strip_prefix("errors/")?.strip_suffix(".md")?;
     let kind = KINDS.iter().find(|kind| kind.id == id && kind.code.is_none())?;
     Some(format!("labs/errors/src/kinds/{}.rs", kind.id.replace('-', "_")))
 }
 
-/// The box for a message on a page. `paste-error.js` makes a form of it where the module is there; without, it leads to the list.
+/// The box for an error message on a page. `paste-error.js` turns it into a form if the module is available; otherwise
+/// it links to the list.
 pub fn paste_box(page: &str, up: &str) -> String {
     let list = if page == LIST { "#all-messages".to_owned() } else { format!("{up}errors/index.html") };
     format!(

@@ -1,7 +1,7 @@
 //! The exercises of a chapter on its page: see `labs/exercises`.
 //!
-//! Where there is something to choose, a form offers it, and `exercise.js` has it checked: the module of `exercises-page` has every
-//! choice, compiled. Without JavaScript there is the command for a terminal alone.
+//! An exercise with choices has a form, and `exercise.js` checks the answer: the module of `exercises-page` contains
+//! every choice, compiled. Without JavaScript, the page shows only the command for a terminal.
 
 use exercises::{Choices, EXERCISES, Exercise, Kind, pieces};
 use serde_json::Value as Json;
@@ -12,7 +12,8 @@ use crate::html::{escape, fence, inline};
 use crate::mistake::Wrong;
 use crate::objectives;
 
-/// The exercises of a page: those of its chapter, or if that has several pages, those that show an objective of this one.
+/// The exercises of a page: those of its chapter or, if the chapter has several pages, those that show an objective of
+/// this page.
 pub fn on_page(course: &Course, page: &Page, chapter: &str) -> Result<Vec<&'static Exercise>, Wrong> {
     let of_chapter = EXERCISES.iter().copied().filter(|exercise| exercise.chapter() == chapter);
     if page.chapter() != Some(chapter) || questions::pages(course.root(), chapter)?.len() == 1 {
@@ -22,7 +23,7 @@ pub fn on_page(course: &Course, page: &Page, chapter: &str) -> Result<Vec<&'stat
     Ok(of_chapter.filter(|exercise| here.iter().any(|id| id == exercise.id)).collect())
 }
 
-/// How many there are.
+/// The number of exercises of a chapter.
 pub fn count(chapter: &str) -> usize {
     EXERCISES.iter().filter(|exercise| exercise.chapter() == chapter).count()
 }
@@ -58,7 +59,7 @@ fn one(exercise: &Exercise) -> Result<String, String> {
     let command = fence("sh", &format!("cargo course watch {id}"));
     match exercise.places.is_empty() {
         false => {
-            // What is chosen stands in the code above it.
+            // The chosen option appears in the code above the form.
             markdown += &format!("<div class=\"exercise-code\">\n\n{code}\n</div>\n\n{}", form(exercise)?);
             markdown += &format!("<p class=\"in-page\">Or do it in your editor:</p>\n\n{command}\n");
         }
@@ -78,7 +79,7 @@ fn one(exercise: &Exercise) -> Result<String, String> {
     Ok(markdown + "</div>\n\n")
 }
 
-/// What one can choose, as HTML without empty lines, which would end it in Markdown.
+/// The choices as HTML without blank lines, which would end an HTML block in Markdown.
 fn form(exercise: &Exercise) -> Result<String, String> {
     let id = exercise.id;
     let choices = exercise.choices()?;
@@ -108,12 +109,12 @@ fn form(exercise: &Exercise) -> Result<String, String> {
     )
 }
 
-/// The options of a place in an order that says nothing of which is right, and is the same each time.
+/// The options of a place in a deterministic order that does not reveal the right one.
 fn shuffled(id: &str, choices: &Choices, place: usize) -> Vec<usize> {
     let mut options: Vec<usize> = (0..choices.options[place]).collect();
     options.sort_by_cached_key(|option| {
         let text = format!("{id} {place} {}", pieces::parts(choices, place, *option).concat());
-        // The hashes of texts that end alike are alike in their first digits, by which they are sorted.
+        // The order uses the leading digits of the hash, which are alike for texts that end alike.
         let hash = questions::hash(text.bytes());
         (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     });
@@ -131,7 +132,7 @@ fn shown(choices: &Choices, place: usize, option: usize) -> String {
     code.join("<span class=\"between\">and further down</span>")
 }
 
-/// Markdown that is seen when it is asked for.
+/// Markdown in a fold that is closed at first.
 fn folded(attributes: &str, summary: &str, markdown: &str) -> String {
     format!(
         "<details{attributes}>\n<summary>{}</summary>\n\n{}\n\n</details>\n\n",
@@ -152,7 +153,7 @@ mod tests {
             for (place, options) in choices.options.iter().enumerate() {
                 let order = shuffled(exercise.id, &choices, place);
                 places += 1;
-                // The first option of an exercise is the solution's.
+                // The first option of an exercise is the solution.
                 first += usize::from(order[0] == 0);
                 by_chance += 1.0 / *options as f64;
             }
@@ -166,7 +167,7 @@ mod tests {
         let exercise = Exercise::find("02-batch").unwrap();
         let html = form(exercise).unwrap();
         assert_eq!(html.matches(" checked>").count(), exercise.places.len());
-        // Nothing is moved there but the model.
+        // This line moves only the model.
         assert_eq!(html.matches(" checked> nothing<").count(), 2, "{html}");
         assert!(!html.contains("\n\n<"), "an empty line ends HTML in Markdown");
     }

@@ -1,4 +1,5 @@
-//! The blocks of code in a page: each says its language, and each that is not run says why, in the line above it:
+//! Checks the code blocks of a page: each names its language, and each that is not run gives the reason in the line
+//! above:
 //!
 //! ````text
 //! <!-- not run: it needs a GPU -->
@@ -12,10 +13,10 @@ use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
 use crate::mistake::{choices, line_of};
 
-/// With another name for one of them, such as `bash`, a block would slip by those who run it.
+/// The allowed languages. Under another name, such as `bash`, a block would escape the tests that run it.
 const LANGUAGES: [&str; 7] = ["text", "sh", "rust", "toml", "json", "python", "cpp"];
 
-/// With these, rustdoc does not compile a block, does not run it, or wants it to fail.
+/// With these flags, rustdoc does not compile a block, does not run it, or expects it to fail.
 const FLAGS: [&str; 4] = ["ignore", "no_run", "compile_fail", "should_panic"];
 
 /// A block of code.
@@ -24,10 +25,10 @@ pub struct CodeBlock {
     pub line: usize,
     /// The line where it ends.
     pub last: usize,
-    /// Its language and flags, `rust,no_run`; none for a block that is only indented.
+    /// Its language and flags, `rust,no_run`; None for an indented block.
     info: Option<String>,
     pub code: String,
-    /// Why it is not run.
+    /// The reason why it is not run.
     pub not_run: Option<String>,
 }
 
@@ -42,7 +43,7 @@ impl CodeBlock {
     }
 }
 
-/// The blocks of code in Markdown.
+/// The code blocks of a Markdown text.
 pub fn blocks(text: &str) -> Vec<CodeBlock> {
     let lines: Vec<&str> = text.lines().collect();
     let mut blocks: Vec<CodeBlock> = Vec::new();
@@ -71,12 +72,12 @@ pub fn blocks(text: &str) -> Vec<CodeBlock> {
 
 /// `<!-- not run: it needs a GPU -->` → `it needs a GPU`
 fn reason(line: &str) -> Option<&str> {
-    // In a quote, too.
+    // Also in a block quote.
     let line = line.trim_start_matches(['>', ' ']).trim_end();
     line.strip_prefix("<!-- not run:")?.strip_suffix("-->").map(str::trim)
 }
 
-/// What is wrong with the blocks of a page, each with its line.
+/// The errors in the blocks of a page, each with its line.
 pub fn mistakes(text: &str) -> Vec<(usize, String)> {
     let blocks = blocks(text);
     let mut mistakes: Vec<(usize, String)> =

@@ -1,8 +1,8 @@
-//! What only the first page has: a race between the CPU and a GPU, the commands that bring the course, and the chapters with
-//! what the reader has done of each.
+//! Parts that only the first page has: a race between the CPU and a GPU, the commands that download the course, and the
+//! chapters with the reader's progress in each.
 //!
-//! The race is run when the book is built, in all the ways that its switches name. `first-page.js` plays it, and runs it anew where
-//! the page has a module that can.
+//! The race is run when the book is built, in every combination of its switches. `first-page.js` plays it, and reruns
+//! it if the page has a module that can.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::course::Course;
 use crate::exercises;
 use crate::html::{escape, fence};
 
-/// The batches to choose from where the page cannot run the race itself.
+/// The batch sizes to choose from if the page cannot run the race itself.
 const BATCHES: [usize; 2] = [BATCH, 1024];
-/// How many times slower than the model the page plays it.
+/// The factor by which the page slows the modelled times down.
 const SLOWED: u32 = 25_000;
 
-/// The race, with a picture of it for whoever has no JavaScript.
+/// The race, with a picture of it for readers without JavaScript.
 pub fn race() -> Result<String, String> {
     let failed = |error: labs::Error| format!("the race of the first page fails: {error}");
     let mut all = Vec::new();
@@ -33,7 +33,7 @@ pub fn race() -> Result<String, String> {
     let mut templates = String::new();
     for raced in &all {
         let Raced { card, batch, pinned, cpu, gpu, .. } = raced;
-        // Whatever the card, the CPU is the same.
+        // The CPU's time does not depend on the card.
         if *card == CARDS[0].0 && !pinned {
             templates += &template(&format!("cpu {batch}"), cpu, end, "");
         }
@@ -74,7 +74,7 @@ fn lane(id: &str, name: &str, step: &Step, end: Duration) -> String {
     )
 }
 
-/// The scale of all lanes, and what the colours mean.
+/// The time axis of all lanes, and the legend.
 fn axis(end: Duration) -> String {
     let micros = end.as_micros() as u64;
     let ticks = (0..=4).map(|quarter| micros * quarter / 4);
@@ -113,7 +113,7 @@ fn switches() -> String {
     )
 }
 
-/// The commands that bring the course and run a lab. The address comes from `git-repository-url` in `book.toml`.
+/// The commands that download the course and run a lab. The address comes from `git-repository-url` in `book.toml`.
 pub fn clone(course: &Course, lab: &str) -> Result<String, String> {
     let lab = course.lab(lab)?;
     let address = repository(course)?;
@@ -122,7 +122,7 @@ pub fn clone(course: &Course, lab: &str) -> Result<String, String> {
     Ok(format!("<!-- not run: it fetches the course -->\n{}\n", fence("sh", &commands)))
 }
 
-/// Where the course is kept.
+/// The address of the repository.
 fn repository(course: &Course) -> Result<String, String> {
     let text = course.read("book/book.toml")?;
     let config: toml::Table = toml::from_str(&text).map_err(|error| format!("book/book.toml: {error}"))?;
@@ -131,7 +131,7 @@ fn repository(course: &Course) -> Result<String, String> {
     address.map(str::to_owned).ok_or_else(|| "book/book.toml has no `git-repository-url`".to_owned())
 }
 
-/// The chapters in their order, as a line. `first-page.js` adds what of each has been done.
+/// The chapters in order, as a line. `first-page.js` adds the progress in each.
 pub fn chapters(course: &Course) -> Result<String, String> {
     let summary = course.read("book/chapters/SUMMARY.md")?;
     let mut items = String::new();
@@ -164,7 +164,7 @@ fn link(line: &str) -> Option<(&str, &str)> {
     line.trim_start().strip_prefix("- [")?.strip_suffix(')')?.split_once("](")
 }
 
-/// How many predictions of a chapter wait for an answer. What is wrong with one is told with its page.
+/// The number of predictions of a chapter that wait for an answer. Errors are reported with the page that shows them.
 fn predictions(course: &Course, number: &str, page: &str) -> usize {
     let asked = page.lines().filter_map(|line| {
         let (id, run) =

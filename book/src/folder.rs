@@ -1,5 +1,5 @@
-//! The folder that the pages are put into. A list in it says which files this program wrote: only they are replaced and
-//! deleted, and only as long as they are as they were written. Whatever else is in the folder stays.
+//! The output folder for the pages. A list in it names the files that this program wrote: only they are replaced or
+//! deleted, and only if they have not changed since. All other files in the folder are left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -8,12 +8,12 @@ use std::path::{Component, Path, PathBuf};
 
 use questions::hash;
 
-/// The list, and what its first line says. A line for each file follows, its hash and its path with slashes.
+/// The name of the list, and its first line. Every following line has a file's hash and its path with slashes.
 const LIST: &str = ".to-device-book";
 const HEADING: &str =
     "`book build` of To Device wrote these files. It replaces and deletes them, and no others.";
 
-/// What is just being written: it gets its name when it is whole, so an interrupted build leaves no half files.
+/// The file being written. It is renamed once complete, so an interrupted build leaves no partial files.
 const PART: &str = ".to-device-book.part";
 
 /// A folder for pages.
@@ -23,24 +23,24 @@ pub struct Folder {
     written: BTreeSet<(String, u64)>,
 }
 
-/// What is at the place of a page.
+/// What exists at the path of a page.
 #[derive(PartialEq, Eq)]
 enum Found {
     Nothing,
-    /// A file that this program wrote, by its hash.
+    /// A file that this program wrote, with its hash.
     Written(u64),
     Other,
 }
 
 impl Folder {
-    /// Opens a folder, and makes it if it is not there. The error says why no pages can be put into it.
+    /// Opens the folder, or creates it. The error says why no pages can be written to it.
     pub fn open(path: &Path) -> Result<Folder, String> {
         let refused = |what: &str| format!("{} {what}: name another folder", path.display());
         let unusable = |error: io::Error| refused(&format!("cannot be used ({error})"));
         let path = &std::path::absolute(path).map_err(unusable)?;
         fs::create_dir_all(path).map_err(unusable)?;
         let mut folder = Folder { path: path.clone(), written: BTreeSet::new() };
-        // Before the pages are built, so that nobody waits for what cannot be.
+        // Tested before the pages are built, to fail early.
         folder.write(PART, b"").and_then(|()| fs::remove_file(path.join(PART))).map_err(unusable)?;
         match fs::read_to_string(path.join(LIST)) {
             Ok(list) => folder.written = parsed(&list).map_err(|what| refused(&format!("has {what}")))?,
@@ -54,7 +54,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Whether all places of pages are free, or have what this program wrote. The error names one that is not.
+    /// Checks that every page's path is free or holds a file that this program wrote. The error names one that does
+    /// not.
     pub fn check(&self, pages: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         let Some(path) = pages.keys().find(|path| self.found(path) == Found::Other) else { return Ok(()) };
         let what = match self.written.iter().any(|(written, _)| written == path) {
@@ -65,7 +66,7 @@ impl Folder {
         Err(format!("{} {what}: move it away, or name another folder", path.display()))
     }
 
-    /// Puts the pages in, and takes out what was written before and is none any more.
+    /// Writes the pages, and deletes files of earlier builds that are no longer part of the book.
     pub fn fill(self, pages: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         self.try_fill(pages).map_err(|error| format!("{} cannot be written to: {error}", self.path.display()))
     }
@@ -73,7 +74,7 @@ impl Folder {
     fn try_fill(&self, pages: &BTreeMap<String, Vec<u8>>) -> io::Result<()> {
         let new: BTreeSet<(String, u64)> =
             pages.iter().map(|(path, bytes)| (path.clone(), hash(bytes.iter().copied()))).collect();
-        // Of a build that is interrupted, the next one has to know both.
+        // If this build is interrupted, the next one has to know both sets.
         self.write(LIST, list(self.written.union(&new)).as_bytes())?;
         for ((path, hash), bytes) in new.iter().zip(pages.values()) {
             if self.found(path) != Found::Written(*hash) {
@@ -83,7 +84,7 @@ impl Folder {
         for (path, _) in &self.written {
             if !pages.contains_key(path) && matches!(self.found(path), Found::Written(_)) {
                 fs::remove_file(self.path.join(path))?;
-                // The folders that it leaves empty.
+                // Delete the folders that this leaves empty.
                 let within = Path::new(path).ancestors().skip(1).filter(|folder| *folder != Path::new(""));
                 let _ = within.map(|folder| self.path.join(folder)).try_for_each(fs::remove_dir);
             }
@@ -91,7 +92,8 @@ impl Folder {
         self.write(LIST, list(&new).as_bytes())
     }
 
-    /// What is at a path. A link is something else, as is all that is behind one: it may lead out of the folder.
+    /// What exists at a path. A symbolic link, and anything behind one, counts as foreign: it may lead out of the
+    /// folder.
     fn found(&self, path: &str) -> Found {
         let within: Vec<&Path> = Path::new(path).ancestors().skip(1).collect();
         for folder in within.into_iter().rev().filter(|folder| *folder != Path::new("")) {
@@ -112,11 +114,11 @@ impl Folder {
         }
     }
 
-    /// Writes a file, whole or not at all.
+    /// Writes a file atomically.
     fn write(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let (part, file) = (self.path.join(PART), self.path.join(path));
         let whole = || {
-            // One may be left of a build that was interrupted.
+            // An interrupted build may have left one.
             fs::remove_file(&part).or_else(|error| match error.kind() {
                 ErrorKind::NotFound => Ok(()),
                 _ => Err(error),
@@ -134,7 +136,7 @@ fn list<'a>(files: impl IntoIterator<Item = &'a (String, u64)>) -> String {
     format!("{HEADING}\n{}", lines.collect::<String>())
 }
 
-/// The files of a list. The error says what is wrong with it.
+/// Parses a list. The error says what is wrong with it.
 fn parsed(list: &str) -> Result<BTreeSet<(String, u64)>, String> {
     let mut lines = list.lines();
     if lines.next() != Some(HEADING) {

@@ -1,8 +1,8 @@
-//! The teacher's guide: a page for each session, and a sheet to print for each chapter.
+//! The teacher's guide: a page for each session, and a printable sheet for each chapter.
 //!
-//! They are no files. Minutes are counted, predictions and their answers come from the labs, discussions from the questions, and mistakes
-//! with their diagnoses from the matrix of wrong solutions: from the snapshots that its test compares. So nothing in them can
-//! become outdated.
+//! These pages are generated. Minutes are counted; predictions and their answers come from the labs, discussions from
+//! the questions, and mistakes with their diagnoses from the snapshots that the test of wrong solutions compares. So
+//! nothing in them can go stale.
 
 use std::path::{Path, PathBuf};
 
@@ -21,21 +21,21 @@ use crate::mistake::Wrong;
 use crate::plan::{Chapter, Expand, Plan, Session};
 use crate::plan_page::{hours, plural, session_page};
 
-/// The page below which they stand, from the folder of the chapters. A book without it has none of them.
+/// The parent page, relative to the chapters folder. A book without it has no guide.
 const LIST: &str = "teaching/index.md";
 
-/// How many mistakes of an exercise a page shows, and how many questions of a chapter.
+/// The maximum number of mistakes shown per exercise, and of questions per chapter.
 const MISTAKES: usize = 3;
 const DISCUSSIONS: usize = 3;
 
-/// The sheet of a chapter.
+/// The path of a chapter's sheet.
 fn sheet_page(chapter: &str) -> String {
     format!("teaching/sheet-{chapter}.md")
 }
 
-/// Puts the pages into the book.
+/// Adds the pages to the book.
 pub fn add(book: &mut Book, course: &Course) {
-    // A plan that cannot be read is told of where it is shown.
+    // An unreadable plan is reported by the pages that show it.
     let Ok(plan) = Plan::read(course) else { return };
     let mut pages = Vec::new();
     for (number, session) in (1..).zip(&plan.session) {
@@ -58,7 +58,7 @@ pub fn add(book: &mut Book, course: &Course) {
     });
 }
 
-/// The source of such a page, from the root of the checkout, if the page is one.
+/// The source of a generated page, relative to the root of the checkout; none if the page is not one of them.
 pub fn source(path: &str) -> Option<String> {
     let name = path.strip_prefix("teaching/")?;
     (name.starts_with("session-") || name.starts_with("sheet-")).then(|| "book/plan.toml".to_owned())
@@ -94,7 +94,7 @@ pub fn session(course: &Course, page: &str, number: &str, expand: Expand) -> Res
     Ok(markdown)
 }
 
-/// The faults of the final assessment that come up most often: those with the most places in its program.
+/// The most frequent faults of the final assessment: those with the most places in its program.
 fn faults() -> String {
     let places = |kind: &&FaultKind| FAULTS.iter().filter(|fault| fault.kind == kind.id).count();
     let mut kinds: Vec<&FaultKind> = KINDS.iter().collect();
@@ -155,12 +155,12 @@ fn titled(chapter: &Chapter, up: &str) -> String {
     chapter.page().map_or(title.clone(), |page| format!("[{title}]({up}{page})"))
 }
 
-/// The exercise that a class does together: the first of a chapter.
+/// The exercise that a class does together: the first one of a chapter.
 fn in_class_exercise(chapter: &Chapter) -> Option<&'static Exercise> {
     EXERCISES.iter().copied().find(|exercise| exercise.chapter() == chapter.number())
 }
 
-/// The part of a guide that belongs to one chapter.
+/// The part of a guide about one chapter.
 fn of_chapter(course: &Course, chapter: &Chapter, up: &str) -> Result<String, Wrong> {
     let number = chapter.number();
     let mut markdown = format!(
@@ -241,8 +241,8 @@ fn predictions(
     Ok(all)
 }
 
-/// The first mistakes of an exercise that are not its skeleton: what people do, the diagnosis, and the verdict as the test of
-/// the matrix has it.
+/// The first mistakes of an exercise, other than the unchanged skeleton: the mistake, the diagnosis, and the verdict
+/// from the snapshot of wrong solutions.
 pub(crate) fn mistakes(
     course: &Course,
     exercise: &Exercise,
@@ -267,7 +267,7 @@ pub(crate) fn mistakes(
     Ok(found)
 }
 
-/// A question, and its answers: whether each is right, and why.
+/// A question and its options: whether each is right, and why.
 type Discussion = (String, Vec<(bool, String, String)>);
 
 fn discussions(course: &Course, number: &str) -> Result<Vec<Discussion>, Wrong> {
@@ -292,7 +292,7 @@ fn quiz(course: &Course, number: &str) -> Result<Quiz, Wrong> {
         .map_err(|mistakes| Wrong::Here(format!("{file}: {}", mistakes[0].1)))
 }
 
-/// The sheet of a chapter: for paper, without answers.
+/// The sheet of a chapter: for printing, without answers.
 pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
     let plan = Plan::read(course)?;
     let Some(chapter) =
@@ -333,7 +333,7 @@ pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
         );
         markdown += "\n## Which mistake is it?\n\nA check said this of three programs. Which line of each was wrong, and what would you write there?\n\n";
         for (_, _, verdict) in mistakes(course, exercise)? {
-            // The idea would give it away.
+            // Cut the verdict before the idea, which would give the solution away.
             let says = verdict.split("\nidea ").next().unwrap_or_default();
             markdown += &format!("{}\n<p class=\"sheet-line\"></p>\n\n", fence("text", says));
         }
@@ -345,7 +345,7 @@ pub fn sheet(course: &Course, number: &str) -> Result<String, Wrong> {
     Ok(markdown + "\n</div>\n\n")
 }
 
-/// An option as Markdown: a line of code is code.
+/// An option as Markdown: a line of code becomes code.
 fn shown(prediction: &Prediction, option: &str) -> String {
     match prediction.kind {
         labs::prediction::Kind::Line(_) => format!("`{}`", option.trim()),

@@ -1,5 +1,5 @@
-//! What the page "How wrong can the model be?" is made of: the figures of every card and host, and the sentences of the labs
-//! that turn when one of them, a guess, is halved or doubled.
+//! The contents of the page "How wrong can the model be?": the parameters of every card and host, and the sentences of
+//! the labs that change when one of the guessed parameters is halved or doubled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use labs::{Table, row};
 use crate::course::Course;
 use crate::output;
 
-/// The figures, a table for each card and host.
+/// The parameters, in a table for each card and host.
 pub fn profiles() -> String {
     let cards = ALL.iter().map(|card| of_set(*card, card.name, &format!("--gpu sim:{}", card.key)));
     let hosts = HOSTS.iter().map(|host| of_set(*host, host.name, &format!("--host {}", host.key)));
@@ -27,17 +27,17 @@ fn of_set<S: FigureSet>(set: &S, name: &str, flag: &str) -> String {
     )
 }
 
-/// A sentence that turns, and when it does.
+/// A sentence that changes, and when it does.
 struct Turned<'a> {
     lab: &'a str,
     section: &'a str,
     before: &'a str,
     after: &'a str,
-    /// The card, the figure, and what became of it.
+    /// The card, the parameter, and how it was changed.
     when: Vec<[&'a str; 3]>,
 }
 
-/// The sentences that turn, as the file of `sensitivity` has them.
+/// The sentences that change, as the file of `sensitivity` lists them.
 pub fn turns(course: &Course) -> Result<String, String> {
     let text = course.read(FILE)?;
     let (mut all, mut turned) = (BTreeMap::new(), Vec::<Turned>::new());
@@ -77,12 +77,12 @@ pub fn turns(course: &Course) -> Result<String, String> {
     Ok(format!("{markdown}\n{}", output::table(&table)))
 }
 
-/// Where a card stands among all of them.
+/// The position of a card among all cards.
 fn place_of(card: &str) -> usize {
     PROFILES.iter().position(|profile| profile.key == card).unwrap_or(PROFILES.len())
 }
 
-/// Words as plain text, which is what a cell of the table is. What is not said is not left blank.
+/// Plain text for a table cell; missing text gets a placeholder.
 fn said(words: &str) -> String {
     if words.is_empty() { "(nothing)".to_owned() } else { words.replace('`', "") }
 }

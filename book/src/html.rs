@@ -1,4 +1,4 @@
-//! Text as HTML, to stand inside a page's Markdown.
+//! Helpers for HTML inside a page's Markdown.
 
 use mdbook_markdown::pulldown_cmark::html::push_html;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
@@ -7,12 +7,12 @@ pub use labs::render_html::{NOTE, bytes, escape};
 
 use crate::markdown;
 
-/// Markdown with HTML around it: the empty lines tell them apart.
+/// Wraps Markdown in HTML; blank lines separate the two.
 pub fn captioned(class: &str, markdown: &str, caption: &str) -> String {
     figure(class, "", markdown, caption)
 }
 
-/// The same with more attributes, each after a blank.
+/// The same with more attributes, each preceded by a space.
 pub fn figure(class: &str, attributes: &str, markdown: &str, caption: &str) -> String {
     format!(
         "<figure class=\"{class}\"{attributes}>\n\n{}\n\n<figcaption>{caption}</figcaption>\n</figure>\n\n",
@@ -20,7 +20,7 @@ pub fn figure(class: &str, attributes: &str, markdown: &str, caption: &str) -> S
     )
 }
 
-/// A line of Markdown, such as a question, as HTML on one line. The error says what is wrong with it.
+/// Converts a line of Markdown, such as a question, to HTML on one line. The error says what is wrong with it.
 pub fn inline(markdown: &str) -> Result<String, String> {
     if let Some((_, what)) = markdown::mistakes(markdown).into_iter().next() {
         return Err(what);
@@ -32,7 +32,7 @@ pub fn inline(markdown: &str) -> Result<String, String> {
     Ok(html.replace('\n', " "))
 }
 
-/// A block of code as Markdown, whatever the code contains.
+/// A fenced code block in Markdown, whatever the code contains.
 pub fn fence(language: &str, code: &str) -> String {
     let longest = code.lines().map(|line| line.chars().take_while(|&letter| letter == '`').count()).max();
     let ticks = "`".repeat(longest.unwrap_or(0).max(2) + 1);

@@ -1,10 +1,10 @@
-//! What may stand within a line: `{{#figure 03 t4 launches}}`.
+//! Directives within a line: `{{#figure 03 t4 launches}}`.
 
 use crate::course::Course;
 use crate::html;
 use crate::names::{BLOCKS, LINES, unknown};
 
-/// A line with the numbers that `{{#figure …}}` in it stands for. `\{{#…}}` stays as it is.
+/// A line with each `{{#figure …}}` replaced by its number. `\{{#…}}` stays as it is.
 pub fn with_figures(course: &Course, line: &str) -> Result<String, String> {
     let mut expanded = String::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! The code of a lab: a part of it, with PyTorch's beside it, or all of it.
+//! The code of a lab: an anchored part next to its PyTorch version, or the whole source.
 
 use crate::anchor;
 use crate::course::Course;
@@ -9,7 +9,8 @@ use crate::mistake::Wrong;
 use crate::plan::Plan;
 use crate::python::{self, Part};
 
-/// The part of a lab that an anchor names. Where PyTorch has one of that name, both are shown, as tabs: see `both.js`.
+/// The part of a lab that an anchor names. If PyTorch has an anchor of the same name, both appear as tabs: see
+/// `both.js`.
 pub fn shown(course: &Course, page: &Page, lab: &str, anchor: &str) -> Result<String, Wrong> {
     let lab = course.lab(lab)?;
     let sources = course.sources(lab)?;
@@ -37,7 +38,7 @@ pub fn shown(course: &Course, page: &Page, lab: &str, anchor: &str) -> Result<St
     ))
 }
 
-/// The whole source of a lab, and the programs in PyTorch that belong to it.
+/// The whole source of a lab, and its PyTorch programs.
 pub fn whole(course: &Course, page: &Page, lab: &str) -> Result<String, Wrong> {
     let lab = course.lab(lab)?;
     let file = |language: &str, (path, text): &(String, String)| {
@@ -46,7 +47,7 @@ pub fn whole(course: &Course, page: &Page, lab: &str) -> Result<String, Wrong> {
     };
     let plan = Plan::read(course)?;
     let chapter = plan.chapters().find(|chapter| chapter.number() == lab.number());
-    // Nothing else leads there: these pages have no *Previous*.
+    // Add the only link back: these pages have no *Previous*.
     let back = chapter.and_then(|chapter| {
         let (number, title, of_chapter) = (chapter.number(), &chapter.title, chapter.page()?);
         Some(format!("This is the lab of [{number} {title}]({}{of_chapter}).\n\n", up(page.path)))
@@ -58,7 +59,7 @@ pub fn whole(course: &Course, page: &Page, lab: &str) -> Result<String, Wrong> {
     Ok(back.unwrap_or_default() + &rust + heading + &python)
 }
 
-/// The file of a lab that has an anchor, the number of its first line, and its lines.
+/// The file of a lab that has an anchor, with the number of its first line, and its lines.
 pub fn anchor_of<'a>(
     sources: &'a [(String, String)],
     anchor: &str,
@@ -69,7 +70,7 @@ pub fn anchor_of<'a>(
     if let [part] = &found[..] {
         return Ok(part.clone());
     }
-    // Why not is said of all files together.
+    // The error covers all files together.
     let (paths, texts): (Vec<&str>, Vec<&str>) =
         sources.iter().map(|(path, text)| (path.as_str(), text.as_str())).unzip();
     match anchor::part(&texts.join("\n"), anchor) {

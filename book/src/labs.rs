@@ -1,8 +1,8 @@
-//! The labs as the book has them.
+//! The labs as the book sees them.
 
 use labs::Listed;
 
-/// The lab and the flags of a command, `cargo run --bin lab-03 -- --gpu none`.
+/// The lab and the flags of a command, such as `cargo run --bin lab-03 -- --gpu none`.
 pub fn of_command(command: &str) -> Option<(&'static Listed, Vec<&str>)> {
     let rest = command.strip_prefix("cargo run --bin ")?;
     let (name, flags) = rest.split_once(" -- ").unwrap_or((rest, ""));
@@ -10,7 +10,7 @@ pub fn of_command(command: &str) -> Option<(&'static Listed, Vec<&str>)> {
     Some((Listed::named(name)?, flags.split_whitespace().collect()))
 }
 
-/// What a reader gets without flags.
+/// The run that a reader gets without flags.
 pub fn by_default(lab: &Listed) -> &'static str {
     match lab.name {
         "lab-00" => "on your computer",
@@ -18,7 +18,7 @@ pub fn by_default(lab: &Listed) -> &'static str {
     }
 }
 
-/// The page of the book that shows the whole source of a lab, from the folder of the chapters.
+/// The page that shows the whole source of a lab, relative to the chapters folder.
 pub fn source_page(lab: &Listed) -> String {
     format!("labs/{}.md", lab.name)
 }
@@ -29,7 +29,7 @@ mod tests {
     use crate::output::check;
     use labs::{LABS, render_text, without_measured};
 
-    /// The flags that a caption leaves out change only warnings.
+    /// The flags that a caption leaves out affect only warnings.
     #[test]
     fn a_reader_sees_what_the_book_shows() {
         for lab in &LABS {

@@ -1,22 +1,21 @@
-//! Whether the links in the built pages lead somewhere, and whether the pages ask others for anything.
+//! Checks that the links in the built pages have targets, and that the pages load nothing from other sites.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What is wrong with a link.
+/// A bad link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BadLink {
-    /// The built page that has it.
+    /// The built page that contains it.
     pub page: String,
     pub link: String,
-    /// As a sentence, with the link.
+    /// The error as a sentence that includes the link.
     pub what: String,
 }
 
-/// What is wrong with the links of the pages in a folder: a page or fragment that is not there, a path that begins at
-/// the root, where the book need not be, or a script, style or picture that a browser would fetch from elsewhere.
-/// Links to elsewhere are not followed.
+/// Returns the bad links of the pages in a folder: a missing page or fragment; a path that begins at the root, where
+/// the book may not be; or a script, style or picture loaded from another site. External links are not followed.
 pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
     let files = files(folder)?;
     let pages: BTreeMap<&str, Vec<Tag>> = files
@@ -34,7 +33,7 @@ pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
         bad.push(BadLink { page: page.to_owned(), link: link.to_owned(), what });
     };
     for (page, tags) in &pages {
-        // mdBook gives only 404.html a base, because nobody knows under which address it is shown.
+        // Only 404.html gets a base from mdBook, because it may be shown at any address.
         for tag in tags.iter().filter(|tag| tag.name != "base") {
             let Some(link) = tag.get("href").or(tag.get("src")) else { continue };
             if is_elsewhere(link) {
@@ -51,7 +50,7 @@ pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
             }
             let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
             let path = path.split('?').next().unwrap_or_default();
-            // mdBook gives only 404.html a base, because nobody knows under which address it is shown.
+            // Only 404.html gets a base from mdBook, because it may be shown at any address.
             let target =
                 if *page == "404.html" { resolve("", path, page) } else { resolve(page, path, page) };
             if !files.contains_key(&target) {
@@ -74,13 +73,13 @@ pub fn check(folder: &Path) -> Result<Vec<BadLink>, String> {
     }
     bad.sort();
     bad.dedup();
-    // The page for printing has every chapter again, and so every mistake.
+    // The print page repeats every chapter, and so every mistake.
     let elsewhere = bad.iter().any(|bad| bad.page != "print.html");
     bad.retain(|bad| !elsewhere || bad.page != "print.html");
     Ok(bad)
 }
 
-/// Every file under a folder, by its path from there with slashes.
+/// Every file under a folder, by its relative path with slashes.
 pub fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let mut files = BTreeMap::new();
     collect(folder, "", &mut files)
@@ -107,7 +106,7 @@ fn is_elsewhere(link: &str) -> bool {
         || scheme.is_some_and(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
-/// The file that a link in a page leads to, seen `from` a path. An empty link is to the page itself.
+/// The file that a link in a page leads to, relative to `from`. An empty link leads to the page itself.
 fn resolve(from: &str, path: &str, page: &str) -> String {
     if path.is_empty() {
         return page.to_owned();
@@ -143,7 +142,7 @@ impl Tag {
     }
 }
 
-/// The opening tags of a page, without those that scripts write.
+/// The opening tags of a page, except those in scripts.
 fn tags(page: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut rest = page;
@@ -163,7 +162,7 @@ fn tags(page: &str) -> Vec<Tag> {
     tags
 }
 
-/// Reads a tag after its `<`, and what follows its `>`.
+/// Parses a tag after its `<`; also returns the text after its `>`.
 fn tag(text: &str) -> (Tag, &str) {
     let end = text.find(|letter: char| letter.is_whitespace() || letter == '>').unwrap_or(text.len());
     let (name, mut rest) = text.split_at(end);
@@ -174,7 +173,7 @@ fn tag(text: &str) -> (Tag, &str) {
             return (tag, rest.get(1..).unwrap_or_default());
         }
         let end = rest.find(|letter: char| letter.is_whitespace() || "=>/".contains(letter));
-        // At least a letter, so that a stray `=` is passed over.
+        // Take at least one character, to skip a stray `=`.
         let (name, after) =
             rest.split_at(end.unwrap_or(rest.len()).max(rest.chars().next().map_or(0, char::len_utf8)));
         rest = after;

@@ -1,4 +1,4 @@
-//! What is wrong in the text of a page itself, whatever its directives become.
+//! Errors in the source text of a page, independent of its directives.
 
 use mdbook_markdown::pulldown_cmark::{Event, HeadingLevel, Tag};
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
@@ -7,7 +7,7 @@ use crate::mistake::{Mistake, line_of};
 use crate::page::closing;
 use crate::{fences, markdown};
 
-/// The mistakes in a file, in the order of its lines.
+/// The mistakes in a file, in line order.
 pub fn mistakes(file: &str, text: &str) -> Vec<Mistake> {
     let in_markdown = markdown::mistakes(text).into_iter().map(|(byte, what)| (line_of(text, byte), what));
     let mut found: Vec<(usize, String)> = in_markdown.collect();
@@ -19,7 +19,7 @@ pub fn mistakes(file: &str, text: &str) -> Vec<Mistake> {
     found.into_iter().map(|(line, what)| Mistake { file: file.to_owned(), line, what }).collect()
 }
 
-/// A page has one title, at its top: the browser's tab, the sidebar and a screen reader go by it.
+/// Checks that a page has exactly one title, at its top: the browser tab, the sidebar and screen readers use it.
 fn titles(text: &str) -> Vec<(usize, String)> {
     let events = new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter();
     let titles = events.filter_map(|(event, range)| match event {
@@ -49,14 +49,14 @@ fn directives_in_code(text: &str) -> Vec<(usize, String)> {
     wrong
 }
 
-/// Braces that nobody takes for a directive: they would be shown as they are written.
+/// Braces that are not a valid directive, which would appear as written.
 fn braces(text: &str) -> Vec<(usize, String)> {
     let text = markdown::without_code(text);
     let lines = text.lines().enumerate().filter(|(_, line)| closing(line).is_none());
     lines.filter_map(|(index, line)| Some((index + 1, brace(line)?))).collect()
 }
 
-/// The first such braces of a line.
+/// The first such braces in a line.
 fn brace(line: &str) -> Option<String> {
     let start = line.find("{{").unwrap_or(line.len());
     let (before, found) = line.split_at(start);

@@ -1,18 +1,18 @@
-//! The texts in a source: what stands between quotes, in Rust and in TOML.
+//! Finds string literals in Rust and TOML sources.
 
 use crate::prose::COVER;
 
-/// A text in a source.
+/// A string literal.
 pub struct Literal {
-    /// The byte of the source at which it begins.
+    /// The byte offset at which its text begins.
     pub at: usize,
-    /// As it is written, with spaces in place of escapes, and as long.
+    /// The text with escapes replaced by spaces, of the same length.
     pub raw: String,
-    /// The same with code and what is filled in covered.
+    /// The same with code and format arguments covered.
     pub covered: String,
 }
 
-/// The texts of a source whose comments begin so, `//` or `#`.
+/// The string literals of a source with this comment prefix, `//` or `#`.
 pub fn literals(source: &str, comment: &str) -> Vec<Literal> {
     let bytes = source.as_bytes();
     let mut literals = Vec::new();
@@ -41,7 +41,7 @@ pub fn literals(source: &str, comment: &str) -> Vec<Literal> {
     literals
 }
 
-/// How many `#` a raw string begins with, `r#"…"#`.
+/// The number of `#` at the start of a raw string, `r#"…"#`.
 fn raw_string(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix('r')?;
     let hashes = after.len() - after.trim_start_matches('#').len();
@@ -56,7 +56,7 @@ fn letter(rest: &str) -> Option<usize> {
     (letter == '\'').then_some(end + 2)
 }
 
-/// A string from behind its first quote to the one that ends it, without escapes.
+/// The text after an opening quote up to the closing one, without escapes.
 fn string(rest: &str) -> String {
     let mut raw = String::new();
     let mut letters = rest.chars().peekable();

@@ -1,4 +1,4 @@
-//! `cargo run --bin book -- build`, `-- serve`, and the command that a person's own mdBook calls.
+//! `cargo run --bin book -- build`, `-- serve`, and the preprocessor command that an external mdBook calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -148,8 +148,8 @@ fn build(course: &impl Fn() -> Course, folder: &Path, with_player: bool) -> Resu
 /// Why pages run nothing.
 const LEFT_OUT: &str = "This book was built without what runs in its pages (--no-player).";
 
-/// What pages run. A module that cannot be compiled is left out, and the pages say why. `changed` is called with what there is, and with
-/// why the rest is not there yet.
+/// Compiles the modules that pages run. A module that fails to compile is left out, and the pages say why. Calls
+/// `changed` with the modules so far, and with the reasons why the others are missing.
 fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     let mut modules = Modules {
         labs: Err("The labs are being compiled. Run will be here.".to_owned()),
@@ -158,7 +158,7 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
         errors: Err("What explains errors is being compiled.".to_owned()),
     };
     changed(&modules);
-    // First what takes a few seconds.
+    // Start with the module that compiles in seconds.
     let mut telling = Compiling::new("what explains errors");
     let errors = player::errors(course, &mut |step| drop(telling.tell(step)));
     telling.end();
@@ -172,7 +172,7 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     });
     telling.end();
     if let Err(why) = labs {
-        // Nor can the exercises be compiled then.
+        // Then the exercises cannot be compiled either.
         let why = left_out("the pages will not run the labs", &why);
         let modules = Modules { errors: modules.errors, ..Modules::none(&why) };
         changed(&modules);
@@ -200,7 +200,7 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     modules
 }
 
-/// Says why a module is missing, and returns that for the pages.
+/// Prints why a module is missing, and returns the reason for the pages.
 fn left_out(what: &str, why: &str) -> String {
     to_stderr(&format!("note: {what}. {why}\n"));
     format!("{what}. {why}").replacen("the", "The", 1)
@@ -216,7 +216,7 @@ fn finished(
     Ok(publish::finished(pages, modules, &keeper))
 }
 
-/// A server, which has said where it is.
+/// Starts a server and prints its address.
 fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
     let (name, is_open) =
         place.as_ref().map_or((None, false), |place| (Some(place.names[0].clone()), place.is_open()));
@@ -236,7 +236,7 @@ fn server(place: Option<Place>, port: u16) -> Result<BookServer, Stop> {
     Ok(server)
 }
 
-/// Serves pages that are built.
+/// Serves pages that are already built.
 fn serve_built(folder: &Path, server: &BookServer) -> Result<(), Stop> {
     if !folder.join("index.html").is_file() {
         return Err(refused(format!(
@@ -259,7 +259,7 @@ fn serve(
         scope.spawn(|| server.serve());
         let mut modules = (!with_player).then(|| Modules::none(LEFT_OUT));
         loop {
-            // Taken before the build, so that a change during it is not missed.
+            // Taken before the build, so that changes during it are not missed.
             let files = Files::of(&course());
             let began = Instant::now();
             to_stderr("Building the pages.\n");
@@ -268,7 +268,7 @@ fn serve(
                     to_stderr(&format!("They took {} s.\n", began.elapsed().as_secs()));
                     match &modules {
                         Some(modules) => show(server, &course(), pages, modules.clone())?,
-                        // Compiling takes minutes the first time, and the pages can be read meanwhile.
+                        // The first compilation takes minutes; the pages can be read meanwhile.
                         None => modules = Some(show_and_compile(server, &course(), pages)?),
                     }
                     to_stdout("Built.\n");
@@ -296,7 +296,7 @@ fn show(
     Ok(())
 }
 
-/// Shows the pages, compiles what they run, and shows that as soon as it is there.
+/// Serves the pages, compiles their modules, and serves those as soon as they are ready.
 fn show_and_compile(
     server: &BookServer,
     course: &Course,
@@ -316,7 +316,7 @@ fn show_and_compile(
                 }
                 Err(stop) => result = Err(stop),
             },
-            // First the pages: what is not missing any more is in them.
+            // The pages first: they already contain the formerly missing text.
             Some(before) if before != there => match finish() {
                 Ok(pages) => server.show_with_module(pages),
                 Err(stop) => result = Err(stop),
@@ -351,12 +351,12 @@ fn today(course: &Course) -> Result<(), Stop> {
     }
 }
 
-/// What went wrong, a line for each thing.
+/// A failure, with one line per error.
 fn failed(what: impl ToString) -> Stop {
     Stop { message: format!("{}\n", what.to_string()), exit_code: 1 }
 }
 
-/// What was asked for cannot be.
+/// Rejects an invalid request.
 fn refused(what: String) -> Stop {
     wrong(what)
 }

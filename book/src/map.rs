@@ -1,4 +1,4 @@
-//! The PyTorch–Rust map: a block of Rust, which is compiled and run like every other, as a table.
+//! The PyTorch–Rust map: renders a block of Rust, compiled and run like every other, as a table.
 //!
 //! ```text
 //! # use todevice::{Device, Tensor};
@@ -9,32 +9,33 @@
 //! # Ok::<(), todevice::Error>(())
 //! ```
 //!
-//! Comments at the start of a line are PyTorch and begin a row; the lines of code after them are its Rust, and a
-//! comment at the end of the last one is the note. Before it stands what the row does, which only the cheat sheet
-//! shows; a row without it does the same as the one above. Hidden lines, `# …`, are not in the table.
+//! A comment at the start of a line is PyTorch code and begins a row; the lines of code after it are the Rust
+//! equivalent, and a comment at the end of the last one is the note. A line `//: …` before it describes the row, and
+//! appears only in the cheat sheet; a row without one shares the description of the row above. Hidden lines, `# …`, are
+//! not in the table.
 
 use crate::anchor::dedent;
 use crate::html::{escape, inline};
 
-/// A line of the map, and where it was.
+/// A line of the map, and its index.
 struct Line<'a> {
     index: usize,
     text: &'a str,
 }
 
-/// A row of the map: what it does, and how in both languages.
+/// A row of the map: the action, and its code in both languages.
 pub struct Row {
     /// The index of its first line.
     pub index: usize,
-    /// As Markdown. None if it is that of the row above.
+    /// Markdown. None if the row shares the action of the row above.
     pub action: Option<String>,
-    /// The rest is HTML.
+    /// HTML, like the fields after it.
     pub pytorch: String,
     pub rust: String,
     pub note: String,
 }
 
-/// The table. The error is the index of a wrong line, and what is wrong with it.
+/// Renders the table. The error is the index of an invalid line and a message.
 pub fn table(lines: &[String]) -> Result<String, (usize, String)> {
     let rows: String = rows(lines)?
         .iter()
@@ -77,13 +78,13 @@ pub fn rows(lines: &[String]) -> Result<Vec<Row>, (usize, String)> {
     Ok(rows)
 }
 
-/// The lines of the one fenced block that show something.
+/// The visible lines of the single fenced block.
 fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
     let wanted = || "a map is one block of Rust: ```rust … ```".to_owned();
     let fence = |line: &&String| line.starts_with("```");
     let start = lines.iter().position(|line| fence(&line)).ok_or((0, wanted()))?;
     let length = lines[start + 1..].iter().position(|line| fence(&line)).ok_or((start, wanted()))?;
-    // A comment may say why the block is not run.
+    // Comments are allowed: one may say why the block is not run.
     let stray = |line: &String| !line.trim().is_empty() && !line.starts_with("<!--");
     if let Some(index) = lines[..start].iter().position(stray) {
         return Err((index, wanted()));
@@ -103,7 +104,7 @@ fn code(lines: &[String]) -> Result<Vec<Line<'_>>, (usize, String)> {
         .collect())
 }
 
-/// What begins a line that says what the row does.
+/// The prefix of a line that describes a row.
 const ACTION: &str = "//:";
 
 fn is_pytorch(line: &Line) -> bool {
@@ -127,7 +128,7 @@ fn row(index: usize, action: Option<String>, pytorch: &[Line], rust: &[Line]) ->
         Some(at) => (rust[..last + at].trim_end(), &rust[last + at + 4..]),
         None => (&rust[..], ""),
     };
-    // A statement that stands alone is shown as the expression it is.
+    // Show a single statement as an expression.
     let expression = !rust.contains('\n') && !rust.starts_with("let ") && !rust.starts_with("use ");
     let rust = if expression { rust.trim_end_matches(';') } else { rust };
     let code = |code: &str| format!("<code>{}</code>", escape(code));

@@ -1,11 +1,11 @@
-//! Markdown as mdBook reads it: what in it is code, and what in it is not what it looks like.
+//! Parses Markdown as mdBook does: finds its code, and syntax that does not mean what it seems to.
 
 use std::ops::Range;
 
 use mdbook_markdown::pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, Tag};
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
-/// The text with spaces in place of its code, so that every other letter keeps its place.
+/// The text with its code replaced by spaces, so that offsets stay the same.
 pub fn without_code(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
@@ -16,7 +16,7 @@ pub fn without_code(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The links and pictures, each with the byte where it stands and where it leads.
+/// The links and pictures, each with its byte offset and its target.
 pub fn links(text: &str) -> Vec<(usize, String)> {
     let events = new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter();
     let links = events.filter_map(|(event, range)| match event {
@@ -28,7 +28,7 @@ pub fn links(text: &str) -> Vec<(usize, String)> {
     links.collect()
 }
 
-/// Whether a reader sees a letter or a digit of it.
+/// Whether the rendered text contains a letter or a digit.
 pub fn says_something(text: &str) -> bool {
     new_cmark_parser(text, &MarkdownOptions::default()).any(|event| match event {
         Event::Text(text) | Event::Code(text) => text.contains(char::is_alphanumeric),
@@ -36,7 +36,7 @@ pub fn says_something(text: &str) -> bool {
     })
 }
 
-/// What is wrong with a text, each with the byte where it stands.
+/// The errors in a text, each with its byte offset.
 pub fn mistakes(text: &str) -> Vec<(usize, String)> {
     let mut mistakes = Vec::new();
     for (event, range) in new_cmark_parser(text, &MarkdownOptions::default()).into_offset_iter() {
@@ -44,7 +44,7 @@ pub fn mistakes(text: &str) -> Vec<(usize, String)> {
             && !is_old_place(text, &range)
             && let Some((at, what)) = html(&text[range.clone()])
         {
-            // The end of what has been told is not told again.
+            // A closing tag is not reported again after its opening tag.
             if mistakes.is_empty() || !text[range.start + at..].starts_with("</") {
                 mistakes.push((range.start + at, what));
             }
@@ -54,7 +54,7 @@ pub fn mistakes(text: &str) -> Vec<(usize, String)> {
     mistakes
 }
 
-/// Whether a tag is part of `<a id="words"></a>`, to which old links to a heading lead that is no more.
+/// Whether a tag is part of `<a id="words"></a>`, the target of old links to a heading that no longer exists.
 fn is_old_place(text: &str, tag: &Range<usize>) -> bool {
     let start = if &text[tag.clone()] == "</a>" { text[..tag.start].rfind('<') } else { Some(tag.start) };
     let place = start.and_then(|start| text[start..].strip_prefix("<a id=\"")?.split_once("\"></a>"));
@@ -62,7 +62,8 @@ fn is_old_place(text: &str, tag: &Range<usize>) -> bool {
     place.is_some_and(|(id, _)| !id.is_empty() && id.bytes().all(is_word))
 }
 
-/// No check looks into HTML: not for the language of code, not for tags that are never closed. Comments may stay.
+/// Rejects HTML, because no check looks into it: not for the language of code, nor for unclosed tags. Comments are
+/// allowed.
 fn html(html: &str) -> Option<(usize, String)> {
     let start = html.find('<')?;
     if let Some(comment) = html[start..].strip_prefix("<!--") {
@@ -77,7 +78,7 @@ fn html(html: &str) -> Option<(usize, String)> {
     Some((start, format!("`{tag}` is HTML, which nobody checks: write Markdown")))
 }
 
-/// `[text][name]`, `[name][]` and `[^1]` without the line that says where they lead: they would be shown as written.
+/// `[text][name]`, `[name][]` and `[^1]` without their definitions, which would appear as written.
 fn broken_references(text: &str) -> Vec<(usize, String)> {
     let parser = new_cmark_parser(text, &MarkdownOptions::default());
     let footnotes = parser.filter_map(|event| match event {
@@ -89,7 +90,7 @@ fn broken_references(text: &str) -> Vec<(usize, String)> {
     let note = |link: BrokenLink| -> Option<(CowStr, CowStr)> {
         let shown = text[link.span.clone()].replace('\n', " ");
         let name = link.reference.replace('\n', " ");
-        // `[3, 4]` by itself is what it looks like.
+        // `[3, 4]` alone is plain text.
         let by_itself = link.link_type == LinkType::Shortcut && !name.starts_with('^');
         if by_itself || footnotes.contains(&name) {
             return None;
@@ -99,7 +100,7 @@ fn broken_references(text: &str) -> Vec<(usize, String)> {
         broken.push((link.span.start, what));
         None
     };
-    // As mdBook has them, but without footnotes: a parser that knows these does not tell of one that is missing.
+    // mdBook's options without footnotes: a parser with footnotes does not report missing ones.
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS

@@ -1,17 +1,17 @@
-//! How long a page takes, by what is on it: nobody writes minutes down, so none are out of date.
+//! Computes how long a page takes from its contents. Nobody writes minutes by hand, so they never go stale.
 
 use mdbook_markdown::pulldown_cmark::Event;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
 use crate::words::Words;
 
-/// Where a chapter says how long it takes, until all of it is there to be counted.
+/// The placeholder for a chapter's minutes until all of it has been counted.
 pub const PLACEHOLDER: &str = "<p class=\"minutes\">…</p>\n\n";
 
 /// The minutes that a page takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Of prose: not of code, output, questions, or the map from PyTorch to Rust.
+    /// Prose only: not code, output, questions, or the map from PyTorch to Rust.
     pub words: usize,
     /// Those that wait for an answer.
     pub predictions: usize,
@@ -20,7 +20,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// What there is on a page whose directives have been carried out. All that they write as HTML is no prose.
+    /// Counts the contents of a page whose directives are expanded. Everything that directives write as HTML is not
+    /// prose.
     pub fn of(expanded: &str) -> Work {
         let mut html = String::new();
         for event in new_cmark_parser(expanded, &MarkdownOptions::default()) {
@@ -30,7 +31,7 @@ impl Work {
         }
         let count = |what: &str| html.matches(what).count();
         let predictions = count("<form class=\"predict\"");
-        // Each prediction that waits has one of its own.
+        // Each prediction that waits has a fieldset too.
         let questions = count("<fieldset>").saturating_sub(predictions);
         let words = Words::of(expanded).all();
         Work { words, predictions, questions, exercises: count("<div class=\"exercise\"") }
@@ -51,7 +52,7 @@ impl Work {
         }
     }
 
-    /// That of several pages of a chapter.
+    /// The sum for several pages of a chapter.
     pub fn and(self, other: Work) -> Work {
         Work {
             words: self.words + other.words,
@@ -61,12 +62,12 @@ impl Work {
         }
     }
 
-    /// The minutes of a part of the work; 0 if there is no such part.
+    /// The minutes of a part of the work; 0 if the part is empty.
     pub fn minutes_if_any(self) -> u32 {
         if self == Work::default() { 0 } else { self.minutes() }
     }
 
-    /// 200 words of prose take a minute, a prediction one and a half, a question one, an exercise ten.
+    /// 200 words of prose take one minute, a prediction one and a half, a question one, an exercise ten.
     pub fn minutes(self) -> u32 {
         let Work { words, predictions, questions, exercises } = self;
         let minutes =
@@ -75,7 +76,7 @@ impl Work {
     }
 }
 
-/// The page with its minutes where it says them.
+/// Replaces the placeholder by the page's minutes.
 pub fn told(expanded: String) -> String {
     if !expanded.contains(PLACEHOLDER) {
         return expanded;

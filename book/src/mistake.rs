@@ -1,16 +1,16 @@
-//! What is wrong in a chapter, and where.
+//! A mistake in a chapter, and its place.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 
-/// A mistake of whoever writes the book. Prints as one line, `file:line: what`.
+/// A mistake in the source of the book. Displays as one line, `file:line: what`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The file, from the root of the checkout.
+    /// The file, relative to the root of the checkout.
     pub file: String,
-    /// The line in it, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The error, and how to fix it.
     pub what: String,
 }
 
@@ -20,7 +20,7 @@ impl Display for Mistake {
     }
 }
 
-/// A line for each mistake. What is wrong in several places for the same reason is told once, with the first of them.
+/// One line per mistake. A mistake with the same cause in several places is reported once, at the first place.
 pub fn lines(mistakes: &[Mistake]) -> Vec<String> {
     let mut told: Vec<(&Mistake, BTreeSet<(&str, usize)>)> = Vec::new();
     for mistake in mistakes {
@@ -38,27 +38,27 @@ pub fn lines(mistakes: &[Mistake]) -> Vec<String> {
     told.iter().map(line).collect()
 }
 
-/// The number of the line in which a byte of a text stands.
+/// The line number of a byte offset in a text.
 pub fn line_of(text: &str, byte: usize) -> usize {
     1 + text.as_bytes().iter().take(byte).filter(|&&byte| byte == b'\n').count()
 }
 
-/// Names to choose from, for a message: `none | t4 | linear`.
+/// A list of names for a message: `none | t4 | linear`.
 pub fn choices<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().collect::<Vec<_>>().join(" | ")
 }
 
-/// Why a directive cannot be carried out.
+/// Why a directive cannot be expanded.
 #[derive(Debug)]
 pub enum Wrong {
-    /// Its own line says something wrong.
+    /// The directive itself is wrong.
     Here(String),
     /// A file that it reads has mistakes.
     Elsewhere(Vec<Mistake>),
 }
 
 impl Wrong {
-    /// The mistakes, those of its own line with their place.
+    /// The list of mistakes; one in the directive itself gets this place.
     pub fn mistakes(self, file: &str, line: usize) -> Vec<Mistake> {
         match self {
             Wrong::Here(what) => vec![Mistake { file: file.to_owned(), line, what }],

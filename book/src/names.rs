@@ -2,7 +2,7 @@
 
 use crate::mistake::choices;
 
-/// Those around several lines, with the heading each gets.
+/// The block directives, each with its heading.
 pub const BLOCKS: [(&str, &str); 5] = [
     ("objectives", "Objectives"),
     ("predict", ""),
@@ -11,7 +11,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
     ("sources", "Sources and updates"),
 ];
 
-/// Those on a line of their own, by example.
+/// Examples of the directives on a line of their own.
 pub const LINES: [(&str, &str); 29] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
@@ -44,7 +44,7 @@ pub const LINES: [(&str, &str); 29] = [
     ("errors", "{{#errors}}"),
 ];
 
-/// What to say of a name that is none.
+/// The message for an unknown name.
 pub fn unknown(name: &str) -> String {
     if ["include", "rustdoc_include", "playground"].contains(&name) {
         return format!(

@@ -1,10 +1,10 @@
-//! Which objectives of a chapter belong to which of its pages: questions and exercises stand on the page of theirs.
+//! Assigns the objectives of a chapter to its pages: questions and exercises appear on the page of their objective.
 
 use crate::course::Course;
 use crate::document::Page;
 use crate::mistake::{Mistake, Wrong, line_of};
 
-/// For each of these objectives of a chapter, whether this page has it. A page without a chapter has them all.
+/// For each of these objectives of a chapter, whether this page covers it. A page without a chapter covers them all.
 pub fn on_page(course: &Course, page: &Page, chapter: &str, all: &[String]) -> Result<Vec<bool>, String> {
     let is_whole = page.chapter() != Some(chapter) || questions::pages(course.root(), chapter)?.len() == 1;
     let own = questions::listed(page.text);

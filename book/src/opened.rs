@@ -1,26 +1,26 @@
-//! How long a page is for a reader who opens everything on it: all prose, folded or not, code in one language, output,
-//! exercises and questions with their reasons. Labels of pictures do not count.
+//! Counts the words of a page for a reader who opens everything on it: all prose, folded or not, code in one language,
+//! output, exercises, and questions with their reasons. Labels in pictures do not count.
 
 use mdbook_markdown::pulldown_cmark::html::push_html;
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
-/// The most words on a page of a chapter that has several.
+/// The maximum number of words on a page of a chapter with several pages.
 pub const MOST_OF_SEVERAL: usize = 4500;
-/// The most words on the only page of a chapter: a longer one is divided.
+/// The maximum number of words on the only page of a chapter: a longer page is divided.
 pub const MOST_OF_ONE: usize = 8500;
 
-/// The start and the end of what no reader sees, or sees twice.
+/// The start and end of parts that no reader sees, or that readers see twice.
 const LEFT_OUT: [(&str, &str); 3] = [
     ("<template", "</template>"),
     ("<svg", "</svg>"),
-    // The same code as beside it.
+    // The same code as next to it.
     ("<div class=\"side\" data-code=\"pytorch\"", "</figure>"),
 ];
 
-/// Tags that may stand in the middle of a word.
+/// Tags that may occur within a word.
 const INLINE: [&str; 7] = ["a", "b", "code", "em", "i", "span", "strong"];
 
-/// The words of a page whose directives have been carried out.
+/// Counts the words of a page whose directives are expanded.
 pub fn words(expanded: &str) -> usize {
     let mut html = String::new();
     push_html(&mut html, new_cmark_parser(expanded, &MarkdownOptions::default()));

@@ -1,4 +1,4 @@
-//! Where in the chapters a link of a built page was written.
+//! Finds where in the chapters a link of a built page was written.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use crate::links::BadLink;
 use crate::markdown;
 use crate::mistake::line_of;
 
-/// A bad link as a line with its place in the folder of the chapters. What a directive wrote is told of the whole
-/// file, and what belongs to no chapter of the built page.
+/// Formats a bad link as a line with its place in the chapters folder. A link written by a directive is reported for
+/// the whole file, and one that belongs to no chapter for the built page.
 pub fn line(chapters: &Path, bad: &BadLink) -> String {
     let BadLink { page, link, what } = bad;
     let file = page.strip_suffix(".html").map(|page| format!("{page}.md")).unwrap_or_default();
     let Ok(text) = std::fs::read_to_string(chapters.join(&file)) else { return format!("{page}: {what}") };
-    // Pages are Markdown in the chapters, and HTML once they are built.
+    // Links lead to `.md` in the chapters, and to `.html` in the built pages.
     let written = markdown::links(&text).into_iter().find(|(_, to)| to.replace(".md", ".html") == *link);
     match written {
         Some((byte, _)) => format!("book/chapters/{file}:{}: {what}", line_of(&text, byte)),

@@ -1,4 +1,4 @@
-//! What a lab prints: compared with its snapshot, and cut into the sections of its chapter.
+//! A lab's output: compares it with its snapshot, and cuts it into the sections of its chapter.
 
 pub use labs::render_html::{Shows as Show, picture, table};
 use labs::render_html::{folded, is_apart, notes, with_notes};
@@ -7,9 +7,9 @@ use labs::{Event, render_text, without_measured};
 use crate::html;
 use crate::mistake::choices;
 
-/// Compares a snapshot with what the lab prints now. The error is the place of the first difference.
+/// Compares a snapshot with the lab's current output. The error is the place of the first difference.
 pub fn check(snapshot: &str, now: &str) -> Result<(), String> {
-    // insta writes a head of its own between two lines of dashes.
+    // insta writes a header between two lines of dashes.
     let head = snapshot.strip_prefix("---\n").and_then(|rest| rest.find("\n---\n")).map_or(0, |end| end + 9);
     let before = snapshot[..head].lines().count();
     let (tested, now) = (snapshot[head..].trim_end(), now.trim_end());
@@ -29,7 +29,7 @@ pub fn check(snapshot: &str, now: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The machine that a section has for itself, in words.
+/// The machine that a section runs on, if it has one of its own, in words.
 pub fn machine<'a>(events: &'a [Event], wanted: &str) -> Option<&'a str> {
     events.iter().find_map(|event| match event {
         Event::Section { number, machine, .. } if number == wanted => machine.as_deref(),
@@ -37,8 +37,8 @@ pub fn machine<'a>(events: &'a [Event], wanted: &str) -> Option<&'a str> {
     })
 }
 
-/// The events of a section, by its number. With the name of a part, only those of that part: a prediction begins a part with the
-/// words of its id, and a lab can begin one with [`labs::Lab::part`]. The error says what there is.
+/// The events of a section, by its number. With the name of a part, only those of that part: a prediction begins a part
+/// named after its id, and a lab can begin one with [`labs::Lab::part`]. The error lists the available names.
 pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Result<&'a [Event], String> {
     let number_of = |event: &'a Event| match event {
         Event::Section { number, .. } => Some(number.as_str()),
@@ -66,7 +66,7 @@ pub fn section<'a>(events: &'a [Event], number: &str, part: Option<&str>) -> Res
     })
 }
 
-/// Events as Markdown: blocks of text as a terminal shows them, and pictures and tables where they come.
+/// Events as Markdown: blocks of terminal text, with the pictures and tables in between.
 pub fn markdown(events: &[Event], show: Show) -> String {
     let events: Vec<Event> = without_measured(events).into_iter().filter(|event| show.shows(event)).collect();
     let mut markdown = String::new();
@@ -77,7 +77,7 @@ pub fn markdown(events: &[Event], show: Show) -> String {
             part => {
                 let text = render_text::render(&folded(part));
                 let notes = notes(part);
-                // A drawing in letters, such as the table of nvidia-smi, means nothing if its lines are broken.
+                // A text drawing, such as the table of nvidia-smi, must not be wrapped.
                 let is_drawn =
                     |line: &str| line.starts_with('|') || line.starts_with("+-") || line.contains("###");
                 let language = if text.lines().any(is_drawn) { "text,columns" } else { "text" };
@@ -112,7 +112,7 @@ mod tests {
             text!("{} a line that is as long as a terminal is wide, or nearly so, and {}.", peak(), peak());
         let folded = markdown(&[Event::Prose(prose)], Show::All);
         assert_eq!(folded.matches("(108,000,256 bytes)").count(), 2, "{folded}");
-        // Where all have one unit, it stands in the head.
+        // A unit shared by all cells is in the header.
         let table = Table::new(["", "peak"]).row(row!["a", peak()]).row(row!["b", peak().digits(2)]);
         let table = markdown(&[Event::Table(table)], Show::All);
         assert!(

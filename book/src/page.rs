@@ -1,46 +1,45 @@
-//! A chapter's Markdown with its directives carried out.
+//! Expands the directives in a chapter's Markdown.
 //!
-//! | on a line of its own | becomes |
+//! | directive on its own line | replaced by |
 //! | --- | --- |
-//! | `{{#minutes}}` | how long the chapter takes, by what is on the page: see `minutes.rs` |
+//! | `{{#minutes}}` | how long the chapter takes, computed from the page: see `minutes.rs` |
 //! | `{{#plan}}` | all chapters with their minutes, from `book/plan.toml`: see `plan.rs` |
-//! | `{{#sessions}}` | the same as sessions of a class |
-//! | `{{#guide 1}}`, `{{#sheet 03}}` | a session for its teacher, and a chapter's sheet to print: see `guide.rs` |
-//! | `{{#room}}` | one prediction at a time for a projector, and bars of what a class guessed: see `room_page.rs` |
-//! | `{{#own-exercise}}` | the example of a teacher's own exercise |
+//! | `{{#sessions}}` | the same, divided into class sessions |
+//! | `{{#guide 1}}`, `{{#sheet 03}}` | the teacher's guide to a session, and a chapter's printable sheet: see `guide.rs` |
+//! | `{{#room}}` | one prediction at a time for a projector, and bars of a class's guesses: see `room_page.rs` |
+//! | `{{#own-exercise}}` | the example of an exercise that a teacher writes |
 //! | `{{#lab-run 03}}` | a link to the lab, and the commands that run it |
 //! | `{{#lab-code 03 train}}` | the lab's code between `// ANCHOR: train` and its end; beside it PyTorch's, if `labs/python/lab_03.py` has `# ANCHOR: train` |
-//! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's own words; `part=steps` shows what follows the prediction `03-steps` |
-//! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer of this run; what follows is folded up to the next heading, or, of a question to think about, up to the next question |
-//! | `{{#lab-source 03}}` | the whole source of the lab, and the programs in PyTorch that belong to it |
-//! | `{{#what-if step}}` | an experiment under sliders, as it is at first: see `what_if.rs` |
-//! | `{{#timelines}}` | a box for files of timelines |
-//! | `{{#offline}}` | a button that keeps the whole book for reading without a network |
+//! | `{{#lab-output 03 4 run=t4}}` | section 4 of the lab's tested output, with the machine it ran on; `show=results` leaves out the lab's prose; `part=steps` shows the part after the prediction `03-steps` |
+//! | `{{#predict 03-steps run=t4}}` | a prediction of the lab, with the answer from this run; the text after it is folded up to the next heading, or, for a question to think about, up to the next question |
+//! | `{{#lab-source 03}}` | the whole source of the lab, and its PyTorch programs |
+//! | `{{#what-if step}}` | an experiment with sliders, in its initial state: see `what_if.rs` |
+//! | `{{#timelines}}` | a drop box for timeline files |
+//! | `{{#offline}}` | a button that saves the whole book for reading offline |
 //! | `{{#exercises 03}}` | the exercises of the chapter, from `labs/exercises/source` |
-//! | `{{#questions 03}}` | the questions of `labs/questions/03.toml`: see there |
+//! | `{{#questions 03}}` | the questions in `labs/questions/03.toml`: see `questions.rs` |
 //! | `{{#cheat-sheet}}` | the maps of all chapters: see `cheat_sheet.rs` |
-//! | `{{#score}}` | how the reader did in all chapters: see `score_page.rs` |
-//! | `{{#ending}}` | the moments of the course in one picture, and the ways to go on: see `ending.rs` |
-//! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | what only the first page has: see `first_page.rs` |
-//! | `{{#paste-error}}`, `{{#errors}}` | the box for an error message, and the list of all: see `error_pages.rs` |
-//! | `{{#profiles}}`, `{{#turns}}` | the figures of the model, and what turns with them: see `how_wrong.rs` |
+//! | `{{#score}}` | the reader's results in all chapters: see `score_page.rs` |
+//! | `{{#ending}}` | the key moments of the course in one picture, and ways to continue: see `ending.rs` |
+//! | `{{#race}}`, `{{#clone 03}}`, `{{#chapters}}` | parts that only the first page has: see `first_page.rs` |
+//! | `{{#paste-error}}`, `{{#errors}}` | the box for an error message, and the list of all errors: see `error_pages.rs` |
+//! | `{{#profiles}}`, `{{#turns}}` | the model's parameters, and the statements that change with them: see `how_wrong.rs` |
 //! | `{{#cards}}` | the cards that the course has run on, from `book/cards.toml` |
 //!
-//! Within a line, `{{#figure 03 t4 launches}}` becomes a number that the lab prints, by the name of its figure
+//! Within a line, `{{#figure 03 t4 launches}}` becomes a number that the lab prints, given the name of its figure
 //! (`cargo run --bin lab-03 -- --gpu sim:t4 --format json` lists them); `{{#figure 03 none loss 2}}` is the second
-//! of a series. Unit and `(modelled)` come with it, unless `value` stands at the end, for a sentence that says so
-//! itself: `{{#figure 01 t4 crossover value}}`. What follows from several is worked out, `{{#figure 04 t4 held + gaps in=MiB}}`,
-//! `{{#figure 08 t4 saved / total in=words}}`: see `questions::figure`.
+//! number of a series. The unit and `(modelled)` are included, unless the directive ends with `value`, for a sentence
+//! that states them itself: `{{#figure 01 t4 crossover value}}`. Directives can also compute with several figures,
+//! `{{#figure 04 t4 held + gaps in=MiB}}`, `{{#figure 08 t4 saved / total in=words}}`: see `questions::figure`.
 //!
-//! Around several lines stand `{{#objectives}}` … `{{/objectives}}`, and in the same way `takeaways` and `sources`,
-//! all three lists; `predict`, a question to answer before reading on; and `map`, a block of Rust: see
-//! `map.rs`.
+//! Block directives enclose several lines: `{{#objectives}}` … `{{/objectives}}`, `takeaways` and `sources`, which
+//! contain lists; `predict`, a question to answer before reading on; and `map`, a block of Rust: see `map.rs`.
 //!
-//! Blocks of code name their language. Those of Rust are doc tests, and those of commands are run: see
-//! `fences.rs` for those that cannot be. There are no directives in them.
+//! Code blocks name their language. Rust blocks are doc tests, and command blocks are run: see `fences.rs` for the
+//! exceptions. Directives are not expanded inside code blocks.
 //!
-//! mdBook's own directives, `{{#include …}}` and its like, are no part of this book: book.toml leaves them out,
-//! because nobody would check what they bring. `\{{` shows braces.
+//! mdBook's own directives, such as `{{#include …}}`, are disabled in book.toml because nothing would check the text
+//! they insert. `\{{` shows braces.
 
 use crate::block::Block;
 use crate::course::Course;
@@ -52,22 +51,23 @@ use crate::names::BLOCKS;
 use crate::prediction::{END, Fold};
 use crate::{directive, exercises, fences};
 
-/// What every chapter with a number has, once.
+/// The directives that every numbered chapter must contain exactly once.
 const PARTS: [&str; 7] = ["objectives", "minutes", "lab-run", "questions", "takeaways", "map", "sources"];
 
-/// How many predictions of a page may wait for an answer, and how many questions may be there to think about: with more of them, it
-/// is read no further.
+/// The maximum number of predictions on a page that wait for an answer, and of questions to think about. With more,
+/// readers give up on the page.
 const MOST_PREDICTIONS: usize = 8;
 const MOST_THOUGHTS: usize = 4;
 
-/// Carries out the directives of a page. The error lists every mistake in it.
+/// Expands the directives of a page. The error lists every mistake in it.
 pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
     let mut expanded = String::new();
     let mut mistakes = Vec::new();
     let code = fences::blocks(page.text);
     let mut used = Vec::new();
     let mut block: Option<Block> = None;
-    // What folds what stands here, up to the next heading or the next part of the chapter; a thought only up to the next question.
+    // The open folds. Each ends at the next heading or the next part of the chapter; a thought ends at the next
+    // question already.
     let mut folds: Vec<Fold> = Vec::new();
     let mut asked: Vec<Fold> = Vec::new();
     let mistake = |line, what| Mistake { file: page.file.to_owned(), line, what };
@@ -89,7 +89,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
             }
         } else if let Some(open) = &mut block {
             open.lines.push(line);
-            // Not where it belongs, which `lint` tells: what follows is not blamed for it.
+            // A misplaced directive, which `lint` reports: do not blame the lines after it.
             if !in_code && line.contains(&format!("{{{{/{}}}}}", open.name)) {
                 block = None;
             }
@@ -155,7 +155,7 @@ pub fn expand(course: &Course, page: &Page) -> Result<String, Vec<Mistake>> {
                 false
             }
         };
-        // The first page of a chapter says for all of them how to run the lab.
+        // The first page of a chapter explains how to run the lab, for all pages of the chapter.
         let parts = PARTS.into_iter().filter(|part| page.begins_chapter() || *part != "lab-run");
         for part in parts.chain(has_exercises.then_some("exercises")) {
             match used.iter().filter(|used| **used == part).count() {
@@ -175,7 +175,7 @@ pub fn closing(line: &str) -> Option<&str> {
     line.trim_end().strip_prefix("{{/")?.strip_suffix("}}")
 }
 
-/// `{{#lab-code 03 train}}` → `lab-code` and its words, if the line starts so and has nothing else.
+/// `{{#lab-code 03 train}}` → `lab-code` and its arguments, if the line holds nothing else.
 fn alone(line: &str) -> Option<(&str, Vec<&str>)> {
     let inside = line.trim_end().strip_prefix("{{#")?.strip_suffix("}}")?;
     let mut words = inside.split_whitespace();

@@ -1,5 +1,5 @@
-//! The plan, from `book/plan.toml`: the chapters by their numbers, which are the order in which to read them, and what
-//! a class does in which session.
+//! The course plan, from `book/plan.toml`: the chapters in reading order, which is the order of their numbers, and the
+//! sessions of a class.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ use crate::toml_file::{self, Places};
 
 const FILE: &str = "book/plan.toml";
 
-/// What carries out the directives of a page. It is given, since it asks for the plan itself.
+/// The function that expands the directives of a page. It is a parameter because it reads the plan itself.
 pub type Expand = fn(&Course, &Page) -> Result<String, Vec<Mistake>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub chapter: Vec<Chapter>,
-    /// What stands beside the order.
+    /// The chapter outside the reading order.
     pub appendix: Chapter,
     pub session: Vec<Spanned<Session>>,
-    /// What to read after the last chapter: see `score_page.rs`.
+    /// Further reading after the last chapter: see `score_page.rs`.
     #[serde(default)]
     #[allow(dead_code)]
     reading: Vec<questions::score::Reading>,
@@ -35,19 +35,19 @@ pub struct Plan {
 pub struct Chapter {
     number: Spanned<String>,
     pub title: String,
-    /// What a reader can do afterwards, as a sentence.
+    /// What a reader can do after the chapter, as a sentence.
     pub then: String,
     #[serde(default)]
     pub optional: bool,
-    /// From the folder of the chapters, once it is written.
+    /// Relative to the chapters folder; none until the page is written.
     page: Option<Spanned<String>>,
-    /// The pages that go on with the chapter.
+    /// The further pages of the chapter.
     #[serde(default)]
     pub part: Vec<Part>,
-    /// How long its first page takes, once that was counted.
+    /// The minutes that its first page takes, once counted.
     #[serde(skip)]
     pub minutes: u32,
-    /// The minutes of that page.
+    /// The minutes of the page.
     #[serde(skip)]
     work: Work,
 }
@@ -77,12 +77,12 @@ impl Chapter {
         self.number.get_ref()
     }
 
-    /// The first page, once it is written.
+    /// The first page, if it is written.
     pub fn page(&self) -> Option<&str> {
         self.page.as_ref().map(|page| page.get_ref().as_str())
     }
 
-    /// The minutes in class of all its pages but the optional ones.
+    /// The minutes in class of all its pages except the optional ones.
     pub fn work(&self) -> Work {
         let parts = self.part.iter().filter(|part| !part.optional);
         parts.fold(self.work, |work, part| work.and(part.work))
@@ -95,7 +95,7 @@ impl Chapter {
     }
 }
 
-/// The minutes that a page takes.
+/// Counts the minutes that a page takes.
 fn work(course: &Course, path: &str, expand: Expand) -> Result<Work, Wrong> {
     let file = format!("book/chapters/{path}");
     let text = course.read(&file)?;
@@ -110,15 +110,15 @@ pub struct Session {
     pub name: String,
     #[serde(default)]
     chapters: Vec<Spanned<String>>,
-    /// Chapters that everybody reads before it, at home.
+    /// Chapters that everyone reads at home before the session.
     #[serde(default)]
     before: Vec<Spanned<String>>,
-    /// Further work, which is on no counted page.
+    /// Further work that is on no counted page.
     #[serde(default)]
     pub step: Vec<Step>,
 }
 
-/// A part of a session that is no chapter.
+/// A part of a session that is not a chapter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -129,19 +129,19 @@ pub struct Step {
 }
 
 impl Plan {
-    /// The plan of a checkout.
+    /// Reads the plan of a checkout.
     pub fn read(course: &Course) -> Result<Plan, Wrong> {
         let (plan, places): (Plan, Places) = toml_file::read(course, FILE)?;
         let mistakes = plan.mistakes(course, &places);
         if mistakes.is_empty() { Ok(plan) } else { Err(Wrong::Elsewhere(mistakes)) }
     }
 
-    /// The plan with the minutes of each chapter, as its page says them too; one that is to come has none.
+    /// The plan with the minutes of each chapter, the same as its page states. Chapters not yet written have none.
     pub fn with_minutes(self, course: &Course, expand: Expand) -> Result<Plan, Wrong> {
         self.with_minutes_of(course, expand, |_| true)
     }
 
-    /// The same for some chapters.
+    /// The same for some of the chapters.
     pub fn with_minutes_of(
         mut self,
         course: &Course,
@@ -167,7 +167,7 @@ impl Plan {
         self.chapter.iter().chain([&self.appendix])
     }
 
-    /// Refuses a page that is none of a chapter's.
+    /// Rejects a page that belongs to no chapter.
     pub fn check_has(&self, page: &str) -> Result<(), String> {
         match self.chapters().flat_map(Chapter::pages).any(|(path, _)| path == page) {
             true => Ok(()),
@@ -180,7 +180,7 @@ impl Plan {
         self.named(&session.chapters)
     }
 
-    /// Those that are read before it.
+    /// The chapters to read before a session.
     pub fn chapters_before(&self, session: &Session) -> Vec<&Chapter> {
         self.named(&session.before)
     }
@@ -192,7 +192,7 @@ impl Plan {
         names.iter().filter_map(named).collect()
     }
 
-    /// How long a session takes, in class and then at home, once the chapters were counted.
+    /// The minutes of a session, in class and at home, once the chapters have been counted.
     pub fn minutes_of(&self, session: &Session) -> (u32, u32) {
         let chapters = self.chapters_in(session);
         let in_class: u32 = chapters.iter().map(|chapter| chapter.work().in_class().minutes_if_any()).sum();

@@ -1,8 +1,8 @@
-//! The plan as Markdown. Lists, because a screen reader reads them well and a narrow screen wraps them.
+//! The plan as Markdown. It uses lists, because screen readers read them well and narrow screens wrap them.
 
 use crate::plan::{Chapter, Plan};
 
-/// All chapters: `up` leads to the folder of the chapters.
+/// All chapters; `up` is the path to the chapters folder.
 pub fn plan(plan: &Plan, up: &str) -> String {
     let mut markdown = String::from("<div class=\"plan\">\n\n");
     for chapter in &plan.chapter {
@@ -65,7 +65,7 @@ pub fn sessions(plan: &Plan, up: &str) -> String {
     markdown + "\n</div>\n\n"
 }
 
-/// A chapter and its pages that a class reads.
+/// A link to a chapter and to its pages that a class reads.
 fn link(chapter: &Chapter, up: &str) -> String {
     let title = format!("{} {}", chapter.number(), chapter.title);
     let Some(page) = chapter.page() else { return title };
@@ -74,7 +74,7 @@ fn link(chapter: &Chapter, up: &str) -> String {
     format!("[{title}]({up}{page}){}", parts.collect::<String>())
 }
 
-/// A chapter without what it is good for.
+/// A chapter without its purpose.
 fn line(chapter: &Chapter, up: &str) -> String {
     let title = format!("{} {}", chapter.number(), chapter.title);
     let optional = if chapter.optional { ", optional" } else { "" };

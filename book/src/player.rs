@@ -1,4 +1,4 @@
-//! What a page runs: the labs and the exercises, compiled to WebAssembly, and the scripts of the workers that run them.
+//! The modules that pages run: the labs and the exercises compiled to WebAssembly, and the scripts of their workers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use questions::hash;
 
 use crate::course::Course;
 
-/// The folder of the pages that all of it is in.
+/// The output folder of these files.
 const FOLDER: &str = "play";
 
 /// A module for the pages.
@@ -17,18 +17,18 @@ const FOLDER: &str = "play";
 pub struct Module {
     /// Its files, and those of its workers.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The one that pages name.
+    /// The path of the file that pages refer to.
     pub path: String,
 }
 
-/// Compiles the labs, and tells how far that is. The error says in one line why that cannot be.
+/// Compiles the labs, and reports progress. The error says in one line why it failed.
 pub fn labs(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
     let labs = modules::compile(&modules::LABS, &names, course.root(), &course.root().join("target"), told)?;
     module(course, labs, "labs", &["run-worker.js", "experiments-worker.js", "start-module.js"])
 }
 
-/// The same with the check of the exercises.
+/// The same for the exercise checker.
 pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
     let target = course.root().join("target");
@@ -36,17 +36,17 @@ pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, 
     module(course, exercises, "exercises", &["exercise-worker.js", "start-module.js"])
 }
 
-/// The same with the final assessment.
+/// The same for the final assessment.
 pub fn assessment(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::ASSESSMENT, "assessment", told)
 }
 
-/// The same with the table of errors.
+/// The same for the table of errors.
 pub fn errors(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     whole(course, &modules::ERRORS, "errors", told)
 }
 
-/// A module without pieces, with a worker of its name.
+/// A module in one piece, with a worker of the same name.
 fn whole(
     course: &Course,
     package: &modules::Whole,
@@ -59,7 +59,7 @@ fn whole(
     module(course, split, name, &[&format!("{name}-worker.js"), "start-module.js"])
 }
 
-/// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: that of their names.
+/// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: sorted by name.
 fn in_pages() -> Vec<&'static str> {
     let can_be = |exercise: &&&Exercise| !exercise.places.is_empty();
     let mut ids: Vec<&str> = exercises::EXERCISES.iter().filter(can_be).map(|exercise| exercise.id).collect();
@@ -67,8 +67,9 @@ fn in_pages() -> Vec<&'static str> {
     ids
 }
 
-/// A module under a name that changes with it and its pieces, so that a browser may keep it for good. The pieces lie beside it: that
-/// of lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`. `start-module.js` knows that. So do the scripts of its workers.
+/// A module whose name changes with its content and its pieces, so that browsers may cache it forever. The pieces are
+/// next to it: the piece for lab 03 of `labs-12345678.wasm` is `lab-03-12345678.wasm`. `start-module.js` relies on
+/// these names. The scripts of its workers are next to it too.
 fn module(
     course: &Course,
     Split { base, pieces }: Split,

@@ -1,8 +1,8 @@
-//! A prediction on a page: a form that takes an answer, and what follows it, folded until there is one. A question to think about
-//! has no form: it is the summary of the fold, and the reader opens it.
+//! A prediction on a page: a form that takes an answer, and the text after it, folded until the reader has answered. A
+//! question to think about has no form: it is the summary of the fold, which the reader opens.
 //!
-//! The answer is that of the run which the page shows. Without JavaScript nothing can be said in the form, and the fold is
-//! opened by hand.
+//! The answer comes from the run that the page shows. Without JavaScript the form takes no answer, and the reader opens the
+//! fold.
 
 use labs::prediction::{Answer, Kind, Prediction, Said};
 use labs::{Event, Key};
@@ -10,8 +10,8 @@ use labs::{Event, Key};
 use crate::html::{escape, inline};
 use crate::mistake::choices;
 
-/// The prediction with this id, answered as these events answer it; what follows it [is folded](Fold) up
-/// to [`END`]. The error says what there is, or what is wrong with it.
+/// The prediction with this id, with the answer from these events; the text after it [is folded](Fold) up to [`END`].
+/// The error lists the valid ids, or says what is wrong with this prediction.
 pub fn html(events: &[Event], id: &str) -> Result<String, String> {
     let asked = events.iter().filter_map(|event| match event {
         Event::Prediction(prediction) => Some(prediction),
@@ -109,12 +109,12 @@ fn form(prediction: &Prediction, answer: &Answer, expected: &Said) -> Result<Str
     Ok(html)
 }
 
-/// What the Markdown of a directive leaves folded.
+/// The fold that a directive's Markdown leaves open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fold {
-    /// What follows a prediction.
+    /// The text after a prediction.
     Answer,
-    /// What follows a question to think about.
+    /// The text after a question to think about.
     Thought,
 }
 
@@ -129,5 +129,5 @@ impl Fold {
     }
 }
 
-/// The end of what is folded.
+/// The end of a fold.
 pub const END: &str = "\n</details>\n\n";

@@ -1,4 +1,4 @@
-//! The preprocessor: in this process, and as a command for a person's own mdBook.
+//! The preprocessor: runs in this process, or as a command for an external mdBook.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::mistake::{Mistake, lines};
 use crate::page::{Page, expand};
 use crate::python;
 
-/// Carries out the directives of every page.
+/// Expands the directives of every page.
 pub struct ToDevice {
     course: Course,
 }
@@ -31,7 +31,7 @@ impl ToDevice {
 }
 
 impl Preprocessor for ToDevice {
-    /// As `book.toml` has it.
+    /// The same name as in `book.toml`.
     fn name(&self) -> &str {
         "to-device"
     }
@@ -44,7 +44,7 @@ impl Preprocessor for ToDevice {
         let mut mistakes = Vec::new();
         error_pages::add(&mut book);
         guide::add(&mut book, &self.course);
-        // Not the root that mdBook names: that may be relative to another folder.
+        // Do not use the root from mdBook: it may be relative to another folder.
         let folder = self.course.book().join(&context.config.book.src);
         let from_root = |path: &str| {
             let file = folder.join(path);
@@ -79,7 +79,7 @@ impl Preprocessor for ToDevice {
                     "a link to this name would need `%`: keep to a to z, digits, `-`, `_` and `.`".to_owned();
                 mistakes.push(Mistake { file: from_root(&path), line: 1, what });
             }
-            // mdBook makes a page of its own of 404.md.
+            // mdBook generates a page from 404.md itself.
             if path.ends_with(".md") && path != "404.md" && !in_summary.contains(&path) {
                 let what = "no page is made of this file: name it in SUMMARY.md".to_owned();
                 mistakes.push(Mistake { file: from_root(&path), line: 1, what });
@@ -100,8 +100,8 @@ fn slashes(path: &Path) -> String {
     path.to_string_lossy().replace('\\', "/")
 }
 
-/// Does what mdBook asks of a preprocessor that is a command: reads the book from standard input, writes it to
-/// standard output. mdBook starts it in the folder of the book.
+/// Implements mdBook's preprocessor protocol: reads the book from standard input, writes it to standard output. mdBook
+/// starts the command in the folder of the book.
 pub fn as_command(folder: PathBuf) -> Result<()> {
     let root = folder.parent().ok_or_else(|| Error::msg("started outside the folder of the book"))?;
     let asked = io::read_to_string(io::stdin())?;
@@ -113,7 +113,7 @@ pub fn as_command(folder: PathBuf) -> Result<()> {
     Ok(())
 }
 
-/// Other versions of mdBook write the book in another way, which would only be told as a missing field.
+/// Rejects other versions of mdBook: their format differs, and would fail only with a missing field.
 fn of_our_version(asked: &str) -> Result<()> {
     let asked: serde_json::Value = serde_json::from_str(asked)?;
     let version = asked[0]["mdbook_version"].as_str().unwrap_or("of no version");

@@ -1,20 +1,20 @@
-//! What in a page is prose: a reader's sentences, without code, output, addresses and directives.
+//! Extracts the prose of a page: the sentences, without code, output, addresses and directives.
 
 use std::ops::Range;
 
 use mdbook_markdown::pulldown_cmark::{Event, Tag, TagEnd};
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
-/// What stands in prose in place of code and figures, so that every other letter keeps its place.
+/// The byte that replaces code and figures in prose, so that offsets stay the same.
 pub const COVER: u8 = b'x';
 
-/// A paragraph, a heading, a point of a list, or a cell of a table.
+/// A paragraph, a heading, a list item, or a table cell.
 pub struct Block {
-    /// Where it stands in the page.
+    /// Its range in the page.
     pub range: Range<usize>,
-    /// Its prose, as long as the range. Code and figures are covered, marks of Markdown are spaces.
+    /// Its prose, as long as the range. Code and figures are covered; Markdown markup becomes spaces.
     pub text: String,
-    /// The head of the table that it is in.
+    /// The header of the table that contains it.
     pub head: Option<Range<usize>>,
 }
 
@@ -34,9 +34,9 @@ pub fn blocks(page: &str) -> Vec<Block> {
         match event {
             Event::Text(_) if in_code => {}
             Event::Text(_) => parts.push((range, false)),
-            // A number is a number, also in the type of code.
+            // A number in code style still counts as a number.
             Event::Code(code) => parts.push((range, !is_number(&code))),
-            // What may stand within a sentence.
+            // Allowed within a sentence.
             Event::SoftBreak | Event::HardBreak | Event::InlineHtml(_) | Event::FootnoteReference(_) => {}
             Event::Start(Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Strikethrough) => {}
             Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Link | TagEnd::Strikethrough) => {}
@@ -47,7 +47,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// `4096`, `40 %`: no name of anything.
+/// `4096`, `40 %`: not a name.
 fn is_number(code: &str) -> bool {
     let digits = code.replace(['_', ',', ' ', '−', '%'], "");
     digits.contains(|letter: char| letter.is_ascii_digit()) && digits.parse::<f64>().is_ok()
@@ -63,7 +63,7 @@ fn block(page: &str, parts: &[(Range<usize>, bool)], head: &Option<Range<usize>>
             false => text[place].copy_from_slice(&page.as_bytes()[part.clone()]),
         }
     }
-    // Directives are text to Markdown, and may be cut in two at their underscores.
+    // Directives are plain text to Markdown, and may be split at their underscores.
     let source = &page.as_bytes()[range.clone()];
     let mut from = 0;
     while let Some(start) = find(source, b"{{", from) {
@@ -80,7 +80,7 @@ fn find(bytes: &[u8], wanted: &[u8], from: usize) -> Option<usize> {
     bytes[from..].windows(wanted.len()).position(|window| window == wanted).map(|at| from + at)
 }
 
-/// Words with one space between them, however the lines were broken; and for each byte where it was.
+/// The text with single spaces instead of line breaks, and the original offset of each byte.
 pub fn unwrapped(text: &str) -> (String, Vec<usize>) {
     let (mut unwrapped, mut places) = (String::new(), Vec::new());
     for (at, letter) in text.char_indices() {

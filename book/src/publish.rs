@@ -1,8 +1,7 @@
-//! The last touch, when all pages are there: what they may do, which modules they can run, and which files make them whole
-//! without a network.
+//! The last build step, once all pages exist: sets their content security policy, the modules they can run, and the
+//! list of files for offline reading.
 //!
-//! A page runs its own scripts and nothing else: a policy says so to the browser, and names what stands in the page itself by its
-//! hash.
+//! A page runs only its own scripts: a policy tells the browser so, and names inline scripts by their hash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +12,12 @@ use sha2::{Digest, Sha256};
 use crate::html;
 use crate::player::Module;
 
-/// All files of the book, for whoever wants to read it without a network.
+/// The list of all files of the book, for offline reading.
 const LIST: &str = "offline.json";
-/// What keeps them: see there.
+/// The service worker that stores them.
 const KEEPER: &str = "offline.js";
 
-/// What pages run: the modules, or why one is not there.
+/// The modules that pages run, each present or with the reason why it is missing.
 #[derive(Clone)]
 pub struct Modules {
     pub labs: Result<Module, String>,
@@ -28,13 +27,13 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// None, and why.
+    /// No modules, for this reason.
     pub fn none(why: &str) -> Modules {
         let none = || Err(why.to_owned());
         Modules { labs: none(), exercises: none(), assessment: none(), errors: none() }
     }
 
-    /// Which are not there.
+    /// The missing modules.
     pub fn missing(&self) -> Missing {
         let why = |module: &Result<Module, String>| module.as_ref().err().cloned();
         Missing {
@@ -46,7 +45,7 @@ impl Modules {
     }
 }
 
-/// Why a module is not there, in a sentence or two that the pages show where it would run.
+/// Why modules are missing, in a sentence or two that pages show where the module would run.
 #[derive(Clone, Debug, Default)]
 pub struct Missing {
     pub labs: Option<String>,
@@ -69,7 +68,7 @@ impl Missing {
     }
 }
 
-/// Adds the modules that are there, and seals every page.
+/// Adds the modules that exist, and sets the policy of every page.
 pub fn finished(
     mut pages: BTreeMap<String, Vec<u8>>,
     modules: Modules,
@@ -104,7 +103,7 @@ pub fn finished(
         metas += &format!("\n<meta name=\"offline\" content=\"{up}{KEEPER}\">");
         *bytes = page.replacen("<head>", &format!("<head>{metas}"), 1).into_bytes();
     }
-    // A version of the book has a name of its own, so that nobody reads two of them at once.
+    // Each version of the book has its own name, so that no reader gets files of two versions at once.
     let mut all = Sha256::new();
     for (path, bytes) in &pages {
         all.update(path);
@@ -117,8 +116,8 @@ pub fn finished(
     pages
 }
 
-/// The page with its code and its output marked, so that a browser that translates it leaves them as they are. `course.js` marks
-/// what scripts write later.
+/// Marks the page's code and output so that a browser's translator leaves them alone. `course.js` marks the elements
+/// that scripts create later.
 fn untranslated(page: &str) -> String {
     const KEPT: [&str; 5] = ["<pre", "<code", "<kbd", "<samp", "<figure class=\"lab-output\""];
     let mut marked = String::new();
@@ -139,7 +138,7 @@ fn untranslated(page: &str) -> String {
     marked + rest
 }
 
-/// What a page may do. Modules are compiled in workers, which have no page's policy.
+/// The content security policy of a page. Modules are compiled in workers, to which the page's policy does not apply.
 fn policy(page: &str) -> String {
     let scripts = hashes(inside(page, "<script>", "</script>"));
     let styles = hashes(inside(page, " style=\"", "\""));
@@ -150,7 +149,7 @@ fn policy(page: &str) -> String {
     )
 }
 
-/// What stands between these, wherever they come.
+/// Every substring between these delimiters.
 fn inside<'a>(page: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
     page.split(begin).skip(1).filter_map(move |rest| rest.split(end).next())
 }

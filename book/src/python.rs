@@ -1,6 +1,6 @@
-//! The labs in PyTorch: `labs/python/lab_03.py` does the work of lab 03. Its parts between `# ANCHOR: name` and
-//! `# ANCHOR_END: name` stand beside the Rust of that name. Files such as `lab_03_program.py` are whole programs that belong
-//! to the chapter too.
+//! The PyTorch versions of the labs: `labs/python/lab_03.py` does the work of lab 03. Its parts between `# ANCHOR:
+//! name` and `# ANCHOR_END: name` appear next to the Rust anchor of the same name. Files such as `lab_03_program.py`
+//! are whole programs of the chapter.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use crate::anchor;
 use crate::course::Course;
 use crate::mistake::{Mistake, Wrong, choices};
 
-/// Where they are, from the root of the checkout.
+/// Their folder, relative to the root of the checkout.
 const FOLDER: &str = "labs/python";
 
-/// Behind the name of an anchor: nobody can run the part without a GPU, and no test does.
+/// A suffix of an anchor's name: the part runs only on a GPU, and no test runs it.
 const NEEDS_A_GPU: &str = " (needs a GPU)";
 
-/// A part of a program, to stand beside the Rust of the same name.
+/// A part of a program, shown next to the Rust anchor of the same name.
 pub struct Part {
     pub path: String,
     pub line: usize,
@@ -24,7 +24,7 @@ pub struct Part {
     pub needs_a_gpu: bool,
 }
 
-/// What PyTorch has for an anchor of a lab, if it has something.
+/// The PyTorch part for an anchor of a lab, if there is one.
 pub fn part(course: &Course, lab: &Listed, name: &str) -> Result<Option<Part>, Wrong> {
     let path = of_lab(lab.number());
     if !course.root().join(&path).exists() {
@@ -44,7 +44,7 @@ pub fn part(course: &Course, lab: &Listed, name: &str) -> Result<Option<Part>, W
     Ok(Some(Part { path, line, code, needs_a_gpu }))
 }
 
-/// The programs of a lab: that which does its work first. Each with its path and its text.
+/// The programs of a lab, each with its path and text; the one that does the lab's work comes first.
 pub fn programs(course: &Course, lab: &Listed) -> Result<Vec<(String, String)>, String> {
     let start = format!("lab_{}", lab.number());
     let of_lab = |name: &String| {
@@ -55,7 +55,7 @@ pub fn programs(course: &Course, lab: &Listed) -> Result<Vec<(String, String)>, 
     paths.map(|path| course.read(&path).map(|text| (path, text))).collect()
 }
 
-/// The anchors that no chapter shows, and programs that belong to no lab. `pages` is the text of all chapters.
+/// Anchors that no chapter shows, and programs that belong to no lab. `pages` is the text of all chapters.
 pub fn mistakes(course: &Course, pages: &str) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     for name in names(course).into_iter().filter(|name| name.ends_with(".py")) {
@@ -106,7 +106,7 @@ fn of_lab(number: &str) -> String {
     format!("{FOLDER}/lab_{number}.py")
 }
 
-/// The names of the files, in order. A checkout may have none.
+/// The sorted file names. A checkout may have none.
 fn names(course: &Course) -> Vec<String> {
     let folder = std::fs::read_dir(course.root().join(Path::new(FOLDER)));
     let files = folder.into_iter().flatten().flatten();

@@ -1,7 +1,7 @@
-//! The questions of a chapter on its page: see `labs/questions`. A chapter asks at least six.
+//! The questions of a chapter on its page: see `labs/questions`. A chapter has at least six.
 //!
-//! A choice shows its reason when it is chosen: HTML and CSS do that, without JavaScript. What a student writes to an open
-//! question is compared by the student, with an answer that is folded until then.
+//! A choice shows its reason when it is chosen, with HTML and CSS only, without JavaScript. For an open question,
+//! students compare their own answer with one that is folded until they open it.
 
 use questions::{Choice, Open, Question, Quiz};
 
@@ -12,8 +12,8 @@ use crate::markdown::says_something;
 use crate::mistake::{Mistake, Wrong, line_of};
 use crate::objectives;
 
-/// The questions of a chapter as HTML without empty lines, which would end it in Markdown.
-/// `least` is how many the chapter must have.
+/// The questions of a chapter as HTML without blank lines, which would end an HTML block in Markdown. `least` is the
+/// minimum number of questions.
 pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result<String, Wrong> {
     if !chapter.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(Wrong::Here(format!("`{chapter}` is no number of a chapter: say {{{{#questions 03}}}}")));
@@ -45,7 +45,7 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
                 mistakes.push((*at, what.to_owned()));
             }
             let (which, verdict) = if *right { ("right", "Right.") } else { ("wrong", "No.") };
-            // Who is right needs no reason.
+            // A right choice needs no reason.
             if !(says_something(because) || *right && because.is_empty()) {
                 mistakes.push((*at, format!("no reason why `{text}` is {which}: add `because = \"…\"`")));
             }
@@ -80,7 +80,7 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
     if mistakes.is_empty() { Ok(html) } else { Err(all(mistakes)) }
 }
 
-/// Where a question begins, with what it asks.
+/// The start of a question, with its text.
 fn asked(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
     if !says_something(ask) {
         mistakes.push((at, "this question asks nothing: write `ask = \"…\"` with words".to_owned()));
@@ -88,7 +88,7 @@ fn asked(number: usize, ask: &str, at: usize, mistakes: &mut Vec<questions::Mist
     format!("<fieldset>\n<legend>{number}. {}</legend>\n", shown(ask, at, mistakes))
 }
 
-/// A text of a question as HTML.
+/// A question's Markdown text as HTML.
 fn shown(text: &str, at: usize, mistakes: &mut Vec<questions::Mistake>) -> String {
     inline(text).unwrap_or_else(|what| {
         mistakes.push((at, what));

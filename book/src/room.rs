@@ -1,25 +1,26 @@
-//! Where the server listens: on this computer alone, or at an address that a room reaches.
+//! The address of the server: this computer only, or an address that a classroom can reach.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use hyper::http::uri::Authority;
 
-/// An address, and the names by which browsers may ask for it.
+/// An address, and the host names that browsers may use for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub address: SocketAddr,
-    /// In small letters; that of an address in version 6 stands in brackets.
+    /// In lower case; an IPv6 address is in brackets.
     pub names: Vec<String>,
 }
 
 impl Place {
-    /// This computer, which nobody else reaches. Port 0 is any that is free.
+    /// The loopback address, which nobody else can reach. Port 0 picks any free port.
     pub fn here(port: u16) -> Place {
         let names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
         Place { address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)), names }
     }
 
-    /// An address or a name of this computer, `192.168.1.20`, `[fd00::1]:8000` or `teacher.local`. The error says what would be right.
+    /// Parses an address or a name of this computer, `192.168.1.20`, `[fd00::1]:8000` or `teacher.local`. The error
+    /// suggests a valid one.
     pub fn named(text: &str, port: u16) -> Result<Place, String> {
         let refused = |what: String| Err(format!("--listen {text}: {what}"));
         let bare = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -44,7 +45,7 @@ impl Place {
         let Some(address) = found.into_iter().next() else {
             return refused(format!("no computer has this name: say {}", example()));
         };
-        // Which names lead there nobody knows, so a page of others could ask as one of them.
+        // Nobody knows which names resolve to this address, so a foreign page could use one of them.
         if address.ip().is_unspecified() {
             return refused(format!(
                 "name one address of this computer, which the room will type: say {}",
@@ -60,13 +61,13 @@ impl Place {
         Ok(Place { address, names })
     }
 
-    /// Whether others reach it.
+    /// Whether other computers can reach it.
     pub fn is_open(&self) -> bool {
         !self.address.ip().is_loopback()
     }
 
-    /// Whether a browser means this server: by one of its names, with this port or with none. A name may be written in capitals, and
-    /// end in a full stop.
+    /// Whether a browser means this server: by one of its names, with this port or none. A name may be in upper case,
+    /// and may end in a full stop.
     pub fn is(&self, host: &Authority, port: u16) -> bool {
         let name = host.host().to_ascii_lowercase();
         let is_known = |name: &str| self.names.iter().any(|known| known == name);
@@ -81,10 +82,10 @@ fn bracketed(address: IpAddr) -> String {
     if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
 }
 
-/// An address of this computer that others may reach it by. Nothing is sent to find it out.
+/// An address by which others may reach this computer, found without sending anything.
 fn example() -> String {
     let own = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
-        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // For documentation: nobody has it.
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?; // Reserved for documentation (TEST-NET-1).
         socket.local_addr()
     });
     match own {

@@ -1,6 +1,7 @@
-//! The page for a projector: one prediction at a time, large, its answer folded, and bars of what a class guessed.
+//! The page for a projector: one prediction at a time, large, its answer folded, and bars of the class's guesses.
 //!
-//! `room.js` fills it. The hands that a teacher counts and the files that students export stay in the page: nothing is sent.
+//! `room.js` fills it. The show of hands that a teacher counts, and the files that students export, stay in the page:
+//! nothing is sent.
 
 use labs::Event;
 use labs::prediction::Kind;
@@ -11,7 +12,7 @@ use crate::html::{escape, inline};
 use crate::mistake::Wrong;
 use crate::prediction;
 
-/// The page as HTML, without empty lines, which would end it in Markdown.
+/// The page as HTML without blank lines, which would end an HTML block in Markdown.
 pub fn html(course: &Course) -> Result<String, Wrong> {
     let all = score::Course::read(course.root())?;
     let mut html = String::from(
@@ -36,11 +37,11 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     Ok(html + "</div>\n\n")
 }
 
-/// A prediction: its form, by which guesses are compared, and its answer.
+/// A prediction: its form, for comparing guesses, and its answer.
 fn asked_in_room(course: &Course, asked: &score::Asked, page: &str) -> Result<String, Wrong> {
     let events = course.events(course.lab(&asked.chapter)?, &asked.run)?;
     let form = prediction::html(events, &asked.id)?;
-    // A question to think about has no form, and nobody's guess of it is kept.
+    // A question to think about has no form, and guesses of it are not stored.
     let Some((form, _)) = form.split_once("</form>") else { return Ok(String::new()) };
     let answer = events.iter().find_map(|event| match event {
         Event::Answer(answer) if answer.prediction.id == asked.id => Some(answer),

@@ -1,7 +1,7 @@
-//! The page after the last chapter: how the reader did, by objective; the bets that were lost; and what to read next.
+//! The page after the last chapter: the reader's results by objective, the lost bets, and further reading.
 //!
-//! `score.js` fills it with what this browser keeps, in the words in which `cargo course score` says the same. Without JavaScript
-//! the page lists what shows each objective.
+//! `score.js` fills it from the data stored in this browser, in the same words as `cargo course score`. Without
+//! JavaScript the page lists the evidence for each objective.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     Ok(page + "\n</div>\n\n")
 }
 
-/// The built page that asks a prediction.
+/// The built page that contains a prediction.
 fn page_of(course: &Course, all: &score::Course, id: &str) -> Result<String, String> {
     for chapter in &all.chapters {
         for page in questions::pages(course.root(), &chapter.number)? {
@@ -82,7 +82,7 @@ fn page_of(course: &Course, all: &score::Course, id: &str) -> Result<String, Str
     Err(format!("no page asks `{id}`"))
 }
 
-/// Whether everything that a reader can do shows one objective, and everything that shows one is there.
+/// Checks that everything a reader can do shows one objective, and that everything listed as evidence exists.
 pub fn mistakes(course: &Course) -> Vec<Mistake> {
     checked(course).unwrap_or_else(|wrong| wrong.mistakes("book/plan.toml", 1))
 }

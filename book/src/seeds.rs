@@ -1,5 +1,5 @@
-//! What the course must not lose: `book/seeds.toml` names what the documents teach that it grew from, and says by which words each
-//! chapter still does.
+//! Items that the course must keep teaching: `book/seeds.toml` lists the content of the documents that the course grew
+//! from, with the words that show that a chapter teaches it.
 
 use std::collections::BTreeSet;
 
@@ -24,15 +24,15 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Item {
-    /// It begins with the number of its chapter, `04-peak`.
+    /// Begins with the number of its chapter, such as `04-peak`.
     id: String,
     what: String,
-    /// Words that stand in the chapter, all of them.
+    /// Words that must all occur in the chapter.
     #[serde(default)]
     says: Vec<String>,
-    /// Or in what its lab prints in this run.
+    /// Or in the output of its lab in this run.
     run: Option<String>,
-    /// Whether the chapter does not say it yet.
+    /// Whether the chapter does not teach it yet.
     #[serde(default)]
     missing: bool,
 }
@@ -42,7 +42,7 @@ impl Item {
         self.id.split('-').next().unwrap_or_default()
     }
 
-    /// Those of its words that do not stand there, and where that is.
+    /// The words that do not occur, and the name of the text that was searched.
     fn absent(&self, course: &Course, page: &Page, rest: &str) -> Result<(Vec<&str>, String), String> {
         let (text, place) = match &self.run {
             None => (format!("{}\n{rest}", page.text), page.file.to_owned()),
@@ -60,9 +60,9 @@ impl Item {
     }
 }
 
-/// The items of a chapter that its page says no more.
+/// The items of a chapter that its page no longer teaches.
 pub fn mistakes(course: &Course, page: &Page) -> Result<Vec<Mistake>, Wrong> {
-    // The first page of a chapter answers for all of them.
+    // Checked on the first page of a chapter, for all its pages.
     let Some(chapter) = page.chapter().filter(|_| page.begins_chapter()) else { return Ok(Vec::new()) };
     let pages = questions::pages(course.root(), chapter)?;
     let others = pages.iter().filter(|other| *other != page.path);
@@ -94,7 +94,7 @@ pub fn mistakes(course: &Course, page: &Page) -> Result<Vec<Mistake>, Wrong> {
     Ok(mistakes)
 }
 
-/// How many items no chapter says yet, and what is wrong with the list itself.
+/// The number of items that no chapter teaches yet, and the errors in the list itself.
 pub fn missing(course: &Course) -> Result<(usize, Vec<Mistake>), Wrong> {
     let (file, places): (File, Places) = toml_file::read(course, FILE)?;
     let plan = Plan::read(course)?;

@@ -1,7 +1,8 @@
-//! The local server: the pages of the book, from memory, to this computer alone, or to a room at an address that was named.
+//! The local server: serves the pages of the book from memory, either to this computer only or, at a given address, to
+//! a classroom.
 //!
-//! What can be asked for is what was built: a request is looked up among the pages and never becomes a path on
-//! the disk. A client that is slow, or that means harm, gets a bounded share of memory and time, and no other waits for it.
+//! Clients can request only the files that were built: a request is looked up among the pages and never becomes a path
+//! on disk. Slow or malicious clients get bounded memory and time, and never delay other clients.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,16 +31,16 @@ use crate::html;
 use crate::publish::Missing;
 use crate::room::Place;
 
-/// What clients may take at most.
+/// Limits on the resources that clients may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How many are served at once. For one more, the one goes on whose connection nothing has moved for longest.
+    /// The maximum number of open connections. Beyond it, the connection that has been idle longest is closed.
     pub connections: usize,
-    /// How long the head of a request may be, in bytes: 8192 or more.
+    /// The maximum size of a request head, in bytes: at least 8192.
     pub head_bytes: usize,
-    /// How long it may take to arrive.
+    /// The maximum time for the head to arrive.
     pub head_time: Duration,
-    /// How long a connection lasts: a client that has not read the answer by then does not want it.
+    /// The maximum lifetime of a connection: a client that has not read the answer by then no longer wants it.
     pub connection_time: Duration,
 }
 
@@ -55,28 +56,28 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Thirty browsers at once, each with a page of some forty files, over a network that is slower than a computer's own.
+    /// Thirty browsers at once, each loading a page of about forty files, over a network slower than loopback.
     pub fn of_a_room() -> Limits {
         Limits { connections: 1024, connection_time: Duration::from_secs(120), ..Limits::default() }
     }
 }
 
-/// How much of an answer the system keeps for a client that does not read.
+/// The size of the socket's send buffer, which holds the answer for a client that does not read.
 const SEND_BUFFER: u32 = 256 << 10;
 
-/// How many clients the system keeps waiting until they are accepted.
+/// The maximum number of clients that the system queues until they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// Asked by every page, each second: which version of the book is served, and why there is no newer one.
+/// The path that every page polls each second: the version of the book being served, and why there is no newer one.
 const VERSION: &str = "/__version";
 
-/// Asked by pages that cannot run something yet, each second: why not, as JSON, for each module that is missing.
+/// The path that pages which cannot run something yet poll each second: JSON with the reason for each missing module.
 const MISSING: &str = "/__missing";
 
-/// Loads the page again when the book has been built again.
+/// Reloads the page when the book has been rebuilt.
 const RELOAD: &str = "<script src=\"/__reload.js\"></script>";
 
-/// What that is. It comes from the server as a file: what a page has in itself its policy would have to name.
+/// The path of that script. It is served as a file because the page's policy would have to name an inline script.
 const RELOAD_PATH: &str = "/__reload.js";
 const RELOAD_SCRIPT: &str = r#"(() => {
   const note = document.getElementById("mistakes") ?? document.createElement("pre");
@@ -95,7 +96,7 @@ const RELOAD_SCRIPT: &str = r#"(() => {
   }, 1000);
 
   // Why something does not run yet, where it will run. Once it does the page is loaded again, unless something has been run in it.
-  async function tellWhatIsMissing() {
+async function tellWhatIsMissing() {
     const places = document.querySelectorAll(".run-missing[data-module]");
     const answer = places.length > 0 ? await ask("/__missing") : null;
     if (answer === null) return;
@@ -119,7 +120,7 @@ pub struct BookServer {
     stopped: Notify,
 }
 
-/// What it shows.
+/// The content being served.
 struct Shown {
     /// None before the first build.
     pages: BTreeMap<String, Bytes>,
@@ -129,13 +130,13 @@ struct Shown {
 }
 
 impl BookServer {
-    /// Starts to listen, on this computer only. Port 0 is any that is free.
+    /// Starts listening, on this computer only. Port 0 picks any free port.
     pub fn start(port: u16, limits: Limits) -> Result<BookServer, String> {
         let cannot = |error| format!("port {port} cannot be used: {error}; try --port");
         BookServer::listening(Place::here(port), limits).map_err(cannot)
     }
 
-    /// Starts to listen at an address that others may reach.
+    /// Starts listening at an address that others may reach.
     pub fn start_at(place: Place, limits: Limits) -> Result<BookServer, String> {
         let address = place.address;
         let cannot = |error| {
@@ -150,7 +151,7 @@ impl BookServer {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let listener = runtime.block_on(async { listen(place.address) })?;
         place.address = listener.local_addr()?;
-        // No version of a server that ran before, whose pages are still open in browsers.
+        // Differs from the version of any earlier server whose pages are still open in browsers.
         let version = UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_millis());
         let (pages, mistakes, missing) = (BTreeMap::new(), String::new(), Missing::default());
         let shown = Arc::new(Mutex::new(Shown { pages, version, mistakes, missing }));
@@ -158,34 +159,34 @@ impl BookServer {
         Ok(BookServer { runtime, listener, place: Arc::new(place), limits, shown, stopped })
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.place.address
     }
 
-    /// Shows these pages from now on; browsers load them by themselves.
+    /// Serves these pages from now on; browsers reload by themselves.
     pub fn show(&self, pages: BTreeMap<String, Vec<u8>>) {
         let mut shown = self.shown();
         (shown.pages, shown.mistakes) = (reloading(pages), String::new());
         shown.version += 1;
     }
 
-    /// Shows pages that will not change: they ask for no newer ones.
+    /// Serves pages that will not change and do not poll for newer ones.
     pub fn show_for_good(&self, pages: BTreeMap<String, Vec<u8>>) {
         self.shown().pages = pages.into_iter().map(|(path, bytes)| (path, Bytes::from(bytes))).collect();
     }
 
-    /// The same pages with another module. Only those that wait for it are loaded again.
+    /// The same pages with another module. Only pages that wait for it are reloaded.
     pub fn show_with_module(&self, pages: BTreeMap<String, Vec<u8>>) {
         self.shown().pages = reloading(pages);
     }
 
-    /// Goes on showing the pages it has, and says in them why there are no newer ones.
+    /// Keeps serving the current pages, and shows in them why there are no newer ones.
     pub fn show_mistakes(&self, mistakes: &str) {
         self.shown().mistakes = mistakes.to_owned();
     }
 
-    /// Says in the pages, where something will run, why it does not yet.
+    /// Shows in the pages, where something will run, why it does not run yet.
     pub fn show_missing(&self, missing: Missing) {
         self.shown().missing = missing;
     }
@@ -210,15 +211,15 @@ impl BookServer {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv6() { TcpSocket::new_v6()? } else { TcpSocket::new_v4()? };
-    // On Windows it would let others listen at the same address.
+    // On Windows this option would let other programs listen on the same address.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
-    socket.set_send_buffer_size(SEND_BUFFER)?; // Those of its clients have the same.
+    socket.set_send_buffer_size(SEND_BUFFER)?; // Accepted sockets inherit it.
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// With the script that loads a page again.
+/// Adds the reload script to the pages.
 fn reloading(pages: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Bytes> {
     let with_script = |(path, mut bytes): (String, Vec<u8>)| {
         if path.ends_with(".html") {
@@ -235,20 +236,20 @@ async fn accept(listener: Arc<TcpListener>, place: Arc<Place>, limits: Limits, s
         let accepted = listener.accept().await;
         clients.make_room(limits.connections).await;
         let Ok((stream, _)) = accepted else {
-            sleep(Duration::from_millis(100)).await; // Too many files are open, perhaps.
+            sleep(Duration::from_millis(100)).await; // Probably too many open files.
             continue;
         };
         let moved = Moved::now();
         let client = Watched { stream, moved: moved.clone() };
-        // A browser that goes away is no trouble, and neither is one that is sent away.
+        // Ignore errors from clients that disconnect or are disconnected.
         let served =
             timeout(limits.connection_time, serve_client(client, place.clone(), limits, shown.clone()));
         clients.add(tokio::spawn(served).abort_handle(), moved);
-        yield_now().await; // It may answer at once.
+        yield_now().await; // It may be able to answer at once.
     }
 }
 
-/// Answers the one request of a connection.
+/// Answers the single request of a connection.
 async fn serve_client(
     client: Watched,
     place: Arc<Place>,
@@ -301,7 +302,8 @@ fn answer(request: &Request<Incoming>, shown: &Shown, place: &Place) -> Response
     }
 }
 
-/// Whether the browser means this server. A page of others whose name leads to this computer does not.
+/// Whether the browser means this server. A foreign page whose host name resolves to this computer does not (DNS
+/// rebinding).
 fn is_for_us(request: &Request<Incoming>, place: &Place) -> bool {
     let ours =
         |host: &[u8]| Authority::try_from(host).is_ok_and(|host| place.is(&host, place.address.port()));
@@ -310,7 +312,7 @@ fn is_for_us(request: &Request<Incoming>, place: &Place) -> bool {
     hosts.next().is_some_and(ours) && hosts.chain(named).all(ours)
 }
 
-/// Before the first build has ended, and after it has failed: a page, so that it can load itself again.
+/// The response before the first build has finished, or after it has failed: a page, so that it can reload itself.
 fn no_pages_yet(mistakes: &str) -> Response<Full<Bytes>> {
     let says = match mistakes {
         "" => "<h1>The book is being built</h1><p>This page shows it when it is ready: within a minute, if the computer has \

@@ -1,4 +1,4 @@
-//! Code of a lab on a page is what a reader would write: nothing of how a lab notes and prints stands in it.
+//! Checks that lab code on a page is code that a reader would write, without the harness's recording and printing.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::lab_code::anchor_of;
 use crate::mistake::Mistake;
 use crate::today::Finding;
 
-/// What a reader would not write, and why.
+/// Patterns that a reader would not write, with the reason.
 const FOREIGN: [(&str, &str); 4] = [
     (r"\blab\.", "it is the lab's own"),
     (
@@ -21,13 +21,13 @@ const FOREIGN: [(&str, &str); 4] = [
     (r"\|\(\)\|", "it is a closure of nothing: write a loop, or a function"),
 ];
 
-/// The harness in the code that a page shows.
+/// The harness calls in the code that a page shows.
 pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     let mut findings = Vec::new();
     for line in page.text.lines() {
         let inside = line.trim_end().strip_prefix("{{#lab-code ").and_then(|rest| rest.strip_suffix("}}"));
         let Some((lab, anchor)) = inside.and_then(|inside| inside.trim().split_once(' ')) else { continue };
-        // What is wrong with the directive itself is told elsewhere.
+        // Errors of the directive itself are reported elsewhere.
         let Ok(sources) = course.lab(lab).and_then(|lab| course.sources(lab)) else { continue };
         let Ok((file, first, code)) = anchor_of(&sources, anchor.trim()) else { continue };
         for (index, found, why) in harness(&code) {
@@ -39,7 +39,7 @@ pub fn findings(course: &Course, page: &Page) -> Vec<Finding> {
     findings
 }
 
-/// What of it stands in code: the index of the line, the words, and why they should not.
+/// The harness calls in code: the index of the line, the words, and the reason against them.
 fn harness(code: &str) -> Vec<(usize, &str, &'static str)> {
     static COMPILED: OnceLock<Vec<(Regex, &str)>> = OnceLock::new();
     let compile = |(pattern, why)| (Regex::new(pattern).expect("a test compiles it"), why);

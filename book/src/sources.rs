@@ -1,4 +1,5 @@
-//! The sources that decide what a lab prints, and those of the exercises. `build.rs` includes this file too, and keeps what it finds.
+//! The sources that determine the output of the labs, and those of the exercises. `build.rs` includes this file too,
+//! and stores the hashes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,10 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::Path;
 
-/// Their folders, from the root of the checkout.
+/// Their folders, relative to the root of the checkout.
 pub const FOLDERS: [&str; 5] = ["labs/src", "labs/exercises/source", "drawing/src", "tensor/src", "gpu/src"];
 
-/// A hash of each, by its path from the root of the checkout.
+/// The hash of each source, by its path relative to the root of the checkout.
 pub fn hashes(root: &Path) -> io::Result<BTreeMap<String, u64>> {
     let mut hashes = BTreeMap::new();
     for folder in FOLDERS {
@@ -26,7 +27,7 @@ fn collect(root: &Path, folder: &str, hashes: &mut BTreeMap<String, u64>) -> io:
             collect(root, &path, hashes)?;
         } else if path.ends_with(".rs") {
             let mut hasher = DefaultHasher::new();
-            // On Windows, Git may end lines in its own way.
+            // On Windows, Git may convert line endings.
             fs::read_to_string(entry.path())?.replace("\r\n", "\n").hash(&mut hasher);
             hashes.insert(path, hasher.finish());
         }

@@ -1,5 +1,5 @@
-//! Says in the terminal how far a compilation is: in one line that is written over itself, or where stderr is no terminal in a line
-//! every few seconds.
+//! Reports the progress of a compilation: in one terminal line that is overwritten, or, if stderr is not a terminal, in
+//! a new line every few seconds.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use labs::stdio::to_stderr;
 use modules::Step;
 
-/// How often a line is written where lines stay.
+/// The interval between lines if they are not overwritten.
 const OFTEN: Duration = Duration::from_secs(10);
 
-/// A compilation under way.
+/// A compilation in progress.
 pub struct Compiling {
     what: &'static str,
     began: Instant,
@@ -19,12 +19,12 @@ pub struct Compiling {
 }
 
 impl Compiling {
-    /// `the labs`, for one. Nothing is said before the first step: there may be nothing to compile.
+    /// `what` is, for example, `the labs`. Prints nothing before the first step: there may be nothing to compile.
     pub fn new(what: &'static str) -> Compiling {
         Compiling { what, began: Instant::now(), is_terminal: io::stderr().is_terminal(), last: None }
     }
 
-    /// Says how far it is, and returns that: `45 of 67 crates, 91 s so far`.
+    /// Prints the progress, and returns it: `45 of 67 crates, 91 s so far`.
     pub fn tell(&mut self, step: Step) -> String {
         let how_far = format!("{step}, {} s so far", self.began.elapsed().as_secs());
         let line = format!("Compiling {} for the pages: {how_far}", self.what);
@@ -38,7 +38,7 @@ impl Compiling {
         how_far
     }
 
-    /// Says how long it took, if it was told of.
+    /// Prints the total time, if any progress was printed.
     pub fn end(self) {
         if self.last.is_some() {
             let cleared = if self.is_terminal { "\r\x1b[K" } else { "" };

@@ -1,24 +1,24 @@
-//! A file of data in TOML, and mistakes with their place in it.
+//! TOML data files, and mistakes with their place in them.
 
 use serde::de::DeserializeOwned;
 
 use crate::course::Course;
 use crate::mistake::{Mistake, Wrong, line_of};
 
-/// The text of a file, to say where in it something is wrong.
+/// The text of a file, to find the line of a mistake.
 pub struct Places {
     file: String,
     text: String,
 }
 
 impl Places {
-    /// A mistake at a byte of the file.
+    /// A mistake at a byte offset of the file.
     pub fn mistake(&self, byte: usize, what: String) -> Mistake {
         Mistake { file: self.file.clone(), line: line_of(&self.text, byte), what }
     }
 }
 
-/// Reads a file of the checkout.
+/// Reads and parses a file of the checkout.
 pub fn read<T: DeserializeOwned>(course: &Course, file: &str) -> Result<(T, Places), Wrong> {
     let places = Places { file: file.to_owned(), text: course.read(file)? };
     match toml::from_str(&places.text) {

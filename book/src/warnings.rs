@@ -1,4 +1,4 @@
-//! What mdBook warns of, so that it can fail the build.
+//! Captures mdBook's warnings, so that they can fail the build.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,14 +7,14 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps what mdBook logs as a warning or an error.
+/// Stores the warnings and errors that mdBook logs.
 #[derive(Clone, Default)]
 pub struct Warnings {
     kept: Arc<Mutex<Vec<String>>>,
 }
 
 impl Warnings {
-    /// Runs something, and returns what was warned of meanwhile.
+    /// Runs `work`, and returns the warnings it logged.
     pub fn during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
         let warnings = Warnings::default();
         let done = tracing::subscriber::with_default(warnings.clone(), work);
@@ -34,7 +34,7 @@ impl Subscriber for Warnings {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(message.text);
     }
 
-    // Spans are of no interest here.
+    // Spans are ignored.
     fn new_span(&self, _: &Attributes) -> Id {
         Id::from_u64(1)
     }

@@ -1,4 +1,4 @@
-//! Notices that a file of the book has changed, by looking every now and then: simple, and the same everywhere.
+//! Detects changed files of the book by polling: simple, and the same on every platform.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// As they are now.
+    /// The current state.
     pub fn of(course: &Course) -> Files {
         let mut seen = BTreeMap::new();
         let pages = [
@@ -42,7 +42,7 @@ impl Files {
     }
 }
 
-/// What cannot be read, such as a file that an editor is just replacing, is as good as not there.
+/// Unreadable files, such as one that an editor is replacing, count as missing.
 fn look(folder: &Path, seen: &mut BTreeMap<PathBuf, (u64, Option<SystemTime>)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {

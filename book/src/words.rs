@@ -1,30 +1,30 @@
-//! How long a chapter is, in the words that a reader sees.
+//! Counts the words of a chapter that a reader sees.
 
 use mdbook_markdown::pulldown_cmark::{Event, Tag, TagEnd};
 use mdbook_markdown::{MarkdownOptions, new_cmark_parser};
 
 use crate::html::NOTE;
 
-/// So many words a chapter has at most.
+/// The maximum number of words in a chapter.
 pub const MOST: usize = 2200;
 
-/// The words of a page, by where they stand.
+/// The word counts of a page, by location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words {
-    /// In sight: all prose that is nowhere below.
+    /// Visible: all prose that is in neither of the others.
     pub open: usize,
     /// In folds, which a reader opens.
     pub folded: usize,
-    /// In exercises, and among the sources.
+    /// In exercises and source lists.
     pub apart: usize,
 }
 
 impl Words {
-    /// The words of a page whose directives have been carried out. Code, output, predictions, questions and the map are HTML or
-    /// blocks of code, and have none.
+    /// Counts the words of a page whose directives are expanded. Code, output, predictions, questions and the map are
+    /// HTML or code blocks, and do not count.
     pub fn of(expanded: &str) -> Words {
         let mut words = Words::default();
-        // What has been opened and not yet closed.
+        // The elements that are still open.
         let (mut folds, mut apart) = (0_usize, Vec::new());
         let (mut in_code, mut in_note) = (false, false);
         for event in new_cmark_parser(expanded, &MarkdownOptions::default()) {
@@ -62,7 +62,7 @@ impl Words {
         self.open + self.folded + self.apart
     }
 
-    /// As a chapter may have them: those in folds count half.
+    /// The number of words that counts for the limit: folded words count half.
     pub fn counted(self) -> usize {
         self.open + self.folded.div_ceil(2)
     }

@@ -18,11 +18,11 @@ use crate::standing::{self, Standing};
 use crate::student::timeline;
 use crate::workplace::{Workplace, failed, wrong};
 
-/// Its name among those of exercises.
+/// Its name in lists of exercises.
 pub const ID: &str = "final";
 pub const TITLE: &str = "The final assessment";
 
-/// Whether a student means it, where an exercise can be named too.
+/// Whether a name that may also be an exercise means the assessment.
 pub fn is_meant(name: &str) -> bool {
     name.trim_end_matches(".rs") == ID
 }
@@ -31,13 +31,13 @@ pub fn file_of(place: &Workplace) -> PathBuf {
     place.folder.join(assessment::FILE)
 }
 
-/// The seed of a program, as it is typed.
+/// Parses the seed of a program.
 pub fn seed(text: &str) -> Result<u64, String> {
     let seed = text.parse().ok().filter(|seed| *seed < SEEDS);
     seed.ok_or_else(|| format!("a program has a seed from 0 to {}", SEEDS - 1))
 }
 
-/// The student's file and its seed. If there is none yet, it is written.
+/// The student's file, its seed, and whether it is new: a missing file is created.
 fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool), Stop> {
     let file = file_of(place);
     if !file.exists() {
@@ -69,7 +69,7 @@ fn begun(place: &mut Workplace, seed: Option<u64>) -> Result<(PathBuf, u64, bool
     }
 }
 
-/// Writes the same program as it is at first, and keeps the student's.
+/// Resets the program to its initial state, and keeps a backup of the student's.
 pub fn reset(place: &mut Workplace) -> Result<(), Stop> {
     let (file, seed, is_new) = begun(place, None)?;
     if is_new {
@@ -89,7 +89,7 @@ fn seed_of(file: &Path) -> Result<u64, Stop> {
     assessment::seed_of(text).map_err(|what| of_file(&what))
 }
 
-/// Begins, or says what the functions did.
+/// Starts the assessment, or shows what the functions did.
 pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) -> Result<(), Stop> {
     let units: Vec<&'static Unit> = match function {
         None => UNITS.iter().collect(),
@@ -132,7 +132,7 @@ pub fn show(place: &mut Workplace, function: Option<&str>, seed: Option<u64>) ->
     Ok(())
 }
 
-/// Says why a file was not run.
+/// The error for a file that was not run.
 fn not_run(file: &Path, diagnosis: exercises::Diagnosis) -> Stop {
     let line = diagnosis.line;
     let verdict = Verdict::Failed { diagnosis: Box::new(diagnosis), case: None };
@@ -147,9 +147,9 @@ fn one_machine(looked: &Looked) -> String {
     format!("{heading}\n{}{}", one(looked), looked.seen.as_ref().map(timeline).unwrap_or_default())
 }
 
-/// Checks the file, keeps what came of it, and tells it.
+/// Checks the file, stores the result, and prints it.
 pub fn check(place: &mut Workplace) -> Result<bool, Stop> {
-    // A program that was moved away is not replaced: its points would be lost.
+    // A program that was moved away is not recreated: its points would be lost.
     if !file_of(place).exists() {
         return Err(wrong(format!(
             "there is no {}: `cargo course final` begins the assessment",
@@ -166,7 +166,7 @@ pub fn check(place: &mut Workplace) -> Result<bool, Stop> {
     Ok(score.passed())
 }
 
-/// The text after a check: points, and not where the faults are.
+/// The text after a check: the points, but not the places of the faults.
 fn told(score: &Score, seed: u64) -> String {
     let state = if score.passed() { "passed".green() } else { "not yet".red() };
     let mut told = format!("{state}: {} of 100 points (the program of seed {seed})\n\n", score.points);
@@ -214,7 +214,7 @@ fn told(score: &Score, seed: u64) -> String {
     told + "\ncargo course report names the objectives that you met, and what to read again.\n"
 }
 
-/// Grades a file of somebody else's, as the program of a seed: that of its first line, if none is given.
+/// Grades someone else's file as the program of a seed: by default, the seed in its first line.
 pub fn graded(
     library: &exercises::library::Library,
     text: &str,

@@ -1,4 +1,4 @@
-//! The end of the course, as its page has it: the score, the twelve moments in one picture, and three ways to go on.
+//! The end of the course, as on its page: the score, the twelve key moments in one picture, and three ways to continue.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use crate::score::score;
 use crate::told::{self, Told};
 use crate::workplace::{Workplace, failed, root};
 
-/// Prints it all. With a file, writes a page to print as well.
+/// Prints everything, and writes it as a printable page if a file is given.
 pub fn ending(place: &Workplace, page: Option<&Path>) -> Result<(), Stop> {
     let cannot = |file: &Path, error| failed(format!("--page {}: {error}", file.display()));
     if let Some(file) = page {
-        // Before anything is printed.
+        // Fail before anything is printed.
         OpenOptions::new().create(true).append(true).open(file).map_err(|error| cannot(file, error))?;
     }
     let mut all: Vec<Told> = Vec::new();
@@ -27,7 +27,7 @@ pub fn ending(place: &Workplace, page: Option<&Path>) -> Result<(), Stop> {
     };
     let has_begun = score(place, &mut tell)?;
 
-    // A run answers for several moments.
+    // One run covers several moments.
     let ran = RefCell::new(BTreeMap::<(String, String), Vec<Event>>::new());
     let runs = |lab: &str, run: &str| {
         let key = (lab.to_owned(), run.to_owned());

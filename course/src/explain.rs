@@ -1,4 +1,5 @@
-//! The story of an error: by its code, its name, or by any text that its message is in. The stories are in the package `errors`.
+//! Explains an error: by its code, its name, or any text that contains its message. The explanations are in the package
+//! `errors`.
 
 use std::io::{IsTerminal, Read};
 
@@ -14,17 +15,17 @@ use crate::provoke::provoke;
 use crate::show::text;
 use crate::workplace::{failed, wrong};
 
-/// The most of a text that is kept: its end, where the error is.
+/// The maximum length of a text. Its end is kept, because the error is there.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The pages of the errors that have a code, which tell more than the table.
+/// The pages of error codes, which say more than the table.
 const PAGES: [(&str, &str); 3] = [
     ("GPU0001", include_str!("../../book/chapters/errors/gpu0001.md")),
     ("GPU0002", include_str!("../../book/chapters/errors/gpu0002.md")),
     ("GPU0003", include_str!("../../book/chapters/errors/gpu0003.md")),
 ];
 
-/// Tells the story of a code, or of a message that was pasted: as words, or, if there are none, to standard input.
+/// Explains a code or a pasted message, given as arguments or, without any, on standard input.
 pub fn explain(words: &[String]) -> Result<(), Stop> {
     let said = match words {
         [] => pasted()?,
@@ -44,14 +45,14 @@ pub fn explain(words: &[String]) -> Result<(), Stop> {
     }
 }
 
-/// Names all kinds of error.
+/// Lists all kinds of error.
 pub fn list() {
     let width = KINDS.iter().map(|kind| kind.id.len()).max().unwrap_or(0);
     let line = |kind: &Kind| format!("{:width$}  {}\n", kind.id, kind.message);
     to_stdout(&KINDS.iter().map(line).collect::<String>());
 }
 
-/// Makes an error, and shows the code that does.
+/// Provokes an error, and shows the code that does.
 pub fn run(kind: &str) -> Result<(), Stop> {
     let Some(kind) = named(kind) else {
         return Err(wrong(format!("there is no such kind of error: {LIST}")));
@@ -72,7 +73,7 @@ pub fn run(kind: &str) -> Result<(), Stop> {
 
 const LIST: &str = "`cargo course explain --list` names all";
 
-/// What is on standard input, in UTF-8 or, from PowerShell, in UTF-16.
+/// Reads standard input, in UTF-8 or, from PowerShell, in UTF-16.
 fn pasted() -> Result<String, Stop> {
     let mut input = std::io::stdin().lock();
     if input.is_terminal() {
@@ -105,7 +106,8 @@ fn pasted() -> Result<String, Stop> {
     }
 }
 
-/// What to say of a message that the table does not have. None of the message itself: it may be long, and hold anything.
+/// The reply to a message that the table does not contain. It does not repeat the message, which may be long and
+/// contain anything.
 fn unknown(said: &str) -> String {
     let code = said.trim();
     if code.len() == 7 && code.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("GPU")) {
@@ -120,14 +122,14 @@ fn unknown(said: &str) -> String {
     }
 }
 
-/// An explanation as a terminal shows it.
+/// An explanation formatted for a terminal.
 fn told(story: &Explained) -> String {
     let mut told = String::new();
     for paragraph in story.paragraphs() {
         match paragraph {
             Paragraph::Heading(heading) => {
                 told += if told.is_empty() { "" } else { "\n" };
-                // A long one is a message, and wraps.
+                // A long heading is a message, and wraps.
                 wrapped("", &heading).lines().for_each(|line| told += &format!("{}\n", line.bold()));
             }
             Paragraph::Text(words) => told += &text(&words, ""),
@@ -145,7 +147,7 @@ fn told(story: &Explained) -> String {
     }
     told
 }
-/// A page of the book as a terminal shows it: without the lines that only its builder reads.
+/// A page of the book formatted for a terminal, without the lines meant for the book builder.
 fn page_text(page: &str) -> String {
     let mut told = String::new();
     let mut paragraph = String::new();
@@ -186,7 +188,7 @@ fn is_numbered(line: &str) -> bool {
     line.split_once(". ").is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
-/// Links are their words, figures nothing.
+/// Replaces links by their text, and removes pictures.
 fn without_links(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

@@ -1,4 +1,4 @@
-//! `cargo course`: the exercises of To Device, and the way to everything else in it.
+//! `cargo course`: runs the exercises of To Device, and gives access to everything else in the course.
 
 mod assessment;
 mod ending;
@@ -184,7 +184,7 @@ fn main() -> ExitCode {
 }
 
 fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
-    // These touch none of the student's files.
+    // These commands do not touch the student's files.
     match &command {
         Some(Do::Explain { list: true, .. }) => {
             explain::list();
@@ -274,7 +274,7 @@ fn run(Flags { command, work, from: list }: Flags) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Runs the lab of a chapter with its questions, and keeps the answers.
+/// Runs the lab of a chapter with its questions, and stores the answers.
 fn read(place: &Workplace, chapter: &str, flags: Vec<String>) -> Result<(), Stop> {
     let lab = chapter.parse::<u32>().ok().map(|number| format!("lab-{number:02}"));
     let lab = lab.filter(|name| labs::Listed::named(name).is_some());
@@ -288,7 +288,7 @@ fn read(place: &Workplace, chapter: &str, flags: Vec<String>) -> Result<(), Stop
 fn cargo(program: &str, flags: &[impl AsRef<OsStr>]) -> Result<(), Stop> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        // Not --quiet: it may have to be compiled, and Cargo says how far that is.
+        // Not --quiet: the program may have to be compiled, and Cargo shows the progress.
         .args(["run", "--bin", program, "--"])
         .args(flags)
         .current_dir(root())

@@ -1,4 +1,4 @@
-//! A teacher's own exercises: those of a folder that `--exercises` names.
+//! A teacher's own exercises, from the folders that `--exercises` names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use crate::workplace::{Workplace, failed, wrong};
 
 static OWN: OnceLock<(Vec<&'static Exercise>, Hosts)> = OnceLock::new();
 
-/// All exercises: those of the course, in the order of the book, and then a teacher's own.
+/// All exercises: those of the course in book order, then the teacher's own.
 pub fn all() -> Vec<&'static Exercise> {
     let own = OWN.get().map(|(own, _)| own.clone()).unwrap_or_default();
     EXERCISES.iter().copied().chain(own).collect()
 }
 
-/// The exercise of this id.
+/// The exercise with this id.
 pub fn find(id: &str) -> Option<&'static Exercise> {
     all().into_iter().find(|exercise| exercise.id == id)
 }
 
-/// The library, with the checks for a teacher's exercises.
+/// The library, with the checks of the teacher's exercises.
 pub fn with_hosts(library: Library) -> Library {
     match OWN.get() {
         Some((_, hosts)) => library.with_hosts(hosts.clone()),
@@ -34,7 +34,7 @@ pub fn with_hosts(library: Library) -> Library {
     }
 }
 
-/// Splits the value of `--exercises` into folders of exercises and a choice of some.
+/// Splits the value of `--exercises` into exercise folders and a selection.
 pub fn read(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let (folders, rest): (Vec<&str>, Vec<&str>) =
         list.split(',').map(str::trim).partition(|part| Path::new(part).is_dir());
@@ -42,7 +42,7 @@ pub fn read(list: &str) -> (Vec<PathBuf>, Option<String>) {
     (folders.into_iter().map(PathBuf::from).collect(), (!rest.is_empty()).then_some(rest))
 }
 
-/// Takes the exercises of some folders into the course, for as long as this program runs.
+/// Adds the exercises of some folders to the course, for the life of this process.
 pub fn load(place: &Workplace, folders: &[PathBuf]) -> Result<(), Stop> {
     if folders.is_empty() {
         return Ok(());
@@ -69,7 +69,7 @@ pub fn load(place: &Workplace, folders: &[PathBuf]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The files of exercises in a folder.
+/// The exercise files in a folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     let entries = fs::read_dir(folder).map_err(|error| wrong(format!("{}: {error}", name(folder))))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -84,7 +84,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
     Ok(files)
 }
 
-/// Compiles an exercise, unless the same text was compiled against the same library before.
+/// Compiles an exercise, unless the same text was already compiled against the same library.
 fn one(place: &Workplace, library: &Library, file: &Path) -> Result<(&'static Exercise, Host), String> {
     let text = fs::read(file).map_err(|error| error.to_string())?;
     let path = fs::canonicalize(file).map_err(|error| error.to_string())?;
@@ -94,7 +94,7 @@ fn one(place: &Workplace, library: &Library, file: &Path) -> Result<(&'static Ex
     Ok((host.describe()?.exercise(), host))
 }
 
-/// Reports the defects of the exercise in a file, or of all in a folder.
+/// Reports the defects of the exercise in a file, or of all exercises in a folder.
 pub fn examine(place: &Workplace, path: &Path) -> Result<(), Stop> {
     let files = match path.is_dir() {
         true => files(path)?,

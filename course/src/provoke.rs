@@ -54,7 +54,7 @@ provoked! {
     setting,
 }
 
-/// The error of a kind on a machine with a simulated GPU, and the code that makes it.
+/// The error of a kind on a machine with a simulated GPU, and the code that causes it.
 pub fn provoke(kind: &str) -> Option<(&'static str, Error)> {
     let name = kind.replace('-', "_");
     let (name, function) = PROVOKED.iter().find(|(known, _)| *known == name)?;
@@ -63,7 +63,7 @@ pub fn provoke(kind: &str) -> Option<(&'static str, Error)> {
     Some((body(name)?, error))
 }
 
-/// What stands in a function of this file.
+/// The body of a function in this file.
 fn body(name: &str) -> Option<&'static str> {
     let (_, after) = include_str!("provoke.rs").split_once(&format!("\nfn {name}() -> Result<()> {{\n"))?;
     let (body, _) = after.split_once("\n}\n")?;

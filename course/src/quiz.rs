@@ -11,8 +11,8 @@ use questions::{Open, Question, Quiz, run};
 use crate::show::{WIDTH, plain, plain_text, shortened};
 use crate::workplace::{Workplace, failed, root, wrong};
 
-/// Asks all questions of a chapter, each with the reason for what was chosen, and says by objective how many answers were
-/// right.
+/// Asks all questions of a chapter, gives the reason for each chosen answer, and prints the number of right answers by
+/// objective.
 pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     let number = chapter
         .parse::<u32>()
@@ -52,7 +52,7 @@ pub fn quiz(place: &mut Workplace, chapter: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// How many answers were right, of those that were given.
+/// The number of right answers, and of answers given.
 #[derive(Clone, Copy, Default)]
 struct Score {
     right: usize,
@@ -66,7 +66,7 @@ impl Score {
     }
 }
 
-/// A line for each objective, and what to read again: whatever had a wrong answer.
+/// One line per objective, and the sections to reread for each objective with a wrong answer.
 fn summary(objectives: &[String], scores: &[Score]) -> String {
     let sum = |count: fn(&Score) -> usize| scores.iter().map(count).sum::<usize>();
     let mut told = format!("\n{} of {} right\n\n", sum(|score| score.right), sum(|score| score.answered));
@@ -97,8 +97,8 @@ fn asked(number: usize, question: &Question) -> String {
     told
 }
 
-/// What was chosen. Nothing is chosen by an empty line, or at the end of the input. A program that answers for the student, such as
-/// `yes`, is asked three times at most.
+/// Reads a choice. None for an empty line, or at the end of the input. Asks at most three times, in case a program such
+/// as `yes` provides the input.
 fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usize> {
     let tries = if io::stdin().is_terminal() { usize::MAX } else { 3 };
     for _ in 0..tries {
@@ -120,10 +120,10 @@ fn choice(lines: &mut impl Iterator<Item = String>, count: usize) -> Option<usiz
     None
 }
 
-/// Nobody writes more, and all that is written must fit into the student's progress.
+/// More than anyone writes. All of it must fit into the student's progress file.
 const MOST_LINES: usize = 100;
 
-/// What a student writes, up to an empty line; nothing if that is the first.
+/// Reads a student's text, up to an empty line; None if the first line is empty.
 fn own_words(lines: &mut impl Iterator<Item = String>) -> Option<String> {
     to_stdout("Your answer, in your own words (an empty line ends it):\n");
     let written = lines.take_while(|line| !line.trim().is_empty()).take(MOST_LINES);
@@ -131,7 +131,7 @@ fn own_words(lines: &mut impl Iterator<Item = String>) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-/// How many of the points a student's answer made, as the student says. Nothing at the end of the input.
+/// Asks how many points of the rubric the answer covers. None at the end of the input.
 fn points(lines: &mut impl Iterator<Item = String>, rubric: &[String]) -> Option<usize> {
     let mut made = 0;
     for point in rubric {

@@ -1,4 +1,4 @@
-//! What a student has done, for people and for programs.
+//! Reports of a student's results, for people and for programs.
 
 use std::io;
 
@@ -29,13 +29,13 @@ pub struct Row {
     pub id: String,
     pub title: String,
     pub passed: bool,
-    /// What is said of it.
+    /// The result in words.
     pub says: String,
-    /// How long the check took.
+    /// The duration of the check.
     pub seconds: f64,
 }
 
-/// A report of what was kept of a student.
+/// Prints a report of a student's stored results.
 pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
     let rows: Vec<Row> = all()
         .into_iter()
@@ -57,7 +57,7 @@ pub fn report(place: &Workplace, format: Format) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Rows in a format, and what came of the final assessment, if it was begun.
+/// Formats rows, and the result of the final assessment if it was started.
 pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Result<String, Stop> {
     let passed = rows.iter().filter(|row| row.passed).count();
     let of_final = standing.map(of_final).unwrap_or_default();
@@ -109,7 +109,7 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
             let mut tests: Vec<_> = rows.iter().map(|row| test(row, score(row), &row.says)).collect();
             let mut sum = json!(passed);
             if let (Some(standing), Some(row)) = (standing, of_final.first()) {
-                // As much as an exercise, and a part of it for a part of the points.
+                // Weighted as one exercise, in proportion to the points.
                 let share = standing.points as f64 / 100.0;
                 sum = json!(passed as f64 + share);
                 tests.push(test(row, share, &objectives(standing)));
@@ -119,7 +119,7 @@ pub fn written(rows: &[Row], standing: Option<&Standing>, format: Format) -> Res
     }
 }
 
-/// The final assessment, and each of its objectives, as rows.
+/// The final assessment and each of its objectives, as rows.
 pub fn of_final(standing: &Standing) -> Vec<Row> {
     let title = crate::assessment::TITLE.to_owned();
     let mut rows = vec![Row {
@@ -146,7 +146,7 @@ fn met_or_not(objective: &Objective) -> String {
     }
 }
 
-/// The same as text: what is met, then what is open, with what to read again.
+/// The same as text: the objectives met, then the open ones with what to reread.
 fn objectives(standing: &Standing) -> String {
     let state = if standing.passed { "passed" } else { "not yet" };
     let mut told = format!("\nThe final assessment: {state}, {}\n", standing.says());
@@ -167,7 +167,7 @@ fn objectives(standing: &Standing) -> String {
     told
 }
 
-/// The schema is that of Jenkins, `junit-10.xsd`. An exercise is a test case, in the suite of its student.
+/// JUnit XML in Jenkins's schema, `junit-10.xsd`. An exercise is a test case in the suite of its student.
 pub fn junit(suites: &[(&str, Vec<&Row>)]) -> io::Result<String> {
     let counts = |rows: &[&Row]| {
         let failures = rows.iter().filter(|row| !row.passed).count();

@@ -1,4 +1,4 @@
-//! How the student did in the whole course, in the words of the page after the last chapter.
+//! The student's results in the whole course, in the same words as the page after the last chapter.
 
 use labs::{Event, Stop};
 use questions::score::{Asked, Course, Shown, State, Total};
@@ -6,7 +6,7 @@ use questions::score::{Asked, Course, Shown, State, Total};
 use crate::told::Told;
 use crate::workplace::{Workplace, failed, root};
 
-/// Tells the objectives with what was shown of each, the bets that were lost, and what to read next. Returns whether anything was
+/// Reports the objectives with the evidence for each, the lost bets, and further reading. Returns whether anything was
 /// answered.
 pub fn score(place: &Workplace, tell: &mut dyn FnMut(Told)) -> Result<bool, Stop> {
     let course = Course::read(root()).map_err(failed)?;
@@ -74,7 +74,7 @@ pub fn score(place: &Workplace, tell: &mut dyn FnMut(Told)) -> Result<bool, Stop
     Ok(has_begun)
 }
 
-/// The bets that were lost, each with the sentence that the lab says to what was bet. Only the labs that asked them are run.
+/// The lost bets, each with the lab's reply to the answer. Runs only the labs that asked them.
 fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(Told)) -> Result<(), Stop> {
     let record = &place.record;
     let is_lost = |asked: &&Asked| matches!(record.verdict(&asked.id), Some("off" | "wrong"));
@@ -92,7 +92,7 @@ fn lost(place: &Workplace, course: &Course, tell: &mut dyn FnMut(Told)) -> Resul
             _ => None,
         });
         let Some(answer) = answer else { continue };
-        // An answer of an older version may be none today, or right.
+        // An answer from an older version may be invalid now, or right.
         let Some(said) = record.said(id).and_then(|said| answer.prediction.parse(said).ok()) else {
             continue;
         };

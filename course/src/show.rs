@@ -1,4 +1,4 @@
-//! How text looks in a terminal.
+//! Formats text for a terminal.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use labs::render_text::without_ticks;
 /// The width of text.
 pub const WIDTH: usize = 80;
 
-/// Markdown as a terminal shows it: paragraphs wrapped, each line indented by as much as the first.
+/// Markdown for a terminal: paragraphs are wrapped, and each line is indented like the first.
 pub fn text(markdown: &str, indent: &str) -> String {
     paragraphs(&without_emphasis(markdown), indent)
 }
@@ -19,7 +19,7 @@ pub fn plain_text(markdown: &str, indent: &str) -> String {
     paragraphs(&plain(markdown), indent)
 }
 
-/// One line of Markdown without its signs.
+/// One line of Markdown without its markup.
 pub fn plain(markdown: &str) -> String {
     without_ticks(&without_emphasis(markdown))
 }
@@ -28,7 +28,7 @@ fn paragraphs(text: &str, indent: &str) -> String {
     text.split("\n\n").map(|paragraph| wrapped(indent, paragraph)).collect::<Vec<_>>().join("\n")
 }
 
-/// Without the stars around *words*. Stars in code stay, and so does one between blanks.
+/// Removes the stars around *words*. Stars in code, and stars between spaces, stay.
 fn without_emphasis(markdown: &str) -> String {
     let parts = markdown.split('`').enumerate();
     let without = |prose: &str| {
@@ -44,7 +44,7 @@ fn without_emphasis(markdown: &str) -> String {
     parts.collect::<Vec<_>>().join("`")
 }
 
-/// A line that is no longer than this: where something is left out, it ends in `…`.
+/// The line cut to this width; a cut line ends in `…`.
 pub fn shortened(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();

@@ -13,7 +13,7 @@ pub struct Standing {
     pub seed: u64,
     pub points: u64,
     pub passed: bool,
-    /// Those that its faults test, in the order of the book.
+    /// The objectives that its faults test, in book order.
     pub objectives: Vec<Objective>,
 }
 
@@ -23,7 +23,7 @@ pub struct Objective {
     pub chapter: String,
     pub text: String,
     pub met: bool,
-    /// Sections to read again: pages with headings.
+    /// Sections to reread: pages with headings.
     pub sections: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Standing {
         Ok(Standing { seed, points: score.points as u64, passed: score.passed(), objectives })
     }
 
-    /// One line: points, and how many objectives are met.
+    /// One line: the points, and the number of objectives met.
     pub fn says(&self) -> String {
         let met = self.objectives.iter().filter(|objective| objective.met).count();
         let all = self.objectives.len();
@@ -92,12 +92,12 @@ impl Standing {
         fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Keeps it with the student's other results.
+    /// Stores it with the student's other results.
     pub fn keep(&self, place: &mut Workplace) {
         place.keep(|record| record.assessed(self.fields()));
     }
 
-    /// The result that this program or the page has kept, if there is one.
+    /// The result that this program or the page has stored, if any.
     pub fn read(place: &Workplace) -> Result<Option<Standing>, Stop> {
         let Some(kept) = place.record.assessment() else { return Ok(None) };
         let standing = || {

@@ -1,4 +1,4 @@
-//! What a student does with an exercise.
+//! The commands with which a student works on an exercise.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::show::{count, name, text};
 use crate::standing::Standing;
 use crate::workplace::{Workplace, all_named, failed, wrong};
 
-/// Where one is, and what to do next.
+/// Shows the progress, and what to do next.
 pub fn start(place: &Workplace) -> Result<(), Stop> {
     let passed = all().into_iter().filter(|exercise| place.record.passed(exercise.id)).count();
     let mut told = format!("{}\n\n", "To Device: GPU computing for deep learning, hands on".bold());
@@ -57,7 +57,7 @@ pub fn titled(exercise: &Exercise) -> String {
     format!("{}  {} ({kind})", exercise.id.bold(), exercise.title)
 }
 
-/// All exercises, or those that fit, with what was passed.
+/// Lists all exercises, or those that match, with what has been passed.
 pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> Result<(), Stop> {
     let fits = |exercise: &&Exercise| {
         let text = format!("{} {} {}", exercise.id, exercise.title, exercise.task).to_lowercase();
@@ -105,7 +105,7 @@ pub fn list(place: &Workplace, search: Option<&str>, open: bool, done: bool) -> 
     Ok(())
 }
 
-/// What is to be done, and where.
+/// Shows the task, and the file.
 pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
     let (file, is_new) = place.begun(exercise)?;
     let mut told = format!("{}\n\n{}\n", titled(exercise), text(exercise.task, ""));
@@ -114,7 +114,7 @@ pub fn task(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Runs a student's code once, and shows what the machine saw of it. Nothing is judged, and nothing kept.
+/// Runs a student's code once, and shows what the machine saw. Judges and stores nothing.
 pub fn run(
     place: &Workplace,
     exercise: &Exercise,
@@ -132,7 +132,7 @@ pub fn run(
     }
     let cases = [Case { gpu, seed, size: size.unwrap_or(exercise.sizes[0]) }];
     let checked = check(&place.library()?, exercise, &file, &cases, &place.scratch).map_err(failed)?;
-    // What did not run has no more to show than its verdict.
+    // Code that did not run has only a verdict to show.
     let Some(seen) = checked.seen.first() else {
         to_stdout(&told(exercise, &checked, &file));
         return Err(Stop { message: String::new(), exit_code: 1 });
@@ -150,12 +150,12 @@ pub fn run(
     }
 }
 
-/// The timeline of a run, below the rest.
+/// The timeline of a run.
 pub fn timeline(seen: &Seen) -> String {
     format!("\n{}\n", printable::lines(seen.timeline.trim_end()))
 }
 
-/// Checks one exercise and keeps the result.
+/// Checks one exercise, and stores the result.
 pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, Stop> {
     let library = place.library()?;
     let file = place.file(exercise);
@@ -166,7 +166,7 @@ pub fn verdict(place: &mut Workplace, exercise: &Exercise) -> Result<Checked, St
     Ok(checked)
 }
 
-/// What a student reads after a check.
+/// The text that a student reads after a check.
 pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
     let mut told = printed(&checked.printed);
     let text_of = checked.verdict.to_string();
@@ -191,7 +191,7 @@ pub fn told(exercise: &Exercise, checked: &Checked, file: &Path) -> String {
     told
 }
 
-/// The first lines of what the code prints.
+/// The first lines of the code's output.
 fn printed(text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -207,7 +207,7 @@ fn printed(text: &str) -> String {
     told + "\n"
 }
 
-/// Checks the exercises that a student means. It ends with 1 if one does not pass.
+/// Checks the given exercises. The exit code is 1 if one fails.
 pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(), Stop> {
     if let [name] = names
         && assessment::is_meant(name)
@@ -259,7 +259,7 @@ pub fn check_all(place: &mut Workplace, names: &[String], all: bool) -> Result<(
     }
 }
 
-/// The next hint, or the one asked for.
+/// Prints the next hint, or the requested one.
 pub fn hint(place: &mut Workplace, exercise: &Exercise, number: Option<u64>, is_watched: bool) {
     place.refresh();
     let number = number.unwrap_or(place.record.count(exercise.id, "hints") + 1).clamp(1, 3);
@@ -277,7 +277,7 @@ pub fn solution(exercise: &Exercise) {
     to_stdout(&exercise.solution());
 }
 
-/// Writes the file as it is at first, and keeps the student's.
+/// Resets the file to the skeleton, and keeps a backup of the student's.
 pub fn reset(place: &Workplace, exercise: &Exercise) -> Result<(), Stop> {
     let (file, is_new) = place.begun(exercise)?;
     if is_new {

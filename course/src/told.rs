@@ -1,18 +1,18 @@
-//! The words for a terminal and for a page to print: the same pieces as text and as HTML.
+//! Text for a terminal and for a printable page: the same pieces as plain text and as HTML.
 
 use drawing::Drawing;
 use labs::render_text::without_ticks;
 
 use crate::show::text;
 
-/// A piece, whose words are Markdown.
+/// A piece of text. The words are Markdown.
 pub enum Told {
     Heading(String),
     /// The heading of a part.
     Chapter(String),
     Words(String),
     Item(String),
-    /// An objective, and whether it was shown.
+    /// An objective, and whether it has been shown.
     Objective {
         state: &'static str,
         words: String,
@@ -22,7 +22,7 @@ pub enum Told {
         question: String,
         answer: String,
     },
-    /// Words with a page to open or a command to type.
+    /// Text with a page to open or a command to type.
     Link {
         words: String,
         link: String,
@@ -33,12 +33,12 @@ pub enum Told {
 use Told::*;
 
 impl Told {
-    /// Whether it stands in a list.
+    /// Whether it is a list item.
     fn is_item(&self) -> bool {
         matches!(self, Item(_) | Objective { .. } | Link { .. } | Bet { .. })
     }
 
-    /// As text, after another piece.
+    /// The piece as plain text, following another piece.
     pub fn text(&self, before: Option<&Told>) -> String {
         let told = match self {
             Heading(words) | Chapter(words) => format!("{words}\n"),
@@ -64,12 +64,12 @@ impl Told {
     }
 }
 
-/// A point of a list.
+/// A list item.
 fn item(words: &str) -> String {
     format!("  - {}", text(&without_ticks(words), "    ").trim_start())
 }
 
-/// Pieces as a page by itself, in black on white, which needs no other file.
+/// The pieces as a self-contained page, in black on white.
 pub fn page(title: &str, pieces: &[Told]) -> String {
     let mut body = String::new();
     let mut is_list = false;
@@ -121,7 +121,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Markdown as HTML: its code, and its links without where they lead, since that is in the book.
+/// Markdown as HTML: code is kept; links become their text, because their targets are in the book.
 fn inline(words: &str) -> String {
     let parts = words.split('`').enumerate();
     let parts = parts

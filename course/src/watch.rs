@@ -1,7 +1,7 @@
 //! Checks an exercise whenever its file is saved.
 //!
-//! The file itself is looked at, several times a second. So it may be a link to a file elsewhere, or lie on a file system that
-//! tells nothing of changes, and an editor may write it in place or move another file there.
+//! Polls the file itself several times a second. So the file may be a symbolic link, or on a file system without change
+//! notifications, and an editor may write it in place or replace it.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::show::{name, text};
 use crate::student::{hint, list, titled, told, verdict};
 use crate::workplace::Workplace;
 
-/// How often the file is looked at.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(100);
-/// Editors write a file in several steps: it is saved when it has stayed the same for so long.
+/// Editors write a file in several steps: it counts as saved once it has been unchanged for this long.
 const SETTLED: Duration = Duration::from_millis(40);
-/// An editor that moves the old file away has written the new one after so many looks.
+/// An editor that moves the old file away has written the new one after this number of polls.
 const GONE: u32 = 10;
 
-/// Watches until the student leaves. It goes on to the next exercise only when told to.
+/// Watches until the student quits. Moves to the next exercise only when told to.
 pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(), Stop> {
     let (send, said) = mpsc::channel();
     thread::spawn(move || listen(send));
     'exercise: loop {
-        // Only here: while the student works, a file that is not there is about to be saved.
+        // Only once: while the student works, a missing file is about to be saved.
         place.begun(exercise)?;
         let mut last = None;
         let mut misses = 0;
@@ -38,7 +38,7 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
             match settled(&place.file(exercise)) {
                 Some(now) => {
                     misses = 0;
-                    // What changes a file's time alone is no change.
+                    // A change of the modification time alone is not a change.
                     if last.as_ref() != Some(&now) {
                         last = checked(place, exercise)?.then_some(now);
                     }
@@ -86,7 +86,7 @@ pub fn watch(place: &mut Workplace, mut exercise: &'static Exercise) -> Result<(
     }
 }
 
-/// Watches the program of the final assessment, and checks it whenever it is saved.
+/// Watches the program of the final assessment, and checks it at each save.
 pub fn watch_final(place: &mut Workplace) -> Result<(), Stop> {
     let file = assessment::file_of(place);
     if !file.exists() {
@@ -100,7 +100,7 @@ pub fn watch_final(place: &mut Workplace) -> Result<(), Stop> {
         if now.is_some() && now != last {
             match assessment::check(place) {
                 Ok(_) => {}
-                // It has been told; the next save may be better.
+                // The error has been reported; the next save may fix it.
                 Err(stop) if stop.message.is_empty() => {}
                 Err(stop) => return Err(stop),
             }
@@ -115,7 +115,7 @@ pub fn watch_final(place: &mut Workplace) -> Result<(), Stop> {
     }
 }
 
-/// Checks the file and tells the verdict, unless the file has just gone.
+/// Checks the file and prints the verdict, unless the file has just disappeared.
 fn checked(place: &mut Workplace, exercise: &Exercise) -> Result<bool, Stop> {
     let file = place.file(exercise);
     let is_terminal = io::stdout().is_terminal();
@@ -145,7 +145,7 @@ fn prompt(passed: bool) -> String {
     format!("{next}Enter to check again, s solution, l list, q to leave (a letter, then Enter)\n")
 }
 
-/// What is in the file, or why it cannot be read, once it stays so. Nothing while it is not there, or is being written.
+/// The content of the file, or why it cannot be read, once stable. None while it is missing or being written.
 fn settled(file: &Path) -> Option<Result<Vec<u8>, String>> {
     let look = || match file::bytes(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -156,7 +156,7 @@ fn settled(file: &Path) -> Option<Result<Vec<u8>, String>> {
     look().filter(|now| *now == before)
 }
 
-/// The student's words, a line each.
+/// Sends the student's input, line by line.
 fn listen(send: Sender<String>) {
     while let Some(said) = line() {
         if send.send(said.trim().to_lowercase()).is_err() {
@@ -165,13 +165,13 @@ fn listen(send: Sender<String>) {
     }
 }
 
-/// What the student says until the next look.
+/// Waits one interval for input from the student.
 fn next(said: &Receiver<String>) -> Option<String> {
     match said.recv_timeout(LOOK) {
         Ok(said) => Some(said),
         Err(RecvTimeoutError::Timeout) => None,
         Err(RecvTimeoutError::Disconnected) => {
-            // Nobody is there to say anything, and the file is watched all the same.
+            // Stdin is closed; the file is still watched.
             thread::sleep(LOOK);
             None
         }

@@ -1,4 +1,4 @@
-//! Where a student's files are, and what they have done.
+//! The student's folder: the files and the progress.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,27 +16,27 @@ use crate::show::name;
 pub struct Workplace {
     pub folder: PathBuf,
     pub record: Record,
-    /// For what is made on the way.
+    /// Temporary files.
     pub scratch: PathBuf,
 }
 
-/// The root of the checkout that this program was built in.
+/// The root of the checkout that this program was built from.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
 }
 
-/// One line on what is wrong, and how the program ends.
+/// Reports the user's error on one line, with the exit code.
 pub fn wrong(message: impl std::fmt::Display) -> Stop {
     labs::wrong(message.to_string())
 }
 
-/// The same for what is nobody's mistake. The compiler's own failure may have several lines.
+/// The same for an error that is not the user's. A failure of the compiler itself may have several lines.
 pub fn failed(message: impl std::fmt::Display) -> Stop {
     Stop { message: format!("error: {}\n", printable::lines(&message.to_string())), exit_code: 1 }
 }
 
 impl Workplace {
-    /// The same for a command that only reads: it makes no folder.
+    /// The same for a command that only reads: creates no folder.
     pub fn there(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         if let Some(folder) = &folder
             && !folder.is_dir()
@@ -46,7 +46,7 @@ impl Workplace {
         Workplace::open(folder)
     }
 
-    /// The folder that `--work` names, else that of the checkout.
+    /// Opens the folder that `--work` names, or the default one of the checkout.
     pub fn open(folder: Option<PathBuf>) -> Result<Workplace, Stop> {
         let folder = folder.unwrap_or_else(|| root().join("exercises"));
         fs::create_dir_all(&folder).map_err(|error| wrong(format!("--work {}: {error}", name(&folder))))?;
@@ -59,7 +59,7 @@ impl Workplace {
         Ok(Workplace { scratch, folder, record })
     }
 
-    /// The file that keeps what was done.
+    /// The progress file.
     pub fn progress(&self) -> PathBuf {
         self.folder.join("progress.json")
     }
@@ -68,8 +68,8 @@ impl Workplace {
         self.folder.join(exercise.file())
     }
 
-    /// The student's file, and whether it is new: if there is none yet, it is written as it is at first. A file that an editor
-    /// writes at the same moment stays.
+    /// The student's file, and whether it is new: a missing file is created from the skeleton. A file that an editor
+    /// writes at the same moment is not overwritten.
     pub fn begun(&self, exercise: &Exercise) -> Result<(PathBuf, bool), Stop> {
         let file = self.file(exercise);
         match files::create(&file, exercise.skeleton().as_bytes()) {
@@ -78,25 +78,25 @@ impl Workplace {
         }
     }
 
-    /// Writes a student's file as it is at first, and returns the name under which the student's is kept.
+    /// Resets a student's file to the skeleton. Returns the name of the backup.
     pub fn begin_again(&self, exercise: &Exercise) -> Result<PathBuf, Stop> {
         self.kept_under_another_name(&self.file(exercise), exercise.skeleton().as_bytes())
     }
 
-    /// Writes a file anew, and returns the name under which the old one is kept.
+    /// Rewrites a file. Returns the name under which the old one is kept.
     pub fn kept_under_another_name(&self, file: &Path, bytes: &[u8]) -> Result<PathBuf, Stop> {
         let unchanged = |error| cannot_be_written(file, &error, "; your work is unchanged, in that file");
         let of_file = file.file_name().unwrap_or_default().to_string_lossy();
         let names = (1..).map(|number| self.folder.join(format!("{of_file}.yours-{number}")));
         let kept = files::keep(file, names).map_err(unchanged)?;
         if let Err(error) = files::replace(file, bytes) {
-            let _ = fs::remove_file(&kept); // It is the same file under another name, or a copy.
+            let _ = fs::remove_file(&kept); // The same file under another name, or a copy.
             return Err(unchanged(error));
         }
         Ok(kept)
     }
 
-    /// Keeps what was done. If it cannot be kept, that is said, and nothing else is lost.
+    /// Stores progress. Prints a warning if that fails, without losing anything else.
     pub fn keep(&mut self, change: impl Fn(&mut Record)) {
         let file = self.progress();
         match Record::change(&file, &change) {
@@ -108,7 +108,7 @@ impl Workplace {
         }
     }
 
-    /// Learns what another `course` has kept meanwhile.
+    /// Loads progress that another `course` process has stored meanwhile.
     pub fn refresh(&mut self) {
         if let Ok(record) = Record::read(&self.progress()) {
             self.record = record;
@@ -119,20 +119,20 @@ impl Workplace {
         Library::find(&self.scratch).map(crate::own::with_hosts).map_err(failed)
     }
 
-    /// The first exercise that has not passed.
+    /// The first exercise that has not been passed.
     pub fn next(&self) -> Option<&'static Exercise> {
         all().into_iter().find(|exercise| !self.record.passed(exercise.id))
     }
 
-    /// The next one after an exercise that has not passed, else the first that has not.
+    /// The next exercise after this one that has not been passed, or the first such one.
     pub fn after(&self, exercise: &Exercise) -> Option<&'static Exercise> {
         let mut after = all().into_iter().skip_while(|other| other.id != exercise.id).skip(1);
         let next = after.find(|other| !self.record.passed(other.id)).or_else(|| self.next());
         next.filter(|next| next.id != exercise.id)
     }
 
-    /// The exercise that a student means: by its id, the end of it, or the number of its chapter, of which it is the first
-    /// that has not passed. Without a name it is the first of all.
+    /// The exercise that the student means: by its id, the end of its id, or its chapter number, for the first exercise
+    /// of the chapter not yet passed. Without a name, the first exercise of all not yet passed.
     pub fn named(&self, name: Option<&str>) -> Result<&'static Exercise, Stop> {
         let Some(name) = name else {
             return Ok(self.next().unwrap_or(all()[0]));
@@ -146,7 +146,7 @@ fn cannot_be_written(file: &Path, error: &io::Error, but: &str) -> Stop {
     failed(format!("{}: {error}{but}; --work DIR takes another folder", name(file)))
 }
 
-/// All exercises that a name may mean: one, or those of a chapter.
+/// All exercises that a name refers to: one, or those of a chapter.
 pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
     let name = name.trim_end_matches(".rs");
     if name == crate::assessment::ID {
@@ -171,7 +171,7 @@ pub fn all_named(name: &str) -> Result<Vec<&'static Exercise>, Stop> {
     Ok(found)
 }
 
-/// A folder of this program's own beside it, else one that can be written to.
+/// A scratch folder next to this program, or another writable one.
 fn scratch(folder: &Path) -> PathBuf {
     let beside =
         std::env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.join("course")));
@@ -190,14 +190,14 @@ fn is_writable(folder: &Path) -> bool {
     fs::write(&file, "").and_then(|()| fs::remove_file(&file)).is_ok()
 }
 
-/// Removes programs, reports and folders of checks that were ended before they had removed them. None takes as long as this.
+/// Removes programs, reports and folders left by interrupted checks, once they are older than any check can run.
 fn tidy(scratch: &Path) {
     const LONG_AGO: Duration = Duration::from_secs(3600);
     for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
         let Ok(metadata) = entry.metadata() else { continue };
         let is_old =
             metadata.modified().is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed > LONG_AGO));
-        // Notes of where the libraries are stay.
+        // Keep the cached library paths.
         let stays =
             ["library.json", "probe.rs", "libprobe.rmeta"].iter().any(|name| entry.file_name() == *name);
         if is_old && !stays {

@@ -1,22 +1,22 @@
-//! Whether a training goes on as it began.
+//! Checks that training neither slows down nor uses more memory over time.
 
-/// What is looked at after each part of the time.
+/// A measurement after each part of the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Microseconds of a step, in the fastest epoch: nothing disturbed that one.
+    /// Microseconds per step in the fastest, least disturbed epoch.
     pub step: f64,
-    /// Bytes that tensors hold, as the allocator counts them.
+    /// Bytes held by tensors, as the allocator counts them.
     pub allocated: u64,
-    /// Bytes that the allocator has from the driver.
+    /// Bytes that the allocator has reserved from the driver.
     pub reserved: u64,
-    /// Bytes of the device that are not free, whoever has them.
+    /// Used bytes of the device, by all processes.
     pub device: u64,
-    /// Bytes of the host that the process has in use.
+    /// Resident host memory of the process, in bytes.
     pub resident: u64,
 }
 
-/// Errors if the program holds more at the last look than it ever did in the first half of the time. A process may come to keep a
-/// little more.
+/// Fails if the last measurement shows more memory than the maximum in the first half of the time. A process may grow
+/// slightly.
 pub fn grown(looks: &[Look]) -> Result<(), String> {
     let (first, last) = halves(looks);
     let memory: [(&str, fn(&Look) -> u64, u64); 4] = [
@@ -34,7 +34,8 @@ pub fn grown(looks: &[Look]) -> Result<(), String> {
     Ok(())
 }
 
-/// Errors if a step takes longer at the last look than it ever did in the first half of the time. A computer is slower at times.
+/// Fails if a step in the last measurement takes longer than the maximum in the first half of the time. Computers vary
+/// in speed.
 pub fn slower(looks: &[Look]) -> Result<(), String> {
     let (first, last) = halves(looks);
     let slowest = first.iter().map(|look| look.step).fold(0.0, f64::max);
@@ -46,7 +47,7 @@ pub fn slower(looks: &[Look]) -> Result<(), String> {
     }
 }
 
-/// The first half of the looks, and the last one.
+/// The first half of the measurements, and the last one.
 fn halves(looks: &[Look]) -> (&[Look], &Look) {
     (&looks[..looks.len() / 2], looks.last().expect("there is one at least"))
 }

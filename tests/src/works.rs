@@ -1,4 +1,4 @@
-//! Work that is timed: `bench` compares it with PyTorch's, `how-wrong` what is modelled with what is measured.
+//! Timed work: `bench` compares it with PyTorch, `how-wrong` compares modelled with measured times.
 
 use todevice::amp::{self, AutocastOptions};
 use todevice::backends::cuda::matmul;
@@ -10,7 +10,7 @@ use todevice::{Machine, cuda};
 /// Does the work once.
 pub type Doing = Box<dyn FnMut() -> Result<()>>;
 
-/// How products of f32 are rounded, and in which type a forward pass computes.
+/// The rounding of f32 products, and the dtype of a forward pass.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Precision {
     F32,
@@ -19,12 +19,12 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Whether the GPU that work runs on has it.
+    /// Whether the work's GPU supports it.
     pub fn is_supported(self) -> bool {
         self == Precision::F32 || cuda::get_device_properties(0).is_ok_and(|properties| properties.major >= 8)
     }
 
-    /// Runs work that may or may not use TF32 in products and convolutions. (In convolutions PyTorch does, unless it is told not to.)
+    /// Runs work with TF32 allowed or not in products and convolutions. (PyTorch allows it in convolutions by default.)
     pub fn rounding<R>(self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let (allow_tf32, before) = (self == Precision::Tf32, matmul::allow_tf32());
         matmul::set_allow_tf32(allow_tf32);
@@ -33,7 +33,7 @@ impl Precision {
         result
     }
 
-    /// Computes in halves where autocast does.
+    /// Runs a forward pass with half-precision autocast, if the precision asks for it.
     fn casting<R>(self, device: Device, forward: impl FnOnce() -> R) -> R {
         match self {
             Precision::Bf16 => {
@@ -52,14 +52,14 @@ fn classes(count: usize, device: Device) -> Result<Tensor> {
     Tensor::randint(0, 10, &[count])?.to(device)
 }
 
-/// A step of a network with one hidden layer.
+/// A training step of a network with one hidden layer.
 pub fn tiny_mlp_step(device: Device) -> Result<Doing> {
     let (model, x, y) = (mlp(&[16, 64, 1], device)?, randn(&[64, 16], device)?, randn(&[64, 1], device)?);
     let adam = optim::Adam::new(model.parameters(), AdamOptions::default())?;
     Ok(training_step(adam, move || nn::MSELoss::default().forward(&model.forward(&x)?, &y)))
 }
 
-/// A step of a network that tells digits apart.
+/// A training step of a digit classifier.
 pub fn mnist_mlp_step(device: Device, precision: Precision) -> Result<Doing> {
     let (model, x, y) =
         (mlp(&[784, 512, 512, 10], device)?, randn(&[128, 784], device)?, classes(128, device)?);
@@ -69,7 +69,7 @@ pub fn mnist_mlp_step(device: Device, precision: Precision) -> Result<Doing> {
     Ok(Box::new(move || precision.rounding(&mut step)))
 }
 
-/// A step of a small network for pictures of 32 by 32 in three colours.
+/// A training step of a small CNN for 32 × 32 RGB images.
 pub fn cnn_step(device: Device, precision: Precision) -> Result<Doing> {
     let (model, x, y) = (cnn(device)?, randn(&[64, 3, 32, 32], device)?, classes(64, device)?);
     let options = SGDOptions { lr: 0.01, momentum: 0.9, ..Default::default() };
@@ -86,13 +86,13 @@ pub fn product(device: Device, side: usize, precision: Precision) -> Result<Doin
     Ok(Box::new(move || precision.rounding(|| a.matmul(&b).map(drop))))
 }
 
-/// The sum of two tensors, element by element.
+/// The elementwise sum of two tensors.
 pub fn add(device: Device, elements: usize) -> Result<Doing> {
     let [a, b] = [randn(&[elements], device)?, randn(&[elements], device)?];
     Ok(Box::new(move || a.add(&b).map(drop)))
 }
 
-/// An operation on one tensor, which moves as many bytes as a copy of it.
+/// A unary operation, which moves as many bytes as a copy.
 pub fn relu(device: Device, elements: usize) -> Result<Doing> {
     let x = randn(&[elements], device)?;
     Ok(Box::new(move || x.relu().map(drop)))
@@ -104,13 +104,13 @@ pub fn copy(device: Device, elements: usize) -> Result<Doing> {
     Ok(Box::new(move || to.copy_(&from).map(drop)))
 }
 
-/// An operation on one element: a launch and next to no work.
+/// An operation on one element: a launch with hardly any work.
 pub fn launch(device: Device) -> Result<Doing> {
     let x = Tensor::zeros((&[1], device))?;
     Ok(Box::new(move || x.add_(1.0).map(drop)))
 }
 
-/// A tensor that is made and dropped: after the first time its memory is in the cache.
+/// Allocates and drops a tensor: after the first time its memory comes from the cache.
 pub fn allocation(device: Device) -> Result<Doing> {
     Ok(Box::new(move || Tensor::empty((&[1 << 18], device)).map(drop)))
 }
@@ -157,7 +157,7 @@ fn training_step(
     })
 }
 
-/// The median time of `work` until it is done, in seconds: each run is timed by itself.
+/// The median time of `work` in seconds, synchronizing after each run.
 pub fn one_by_one(device: Device, repetitions: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     for _ in 0..repetitions / 10 + 3 {
         work()?;
@@ -174,7 +174,7 @@ pub fn one_by_one(device: Device, repetitions: usize, mut work: impl FnMut() -> 
     Ok(median(times))
 }
 
-/// What `work` takes where it is done again and again, and the host waits only in the end, in seconds by the clock of the
+/// The time of one run of `work` in seconds, queued repeatedly with one synchronization at the end, by the clock of the
 /// current machine.
 pub fn again_and_again(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut seconds = |repetitions: usize| -> Result<f64> {
@@ -186,9 +186,9 @@ pub fn again_and_again(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
         cuda::synchronize()?;
         Ok(start.elapsed().as_secs_f64())
     };
-    seconds(3)?; // The first takes memory and loads code.
+    seconds(3)?; // The first run allocates memory and loads code.
     if Machine::current().time_is_modelled() {
-        return Ok(seconds(3)? / 3.0); // No weather disturbs it.
+        return Ok(seconds(3)? / 3.0); // Modelled time has no noise.
     }
     let once = seconds(3)? / 3.0;
     let repetitions = (0.1 / once).clamp(3.0, 10_000.0) as usize;

@@ -1,4 +1,4 @@
-//! The benchmark as a program. What it measures no test can know.
+//! The benchmark as a program. Its measurements cannot be tested.
 
 use std::process::{Command, Output};
 

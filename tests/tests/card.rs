@@ -1,4 +1,5 @@
-//! The programs and scripts for a computer with a card (`tests/card`), on simulated cards: so that they work when there is one.
+//! The programs and scripts for a computer with a GPU card (`tests/card`), tested on simulated cards, so that they work
+//! on a real one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +10,7 @@ fn run(program: &str, flags: &[&str]) -> Output {
     Command::new(program).args(flags).output().unwrap()
 }
 
-/// What a program prints that ends well.
+/// The output of a program that succeeds.
 fn said(program: &str, flags: &[&str]) -> String {
     let output = run(program, flags);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -17,7 +18,7 @@ fn said(program: &str, flags: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The errors of a table's rows, in percent.
+/// The errors in a table's rows, in percent.
 fn errors(table: &str) -> Vec<(&str, f64)> {
     table
         .lines()
@@ -63,7 +64,7 @@ fn what_grows_is_told_and_what_comes_and_goes_is_not() {
         Look { step: 100.0, allocated: 8 << 20, reserved: 20 << 20, device: 1 << 30, resident: 1 << 28 };
     let after = |last: Look| {
         let mut looks = [look; 12];
-        (looks[2].step, looks[3].resident) = (120.0, look.resident + (1 << 20)); // Once.
+        (looks[2].step, looks[3].resident) = (120.0, look.resident + (1 << 20)); // Only once.
         looks[11] = last;
         grown(&looks).and(slower(&looks))
     };
@@ -83,7 +84,7 @@ fn what_grows_is_told_and_what_comes_and_goes_is_not() {
 #[test]
 fn a_snapshot_has_the_blocks_of_a_training() {
     let said = said(env!("CARGO_BIN_EXE_snapshot"), &["--gpu", "sim:t4"]);
-    // PyTorch's, of the same program.
+    // PyTorch's state for the same program.
     let begin = "the model: 2679296 allocated, 23068672 reserved\n  large 20971520: 1605632 19365888 free\n  \
                  small 2097152: 2048 1048576 2048 20480 512 1023488 free\n";
     assert!(said.starts_with(begin), "{said}");
@@ -129,7 +130,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("card")
 }
 
-/// What `planted.c` replaces is still there.
+/// The code that `planted.c` replaces still exists.
 #[test]
 fn faults_can_be_planted_in_the_kernels() {
     let planted = std::fs::read_to_string(folder().join("planted.c")).unwrap();
@@ -145,7 +146,7 @@ fn faults_can_be_planted_in_the_kernels() {
     }
 }
 
-/// What stands in for the compiler has every function that is asked of it.
+/// The stand-in for the compiler has every function that is used.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_compiler_of_faults_is_a_compiler() {
@@ -157,7 +158,7 @@ fn the_compiler_of_faults_is_a_compiler() {
         .arg(&library);
     let made = gcc.arg("-ldl").output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    // SAFETY: nothing runs when it is loaded.
+    // SAFETY: loading it runs no code.
     let loaded = unsafe { libloading::Library::new(&library) }.unwrap();
     std::fs::remove_file(library).unwrap();
     let asked = std::fs::read_to_string(folder().join("../../gpu/src/nvidia/api.rs")).unwrap();
@@ -165,7 +166,7 @@ fn the_compiler_of_faults_is_a_compiler() {
     let names: Vec<&str> = asked.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty()).collect();
     assert!(names.len() > 10, "{names:?}");
     for name in names {
-        // SAFETY: it is looked for, and not called.
+        // SAFETY: the symbol is looked up, not called.
         assert!(unsafe { loaded.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok(), "{name}");
     }
 }
@@ -179,7 +180,7 @@ fn every_visit_is_a_program_and_in_the_readme() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() {
-            continue; // What a visit has written.
+            continue; // The output of a visit.
         }
         let is_script = std::fs::read_to_string(&path).unwrap().starts_with("#!/usr/bin/env bash\n");
         if is_script {

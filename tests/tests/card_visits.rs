@@ -1,5 +1,5 @@
-//! The scripts of the visits to a card (`tests/card`), each as a rehearsal on a simulated card and on stand-ins for NVIDIA's libraries;
-//! and what they do when a step fails, hangs, talks too much or is killed.
+//! The scripts for visits to a GPU card (`tests/card`), rehearsed on a simulated card and on stand-ins for NVIDIA's
+//! libraries, including steps that fail, hang, print too much or are killed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::stand_ins::{StandIns, stand_ins};
 
 const CARD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/card");
 
-/// The files of a package that are no programs.
+/// The files of a package other than programs.
 fn files() -> impl Iterator<Item = String> {
     let names = fs::read_dir(CARD).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| {
@@ -21,7 +21,7 @@ fn files() -> impl Iterator<Item = String> {
     })
 }
 
-/// The folder where cargo puts binaries.
+/// The folder of cargo's binaries.
 fn binaries() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_bench")).parent().unwrap()
 }
@@ -31,7 +31,7 @@ fn cargo(arguments: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The tests of the tensor crate, which are a program of the package. They were built if all tests are run.
+/// The test binary of the tensor crate, which is part of the package. It exists if all tests are run.
 fn suite() -> PathBuf {
     let newest = || {
         let entries = fs::read_dir(binaries().join("deps")).unwrap().map(|entry| entry.unwrap().path());
@@ -52,7 +52,7 @@ fn suite() -> PathBuf {
     })
 }
 
-/// A package, with the programs as links to those of this build.
+/// A package, whose programs are links to those of this build.
 struct Package(PathBuf);
 
 impl Package {
@@ -90,7 +90,7 @@ impl Package {
         self
     }
 
-    /// A program that is found before the real one.
+    /// Adds a program that shadows the real one.
     fn fake(&self, name: &str, text: &str) {
         use std::os::unix::fs::PermissionsExt;
         let path = self.0.join("fakes").join(name);
@@ -98,7 +98,7 @@ impl Package {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A part of a visit, with what it writes in a folder of this name.
+    /// A command for a part of a visit that writes to a folder of this name.
     fn visit(&self, visit: &str, part: &str, out: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new(self.0.join(visit));
@@ -133,7 +133,7 @@ case "$*" in
 esac
 "#;
 
-/// A PyTorch that always takes a millisecond, and whose memory is like ours.
+/// A fake PyTorch that always takes a millisecond, and whose memory matches ours.
 const PYTHON: &str = r#"#!/usr/bin/env bash
 case "$*" in
 *mem_get_info*) echo held; exec sleep 600 ;;
@@ -143,7 +143,7 @@ case "$*" in
 esac
 "#;
 
-/// One that finds what is planted, and nothing else.
+/// A fake sanitizer that finds the planted errors, and nothing else.
 const SANITIZER: &str = r#"#!/usr/bin/env bash
 if [ -n "${PLANTED:-}" ]; then
     echo "PLANTED: $PLANTED in elementwise.cuh"
@@ -155,7 +155,7 @@ while [[ $1 != ./* ]]; do shift; done
 echo "========= ERROR SUMMARY: 0 errors"
 "#;
 
-/// A visit that has ended keeps to its promises, whatever it found.
+/// Checks the guarantees for a visit that has ended, whatever it found.
 fn is_in_order(package: &Package, out: &str, output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let summary = package.read(out, "summary.txt");
@@ -199,7 +199,7 @@ fn rehearse_all(visits: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// Runs a part of a visit. The error says what is wrong with it.
+/// Runs a part of a visit. The error describes what is wrong.
 fn rehearse(
     package: &Package,
     stand_ins: &StandIns,
@@ -219,9 +219,9 @@ fn rehearse(
         fs::write(kept.join("card.profile"), "like = t4\nname = The card\n").unwrap();
         fs::write(kept.join("card.host"), "like = laptop\nname = Its host\n").unwrap();
     }
-    // A test knows nothing of what else the computer does.
+    // A test cannot know the computer's load.
     command.env("PATIENCE", "10").env("LIMIT", "3000");
-    // The stand-ins have little memory, because nobody really holds the rest.
+    // The stand-ins have little memory, because it is all really allocated.
     let output = command.env("GPU", gpu).env("FAKE_CUDA_MEMORY", "67108864").output().unwrap();
     let summary = is_in_order(package, &out, &output);
     let head = format!("{visit} {part} on Stand-in for a GPU, 610.43.02, ");
@@ -239,18 +239,18 @@ fn rehearse(
     }
 }
 
-/// Programs take the stand-ins for NVIDIA's libraries; the shell's own clock goes as always.
+/// Makes a command use the stand-ins for NVIDIA's libraries; the shell's clock is unaffected.
 fn on(stand_ins: &StandIns, command: &mut Command) {
     let runner = format!("env LD_PRELOAD={}", stand_ins.fast_clock.display());
     stand_ins.on(command).env("RUNNER", runner).env("NVRTC", stand_ins.folder.join("libnvrtc.so.12"));
 }
 
-/// Whether something takes a real GPU.
+/// Whether a part needs a real GPU.
 fn is_left_out(visit: &str, part: &str) -> bool {
     visit == "visit-d" || (visit, part) == ("visit-a", "first")
 }
 
-/// What a part of a visit says of its main results.
+/// The main results that a part of a visit prints.
 fn expected(visit: &str, part: &str, gpu: &str) -> &'static [&'static str] {
     match (visit, part, gpu) {
         ("visit-a", "first", "real") => &[
@@ -284,7 +284,7 @@ fn expected(visit: &str, part: &str, gpu: &str) -> &'static [&'static str] {
     }
 }
 
-/// A visit of these steps.
+/// A visit with these steps.
 fn made_up(name: &str, steps: &str) -> Package {
     use std::os::unix::fs::PermissionsExt;
     let package = Package::new(name);
@@ -334,7 +334,7 @@ fn a_visit_keeps_to_its_time_and_one_that_is_killed_leaves_what_it_has() {
         made_up("timed", "step first 60 echo well\nstep long 600 sleep 600\nstep never 600 echo never");
     let start = Instant::now();
     let output = package.visit("visit-x", "second", "timed").env("LIMIT", "8").output().unwrap();
-    // The visit has 8 seconds. A busy computer takes longer to begin and to end it.
+    // The visit has 8 seconds. A busy computer needs longer to start and end it.
     assert!(start.elapsed() < Duration::from_secs(60));
     let summary = is_in_order(&package, "timed", &output);
     assert!(
@@ -349,7 +349,7 @@ fn a_visit_keeps_to_its_time_and_one_that_is_killed_leaves_what_it_has() {
         assert!(start.elapsed() < Duration::from_secs(180));
         std::thread::sleep(Duration::from_millis(20));
     }
-    // SIGKILL, which it cannot answer.
+    // SIGKILL, which it cannot handle.
     killed.kill().unwrap();
     killed.wait().unwrap();
     let summary = package.read("killed", "summary.txt");
@@ -381,7 +381,7 @@ fn a_computer_that_refuses_the_sanitizer_is_told_in_a_line_each() {
     assert!(summary.contains("ok        monitor (") && !summary.contains("FAILED"), "{summary}");
 }
 
-/// What the stand-ins answer, which a visit compares with a card's answers.
+/// The stand-ins' answers, with which a visit compares the card's answers.
 #[test]
 fn the_answers_of_the_stand_ins_are_those_that_visits_compare_with() {
     let stand_ins = stand_ins(todevice::cuda::kernel_signatures);

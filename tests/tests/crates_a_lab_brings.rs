@@ -1,9 +1,9 @@
-//! A student compiles a lab before seeing anything of the course: nothing may slip in that no lab needs.
+//! A student compiles a lab before seeing anything of the course, so no dependency may slip in that no lab needs.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The packages that `cargo run --bin lab-03` compiles, on Linux, those that run at compile time included, as `cargo tree` writes
+/// The packages that `cargo run --bin lab-03` compiles on Linux, including build-time ones, as `cargo tree` prints
 /// them: `todevice v0.1.0 (/path)`.
 fn packages() -> String {
     let output = Command::new(env!("CARGO"))
@@ -30,10 +30,10 @@ fn a_lab_brings_exactly_the_crates_listed_here() {
     );
 }
 
-/// Without rows of its own, a new crate would be compiled without optimisation, and nobody would notice but by its speed.
+/// Without rows of its own, a new crate would be compiled without optimization, which shows only in its speed.
 #[test]
 fn a_crate_below_the_labs_has_its_rows_in_the_profiles() {
-    /// It holds nothing but text.
+    /// It contains only text.
     const TEXT: &str = "kernels";
     let manifest = include_str!("../../Cargo.toml");
     let row = |profile: &str, name: &str| {
@@ -49,7 +49,7 @@ fn a_crate_below_the_labs_has_its_rows_in_the_profiles() {
     for name in below {
         let dev =
             row("dev", name).unwrap_or_else(|| panic!("Cargo.toml has no [profile.dev.package.{name}]"));
-        // What is fast on a laptop has to be fast in a page.
+        // Code that must be fast on a laptop must be fast in a page.
         for profile in ["player", "exercises-page"] {
             let is_there = row(profile, name).is_some_and(|row| row.contains("opt-level = "));
             assert!(

@@ -1,11 +1,12 @@
-//! The same bits for any number of threads: each operation fixes its order, threads only share it out.
+//! Results have the same bits for any number of threads: each operation fixes its order, and threads only divide the
+//! work.
 
 use std::process::Command;
 
 use todevice::prelude::*;
 use todevice::{Machine, MaxPool2dOptions};
 
-/// Training large enough that every kernel is shared between threads; the bits of all that came out.
+/// Trains a model large enough that every kernel is divided among threads. Returns the bits of all results.
 fn steps() -> Result<Vec<u32>> {
     manual_seed(11);
     let model = nn::Sequential::new((
@@ -42,7 +43,7 @@ fn steps() -> Result<Vec<u32>> {
     Ok(bits)
 }
 
-/// The layers for images, two steps of them, on batches that threads share.
+/// Two steps of the image layers, on batches divided among threads.
 fn images() -> Result<Vec<u32>> {
     let overlapping = MaxPool2dOptions { stride: Some(2.into()), padding: 1.into(), ..Default::default() };
     let model = nn::Sequential::new((
@@ -71,7 +72,7 @@ fn images() -> Result<Vec<u32>> {
     Ok(bits)
 }
 
-/// Prints a number that stands for all the bits (FNV-1a) of a training run.
+/// Prints a hash (FNV-1a) of all the bits of a training run.
 #[test]
 #[ignore = "run by training_gives_the_same_bits_on_any_number_of_threads"]
 fn training() {
@@ -83,7 +84,7 @@ fn training() {
     println!("bits:{hash:x}");
 }
 
-/// The test above in a process whose thread pool has so many threads.
+/// Runs the test above in a process with this number of threads.
 fn bits_on(threads: usize) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["determinism::training", "--exact", "--ignored", "--nocapture"])

@@ -1,5 +1,5 @@
-//! Random programs that PyTorch has run: `vectors/programs.json`, which the command `differ` wrote, has each with its
-//! answer. They run on the CPU and on a simulated GPU.
+//! Random programs with PyTorch's answers: `vectors/programs.json`, written by the command `differ`. They run on the
+//! CPU and on a simulated GPU.
 
 use course_tests::differ::compare::{Against, difference};
 use course_tests::differ::operations::OPERATIONS;

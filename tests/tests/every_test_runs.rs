@@ -1,4 +1,4 @@
-//! A file of tests that no binary names would not run, and nobody would miss it.
+//! Checks that every test file is part of a test binary: otherwise it would silently never run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 #[test]
 fn every_file_of_tests_is_part_of_a_binary() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    // Each with what is a binary of its own.
+    // Each folder with the files that are binaries of their own.
     for (folder, others) in [
         ("tensor/tests", &[][..]),
         ("labs/tests", &["terminal"]),
@@ -33,7 +33,7 @@ fn every_file_of_tests_is_part_of_a_binary() {
     }
 }
 
-/// A test that says that `.ci/run` has it, and is not named there, would run nowhere.
+/// A test that claims to run in `.ci/run`, but is not named there, would never run.
 #[test]
 fn tests_that_are_left_to_ci_are_those_that_it_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,5 +1,5 @@
-//! Lab 03 prints what PyTorch prints, for every seed and knob that was tried.
-//! `vectors/lab_03.py` made the numbers with PyTorch 2.11.
+//! Lab 03 prints the same numbers as PyTorch, for every seed and option tried. `vectors/lab_03.py` made the numbers
+//! with PyTorch 2.11.
 
 use labs::lab_03_training_loop::LAB;
 use labs::{Captured, Value};
@@ -43,7 +43,7 @@ fn every_figure_is_pytorchs_for_every_seed_and_knob() {
             for (got, expected) in got.iter().zip(&expected) {
                 let error = (got - expected).abs() / expected.abs();
                 assert!(error < 1e-5, "{name}: {got} is not PyTorch's {expected} ({case})");
-                // What the reader sees, as PyTorch's f"{loss:.4f}"; the two longer series have three digits.
+                // The printed form, as PyTorch's f"{loss:.4f}"; the two longer series have three digits.
                 let digits = if matches!(name.as_str(), "mean_loss" | "cross_entropy") { 3 } else { 4 };
                 let seen = labs::format_float(*got, digits);
                 assert_eq!(seen, labs::format_float(*expected, digits), "{name} of {case}");

@@ -1,4 +1,5 @@
-//! All tests across packages but those in a browser and in WebAssembly: one binary, which links once and runs them side by side.
+//! All cross-package tests except those in a browser and in WebAssembly: one binary, which links once and runs them in
+//! parallel.
 
 #[path = "../../tensor/tests/common/halves.rs"]
 mod half_patterns;

@@ -1,12 +1,12 @@
-//! NVML, through a library that stands in for it: what is asked reaches it, and what it answers arrives. NVML is looked
-//! for once in a process, so each case has a process of its own.
+//! NVML, through a stand-in library: the queries reach it, and its answers arrive. A process looks for NVML only once,
+//! so each case has its own process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use todevice::monitor::{ComputeMode, ProcessKind, Versions, nvml_gpu, nvml_topology, nvml_versions};
 
-/// Where the first card of the stand-in sits.
+/// The PCI address of the stand-in's first card.
 const CARD: &str = "00000000:3B:00.0";
 
 /// The folder with the stand-in.
@@ -23,7 +23,7 @@ fn stand_in() -> PathBuf {
     folder
 }
 
-/// Runs a test of this file by itself, with its libraries from a folder.
+/// Runs a single test of this file, with libraries from a folder.
 fn in_a_process_of_its_own(test: &str, libraries: &Path) {
     let this = std::env::current_exe().unwrap();
     let output = Command::new(this)
@@ -90,7 +90,7 @@ fn a_missing_library_is_a_finding() {
     in_a_process_of_its_own("no_card", &empty);
 }
 
-/// Where there is a real library, it does not know that card either.
+/// If there is a real library, it does not know that card either.
 #[test]
 #[ignore = "run by a_missing_library_is_a_finding"]
 fn no_card() {

@@ -1,4 +1,4 @@
-//! The README's section "In a project of your own", followed in a folder of its own.
+//! Follows the README's section "In a project of your own" in a temporary folder.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn the_readmes_program_runs_in_a_project_of_its_own() {
     let ([profile], [program]) = (&blocks(section, "toml")[..], &blocks(section, "rust")[..]) else {
         panic!("the section has other blocks:\n{section}");
     };
-    // What the README asks for is what this workspace has.
+    // The README's settings are the same as this workspace's.
     let profiles: Vec<&str> = manifest.split("\n\n").filter(|part| part.contains("[profile.dev")).collect();
     for row in profile.trim().split("\n\n") {
         let (name, setting) = row.split_once('\n').unwrap();

@@ -1,9 +1,9 @@
-//! How functions take options and devices, by their declarations.
+//! Checks, from declarations, how public functions take options and devices.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A public function: its attributes and what stands between its brackets.
+/// A public function: its attributes, and the text between its parentheses.
 struct Function {
     name: String,
     file: PathBuf,
@@ -12,7 +12,7 @@ struct Function {
     arguments: Vec<String>,
 }
 
-/// All of them, from the sources: those for users of the tensor crate have no `pub(…)`.
+/// All public functions in the sources: those for users of the tensor crate have no `pub(…)`.
 fn functions() -> Vec<Function> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let (mut found, mut folders) = (Vec::new(), vec![root.join("tensor/src")]);
@@ -43,7 +43,7 @@ fn functions_of(source: &str, file: &Path) -> Vec<Function> {
     begins.map(one).collect()
 }
 
-/// The arguments of a function whose declaration begins at its name.
+/// Splits the arguments of a function whose declaration begins at its name.
 fn split(declaration: &str) -> Vec<String> {
     let (mut depth, mut angles, mut arguments) = (0, 0, vec![String::new()]);
     let mut last = ' ';
@@ -98,7 +98,7 @@ fn options_are_passed_by_value_and_a_device_comes_last() {
     }
 }
 
-/// The compiler warns of deprecated names, and CI allows no warning: so only a file that says so can use one.
+/// The compiler warns of deprecated names, and CI allows no warnings, so only a file with an `allow` can use one.
 #[test]
 fn only_tests_of_deprecated_names_use_them() {
     const TESTS: [&str; 2] = ["tensor/tests/memory.rs", "tensor/tests/options.rs"];

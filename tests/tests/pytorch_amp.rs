@@ -8,15 +8,16 @@ use todevice::nn::{BatchNorm2d, Conv2d, Flatten, Linear, MaxPool2d, Parameter, R
 use todevice::prelude::*;
 use todevice::{DeviceType, Machine};
 
-/// How far losses may be from PyTorch's: in the first eight steps, and in those after.
+/// The maximum difference of losses from PyTorch's: in the first eight steps, and in later ones.
 ///
-/// A sum whose terms are added in another order may lie on the other side of the middle between two bfloat16 numbers,
-/// which are 2⁻⁸ apart, and is rounded to the other one; each step makes more of it. On the CPU these numbers are from
-/// all runs but one agree to 2·10⁻⁷ in all steps. In that one, `cnn 0`, it happens to one of the 16384 sums of the first
-/// convolution, the one at (0, 4, 6, 1): 27 products and the bias. PyTorch's oneDNN, which adds all channels of a place
-/// of the kernel before those of the next, comes to the very middle, and so to the even number above; here, a channel
-/// at a time, the sum stays 1.5·10⁻⁸ below, where the exact one is. The bias is added before the one rounding on both
-/// sides. In f32, without autocast, every run is off by more than 10⁻⁴ within eight steps.
+/// A sum whose terms are added in another order may fall on the other side of the midpoint between two bfloat16
+/// numbers, which are 2⁻⁸ apart, and round to the other number; each step amplifies the difference. On the CPU that
+/// produced these numbers, all runs but one agree to 2·10⁻⁷ in all steps. In that one, `cnn 0`, this happens to one of
+/// the 16384 sums of the first convolution, the one at (0, 4, 6, 1): 27 products and the bias. PyTorch's oneDNN, which
+/// adds all channels of a kernel position before those of the next, gets exactly the midpoint, and so rounds to the
+/// even number above; here, adding one channel at a time, the sum stays 1.5·10⁻⁸ below, as the exact sum does. Both
+/// sides add the bias before the single rounding. In f32, without autocast, every run differs by more than 10⁻⁴ within
+/// eight steps.
 const TOLERANCES: [f64; 2] = [3e-5, 2e-3];
 
 fn is_close(losses: &[f64], expected: &[f64]) -> bool {
@@ -26,7 +27,7 @@ fn is_close(losses: &[f64], expected: &[f64]) -> bool {
     first.iter().all(|error| *error < TOLERANCES[0]) && later.iter().all(|error| *error < TOLERANCES[1])
 }
 
-/// With autocast the losses are PyTorch's, and without they are not.
+/// Checks that the losses are PyTorch's with autocast, and are not without it.
 fn assert_amp(name: &str, expected: &Json, losses: impl Fn(AutocastOptions) -> Result<Vec<f64>>) {
     let expected = numbers(expected);
     for enabled in [true, false] {
@@ -101,7 +102,7 @@ fn twenty_steps_in_bfloat16_have_pytorchs_losses() {
     }
 }
 
-/// Three epochs of batches in another order each, as `pytorch_training.rs` has them in f32.
+/// Three epochs with a new batch order each, like the f32 runs in `pytorch_training.rs`.
 fn epochs(seed: u64, autocast: AutocastOptions) -> Result<Vec<f64>> {
     manual_seed(seed);
     let x = Tensor::randn(&[256, 16])?;
@@ -138,7 +139,7 @@ fn epochs_in_bfloat16_have_pytorchs_losses() {
     }
 }
 
-/// The scale after each step, the parameter, and how many steps there were since the scale has changed.
+/// The scale after each step, the parameter, and the number of steps since the scale last changed.
 fn scales(options: GradScalerOptions, bad: &[f64], device: Device) -> Result<Vec<Vec<f64>>> {
     let parameter = Parameter::new(&Tensor::new([1.0f32])?.to(device)?)?;
     let sgd = SGDOptions { lr: 0.125, ..Default::default() };

@@ -64,7 +64,7 @@ fn train(name: &str, seed: u64) -> Result<Vec<f64>> {
             scheduler.step();
         }
     }
-    // What the next draw is shows that nothing was drawn too often or too seldom.
+    // The next random draw shows that the number of draws so far is right.
     losses.push(Tensor::rand((&[1], &generator))?.item()?);
     Ok(losses)
 }
@@ -75,7 +75,7 @@ fn training_runs_give_pytorchs_losses_to_1e_5() {
     let mut runs = 0;
     for run in vectors["runs"].as_array().unwrap() {
         let name = run["name"].as_str().unwrap();
-        // Convolutions and autocast are not here yet.
+        // Runs with convolutions or autocast are not compared here.
         if !matches!(name, "mlp_sgd_momentum" | "mlp_adam" | "mlp_adamw_clip_cosine" | "mlp_dropout_sgd") {
             continue;
         }
@@ -110,7 +110,7 @@ fn optimizer_case(name: &str, case: &Json) -> Result<()> {
     let target = Tensor::randn(&[3])?;
     let mut optimizer = optimizer_named(name, vec![parameter.clone()])?;
     for step in 0..100 {
-        // The gradient the vectors were made with: 0.5 (p − target) + 0.01 (step mod 7).
+        // The gradient that the vectors were made with: 0.5 (p − target) + 0.01 (step mod 7).
         let difference = parameter.tensor().detach().sub(&target)?;
         let grad = difference.mul(0.5)?.add(0.01 * f64::from(step % 7))?;
         parameter.set_grad(Some(grad))?;

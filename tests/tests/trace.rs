@@ -1,5 +1,5 @@
-//! The file that `--trace` writes, read as Perfetto reads the trace event format: rows of nested slices, arrows
-//! that begin and end in slices, counters.
+//! Parses the file written by `--trace` as Perfetto reads the trace event format: rows of nested slices, flow arrows
+//! between slices, and counters.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -19,14 +19,14 @@ struct Slice {
     args: Json,
 }
 
-/// A timeline as a viewer has it.
+/// A timeline as a viewer sees it.
 #[derive(Default)]
 struct Timeline {
     processes: BTreeMap<u64, String>,
     rows: BTreeMap<Row, String>,
     slices: BTreeMap<Row, Vec<Slice>>,
     marks: Vec<(String, Json)>,
-    /// Where each arrow begins and ends.
+    /// The start and end of each arrow.
     arrows: HashMap<u64, [Option<(Row, u64)>; 2]>,
     counters: BTreeMap<u64, Vec<(u64, u64)>>,
 }
@@ -35,7 +35,7 @@ fn text(event: &Json, key: &str) -> String {
     event[key].as_str().unwrap_or_else(|| panic!("{key} is missing in {event}")).to_string()
 }
 
-/// Microseconds with three digits, as whole nanoseconds.
+/// Converts microseconds with three decimals to integer nanoseconds.
 fn time(event: &Json, key: &str) -> u64 {
     let microseconds = event[key].as_f64().unwrap_or_else(|| panic!("{key} is missing in {event}"));
     (microseconds * 1000.0).round() as u64
@@ -76,7 +76,7 @@ fn read(file: &str) -> Timeline {
     timeline
 }
 
-/// The innermost slice of a row at a time.
+/// The innermost slice of a row at a given time.
 fn slice_at(timeline: &Timeline, (row, time): (Row, u64)) -> &Slice {
     let slices = &timeline.slices[&row];
     let begun = slices.partition_point(|slice| slice.start <= time);
@@ -93,7 +93,7 @@ fn traced() -> Timeline {
     read(&captured.trace.expect("--trace was given"))
 }
 
-/// A lab's recording, with its slices in order of time.
+/// A lab's recording, with its slices sorted by time.
 fn recorded(lab: &Listed, gpu: &str) -> Timeline {
     let captured = (lab.run)(&["--gpu", gpu, "--trace", "kept-in-memory.json"]);
     assert_eq!((captured.exit_code, captured.errors.as_str()), (0, ""), "{} {gpu}", lab.name);
@@ -104,8 +104,7 @@ fn recorded(lab: &Listed, gpu: &str) -> Timeline {
     timeline
 }
 
-/// The labs with several GPUs, streams or ranks. Lab 10 runs several worlds of ranks, whose work must not be mistaken for that of
-/// each other.
+/// The labs with several GPUs, streams or ranks. Lab 10 runs several groups of ranks, whose work must not be mixed up.
 #[test]
 fn arrows_of_many_gpus_and_ranks_lead_from_each_call_to_its_own_work() {
     for (name, gpu) in [
@@ -150,7 +149,7 @@ fn slices_nest(timeline: &Timeline) {
                 open.last().is_none_or(|end| slice.end <= *end),
                 "{slice:?} sticks out of what it began in"
             );
-            // One engine of a device does one thing at a time.
+            // An engine of a device does one thing at a time.
             assert!(row.0 == 0 || open.is_empty(), "{slice:?} begins while another runs");
             open.push(slice.end);
         }
@@ -181,14 +180,14 @@ fn every_arrow_leads_from_a_call_to_the_work_it_queued() {
 fn all_work_is_there_and_bears_the_lines_of_the_lab() {
     let timeline = traced();
     let count = |name: &str| timeline.slices.values().flatten().filter(|slice| slice.name == name).count();
-    // Two trainings of two epochs of 16 batches, and four steps of section 10; 4 parameters each.
+    // Two training runs of two epochs of 16 batches, and four steps of section 10; 4 parameters each.
     assert_eq!(count("adam_f32"), (2 * 2 * 16 + 4) * 4);
-    // The parameters of three networks and of two of section 10, and an input; x and y of every batch, trained on
-    // twice and evaluated once, of section 9 and of the four steps.
+    // The parameters of three networks and of two of section 10, and an input; x and y of every batch in section 9,
+    // trained on twice and evaluated once, and of the four steps.
     assert_eq!(count("Memcpy HtoD"), (3 + 2) * 4 + 1 + 2 * ((2 + 1) * 16 * 2 + 1 + 4));
     let calls = timeline.slices.values().flatten().map(|slice| (&slice.name, &slice.args));
     for (name, args) in calls.chain(timeline.marks.iter().map(|(name, args)| (name, args))) {
-        // What goes out of scope is freed on no line.
+        // A tensor freed by going out of scope has no line.
         if name == "free" && args["place"].is_null() {
             continue;
         }
@@ -202,18 +201,18 @@ fn all_work_is_there_and_bears_the_lines_of_the_lab() {
     assert!(allocated.iter().any(|(_, bytes)| *bytes > 8_519_680), "cuBLAS works in memory of its own");
 }
 
-/// Section 10 records a step within this recording, and names its parts: both have all of it.
+/// Section 10 records a step within this recording, and names its parts: both recordings contain all of it.
 #[test]
 fn what_the_lab_names_encloses_its_calls() {
     let timeline = traced();
     let host = &timeline.slices[&(0, 0)];
     let ranges = |name: &str| host.iter().filter(|slice| slice.name == name).collect::<Vec<_>>();
-    // How often each of the four steps on the GPU makes a call in the part of a name. Four more are on the CPU.
+    // How often each of the four steps on the GPU makes a call in a named part. Four more steps run on the CPU.
     for (name, call, times) in [
         ("batch to the device", "cudaMemcpyAsync", [2; 4]),
         ("forward", "cublasGemmEx", [2; 4]),
         ("backward", "cublasGemmEx", [3; 4]),
-        // Each batch size has an optimizer of its own, which makes two moments for each parameter in its first step.
+        // Each batch size has its own optimizer, which allocates two moments for each parameter in its first step.
         ("optimizer step", "cudaLaunchKernel", [12, 4, 12, 4]),
         ("reading the loss", "cudaMemcpyAsync", [1; 4]),
     ] {
@@ -224,6 +223,6 @@ fn what_the_lab_names_encloses_its_calls() {
         let calls: Vec<usize> = ranges(name).iter().map(calls_of).filter(|calls| *calls > 0).collect();
         assert_eq!(calls, times, "{name}");
     }
-    // It takes the host no time, so it is a mark.
+    // It takes no host time, so it is a mark.
     assert_eq!(timeline.marks.iter().filter(|(name, _)| name == "zero_grad").count(), 2 * 4);
 }

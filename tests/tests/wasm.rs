@@ -1,4 +1,4 @@
-//! A lab in WebAssembly, as in the page of the book, shows what it shows in a terminal.
+//! A lab in WebAssembly, as on the book's pages, shows the same as in a terminal.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,13 +16,13 @@ use modules::{Module, Split};
 use rayon::prelude::*;
 use serde_json::Value as Json;
 
-/// The labs, made when a test first asks for them: a folder with the base and its pieces.
+/// The labs, built on first use: a folder with the base module and its pieces.
 static PLAYER: LazyLock<PathBuf> = LazyLock::new(|| {
     let names: Vec<String> = LABS.iter().map(|lab| lab.name.to_owned()).collect();
     made(&modules::LABS, &names)
 });
 
-/// The check of the exercises, likewise.
+/// The exercise checker, likewise.
 static EXERCISES: LazyLock<PathBuf> = LazyLock::new(|| {
     let ids = exercises_page::EXERCISES.iter().map(|exercise| exercise.id);
     made(&modules::EXERCISES, &ids.map(modules::piece_of_exercise).collect::<Vec<_>>())
@@ -37,10 +37,10 @@ const ASSESSMENT_KB: usize = 530;
 const ERRORS_KB: usize = 72;
 const KERNELS_KB: usize = 340;
 
-/// The base in a folder of modules.
+/// The base module's file name.
 const BASE: &str = "base.wasm";
 
-/// Makes modules as the book does, and returns their folder.
+/// Builds modules as the book does, and returns their folder.
 fn made(module: &Module, names: &[String]) -> PathBuf {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let target = scratch.parent().expect("the target folder");
@@ -67,7 +67,7 @@ fn node(words: &[&str]) -> Output {
     }
 }
 
-/// What the module writes for lab 03 with these flags, and what the lab does here: output, errors, exit code.
+/// The results of lab 03 with these flags in the module and natively: output, errors, exit code.
 fn both(flags: &[&str]) -> [(String, String, i32); 2] {
     both_of("lab-03", flags)
 }
@@ -90,9 +90,10 @@ fn read(line: &str) -> Json {
     serde_json::from_str(line).unwrap()
 }
 
-/// Whether two events are the same. All of an event is to be equal, also what is printed of a figure, but for
-/// the digits of its value that are not: a processor with fused multiply-adds rounds matrix products otherwise
-/// than WebAssembly, which has none. A time without a GPU is measured here and modelled there, where no clock is.
+/// Whether two events are equal. All of an event must be equal, including the printed form of a figure, except for
+/// digits that differ for a known reason: a processor with fused multiply-add rounds matrix products differently than
+/// WebAssembly, which has none. A time without a GPU is measured natively, and modelled in WebAssembly, which has no
+/// clock.
 fn same(there: &Json, here: &Json) -> Result<(), String> {
     match (there, here) {
         _ if there["unit"] == "ms" && here["unit"] == "ms" => {
@@ -104,7 +105,7 @@ fn same(there: &Json, here: &Json) -> Result<(), String> {
                 Err(format!("{there}, {here}"))
             }
         }
-        // So is the answer to a question that times decide.
+        // The answer to a question decided by times may differ too.
         _ if [there, here].iter().all(|event| event["event"] == "answer" && event["raced"] == true) => {
             same(&there["id"], &here["id"])
         }
@@ -151,7 +152,7 @@ fn a_difference_between_events_is_found() {
 
 #[test]
 fn the_same_text_in_wasm() {
-    // Two workers by default: threads here, none there.
+    // There are two workers by default: threads natively, none in WebAssembly.
     let [there, here] = both(&["--gpu", "none", "--target", "noise"]);
     let untimed = |text: &str| text.split_once("\n10. ").expect("times are from section 10 on").0.to_string();
     assert_eq!(untimed(&there.0), untimed(&here.0));
@@ -159,7 +160,7 @@ fn the_same_text_in_wasm() {
     assert!(there.0.contains("\nEvaluation complete."), "{}", there.0);
 }
 
-/// What makes a lab compute less than it does for a reader: products take long in WebAssembly.
+/// Flags that reduce the work of a lab: matrix products are slow in WebAssembly.
 fn shorter(lab: &str) -> &'static [&'static str] {
     match lab {
         "lab-01" => &["--max-size", "128"],
@@ -170,7 +171,7 @@ fn shorter(lab: &str) -> &'static [&'static str] {
     }
 }
 
-/// On a machine whose GPUs are simulated all times are modelled, so they are the same too.
+/// On a machine with simulated GPUs all times are modelled, so they are equal too.
 #[test]
 fn the_same_text_in_wasm_of_labs_on_two_gpus() {
     for lab in ["lab-01", "lab-02", "lab-03", "lab-04"] {
@@ -180,7 +181,7 @@ fn the_same_text_in_wasm_of_labs_on_two_gpus() {
     }
 }
 
-/// Lab 00 looks at the computer, which a page cannot.
+/// Lab 00 inspects the computer, which a page cannot do.
 #[test]
 fn the_same_text_in_wasm_of_every_other_lab_on_every_card() {
     let labs = LABS.iter().map(|lab| lab.name).filter(|lab| *lab != "lab-00");
@@ -190,7 +191,7 @@ fn the_same_text_in_wasm_of_every_other_lab_on_every_card() {
         let [there, here] = both_of(lab, &[&["--gpu", card], shorter(lab)].concat());
         let lines = there.0.lines().zip(here.0.lines());
         let difference = lines.filter(|(there, here)| there != here).find(|(there, here)| {
-            // Threads and memory of a process, in the last two columns of lab 05, and a build with CUDA: a page has none.
+            // Process threads and memory, in the last two columns of lab 05, and a CUDA build: a page has none.
             let of_a_process = there.ends_with("N/A")
                 && here.starts_with(there.trim_end_matches(|letter| " N/A".contains(letter)));
             !(of_a_process || here.contains("backends::cuda::is_built()"))
@@ -202,7 +203,7 @@ fn the_same_text_in_wasm_of_every_other_lab_on_every_card() {
     });
 }
 
-/// The lab fills what is free, which is more than a page can address.
+/// The lab fills the free memory, which is more than a page can address.
 #[test]
 fn the_same_text_in_wasm_of_a_gpu_that_is_shared() {
     for gpu in ["sim:t4,others=1GiB", "sim:h200,others=1GiB"] {
@@ -212,7 +213,7 @@ fn the_same_text_in_wasm_of_a_gpu_that_is_shared() {
     }
 }
 
-/// A page sees nothing of the computer, and says so. It can show those that are made up.
+/// A page cannot see the computer's GPUs, and says so. It can show simulated ones.
 #[test]
 fn a_page_looks_at_no_computer_but_at_made_up_ones() {
     let [there, _] = both_of("lab-00", &["--gpu", "sim:t4"]);
@@ -228,7 +229,7 @@ fn a_page_looks_at_no_computer_but_at_made_up_ones() {
 
 #[test]
 fn the_same_events_in_wasm() {
-    // A computer with a single core warns of two workers, and a page does not: so there is one.
+    // A single-core computer warns about two workers, and a page does not, so use one.
     let flags = ["--gpu", "none", "--target", "linear", "--num-workers", "1", "--format", "json"];
     let [there, here] = both(&flags);
     let (lines_there, lines_here) = (there.0.lines(), here.0.lines());
@@ -242,8 +243,8 @@ fn the_same_events_in_wasm() {
     assert!(here.0.lines().count() > 30 && here.0.contains(r#""mean_absolute_error""#), "{}", here.0);
 }
 
-/// Nothing the simulated GPU does depends on what computes the numbers: not what is launched and copied, by which
-/// line, nor when.
+/// The simulated GPU's behavior does not depend on how the numbers are computed: the launches and copies, their source
+/// lines, and their times are the same.
 #[test]
 fn the_same_timeline_in_wasm() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm-trace.json");
@@ -271,7 +272,7 @@ fn the_same_help_and_errors_in_wasm() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "error: there is no lab 'lab-99'\n");
 }
 
-/// What a reader fetches, with brotli. Whoever adds to it sees here what that weighs; whoever takes from it lowers the number.
+/// The download sizes with brotli. Additions show their cost here; after a reduction, lower the limit.
 #[test]
 fn the_modules_weigh_no_more_than_they_did() {
     const SCRIPT: &str = "
@@ -302,7 +303,8 @@ fn the_modules_weigh_no_more_than_they_did() {
     }
 }
 
-/// Of every exercise the solution, and whatever differs from it in one place: each is told the same in a page and here.
+/// For every exercise, the solution and every variant that differs in one place get the same verdict in a page and
+/// natively.
 #[test]
 fn the_same_verdicts_in_wasm() {
     let mut choices = Vec::new();
@@ -339,7 +341,7 @@ fn the_same_verdicts_in_wasm() {
     }
 }
 
-/// A module that is loaded whole, made as the book does.
+/// A module in one piece, built as the book does.
 fn made_whole(package: &modules::Whole) -> PathBuf {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let target = scratch.parent().expect("the target folder");
@@ -349,7 +351,7 @@ fn made_whole(package: &modules::Whole) -> PathBuf {
     module
 }
 
-/// Gives a script in Node a module and JSON, and returns the JSON that it prints.
+/// Passes a module and JSON to a script in Node, and returns the JSON that it prints.
 fn in_node(script: &str, module: &Path, asked: &Json) -> Json {
     let mut node = Command::new("node");
     let node = node.args(["--eval", script]).arg(module).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -360,7 +362,7 @@ fn in_node(script: &str, module: &Path, asked: &Json) -> Json {
     read(&String::from_utf8(output.stdout).unwrap())
 }
 
-/// The final assessment has the same programs, runs and points in a page as here, and weighs no more than it did.
+/// The final assessment has the same programs, runs and points in a page as natively, and is no larger than its limit.
 #[test]
 fn the_same_final_assessment_in_wasm() {
     const SCRIPT: &str = "
@@ -417,7 +419,7 @@ fn the_same_final_assessment_in_wasm() {
     assert!(bytes < ASSESSMENT_KB * 1000, "{bytes} bytes, at most {ASSESSMENT_KB} kB");
 }
 
-/// The box for error messages says of each kind in a page what it says here, and weighs little.
+/// The error box gives the same explanation of each kind in a page as natively, and is small.
 #[test]
 fn the_same_explanations_in_wasm() {
     const SCRIPT: &str = "

@@ -1,4 +1,4 @@
-//! Reads a folder that was handed in: the files of one student, or those of a class.
+//! Scans a folder of submissions: the files of one student, or of a class.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,11 +15,11 @@ pub struct Found {
     pub is_class: bool,
     /// By name.
     pub students: Vec<Handed>,
-    /// Notes on files that no grade comes from.
+    /// Notes on files that are not graded.
     pub notes: Vec<String>,
 }
 
-/// The files that a student handed in.
+/// The files that a student submitted.
 #[derive(Debug, Default)]
 pub struct Handed {
     pub name: String,
@@ -27,25 +27,25 @@ pub struct Handed {
     pub files: BTreeMap<&'static str, Picked>,
 }
 
-/// The file that is graded, of all attempts.
+/// The file to grade, out of all attempts.
 #[derive(Debug)]
 pub struct Picked {
     pub path: PathBuf,
     pub is_late: bool,
-    /// How many there are.
+    /// The number of attempts.
     pub attempts: usize,
 }
 
-/// A file that an exercise's id was found in.
+/// A file whose name or folder contains the id of an exercise.
 struct File {
-    /// The folders that it is in, from the one that was named.
+    /// The folders that contain it, relative to the scanned folder.
     folders: Vec<String>,
     path: PathBuf,
     named: Named,
     changed: SystemTime,
 }
 
-/// Folders that belong to a student's own, and are no student.
+/// Folders inside a student's folder, which are not students themselves.
 const INNER: [&str; 9] = [
     "exercises",
     "exercise",
@@ -58,14 +58,14 @@ const INNER: [&str; 9] = [
     "homework",
 ];
 
-/// Folders that hold no work of a student's.
+/// Folders that contain no student work.
 const SKIPPED: [&str; 4] = ["target", "node_modules", "__MACOSX", "vendor"];
 
-/// No class has more files, and none lies deeper.
+/// Limits far above any class, on the number of files and the depth.
 const MOST: usize = 100_000;
 const DEEPEST: usize = 8;
 
-/// Looks through a folder for files of these exercises.
+/// Scans a folder for files of these exercises.
 pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
     let mut found = Found::default();
     let mut files = Vec::new();
@@ -101,7 +101,7 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
                 .push(format!("{} belongs to nobody: its name names no student", shown(folder, &file.path))),
         }
     }
-    // Who has a folder and nothing in it that is graded belongs to the class, too.
+    // A student whose folder contains nothing to grade still belongs to the class.
     let has_folders = found.is_class && !by_assignment && by_folder;
     let empty = all_folders
         .iter()
@@ -148,7 +148,7 @@ pub fn found(folder: &Path, ids: &[&'static str]) -> Found {
     found
 }
 
-/// A path for people, from the folder that was named.
+/// A path for messages, relative to the scanned folder.
 fn shown(folder: &Path, path: &Path) -> String {
     crate::show::name(path.strip_prefix(folder).unwrap_or(path))
 }
@@ -158,7 +158,7 @@ fn file_name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().nfc().collect()
 }
 
-/// Reads a folder and those in it. A link to a folder leads elsewhere, and is not followed.
+/// Scans a folder recursively. Symbolic links to folders are not followed.
 fn scan(
     folder: &Path,
     folders: &mut Vec<String>,
@@ -177,7 +177,7 @@ fn scan(
             continue;
         }
         if metadata.is_dir() {
-            // A checkout of the course has the sources of the exercises, under the same names.
+            // A checkout of the course contains the sources of the exercises under the same names.
             let is_source = name == "source" && folders.last().is_some_and(|last| last == "exercises");
             if folders.len() < DEEPEST && !SKIPPED.contains(&name.as_str()) && !is_source {
                 folders.push(name);
@@ -199,8 +199,8 @@ fn scan(
     }
 }
 
-/// Takes away folders that all files are in, as an archive has one around all: as long as a class is in it, or one that is no name.
-/// Returns those.
+/// Strips and returns folders that contain all files, such as the top folder of an archive, while they contain a class
+/// or are not a student's name.
 fn unwrap(files: &mut [File]) -> Vec<String> {
     let mut around = Vec::new();
     while let Some(first) = files.first().and_then(|file| file.folders.first()).cloned()
@@ -227,7 +227,7 @@ fn unwrap(files: &mut [File]) -> Vec<String> {
     around
 }
 
-/// Whether these are the files of several students: each in a folder of their own, or with their name in that of the file.
+/// Whether these are the files of several students: each has a folder, or a name in the file name.
 fn is_class(files: &[File]) -> bool {
     let folders: BTreeSet<&String> = files
         .iter()
@@ -241,7 +241,8 @@ fn is_class(files: &[File]) -> bool {
     let key = |file: &File| file.named.student.as_ref().map(Student::key);
     let before: BTreeSet<String> =
         flat.iter().filter(|file| file.named.is_before).filter_map(|file| key(file)).collect();
-    // Words behind the exercise may be anything, `_mine` or `_try`: they are names where several stand behind the same exercise.
+    // Any words may follow the exercise, such as `_mine` or `_try`. They are names if several files of the same
+    // exercise have different ones.
     let behind_one = |id: &str| {
         flat.iter().filter(|file| file.named.id == id).filter_map(|file| key(file)).collect::<BTreeSet<_>>()
     };
@@ -250,7 +251,8 @@ fn is_class(files: &[File]) -> bool {
     before.len() >= 2 || folders.len() >= 2 || all_named && are_names
 }
 
-/// Whether each folder is an assignment, with files of many students in it, and none is a student. One student cannot bring that about.
+/// Whether each folder is an assignment with the files of many students, rather than a student. A single student cannot
+/// produce this layout.
 fn is_by_assignment(files: &[File], ids: &[&'static str]) -> bool {
     let mut by_folder: BTreeMap<&String, Vec<&File>> = BTreeMap::new();
     for file in files {
@@ -270,8 +272,8 @@ fn is_by_assignment(files: &[File], ids: &[&'static str]) -> bool {
     })
 }
 
-/// Students of one name. A platform may number the same student anew for each assignment, so numbers make two students of a
-/// name only where both have a file for the same exercise.
+/// Separates students of the same name. A platform may number the same student anew for each assignment, so different
+/// numbers mean different students only if both have a file for the same exercise.
 fn apart(files: Vec<(Student, File)>) -> Vec<(String, Vec<File>)> {
     let name = files[0].0.name.clone();
     let mut of_exercise: BTreeMap<&str, BTreeSet<&Option<String>>> = BTreeMap::new();

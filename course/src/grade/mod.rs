@@ -1,7 +1,7 @@
-//! Grades a folder: the files of one student, or those of a class.
+//! Grades a folder: the files of one student, or of a class.
 //!
-//! Only the files that are named as exercises are taken, and they are compiled against this checkout. The seeds differ from those
-//! of a student's checks, and from grading to grading unless they are given. No file spoils the grade of another.
+//! Only files named after exercises are graded, compiled against this checkout. The seeds differ from those of a
+//! student's own checks, and change with every grading unless they are given. No file can affect the grade of another.
 
 mod found;
 mod name;
@@ -32,10 +32,10 @@ pub struct Asked {
     pub folder: PathBuf,
     pub seed: Option<u64>,
     pub of_final: Option<u64>,
-    /// Ids and chapters, with commas between them.
+    /// Ids and chapters, separated by commas.
     pub exercises: Option<String>,
     pub format: Format,
-    /// A folder for the page, the tables, and each student's `result.json`.
+    /// The output folder for the page, the tables, and each student's `result.json`.
     pub output: Option<PathBuf>,
 }
 
@@ -45,7 +45,7 @@ pub struct Column {
     pub title: &'static str,
 }
 
-/// A student's file for one of them.
+/// A student's file for a column.
 pub struct Cell {
     pub done: Done,
     pub is_late: bool,
@@ -64,14 +64,14 @@ impl Graded {
     }
 }
 
-/// A class, graded.
+/// A graded class.
 pub struct Class {
     pub columns: Vec<Column>,
     pub students: Vec<Graded>,
     pub notes: Vec<String>,
     pub seed: u64,
     pub seeds: [u64; 3],
-    /// How many files there are, and how many different ones.
+    /// The number of files, and of distinct ones.
     pub files: usize,
     pub different: usize,
     pub seconds: f64,
@@ -116,7 +116,7 @@ pub fn grade(place: &Workplace, asked: &Asked) -> Result<(), Stop> {
     }
 }
 
-/// The exercises that a list names, and whether the final assessment is among them.
+/// Parses a list of exercises, and whether it includes the final assessment.
 fn chosen(list: &str) -> Result<(BTreeSet<&'static str>, bool), Stop> {
     let mut ids = BTreeSet::new();
     let mut is_final = false;
@@ -134,7 +134,7 @@ fn chosen(list: &str) -> Result<(BTreeSet<&'static str>, bool), Stop> {
     Ok((ids, is_final))
 }
 
-/// Why there is nothing to grade.
+/// The message when there is nothing to grade.
 fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
     let name = crate::show::name(folder);
     if !handed_in.is_empty() {
@@ -150,7 +150,8 @@ fn nothing(folder: &Path, found: &Found, handed_in: &BTreeSet<&str>) -> String {
     }
 }
 
-/// The exercises to grade: those chosen; else all for one student, and for a class those that somebody has handed in.
+/// The exercises to grade: the chosen ones; otherwise all of them for one student, or, for a class, those that anyone
+/// has submitted.
 fn columns(
     found: &Found,
     handed_in: &BTreeSet<&str>,
@@ -190,7 +191,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
     }
     let start = Instant::now();
     let is_class = found.is_class;
-    // The files of each student: a job, or the reason why there is none.
+    // For each of the students' files: a job, or the reason why there is none.
     let mut texts: BTreeMap<PathBuf, Result<Job, String>> = BTreeMap::new();
     for student in &found.students {
         for (id, picked) in
@@ -209,14 +210,14 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
         ));
     }
     let library = place.library()?;
-    // Others may grade at the same time.
+    // Other processes may be grading at the same time.
     let own = OwnFolder::new(&place.scratch).map_err(failed)?;
     let all: Vec<&'static Exercise> = all();
     let checks =
         Checks { library: &library, exercises: &all, seeds, of_final: asked.of_final, own: own.path() };
     let last = AtomicUsize::new(0);
     let done = checked(&checks, jobs.into_iter().collect(), &|number| {
-        // A minute without a word is long.
+        // Report progress during a long grading.
         if is_class && number >= last.load(Ordering::Relaxed) + 25 {
             last.store(number, Ordering::Relaxed);
             to_stderr(&format!("{number} of {different} checked\n"));
@@ -261,7 +262,7 @@ fn graded(place: &Workplace, asked: &Asked, found: Found, columns: Vec<Column>) 
 }
 
 impl Class {
-    /// The exercises of a student as rows, and the final assessment.
+    /// A student's exercises as rows, and the final assessment.
     fn rows<'a>(&self, student: &'a Graded) -> (Vec<Row>, Option<&'a crate::standing::Standing>) {
         let mut rows = Vec::new();
         let mut standing = None;
@@ -281,7 +282,7 @@ impl Class {
         (rows, standing)
     }
 
-    /// Of how many things some were not checked, if some were not.
+    /// A message about the files that were not checked, if any.
     fn unchecked_what(&self) -> Option<String> {
         let is_unchecked = |cell: &Cell| matches!(cell.done.outcome, Outcome::Unchecked(_));
         let any = self.students.iter().flat_map(|student| &student.cells).any(is_unchecked);
@@ -292,7 +293,7 @@ impl Class {
     }
 }
 
-/// Writes everything into a folder, and replaces files of the same names.
+/// Writes the results into a folder, replacing files of the same names.
 fn written_to(class: &Class, output: &Path) -> Result<(), Stop> {
     let cannot = |error: std::io::Error| failed(format!("--output {}: {error}", output.display()));
     let put = |name: &str, text: &str| -> Result<(), Stop> {
@@ -319,7 +320,7 @@ fn written_to(class: &Class, output: &Path) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A name for a folder, which no other student has.
+/// A unique folder name for a student.
 fn slug(name: &str, taken: &mut BTreeSet<String>) -> String {
     let letters: String =
         name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '-' }).take(80).collect();

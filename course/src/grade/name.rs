@@ -1,8 +1,9 @@
-//! The name of a file that was handed in: whose file it is, which exercise it is for, and which attempt it is.
+//! Parses the name of a submitted file: the student, the exercise, and the attempt.
 //!
 //! Learning platforms rename files: `Anna Müller_12345_assignsubmission_file_04-accumulate (1).rs` (Moodle),
-//! `muelleranna_LATE_12345_678_04-accumulate-1.rs` (Canvas), `Homework_amueller_attempt_2026-11-28-10-00-00_04-accumulate.rs`
-//! (Blackboard). Browsers add ` (1)`, editors `.txt`, and students `_v2`.
+//! `muelleranna_LATE_12345_678_04-accumulate-1.rs` (Canvas),
+//! `Homework_amueller_attempt_2026-11-28-10-00-00_04-accumulate.rs` (Blackboard). Browsers add ` (1)`, editors `.txt`,
+//! and students `_v2`.
 
 use exercises::assessment;
 use unicode_normalization::UnicodeNormalization;
@@ -15,13 +16,13 @@ pub struct Named {
     /// The id of an exercise, or `final`.
     pub id: &'static str,
     pub student: Option<Student>,
-    /// Whether the student's name comes before the exercise, as platforms write it; anything may follow the exercise.
+    /// Whether the student's name precedes the exercise, as platforms write it; any text may follow the exercise.
     pub is_before: bool,
     pub attempt: Attempt,
     pub is_late: bool,
 }
 
-/// A student: the name, and the number that a platform gave them.
+/// A student: the name, and the number assigned by a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Student {
     pub name: String,
@@ -29,20 +30,20 @@ pub struct Student {
 }
 
 impl Student {
-    /// Names that differ in case or in blanks are one.
+    /// Names that differ only in case or spaces are the same.
     pub fn key(&self) -> String {
         self.name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
 
-/// Attempts in their order: by the time in the name, then by the number in it.
+/// Attempts are ordered by the time in the name, then by the number in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Attempt {
     pub time: String,
     pub number: u64,
 }
 
-/// Words that say nothing about the student.
+/// Words that are never part of a student's name.
 const NOT_A_NAME: [&str; 42] = [
     "abgabe",
     "and",
@@ -90,7 +91,7 @@ const NOT_A_NAME: [&str; 42] = [
 
 const LATE: [&str; 6] = ["late", "verspätet", "verspaetet", "spät", "retard", "tarde"];
 
-/// Reads the name of a file. A file of another kind, such as `.pdf`, and one for no exercise, say nothing.
+/// Parses a file name. None for another kind of file, such as `.pdf`, and for a file of no exercise.
 pub fn read(file: &str, ids: &[&'static str]) -> Option<Named> {
     let letters: Vec<char> = file.nfc().collect();
     let lower: Vec<char> =
@@ -99,7 +100,7 @@ pub fn read(file: &str, ids: &[&'static str]) -> Option<Named> {
         let ends = ids.iter().filter_map(|id| Some((end_of(id, &lower, at)?, *id)));
         ends.max().map(|(end, id)| (at, end, id))
     });
-    // The final assessment has a common word for a name: an exercise comes first.
+    // "final" is a common word, so exercises take precedence.
     let found = found.or_else(|| {
         let of_final =
             (0..lower.len()).rev().find_map(|at| Some((at, end_of_word(FINAL, &lower, at)?, FINAL)));
@@ -133,14 +134,14 @@ pub fn read(file: &str, ids: &[&'static str]) -> Option<Named> {
     Some(named)
 }
 
-/// The student that the name of a folder, or the beginning of that of a file, names.
+/// The student that a folder name, or the start of a file name, refers to.
 pub fn of_folder(folder: &str) -> Option<Student> {
     let mut nothing =
         Named { id: "", student: None, is_before: false, attempt: Attempt::default(), is_late: false };
     person(&folder.nfc().collect::<String>(), &mut nothing)
 }
 
-/// Whether a name has an exercise in it, or is that of a set of exercises, such as `Chapter 04`.
+/// Whether a name contains an exercise, or names a set of exercises, such as `Chapter 04`.
 pub fn is_assignment(folder: &str, ids: &[&'static str]) -> bool {
     let words = words(&folder.nfc().collect::<Vec<_>>());
     let is_set = |word: &String| {
@@ -151,7 +152,7 @@ pub fn is_assignment(folder: &str, ids: &[&'static str]) -> bool {
         || words.iter().any(is_set)
 }
 
-/// The name and the number of a student; also whether the file is late, and when it came.
+/// Parses the name and number of a student; also whether the file is late, and its time.
 fn person(text: &str, named: &mut Named) -> Option<Student> {
     let mut student = Student::default();
     let mut names: Vec<String> = Vec::new();
@@ -163,7 +164,7 @@ fn person(text: &str, named: &mut Named) -> Option<Student> {
         if segment.is_empty() {
             continue;
         } else if lower == "attempt" {
-            // Words before it and before the student are the name of the assignment.
+            // Of the names before `attempt`, the last is the student, and the others are the assignment.
             names = names.pop().into_iter().collect();
         } else if letters == 0 && segment.starts_with("20") && segment.matches('-').count() >= 2 {
             named.attempt.time = segment.to_owned();
@@ -184,13 +185,13 @@ fn person(text: &str, named: &mut Named) -> Option<Student> {
     Some(student)
 }
 
-/// Words of letters and digits.
+/// Splits into words of letters and digits.
 fn words(letters: &[char]) -> Vec<String> {
     let words = letters.split(|letter| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| word.iter().collect()).collect()
 }
 
-/// Whether a word is no part of a name: a number, with or without a word such as `v` before it, or one of those listed.
+/// Whether a word is not part of a name: a number, possibly after a word such as `v`, or a word of the list.
 fn is_noise(word: &str) -> bool {
     let lower = word.to_lowercase();
     let bare = lower.trim_end_matches(|letter: char| letter.is_ascii_digit());
@@ -216,7 +217,7 @@ fn without_extension(after: &str) -> Option<String> {
     })
 }
 
-/// The end of the exercise's id that begins here, with any signs between its words.
+/// The end of the exercise id that starts here, with any punctuation between its words.
 fn end_of(id: &str, lower: &[char], begin: usize) -> Option<usize> {
     if begin > 0 && lower[begin - 1].is_alphanumeric() {
         return None;
@@ -228,7 +229,7 @@ fn end_of(id: &str, lower: &[char], begin: usize) -> Option<usize> {
                 at += 1;
             }
         }
-        // The number of a chapter may have lost its zero.
+        // The chapter number may have lost its leading zero.
         let short = if place == 0 { word.trim_start_matches('0') } else { word };
         let is_here = |word: &str| {
             word.chars().enumerate().all(|(ahead, letter)| lower.get(at + ahead) == Some(&letter))
@@ -247,7 +248,7 @@ fn end_of_word(word: &str, lower: &[char], begin: usize) -> Option<usize> {
         .then_some(end)
 }
 
-/// The name under which a file is graded: `final.rs`, or that of the exercise.
+/// The file name used for grading: `final.rs`, or that of the exercise.
 pub fn file_of(id: &str) -> String {
     if id == FINAL { assessment::FILE.to_owned() } else { format!("{id}.rs") }
 }

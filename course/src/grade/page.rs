@@ -1,4 +1,5 @@
-//! A class as one page: where each student is, and which mistakes are common. It needs no network and no script.
+//! The results of a class as one page: each student's progress, and the common mistakes. It needs no network and no
+//! script.
 
 use labs::render_html::escape;
 
@@ -22,7 +23,7 @@ details { margin: .25rem 0; }
 @media print { body { max-width: none; margin: 0; } details > * { display: revert; } .no { border-width: 2px; } }
 ";
 
-/// The page.
+/// Renders the page.
 pub fn page(class: &Class) -> String {
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
@@ -146,7 +147,7 @@ fn one(class: &Class, number: usize, student: &Graded) -> String {
     html + "</ul>\n</details>\n"
 }
 
-/// A bar of `part` in `all`; the full length is six letters.
+/// A bar of `part` out of `all`; the full length is six characters.
 fn bar(class: &str, part: usize, all: usize) -> String {
     let width = 6.0 * part as f64 / all.max(1) as f64;
     format!("<span class=\"{class}\" style=\"width:{width:.2}rem\"></span>")

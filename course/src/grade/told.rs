@@ -1,4 +1,4 @@
-//! A class as a table, for people and for programs.
+//! The results of a class as a table, for people and for programs.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// The diagnosis for people. That of the final assessment is an objective, which has a chapter.
+    /// The diagnosis for people. In the final assessment it is an objective, with its chapter.
     pub fn label(&self) -> String {
         match self.diagnosis {
             "" => "file".to_owned(),
@@ -31,16 +31,16 @@ impl Common<'_> {
 }
 
 impl Class {
-    /// Mistakes by their diagnosis, the most common first.
+    /// Mistakes by diagnosis, the most common first.
     pub fn common(&self) -> Vec<Common<'_>> {
-        // These have the words of a program that differs from file to file.
+        // The text of these diagnoses differs from file to file.
         const OF_ONE_FILE: [&str; 5] = ["", "compile", "error", "panic", "refused"];
         let mut by_diagnosis: BTreeMap<(&'static str, &str, &str), Common> = BTreeMap::new();
         for student in &self.students {
             for (column, cell) in self.columns.iter().zip(&student.cells) {
                 let told: Vec<(&str, &str)> = match &cell.done.outcome {
                     Outcome::Failed { diagnosis, says, .. } => vec![(diagnosis, says)],
-                    // By the chapter and the objective that is open.
+                    // Grouped by chapter and open objective.
                     Outcome::Final(standing) => standing
                         .objectives
                         .iter()
@@ -67,7 +67,7 @@ impl Class {
         common
     }
 
-    /// One line: how much was graded, how long it took, and with which seeds.
+    /// One line: the amount graded, the duration, and the seeds.
     pub fn summary(&self) -> String {
         let [a, b, c] = self.seeds;
         format!(
@@ -124,7 +124,7 @@ impl Class {
         }
         let mut told = heads.iter().map(|line| format!("{}\n", line.trim_end())).collect::<String>();
         for student in &self.students {
-            // `{:wide$}` counts letters, as the eye does.
+            // `{:wide$}` counts characters, which matches the visible width.
             let mut line =
                 format!("{:wide$}  {:>2} of {:<2}", student.name, student.passed(), self.columns.len());
             line.pop();
@@ -246,7 +246,7 @@ fn yes(is: bool) -> &'static str {
     if is { "true" } else { "false" }
 }
 
-/// A spreadsheet runs a text that begins like this.
+/// Escapes text that a spreadsheet would run as a formula.
 fn no_formula(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() }
 }

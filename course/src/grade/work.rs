@@ -1,4 +1,4 @@
-//! The checks of a class: each different file once, several at a time.
+//! Checks the files of a class: each distinct file once, several in parallel.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ pub enum Outcome {
     },
     /// The final assessment has points.
     Final(Standing),
-    /// The check itself did not work.
+    /// The check itself failed.
     Unchecked(String),
 }
 
@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// The id of the diagnosis, for a file that has one.
+    /// The id of the diagnosis, if there is one.
     pub fn diagnosis(&self) -> Option<&str> {
         match self {
             Outcome::Failed { diagnosis, .. } => Some(diagnosis),
@@ -48,7 +48,7 @@ impl Outcome {
         }
     }
 
-    /// One line.
+    /// The result on one line.
     pub fn says(&self) -> String {
         match self {
             Outcome::Missing => "not there".to_owned(),
@@ -61,7 +61,7 @@ impl Outcome {
     }
 }
 
-/// A file to check: an exercise, or none for the final assessment, and the text.
+/// A file to check: the exercise, or None for the final assessment, and its text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Job {
     pub id: &'static str,
@@ -85,7 +85,7 @@ pub struct Checks<'a> {
     pub own: &'a Path,
 }
 
-/// Checks all jobs, as many at a time as there are cores. `told` is called with the number of those that are done.
+/// Runs all jobs, one per core at a time. Calls `told` with the number of finished jobs.
 pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -> BTreeMap<Job, Done> {
     let rights: BTreeMap<&str, OnceLock<Vec<Seen>>> =
         checks.exercises.iter().map(|exercise| (exercise.id, OnceLock::new())).collect();
@@ -96,7 +96,7 @@ pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -
         while let Some((number, job)) = next() {
             let start = Instant::now();
             let folder = checks.own.join(number.to_string());
-            // In a thread, so that a check that panics spoils no other.
+            // In a thread, so that a panic in one check does not affect the others.
             let outcome = thread::scope(|scope| {
                 let thread = scope.spawn(|| one(checks, &job, rights.get(job.id), &folder));
                 thread.join().unwrap_or_else(|_| Err("the check panics".to_owned()))
@@ -117,7 +117,7 @@ pub fn checked(checks: &Checks, jobs: Vec<Job>, told: &(dyn Fn(usize) + Sync)) -
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An error means that the check itself did not work.
+/// Runs one check. An error means that the check itself failed.
 fn one(
     checks: &Checks,
     job: &Job,
@@ -133,11 +133,11 @@ fn one(
             Err(says) => Outcome::Failed { diagnosis: String::new(), says: first_line(&says), line: None },
         });
     };
-    // A copy: the code that was compiled cannot change meanwhile.
+    // A copy, so that the code that was compiled cannot change meanwhile.
     let file = folder.join(file_of(job.id));
     fs::write(&file, &job.text).map_err(|error| format!("{}: {error}", file.display()))?;
     let cases = exercise.cases(&checks.seeds);
-    // A teacher's exercise is checked by its host, which runs its solution.
+    // A teacher's exercise is checked by its host, which runs the solution itself.
     let right = right.filter(|_| checks.library.host(job.id).is_none());
     let right = right.map(|right| right.get_or_init(|| exercise.right(&cases)).as_slice());
     let checked = check_by(checks.library, exercise, &file, &cases, right, folder)?;
@@ -151,15 +151,15 @@ fn one(
     })
 }
 
-/// The beginning of a text, for one line of a table.
+/// The start of a text, for one table row.
 pub fn first_line(text: &str) -> String {
     plain(text.lines().next().unwrap_or_default()).chars().take(120).collect()
 }
 
-/// No exercise is larger.
+/// Larger than any exercise.
 const LARGEST: u64 = 1 << 20;
 
-/// A student's file, which is a file and no other thing of that name: no link, no pipe, nothing without an end.
+/// Reads a student's file. It must be a regular file: no link, no pipe, nothing endless.
 pub fn read(file: &Path) -> Result<String, String> {
     let metadata = fs::symlink_metadata(file).map_err(|_| "not there".to_owned())?;
     if !metadata.is_file() {

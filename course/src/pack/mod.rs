@@ -1,8 +1,8 @@
 //! `cargo course pack DIR`: a folder with everything that thirty laptops need in a room without a network.
 //!
-//! First the book with the modules of its pages, and the program that serves it: for reading, for running labs, and for exercises in
-//! the page, nobody needs Rust. If asked, also a workspace that is compiled already, with the crates of others, for those who
-//! have Rust. Making it takes a network once; using it takes none.
+//! It contains the book with the modules of its pages, and the program that serves it: reading, running labs, and doing
+//! exercises in the page need no Rust installation. On request it also contains a compiled workspace with the external
+//! crates, for students who have Rust. Creating the pack needs a network once; using it needs none.
 
 mod workspace;
 
@@ -16,19 +16,19 @@ use labs::stdio::{to_stderr, to_stdout};
 
 use crate::workplace::{failed, root, wrong};
 
-/// The file that marks a folder as a pack, which may be filled anew.
+/// The file that marks a folder as a pack, which may be overwritten.
 const MARK: &str = ".to-device-pack";
 const BOOK: &str = "book";
 const WORKSPACE: &str = "to-device";
 
-/// MB that the parts take, as measured: a test compares them with a pack.
+/// Measured sizes of the parts in MB: a test compares them with a real pack.
 const OF_BOOK: u64 = 30;
 const OF_SERVER: u64 = 45;
 const OF_SOURCES: u64 = 10;
 const OF_CRATES: u64 = 320;
 const OF_TARGET: u64 = 860;
 
-/// Makes the pack.
+/// Creates the pack.
 pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop> {
     let folder =
         &std::path::absolute(folder).map_err(|error| wrong(format!("{}: {error}", folder.display())))?;
@@ -85,7 +85,7 @@ pub fn pack(folder: &Path, with_rust: bool, no_player: bool) -> Result<(), Stop>
     Ok(())
 }
 
-/// States the sizes before anything is made.
+/// Prints the sizes before anything is created.
 fn sizes(with_rust: bool) -> String {
     let mut parts = vec![
         (OF_BOOK, "the book, with the labs and exercises that run in its pages"),
@@ -119,7 +119,7 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs a command, and fails if it does. The teacher sees its output.
+/// Runs a command, and returns its failure. The teacher sees its output.
 fn run(command: &mut Command) -> Result<(), Stop> {
     let status = command.status().map_err(|error| failed(format!("cargo: {error}")))?;
     match status.success() {
@@ -128,7 +128,7 @@ fn run(command: &mut Command) -> Result<(), Stop> {
     }
 }
 
-/// Puts the program that serves the book into the pack, without debug information, and returns its name.
+/// Puts the server program into the pack, stripped of debug information, and returns its name.
 fn server(folder: &Path) -> Result<String, Stop> {
     let name = format!("serve{}", std::env::consts::EXE_SUFFIX);
     let program = std::env::current_exe()
@@ -136,7 +136,7 @@ fn server(folder: &Path) -> Result<String, Stop> {
         .with_file_name(format!("book{}", std::env::consts::EXE_SUFFIX));
     let to = folder.join(&name);
     fs::copy(&program, &to).map_err(|error| failed(format!("{}: {error}", program.display())))?;
-    // Where there is no such program it is larger.
+    // Without `strip`, the program is larger.
     let _ = Command::new("strip").arg(&to).status();
     Ok(name)
 }
@@ -175,7 +175,7 @@ fn rustc_version() -> String {
     output.map_or("rustc".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Bytes of a file, or of all files in a folder.
+/// The size in bytes of a file, or of all files in a folder.
 fn bytes_in(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     if !metadata.is_dir() {

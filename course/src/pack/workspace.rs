@@ -1,4 +1,5 @@
-//! The workspace of a pack: the labs, the exercises and `course`, without tests, the book's own program and the browser's modules.
+//! The workspace of a pack: the labs, the exercises and `course`, without tests, the book builder, and the browser
+//! modules.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,10 +12,10 @@ use serde_json::Value as Json;
 use super::{cargo, run};
 use crate::workplace::{failed, root};
 
-/// The packages that a pack is for: theirs are the programs that students run.
+/// The packages whose programs students run.
 const FOR: [&str; 3] = ["course", "labs", "lab-12"];
 
-/// Folders that hold no source, or a student's own files.
+/// Folders without sources, or with a student's own files.
 const SKIPPED: [&str; 4] = ["target", ".git", ".github", ".ci"];
 
 fn cannot(what: &Path, error: impl std::fmt::Display) -> Stop {
@@ -25,7 +26,7 @@ fn cannot(what: &Path, error: impl std::fmt::Display) -> Stop {
 struct Member {
     name: String,
     folder: PathBuf,
-    /// Whether the pack needs it.
+    /// Whether the pack needs the package.
     is_needed: bool,
 }
 
@@ -50,7 +51,7 @@ fn members() -> Result<Vec<Member>, Stop> {
         let manifest = PathBuf::from(text(&package["manifest_path"]));
         manifest.parent().unwrap_or(root()).to_owned()
     };
-    // From the packages that it is for to those that they need, for tests as well: Cargo wants them all.
+    // Follow the dependencies from these packages, dev-dependencies included: Cargo requires them all.
     let mut needed: BTreeSet<String> = BTreeSet::new();
     let is_for = |package: &&Json| {
         FOR.contains(&text(&package["name"]).as_str()) || folder(package) == root().join("exercises")
@@ -76,7 +77,7 @@ fn members() -> Result<Vec<Member>, Stop> {
 pub fn copy(to: &Path) -> Result<(), Stop> {
     let members = members()?;
     let target = to.join("target");
-    // Removes the files of an earlier pack, but not those that are compiled.
+    // Remove the files of an earlier pack, but keep compiled ones.
     for entry in fs::read_dir(to).into_iter().flatten().flatten() {
         let path = entry.path();
         if path != target {
@@ -86,7 +87,7 @@ pub fn copy(to: &Path) -> Result<(), Stop> {
     }
     let mut left_out: Vec<&Path> =
         members.iter().filter(|member| !member.is_needed).map(|member| member.folder.as_path()).collect();
-    // The pack may be in the checkout.
+    // The pack may be inside the checkout.
     left_out.extend(to.parent());
     copy_folder(root(), to, &left_out).map_err(|error| cannot(to, error))?;
     // `course` reads the plan, the objectives and the moments.
@@ -104,7 +105,7 @@ pub fn copy(to: &Path) -> Result<(), Stop> {
     let manifest = to.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).map_err(|error| cannot(&manifest, error))?;
     fs::write(&manifest, trimmed(&text, &members)).map_err(|error| cannot(&manifest, error))?;
-    // Students have the Rust that they have: to fetch another takes a network.
+    // Students use the Rust they have: installing another version needs a network.
     let toolchain = to.join("rust-toolchain.toml");
     match fs::remove_file(&toolchain) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(cannot(&toolchain, error)),
@@ -112,8 +113,8 @@ pub fn copy(to: &Path) -> Result<(), Stop> {
     }
 }
 
-/// The manifest of the workspace with the members that the pack needs, and without the profiles of others: Cargo would warn of those
-/// with each command.
+/// The workspace manifest with only the members that the pack needs, and without the profiles of others, which would
+/// make Cargo warn at each command.
 fn trimmed(manifest: &str, members: &[Member]) -> String {
     let (needed, others): (Vec<&Member>, Vec<&Member>) = members.iter().partition(|member| member.is_needed);
     let path_of = |member: &&Member| {
@@ -139,7 +140,7 @@ fn trimmed(manifest: &str, members: &[Member]) -> String {
         if line.starts_with("members = ") {
             text += &format!("members = {members:?}\nexclude = [\"vendor\"]\n");
         } else if line.starts_with("debug = \"line-tables-only\"") {
-            // Half as large. Nobody compiles a second time here, so nothing is kept for that.
+            // Halves the size. Students never rebuild these crates, so incremental data is useless.
             text += "debug = false\nincremental = false\n";
         } else {
             text += &format!("{line}\n");
@@ -170,7 +171,7 @@ fn copy_folder(from: &Path, to: &Path, left_out: &[&Path]) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies a file with its time, so that everything compiled from it stays valid.
+/// Copies a file with its modification time, so that its compiled output stays valid.
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
@@ -180,11 +181,11 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     fs::File::options().write(true).open(to)?.set_modified(changed)
 }
 
-/// Puts the crates of others beside it, and tells Cargo that they are there and that there is no network.
+/// Vendors the external crates, and configures Cargo to use them offline.
 pub fn vendor(workspace: &Path) -> Result<(), Stop> {
     let mut vendor = cargo();
     vendor.args(["vendor", "--versioned-dirs", "--quiet", "vendor"]);
-    // Its output is meant for a person, who would put it into the file below.
+    // The output is a suggestion for the config file, which is written below.
     let output =
         vendor.current_dir(workspace).output().map_err(|error| failed(format!("cargo vendor: {error}")))?;
     if !output.status.success() {
@@ -202,8 +203,8 @@ pub fn vendor(workspace: &Path) -> Result<(), Stop> {
     fs::write(&manifest, text).map_err(|error| cannot(&manifest, error))
 }
 
-/// The crates of others as paths. Cargo keeps what it has compiled of a path when the workspace moves to another folder; of a
-/// vendored crate it compiles everything again.
+/// External crates as path dependencies. Cargo reuses compiled path dependencies when the workspace moves to another
+/// folder, but recompiles vendored crates.
 fn patches(vendor: &Path) -> Result<String, Stop> {
     let mut text = "\n[patch.crates-io]\n".to_owned();
     let mut folders: Vec<PathBuf> = fs::read_dir(vendor)
@@ -219,7 +220,7 @@ fn patches(vendor: &Path) -> Result<String, Stop> {
         let name = package.lines().find_map(|line| line.strip_prefix("name = "));
         let name = name.ok_or_else(|| cannot(&manifest, "it names no package"))?;
         let of_folder = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // There may be two versions of a crate, so each line has a name of its own.
+        // There may be two versions of a crate, so each line needs a unique name.
         text += &format!("crate-{number} = {{ package = {name}, path = \"vendor/{of_folder}\" }}\n");
     }
     Ok(text)
@@ -228,7 +229,7 @@ fn patches(vendor: &Path) -> Result<String, Stop> {
 /// Compiles the programs that students run.
 pub fn compile(workspace: &Path) -> Result<(), Stop> {
     let mut build = cargo();
-    // All members, so that features are those of a student's `cargo course`.
+    // Build all members, so that the features are the same as for a student's `cargo course`.
     build.args(["build", "--workspace", "--bins"]);
     build.env_remove("CARGO_INCREMENTAL").env("CARGO_TARGET_DIR", workspace.join("target"));
     run(build.current_dir(workspace))

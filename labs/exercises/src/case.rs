@@ -3,22 +3,22 @@
 use serde::{Deserialize, Serialize};
 use todevice::{Device, Machine, cuda};
 
-/// A machine, a seed and a size. What the code is given depends on them and on nothing else.
+/// A machine, a seed and a size. They alone determine the inputs of the code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    /// As `--gpu` names it.
+    /// The value of `--gpu`.
     pub gpu: String,
     pub seed: u64,
     /// Each exercise defines the meaning of its size.
     pub size: usize,
 }
 
-/// Operations that a run may ask for. No solution asks for a tenth of them, and a loop that does not end is told of in a second,
-/// also on a computer that has much else to do.
+/// The maximum number of operations in a run. No solution needs a tenth of it, and an endless loop is reported within a
+/// second, even on a busy computer.
 pub(crate) const OPERATIONS: u64 = 50_000;
 
 impl Case {
-    /// Every combination. The first one is what a diagnosis is told of, where all are alike.
+    /// Every combination. If all fail alike, the diagnosis describes the first.
     pub fn all(gpus: &[&str], seeds: &[u64], sizes: &[usize]) -> Vec<Case> {
         let mut cases = Vec::new();
         for &size in sizes {
@@ -31,24 +31,24 @@ impl Case {
         cases
     }
 
-    /// A machine of its own, whose program has to end.
+    /// A new machine, with a limit on operations.
     pub fn machine(&self) -> Machine {
         let machine: Machine = self.gpu.parse().expect("a simulated machine, or none");
         machine.limit_operations(OPERATIONS);
         machine
     }
 
-    /// The machine's GPU, if it has one, else the CPU.
+    /// The machine's GPU, or the CPU if it has none.
     pub fn device(&self) -> Device {
         if cuda::is_available() { Device::cuda(0) } else { Device::Cpu }
     }
 
-    /// The run for people: "on Tesla T4 (simulated), with seed 1 and size 8".
+    /// The run in words: "on Tesla T4 (simulated), with seed 1 and size 8".
     pub fn described(&self) -> String {
         format!("on {}, with seed {} and size {}", self.named(), self.seed, self.size)
     }
 
-    /// The machine for people.
+    /// The machine in words.
     pub fn named(&self) -> String {
         self.machine().to_string()
     }

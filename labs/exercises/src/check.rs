@@ -1,4 +1,4 @@
-//! From a student's file to a verdict: one call of the compiler, and one process.
+//! Checks a student's file: one compiler call and one process lead to a verdict.
 
 use std::borrow::Cow;
 use std::fs;
@@ -21,10 +21,10 @@ use crate::rules;
 use crate::seen::{Form, Seen, with_axis};
 use crate::verdict::{Diagnosis, Verdict};
 
-/// Runs take a few milliseconds each. Of what the code prints the beginning is kept.
+/// The limits of a run. Runs take a few milliseconds. Only the start of the output is kept.
 pub(crate) const PROGRAM: Limits = Limits { cpu: 10, wall: 60, memory: 2048, disk: 64, printed: 1 << 18 };
 
-/// A verdict, with what the code did in each case that it came to, and what it printed.
+/// A verdict, with the observations and output of each case that was run.
 #[derive(Debug)]
 pub struct Checked {
     pub verdict: Verdict,
@@ -32,18 +32,18 @@ pub struct Checked {
     pub printed: String,
 }
 
-/// How compiling ended.
+/// The outcome of a compilation.
 #[derive(Debug)]
 pub enum Compiled {
     /// With a program.
     Well,
     /// With errors, in the compiler's order.
     Wrong(Vec<CompileError>),
-    /// With neither: the compiler or the linker was stopped, or gave up. The text goes on after "it".
+    /// Neither: the compiler or the linker was stopped, or gave up. The text continues after "it".
     GaveUp(String),
 }
 
-/// Checks a student's file. `folder` is for temporary files. The error is not the student's.
+/// Checks a student's file. `folder` is for temporary files. An error is not the student's fault.
 pub fn check(
     library: &Library,
     exercise: &Exercise,
@@ -54,7 +54,7 @@ pub fn check(
     check_by(library, exercise, file, cases, None, folder)
 }
 
-/// The same with the solution's observations in these cases, when many files are checked with them.
+/// The same with given observations of the solution, to check many files.
 pub fn check_by(
     library: &Library,
     exercise: &Exercise,
@@ -78,11 +78,11 @@ pub fn check_by(
     if let Err(diagnosis) = rules::check(exercise.id, &text, confined::is_available()) {
         return Ok(not_yet(diagnosis));
     }
-    // Others may check the same exercise at the same time.
+    // Other processes may be checking the same exercise.
     let own = OwnFolder::new(folder)?;
     let program = own.path().join(exercise.module());
     thread::scope(|scope| {
-        // Meanwhile.
+        // Run the solution meanwhile.
         let right = scope.spawn(|| right.map_or_else(|| Cow::Owned(exercise.right(cases)), Cow::Borrowed));
         let compiled = compile(library, exercise, &[("student", file)], &program)?;
         let right = right.join().map_err(|_| format!("{}: the solution panics", exercise.id))?;
@@ -100,7 +100,7 @@ pub fn check_by(
     })
 }
 
-/// Compiles files, each of which solves the exercise in a way that has a name, into one program.
+/// Compiles files into one program. Each solves the exercise in a named way.
 pub fn compile(
     library: &Library,
     exercise: &Exercise,
@@ -121,7 +121,7 @@ pub fn compile(
     compile_root(library, &root, program)
 }
 
-/// Compiles the root of a program, which names its other files.
+/// Compiles the root file of a program, which names the other files.
 pub(crate) fn compile_root(library: &Library, root: &str, program: &Path) -> Result<Compiled, String> {
     let cannot = |error: io::Error| format!("{}: {error}", program.display());
     let main = program.with_extension("main.rs");
@@ -131,7 +131,7 @@ pub(crate) fn compile_root(library: &Library, root: &str, program: &Path) -> Res
     fs::write(&main, root).map_err(cannot)?;
     let mut rustc = library.rustc(&main, program);
     let folder = program.parent().unwrap_or(Path::new("."));
-    // So nothing stays elsewhere if it is stopped.
+    // So that no temporary files remain elsewhere if it is stopped.
     for variable in ["TMPDIR", "TEMP", "TMP"] {
         rustc.env(variable, folder);
     }
@@ -144,7 +144,7 @@ pub(crate) fn compile_root(library: &Library, root: &str, program: &Path) -> Res
 }
 
 impl Compiled {
-    /// From how the compiler ended, and its messages.
+    /// Interprets the compiler's exit status and its messages.
     fn of(ended: Ended, messages: &str) -> Compiled {
         let errors: Vec<CompileError> = messages.lines().filter_map(CompileError::read).collect();
         match ended.why(&COMPILER, messages) {
@@ -156,7 +156,7 @@ impl Compiled {
     }
 }
 
-/// The first error that is about no place in a file, such as the linker's, else whatever was printed first.
+/// The first error without a place in a file, such as the linker's, or else the first line of output.
 fn without_a_place(messages: &str) -> String {
     let read = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
     let errors = messages.lines().filter_map(read).filter(|message| message["level"] == "error");
@@ -166,7 +166,7 @@ fn without_a_place(messages: &str) -> String {
     format!("`{}`", first.chars().take(200).collect::<String>())
 }
 
-/// The first error of the compiler. `functions` are those that the check calls, with their signatures.
+/// The compiler's first error. `functions` are those that the check calls, with their signatures.
 pub(crate) fn compile_error(
     functions: &[(&str, &str)],
     file: &Path,
@@ -174,9 +174,9 @@ pub(crate) fn compile_error(
     errors: &[CompileError],
 ) -> Diagnosis {
     let in_file: Vec<_> = errors.iter().filter(|error| Path::new(error.file()) == file).collect();
-    // A sign that is missing at the end of a line is often reported on the next one.
+    // A missing token at the end of a line is often reported on the next line.
     let Some(first) = in_file.iter().min_by_key(|error| error.line()) else {
-        // The check cannot call the code.
+        // The code compiles, but the check cannot call it.
         let name = file.file_name().unwrap_or_default();
         let signatures = functions.iter().map(|(_, signature)| format!("`{signature}`"));
         return Diagnosis::new("signature", "The check cannot call your code.")
@@ -209,11 +209,11 @@ pub fn run(
     right: &[Seen],
     folder: &Path,
 ) -> Result<Checked, String> {
-    // A single run is there to be looked at.
+    // A single run is for viewing, so draw its timeline.
     let axis = (cases.len() == 1).then_some(0);
     let Observed { seen, printed, ended } = observed(program, variant, cases, axis, folder)?;
     let stopped_at = cases.get(seen.len()).cloned();
-    // A finding in a run that ended comes before one that did not end.
+    // A finding in a completed run takes precedence over a run that did not complete.
     let mut verdict = match (exercise.judge(cases, &seen, right), stopped_at) {
         (failed @ Verdict::Failed { .. }, _) => failed,
         (passed, None) => passed,
@@ -236,7 +236,7 @@ pub fn run(
             Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
         }
     };
-    // Two timelines are compared, so they have one axis: it was not known how long each would be.
+    // Timelines that are compared share an axis, whose length is known only now.
     if let Verdict::Failed { diagnosis, case: Some(case) } = &mut verdict
         && diagnosis.timelines.is_some()
         && let Some(at) = cases.iter().position(|known| known == case)
@@ -253,13 +253,13 @@ pub fn run(
 
 /// A process that ran a student's code.
 pub(crate) struct Observed {
-    /// The runs of the cases that the code came to.
+    /// The observations of the cases that were run.
     pub seen: Vec<Seen>,
     pub printed: String,
     pub ended: Ended,
 }
 
-/// Runs cases of a variant in a process of its own.
+/// Runs cases of a variant in a separate process.
 pub(crate) fn observed(
     program: &Path,
     variant: &str,
@@ -270,7 +270,7 @@ pub(crate) fn observed(
     let cannot = |error: io::Error| format!("{}: {error}", program.display());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let token = now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32);
-    // The report is beside the folder that the run can write into.
+    // The report is next to the folder that the run can write into.
     let own = OwnFolder::new(folder)?;
     let report = own.path().join("report");
     let run = own.path().join("run");
@@ -308,7 +308,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(matches!(Compiled::of(Ended::Well, ""), Compiled::Well));
-        // Earlier answers count.
+        // Diagnoses of earlier cases count.
         for ended in [Ended::Badly(1), Ended::Killed(6), Ended::OutOfTime] {
             assert!(
                 matches!(Compiled::of(ended, &format!("warning\n{error}\n{{")), Compiled::Wrong(errors) if errors[0].line() == 3)

@@ -1,4 +1,4 @@
-//! The process in which a student's code runs.
+//! The child process that runs a student's code.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use crate::confined::confine;
 use crate::seen::{Ended, Form, Seen, with_axis};
 use crate::student;
 
-/// A way to solve an exercise, compiled: its name, its file as the compiler was given it, and what runs it.
+/// A compiled solution: its name, its file as passed to the compiler, and the function that runs it.
 pub type Variant<'a> = (&'a str, &'a str, fn(&Case) -> Seen);
 
 /// The request to the process, on its standard input.
@@ -20,13 +20,13 @@ pub type Variant<'a> = (&'a str, &'a str, fn(&Case) -> Seen);
 pub struct Job {
     pub variant: String,
     pub cases: Vec<Case>,
-    /// Where to write what was seen, a line a case.
+    /// The file for the observations, one line per case.
     pub report: PathBuf,
-    /// The beginning of each line: code that does not know it cannot write one.
+    /// The start of each line: code that does not know it cannot forge one.
     pub token: u64,
-    /// Whether the process goes behind walls before it runs any of the student's code. It works in a folder of its own.
+    /// Whether the process confines itself before it runs the student's code. It works in a folder of its own.
     pub is_confined: bool,
-    /// Whether timelines are drawn, and where their axis ends at the earliest.
+    /// Whether timelines are drawn, and the minimum end of their axis.
     pub axis: Option<u64>,
 }
 
@@ -59,10 +59,10 @@ fn run(variants: &[Variant]) -> io::Result<()> {
         let seen = with_axis(axis, || observe(case));
         let line = serde_json::to_string(&seen)?;
         report.write_all(format!("{} {line}\n", job.token).as_bytes())?;
-        // No run finds what an earlier one left.
+        // No run finds files of an earlier one.
         clear(own)?;
         if seen.ended == Ended::UsedUp {
-            break; // It does not end in the other cases either, and all of them might take longer than the process has.
+            break; // Other cases would not end either, and together they might exceed the time limit.
         }
     }
     Ok(())

@@ -1,39 +1,39 @@
-//! The choices of a reader in the page, where nobody types. Not only this package uses this file: the build script of
-//! `exercises-page` does too, so it knows nothing but text.
+//! The reader's choices on a page, where nobody types code. The build script of `exercises-page` includes this file
+//! too, so it works on text only.
 
 use std::ops::Range;
 
-/// An edit of the solution: a piece of it, which stands in it once, and what stands there instead.
+/// An edit of the solution: a piece that occurs exactly once in it, and its replacement.
 type Edit<'a> = (&'a str, &'a str);
 
-/// The solution in pieces: what stays as it is, and what depends on choices.
+/// The solution in pieces: constant ones, and ones that depend on choices.
 pub struct Choices {
     pub pieces: Vec<Piece>,
-    /// How many options each place has.
+    /// The number of options of each place.
     pub options: Vec<usize>,
 }
 
 /// Whole lines of the solution.
 pub enum Piece {
     Fixed(String),
-    /// A part of a place, with its text for each of the options. A place has several parts where one choice changes
-    /// several parts of the code.
+    /// A part of a place, with its text for each option. A place has several parts if one choice changes several parts
+    /// of the code.
     Part {
         place: usize,
         texts: Vec<String>,
     },
-    /// Lines that several places use. They are changed, or go, when none uses them: when for each of them an option is chosen
-    /// that says so.
+    /// Lines that several places use. They are replaced or removed if no place uses them: if every chosen option says
+    /// so.
     Shared {
         used: String,
         unused: String,
-        /// For each of the places, whether an option has no use for it.
+        /// For each of the places, whether each option does without it.
         without: Vec<(usize, Vec<bool>)>,
     },
 }
 
 impl Choices {
-    /// The places of a solution. Each has options, and an option is a list of edits. The error says what does not fit together.
+    /// The places of a solution. Each has options, and an option is a list of edits. The error describes a conflict.
     pub fn new<'a>(solution: &str, places: &[Vec<Vec<Edit<'a>>>]) -> Result<Choices, String> {
         let has = |options: &Vec<Vec<Edit>>, edit: &Edit| options.iter().any(|option| option.contains(edit));
         let is_shared = |edit: &Edit| places.iter().filter(|options| has(options, edit)).count() > 1;
@@ -91,12 +91,12 @@ impl Choices {
         Ok(Choices { pieces: all, options: places.iter().map(Vec::len).collect() })
     }
 
-    /// How many ways to choose there are. Each has a number below this one.
+    /// The number of combinations. Each is identified by a number below it.
     pub fn count(&self) -> usize {
         if self.options.is_empty() { 0 } else { self.options.iter().product() }
     }
 
-    /// The option that is chosen for each place.
+    /// The chosen option of each place.
     pub fn chosen(&self, mut number: usize) -> Vec<usize> {
         let mut chosen: Vec<usize> = Vec::new();
         for options in self.options.iter().rev() {
@@ -121,7 +121,7 @@ impl Choices {
     }
 }
 
-/// The number of what is chosen, of so many options for each place.
+/// The number of a combination, given the number of options of each place.
 pub fn number(options: &[usize], chosen: &[usize]) -> Option<usize> {
     if chosen.len() != options.len() || chosen.iter().zip(options).any(|(one, all)| one >= all) {
         return None;
@@ -129,7 +129,7 @@ pub fn number(options: &[usize], chosen: &[usize]) -> Option<usize> {
     Some(chosen.iter().zip(options).fold(0, |number, (one, all)| number * all + one))
 }
 
-/// Where a piece of the solution stands.
+/// The range of a piece in the solution.
 fn found(solution: &str, piece: &str) -> Result<Range<usize>, String> {
     let mut all = solution.match_indices(piece);
     match (all.next(), all.next()) {
@@ -138,15 +138,15 @@ fn found(solution: &str, piece: &str) -> Result<Range<usize>, String> {
     }
 }
 
-/// The lines that a piece stands in.
+/// The range of the lines that contain a piece.
 fn whole_lines(solution: &str, piece: Range<usize>) -> Range<usize> {
     let start = solution[..piece.start].rfind('\n').map_or(0, |at| at + 1);
-    // A piece that ends with its line does not reach into the next.
+    // A piece that ends with a newline does not extend into the next line.
     let last = piece.end.saturating_sub(1).max(piece.start);
     start..solution[last..].find('\n').map_or(solution.len(), |at| last + at + 1)
 }
 
-/// These lines of the solution after those of the edits that belong to them.
+/// These lines of the solution with those edits that affect them.
 fn edited(solution: &str, lines: &Range<usize>, edits: Vec<Edit>) -> Result<String, String> {
     let mut here = Vec::new();
     for (from, to) in edits {

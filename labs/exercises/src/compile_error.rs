@@ -1,10 +1,10 @@
-//! An error of the compiler, read from its JSON.
+//! Compiler errors, parsed from JSON.
 
 use std::ops::Range;
 
 use serde::Deserialize;
 
-/// An error of the compiler. The fields are those of rustc's JSON.
+/// A compiler error. The fields are those of rustc's JSON.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CompileError {
     pub message: String,
@@ -13,7 +13,7 @@ pub struct CompileError {
     spans: Vec<Span>,
     #[serde(default)]
     children: Vec<CompileError>,
-    /// As a terminal shows it.
+    /// The error as a terminal shows it.
     #[serde(default)]
     rendered: Option<String>,
 }
@@ -23,7 +23,7 @@ struct Code {
     code: String,
 }
 
-/// A place in a file, with what the compiler says about it.
+/// A place in a file, with the compiler's label for it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Span {
     file_name: String,
@@ -35,17 +35,17 @@ pub struct Span {
     suggested_replacement: Option<String>,
 }
 
-/// A place in a text, in bytes, and the text that belongs there.
+/// A byte range in a text, and its replacement.
 pub type Edit = (Range<usize>, String);
 
 impl CompileError {
-    /// Reads a line of the compiler's output, if it is an error in a file.
+    /// Parses a line of the compiler's output, if it is an error in a file.
     pub fn read(line: &str) -> Option<CompileError> {
         let error: CompileError = serde_json::from_str(line).ok()?;
         (error.level == "error" && error.primary().is_some()).then_some(error)
     }
 
-    /// The file, as it was named to the compiler.
+    /// The path of the file, as passed to the compiler.
     pub fn file(&self) -> &str {
         self.primary().map_or("", |span| &span.file_name)
     }
@@ -58,7 +58,7 @@ impl CompileError {
         self.rendered.as_deref().unwrap_or(&self.message)
     }
 
-    /// `E0308`, or nothing for an error of grammar.
+    /// `E0308`, or empty for a syntax error.
     pub fn code(&self) -> &str {
         self.code.as_ref().map_or("", |code| &code.code)
     }
@@ -67,28 +67,28 @@ impl CompileError {
         self.spans.iter().find(|span| span.is_primary)
     }
 
-    /// Where the error is.
+    /// The place of the error.
     pub fn place(&self) -> Range<usize> {
         self.primary().map_or(0..0, Span::range)
     }
 
-    /// The compiler's words about that place.
+    /// The compiler's label for that place.
     pub fn label(&self) -> &str {
         self.primary().and_then(|span| span.label.as_deref()).unwrap_or_default()
     }
 
-    /// The other places in the file that it points at, each with what it says there.
+    /// The other places in the file that the error refers to, with their labels.
     pub fn labels(&self) -> impl Iterator<Item = (Range<usize>, &str)> {
         let others = self.spans.iter().filter(|span| !span.is_primary && span.file_name == self.file());
         others.filter_map(|span| Some((span.range(), span.label.as_deref()?)))
     }
 
-    /// All that the compiler notes below the error.
+    /// All the compiler's notes below the error.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.children.iter().map(|child| child.message.as_str())
     }
 
-    /// The edits of the file that the compiler suggests with these words.
+    /// The edits that the compiler suggests with this message.
     pub fn suggestion(&self, words: &str) -> Option<Vec<Edit>> {
         let edits = |child: &CompileError| -> Vec<Edit> {
             let in_file = child.spans.iter().filter(|span| span.file_name == self.file());

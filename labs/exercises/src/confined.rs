@@ -1,16 +1,16 @@
-//! Walls around a student's run, where the operating system has them: Landlock, in Linux since 5.13.
+//! A sandbox for a student's run, if the OS has one: Landlock, in Linux since 5.13.
 //!
-//! Behind them a process reads and writes in one folder, reads what the system says of itself, and has no TCP. Where there are no
-//! walls, `rules.rs` refuses the functions that write.
+//! A sandboxed process reads and writes in one folder, reads system information, and has no TCP. Without a sandbox,
+//! `rules.rs` rejects the functions that write.
 
 use std::path::Path;
 
-/// Whether this system has walls. To be sure, a thread goes behind some.
+/// Whether this system has the sandbox. To make sure, confines a thread.
 pub fn is_available() -> bool {
     std::thread::spawn(|| confine(Path::new("/")).is_ok()).join().unwrap_or(false)
 }
 
-/// Confines this thread, and all threads and processes that it starts, to a folder, for good.
+/// Confines this thread, and all threads and processes that it starts, to a folder, permanently.
 #[cfg(target_os = "linux")]
 pub fn confine(folder: &Path) -> Result<(), String> {
     use landlock::{
@@ -18,9 +18,9 @@ pub fn confine(folder: &Path) -> Result<(), String> {
         RulesetError, Scope, path_beneath_rules,
     };
 
-    /// What the crates look at to say how much memory and how many cores there are.
+    /// Files that the crates read to determine the memory size and the number of cores.
     const READABLE: [&str; 5] = ["/proc/self", "/proc/meminfo", "/proc/stat", "/proc/cpuinfo", "/sys"];
-    // The first version knows files and folders, and that is a must. The rest is asked for as far as the system has it.
+    // Landlock's first version restricts file access, and is required. Later restrictions are applied if available.
     let all = AccessFs::from_all(ABI::V6);
     let rules = || -> Result<_, RulesetError> {
         Ruleset::default()
@@ -54,7 +54,7 @@ mod tests {
         let own = parent.join("own");
         fs::create_dir_all(&own).unwrap();
         fs::write(parent.join("secret"), "").unwrap();
-        // Only this thread goes behind them.
+        // Confines only this thread.
         let behind = |walls: bool| {
             let is_denied = |done: std::io::Result<()>| done.is_err() == walls;
             assert!(fs::write(own.join("mine"), "x").is_ok() && fs::read(own.join("mine")).is_ok());

@@ -5,28 +5,28 @@ use crate::choices::Choices;
 use crate::seen::Seen;
 use crate::verdict::{Diagnosis, Verdict};
 
-/// An exercise: everything about it stands in one file, `labs/exercises/source/<id>.rs`.
+/// An exercise. All of it is in one file, `labs/exercises/source/<id>.rs`.
 ///
-/// The solution is Rust between two lines of that file. All that is almost the solution, the skeleton and what others get
-/// wrong among it, is an edit of it, so that nothing can drift apart.
+/// The solution is the Rust code between two marker lines of that file. Its variants, such as the skeleton and common
+/// mistakes, are edits of it, so that they cannot get out of sync.
 pub struct Exercise {
-    /// The chapter's number and a few words: `02-batch`. It never changes: progress is kept under it.
+    /// The chapter number and a few words: `02-batch`. It never changes, because progress is stored under it.
     pub id: &'static str,
     pub title: &'static str,
     pub kind: Kind,
     /// The task, in Markdown.
     pub task: &'static str,
-    /// From a nudge to nearly all.
+    /// From a nudge to nearly the full solution.
     pub hints: [&'static str; 3],
     /// A sentence for the reader who has solved it.
     pub afterwards: &'static str,
-    /// The text of the file that this stands in.
+    /// The text of the exercise's own source file.
     pub source: &'static str,
-    /// The functions of the student's file that the check calls, with what they look like.
+    /// The functions in the student's file that the check calls, with their signatures.
     pub functions: &'static [(&'static str, &'static str)],
-    /// Edits that make the solution the file a student begins with.
+    /// Edits that turn the solution into the student's initial file.
     pub skeleton: &'static [Edit],
-    /// Other ways to write it that are right.
+    /// Other correct ways to write the solution.
     pub styles: &'static [Style],
     pub wrong: &'static [Wrong],
     /// The choices in the page, if there are any.
@@ -34,55 +34,55 @@ pub struct Exercise {
     /// The machines and sizes it is checked with.
     pub gpus: &'static [&'static str],
     pub sizes: &'static [usize],
-    /// Runs the solution.
+    /// Runs code on the machine of a case.
     pub observe: Observe,
-    /// Compares what the student's code did with what the solution did.
+    /// Compares the student's run with the solution's.
     pub judge: Judge,
 }
 
-/// Runs code on the machine of a case, and says what it did.
+/// Runs code on the machine of a case, and returns the observations.
 pub type Observe = fn(&Case) -> Seen;
 
-/// Compares what code did in a case with what the solution did.
+/// Compares a run in a case with the solution's run.
 pub type Judge = fn(&Case, &Seen, &Seen) -> Result<(), Diagnosis>;
 
-/// The seeds of the runs on a student's computer. Others, which nobody has seen, decide on a grade.
+/// The seeds used on a student's computer. Grading uses other, secret ones.
 pub const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// The kind of task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The code has a mistake.
+    /// The code contains a mistake.
     Fix,
     /// A part of the code is missing.
     Write,
 }
 
-/// A piece of the solution, which stands in it once, and what stands there instead.
+/// A piece that occurs exactly once in the solution, and its replacement.
 pub type Edit = (&'static str, &'static str);
 
-/// The subject of a choice, and its options, each as edits of the solution. The code compiles with any choice elsewhere: every
-/// combination is compiled for the page. One of them is the skeleton, and one the solution. An edit that several places have
-/// is made where none of what is chosen can do without it: see [`Choices`].
+/// The subject of a choice, and its options, each as edits of the solution. Every combination of choices is compiled
+/// for the page, so each option compiles with any other choices. One option is the skeleton, and one the solution. An
+/// edit shared by several places is applied if none of the chosen options needs the original: see [`Choices`].
 pub type Place = (&'static str, &'static [&'static [Edit]]);
 
-/// Another way to write the solution.
+/// Another correct way to write the solution.
 pub struct Style {
     pub name: &'static str,
     pub edits: &'static [Edit],
 }
 
-/// A mistake that people make.
+/// A common mistake.
 pub struct Wrong {
     pub name: &'static str,
     /// The mistake, for the page: "The batch stays on the CPU."
     pub what: &'static str,
     pub edits: &'static [Edit],
-    /// The id of the diagnosis that it gets.
+    /// The id of the expected diagnosis.
     pub diagnosis: &'static str,
 }
 
-/// The lines of a source between which the student's file stands, in a module `solution`.
+/// The source lines around the student's file, in a module `solution`.
 const BEGIN: &str = "// BEGIN\n";
 const END: &str = "// END\n";
 
@@ -97,7 +97,7 @@ impl Exercise {
         format!("{}.rs", self.id)
     }
 
-    /// Where all of it stands, from the root of the checkout.
+    /// The path of its source, relative to the root of the checkout.
     pub fn source(&self) -> String {
         format!("labs/exercises/source/{}", self.file())
     }
@@ -107,24 +107,24 @@ impl Exercise {
         format!("x{}", self.id.replace('-', "_"))
     }
 
-    /// Whether its source has a solution where it belongs.
+    /// Whether its source contains a marked solution.
     pub fn has_solution(&self) -> bool {
         self.source.split_once(BEGIN).is_some_and(|(_, rest)| rest.contains(END))
     }
 
-    /// The student's file as it is when it is right.
+    /// The student's file with the solution.
     pub fn solution(&self) -> String {
         let (_, rest) = self.source.split_once(BEGIN).expect("tested");
         let (text, _) = rest.split_once(END).expect("tested");
         text.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect()
     }
 
-    /// The student's file as it is at first.
+    /// The student's initial file.
     pub fn skeleton(&self) -> String {
         self.edited(self.skeleton).expect("tested")
     }
 
-    /// The solution with some pieces replaced. The error says which piece does not stand in it once.
+    /// The solution with some pieces replaced. The error names a piece that does not occur exactly once.
     pub fn edited(&self, edits: &[Edit]) -> Result<String, String> {
         let mut text = self.solution();
         for (from, to) in edits {
@@ -138,7 +138,7 @@ impl Exercise {
         Ok(text)
     }
 
-    /// The choices in the page. The error says which edits do not fit together.
+    /// The choices in the page. The error names the edits that conflict.
     pub fn choices(&self) -> Result<Choices, String> {
         let places: Vec<Vec<Vec<Edit>>> = self
             .places
@@ -148,17 +148,17 @@ impl Exercise {
         Choices::new(&self.solution(), &places).map_err(|what| format!("{}: {what}", self.id))
     }
 
-    /// The runs with these seeds: each on every machine, with every size.
+    /// The runs with these seeds: every machine with every size.
     pub fn cases(&self, seeds: &[u64]) -> Vec<Case> {
         Case::all(self.gpus, seeds, self.sizes)
     }
 
-    /// The runs of the solution in each of these cases.
+    /// Runs the solution in each of these cases.
     pub fn right(&self, cases: &[Case]) -> Vec<Seen> {
         cases.iter().map(self.observe).collect()
     }
 
-    /// The verdict on runs, each with the solution's run in the same case.
+    /// Judges runs against the solution's runs in the same cases.
     pub fn judge(&self, cases: &[Case], seen: &[Seen], right: &[Seen]) -> Verdict {
         for (case, (seen, right)) in cases.iter().zip(seen.iter().zip(right)) {
             if let Err(diagnosis) = (self.judge)(case, seen, right) {

@@ -8,10 +8,10 @@ use drawing::printable::decoded;
 
 use crate::verdict::Diagnosis;
 
-/// No exercise is larger.
+/// Larger than any exercise.
 pub const LARGEST: u64 = 1 << 20;
 
-/// The bytes of a file, which is a file and no other thing of that name: a device may have no end, a pipe no beginning.
+/// Reads a file, which must be a regular file: a device may never end, and a pipe may never begin.
 pub fn bytes(file: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -24,7 +24,7 @@ pub fn bytes(file: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The text of a file, or what is wrong with it. That no file is there is an error.
+/// The text of a file, or the student's mistake in it. A missing file is an error.
 pub fn text(file: &Path) -> Result<Result<String, Diagnosis>, String> {
     let wrong = |what: &str| {
         Diagnosis::new("file", "Your file cannot be read.")

@@ -1,4 +1,4 @@
-//! A check without a compiler and without a process: of code that this very program has, in the page of a chapter.
+//! A check without a compiler and without a process: of code compiled into this program, on a chapter's page.
 
 use crate::case::Case;
 use crate::exercise::{Judge, Observe};
@@ -6,16 +6,16 @@ use crate::seen::{Form, with_axis};
 use crate::student;
 use crate::verdict::Verdict;
 
-/// A verdict.
+/// The result of a check.
 pub struct CheckedHere {
     pub verdict: Verdict,
-    /// The timelines of the run that the verdict tells of, with the checked code and with the solution, on one axis: for a
-    /// page. Text is part of the verdict, where time is the point.
+    /// The timelines of the judged run, with the checked code and with the solution, on a common axis, for a page. The
+    /// text versions are part of the verdict, if timing matters.
     pub pictures: Option<[String; 2]>,
 }
 
-/// Checks code that stands in `file`, as the compiler was given it, by what the solution does. It gets the verdict that it would get
-/// in a process of its own, but for a panic, which nothing survives in a page.
+/// Checks code in `file`, the path passed to the compiler, against the solution's runs. The verdict is the same as that
+/// of a separate process, except after a panic, which a page cannot survive.
 ///
 /// A page need not load the texts and the source of an exercise.
 pub fn check_here(

@@ -1,9 +1,8 @@
-//! The exercises of the To Device course, and the check that says what a student's code did.
+//! The exercises of the To Device course, and the check that observes a student's code.
 //!
-//! All that belongs to an exercise stands in one file of `labs/exercises/source`: its task, its hints, its solution, what others
-//! get wrong, and its check. The check calls the student's functions on simulated machines and looks at what those were asked for:
-//! copies, bytes, launches, waits, races, memory, and results. Nothing that the code prints or claims decides.
-//!
+//! All of an exercise is in one file of `labs/exercises/source`: its task, its hints, its solution, common mistakes,
+//! and its check. The check calls the student's functions on simulated machines and observes what they ask for: copies,
+//! bytes, launches, waits, races, memory, and results. It ignores everything that the code prints or claims.
 //! ```
 //! use exercises::{Exercise, Verdict};
 //!
@@ -13,10 +12,10 @@
 //! assert!(exercise.judge(&cases, &right, &right).passed());
 //! ```
 //!
-//! A student's file is compiled against this package as it was built, with one call of `rustc`
-//! ([`check`](check::check)), and run in a process of its own ([`child`]).
+//! A student's file is compiled against this package's existing build, with one call of `rustc`
+//! ([`check`](check::check)), and runs in a separate process ([`child`]).
 
-// A check ends with its first diagnosis: how large that is costs nobody anything.
+// A check ends with its first diagnosis, so the size of the error does not matter.
 #![allow(clippy::result_large_err)]
 
 #[path = "../final/mod.rs"]
@@ -65,11 +64,11 @@ pub use here::{CheckedHere, check_here};
 #[cfg(not(target_family = "wasm"))]
 pub use own_folder::OwnFolder;
 pub use seen::{Call, CallKind, Ended, Form, IntoValue, Operand, Race, Seen, Value, observe, with_axis};
-/// The crate that exercises are about, as this package was built with it.
+/// The crate that the exercises are about, as this package was built with it.
 pub use todevice;
 pub use verdict::{Diagnosis, Verdict, wrapped};
 
-/// Declares the modules of the exercises, and their list in the order of the book.
+/// Declares the modules of the exercises, and lists them in book order.
 macro_rules! exercises {
     ($($module:ident = $file:literal,)+) => {
         $(
@@ -77,7 +76,7 @@ macro_rules! exercises {
             pub mod $module;
         )+
 
-        /// All exercises, in the order of the book.
+        /// All exercises, in book order.
         pub static EXERCISES: &[&Exercise] = &[$(&$module::EXERCISE),+];
     };
 }
@@ -122,12 +121,12 @@ exercises! {
     x11_optimizer = "../source/11-optimizer.rs",
     x11_strict = "../source/11-strict.rs",
     x11_resume = "../source/11-resume.rs",
-    // Setup stands beside the order, at the end of the book.
+    // Setup is an appendix, at the end of the book.
     x00_versions = "../source/00-versions.rs",
 }
 
 impl Exercise {
-    /// The exercise of this id.
+    /// The exercise with this id.
     pub fn find(id: &str) -> Option<&'static Exercise> {
         EXERCISES.iter().copied().find(|exercise| exercise.id == id)
     }

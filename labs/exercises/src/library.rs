@@ -1,4 +1,4 @@
-//! This package as it was compiled: what a student's code is compiled against, without Cargo.
+//! The compiled form of this package, against which students' code is compiled without Cargo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use crate::exercise::Exercise;
 use crate::own::{Host, Hosts};
 use crate::process::Limits;
 
-/// A student's file takes half a second and 200 MiB. It may take longer on a busy computer.
+/// Compiling a student's file takes half a second and 200 MiB, but longer on a busy computer.
 pub(crate) const COMPILER: Limits = Limits { cpu: 20, wall: 150, memory: 2048, disk: 1024, printed: 1 << 23 };
 
-/// The exit code of a shell that does not find the program.
+/// The shell's exit code for a command that is not found.
 pub(crate) const NOT_FOUND: i32 = 127;
 
-/// Where the compiled libraries are.
+/// The paths of the compiled libraries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Library {
     exercises: PathBuf,
     todevice: PathBuf,
-    /// The folder of those that they need.
+    /// The folder of their dependencies.
     dependencies: PathBuf,
-    /// A teacher's exercise, compiled, for the host of it: see `own`.
+    /// The compiled exercise of a teacher, for its host: see `own`.
     #[serde(default)]
     own: Option<PathBuf>,
-    /// The hosts of a teacher's exercises.
+    /// The hosts of teachers' exercises.
     #[serde(skip)]
     hosts: Hosts,
 }
 
-/// A program, and when it was built: while it stays the same, so does what it was built with.
+/// A program and its build time: if both are unchanged, so are its dependencies.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Found {
     program: PathBuf,
@@ -41,8 +41,8 @@ struct Found {
 }
 
 impl Library {
-    /// The libraries beside the program that runs, which was built with them. They are noted in `folder`, since to look for
-    /// them takes a second.
+    /// Finds the libraries next to the running program, which was built with them. Caches the result in `folder`,
+    /// because the search takes a second.
     pub fn find(folder: &Path) -> Result<Library, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let built = fs::metadata(&program).and_then(|metadata| metadata.modified());
@@ -60,13 +60,13 @@ impl Library {
         let library = Library::beside(&program, folder)?;
         let found = Found { program, built, library };
         let text = serde_json::to_string(&found).map_err(|error| error.to_string())?;
-        // If it cannot be noted, it is looked for again.
+        // If the cache cannot be written, search again next time.
         let _ = fs::write(note, text);
         Ok(found.library)
     }
 
-    /// Looks through all that was ever built there. There may be several of each, for other features or from older sources: the
-    /// newest of this package is of today's, and only one `todevice` is the one that it was built with.
+    /// Searches all build output. Each library may exist several times, for other features or from older sources: the
+    /// newest build of this package is the current one, and only one `todevice` matches it.
     fn beside(program: &Path, folder: &Path) -> Result<Library, String> {
         let beside = program.parent().unwrap_or(Path::new("."));
         let dependencies = match beside.ends_with("deps") {
@@ -105,7 +105,7 @@ impl Library {
         ))
     }
 
-    /// The same, with exercises of a teacher's own.
+    /// The same, with a teacher's own exercises.
     pub fn with_hosts(self, hosts: Hosts) -> Library {
         Library { hosts, ..self }
     }
@@ -115,12 +115,12 @@ impl Library {
         self.hosts.get(id)
     }
 
-    /// For the host of an exercise: the library of that.
+    /// The library for the host of an exercise.
     pub(crate) fn with_own(&self, own: &Path) -> Library {
         Library { own: Some(own.to_owned()), hosts: Hosts::new(), ..self.clone() }
     }
 
-    /// The module of an exercise, as code outside this package names it.
+    /// The module path of an exercise, as seen from outside this package.
     pub(crate) fn module(&self, exercise: &Exercise) -> String {
         match self.own {
             Some(_) => "own".to_owned(),
@@ -128,12 +128,12 @@ impl Library {
         }
     }
 
-    /// The compiler's command line for a file with a `main`.
+    /// The compiler command for a file with a `main`.
     pub fn rustc(&self, main: &Path, program: &Path) -> Command {
         self.rustc_of("check", main, program)
     }
 
-    /// The same for a crate of this name.
+    /// The same for a crate with this name.
     pub(crate) fn rustc_of(&self, name: &str, main: &Path, program: &Path) -> Command {
         let extern_ = |name: &str, path: &Path| {
             let mut argument = std::ffi::OsString::from(format!("{name}="));
@@ -160,7 +160,7 @@ impl Library {
     }
 }
 
-/// The libraries of a name, the newest first.
+/// The libraries with a name, newest first.
 fn newest(folder: &Path, name: &str) -> Vec<PathBuf> {
     let mut found: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)
         .into_iter()

@@ -1,4 +1,4 @@
-//! A folder that exists for as long as somebody needs it.
+//! A temporary folder that survives no longer than its owner.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const PREFIX: &str = "own-";
-/// Each folder has a file of this name, which its owner keeps locked.
+/// The name of a file in each folder, which the owner keeps locked.
 const LOCK: &str = "lock";
 
-/// A new folder, which is removed when this is dropped. If its owner is killed, the next owner of a folder beside it removes it.
+/// A new folder, removed on drop. If its owner is killed, the next folder created next to it removes it.
 pub struct OwnFolder {
     path: PathBuf,
     _lock: File,
@@ -46,7 +46,7 @@ impl Drop for OwnFolder {
     }
 }
 
-/// Removes the folders whose owners are gone. What cannot be removed is left to the next one.
+/// Removes the folders of dead owners. Folders that cannot be removed are left for the next time.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
@@ -60,7 +60,7 @@ fn sweep(parent: &Path) {
 fn is_abandoned(folder: &Path) -> bool {
     match File::open(folder.join(LOCK)) {
         Ok(lock) => lock.try_lock().is_ok(),
-        // It may be a moment old.
+        // The folder may have been created a moment ago.
         Err(_) => {
             let made = fs::metadata(folder).and_then(|metadata| metadata.modified());
             made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > Duration::from_secs(60)))

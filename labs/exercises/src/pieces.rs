@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::choices::{Choices, Piece};
 
-/// For the scripts of pages, which put the code together.
+/// JSON for the scripts of pages, which assemble the code.
 pub fn json(piece: &Piece) -> Json {
     match piece {
         Piece::Fixed(text) => json!(text),
@@ -15,7 +15,7 @@ pub fn json(piece: &Piece) -> Json {
     }
 }
 
-/// The code in a place if this option is chosen: the lines of each of its parts.
+/// The code of a place with this option: the lines of each of its parts.
 pub fn parts(choices: &Choices, place: usize, option: usize) -> Vec<&str> {
     let of_place = choices.pieces.iter().filter_map(|piece| match piece {
         Piece::Part { place: of, texts } if *of == place => Some(texts[option].as_str()),
@@ -24,7 +24,7 @@ pub fn parts(choices: &Choices, place: usize, option: usize) -> Vec<&str> {
     of_place.collect()
 }
 
-/// An option as a reader sees it: each part of its code that is not empty, no further to the right than need be.
+/// An option as a reader sees it: its nonempty parts without common indentation.
 pub fn shown(choices: &Choices, place: usize, option: usize) -> Vec<String> {
     let parts = parts(choices, place, option);
     let lines = parts.iter().flat_map(|part| part.lines()).filter(|line| !line.trim().is_empty());

@@ -1,4 +1,4 @@
-//! Processes with limits: the compiler, and the program that runs a student's code.
+//! Runs processes with limits: the compiler, and the program with the student's code.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-/// What a process, and each one that it starts, may take.
+/// Resource limits, which apply to a process and to each of its children.
 #[derive(Clone, Copy)]
 pub struct Limits {
-    /// Seconds of computing, whatever else the computer has to do.
+    /// CPU time in seconds.
     pub cpu: u64,
-    /// Seconds until it has to have ended.
+    /// Wall-clock time in seconds.
     pub wall: u64,
     /// MiB of memory.
     pub memory: u64,
-    /// MiB of a file that it writes, and of all files in its folder.
+    /// Size of each written file, and total size of its folder, in MiB.
     pub disk: u64,
-    /// Bytes of what it prints that are kept.
+    /// Bytes of output that are kept.
     pub printed: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct Finished {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ended {
     Well,
-    /// With an exit code.
+    /// With a nonzero exit code.
     Badly(i32),
     /// By a signal.
     Killed(i32),
@@ -45,7 +45,7 @@ pub enum Ended {
     OutOfDisk,
 }
 
-// The same numbers in Linux, macOS, and the BSDs.
+// The same number on Linux, macOS, and the BSDs.
 const SIGKILL: i32 = 9;
 #[cfg(unix)]
 const SIGXCPU: i32 = 24;
@@ -53,13 +53,13 @@ const SIGXCPU: i32 = 24;
 const SIGXFSZ: i32 = 25;
 
 impl Limits {
-    /// A command that runs a program under these limits. Add its arguments as to every command. On Unix a shell sets the limits
-    /// and becomes the program; a limit that the system does not know is left out.
+    /// A command that runs a program under these limits. Add arguments as usual. On Unix a shell sets the limits and
+    /// then execs the program; a limit that the system does not support is skipped.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         if !cfg!(unix) {
             return Command::new(program);
         }
-        // At the first limit of time there is a signal that says so. Files are counted in blocks of 512 bytes, memory in KiB.
+        // At the soft limit on CPU time, a signal reports it. File sizes are in blocks of 512 bytes, memory in KiB.
         let limits = format!(
             "ulimit -c 0; ulimit -St {}; ulimit -Ht {}; ulimit -d {}; ulimit -f {}",
             self.cpu,
@@ -72,13 +72,13 @@ impl Limits {
         command
     }
 
-    /// Starts such a command, gives it its input, and waits for its end. It kills what exceeds a limit.
+    /// Starts such a command, passes it its input, and waits for it to end. Kills it if it exceeds a limit.
     pub fn run(&self, command: &mut Command, input: &[u8], folder: &Path) -> io::Result<Finished> {
         let start = Instant::now();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut child = Guard(child);
         if let Some(mut stdin) = child.0.stdin.take() {
-            // It may be gone already.
+            // The process may already have ended.
             let _ = stdin.write_all(input);
         }
         let outputs = [
@@ -98,7 +98,7 @@ impl Limits {
                 if bytes_in(folder) > self.disk << 20 {
                     break Ended::OutOfDisk;
                 }
-                // Linux keeps this limit itself.
+                // Linux enforces this limit itself.
                 if !cfg!(target_os = "linux") && memory(child.0.id()) > self.memory << 20 {
                     break Ended::OutOfMemory;
                 }
@@ -108,7 +108,7 @@ impl Limits {
             pause = (pause * 2).min(Duration::from_millis(10));
         };
         drop(child);
-        // An output that somebody else holds open does not end.
+        // The output does not end while another process holds it open.
         let read =
             |output: Receiver<String>| output.recv_timeout(Duration::from_secs(10)).unwrap_or_default();
         let printed = outputs.into_iter().flatten().map(read).collect();
@@ -129,7 +129,7 @@ impl Ended {
         if status.success() { Ended::Well } else { Ended::Badly(status.code().unwrap_or(1)) }
     }
 
-    /// Why a process did not do its work, as a sentence goes on after "it": nothing if its exit code is all there is to say.
+    /// Why a process failed, as the continuation of "it …"; None if the exit code says everything.
     pub fn why(&self, limits: &Limits, printed: &str) -> Option<String> {
         let memory = ["memory allocation of ", "out of memory", "bad_alloc", "Cannot allocate memory"];
         Some(match self {
@@ -159,7 +159,7 @@ fn name(signal: i32) -> &'static str {
     }
 }
 
-/// A process that does not outlive this, and neither does one that it started.
+/// A process that is killed with its descendants when this is dropped.
 struct Guard(Child);
 
 impl Drop for Guard {
@@ -177,7 +177,7 @@ impl Drop for Guard {
     }
 }
 
-/// A process, those that it started, and those that they started.
+/// A process and all its descendants.
 fn family(system: &mut System, root: u32) -> Vec<Pid> {
     let what = ProcessRefreshKind::nothing().with_memory().without_tasks();
     system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
@@ -191,20 +191,20 @@ fn family(system: &mut System, root: u32) -> Vec<Pid> {
     family
 }
 
-/// Bytes of memory that a process and those that it started take.
+/// The memory of a process and its descendants, in bytes.
 fn memory(root: u32) -> u64 {
     let Ok(mut system) = System::new() else { return 0 };
     let family = family(&mut system, root);
     family.iter().filter_map(|pid| system.process(*pid)).map(|process| process.memory()).sum()
 }
 
-/// Bytes of the files in a folder.
+/// The total size of the files in a folder, in bytes.
 fn bytes_in(folder: &Path) -> u64 {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// Reads all of an output, so that the process is not held up, and keeps its beginning.
+/// Reads all of the output, so that the process does not block, but keeps only the start.
 fn read(mut output: Box<dyn Read + Send>, limit: u64) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -246,7 +246,7 @@ mod tests {
             assert_eq!((finished.ended, finished.printed.as_str()), (ended, printed), "{script}");
         }
         assert_eq!(run(&limits, "head -c 1000000 /dev/zero").printed.len(), 100);
-        // What a process started ends with it, or its output would still be open.
+        // The child's children end with it; otherwise its output would stay open.
         let start = Instant::now();
         assert_eq!(run(&Limits { wall: 1, ..limits }, "sleep 50; :").ended, Ended::OutOfTime);
         assert!(start.elapsed() < Duration::from_secs(25));
@@ -258,7 +258,7 @@ mod tests {
     fn a_process_gets_no_more_memory_than_its_limit() {
         let run = |memory| {
             let limits = Limits { cpu: 10, wall: 60, memory, disk: 1, printed: 100 };
-            // `tail` keeps a line without an end.
+            // `tail` buffers a line that never ends.
             let mut command = limits.command("sh");
             command.args(["-c", "head -c 100000000 /dev/zero | tail -n 1 | wc -c"]);
             limits.run(&mut command, b"", Path::new("/nowhere")).unwrap().printed

@@ -1,18 +1,19 @@
 //! Names that a student's code may not use: each is a way around the check, and none helps to solve an exercise.
 //!
-//! These rules, the operating system's walls around a run (`confined.rs`), limits on time and memory (`process.rs`), seeds that
-//! nobody has seen, and a verdict that is made in another process stop the cheats in `tests/trust.rs`. They do not stop:
+//! These rules, the OS sandbox around a run (`confined.rs`), limits on time and memory (`process.rs`), secret seeds,
+//! and a verdict made in another process stop the cheats in `tests/trust.rs`. They do not stop:
 //!
-//! - a solution that somebody else wrote, or that `cargo course solution` printed;
-//! - work for show: code that asks for the very copies, launches, and results of the solution, call by call, and means nothing
-//!   by it;
-//! - holes in the compiler, through which code that is safe to look at does what is not safe. On Linux the walls hold even then:
-//!   such a run writes only into its own folder. On a system without walls it can write wherever you can;
-//! - reading: without walls a run can read any file that you can read, though it has nobody to send it to;
-//! - ten seconds of computing, 2 GiB of memory, and 64 MiB of disk, for as long as the run lasts;
-//! - on systems other than Linux, a jump in memory that is over within a tenth of a second, and on Windows, a minute of computing.
+//! - a solution copied from someone else or from `cargo course solution`;
+//! - code that produces exactly the solution's copies, launches and results, call by call, without doing the task;
+//! - soundness holes in the compiler, through which code without `unsafe` can do unsafe things. On Linux the sandbox
+//!   holds even then: such a run writes only into its own folder. On a system without a sandbox it can write wherever
+//!   you can;
+//! - reading: without a sandbox, a run can read any file that you can read, though it cannot send it to anyone;
+//! - ten seconds of CPU time, 2 GiB of memory, and 64 MiB of disk, for the duration of the run;
+//! - on systems other than Linux, a memory spike shorter than a tenth of a second, and on Windows, a minute of CPU
+//!   time.
 //!
-//! So a grade is made on a computer where a student's code may run.
+//! So grade only on a computer on which it is acceptable to run students' code.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, tokenize};
 
 use crate::verdict::Diagnosis;
 
-/// Names that are refused wherever they stand, and why.
+/// Names that are rejected anywhere, with the reason.
 const NAMES: [(&[&str], &str); 11] = [
     (&["unsafe", "extern", "asm", "global_asm", "no_mangle", "export_name", "link_section"], "unsafe code"),
     (&["Machine", "GpuSpec", "SimulatedGpus", "limit_operations", "bare_machine"], "another machine"),
@@ -56,25 +57,25 @@ const NAMES: [(&[&str], &str); 11] = [
     ),
     (&["option_env", "Command"], "the environment, or other programs"),
     (&["static", "thread_local", "OnceLock", "LazyLock"], "what outlives a call (a `const` does not)"),
-    // One could put names together that are told apart here.
+    // A macro could assemble names from parts that these rules see separately.
     (&["macro_rules"], "a macro of your own (a function does as well)"),
     (&["catch_unwind", "set_hook", "take_hook", "resume_unwind"], "catching panics"),
 ];
 
-/// Names that write files, which are refused where the operating system does not keep a run in its own folder.
+/// Names that write files. They are rejected where the OS does not confine a run to its own folder.
 const WRITERS: [&str; 2] = ["save", "save_file"];
 
-/// Modules of the standard library that are refused in paths, and macros of those names. As names of a student's own they are as
-/// good as any: `net`, `path`, `process`.
+/// Modules of the standard library that are rejected in paths, and macros with those names. Students may use the names
+/// themselves: `net`, `path`, `process`.
 const MODULES: [&str; 9] = ["process", "fs", "net", "env", "io", "os", "thread", "path", "alloc"];
 
-/// An exercise allows its own subject.
+/// An exercise may use the function it is about.
 const ALLOWED: [(&str, &str); 1] = [("05-reading", "reset_peak_memory_stats")];
 
 const IDEA: &str = "The check looks at what your code asks of the machine it is given, and at nothing else.";
 
-/// Refuses code of an exercise that uses one of these names, or other files. `is_confined` says that the operating system keeps
-/// the run in its own folder.
+/// Rejects code of an exercise that uses one of these names, or other files. `is_confined` says whether the OS confines
+/// the run to its own folder.
 pub fn check(exercise: &str, text: &str, is_confined: bool) -> Result<(), Diagnosis> {
     let pieces = pieces(text)?;
     let sign = |at: Option<usize>| at.and_then(|at| pieces.get(at)).map_or(' ', |piece| piece.sign);
@@ -85,7 +86,7 @@ pub fn check(exercise: &str, text: &str, is_confined: bool) -> Result<(), Diagno
             in_use &= *this != ';';
             continue;
         };
-        // `use<'a>` in a type imports nothing.
+        // `use<'a>` in a type is not an import.
         in_use |= word == "use" && after != '<';
         let refused = |what: &str| {
             Err(Diagnosis::new("refused", format!("`{word}` is not allowed in an exercise: {what}."))
@@ -119,20 +120,21 @@ pub fn check(exercise: &str, text: &str, is_confined: bool) -> Result<(), Diagno
     Ok(())
 }
 
-/// Two colons.
+/// Stands for `::`.
 const PATH: char = '∷';
 
-/// A token that is neither blank nor a comment.
+/// A token other than white space and comments.
 struct Piece {
-    /// Its character. Two colons are one sign, so is what stands before `=` in `!=`; a word is an `a`, a literal or a lifetime `"`.
+    /// Its character. `::` is one sign, and so is an operator such as `!=`, by its first character; a word is an `a`, a
+    /// literal or a lifetime is `"`.
     sign: char,
     /// Its text, if it is an identifier or a keyword.
     word: Option<String>,
     line: u32,
 }
 
-/// The tokens of Rust code as the compiler's own lexer tells them apart. What that calls an error, the compiler does too, in this
-/// edition, so such code never runs.
+/// The tokens of Rust code, from the compiler's own lexer. An error here is also an error for the compiler, so such
+/// code never runs.
 fn pieces(text: &str) -> Result<Vec<Piece>, Diagnosis> {
     let text = as_compiled(text);
     let hidden = |what: &str| {
@@ -145,13 +147,13 @@ fn pieces(text: &str) -> Result<Vec<Piece>, Diagnosis> {
         .idea("The compiler does not read such a beginning, so nobody could see what it hides.")
         .at(Some(1)))
     };
-    // An attribute of the file begins like that, too.
+    // An inner attribute also begins with `#!`.
     if text.starts_with("#!") && !text.starts_with("#![") {
         return hidden("`#!`, as a script does");
     }
     let mut pieces: Vec<Piece> = Vec::new();
     let (mut at, mut line) = (0, 1);
-    // Where a sign ends that the next one may belong to.
+    // The end of a sign that the next one may continue.
     let mut joint = 0;
     for token in tokenize(&text, FrontmatterAllowed::Yes) {
         let start = at;
@@ -163,7 +165,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, Diagnosis> {
                 (' ', None)
             }
             TokenKind::Ident | TokenKind::InvalidIdent | TokenKind::UnknownPrefix => ('a', Some(token_text)),
-            // r#name is the name.
+            // `r#name` is the same as `name`.
             TokenKind::RawIdent | TokenKind::ForcedKeywordIdent => ('a', Some(&token_text[2..])),
             TokenKind::Literal { .. }
             | TokenKind::Lifetime { .. }
@@ -185,13 +187,13 @@ fn pieces(text: &str) -> Result<Vec<Piece>, Diagnosis> {
     Ok(pieces)
 }
 
-/// The text that the compiler reads: without a byte order mark, and with the line ends of Unix.
+/// The text as the compiler reads it: without a byte order mark, and with Unix line endings.
 fn as_compiled(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { text.into() }
 }
 
-/// A name as the compiler compares it (NFC). Of all letters only the sign of the kelvin then becomes one of ASCII.
+/// A name as the compiler compares it (NFC). The Kelvin sign is the only non-ASCII letter that this turns into ASCII.
 fn normalized(word: &str) -> String {
     word.replace('\u{212a}', "K")
 }
@@ -247,7 +249,7 @@ mod tests {
         ] {
             assert_eq!(check("02-batch", text, true), Ok(()), "{text}");
         }
-        // No name in the lists has the letter, but one may get it.
+        // No rejected name contains this letter now, but a future one may.
         assert_eq!(normalized("\u{212a}ey"), "Key");
         assert_eq!(check("02-batch", "\"\n\n\"; /*\n*/ unsafe", true).unwrap_err().line, Some(4));
         let peak = "cuda::reset_peak_memory_stats();";

@@ -1,4 +1,4 @@
-//! A run of a student's code, as the machine saw it: plain data, which goes from the process that ran the code to the one that
+//! A run of a student's code as the machine saw it: plain data, sent from the process that ran the code to the one that
 //! judges it.
 
 use std::cell::Cell;
@@ -20,19 +20,19 @@ pub struct Seen {
     pub ended: Ended,
     /// The calls to the GPUs, in order.
     pub calls: Vec<Call>,
-    /// Whether ranks ran it: programs of their own, whose memory is not part of the next two.
+    /// Whether ranks ran it. Ranks are processes of their own, whose memory is not included in the next two fields.
     pub ranks: bool,
-    /// Bytes of memory, of the first GPU if there is one, that were held at most, beyond those held before.
+    /// The peak memory above the initial level, in bytes, on the first GPU if there is one.
     pub peak: u64,
-    /// The same at the end.
+    /// The memory above the initial level at the end, in bytes.
     pub kept: u64,
     pub races: Vec<Race>,
-    /// How long it took, and for how much of that the multiprocessors worked, in modelled nanoseconds.
+    /// The run time, and the time during which the multiprocessors worked, in modelled nanoseconds.
     pub time: u64,
     pub computed: u64,
-    /// Facts that an exercise noted when the code had returned.
+    /// Facts that the exercise recorded after the code returned.
     pub facts: BTreeMap<String, Value>,
-    /// The timeline, if it was to be drawn.
+    /// The timeline, if one was requested.
     pub timeline: String,
 }
 
@@ -41,7 +41,7 @@ pub struct Seen {
 pub enum Ended {
     Returned(Value),
     Failed {
-        /// The course's code of the error, `GPU0001`, where it has one.
+        /// The course's error code, such as `GPU0001`, if there is one.
         code: Option<String>,
         message: String,
         report: String,
@@ -52,17 +52,17 @@ pub enum Ended {
         message: String,
         line: Option<u32>,
     },
-    /// It went on and on.
+    /// The code exceeded the operation limit.
     UsedUp,
 }
 
-/// A tensor of an operation whose tensors are not all on one device.
+/// A tensor argument of an operation whose tensors are on different devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Operand {
-    /// PyTorch's name of this argument of the operation.
+    /// PyTorch's name for this argument.
     pub name: String,
     pub device: String,
-    /// Whether it is a parameter, most likely.
+    /// Whether it is probably a parameter.
     pub learned: bool,
 }
 
@@ -79,14 +79,14 @@ pub enum Value {
         dtype: String,
         sizes: Vec<usize>,
         requires_grad: bool,
-        /// Whether it still holds on to what it was computed from.
+        /// Whether it still has an autograd graph.
         has_graph: bool,
         #[serde(with = "bits::of_all")]
         values: Vec<f64>,
     },
 }
 
-/// Floats as their bits: JSON has no NaN and no infinity, and training has.
+/// Floats as bits: JSON has no NaN or infinity, but training produces both.
 mod bits {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -112,26 +112,26 @@ mod bits {
     }
 }
 
-/// A call of the driver.
+/// A driver call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     pub kind: CallKind,
-    /// As a timeline calls it: `gemm`.
+    /// The name used in timelines, such as `gemm`.
     pub name: String,
     pub bytes: u64,
-    /// The operation of the program that it is part of.
+    /// The operation of the program that made it.
     pub operation: Option<String>,
     /// Its line in the student's file.
     pub line: Option<u32>,
     pub stream: u32,
-    /// Types of numbers it computes with.
+    /// The dtypes that it computes with.
     pub types: Vec<String>,
-    /// When the host called and when it went on, in nanoseconds since the student's code began.
+    /// When the host made the call, and when the call returned, in nanoseconds since the student's code began.
     pub begin: u64,
     pub end: u64,
-    /// Whether the host went on only when a device was done: in a synchronization, or in a copy to the host that has to arrive.
+    /// Whether the host waited for a device: in a synchronization, or in a copy to the host that must arrive.
     pub waits: bool,
-    /// Whether it is a copy to a device that was there when the call returned: the host was held up by it.
+    /// Whether it is a copy to a device that was complete when the call returned, so that it blocked the host.
     pub blocks: bool,
 }
 
@@ -149,30 +149,30 @@ pub enum CallKind {
     Allocate,
     Free,
     PinMemory,
-    /// Memory taken from the driver, or given back.
+    /// Memory allocated from the driver, or freed.
     Driver,
 }
 
-/// Two uses of the same memory that nothing orders.
+/// Two unordered accesses to the same memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Race {
     pub operations: [String; 2],
     pub lines: [Option<u32>; 2],
-    /// The streams that do it, where the host does not.
+    /// The stream of each access; None for the host.
     pub streams: [Option<u32>; 2],
     pub pinned: bool,
-    /// Whether the memory was freed after the first, and is another tensor's at the second.
+    /// Whether the memory was freed after the first access, and belongs to another tensor at the second.
     pub reused: bool,
-    /// The whole story.
+    /// The full report.
     pub report: String,
 }
 
 thread_local! {
-    /// Whether timelines are drawn, where their axis ends at the earliest, and how. To draw one takes longer than most runs.
+    /// Whether timelines are drawn, the minimum end of their axis, and their form. Drawing takes longer than most runs.
     static AXIS: Cell<Option<(u64, Form)>> = const { Cell::new(None) };
 }
 
-/// How a timeline is drawn.
+/// The form of a timeline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// For a terminal.
@@ -183,7 +183,7 @@ pub enum Form {
     Narrow,
 }
 
-/// Draws timelines, with an axis that ends no earlier, so that they can be compared with others.
+/// Draws timelines whose axis ends no earlier than this, so that they can be compared with others.
 pub fn with_axis<R>(axis: Option<(u64, Form)>, observe: impl FnOnce() -> R) -> R {
     let before = AXIS.replace(axis);
     let result = observe();
@@ -191,9 +191,9 @@ pub fn with_axis<R>(axis: Option<(u64, Form)>, observe: impl FnOnce() -> R) -> R
     result
 }
 
-/// Runs the student's code, and says what it did. What `look` finds when it has returned are facts.
+/// Runs the student's code, and returns the observations. After it returns, `look` collects facts.
 ///
-/// The machine must have been entered. Anything that was queued before is waited for, so that it is not counted.
+/// The machine must have been entered. Waits for previously queued work, so that it is not counted.
 pub fn observe<T: IntoValue>(
     case: &Case,
     code: impl FnOnce() -> todevice::Result<T>,
@@ -242,8 +242,8 @@ pub fn observe<T: IntoValue>(
     }
 }
 
-/// Whether ranks ran the code. If so, the recording begins with the first of them: the clock of a rank may be behind that of the
-/// program that started it. A function of its own, because `observe` is compiled for each exercise.
+/// Whether ranks ran the code. If so, the recording begins with the first of them, because a rank's clock may be behind
+/// that of its parent. A separate function, because `observe` is compiled for each exercise.
 #[inline(never)]
 fn begin_with_ranks(trace: &mut Trace) -> bool {
     let first = trace.calls.iter().filter(|call| call.rank.is_some()).map(|call| call.begin).min();
@@ -302,7 +302,8 @@ fn failed(error: &Error) -> Ended {
 
 #[inline(never)]
 fn calls(trace: &Trace) -> Vec<Call> {
-    // Both lists are in the order of time, so a copy is found soon after the last one. A map would weigh much in a page.
+    // Both lists are sorted by time, so each copy is found shortly after the last one. A map would add much to the size
+    // of a page.
     let mut last = 0;
     let mut has_arrived = |call: &todevice::trace::Call| {
         let found =
@@ -310,7 +311,7 @@ fn calls(trace: &Trace) -> Vec<Call> {
         last = found.unwrap_or(last);
         found.is_some_and(|at| trace.work[at].span.end <= call.end)
     };
-    // The size of a block is known where it is taken, and noted here where it is given back, too.
+    // Frees do not report a block's size, so remember it from the allocation.
     let mut blocks: Vec<(u64, u64)> = Vec::new();
     let mut of = |call: &todevice::trace::Call| {
         let is_copy = matches!(
@@ -332,7 +333,7 @@ fn calls(trace: &Trace) -> Vec<Call> {
 }
 
 impl Call {
-    /// `has_arrived` says whether it is a copy between host and device that was there when the call returned.
+    /// `has_arrived` says whether it is a copy between host and device that was complete when the call returned.
     fn of(call: &todevice::trace::Call, began: u64, has_arrived: bool) -> Option<Call> {
         use CallKind::*;
         let (kind, types) = match call.kind {
@@ -344,13 +345,13 @@ impl Call {
             EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
                 (Wait, vec![])
             }
-            // Work that ranks do together is between devices.
+            // Collective operations run between devices.
             EventKind::Collective { .. } => (BetweenDevices, vec![]),
             EventKind::EventRecord { .. } => (Record, vec![]),
             EventKind::StreamWaitEvent { .. } => (StreamWait, vec![]),
             EventKind::Allocate { .. } => (Allocate, vec![]),
             EventKind::Free { .. } => (Free, vec![]),
-            // It has been seen when nobody held it any more.
+            // Already recorded when the last owner released it.
             EventKind::FreeCompleted { .. } => return None,
             EventKind::MallocHost { .. } => (PinMemory, vec![]),
             EventKind::DriverMalloc { .. } | EventKind::DriverFree { .. } => (Driver, vec![]),
@@ -388,7 +389,7 @@ impl Race {
 }
 
 impl Seen {
-    /// Of code that did not run.
+    /// The observation for code that did not run.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn nothing() -> Seen {
         Seen {
@@ -405,7 +406,7 @@ impl Seen {
         }
     }
 
-    /// The calls of a kind.
+    /// The calls of one kind.
     pub fn of(&self, kind: CallKind) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(move |call| call.kind == kind)
     }
@@ -414,7 +415,7 @@ impl Seen {
         self.of(kind).count()
     }
 
-    /// How many calls held the host up until a device was done.
+    /// The number of calls that blocked the host until a device was done.
     pub fn held_up(&self) -> usize {
         self.calls.iter().filter(|call| call.waits || call.blocks).count()
     }
@@ -423,17 +424,17 @@ impl Seen {
         self.of(kind).map(|call| call.bytes).sum()
     }
 
-    /// Where most of the calls of a kind are made, if they are made in the student's file.
+    /// The line with most calls of this kind, if they are made in the student's file.
     pub fn line(&self, kind: CallKind) -> Option<u32> {
         let mut counts = BTreeMap::<u32, usize>::new();
         for line in self.of(kind).filter_map(|call| call.line) {
             *counts.entry(line).or_default() += 1;
         }
-        // Of lines with the same number of calls the first.
+        // On a tie, the first line.
         counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(line, _)| line)
     }
 
-    /// The value that the code returned, if it did.
+    /// The returned value, if there is one.
     pub fn value(&self) -> &Value {
         match &self.ended {
             Ended::Returned(value) => value,
@@ -455,10 +456,10 @@ impl Seen {
 }
 
 impl Value {
-    /// Whether numbers are as near as `tolerance` times their size, and everything else is the same. Tensors are compared by
-    /// their numbers and sizes.
+    /// Whether numbers agree within a relative `tolerance`, and everything else is equal. Tensors are compared by their
+    /// shapes and elements.
     pub fn is_near(&self, other: &Value, tolerance: f64) -> bool {
-        // Nothing is near infinity, or everything would be.
+        // Infinity is near nothing; otherwise the tolerance would be infinite.
         let near = |a: f64, b: f64| {
             let is_small = (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1e-6);
             a == b || (a.is_finite() && b.is_finite() && is_small) || (a.is_nan() && b.is_nan())
@@ -490,7 +491,7 @@ impl Value {
         }
     }
 
-    /// Where a tensor is: `cuda:0`.
+    /// The device of a tensor, such as `cuda:0`.
     pub fn device(&self) -> Option<&str> {
         match self {
             Value::Tensor { device, .. } => Some(device),
@@ -499,7 +500,7 @@ impl Value {
     }
 }
 
-/// The results of a student's function.
+/// Converts the results of a student's function.
 pub trait IntoValue {
     fn into_value(self) -> todevice::Result<Value>;
 }

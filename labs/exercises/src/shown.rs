@@ -5,7 +5,7 @@ use drawing::printable;
 use crate::case::Case;
 use crate::seen::{CallKind, Ended, Seen};
 
-/// A run as the machine saw it, but for its timeline.
+/// A run as the machine saw it, without its timeline.
 pub fn ran(case: &Case, seen: &Seen) -> String {
     let mut told = match &seen.ended {
         Ended::Returned(_) => String::new(),
@@ -22,7 +22,7 @@ pub fn ran(case: &Case, seen: &Seen) -> String {
         let (number, bytes) = (seen.count(kind), seen.bytes(kind));
         let bytes =
             if bytes > 0 { format!(", {}", counted(bytes as usize, "byte", "bytes")) } else { String::new() };
-        // Most machines have one GPU.
+        // On most machines there is only one GPU.
         if number > 0 || kind != CallKind::BetweenDevices {
             told += &format!("{label:18}  {number}{bytes}\n");
         }
@@ -38,7 +38,7 @@ pub fn ran(case: &Case, seen: &Seen) -> String {
     told
 }
 
-/// A number of things.
+/// A count with its noun.
 pub fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

@@ -1,4 +1,4 @@
-//! The file of the student, whose lines are named.
+//! The student's file, to which reported lines refer.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -9,18 +9,18 @@ thread_local! {
     static PANICKED_AT: RefCell<Option<u32>> = const { RefCell::new(None) };
 }
 
-/// Says which file, as the compiler was given it, is the student's; or the folder that all of them are in.
+/// Sets the student's file, as its path was passed to the compiler, or the folder that contains all such files.
 pub fn set_file(file: &str) {
     FILE.set(file.to_owned());
 }
 
-/// The line, if it is one of the student's file.
+/// The line, if it is in the student's file.
 pub fn line(place: &Location) -> Option<u32> {
     let is_own = |file: &String| !file.is_empty() && place.file().starts_with(file.as_str());
     FILE.with_borrow(is_own).then(|| place.line())
 }
 
-/// Keeps panics from printing, and notes on which line of the student's they are.
+/// Silences panics, and records their line in the student's file.
 #[cfg(not(target_family = "wasm"))]
 pub fn catch_panics() {
     std::panic::set_hook(Box::new(|info| PANICKED_AT.set(info.location().and_then(line))));
@@ -33,7 +33,7 @@ pub fn panicked(panic: &(dyn Any + Send)) -> (String, Option<u32>) {
     (message.unwrap_or_default(), PANICKED_AT.take())
 }
 
-/// A report that names the lines of this package, which a student has never seen, as what they are.
+/// A report in which lines of this package, which a student has never seen, are replaced by a description.
 pub fn without_our_lines(report: &str) -> String {
     let of_check = ["exercises/src/../source/", "exercises/src/../final/", "exercises\\src\\"];
     let place = |word: &str| of_check.iter().any(|path| word.contains(path));

@@ -11,20 +11,20 @@ use crate::seen::{CallKind, Ended, Race, Seen, Value};
 /// Why code is not right yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// A few words that no other diagnosis of the exercise has: `moved-twice`.
+    /// A few words, unique within the exercise: `moved-twice`.
     pub id: String,
-    /// The sentence that says it: "Each batch is copied twice."
+    /// The finding as a sentence: "Each batch is copied twice."
     pub says: String,
     /// The observation, and the expected one.
     pub seen: String,
     pub expected: String,
-    /// The idea that is missing.
+    /// The missing idea.
     pub idea: String,
-    /// The line of the student's file.
+    /// The line in the student's file.
     pub line: Option<u32>,
-    /// The timelines of the student's code and of the solution, where time is the point.
+    /// The timelines of the student's code and of the solution, if timing matters.
     pub timelines: Option<[String; 2]>,
-    /// The whole report of an error.
+    /// The full report of an error.
     pub report: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Diagnosis {
         Diagnosis { line, ..self }
     }
 
-    /// Shows the report of the error that ended the code, too.
+    /// Adds the report of the error that ended the code.
     pub fn report(self, seen: &Seen) -> Diagnosis {
         match &seen.ended {
             Ended::Failed { report, .. } => Diagnosis { report: Some(report.clone()), ..self },
@@ -66,19 +66,19 @@ impl Diagnosis {
         }
     }
 
-    /// Shows the report of a data race, too.
+    /// Adds the report of the data race.
     pub fn race(self, race: &Race) -> Diagnosis {
         Diagnosis { report: Some(race.report.clone()), ..self }
     }
 
-    /// Shows the two timelines, too.
+    /// Adds the two timelines.
     pub fn timelines(self, seen: &Seen, right: &Seen) -> Diagnosis {
         let timelines = Some([seen.timeline.clone(), right.timeline.clone()]);
         Diagnosis { timelines, ..self }
     }
 }
 
-/// How a student's code came through its check.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Passed { runs: usize },
@@ -91,7 +91,7 @@ impl Verdict {
     }
 }
 
-/// A verdict as text. `{}` draws it for 80 columns.
+/// A verdict as text. `{}` formats it for 80 columns.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (diagnosis, case) = match self {
@@ -125,7 +125,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Text after a label, wrapped for 80 columns, its further lines below the first.
+/// Text after a label, wrapped at 80 columns, with hanging indentation.
 pub fn wrapped(label: &str, text: &str) -> String {
     const WIDTH: usize = 80;
     let mut all = String::new();
@@ -146,7 +146,7 @@ pub fn wrapped(label: &str, text: &str) -> String {
 
 /// Checks that most exercises share. Each returns a diagnosis of the mistake.
 impl Seen {
-    /// Did it return at all? An error is told with its report.
+    /// Checks that the code returned. An error is shown with its report.
     pub fn returned(&self) -> Result<&Value, Diagnosis> {
         match &self.ended {
             Ended::Returned(value) => Ok(value),
@@ -176,8 +176,8 @@ impl Seen {
         }
     }
 
-    /// Is it the GPU that computed, where it computed the solution? Other styles launch a few kernels more or less. Those that
-    /// do a part of the work elsewhere, or all of it, launch less than half.
+    /// Checks that the GPU computed the result, if it did in the solution. Other styles launch a few more or fewer
+    /// kernels. Code that does some or all of the work elsewhere launches less than half as many.
     pub fn computed_on_the_gpu(&self, right: &Seen) -> bool {
         2 * self.count(CallKind::Launch) >= right.count(CallKind::Launch)
     }

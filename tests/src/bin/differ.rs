@@ -1,9 +1,9 @@
-//! Random programs run through this crate and through PyTorch, and what differs.
+//! Runs random programs through this crate and through PyTorch, and reports differences.
 //!
-//! `cargo run --release --bin differ -- --python PATH` with a Python that has PyTorch 2.11. Each program runs on the CPU
-//! and on a simulated T4, and in PyTorch on the CPU. What differs is printed as the shortest program that still does, in
-//! Rust and in Python. `--record FILE` keeps the programs that agree, with PyTorch's answers, for the test that runs
-//! them without Python.
+//! `cargo run --release --bin differ -- --python PATH` with a Python that has PyTorch 2.11. Each program runs on the
+//! CPU and on a simulated T4, and in PyTorch on the CPU. A difference is printed as the shortest program that still
+//! shows it, in Rust and in Python. `--record FILE` stores the programs that agree, with PyTorch's answers, for the
+//! test that runs them without Python.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 
 const USAGE: &str = "usage: differ --python PATH [--programs N] [--seed N] [--record FILE]";
 
-/// A file of programs grows no larger.
+/// The maximum size of a file of programs.
 const LARGEST_RECORD: usize = 390_000;
 
 struct Options {
@@ -57,7 +57,7 @@ fn parse() -> Result<Options, String> {
     if options.python.is_empty() { Err(USAGE.to_string()) } else { Ok(options) }
 }
 
-/// How many kinds of differences there are.
+/// Returns the number of kinds of differences.
 fn compare(options: &Options) -> Result<usize, String> {
     let mut pytorch = PyTorch::start(&options.python)?;
     let mut meant: BTreeMap<&str, usize> = BTreeMap::new();
@@ -119,13 +119,13 @@ fn differs(program: &Program, pytorch: &mut PyTorch) -> Result<Outcome, String> 
     Ok(Outcome { made: ours.made(), answer, difference })
 }
 
-/// What tells a difference from others that have another cause.
+/// A key for differences with the same cause.
 fn kind(difference: &Difference) -> String {
     let Difference { operation, what, ours, theirs, .. } = difference;
     match *what {
         "values" | "strides" => format!("{what} of {operation}"),
         _ if what.starts_with("gradient") => format!("{what} of {operation}"),
-        // What it made instead has nothing to do with the cause.
+        // The tensors created instead are irrelevant to the cause.
         _ => {
             let [ours, theirs] = [ours, theirs].map(|text| text.split(", but").next().unwrap_or(text));
             format!("{what} of {operation}: {ours}, not {theirs}")
@@ -133,7 +133,7 @@ fn kind(difference: &Difference) -> String {
     }
 }
 
-/// The shortest program that differs in the same way, and how: each step is left out that can be.
+/// The shortest program that differs in the same way, and the difference: leaves out every step that is not needed.
 fn shortest(mut program: Program, kind_of_it: &str, pytorch: &mut PyTorch) -> Result<String, String> {
     let mut outcome = differs(&program, pytorch)?;
     for step in (0..program.steps.len()).rev() {
@@ -156,7 +156,7 @@ fn shortest(mut program: Program, kind_of_it: &str, pytorch: &mut PyTorch) -> Re
     Ok(text)
 }
 
-/// The program without a step, unless others need what it makes.
+/// The program without a step, unless others need its results.
 fn without(program: &Program, step: usize, made: &[Option<usize>]) -> Option<Program> {
     let before: usize = made[..step].iter().flatten().sum();
     let count = made[step].unwrap_or(0);

@@ -1,7 +1,7 @@
-//! Whether a training goes on as it began: memory and the time of a step must not grow.
+//! Checks over a long training run that memory and step time do not grow.
 //!
-//! `cargo run --release --bin endure -- --gpu real --seconds 240` trains as lab 03 does, with its data loader, and says after
-//! each twelfth of the time what the program holds.
+//! `cargo run --release --bin endure -- --gpu real --seconds 240` trains as lab 03 does, with its data loader, and
+//! prints the memory use after each twelfth of the time.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ struct Options {
 
 const LOOKS: u32 = 12;
 
-/// In less than that, whatever else the computer does may slow down every epoch.
+/// In a shorter time, other load on the computer may slow down every epoch.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
-//! How far the model's times are from a card's: the same work on both, and none that the model was calibrated with.
+//! Compares the model's times with a card's: the same work on both, excluding work used for calibration.
 //!
-//! `cargo run --release --bin calibrate -- --output my-card.profile --host-output my-card.host`, and then
-//! `cargo run --release --bin how-wrong -- --model sim:my-card.profile,host=my-card.host`. It prints tables in Markdown.
+//! `cargo run --release --bin calibrate -- --output my-card.profile --host-output my-card.host`, and then `cargo run
+//! --release --bin how-wrong -- --model sim:my-card.profile,host=my-card.host`. It prints Markdown tables.
 
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         }
         let card = with_gpu(&options.gpu)?;
         let model = options.model.machine().map_err(wrong)?;
-        // A GPU that is simulated itself is only good for a rehearsal, and its times are no measurements.
+        // A simulated card serves only for a rehearsal, and its times are not measurements.
         let how = if card.time_is_modelled() { "modelled on the GPU" } else { "measured" };
         let is_asked = |kind: &Kind| {
             options.only.is_empty() || options.only.iter().any(|only| kind.name.ends_with(only))
@@ -65,14 +65,14 @@ fn main() -> ExitCode {
     })
 }
 
-/// Names of work, and how long each took in microseconds.
+/// Names of work, with their times in microseconds.
 type Times = Vec<(String, f64)>;
 
-/// A kind of work, and how far off the model should be at most, in percent.
+/// A kind of work, and the maximum error of the model, in percent.
 struct Kind {
     name: &'static str,
     times: fn(usize) -> Result<Times>,
-    /// Work that is shorter does not count, in microseconds.
+    /// Shorter work does not count, in microseconds.
     from: f64,
     median: f64,
     largest: f64,
@@ -88,7 +88,7 @@ fn show(kind: &Kind, how: &str, measured: &Times, modelled: &Times) {
     let mut text = format!("| {} | {how} | modelled | off by |\n| --- | --: | --: | --: |\n", kind.name);
     let mut errors = Vec::new();
     for (name, measured) in measured {
-        // A model that has no tensor cores for a type lacks some.
+        // A model without tensor cores for a dtype lacks some work.
         let Some((_, modelled)) = modelled.iter().find(|(known, _)| known == name) else { continue };
         let error = 100.0 * (modelled / measured - 1.0);
         text += &format!("| {name} | {measured:.1} µs | {modelled:.1} µs | {error:+.0} % |\n");
@@ -114,7 +114,7 @@ fn show(kind: &Kind, how: &str, measured: &Times, modelled: &Times) {
     to_stdout(&text);
 }
 
-/// Times of operations, each queued while the GPU is busy with something else.
+/// Times of operations, each queued while the GPU is busy with other work.
 struct Queued {
     busy: Tensor,
     times: Times,
@@ -155,7 +155,7 @@ fn operations(smaller: usize) -> Result<Times> {
         let (rows, weight, bias) = (randn(&[16_384 / smaller, 1024])?, randn(&[1024])?, randn(&[1024])?);
         let count = 16_384 / smaller as i64;
         let classes: Vec<i64> = (0..count).map(|i| i % 1000).collect();
-        // All rows, in an order that no cache knows.
+        // All rows, in an order that defeats caches.
         let order: Vec<i64> = (0..count).map(|i| i * 7919 % count).collect();
         let indices = |indices: &[i64]| Tensor::from_slice(indices, &[indices.len()])?.to(device);
         let (classes, order) = (indices(&classes)?, indices(&order)?);
@@ -198,7 +198,7 @@ fn operations(smaller: usize) -> Result<Times> {
     Ok(queued.times)
 }
 
-/// Copies between the host and the device, from and to memory that is pinned or pageable.
+/// Copies between host and device, from and to pinned or pageable memory.
 fn copies(smaller: usize) -> Result<Times> {
     let device = Device::cuda(0);
     let mut queued = Queued::new(device)?;

@@ -1,5 +1,5 @@
-//! What lies in the memory of a GPU during a step of training, printed as `tests/card/snapshot.py` does for the same program
-//! in PyTorch.
+//! Prints the contents of a GPU's memory during a training step, in the format in which `tests/card/snapshot.py` prints
+//! the same program in PyTorch.
 //!
 //! `cargo run --bin snapshot -- --gpu real`
 

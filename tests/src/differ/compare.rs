@@ -1,4 +1,4 @@
-//! Where two answers to one program differ.
+//! Compares two answers to one program.
 
 use todevice::DType;
 
@@ -8,18 +8,18 @@ use super::{Answer, Argument, Made, Program, Values};
 pub struct Difference {
     pub step: usize,
     pub operation: &'static str,
-    /// What differs: "error", "type", "sizes", …
+    /// The kind of difference: "error", "type", "sizes", …
     pub what: &'static str,
     pub ours: String,
     pub theirs: String,
 }
 
-/// Whose answer the other one is.
+/// The source of the other answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// Words are the same, and so is every bit of what is exact; the rest within a tolerance.
+    /// Texts must be equal, and so must every bit of exact results; the rest within a tolerance.
     PyTorch,
-    /// Every bit is the same, convolutions apart: a simulated GPU rounds them as the algorithms of cuDNN do. Words may
+    /// Every bit must be equal, except in convolutions: a simulated GPU rounds them as cuDNN's algorithms do. Texts may
     /// be those of a GPU.
     SimulatedGpu,
 }
@@ -34,7 +34,7 @@ pub fn difference(program: &Program, ours: &Answer, theirs: &Answer, against: Ag
         let (made, their_made) = match (made, their_made) {
             (Ok(made), Ok(their_made)) => (made, their_made),
             (Err(error), Err(their_error)) if error == their_error => continue,
-            // What a GPU finds while it runs, it says later; after that it says nothing else.
+            // A GPU reports errors of kernels later; after that it reports nothing else.
             (Err(_), _) if against == Against::SimulatedGpu => return None,
             (made, their_made) => return differ("error", outcome(made), outcome(their_made)),
         };
@@ -70,7 +70,7 @@ pub fn difference(program: &Program, ours: &Answer, theirs: &Answer, against: Ag
                     .for_each(|other| other.blur(&variable));
             }
             if operation == "batch_norm" {
-                // It writes the running mean and variance, which are rounded as its result is.
+                // It writes the running mean and variance, which are as inexact as its result.
                 for argument in &program.steps[step].arguments[1..3] {
                     let &Argument::Optional(Some(running)) = argument else { continue };
                     let memory = variables[running].memory;
@@ -104,7 +104,7 @@ fn of_values(
             return Some(told(program, step, "values", difference));
         }
     }
-    // How far a backward pass gets that fails depends on the order in which it walks.
+    // The progress of a failed backward pass depends on its traversal order.
     let failed = |i: usize| program.steps[i].operation.name == "backward" && ours.steps[i].is_err();
     if (0..ours.steps.len()).any(failed) {
         return None;
@@ -151,19 +151,18 @@ fn outcome(made: &Result<Vec<Made>, String>) -> String {
     }
 }
 
-/// How far a variable may be from the other side's.
+/// The tolerance for a variable.
 #[derive(Clone, Copy)]
 struct Variable {
     step: usize,
     exact: bool,
-    /// The relative error of the least precise type on the way to it.
+    /// The machine epsilon of the least precise dtype that it depends on.
     epsilon: f64,
-    /// Its largest element, or that of something it was made from: what errors are measured by.
+    /// Its largest element, or that of a tensor it was computed from: errors are relative to it.
     scale: f64,
-    /// Whether its strides are not compared. A new tensor's elements lie in order here; in PyTorch they lie as those
-    /// of the operands do.
+    /// Whether to ignore its strides. New tensors are contiguous here; PyTorch's keep the memory order of the operands.
     loose: bool,
-    /// The first variable that has its memory.
+    /// The first variable that shares its memory.
     memory: usize,
 }
 
@@ -196,7 +195,7 @@ impl Variable {
         }
     }
 
-    /// Written to by something that is not exact.
+    /// Accounts for a write by an inexact operation.
     fn blur(&mut self, by: &Variable) {
         self.exact = false;
         self.epsilon = self.epsilon.max(by.epsilon);
@@ -222,7 +221,7 @@ fn largest(values: &Values) -> f64 {
     }
 }
 
-/// Both sides' values, if they differ by more than the tolerance; without one, in any bit.
+/// Both sides' values, if they differ by more than the tolerance or, without one, in any bit.
 fn values(ours: &Values, theirs: &Values, tolerance: Option<f64>) -> Option<(String, String)> {
     let pairs: Vec<(f64, f64)> = match (ours, theirs) {
         (Values::Ints(ours), Values::Ints(theirs)) if ours == theirs => return None,

@@ -1,15 +1,15 @@
-//! Random programs. They are made while they run on the CPU, so that most arguments fit the tensors there are; a few
-//! are wrong on purpose, for what an error says.
+//! Generates random programs. They run on the CPU while they are generated, so that most arguments fit the existing
+//! tensors; a few are wrong on purpose, to compare error messages.
 
 use todevice::{DType, Device, Tensor};
 
 use super::operations::{self, Kind, OPERATIONS, Operation};
 use super::{Argument, Program, Step, TYPES};
 
-/// No tensor has more elements.
+/// The maximum number of elements in a tensor.
 const LARGEST: usize = 120;
 
-/// A random program; the same for the same seed.
+/// Generates a program. The same seed gives the same program.
 pub fn program(seed: u64) -> Program {
     let mut random = Random(seed);
     let values =
@@ -50,22 +50,22 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// From 0 to 1.
+    /// Uniform between 0 and 1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Which numbers the tensors of a program hold.
+/// The numbers in the tensors of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Range {
     /// Small multiples of 1/8.
     Exact,
     /// About as large as 1.
     Normal,
-    /// Of very different sizes.
+    /// Of very different magnitudes.
     Wide,
-    /// Some are nan, infinite, −0, or too small for all their digits.
+    /// Some are NaN, infinite, −0, or subnormal.
     Special,
 }
 
@@ -88,9 +88,9 @@ impl Range {
 
 struct Variable {
     tensor: Tensor,
-    /// Whether it is PyTorch's to the bit.
+    /// Whether it is bit-identical to PyTorch's.
     exact: bool,
-    /// Whether its strides may be others than PyTorch's, which keeps the order of its operands' dimensions in memory.
+    /// Whether its strides may differ from PyTorch's, which preserves its operands' memory order.
     loose: bool,
 }
 
@@ -102,12 +102,12 @@ struct Maker {
 }
 
 impl Maker {
-    /// How many steps do more than make a tensor of values.
+    /// The number of steps other than tensor creations.
     fn called(&self) -> usize {
         self.program.steps.iter().filter(|step| step.operation.name != "tensor").count()
     }
 
-    /// One more call, unless its arguments turn out not to be for it.
+    /// Adds a random call, unless its arguments turn out not to fit.
     fn step(&mut self) {
         let operation = &OPERATIONS[self.random.below(OPERATIONS.len())];
         if matches!(operation.name, "tensor" | "backward") {
@@ -135,7 +135,7 @@ impl Maker {
         })
     }
 
-    /// Runs a step and adds it; `false` if it makes too much.
+    /// Runs a step and adds it; `false` if the result is too large.
     fn run(&mut self, step: Step) -> bool {
         let tensors: Vec<Tensor> = self.variables.iter().map(|variable| variable.tensor.clone()).collect();
         let operands: Vec<usize> = step.operands().collect();
@@ -150,7 +150,7 @@ impl Maker {
                 let exact = exact || !tensor.dtype().is_floating_point();
                 let view = operands.iter().find(|i| tensors[**i].shares_storage(&tensor));
                 let loose = view.map_or(!dense, |i| self.variables[*i].loose);
-                // What was written to is seen through every view.
+                // A write is visible through every view.
                 for other in &mut self.variables {
                     other.exact &= exact || !other.tensor.shares_storage(&tensor);
                 }
@@ -163,7 +163,7 @@ impl Maker {
         true
     }
 
-    /// The gradients of the last tensor that has some to give.
+    /// Adds a backward pass from the last tensor that requires gradients.
     fn backward(&mut self) {
         let last = self.variables.iter().rposition(|variable| variable.tensor.grad_fn().is_some());
         if let Some(variable) = last
@@ -174,7 +174,7 @@ impl Maker {
         }
     }
 
-    // What arguments are made of.
+    // Generators of arguments.
 
     fn wrong(&mut self) -> bool {
         self.random.percent(3)
@@ -208,7 +208,7 @@ impl Maker {
         if sizes.iter().product::<usize>() > LARGEST { self.sizes() } else { sizes }
     }
 
-    /// A new tensor of random values.
+    /// Adds a new tensor of random values.
     fn tensor(&mut self, dtype: DType, sizes: &[usize]) -> usize {
         let values = (0..sizes.iter().product()).map(|_| match dtype {
             DType::Bool => i64::from(self.random.percent(50)).to_string(),
@@ -250,11 +250,11 @@ impl Maker {
         self.tensor_of(dtype, sizes, values)
     }
 
-    /// One that is there, or a new one.
+    /// An existing tensor, or a new one.
     fn any(&mut self, test: impl Fn(&Tensor) -> bool) -> Option<usize> {
         let fit: Vec<usize> =
             (0..self.variables.len()).filter(|i| test(&self.variables[*i].tensor)).collect();
-        // The later, the likelier: programs are to be deep.
+        // Later tensors are more likely, to get deep programs.
         let chosen = self.random.below(fit.len() + 1).max(self.random.below(fit.len() + 1));
         fit.get(chosen).copied()
     }
@@ -266,7 +266,7 @@ impl Maker {
         }
     }
 
-    /// Sizes that are broadcast with others, mostly.
+    /// Sizes that usually broadcast with the given ones.
     fn beside(&mut self, sizes: &[usize]) -> Vec<usize> {
         if self.random.percent(4) {
             return self.sizes();
@@ -572,7 +572,7 @@ impl Maker {
     }
 }
 
-/// A number as a type holds it.
+/// A number rounded to a dtype.
 fn rounded(number: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F16 => todevice::f16::from_f64(number).to_f64(),

@@ -1,12 +1,12 @@
-//! Where this crate is meant to differ from PyTorch.
+//! The intended differences between this crate and PyTorch.
 
 use super::compare::Difference;
 
 pub struct Known {
-    /// Of which operations; of all, if none is named.
+    /// The affected operations; empty for all.
     operations: &'static [&'static str],
     what: &'static str,
-    /// What ours and PyTorch's contain.
+    /// Texts that our answer and PyTorch's must contain.
     ours: &'static str,
     theirs: &'static str,
     pub reason: &'static str,
@@ -162,7 +162,7 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// Why a difference is meant to be, if it is.
+/// The reason for an intended difference, if it is one.
 pub fn reason(difference: &Difference) -> Option<&'static str> {
     let fits = |known: &&Known| {
         (known.operations.is_empty() || known.operations.contains(&difference.operation))

@@ -1,8 +1,11 @@
-//! Random programs, run through this crate and through PyTorch, and everything that can be told apart compared.
+//! Runs random programs through this crate and through PyTorch, and compares every observable result.
 //!
-//! - [`operations`]: the one list of what a program can call, and how both sides call it
-//! - [`generate`]: a random program   - [`run`]: its answer from this crate   - [`pytorch`]: its answer from PyTorch
-//! - [`compare`]: where two answers differ   - [`known`]: where they are meant to
+//! - [`operations`]: the table of all operations, and how both sides call them
+//! - [`generate`]: a random program
+//! - [`run`]: its answer from this crate
+//! - [`pytorch`]: its answer from PyTorch
+//! - [`compare`]: the differences between two answers
+//! - [`known`]: the intended differences
 
 pub mod compare;
 pub mod generate;
@@ -16,7 +19,7 @@ use todevice::DType;
 
 use operations::Operation;
 
-/// Steps, each of which may make tensors: the variables v0, v1, … in order.
+/// A list of steps, each of which may create tensors: the variables v0, v1, … in order.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     pub steps: Vec<Step>,
@@ -38,14 +41,14 @@ pub enum Argument {
     Ints(Vec<i64>),
     Sizes(Vec<usize>),
     Type(DType),
-    /// A choice that has a name, or the values of a tensor.
+    /// A named choice, or the values of a tensor.
     Text(String),
-    /// A variable that may be left out.
+    /// An optional variable.
     Optional(Option<usize>),
     None,
 }
 
-/// The types, with PyTorch's names.
+/// The dtypes, with PyTorch's names.
 pub const TYPES: [(DType, &str); 8] = [
     (DType::F32, "float32"),
     (DType::F64, "float64"),
@@ -65,7 +68,7 @@ pub fn type_named(name: &str) -> Option<DType> {
     TYPES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
 }
 
-/// A language that a program can be written in.
+/// A language in which a program can be written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Rust,
@@ -147,7 +150,7 @@ fn float(value: f64, dialect: Dialect) -> String {
 }
 
 impl Step {
-    /// The expression that the step is.
+    /// The step as an expression.
     pub fn written(&self, dialect: Dialect) -> String {
         if self.operation.name == "tensor" {
             return self.values_written(dialect);
@@ -156,7 +159,7 @@ impl Step {
             Dialect::Rust => self.operation.rust,
             Dialect::Python => self.operation.python,
         };
-        // Word by word: the name of a parameter gives way to the argument.
+        // Replace each parameter name by its argument, word by word.
         let mut text = String::new();
         while !rest.is_empty() {
             let other = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
@@ -190,7 +193,7 @@ impl Step {
             }
             Dialect::Python => {
                 let grad = if *grad { ".requires_grad_()" } else { "" };
-                // Of a view, PyTorch speaks otherwise.
+                // For views, PyTorch's terms differ.
                 let shaped =
                     if sizes.len() == 1 { "".to_string() } else { format!(".reshape({sizes:?}).clone()") };
                 format!("torch.tensor([{values}], dtype={dtype}){shaped}{grad}")
@@ -198,7 +201,7 @@ impl Step {
         }
     }
 
-    /// The variables that it takes.
+    /// The variables that the step takes.
     pub fn operands(&self) -> impl Iterator<Item = usize> {
         self.arguments.iter().filter_map(|argument| match argument {
             Argument::Tensor(variable) => Some(*variable),
@@ -209,7 +212,7 @@ impl Step {
 }
 
 impl Program {
-    /// A program that a reader can run, given how many tensors each step makes (`None`: it fails).
+    /// The program as runnable code, given the number of tensors that each step creates (`None`: it fails).
     pub fn written(&self, dialect: Dialect, made: &[Option<usize>]) -> String {
         let mut text = String::new();
         let mut next = 0;
@@ -251,18 +254,18 @@ impl Program {
     }
 }
 
-/// What came of a program.
+/// The results of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Of each step what it made, or the first line of its error.
+    /// The tensors that each step created, or the first line of its error.
     pub steps: Vec<Result<Vec<Made>, String>>,
-    /// The values of each variable in the end.
+    /// The final values of each variable.
     pub values: Vec<Values>,
-    /// The gradient that each variable has in the end: its type, its sizes, its values.
+    /// The final gradient of each variable: its dtype, shape and values.
     pub gradients: Vec<Option<(DType, Vec<usize>, Values)>>,
 }
 
-/// What is known of a tensor when it has just been made.
+/// The properties of a newly created tensor.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub dtype: DType,
@@ -281,12 +284,12 @@ pub enum Values {
 }
 
 impl Answer {
-    /// How many tensors each step made.
+    /// The number of tensors that each step created.
     pub fn made(&self) -> Vec<Option<usize>> {
         self.steps.iter().map(|step| step.as_ref().ok().map(Vec::len)).collect()
     }
 
-    /// The answer as `pytorch.py` writes it.
+    /// Parses an answer in the format of `pytorch.py`.
     pub fn from_json(json: &Json) -> Option<Answer> {
         let made = |json: &Json| {
             Some(Made {
@@ -322,7 +325,7 @@ impl Answer {
 }
 
 impl Values {
-    /// Numbers with blanks between them; nine digits tell an f32 from all others.
+    /// Parses numbers separated by spaces; nine digits identify an f32 uniquely.
     pub fn parse(text: &str, dtype: DType) -> Option<Values> {
         let words = text.split_whitespace();
         Some(match dtype.is_floating_point() {

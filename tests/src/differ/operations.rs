@@ -1,7 +1,7 @@
-//! The one list of what a program can call.
+//! The table of all operations that a program can call.
 //!
-//! A row is: how close the results must be, a name, the parameters and what each is for, the call in Python, the call
-//! in Rust. The calls are code and text at once: a difference is printed with them.
+//! A row has: the required accuracy, a name, the parameters with their kinds, the call in Python, the call in Rust.
+//! Each call is both code and text: a reported difference prints it.
 
 use todevice::autograd::{self, BackwardOptions};
 use todevice::{
@@ -11,16 +11,16 @@ use todevice::{
 
 use super::Argument;
 
-/// How close to PyTorch's a result is, and what becomes of an operand that is not exact.
+/// The accuracy of a result compared with PyTorch, and the effect of inexact operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// The same to the bit.
+    /// Bit-identical.
     Exact,
-    /// The same to the bit, but a small error of an operand may become a large one of the result.
+    /// Bit-identical, but a small error of an operand may become a large one of the result.
     Jump,
-    /// Rounded otherwise.
+    /// Rounded differently.
     Close,
-    /// Rounded otherwise, and a small error of an operand may become a large one of the result.
+    /// Rounded differently, and a small error of an operand may become a large one of the result.
     Steep,
 }
 
@@ -46,7 +46,7 @@ pub struct Operation {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident: $type:ty;)*) => {
-        /// What an argument is for: how [`generate`](super::generate) makes one up.
+        /// The kind of an argument, which tells [`generate`](super::generate) how to make one.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Kind {
             $($(#[$doc])* $kind,)*
@@ -61,55 +61,55 @@ macro_rules! kinds {
 kinds! {
     /// Any tensor.
     Any: &Tensor;
-    /// A tensor of floats, mostly.
+    /// Usually a floating-point tensor.
     Floats: &Tensor;
-    /// A tensor that is broadcast with the first.
+    /// A tensor that broadcasts with the first.
     Beside: &Tensor;
-    /// A tensor of the sizes and the type of the first.
+    /// A tensor with the shape and dtype of the first.
     Like: &Tensor;
-    /// A condition that is broadcast with the first.
+    /// A condition that broadcasts with the first.
     Truths: &Tensor;
-    /// A tensor of one dimension or more, and one that it can be multiplied by as a matrix.
+    /// A tensor with at least one dimension, and one that it can be matrix-multiplied with.
     Matrix: &Tensor;
     Factor: &Tensor;
-    /// The weight of a linear layer for the first, and its bias.
+    /// The weight and bias of a linear layer for the first.
     LinearWeight: &Tensor;
     LinearBias: Option<&Tensor>;
-    /// A vector of entries of the dimension before it; as many as the tensor has dimensions, for `gather`.
+    /// A vector of indices into the dimension before it; for `gather`, a tensor with as many dimensions as the input.
     Entries: &Tensor;
     EntryGrid: &Tensor;
-    /// What is added at the entries that the argument before it names.
+    /// The values to add at the indices given by the argument before it.
     AtEntries: &Tensor;
     AtEntryGrid: &Tensor;
-    /// Scores, the classes that are right, a weight for each.
+    /// Scores, the target classes, and a weight for each class.
     Scores: &Tensor;
     Classes: &Tensor;
     ClassWeight: Option<&Tensor>;
-    /// Images, and the weight of a convolution of them in as many groups as the argument before it says.
+    /// Images, and the weight of a convolution with the number of groups given by the argument before it.
     Image: &Tensor;
     Filter: &Tensor;
     FilterBias: Option<&Tensor>;
     /// A batch, and one number for each of its channels.
     Batch: &Tensor;
     PerChannel: Option<&Tensor>;
-    /// The same, above 0, if the argument before it is there.
+    /// The same, but positive; present only if the argument before it is.
     Variance: Option<&Tensor>;
-    /// The last sizes of the first, and parameters of these.
+    /// The trailing sizes of the first, and parameters with this shape.
     LastSizes: &[usize];
     OfLastSizes: Option<&Tensor>;
     Dim: i64;
-    /// A dimension that may be the one after the last.
+    /// A dimension, which may be one past the last.
     NewDim: i64;
     Dims: &[i64];
     Permutation: &[i64];
-    /// Sizes for as many elements, with a −1 sometimes.
+    /// Sizes with the same number of elements, sometimes with a −1.
     Reshaped: &[i64];
     /// Sizes that the tensor can be expanded to.
     Expanded: &[i64];
     Sizes: &[usize];
-    /// An entry of the dimension before it, or of the first; negative ones count from the end.
+    /// An index into the dimension before it, or into the first; negative ones count from the end.
     Entry: i64;
-    /// From 0, from 1.
+    /// A count from 0, and one from 1.
     Count: usize;
     Small: usize;
     Number: Scalar;
@@ -118,14 +118,14 @@ kinds! {
     Bound: Option<Scalar>;
     Flag: bool;
     Type: DType;
-    /// The type of a new tensor.
+    /// The dtype of a new tensor.
     OfType: TensorOptions;
     HowReduced: Reduction;
     /// The parameters of `tensor`.
     Values: &str;
 }
 
-/// An argument as the call in Rust takes it.
+/// Converts an argument for the call in Rust.
 trait Take<'a>: Sized {
     fn take(argument: &'a Argument, variables: &'a [Tensor], device: Device) -> Self;
 }
@@ -173,7 +173,7 @@ impl Take<'_> for Option<Scalar> {
     }
 }
 
-/// What an operation makes: a tensor, several, or none.
+/// The result of an operation: a tensor, several, or none.
 trait Tensors {
     fn tensors(self) -> Vec<Tensor>;
 }
@@ -234,7 +234,7 @@ operations! {
     Exact detach(x: Any) "x.detach()" => Ok::<_, todevice::Error>(x.detach());
     Exact requires_grad_(x: Any, on: Flag) "x.requires_grad_(on)" => x.requires_grad_(on);
 
-    // Element by element.
+    // Elementwise operations.
     Exact neg(x: Any) "x.neg()" => x.neg();
     Exact abs(x: Any) "x.abs()" => x.abs();
     Jump sign(x: Any) "x.sign()" => x.sign();
@@ -262,7 +262,7 @@ operations! {
     Exact sub(x: Any, y: Beside) "x.sub(y)" => x.sub(y);
     Exact mul(x: Any, y: Beside) "x.mul(y)" => x.mul(y);
     Jump div(x: Any, y: Beside) "x.div(y)" => x.div(y);
-    // Of a 0 and a −0, PyTorch gives now the one, now the other.
+    // For 0 and −0, PyTorch returns either.
     Close maximum(x: Any, y: Beside) "torch.maximum(x, y)" => x.maximum(y);
     Close minimum(x: Any, y: Beside) "torch.minimum(x, y)" => x.minimum(y);
     Exact add_number(x: Any, n: Number) "x.add(n)" => x.add(n);
@@ -325,7 +325,7 @@ operations! {
     Exact cat(x: Any, y: Like, dim: Dim) "torch.cat([x, y], dim)" => Tensor::cat(&[x, y], dim);
     Exact stack(x: Any, y: Like, dim: NewDim) "torch.stack([x, y], dim)" => Tensor::stack(&[x, y], dim);
 
-    // Indices.
+    // Indexing.
     Exact index(x: Any, i: Entries) "x[i]" => x.index(i);
     Exact index_select(x: Any, dim: Dim, i: Entries) "x.index_select(dim, i)" => x.index_select(dim, i);
     Exact gather(x: Any, dim: Dim, i: EntryGrid) "x.gather(dim, i)" => x.gather(dim, i);
@@ -363,7 +363,7 @@ operations! {
     Steep layer_norm(x: Floats, sizes: LastSizes, w: OfLastSizes, b: OfLastSizes)
         "F.layer_norm(x, sizes, w, b)" => x.layer_norm((sizes, LayerNormArguments { weight: w.cloned(), bias: b.cloned(), ..Default::default() }));
 
-    // In place.
+    // In-place operations.
     Exact add_(x: Any, y: Beside) "x.add_(y)" => x.add_(y);
     Exact sub_(x: Any, y: Beside) "x.sub_(y)" => x.sub_(y);
     Exact mul_(x: Any, y: Beside) "x.mul_(y)" => x.mul_(y);
@@ -398,12 +398,12 @@ fn reduction(name: &str) -> Reduction {
     }
 }
 
-/// What a named choice is called in Rust.
+/// The Rust name of a named choice.
 pub fn rust_name(text: &str) -> String {
     format!("Reduction::{:?}", reduction(text))
 }
 
-/// The Rust type that the values of a tensor are written in.
+/// The Rust type in which a tensor's values are written.
 pub fn written_as(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
@@ -426,7 +426,7 @@ fn tensor(options: TensorOptions, sizes: &[usize], text: &str, grad: bool) -> Re
     if grad { tensor.requires_grad_(true) } else { Ok(tensor) }
 }
 
-/// A gradient to start from: numbers that are exact in every type, as in `pytorch.py`.
+/// An initial gradient: numbers that are exact in every dtype, as in `pytorch.py`.
 pub fn weights(x: &Tensor) -> Result<Option<Tensor>> {
     if x.numel() == 1 {
         return Ok(None);

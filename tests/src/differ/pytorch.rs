@@ -1,4 +1,4 @@
-//! A program's answer from PyTorch, in a Python beside this program.
+//! Gets a program's answer from PyTorch, in a Python child process.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -36,7 +36,7 @@ impl PyTorch {
         }
     }
 
-    /// What PyTorch makes of a program; an error if it dies of it.
+    /// PyTorch's answer to a program; an error if PyTorch crashes.
     pub fn answer(&mut self, program: &Program) -> Result<Json, String> {
         let expressions: Vec<String> =
             program.steps.iter().map(|step| step.written(Dialect::Python)).collect();
@@ -57,7 +57,7 @@ impl Drop for PyTorch {
     }
 }
 
-/// An answer as it came, or as it was kept.
+/// Parses a fresh or stored answer.
 pub fn read(answer: &Json) -> Result<Answer, String> {
     Answer::from_json(answer).ok_or_else(|| format!("an answer that cannot be read: {answer}"))
 }

@@ -1,4 +1,4 @@
-//! A program's answer from this crate, on the CPU or on a simulated GPU.
+//! Gets a program's answer from this crate, on the CPU or on a simulated GPU.
 
 use todevice::{DType, Device, Error, Machine, Result, Tensor};
 
@@ -8,7 +8,7 @@ pub fn on_cpu(program: &Program) -> Answer {
     run(program, Device::Cpu)
 }
 
-/// On a Tesla T4 of its own, so that what one program breaks is not there for the next.
+/// Runs the program on its own Tesla T4, so that one program's error does not affect the next.
 pub fn on_simulated_t4(program: &Program) -> Answer {
     let machine: Machine = "sim:t4".parse().expect("a machine that every build has");
     machine.enter(|| run(program, Device::cuda(0)))
@@ -18,7 +18,7 @@ fn run(program: &Program, device: Device) -> Answer {
     let mut answer = Answer::default();
     let mut variables: Vec<Tensor> = Vec::new();
     for step in &program.steps {
-        // A step that takes what a failed one would have made is gone with it.
+        // A step that needs the result of a failed one fails too.
         let made = match step.operands().all(|variable| variable < variables.len()) {
             true => (step.operation.run)(&step.arguments, &variables, device),
             false => Err(Error::custom("it takes what was never made")),

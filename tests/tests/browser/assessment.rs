@@ -1,5 +1,5 @@
-//! The final assessment in its page: the program is loaded when somebody begins, the verdict is that of `assessment-page`, and the
-//! result is kept where a terminal reads it.
+//! The final assessment in its page: the program is loaded when the reader starts, the verdict is that of
+//! `assessment-page`, and the result is stored where a terminal can read it.
 
 use assessment_page::{Chosen, Draw, checked, offers};
 use labs::progress::Record;
@@ -34,7 +34,7 @@ fn choose(browser: &Browser, places: &[usize]) {
     browser.value(&script.replace("PLACES", &json!(places).to_string()));
 }
 
-/// Has the program checked, and returns what is kept of it.
+/// Checks the program, and returns the stored result.
 fn kept(browser: &Browser) -> Json {
     browser.value("document.querySelector('.final-check').requestSubmit()");
     wait_until(browser, "document.querySelector('.final-check .exercise-verdict > p strong') !== null");
@@ -75,21 +75,21 @@ fn all_right_passes_nothing_is_nothing_and_a_mistake_or_a_changed_function_costs
         let told = text(&browser, ".final-check .exercise-verdict");
         assert!(told.contains(&format!("{points} of 100 points (the program of seed 7)")), "{told}");
     }
-    // Only the last choices have this verdict.
+    // The verdict applies only to the last choices.
     choose(&browser, &[&present[..], &FAST].concat());
     assert!(
         text(&browser, ".final-check .exercise-verdict")
             .starts_with("This is the verdict on your earlier choices.")
     );
 
-    // The page after the course and a terminal say the same of it.
+    // The page after the course and the terminal agree on it.
     browser.open(&BOOK.url("how-you-did.html"));
     wait_until(&browser, "document.querySelector('.score-final').textContent !== ''");
     let record = browser.value("localStorage.getItem('to-device-progress')");
     let record = Record::parse(record.as_str().unwrap()).unwrap();
     let said = text(&browser, ".score-final");
     assert!(said == assessment(&record) && said.contains("passed, 100 of 100 points, "), "{said}");
-    // The choices are there when the reader comes back.
+    // The choices are restored when the reader returns.
     browser.open(&BOOK.url(PAGE));
     begin(&browser);
     let chosen = "[...document.querySelectorAll('.final-function form')].flatMap(choose.chosen)";
@@ -97,7 +97,7 @@ fn all_right_passes_nothing_is_nothing_and_a_mistake_or_a_changed_function_costs
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// The errors, races, memory and timeline of a function, and the table of all, in every kind of window.
+/// The errors, races, memory and timeline of a function, and the table of all functions, in every window mode.
 #[test]
 fn a_function_is_run_and_everything_on_the_page_can_be_read() {
     let draw = Draw::of(SEED);
@@ -114,7 +114,7 @@ fn a_function_is_run_and_everything_on_the_page_can_be_read() {
         for words in ["Data race", "final.rs:", "KiB at most", "What the GPU did, and when"] {
             assert!(told.contains(words), "{words}\n{told}");
         }
-        // A narrow timeline has no room for what touching it would show.
+        // A narrow timeline has no room for interaction.
         let touched = browser.value(&format!("document.querySelectorAll('{verdict} .touch').length"));
         assert_eq!(touched, json!(usize::from(mode.size.0 > 360)));
         browser.value("document.querySelector('.final-program > form').requestSubmit()");

@@ -1,4 +1,4 @@
-//! axe-core, the accessibility check, as a script to run in a page.
+//! axe-core, the accessibility checker, as a script to run in a page.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::{fs, process};
 
 use serde_json::Value as Json;
 
-/// The script, fetched when a test first asks for it.
+/// The script, loaded on first use.
 pub static AXE: LazyLock<String> = LazyLock::new(|| {
     let script = fetched().unwrap_or_else(|what| {
         panic!("the tests of the book's pages need axe-core: install npm, which fetches it ({what})")
@@ -15,7 +15,7 @@ pub static AXE: LazyLock<String> = LazyLock::new(|| {
     fs::read_to_string(&script).unwrap_or_else(|error| panic!("{}: {error}", script.display()))
 });
 
-/// Our own copy, in the target folder; the first time npm fetches it.
+/// Our own copy, in the target folder; npm downloads it the first time.
 fn fetched() -> Result<PathBuf, String> {
     let wanted = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser");
     let package = fs::read_to_string(wanted.join("package.json")).unwrap();
@@ -28,7 +28,7 @@ fn fetched() -> Result<PathBuf, String> {
     if script.exists() {
         return Ok(script);
     }
-    // Renamed when it is complete: whoever is interrupted, or does the same at the same time, does no harm.
+    // Renamed once complete, so that interrupted or concurrent downloads do no harm.
     let unfinished = target.join(format!("axe-core-{version}.{}", process::id()));
     fs::create_dir_all(&unfinished).unwrap();
     for file in ["package.json", "package-lock.json"] {
@@ -47,7 +47,7 @@ fn fetched() -> Result<PathBuf, String> {
     };
     let _ = fs::remove_dir_all(&unfinished);
     match trouble {
-        // Or another process has been quicker.
+        // Or another process was faster.
         _ if script.exists() => Ok(script),
         trouble => Err(trouble.unwrap_or_else(|| format!("the package has no {}", script.display()))),
     }

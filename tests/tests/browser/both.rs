@@ -1,4 +1,4 @@
-//! Code in Rust and in PyTorch, as tabs.
+//! Rust and PyTorch code as tabs.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::driver::{Browser, LEFT, RIGHT, TAB};
 use crate::site::BOOK;
 use crate::{MODES, at, faults, none, show_as};
 
-/// Which languages a page shows: `rust`, `pytorch`, or both.
+/// The languages that a page shows: `rust`, `pytorch`, or both.
 fn shown(browser: &Browser) -> String {
     let sides = "[...document.querySelectorAll('main .side')].filter(side => side.checkVisibility())";
     let codes = browser.value(&format!("[...new Set({sides}.map(side => side.dataset.code))].join(' ')"));
@@ -26,7 +26,7 @@ fn the_arrows_choose_a_language_for_the_whole_book() {
     let address = browser.value("location.href");
     assert_eq!((shown(&browser), selected(&browser)), ("rust".to_owned(), "Rust".to_owned()));
 
-    // One in the middle: what stands above it changes its height, and it stays where it is.
+    // One in the middle: the code above it changes its height, but this tab stays in place.
     browser.value("document.querySelectorAll('[role=tab][aria-selected=true]')[6].focus()");
     let place = || {
         let top = browser.value("document.activeElement.closest('.tabs').getBoundingClientRect().top");
@@ -36,9 +36,9 @@ fn the_arrows_choose_a_language_for_the_whole_book() {
     browser.press(&[RIGHT]);
     assert_eq!((shown(&browser), selected(&browser)), ("pytorch".to_owned(), "PyTorch".to_owned()));
     assert_eq!(browser.value("document.activeElement.textContent"), json!("PyTorch"));
-    // A page scrolls by whole pixels.
+    // A page scrolls by integer pixels.
     assert!((place() - before).abs() <= 1.0, "{} and {before}", place());
-    // What the tab controls is named after it.
+    // The panel is named after its tab.
     let panel = "document.getElementById(document.activeElement.getAttribute('aria-controls'))";
     assert_eq!(
         browser.value(&format!("{panel}.getAttribute('aria-labelledby') === document.activeElement.id")),
@@ -46,13 +46,13 @@ fn the_arrows_choose_a_language_for_the_whole_book() {
     );
     none(&faults(&browser, json!({})));
 
-    // The two are a circle, and the page is not turned.
+    // The tabs wrap around, and the page is not turned.
     browser.press(&[RIGHT]);
     assert_eq!(shown(&browser), "rust");
     browser.press(&[LEFT]);
     assert_eq!(shown(&browser), "pytorch");
     assert_eq!(browser.value("location.href"), address);
-    // The Tab key leads out of them.
+    // Tab leaves them.
     browser.press(&[TAB]);
     assert_eq!(browser.value("document.activeElement.closest('[role=tablist]') === null"), json!(true));
 
@@ -67,7 +67,7 @@ fn the_arrows_choose_a_language_for_the_whole_book() {
 fn on_paper_and_without_javascript_both_languages_stand_with_their_names() {
     let labels =
         "[...document.querySelectorAll('main .language')].filter(one => one.checkVisibility()).length";
-    // Without scripts, what a question to think about folds stays folded.
+    // Without scripts, the fold of a question to think about stays closed.
     let sides = "[...document.querySelectorAll('main .side')].filter(one => one.checkVisibility()).length";
     let tabs = "[...document.querySelectorAll('.tabs')].filter(one => one.checkVisibility()).length";
     let both_stand = |browser: &Browser| {

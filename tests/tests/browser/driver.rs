@@ -1,4 +1,4 @@
-//! A browser: Chromium, driven through chromedriver in the words of W3C WebDriver.
+//! A browser: Chromium, driven through chromedriver with the W3C WebDriver protocol.
 
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
@@ -9,11 +9,11 @@ use ureq::Agent;
 
 use crate::axe::AXE;
 
-/// Why a test fails where the browser is missing.
+/// The error message if the browser is missing.
 const NEEDED: &str = "the tests of the book's pages need Chromium and chromedriver; on Debian: \
                       apt-get install chromium chromium-driver";
 
-/// Keys by WebDriver's names for them.
+/// Keys as WebDriver encodes them.
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 pub const ESCAPE: &str = "\u{e00c}";
@@ -21,10 +21,10 @@ pub const LEFT: &str = "\u{e012}";
 pub const RIGHT: &str = "\u{e014}";
 pub const DOWN: &str = "\u{e015}";
 
-/// A browser with one window, and axe-core in each of its pages, ended when it is dropped.
+/// A browser with one window and axe-core in each of its pages; closed on drop.
 pub struct Browser {
     driver: Child,
-    /// Kept open: chromedriver ends when it cannot write.
+    /// Kept open: chromedriver exits when it cannot write.
     _output: BufReader<ChildStdout>,
     agent: Agent,
     session: String,
@@ -35,12 +35,12 @@ impl Browser {
         Browser::with(json!({}), "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
     }
 
-    /// A browser that also reaches this computer at an address which others reach: it takes it for another computer.
+    /// A browser that also reaches this computer at an external address, which it treats as another computer.
     pub fn in_a_room(address: IpAddr) -> Browser {
         Browser::with(json!({}), &format!("MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE {address}"))
     }
 
-    /// A browser in which pages run no JavaScript; what a test runs still does.
+    /// A browser that runs no JavaScript of pages; test scripts still run.
     pub fn without_javascript() -> Browser {
         let preferences = json!({ "profile.managed_default_content_settings.javascript": 2 });
         Browser::with(preferences, "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
@@ -48,7 +48,7 @@ impl Browser {
 
     fn with(preferences: Json, names: &str) -> Browser {
         let (driver, output, port) = started();
-        // Any status is an answer: the body of a failure says what failed. And a proxy has no say here.
+        // Accept any status, because the body of a failure explains it. Ignore proxies.
         let config = Agent::config_builder().http_status_as_error(false).proxy(None).build();
         let mut browser = Browser { driver, _output: output, agent: config.into(), session: String::new() };
         browser.session = format!("http://127.0.0.1:{port}/session");
@@ -56,10 +56,10 @@ impl Browser {
         let options = json!({
             "args": [
                 "--headless=new",
-                // Chromium's sandbox does not work for root nor in many containers. All it loads here is ours.
+                // Chromium's sandbox does not work for root, nor in many containers. It loads only our own pages.
                 "--no-sandbox",
                 "--disable-dev-shm-usage",
-                // A page that wants something from elsewhere does not get it, and says so in the console.
+                // Requests to other sites fail, and are logged in the console.
                 format!("--host-resolver-rules={names}"),
             ],
             "prefs": preferences,
@@ -72,14 +72,14 @@ impl Browser {
         let wanted = json!({ "capabilities": { "alwaysMatch": wanted } });
         let made = browser.ask("", wanted).unwrap_or_else(|what| panic!("{NEEDED} ({what})"));
         browser.session += &format!("/{}", made["sessionId"].as_str().expect("the session's name"));
-        // The page of the whole book prints itself, which would wait for somebody.
+        // The print page calls `window.print`, which would wait for a user.
         let first = format!("window.print = () => {{}};\n{}", *AXE);
         browser.cdp("Page.addScriptToEvaluateOnNewDocument", json!({ "source": first }));
         browser
     }
 
-    /// Loads a page, whole: it returns after the page's `load` event. Chromium's first page sometimes hangs before
-    /// it asks for anything, so it is asked again.
+    /// Loads a page, and returns after its `load` event. Chromium's first page sometimes hangs before its first
+    /// request, so retry.
     pub fn open(&self, url: &str) {
         let load = || self.ask("/url", json!({ "url": url }));
         load().or_else(|_| load()).or_else(|_| load()).unwrap_or_else(|what| panic!("{url}: {what}"));
@@ -90,29 +90,29 @@ impl Browser {
         self.must("/execute/sync", json!({ "script": format!("return {expression};"), "args": [] }))
     }
 
-    /// The lines that the body of a function in the page returns.
+    /// The lines returned by a function body in the page.
     pub fn lines(&self, script: &str) -> Vec<String> {
         lines(self.must("/execute/sync", json!({ "script": script, "args": [] })))
     }
 
-    /// The lines that the body of a function in the page gives, some time, to the last of its arguments.
+    /// The lines that a function body in the page eventually passes to the callback, its last argument.
     pub fn lines_later(&self, script: &str, args: &[Json]) -> Vec<String> {
         lines(self.must("/execute/async", json!({ "script": script, "args": args })))
     }
 
-    /// The process that started the browser's own.
+    /// The id of the process that started the browser.
     pub fn process(&self) -> u32 {
         self.driver.id()
     }
 
-    /// Presses keys, one after the other.
+    /// Presses keys one after another.
     pub fn press(&self, keys: &[&str]) {
         let strokes = keys.iter().flat_map(|key| ["keyDown", "keyUp"].map(|kind| (kind, key)));
         let actions: Vec<Json> = strokes.map(|(kind, key)| json!({ "type": kind, "value": key })).collect();
         self.must("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
     }
 
-    /// What the page asks in a window of the browser's own.
+    /// The text of the open browser dialog.
     pub fn asked(&self) -> String {
         let answer = self.agent.get(format!("{}/alert/text", self.session)).call();
         let mut answer = answer.unwrap_or_else(|error| panic!("no question: {error}"));
@@ -120,17 +120,17 @@ impl Browser {
         body["value"].as_str().unwrap_or_else(|| panic!("no question: {body}")).to_owned()
     }
 
-    /// Says yes or no to it.
+    /// Accepts or dismisses the dialog.
     pub fn reply(&self, yes: bool) {
         self.must(if yes { "/alert/accept" } else { "/alert/dismiss" }, json!({}));
     }
 
-    /// A command of Chromium's own protocol.
+    /// Sends a command of the Chrome DevTools protocol.
     pub fn cdp(&self, command: &str, params: Json) -> Json {
         self.must("/goog/cdp/execute", json!({ "cmd": command, "params": params }))
     }
 
-    /// What the console got since it was asked last: errors and warnings of scripts, requests that failed.
+    /// The console messages since the last call: script errors and warnings, failed requests.
     pub fn complaints(&self) -> Vec<String> {
         let log = self.must("/se/log", json!({ "type": "browser" }));
         let entries = log.as_array().expect("a list").iter();
@@ -145,7 +145,7 @@ impl Browser {
     fn ask(&self, path: &str, body: Json) -> Result<Json, String> {
         let answer = self.agent.post(format!("{}{path}", self.session)).send_json(body);
         let mut answer = answer.map_err(|error| error.to_string())?;
-        // A picture of a long page is large.
+        // A screenshot of a long page is large.
         let body = answer.body_mut().with_config().limit(1 << 30).read_json::<Json>();
         let mut body = body.map_err(|error| error.to_string())?;
         match body["value"]["error"].as_str() {
@@ -160,7 +160,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Ends Chromium; a test that already failed has said why.
+        // Closes Chromium; a failed test has already given its reason.
         let _ = self.agent.delete(&self.session).call();
         let _ = self.driver.kill();
         let _ = self.driver.wait();
@@ -171,9 +171,10 @@ fn lines(answer: Json) -> Vec<String> {
     serde_json::from_value(answer).expect("a list of texts")
 }
 
-/// A chromedriver, its output, and its port.
+/// Starts chromedriver. Returns the process, its output, and its port.
 ///
-/// It takes a free IPv6 port and then needs the same IPv4 port, which another process may have taken in between.
+/// chromedriver picks a free IPv6 port and then needs the same IPv4 port, which another process may have taken in the
+/// meantime.
 fn started() -> (Child, BufReader<ChildStdout>, u16) {
     let mut said = String::new();
     for _ in 0..5 {
@@ -194,7 +195,7 @@ fn started() -> (Child, BufReader<ChildStdout>, u16) {
     panic!("chromedriver finds no port: {said}");
 }
 
-/// The port that chromedriver chose, or all that it said before it ended.
+/// The port that chromedriver chose, or its whole output if it exited.
 fn port(output: &mut impl BufRead) -> Result<u16, String> {
     let mut said = String::new();
     for line in output.lines() {

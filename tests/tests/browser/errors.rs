@@ -1,4 +1,4 @@
-//! The box for an error message: it explains in the page, and sends nothing.
+//! The box for an error message: it explains the error in the page, and sends nothing.
 
 use serde_json::json;
 
@@ -6,10 +6,10 @@ use crate::driver::{Browser, ENTER, TAB};
 use crate::site::BOOK;
 use crate::{MODES, faults, none, show_as, wait_until};
 
-/// A line that a terminal has broken, with a code for its colour.
+/// A line wrapped by a terminal, with a color code.
 const MESSAGE: &str = "\u{1b}[31mRuntimeError\u{1b}[0m: mat1 and mat2 shapes cannot be mult\niplied (64x512 and 2048x10) <b>secret-4711</b>";
 
-/// What the page has asked the server for.
+/// The requests that the page has made.
 const ASKED: &str = "performance.getEntriesByType('resource').map(entry => entry.name).join(' ')";
 
 fn explain(browser: &Browser, text: &str) -> String {

@@ -1,5 +1,5 @@
-//! An exercise in its page, with the keyboard alone: the check is loaded when somebody chooses, the verdict is that of a terminal, and
-//! what is kept is what the terminal keeps.
+//! An exercise in its page, with the keyboard alone: the checker is loaded at the first choice, the verdict matches the
+//! terminal's, and so does the stored progress.
 
 use exercises_page::{Form, check};
 use labs::progress::Record;
@@ -69,13 +69,13 @@ fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     }
     assert_eq!(browser.value(&format!("document.querySelectorAll('{verdict} svg').length")), json!(2));
     assert_eq!(text(&browser, &format!("#exercise-{ID} .exercise-state")), "begun");
-    // Both timelines can be touched.
+    // Both timelines are interactive.
     assert_eq!(browser.value(&format!("document.querySelectorAll('{verdict} .touch').length")), json!(2));
 
     browser.press(&[TAB]);
     browser.value(&format!("document.querySelector('#exercise-{ID} .choose input').focus()"));
     choose(&browser, 2, 0);
-    // The verdict stands below another code now, and says so.
+    // The verdict is now below different code, and says so.
     assert!(text(&browser, &verdict).starts_with("This is the verdict on your earlier choice."));
     checked(&browser);
     assert!(text(&browser, &verdict).starts_with("passed: right in all "), "{}", text(&browser, &verdict));
@@ -88,7 +88,7 @@ fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     let choice = kept["exercises"][ID].as_object_mut().and_then(|entry| entry.remove("choice"));
     assert_eq!(choice, Some(json!([0, 0, 0])));
     assert_eq!(Record::parse(&kept.to_string()), Ok(record));
-    // The code that passed is there after a reload, until all is erased.
+    // The passed code is restored after a reload, until everything is erased.
     browser.open(&BOOK.url("02-golden-rule.html"));
     let state = || text(&browser, &format!("#exercise-{ID} .exercise-state"));
     assert_eq!(state(), "passed");
@@ -113,7 +113,8 @@ fn two_exercises_that_are_checked_at_once_have_a_verdict_each() {
     assert_eq!(browser.value("document.querySelectorAll('.choose').length > 1"), json!(true));
 }
 
-/// The page has been read, and the check has never been loaded: that it cannot be is said at once.
+/// The page has been read, but the checker has never been loaded: offline, the page immediately says that it is
+/// unavailable.
 #[test]
 fn without_a_network_the_first_check_says_so() {
     let site = ClosingSite::serve(BOOK.folder.clone());

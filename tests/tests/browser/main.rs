@@ -1,7 +1,7 @@
-//! The pages of the book in a real browser: each is whole, readable and accessible, in a wide and in a narrow
-//! window, light and dark.
+//! The pages of the book in a real browser: each is complete, readable and accessible, in a wide and a narrow window,
+//! light and dark.
 //!
-//! `SCREENSHOTS=folder` keeps a picture of every page in every mode.
+//! `SCREENSHOTS=folder` saves a picture of every page in every mode.
 
 mod assessment;
 mod axe;
@@ -27,7 +27,7 @@ use site::{BOOK, Site};
 
 const LAYOUT: &str = include_str!("layout.js");
 
-/// A window, and what its reader likes.
+/// A window size, and the reader's preferences.
 struct Mode {
     name: &'static str,
     size: (u32, u32),
@@ -45,7 +45,7 @@ const MODES: [Mode; 4] = [
 
 fn show_as(browser: &Browser, mode: &Mode) {
     resize(browser, mode.size);
-    // Without motion, so that no colour is read on its way to another.
+    // Without motion, so that no color is read during a transition.
     let features = json!([
         { "name": "prefers-color-scheme", "value": mode.scheme },
         { "name": "prefers-reduced-motion", "value": "reduce" },
@@ -60,37 +60,37 @@ fn resize(browser: &Browser, (width, height): (u32, u32)) {
     );
 }
 
-/// What is wrong with the page that is open. The options are axe's: none is all its rules.
+/// The faults of the open page. The options are axe's: an empty object means all its rules.
 fn faults(browser: &Browser, options: Json) -> Vec<String> {
     let script = format!("{LAYOUT}\n{}", include_str!("checks.js"));
     browser.lines_later(&script, &[options])
 }
 
-/// Opens a page in a mode. Each line says what is wrong with it, and where.
+/// Opens a page in a mode. Each line describes a fault and its place.
 fn faults_of(browser: &Browser, site: &Site, page: &str, mode: &Mode) -> Vec<String> {
     show_as(browser, mode);
     browser.open(&site.url(page));
     let mut found = browser.complaints();
     found.extend(match page {
-        // Never a page of its own: the frame with the chapters of a page without JavaScript. What makes a page,
-        // a main part with a heading and all the rest in parts that have a name, is in the page around it.
+        // Not a page of its own, but the frame with the table of contents for pages without JavaScript. The page around
+        // it has the landmarks: a main part with a heading, and named regions.
         "toc.html" => {
             let off = json!({ "enabled": false });
             let rules = json!({ "landmark-one-main": off, "page-has-heading-one": off, "region": off });
             faults(browser, json!({ "rules": rules }))
         }
-        // It repeats all other pages, which are checked by themselves. Every rule on all of them at once takes minutes.
+        // It repeats all other pages, which are checked individually. Every rule on all of them at once takes minutes.
         "print.html" => {
             faults(browser, json!({ "runOnly": ["scrollable-region-focusable", "duplicate-id-aria"] }))
         }
-        // In the dark only the colours differ.
+        // In dark mode only the colors differ.
         _ if mode.scheme == "dark" => faults(browser, json!({ "runOnly": ["color-contrast"] })),
         _ => faults(browser, json!({})),
     });
     found.iter().map(|what| format!("{page}, {}: {what}", mode.name)).collect()
 }
 
-/// A browser at a page of the book, on a desktop.
+/// A browser at a page of the book, in a desktop window.
 fn at(page: &str) -> Browser {
     let browser = Browser::start();
     show_as(&browser, &MODES[0]);
@@ -98,7 +98,7 @@ fn at(page: &str) -> Browser {
     browser
 }
 
-/// Fails with every line, if there is one.
+/// Fails with all lines, if there are any.
 #[track_caller]
 fn none(found: &[String]) {
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
@@ -142,7 +142,7 @@ fn every_page_is_right_in(modes: &[Mode]) {
     none(&found);
 }
 
-// mdBook has three more themes; a reader may have chosen one in another book of the same site.
+// mdBook has three more themes; a reader may have chosen one in another book on the same site.
 
 #[test]
 fn the_theme_rust_has_contrast() {
@@ -172,7 +172,7 @@ fn a_theme_has_contrast(theme: &str) {
     none(&found);
 }
 
-/// The checks themselves: a page with one fault of each kind.
+/// Tests the checks themselves: a page with one fault of each kind.
 #[test]
 fn the_checks_find_faults() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faulty-pages");
@@ -206,7 +206,7 @@ fn the_checks_find_faults() {
     }
 }
 
-/// What opens over a page is accessible too.
+/// Overlays are accessible too.
 #[test]
 fn what_opens_is_accessible() {
     let browser = Browser::start();
@@ -220,7 +220,7 @@ fn what_opens_is_accessible() {
             wait_until(&browser, &format!("document.querySelector({shown:?})?.checkVisibility() === true"));
             let mut faults = faults(&browser, json!({}));
             if what == "sidebar" {
-                // On a phone it pushes the text aside.
+                // On a phone the sidebar pushes the text aside.
                 faults.retain(|fault| !fault.starts_with("wide: "));
             }
             found.extend(faults.iter().map(|fault| format!("{what}, {}: {fault}", mode.name)));
@@ -235,7 +235,7 @@ fn what_opens_is_accessible() {
     none(&found);
 }
 
-/// Waits for what takes its time, which is long on a busy computer.
+/// Waits for a slow operation, with a generous timeout for busy computers.
 #[track_caller]
 fn wait_until(browser: &Browser, condition: &str) {
     for _ in 0..1200 {
@@ -271,7 +271,7 @@ fn a_question_is_answered_with_the_keyboard() {
 fn what_is_too_wide_scrolls_with_the_keyboard() {
     let browser = at("05-monitoring.html");
     resize(&browser, PHONE);
-    // It stands after a prediction.
+    // It is in the fold of a prediction.
     browser.value("document.querySelectorAll('details.after').forEach(fold => { fold.open = true; })");
     wait_until(&browser, "document.querySelector('pre > code.columns').tabIndex === 0");
     let address = browser.value("location.href");
@@ -279,7 +279,7 @@ fn what_is_too_wide_scrolls_with_the_keyboard() {
     browser.press(&[RIGHT, RIGHT]);
     wait_until(&browser, "document.activeElement.scrollLeft > 0");
     assert_eq!(browser.value("location.href"), address);
-    // Where nothing is focused, the arrow turns the page.
+    // Without a focused element, the arrow key turns the page.
     browser.value("document.activeElement.blur()");
     browser.press(&[RIGHT]);
     wait_until(&browser, "location.pathname.endsWith('/06-mixed-precision.html')");
@@ -288,7 +288,7 @@ fn what_is_too_wide_scrolls_with_the_keyboard() {
 #[test]
 fn the_first_tab_leads_past_the_menu() {
     let browser = Browser::start();
-    // The 404 page has a <base>, which would take a plain link elsewhere.
+    // The 404 page has a <base>, which would redirect a relative link.
     for page in ["03-training-loop.html", "labs/no-such-page.html"] {
         show_as(&browser, &MODES[0]);
         browser.open(&BOOK.url(page));
@@ -310,7 +310,7 @@ fn the_first_tab_leads_past_the_menu() {
 fn the_sidebar_opens_and_closes_with_the_keyboard() {
     let browser = at("index.html");
     browser.value("document.querySelector('.sidebar-button').focus()");
-    // Not whether it can be seen: it goes when its transition ends, and a browser without a window may draw nothing.
+    // Do not test visibility: it changes at the end of the transition, and a headless browser may draw nothing.
     let shown = "document.documentElement.classList.contains('sidebar-visible')";
     let hidden = "document.querySelector('#mdbook-sidebar').ariaHidden";
     let expanded = "document.activeElement.ariaExpanded";
@@ -334,7 +334,7 @@ fn a_theme_is_chosen_with_the_keyboard() {
     assert!(browser.value(classes).as_str().unwrap().contains("coal"), "{}", browser.value(classes));
     browser.press(&[ESCAPE]);
     assert_eq!(browser.value("document.activeElement.id"), json!("mdbook-theme-toggle"));
-    // It stays.
+    // The choice persists.
     browser.open(&BOOK.url("glossary.html"));
     assert!(browser.value(classes).as_str().unwrap().contains("coal"), "{}", browser.value(classes));
 }
@@ -372,7 +372,7 @@ fn on_paper_nothing_is_cut() {
     let browser = Browser::start();
     let mut found = Vec::new();
     for page in BOOK.pages() {
-        // A4 between margins, at 96 dots an inch.
+        // A4 inside its margins, at 96 dpi.
         resize(&browser, (680, 1000));
         browser.cdp("Emulation.setEmulatedMedia", json!({ "media": "print" }));
         browser.open(&BOOK.url(&page));
@@ -401,7 +401,7 @@ fn an_address_that_is_none_shows_the_404_page() {
         browser.value("document.querySelector('main h1').textContent.trim()"),
         json!("Nothing lives at this address")
     );
-    // Only the page itself was not there.
+    // Only the page itself was missing.
     let complaints = browser.complaints();
     assert_eq!(complaints.len(), 1, "{}", complaints.join("\n"));
     assert!(complaints[0].starts_with(&BOOK.url("labs/no/such/page.html")), "{}", complaints[0]);

@@ -1,10 +1,10 @@
-//! What a phone shows: nothing is wider than the window but a few tables of many columns, and what is drawn with letters.
+//! Pages on a phone: nothing is wider than the window, except a few tables with many columns, and text drawings.
 
 use serde_json::json;
 
 use super::{BOOK, Browser, MODES, none, show_as};
 
-/// The heads of the tables that no phone has room for; of the last, one with a scroll bar beside it.
+/// The headers of the tables that fit no phone; the last one has a scroll bar next to it.
 const WIDE_TABLES: [&str; 4] = ["device", "bytes of", "f32", "memory"];
 
 #[test]
@@ -12,7 +12,7 @@ fn on_a_phone_only_the_widest_tables_scroll() {
     let browser = Browser::start();
     show_as(&browser, &MODES[2]);
     let mut found = Vec::new();
-    // The page that repeats all others tells nothing new.
+    // Skip the print page, which repeats all others.
     for page in BOOK.pages().iter().filter(|page| !["print.html", "toc.html"].contains(&page.as_str())) {
         browser.open(&BOOK.url(page));
         let scrolling = browser.value(

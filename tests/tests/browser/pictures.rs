@@ -1,4 +1,4 @@
-//! Pictures that can be touched: with the keyboard, under sliders, and without JavaScript as they were drawn.
+//! Interactive pictures: with the keyboard, with sliders, and static without JavaScript.
 
 use serde_json::{Value as Json, json};
 
@@ -24,13 +24,13 @@ fn text(browser: &Browser, expression: &str) -> String {
     browser.value(expression).as_str().unwrap_or_else(|| panic!("{expression}")).to_owned()
 }
 
-/// The lane and the title of the bar that has the focus.
+/// The lane and the title of the focused bar.
 fn bar(browser: &Browser) -> (String, String) {
     let lane = text(browser, "document.activeElement.parentElement.getAttribute('aria-label')");
     (lane, text(browser, "document.activeElement.querySelector('title').textContent"))
 }
 
-/// The first bar of a lane of the first timeline, from left to right.
+/// The n-th bar of a lane of the first timeline, from left to right.
 fn nth(browser: &Browser, lane: &str, place: usize) -> String {
     let bars = format!("document.querySelector('svg.wide .lane[aria-label=\"{lane}\"]').children[{place}]");
     text(browser, &format!("{bars}.querySelector('title').textContent"))
@@ -40,7 +40,7 @@ fn nth(browser: &Browser, lane: &str, place: usize) -> String {
 fn the_arrows_go_from_bar_to_bar_and_each_tells_what_it_is() {
     let browser = open("03-training-loop.html");
     let address = browser.value("location.href");
-    // The Tab key reaches one bar of the picture, and then leaves it.
+    // Tab reaches one bar of the picture, and then leaves it.
     let reached = "document.querySelectorAll('svg.wide.is-touchable [tabindex=\"0\"]').length";
     assert_eq!(
         browser.value(reached),
@@ -56,7 +56,7 @@ fn the_arrows_go_from_bar_to_bar_and_each_tells_what_it_is() {
     assert_eq!(bar(&browser), (calls.to_owned(), nth(&browser, calls, 0)));
     browser.press(&[DOWN]);
     assert_eq!(bar(&browser), (copies.to_owned(), nth(&browser, copies, 0)));
-    // All that is known of it is said, and shown; an arrow leads here from the call, and on to the next copy and back.
+    // All its details are announced and shown; the arrow keys lead from the call to it, on to the next copy, and back.
     let label = text(&browser, "document.activeElement.getAttribute('aria-label')");
     let title = nth(&browser, copies, 0);
     assert!(label.starts_with(&format!("{title}; {copies}; 4 KiB, _to_copy, experiments.rs:")), "{label}");
@@ -86,7 +86,7 @@ fn the_arrows_go_from_bar_to_bar_and_each_tells_what_it_is() {
     assert_eq!(browser.value("document.activeElement.ariaLabel"), json!("Zoom in"));
 }
 
-/// The place and the width of the bar that has the focus.
+/// The position and the width of the focused bar.
 fn extent(browser: &Browser) -> [f64; 2] {
     let number = |name: &str| {
         browser
@@ -108,13 +108,13 @@ fn a_timeline_is_zoomed_and_all_of_it_comes_back() {
     let [_, width] = extent(&browser);
     assert!((width - 2.0 * before[1]).abs() < 0.3, "{width} and {}", before[1]);
     assert_ne!(text(&browser, ticks), numbers);
-    // Where there is room it shows its name.
+    // With enough room, a bar shows its name.
     browser.press(&["+", "+"]);
     assert_eq!(
         browser.value("document.activeElement.querySelector('text').textContent === document.activeElement.querySelector('title').textContent.split(': ')[0]"),
         json!(true)
     );
-    // What is out of sight comes into sight.
+    // A focused bar scrolls into view.
     browser.press(&[END]);
     let [x, width] = extent(&browser);
     assert!(x >= 0.0 && x + width <= 800.0 && width > 1.0, "{x} {width}");
@@ -130,7 +130,7 @@ fn a_timeline_is_zoomed_and_all_of_it_comes_back() {
     );
 }
 
-/// Bars that are one on the whole picture are several where there is room, as many as they said.
+/// Bars that are merged in the whole picture are separate when zoomed in, as many as announced.
 #[test]
 fn what_was_drawn_together_comes_apart() {
     let browser = open("09-feeding-the-gpu.html");
@@ -164,7 +164,7 @@ fn a_slider_goes_through_memory_change_by_change() {
         .as_u64()
         .unwrap();
     assert_eq!(browser.value(&format!("{slider}.max")), json!((moments - 1).to_string()));
-    // At first it is the moment of the peak.
+    // The initial moment is that of the peak.
     let peak = browser.value(&format!("{picture}.querySelector('metadata').dataset.moments.split('\\n')[0]"));
     assert_eq!(browser.value(&format!("{slider}.value")), peak);
 
@@ -194,7 +194,7 @@ fn a_slider_goes_through_memory_change_by_change() {
     browser.press(&[END]);
     assert_eq!(browser.value(&seen), browser.value(&there(moments - 1)));
 
-    // Who freed this? A block that is gone at the end says it, and leads there.
+    // Who freed this? A block that is gone at the end says so, and leads there.
     browser.press(&[HOME]);
     for _ in 0..40 {
         browser.press(&[RIGHT]);
@@ -242,7 +242,7 @@ fn without_javascript_they_stand_as_they_were_drawn() {
     }
 }
 
-/// What the page must show: what the same experiment shows here.
+/// The expected page: the output of the same experiment here.
 fn shown(experiment: &str, knobs: &[&str]) -> labs::what_if::Shown {
     let experiment = labs::what_if::named(experiment).unwrap();
     experiment.run(&experiment.setting(knobs.iter().copied()).unwrap()).unwrap()
@@ -256,7 +256,7 @@ fn a_slider_runs_the_experiment_again_and_what_must_not_change_has_not() {
     let same = format!("{block}.querySelector('.what-if-same').textContent");
     let first = shown("step", &[]);
     assert_eq!((text(&browser, &caption), text(&browser, &same)), (first.words.clone(), first.compared()));
-    // Nothing is fetched before somebody moves something.
+    // Nothing is fetched before a slider moves.
     let fetched = "performance.getEntriesByType('resource').filter(entry => entry.name.includes('wasm') || entry.name.includes('worker')).length";
     assert_eq!(browser.value(fetched), json!(0));
 
@@ -279,7 +279,7 @@ fn a_slider_runs_the_experiment_again_and_what_must_not_change_has_not() {
         there.compared()
     );
     assert_eq!(text(&browser, &same), there.compared());
-    // The new picture can be touched as the old one.
+    // The new picture is interactive too.
     browser.value(&format!("{block}.querySelector('svg.wide [tabindex=\"0\"]').focus()"));
     browser.press(&[DOWN]);
     assert_eq!(bar(&browser).0, "host, calls");
@@ -325,7 +325,7 @@ fn the_race_runs_with_a_batch_that_the_book_has_not() {
     );
     assert!(raced(16384).ends_with(" to the last bit."));
     none(&faults(&browser, json!({})));
-    // One that it has is shown without the module, to its own scale.
+    // A stored race is shown without the module, on its own scale.
     let scale = "document.querySelector('.race-axis').textContent";
     let large = text(&browser, scale);
     browser.press(&[HOME]);

@@ -1,5 +1,5 @@
-//! Predictions on a page of the book, with the keyboard alone: what is told is what the lab's answer says, and what is kept is
-//! what the terminal keeps.
+//! Predictions on a page of the book, answered with the keyboard alone: the reply matches the lab's answer, and the
+//! stored progress matches the terminal's.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ use crate::{at, wait_until};
 
 const PAGE: &str = "03-training-loop.html";
 
-/// The answer of the lab to a prediction of the page.
+/// The lab's answer to a prediction on the page.
 fn answer(id: &str) -> Answer {
     static EVENTS: LazyLock<Vec<Event>> = LazyLock::new(|| {
         let lab = Listed::named("lab-03").expect("a lab");
@@ -30,18 +30,18 @@ fn answer(id: &str) -> Answer {
     found.unwrap_or_else(|| panic!("{id} is not answered"))
 }
 
-/// Words as a page shows them.
+/// Text as a page shows it.
 fn on_page(words: &str) -> String {
     words.replace('`', "").replace('\'', "’")
 }
 
-/// What the lab tells whoever types this.
+/// The lab's reply to typed input.
 fn told(answer: &Answer, typed: &str) -> String {
     let said = answer.prediction.parse(typed).unwrap();
     on_page(&answer.compared(&said))
 }
 
-/// A page as its reader sees it who has no mouse.
+/// A reader without a mouse.
 struct Reader {
     browser: Browser,
 }
@@ -60,7 +60,7 @@ impl Reader {
         self.press(&keys.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
-    /// Presses Tab until something of this kind has the focus.
+    /// Presses Tab until an element matching the selector has the focus.
     #[track_caller]
     fn tab_to(&self, selector: &str) {
         for _ in 0..300 {
@@ -85,12 +85,12 @@ impl Reader {
         self.browser.value(&text).as_str().expect("a text").to_owned()
     }
 
-    /// What the page says of an answer.
+    /// The page's reply to an answer.
     fn verdict(&self, id: &str) -> String {
         self.text(&format!("#predict-{id} .verdict p"))
     }
 
-    /// Whether what follows a prediction can be read.
+    /// Whether the text after a prediction is visible.
     fn is_open(&self, id: &str) -> bool {
         let fold = format!("document.getElementById('after-{id}')");
         let shown = self.is(&format!("{fold}.lastElementChild.checkVisibility()"));
@@ -98,7 +98,7 @@ impl Reader {
         shown
     }
 
-    /// Nobody's page is turned by what they press in a prediction.
+    /// Checks that keys pressed in a prediction do not turn the page.
     #[track_caller]
     fn is_still_there(&self) {
         assert!(self.is(&format!("location.pathname.endsWith('/{PAGE}')")));
@@ -109,19 +109,19 @@ impl Reader {
         self.browser.open(address.as_str().expect("an address"));
     }
 
-    /// What this browser keeps.
+    /// The progress stored in this browser.
     fn kept(&self) -> Json {
         self.browser.value("JSON.parse(localStorage.getItem('to-device-progress'))")
     }
 
-    /// Puts the focus into the form, chooses the option of this letter and answers.
+    /// Focuses the form, chooses the option with this letter, and answers.
     fn choose(&self, id: &str, letter: &str) {
         self.tab_to(&format!("#predict-{id} input"));
         self.press(&[" "]);
         self.choose_here(id, letter);
     }
 
-    /// The same where the focus is in the form.
+    /// The same if the form already has the focus.
     fn choose_here(&self, id: &str, letter: &str) {
         let chosen = format!("#predict-{id} input[value={letter:?}]:checked");
         let downs = (0..5).take_while(|_| !self.has_focus(&chosen));
@@ -129,7 +129,7 @@ impl Reader {
         self.press(&[ENTER]);
     }
 
-    /// Types a number into the form and answers.
+    /// Types a number into the form, and answers.
     fn type_number(&self, id: &str, number: &str) {
         self.tab_to(&format!("#predict-{id} input"));
         self.type_in(number);
@@ -137,7 +137,7 @@ impl Reader {
     }
 }
 
-/// The letters of a choice: that of the answer, and one of another.
+/// The letters of the right option and of a wrong one.
 fn letters(answer: &Answer) -> [String; 2] {
     let expected = answer.expected().unwrap();
     let wrong = if expected == Said::Option(0) { Said::Option(1) } else { Said::Option(0) };
@@ -150,7 +150,7 @@ fn a_choice_is_answered_wrongly_and_rightly() {
     let answer = answer("03-zero");
     let [right, wrong] = letters(&answer);
     assert!(!reader.is_open("03-zero"));
-    // Whoever has chosen nothing is told so, and stays.
+    // Without a choice, the page says so and stays.
     reader.tab_to("#predict-03-zero button[type=submit]");
     reader.press(&[ENTER]);
     assert_eq!(reader.verdict("03-zero"), "Choose one of them first, or skip the question.");
@@ -159,7 +159,7 @@ fn a_choice_is_answered_wrongly_and_rightly() {
     reader.reload();
     reader.choose("03-zero", &wrong);
     assert_eq!(reader.verdict("03-zero"), told(&answer, &wrong));
-    // The next thing that is read is what came of it, and the way back is next to it.
+    // The verdict is read next, and the link back is next to it.
     assert!(reader.has_focus("#predict-03-zero .verdict p") && reader.is_open("03-zero"));
     reader.press(&[TAB]);
     assert_eq!(reader.browser.value("document.activeElement.textContent"), json!("Answer again"));
@@ -167,7 +167,7 @@ fn a_choice_is_answered_wrongly_and_rightly() {
     assert!(reader.has_focus("#predict-03-zero input") && !reader.is_open("03-zero"));
     assert_eq!(reader.verdict("03-zero"), "nothing");
 
-    // Arrows choose, and turn no page.
+    // Arrow keys choose, and do not turn the page.
     reader.press(&[RIGHT, RIGHT, LEFT]);
     reader.is_still_there();
     reader.choose_here("03-zero", &right);
@@ -183,7 +183,7 @@ fn a_number_is_answered_wrongly_and_rightly() {
     let field = "#predict-03-launches input";
     assert!(!reader.is_open("03-launches"));
 
-    // What is no answer is refused in the words of the terminal, and the field keeps the focus.
+    // An invalid answer is rejected in the terminal's words, and the field keeps the focus.
     reader.tab_to(field);
     for typed in ["-3", "many", "0x10", "1.2.3"] {
         reader.browser.value("document.activeElement.select()");
@@ -195,7 +195,7 @@ fn a_number_is_answered_wrongly_and_rightly() {
     }
     assert_eq!(reader.kept(), Json::Null);
 
-    // Arrows move in what was typed, and turn no page.
+    // Arrow keys move in the typed text, and do not turn the page.
     reader.browser.value("document.activeElement.select()");
     reader.type_in("3");
     reader.press(&[LEFT]);
@@ -216,7 +216,7 @@ fn a_number_is_answered_wrongly_and_rightly() {
     assert!(reader.verdict("03-launches").starts_with("You said 1000 kernels; it was "));
 }
 
-/// Such as more than all of it.
+/// For example, more than all of it.
 #[test]
 fn a_number_that_cannot_be_the_answer_is_refused() {
     let reader = Reader::new();
@@ -248,7 +248,7 @@ fn things_are_put_in_order() {
     reader.tab_to(down);
     reader.press(&[ENTER, ENTER]);
     assert_eq!(reader.browser.value(order), json!("b c a d"));
-    // The button has moved with the thing.
+    // The button has moved with the item.
     assert!(reader.has_focus("#predict-03-largest [data-letter=a] button + button"));
     reader.press(&[RIGHT]);
     reader.is_still_there();
@@ -275,7 +275,7 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
     reader.type_number("03-launches", "2");
     reader.type_number("03-busy", "99");
 
-    // What is kept is what the terminal would keep.
+    // The stored progress is the same as the terminal's.
     let mut record = Record::default();
     for (answer, typed) in [(&zero, right.as_str()), (&launches, "2"), (&answer("03-busy"), "99")] {
         record.predicted(&said(answer, typed));
@@ -298,14 +298,14 @@ fn what_was_answered_and_skipped_is_there_after_a_reload() {
         reader.reload();
     }
 
-    // The first page counts what was done of each chapter.
+    // The first page counts the progress of each chapter.
     reader.browser.open(&BOOK.url("index.html"));
     let done = |chapter: &str| reader.text(&format!(".chapters [data-chapter='{chapter}'] .kept"));
     assert!(done("03").starts_with("4 of "), "{}", done("03"));
     assert_eq!(done("02"), "");
 }
 
-/// The answer with what somebody typed.
+/// The answer with the reply to typed input.
 fn said(answer: &Answer, typed: &str) -> Answer {
     let prediction: &Prediction = &answer.prediction;
     Answer { said: Some(prediction.parse(typed).unwrap()), ..answer.clone() }
@@ -323,7 +323,7 @@ fn show_everything_opens_all_and_is_remembered() {
     assert_eq!(are_open(), [true; 6]);
     reader.reload();
     assert_eq!(are_open(), [true; 6]);
-    // One can answer all the same.
+    // The reader can still answer.
     reader.type_number("03-launches", "2");
     assert_eq!(reader.verdict("03-launches"), told(&answer("03-launches"), "2"));
     reader.reload();
@@ -359,7 +359,7 @@ fn progress_goes_to_the_terminal_and_comes_back() {
     }
     assert_eq!(Record::read(&file), Ok(record.clone()));
 
-    // In the terminal another answer is given, and one to a prediction that the page has none of.
+    // In the terminal, one answer differs, and one is for a prediction that the page does not have.
     let busy = answer("03-busy");
     record.predicted(&said(&zero, &right));
     record.predicted(&said(&busy, "40 %"));
@@ -382,13 +382,13 @@ fn progress_goes_to_the_terminal_and_comes_back() {
     restored();
     assert_eq!(Record::parse(&reader.kept().to_string()), Ok(record));
 
-    // What is no progress changes nothing.
+    // An invalid progress file changes nothing.
     fs::write(&file, "years of work").unwrap();
     reader.import(&file);
     assert_eq!(reader.text(".guesses > p:last-child"), "This is not a progress file of this course.");
     restored();
 
-    // Erasing asks first.
+    // Erasing asks for confirmation.
     for erase in [false, true] {
         reader.tab_to(".guesses button:last-child");
         reader.press(&[ENTER]);
@@ -409,7 +409,7 @@ fn progress_goes_to_the_terminal_and_comes_back() {
 }
 
 impl Reader {
-    /// Chooses a file after *Import*. No test can press keys in the system's window that asks for it.
+    /// Chooses a file after *Import*. Tests cannot press keys in the system's file dialog.
     fn import(&self, file: &Path) {
         let root = self.browser.cdp("DOM.getDocument", json!({}))["root"]["nodeId"].take();
         let query = json!({ "nodeId": root, "selector": ".guesses input[type=file]" });
@@ -420,7 +420,7 @@ impl Reader {
     }
 }
 
-/// A folder for files, which is removed at the end.
+/// A temporary folder, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {

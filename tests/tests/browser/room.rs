@@ -1,4 +1,4 @@
-//! A class: the projector, and the book over plain http from an address that is not this computer's own.
+//! A class: the projector, and the book over plain http from another computer's address.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -12,7 +12,7 @@ use crate::{at, none, wait_until};
 
 const PAGE: &str = "teaching/room.html";
 
-/// Presses the button with these words, as a person does: only then a browser fills the screen.
+/// Clicks the button with this text like a user: otherwise browsers do not allow full screen.
 fn click(browser: &Browser, words: &str) {
     browser.value(&format!(
         "[...document.querySelectorAll('.room button')].find(button => button.textContent === {}).focus()",
@@ -21,7 +21,7 @@ fn click(browser: &Browser, words: &str) {
     browser.press(&[ENTER]);
 }
 
-/// What the bars of the prediction say: the number of each.
+/// The number on each bar of the prediction.
 fn numbers(browser: &Browser) -> Vec<String> {
     let texts = browser.value(
         "[...document.querySelectorAll('.room-bars .room-bar')].map(bar => `${bar.querySelector('.room-words').textContent.trim()}: ${bar.querySelector('.room-number').textContent}`)",
@@ -29,7 +29,7 @@ fn numbers(browser: &Browser) -> Vec<String> {
     texts.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// Drops files: their names and their texts.
+/// Drops files, given their names and texts.
 fn drop_files(browser: &Browser, files: &[(&str, String)]) {
     let files: Vec<String> =
         files.iter().map(|(name, text)| format!("new File([{}], {})", json!(text), json!(name))).collect();
@@ -47,14 +47,14 @@ fn a_projector_shows_one_prediction_its_answer_folded_and_bars_of_hands_and_file
     let title = || browser.value("document.querySelector('.room-question-text').textContent");
     assert_eq!(browser.value("document.querySelectorAll('.room-question-text').length"), json!(1));
     assert_eq!(browser.value("document.querySelector('.room-answered').open"), json!(false));
-    // Large enough to be read from the last row.
+    // Large enough to read from the last row.
     click(&browser, "Fill the screen");
     let size =
         browser.value("parseFloat(getComputedStyle(document.querySelector('.room-question-text')).fontSize)");
     assert!(size.as_f64().unwrap() >= 40.0, "{size}");
     click(&browser, "Show the book again");
 
-    // Hands for each option.
+    // A show of hands for each option.
     let first = title();
     browser.value(
         "[...document.querySelectorAll('.room-bars input')].forEach((input, place) => { input.value = 3 * (place + 1); \
@@ -75,7 +75,7 @@ fn a_projector_shows_one_prediction_its_answer_folded_and_bars_of_hands_and_file
     click(&browser, "Back");
     assert_eq!((title(), numbers(&browser)), (first, said));
 
-    // Every prediction of every chapter has its turn.
+    // Every prediction of every chapter gets its turn.
     let all = browser.value(
         "(() => { let count = 1; for (let before = null; count < 500; count += 1) { const now = document.querySelector('.room-page a').href; \
          if (now === before) return count - 1; before = now; \
@@ -84,7 +84,7 @@ fn a_projector_shows_one_prediction_its_answer_folded_and_bars_of_hands_and_file
     assert!(all.as_u64().unwrap() >= 60, "{all}");
     none(&browser.complaints());
 
-    // Files of students: what they guessed, and what they got wrong.
+    // Files of students: their guesses, and their wrong answers.
     browser.open(&BOOK.url(PAGE));
     let id = browser.value("document.querySelector('.room-page a').href.split('#predict-')[1]");
     let options = browser.value(
@@ -132,7 +132,7 @@ fn a_projector_shows_one_prediction_its_answer_folded_and_bars_of_hands_and_file
     none(&browser.complaints());
 }
 
-/// The program that serves the book, ended with the test.
+/// The program that serves the book; ends with the test.
 struct Served(Child);
 
 impl Drop for Served {
@@ -142,15 +142,15 @@ impl Drop for Served {
     }
 }
 
-/// An address of this computer at which others reach it. Nothing is sent to find it out.
+/// An address of this computer that others can reach, found without sending anything.
 fn own_address() -> IpAddr {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     let found = socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).and_then(|()| socket.local_addr());
     found.expect("this computer has an address besides 127.0.0.1: without one no room can be tested").ip()
 }
 
-/// Over plain http from an address that is not 127.0.0.1 a browser has no service worker, no clipboard, and no WebGPU. Everything
-/// else works.
+/// Over plain http from an address other than 127.0.0.1, a browser has no service worker, no clipboard, and no WebGPU.
+/// Everything else works.
 #[test]
 fn a_room_reads_runs_and_checks_over_plain_http() {
     let address = own_address();
@@ -177,7 +177,7 @@ fn a_room_reads_runs_and_checks_over_plain_http() {
     );
     assert_eq!(has, json!([false, false, false, false]), "a browser that has them tests nothing");
 
-    // A prediction is made, and kept.
+    // A prediction is answered, and stored.
     browser.value(
         "(() => { const form = document.querySelector('form.predict'), radio = form.querySelector('input[type=radio]'); \
          if (radio) radio.checked = true; else if (form.querySelector('input')) form.querySelector('input').value = '1'; form.requestSubmit(); })()",
@@ -185,7 +185,7 @@ fn a_room_reads_runs_and_checks_over_plain_http() {
     wait_until(&browser, "document.querySelector('form.predict .verdict p') !== null");
     assert_ne!(browser.value("localStorage.getItem('to-device-progress')"), Json::Null);
 
-    // A lab runs in the page, and a command that cannot be copied is shown.
+    // A lab runs in the page; a command that cannot be copied is shown.
     browser.value(
         "document.querySelectorAll('details:is(.after, .think)').forEach(fold => { fold.open = true; })",
     );

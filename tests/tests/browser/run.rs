@@ -1,4 +1,5 @@
-//! Labs that run in the page: as they are printed there, stopped, set, linked to, and without a network.
+//! Labs that run in the page: their output matches the printed one; they can be stopped, configured, linked to, and run
+//! offline.
 
 use std::path::Path;
 
@@ -29,7 +30,7 @@ fn unfold(browser: &Browser) {
     );
 }
 
-/// What stands under the output: `Running …`, `Done in 0.3 s, in this page.`
+/// The status under the output: `Running …`, `Done in 0.3 s, in this page.`
 fn state(browser: &Browser, output: &str) -> String {
     let state = browser.value(&format!("{output}.querySelector('.run-state').textContent"));
     state.as_str().expect("a text").to_owned()
@@ -40,7 +41,7 @@ fn press_run(browser: &Browser, output: &str) {
     browser.press(&[ENTER]);
 }
 
-/// Runs an output, and returns what it said at its end.
+/// Runs an output, and returns its final status.
 #[track_caller]
 fn run(browser: &Browser, output: &str) -> String {
     press_run(browser, output);
@@ -51,7 +52,7 @@ fn run(browser: &Browser, output: &str) -> String {
     state(browser, output)
 }
 
-/// The words of what is printed, and of what has run.
+/// The text of the printed output, and of the live one.
 fn words(browser: &Browser, output: &str) -> [String; 2] {
     let words = |parts: &str| {
         let script =
@@ -64,7 +65,7 @@ fn words(browser: &Browser, output: &str) -> [String; 2] {
     ]
 }
 
-/// By keyboard, on a wide window and on a dark phone.
+/// By keyboard, in a wide window and on a dark phone.
 #[test]
 fn a_section_runs_where_it_is_printed() {
     let browser = Browser::start();
@@ -82,7 +83,7 @@ fn a_section_runs_where_it_is_printed() {
         assert_eq!(printed, live);
         assert!(live.contains("GPU0001"), "{live}");
         none(&faults(&browser, json!({})));
-        // What is printed comes back.
+        // The printed output can be restored.
         browser.value(&format!("[...{FIRST}.querySelectorAll('.run-bar button')].at(-1).click()"));
         let shown = browser.value(&format!("{FIRST}.querySelector(':scope > pre').checkVisibility()"));
         assert_eq!(shown, json!(true));
@@ -90,7 +91,8 @@ fn a_section_runs_where_it_is_printed() {
     }
 }
 
-/// The bar stays under the finger that pressed Run, while the lab runs and when it is done; an arrow turns no page there.
+/// The Run bar stays under the finger that pressed it, while the lab runs and when it is done; arrow keys do not turn
+/// the page there.
 #[test]
 fn a_run_moves_nothing() {
     let browser = at("03-training-loop.html");
@@ -108,7 +110,7 @@ fn a_run_moves_nothing() {
     assert_eq!(browser.value(&top), before);
     assert_eq!(browser.value("[...tops]"), json!([before]));
 
-    // Nor does a shorter one move whoever has gone on to read what stands far above.
+    // Nor does a shorter output move a reader who has scrolled far below it.
     let id = id.as_str().expect("a name");
     browser.open(&BOOK.url(&format!("03-training-loop.html?run={id}&epochs=1#{id}")));
     unfold(&browser);
@@ -139,8 +141,8 @@ fn a_link_to_a_setting_shows_the_button_that_it_names() {
     none(&browser.complaints());
 }
 
-/// What the page prints is what the same lab gives in it: the first output of each chapter, and the last, before which the lab
-/// runs all others. What it says on each card is compared in Node (see wasm.rs).
+/// The live output in a page matches the printed one: the first output of each chapter, and the last, for which the lab
+/// runs all earlier sections. Node compares the output on each card (see wasm.rs).
 #[test]
 fn the_first_and_the_last_output_of_every_chapter_run_and_match() {
     let browser = Browser::start();
@@ -151,9 +153,9 @@ fn the_first_and_the_last_output_of_every_chapter_run_and_match() {
         assert_eq!(bars, browser.value("document.querySelectorAll('figure.lab-output').length"), "{page}");
         for output in [FIRST, LAST] {
             assert!(run(&browser, output).starts_with("Done in "), "{page}: {}", state(&browser, output));
-            // A page has no process to look at, for which the book prints dots in place of what differs from run to run.
+            // A page has no process to inspect; the book prints dots for values that vary between runs.
             let [printed, live] = words(&browser, output).map(|words| words.replace("N/A", "…"));
-            // What drives GPUs of NVIDIA is in the binary, and not in a page.
+            // The binary includes the driver for NVIDIA GPUs, the page does not.
             let live = live.replace("is_built()false", "is_built()true");
             assert_eq!(printed, live, "{page}");
         }
@@ -172,7 +174,7 @@ fn a_run_is_stopped_and_another_begins() {
     assert_eq!(browser.value(&command), json!(true));
     press_run(&browser, TRAINING);
     wait_until(&browser, &format!("{TRAINING}.querySelector('.run-button').textContent === 'Stop'"));
-    // The page goes on all the while.
+    // The page stays responsive meanwhile.
     browser.value("window.turns = 0, setInterval(() => { window.turns += 1; }, 10)");
     wait_until(&browser, "window.turns > 20");
     assert_eq!(state(&browser, TRAINING), "Running …");
@@ -221,7 +223,7 @@ fn settings_are_the_flags_of_the_lab() {
     browser.value(&format!(
         "(() => {{ const card = {FIRST}.querySelector('.run-knobs select'); card.value = 'none'; card.dispatchEvent(new Event('change')); }})()"
     ));
-    // What is printed is still of the printed run. What Run would show stands below.
+    // The printed output still belongs to the printed run. The flags that Run would use are below it.
     assert_eq!(caption(), of_printed);
     let command = "cargo run --bin lab-02 -- --gpu none --section 2";
     let next = || {
@@ -233,7 +235,7 @@ fn settings_are_the_flags_of_the_lab() {
     assert_ne!(printed, live);
     let of_run = json!(format!("{command} (machine: no GPU, seed: 42)"));
     assert_eq!((caption(), next()), (of_run.clone(), json!(null)));
-    // Nor does another setting change what is said of that run.
+    // Nor does another setting change the caption of that run.
     browser.value(&format!(
         "(() => {{ const card = {FIRST}.querySelector('.run-knobs select'); card.value = 'sim:h200'; card.dispatchEvent(new Event('change')); }})()"
     ));
@@ -244,14 +246,14 @@ fn settings_are_the_flags_of_the_lab() {
     assert_eq!(caption(), of_printed);
 }
 
-/// Whether all that the page has loaded is kept. A page that has loaded nothing is not taken for kept.
+/// Whether everything that the page has loaded is cached. A page that has loaded nothing does not count as cached.
 const IS_KEPT: &str = "(async () => {
     const used = [location.href, ...performance.getEntriesByType('resource').map(({ name }) => name)];
     const kept = await Promise.all(used.map(name => caches.match(name)));
     return used.length > 1 && kept.every(answer => answer);
 })()";
 
-/// A page that was reloaded past its service worker has none, so that it must tell by itself what it loads.
+/// A page that was force-reloaded has no service worker, so it must report its loaded files itself.
 #[test]
 fn a_page_without_its_worker_is_kept_as_well() {
     let site = ClosingSite::serve(BOOK.folder.clone());
@@ -260,14 +262,14 @@ fn a_page_without_its_worker_is_kept_as_well() {
     wait_until(&browser, "navigator.serviceWorker.controller !== null");
     wait_until(&browser, IS_KEPT);
     browser.cdp("Page.reload", json!({ "ignoreCache": true }));
-    // The page that goes has a worker.
+    // The page before it has a worker.
     wait_until(&browser, "document.readyState === 'complete' && navigator.serviceWorker.controller === null");
     unfold(&browser);
     assert!(run(&browser, FIRST).starts_with("Done in "), "{}", state(&browser, FIRST));
     wait_until(&browser, IS_KEPT);
 }
 
-/// The page has been read once, and its lab has run once.
+/// The page has been read once, and its lab has been run once.
 #[test]
 fn a_page_that_was_read_is_there_without_a_network() {
     let site = ClosingSite::serve(BOOK.folder.clone());
@@ -287,7 +289,7 @@ fn a_page_that_was_read_is_there_without_a_network() {
     none(&browser.complaints());
 }
 
-/// Where Run will be, where an exercise is checked and where an experiment has its knobs.
+/// At the places of Run, of exercise checks, and of experiment knobs.
 #[test]
 fn a_page_whose_modules_are_being_compiled_says_so_in_their_places() {
     let browser = Browser::start();
@@ -352,7 +354,7 @@ fn a_page_runs_no_script_that_is_not_its_own() {
     }
 }
 
-/// Each run has a worker of its own, and its memory goes back with it.
+/// Each run has its own worker, whose memory is released with it.
 #[cfg(target_os = "linux")]
 #[test]
 fn fifty_runs_leave_no_memory_behind() {
@@ -362,14 +364,14 @@ fn fifty_runs_leave_no_memory_behind() {
     runs(10);
     let before = resident(browser.process());
     runs(50);
-    // Whatever waits to be collected.
+    // Collect garbage first.
     browser.cdp("HeapProfiler.collectGarbage", json!({}));
     let after = resident(browser.process());
-    // One run alone takes more.
+    // A single run uses more.
     assert!(after < before + (48 << 20), "{before} bytes before 50 runs, {after} after them");
 }
 
-/// The memory of a process and all that it started, in bytes.
+/// The memory of a process and its descendants, in bytes.
 #[cfg(target_os = "linux")]
 fn resident(process: u32) -> u64 {
     let folder = Path::new("/proc").join(process.to_string());

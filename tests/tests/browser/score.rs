@@ -1,4 +1,4 @@
-//! The page after the last chapter says what a terminal says of the same record.
+//! The page after the last chapter says the same as a terminal, for the same record.
 
 use std::path::Path;
 
@@ -13,21 +13,21 @@ use crate::{at, none, wait_until};
 
 const PAGE: &str = "how-you-did.html";
 
-/// Puts a record into the browser, and opens the page anew.
+/// Stores a record in the browser, and reloads the page.
 fn open(browser: &Browser, record: &Json) {
     browser.value(&format!("localStorage.setItem('to-device-progress', {})", json!(record.to_string())));
     browser.open(&BOOK.url(PAGE));
     wait_until(browser, "document.querySelector('.score-objectives li')?.dataset.state !== undefined");
 }
 
-/// The texts of some elements.
+/// The texts of the elements that match.
 fn texts(browser: &Browser, selector: &str) -> Vec<String> {
     let texts = browser
         .value(&format!("[...document.querySelectorAll('{selector}')].map(element => element.textContent)"));
     texts.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-/// Compares all that the page counts with what Rust counts.
+/// Compares everything that the page counts with Rust's counts.
 fn says_the_same(browser: &Browser, course: &Course, record: &Json) {
     let record = Record::parse(&record.to_string()).unwrap();
     let total = texts(browser, ".score-total").remove(0);
@@ -52,7 +52,7 @@ fn a_page_and_a_terminal_say_the_same_of_a_record() {
     let events = (Listed::named("lab-03").expect("a lab").run)(&["--gpu", "sim:t4"]).events;
     let lost = [("03-launches", "2"), ("03-largest", "b c a d"), ("03-busy", "99")];
 
-    // Everything of the first chapter, half of the second, lost bets in the third, and what no version had.
+    // Everything of the first chapter, half of the second, lost bets in the third, and an unknown question.
     let mut record = json!({ "to-device-progress": 1, "questions": { "02-of-old": { "said": "1", "right": true } }, "exercises": {}, "predictions": {
         "03-lower": { "verdict": "skipped" }, "03-of-old": { "said": "2", "verdict": "wrong" }
     } });
@@ -106,7 +106,7 @@ fn a_page_and_a_terminal_say_the_same_of_a_record() {
     assert_eq!(browser.value("document.querySelector('.guesses-words').textContent"), json!(""));
     none(&browser.complaints());
 
-    // What is erased is no longer counted, and what is brought is.
+    // Erased progress is no longer counted, and imported progress is.
     let nothing = json!({ "to-device-progress": 1 });
     browser.value("progress.erase()");
     says_the_same(&browser, &course, &nothing);
@@ -129,7 +129,7 @@ fn a_page_and_a_terminal_say_the_same_of_a_record() {
     assert_eq!(texts(&browser, ".score-next li"), ["Nothing in this book is left for you to show."]);
 }
 
-/// A reader comes to run something, and sees at once where.
+/// A reader who comes to run something immediately sees where.
 #[test]
 fn the_first_screen_of_the_first_chapter_has_one_run_button_and_one_command() {
     let browser = at("01-devices.html");

@@ -1,5 +1,5 @@
-//! The book as its readers get it: built as the workflow that publishes it does, and served in a folder of a site,
-//! where a link from the root of the site leads nowhere.
+//! The book as its readers get it: built like in the publishing workflow, and served from a subfolder of a site, where
+//! root-relative links are broken.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use std::{fs, thread};
 
 use tiny_http::{Header, Response, Server};
 
-/// The folder of the site.
+/// The subfolder of the site.
 const AT: &str = "/to-device/";
 
 /// Pages on a local server.
@@ -20,14 +20,14 @@ pub struct Site {
     url: String,
 }
 
-/// The book, built and served when a test first asks for it.
+/// The book, built and served on first use.
 pub static BOOK: LazyLock<Site> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     let build = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--locked", "--bin", "book", "--", "build", "--dest-dir"])
         .arg(&folder)
         .env("MDBOOK_OUTPUT__HTML__SITE_URL", AT)
-        // From the root: for a package alone Cargo would choose other features, and compile all of it once more.
+        // From the root: Cargo would select other features for a single package, and recompile everything.
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .output()
         .unwrap();
@@ -45,24 +45,25 @@ impl Site {
             for request in server.incoming_requests() {
                 let (code, file) = match file(&served, request.url()) {
                     Some(file) => (200, file),
-                    // What GitHub Pages does.
+                    // As GitHub Pages does.
                     None => (404, served.join("404.html")),
                 };
                 let kind = Header::from_bytes("Content-Type", content_type(&file)).expect("a header");
                 let bytes = fs::read(&file).unwrap_or_default();
-                // A browser that went away is no trouble.
+                // Ignore browsers that have disconnected.
                 let _ = request.respond(Response::from_data(bytes).with_status_code(code).with_header(kind));
             }
         });
         Site { folder, url }
     }
 
-    /// The address of a page: `labs/lab-03.html`.
+    /// The URL of a page, such as `labs/lab-03.html`.
     pub fn url(&self, page: &str) -> String {
         format!("{}{page}", self.url)
     }
 
-    /// All pages, in order. Of those that one function makes, from the table of errors or from the plan, some stand for all.
+    /// All pages, in order. Generated pages of one kind, from the table of errors or from the plan, are represented by
+    /// a sample.
     pub fn pages(&self) -> Vec<String> {
         let mut pages = Vec::new();
         let mut folders = vec![self.folder.clone()];
@@ -111,22 +112,22 @@ impl ClosingSite {
                     break;
                 }
                 let folder = folder.clone();
-                // A browser that went away is no trouble.
+                // Ignore browsers that have disconnected.
                 thread::spawn(move || client.and_then(|client| answer(client, &folder)));
             }
         });
         ClosingSite { url: format!("http://{address}{AT}"), is_open, address }
     }
 
-    /// The address of a page.
+    /// The URL of a page.
     pub fn url(&self, page: &str) -> String {
         format!("{}{page}", self.url)
     }
 
-    /// Ends the server.
+    /// Stops the server.
     pub fn close(&self) {
         self.is_open.store(false, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address); // So that it notices.
+        let _ = TcpStream::connect(self.address); // Wake it up.
         while TcpStream::connect(self.address).is_ok() {
             thread::yield_now();
         }
@@ -151,14 +152,14 @@ fn answer(mut client: TcpStream, folder: &Path) -> io::Result<()> {
     client.write_all(&bytes)
 }
 
-/// The file that an address means.
+/// The file that a URL refers to.
 fn file(folder: &Path, url: &str) -> Option<PathBuf> {
     let path = url.split('?').next()?.strip_prefix(AT)?;
     let file = folder.join(if path.is_empty() { "index.html" } else { path });
     file.is_file().then_some(file)
 }
 
-/// Whether a page is only there to lead from an old address to a new one.
+/// Whether a page only redirects from an old address to a new one.
 fn leads_on(page: &Path) -> bool {
     fs::read_to_string(page).unwrap().contains("http-equiv=\"refresh\"")
 }

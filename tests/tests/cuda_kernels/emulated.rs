@@ -1,4 +1,4 @@
-//! The kernels as the course's own emulator runs them, next to g++: the same bits, for random shapes and launches.
+//! The kernels in the course's own emulator give the same bits as g++, for random shapes and launches.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,9 +11,9 @@ use super::host::{at, course};
 use super::signatures;
 use crate::stand_ins::fake_cuda::block;
 
-/// Elements of each buffer: more than any of the shapes has, so that few trials reach beyond.
+/// Elements of each buffer: more than any of the shapes has, so that few trials go out of bounds.
 const ELEMENTS: usize = 6000;
-/// Launches of each kernel that count, and how many are tried for them at most.
+/// The number of valid launches of each kernel, and the maximum number of trials to get them.
 const TRIALS: usize = 4;
 const ATTEMPTS: usize = 120;
 
@@ -80,8 +80,8 @@ fn in_order(shape: &[i64]) -> Vec<(i64, i64)> {
     dims
 }
 
-/// Arguments of a launch, chosen at random: the shapes often agree as the kernels want it, and where they do not,
-/// both run the same nonsense.
+/// Random launch arguments: the shapes often match as the kernels require, and otherwise both sides run the same
+/// nonsense.
 fn arguments(name: &str, parameters: &[String], random: &mut Random) -> (Vec<Argument>, Vec<Buffer>) {
     let sizes = [1, 2, 3, 5, 31, 32, 33, 40, 64];
     let shape: Vec<i64> = match random.below(4) {
@@ -121,7 +121,7 @@ fn arguments(name: &str, parameters: &[String], random: &mut Random) -> (Vec<Arg
                 let mut bytes: Vec<u8> =
                     (0..ELEMENTS).flat_map(|_| element(dtype, random, last as u64)).collect();
                 if name.starts_with("remainder") {
-                    bytes.chunks_mut(8).for_each(|element| element[0] |= 1); // No division by 0.
+                    bytes.chunks_mut(8).for_each(|element| element[0] |= 1); // Avoid division by 0.
                 }
                 arguments.push(Argument::Buffer(buffers.len()));
                 buffers.push(Buffer { dtype: dtype.to_owned(), bytes, is_output });
@@ -150,16 +150,16 @@ fn arguments(name: &str, parameters: &[String], random: &mut Random) -> (Vec<Arg
                     .push(Argument::Bytes(fields.flat_map(|field| value(field).to_le_bytes()).collect()));
             }
             None if parameter == "Int" => {
-                // What is a length is divided by.
+                // Kernels divide by lengths.
                 let is_length =
                     ["sum", "amax", "amin", "arg", "eye"].iter().any(|word| name.starts_with(word));
-                // One step from start to end has no length, and what is no number has no whole one.
+                // A linspace of one element would divide 0 by 0, and NaN has no integer value.
                 let least = if name.starts_with("linspace") { 2 } else { i64::from(is_length) };
-                // C++ says nothing about a float that is too large for its integer.
+                // In C++, converting an out-of-range float to an integer is undefined.
                 let (last, first) =
                     if name.ends_with("_u8") { (last.min(99), shape[0].min(99)) } else { (last, shape[0]) };
                 let choice = random.of(&[least, 1, 1, 2, last, last, first]).max(least);
-                // A dimension has to be one of the tensors'.
+                // A dim must be valid for the tensors.
                 let is_dim = ["index_", "gather", "scatter"].iter().any(|word| name.starts_with(word));
                 let dims = if reduced { 1 } else { shape.len() as u64 };
                 arguments.push(long(if is_dim { random.below(dims) as i64 } else { choice }));
@@ -173,7 +173,7 @@ fn arguments(name: &str, parameters: &[String], random: &mut Random) -> (Vec<Arg
     (arguments, buffers)
 }
 
-/// The elements of outputs; what is not a number is one of them only.
+/// The elements of outputs, with all NaNs made equal.
 fn canonical(buffers: &[Buffer]) -> Vec<Vec<u8>> {
     let outputs = buffers.iter().filter(|buffer| buffer.is_output);
     let one = |dtype: &str, bytes: &[u8]| -> Vec<u8> {
@@ -194,7 +194,7 @@ fn canonical(buffers: &[Buffer]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Where outputs differ first.
+/// The first difference between outputs.
 fn first_difference(ours: &[Vec<u8>], theirs: &[Vec<u8>]) -> String {
     for (number, (a, b)) in ours.iter().zip(theirs).enumerate() {
         if let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) {
@@ -209,7 +209,7 @@ fn first_difference(ours: &[Vec<u8>], theirs: &[Vec<u8>]) -> String {
     String::new()
 }
 
-/// One launch under emulation. `None`: it went out of bounds or did not end, so nothing is to be compared.
+/// Emulates one launch. `None` if it went out of bounds or did not end, so that there is nothing to compare.
 fn emulated(
     program: &Program,
     number: u32,
@@ -247,7 +247,7 @@ fn emulated(
         buffer.bytes.copy_from_slice(&machine.heap.space.bytes[range]);
     }
     *races += machine.findings.all.iter().filter(|finding| finding.check == "racecheck").count() as u64;
-    // It ends a program of the host.
+    // On the host it ends the program.
     if machine.findings.all.iter().any(|finding| finding.title.contains("division by zero")) {
         return None;
     }
@@ -258,10 +258,10 @@ fn emulated(
     }
 }
 
-/// Kernels whose results C++ leaves open for what is tried: beyond the last step come floats that no byte holds.
+/// Kernels whose results are undefined in C++ for the random inputs: past the last step, floats do not fit a byte.
 const LEFT_OPEN: &[&str] = &["linspace_u8"];
 
-/// Kernels that no trial fits: what they take has to agree in more than chance finds.
+/// Kernels without a valid trial: their arguments must match in more ways than chance can find.
 const UNTRIED: &[&str] = &[];
 
 #[test]
@@ -316,7 +316,7 @@ fn the_emulator_has_the_bits_of_gpp_for_every_kernel() {
                 let passed_on: Vec<_> = passed_on.collect();
                 let result = kernels.run(name, grid, block, &passed_on);
                 done += 1;
-                // An assertion ends both; what was written before depends on who came first.
+                // A failed assertion ends both; the earlier writes depend on the order of threads.
                 if result.is_ok() != passed {
                     troubles.push(format!("{name}: {result:?} with g++, {passed} here"));
                     break;

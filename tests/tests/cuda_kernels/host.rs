@@ -1,5 +1,5 @@
-//! The kernels as the host runs them (see [`crate::stand_ins`]). Every operation is compared with the CPU's
-//! elsewhere; here a few kernels show that the stand-in for CUDA is a good one.
+//! The kernels run on the host (see [`crate::stand_ins`]). Other tests compare every operation with the CPU; here a few
+//! kernels show that the CUDA stand-in is faithful.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn view(dims: &[(i64, i64)]) -> View {
     view
 }
 
-/// One argument of a kernel, as `cuLaunchKernel` wants it: where it is.
+/// A kernel argument as `cuLaunchKernel` wants it: its address.
 pub fn at<T>(argument: &T) -> *mut c_void {
     ptr::from_ref(argument).cast_mut().cast()
 }
@@ -39,7 +39,7 @@ pub struct Kernels(Library);
 
 impl Kernels {
     fn load(path: &Path) -> Kernels {
-        // SAFETY: it has no initialisers but those of constants.
+        // SAFETY: its only initializers are those of constants.
         Kernels(unsafe { Library::new(path) }.unwrap())
     }
 
@@ -59,7 +59,7 @@ impl Kernels {
         ) -> c_int;
         type Failure = unsafe extern "C" fn() -> *const c_char;
         let name = CString::new(name).unwrap();
-        // SAFETY: the functions are of these types, and the arguments those that the test wrote for the kernel.
+        // SAFETY: the functions have these types, and the test's arguments match the kernel's parameters.
         let (code, failure) = unsafe {
             let run = self.0.get::<Run>(b"run_kernel").unwrap();
             let failure = self.0.get::<Failure>(b"run_kernel_failure").unwrap();
@@ -82,7 +82,7 @@ pub fn course() -> &'static Kernels {
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn elements_are_taken_wherever_they_lie_for_any_grid() {
     let kernels = course();
-    // A 3 × 4 matrix, transposed, less a row that is repeated, into a matrix with a gap between its columns.
+    // A 3 × 4 matrix, transposed, minus a broadcast row, into a matrix with a gap between its columns.
     let a: Vec<f32> = (0..12).map(|i| i as f32 * 1.5).collect();
     let b = [0.1f32, 0.2, 0.3];
     for (grid, block) in [(1, 32), (2, 32), (7, 64), (1, 256)] {
@@ -152,7 +152,7 @@ fn a_transposed_copy_goes_tile_by_tile() {
     }
 }
 
-/// `tensor/src/cpu/tree.rs`, written down once more.
+/// An independent copy of `tensor/src/cpu/tree.rs`.
 fn tree(values: &[f32]) -> f32 {
     if values.len() > 1024 {
         return tree(&values.chunks(1024).map(tree).collect::<Vec<f32>>());
@@ -228,7 +228,7 @@ fn columns_are_summed_in_the_order_of_rows() {
     }
 }
 
-/// Kernels that use what those of the course may, and some that go wrong.
+/// Kernels that use every feature the course's kernels may use, and some that fail.
 const TRIALS: &str = r#"
     #include "common.cuh"
 
@@ -338,7 +338,7 @@ fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
     assert_eq!(kernels.run("early", 1, 256, &numbers), Ok(()));
     assert!(out[..40].iter().all(|sum| *sum == 40));
 
-    // After a failure all goes on: the same kernel, with nothing to refuse.
+    // A failure does not affect later launches: run the same kernel with valid arguments.
     for bad in [70i64, -1, 0, -1] {
         let result = kernels.run("refuse", 2, 96, &[numbers[0], numbers[1], at(&bad)]);
         if bad < 0 {
@@ -346,7 +346,7 @@ fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
             continue;
         }
         let (code, message) = result.unwrap_err();
-        // Compilers of C++ write the types of the parameters differently.
+        // C++ compilers format parameter types differently.
         let (function, assertion) = message.split_once("): ").unwrap();
         assert!(code == 2 && function.starts_with("trials.cu:51: void refuse(int"), "{message}");
         let expected = format!(
@@ -365,7 +365,7 @@ fn threads_wait_for_each_other_and_a_kernel_that_goes_wrong_says_so() {
     assert!(matches!(kernels.run("lanes", 1, 2048, &numbers), Err((3, _))));
 }
 
-/// Runs a kernel of tensors that lie in order, the last of them the output.
+/// Runs a kernel on contiguous tensors, the last of which is the output.
 fn elementwise<T: Copy + Default>(kernels: &Kernels, name: &str, inputs: &[&[T]]) -> Vec<T> {
     let mut out = vec![T::default(); inputs[0].len()];
     let (out_at, numbers, zero) = (out.as_mut_ptr(), view(&[(out.len() as i64, 1)]), T::default());
@@ -388,7 +388,7 @@ const FUNCTIONS: [Function; 6] = [
     ("sigmoid", Tensor::sigmoid),
 ];
 
-/// The bits of floats; of those that are not a number nothing more is promised.
+/// The bits of floats, with all NaNs made equal: their payload is unspecified.
 fn bits32(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| if x.is_nan() { f32::NAN } else { *x }.to_bits()).collect()
 }
@@ -397,7 +397,7 @@ fn bits64(values: &[f64]) -> Vec<u64> {
     values.iter().map(|x| if x.is_nan() { f64::NAN } else { *x }.to_bits()).collect()
 }
 
-/// The first input for which two lists of results differ.
+/// The first input for which two result lists differ.
 fn difference<T: PartialEq, X: std::fmt::Debug>(inputs: &[X], a: &[T], b: &[T]) -> Option<String> {
     let at = a.iter().zip(b).position(|(a, b)| a != b)?;
     Some(format!("at {:?}", inputs[at]))
@@ -407,7 +407,7 @@ fn difference<T: PartialEq, X: std::fmt::Debug>(inputs: &[X], a: &[T], b: &[T]) 
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn functions_have_the_bits_of_the_cpu_for_floats_of_every_kind() {
     let kernels = course();
-    // The steps are odd, so that the low bits vary too.
+    // An odd step, so that the low bits vary too.
     let floats: Vec<f32> = (0..=u32::MAX).step_by(16_381).map(f32::from_bits).collect();
     let tensor = Tensor::from_slice(&floats, &[floats.len()]).unwrap();
     for (name, function) in FUNCTIONS {
@@ -415,7 +415,7 @@ fn functions_have_the_bits_of_the_cpu_for_floats_of_every_kind() {
         let found = bits32(&elementwise(kernels, &format!("{name}_f32"), &[&floats]));
         assert_eq!(difference(&floats, &wanted, &found), None, "{name}_f32");
     }
-    // Doubles of every exponent, and as many of those that functions have most to do with.
+    // Doubles of every exponent, and as many from the ranges that matter most to the functions.
     let any = (0..=u64::MAX).step_by((1 << 46) - 57).map(f64::from_bits);
     let usual = (-100_000..100_000).map(|i| f64::from(i) * 0.007_853_981_6);
     let quarters = (1..20_000).map(|i| f64::from(i) * std::f64::consts::FRAC_PI_2);
@@ -452,7 +452,7 @@ fn functions_have_the_bits_of_the_cpu_for_floats_of_every_kind() {
         let bases: Vec<f64> = some.chain([1.0 + 1e-9, 1.0 - 1e-9, -1.0 - 1e-7, 1e-310]).collect();
         let tensor = Tensor::from_slice(&bases, &[bases.len()]).unwrap();
         let all = vec![exponent; bases.len()];
-        // These powers are other operations for a number. The kernel's are those of libm, as on the CPU.
+        // With a scalar exponent these are other operations. The kernel uses libm's, as the CPU does.
         let is_another = [1.0, 2.0, 3.0, 0.5, -0.5, -1.0].contains(&exponent);
         let wanted: Vec<f64> = match is_another {
             true => bases.iter().map(|base| libm::pow(*base, exponent)).collect(),
@@ -479,7 +479,7 @@ fn any_of(values: &[f64], step: usize) -> impl Iterator<Item = f64> + '_ {
     values.iter().copied().step_by(step)
 }
 
-/// Runs a kernel from elements of one type to as many of another, which lie in order.
+/// Runs a kernel that converts contiguous elements from one type to another.
 fn converted<From, To: Copy + Default>(name: &str, from: &[From], zero: From) -> Vec<To> {
     let mut out = vec![To::default(); from.len()];
     let (from_at, out_at, numbers) = (from.as_ptr(), out.as_mut_ptr(), view(&[(from.len() as i64, 1)]));
@@ -488,8 +488,8 @@ fn converted<From, To: Copy + Default>(name: &str, from: &[From], zero: From) ->
     out
 }
 
-/// Those of bfloat16 are the way of GPUs that have no instruction for it; float16 always has one, and here a function of
-/// the stand-in for CUDA is in its place.
+/// The bfloat16 conversions are those for GPUs without an instruction for them; float16 always has one, which a
+/// function of the CUDA stand-in replaces here.
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "the stand-in for CUDA is for Linux")]
 fn every_half_becomes_its_float_and_every_kind_of_float_the_nearest_half() {

@@ -1,5 +1,5 @@
-//! The CUDA kernels compile, and take what a launch passes them. The compiler is NVIDIA's own; no GPU is
-//! needed, so what they calculate is not tested here.
+//! Checks that the CUDA kernels compile, and that their parameters match the launches. The compiler is NVIDIA's own; no
+//! GPU is needed, so the results are not tested here.
 
 mod emulated;
 mod host;
@@ -20,10 +20,10 @@ use nvrtc::{Nvrtc, Program};
 use ptx::{check_rounding, entries, whole};
 use signature::{SAME, assertion, check_layout};
 
-/// The oldest that the kernels are for, T4, and the others: A100, RTX 4090 and H200.
+/// The oldest supported architecture, T4, and the others: A100, RTX 4090 and H200.
 const ARCHITECTURES: [&str; 4] = ["sm_75", "sm_80", "sm_89", "sm_90"];
 
-/// Those of this run. The others take minutes, so only `.ci/run` compiles for them, which sets `CI`.
+/// The architectures of this run. The others take minutes, so only `.ci/run`, which sets `CI`, compiles for them.
 fn architectures() -> &'static [&'static str] {
     let count = if env::var_os("CI").is_some() { ARCHITECTURES.len() } else { 1 };
     &ARCHITECTURES[..count]
@@ -42,7 +42,7 @@ fn nvrtc() -> &'static Nvrtc {
 
 type Compiled = (&'static str, &'static Source, Program);
 
-/// Compiles a source to machine code, with the assertion that its kernels have the types that a launch passes.
+/// Compiles a source to machine code, with assertions that the parameter types of its kernels match the launches.
 fn compile_for(architecture: &'static str, source: &'static Source) -> Compiled {
     let signatures = signatures();
     let mut text = source.text.to_owned() + SAME;
@@ -65,7 +65,7 @@ fn jobs() -> Vec<(&'static str, &'static Source)> {
     jobs
 }
 
-/// Compiles sources, and leaves them on the disk, as long as there are some that no other process has taken.
+/// Compiles sources to disk, as long as there are some that no other process has claimed.
 fn compile_the_next(taken: &Path) {
     for (architecture, source) in jobs() {
         let name = format!("{architecture} {}", source.name.replace('/', "-"));
@@ -75,7 +75,7 @@ fn compile_the_next(taken: &Path) {
     }
 }
 
-/// Where the process below finds what is taken.
+/// The environment variable with the child process's claims folder.
 const TAKEN: &str = "SOURCES_TAKEN";
 
 #[test]
@@ -84,17 +84,17 @@ fn another_process() {
     compile_the_next(Path::new(&env::var_os(TAKEN).unwrap()));
 }
 
-/// All sources for the architectures of this run. NVRTC compiles one at a time in a process, so there are two.
+/// All sources for the architectures of this run. NVRTC compiles one at a time per process, so there are two processes.
 fn compiled() -> &'static [Compiled] {
     static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
-        nvrtc(); // Fetched once.
+        nvrtc(); // Download it only once.
         let taken = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("taken-{}", process::id()));
         fs::create_dir_all(&taken).unwrap();
         let mut other = Command::new(env::current_exe().unwrap());
         let other = other.args(["--exact", "cuda_kernels::another_process", "--ignored"]).env(TAKEN, &taken);
         let mut other = other.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         compile_the_next(&taken);
-        // What it could not compile fails here, with its reason.
+        // If the child failed to compile a source, this process fails with the reason.
         other.wait().unwrap();
         fs::remove_dir_all(&taken).unwrap();
         jobs().into_iter().map(|(architecture, source)| compile_for(architecture, source)).collect()
@@ -137,12 +137,12 @@ fn every_kernel_rounds_as_the_cpu_does() {
 }
 
 fn check_arithmetic((architecture, source, program): &Compiled) {
-    // The functions that kernels call, too.
+    // Includes the functions that kernels call.
     check_rounding(source.name, &whole(&program.ptx))
         .unwrap_or_else(|message| panic!("{architecture}: {message}"));
     for (name, entry) in entries(&program.ptx) {
         let fused = check_rounding(name, &entry).expect("it is part of the whole");
-        // The steps of optimizers and ranges fuse where PyTorch's do.
+        // Optimizer steps and ranges fuse operations where PyTorch does.
         let may =
             ["adam_", "sgd_", "arange_f", "arange_bf", "linspace_"].iter().any(|step| name.starts_with(step));
         let may = may && !["linspace_f16", "linspace_bf16"].contains(&name);
@@ -198,7 +198,7 @@ fn every_file_of_the_folder_is_embedded() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                // The emulator is a package of its own, with programs of its own.
+                // The emulator is a separate package with its own programs.
                 if !path.ends_with("emulator") {
                     folders.push(path);
                 }
@@ -211,7 +211,7 @@ fn every_file_of_the_folder_is_embedded() {
     assert_eq!(files, embedded.collect());
 }
 
-/// A kernel that takes what `In f32, Out f32, Int` takes.
+/// A kernel with the parameters `In f32, Out f32, Int`.
 const SCALE: &str = r#"
     #include "common.cuh"
     extern "C" __global__ void scale(INPUT(float, x), OUTPUT(float, y), long long n) {
@@ -221,7 +221,7 @@ const SCALE: &str = r#"
     }
 "#;
 
-/// A kernel that takes what `Out i64, Block Range first step` takes.
+/// A kernel with the parameters `Out i64, Block Range first step`.
 const RANGE: &str = r#"
     #include "common.cuh"
     struct Range {
@@ -234,7 +234,7 @@ const RANGE: &str = r#"
     }
 "#;
 
-/// Compiles a source of this test's own.
+/// Compiles a source of this test.
 fn compile(text: &str) -> Result<String, String> {
     nvrtc().compile("test.cu", text, "compute_80").map(|program| program.ptx)
 }
@@ -257,7 +257,7 @@ fn a_kernel_that_takes_something_else_is_found_out() {
         &["In f32", "Out f32", "Float"],
         &["Out f32", "In f32", "Int"],
         &["In f64", "Out f32", "Int"],
-        &["In i32", "Out f32", "Int"], // As wide as f32, but no f32.
+        &["In i32", "Out f32", "Int"], // As wide as f32, but a different type.
     ];
     for parameters in wrong {
         let message = layout(parameters).expect_err("it takes something else");
@@ -265,12 +265,12 @@ fn a_kernel_that_takes_something_else_is_found_out() {
         let message = types(parameters).expect_err("it takes something else");
         assert!(message.contains("static assertion failed with \"scale\""), "{parameters:?}: {message}");
     }
-    // A pointer is a pointer in PTX, whatever it points to.
+    // In PTX all pointers look alike, whatever they point to.
     let parameters = ["In f32", "Out f64", "Int"];
     assert_eq!(layout(&parameters), Ok(()));
     types(&parameters).expect_err("it writes floats");
 
-    // Of a block it is the names of the fields that count, and their order.
+    // A block is compared by the names of its fields, and their order.
     let ptx = compile(RANGE).unwrap();
     let layout = |block| check_layout("range", &entries(&ptx)["range"], &["Out i64", block]);
     let types = |block| compile(&format!("{RANGE}{SAME}{}", assertion("range", &["Out i64", block])));
@@ -309,7 +309,7 @@ fn a_kernel_that_rounds_otherwise_is_found_out() {
 fn what_the_compiler_says_is_passed_on() {
     let error = compile(r#"extern "C" __global__ void wrong(float *x) { *x = y; }"#).unwrap_err();
     assert!(error.contains(r#"test.cu(1): error: identifier "y" is undefined"#), "{error}");
-    // A warning counts too.
+    // A warning counts as an error too.
     let error = compile(r#"extern "C" __global__ void odd(float *x) { int unused; }"#).unwrap_err();
     assert!(error.contains("was declared but never referenced"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! NVIDIA's compiler of CUDA C++, the real one. It needs no GPU.
+//! NVRTC, NVIDIA's real CUDA C++ compiler. It needs no GPU.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -13,7 +13,7 @@ use libloading::Library;
 use super::spills::{self, Needs};
 use crate::stand_ins::fake_cuda::gpp::pip;
 
-/// The package of the Python index that holds the library.
+/// The PyPI package that contains the library.
 const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12";
 pub const VERSION: &str = "12.9.86";
 
@@ -27,7 +27,7 @@ pub struct Program {
     pub needs: BTreeMap<String, Needs>,
 }
 
-/// What the compiler gives.
+/// The compiler's output.
 struct Made {
     ptx: String,
     log: String,
@@ -39,13 +39,13 @@ type Handle = *mut c_void;
 type Status = c_int;
 
 impl Nvrtc {
-    /// The library that `NVRTC_LIBRARY` names, else one of our own, which is fetched the first time.
+    /// Loads the library named by `NVRTC_LIBRARY`, or our own copy, which is downloaded the first time.
     pub fn load() -> Result<Nvrtc, String> {
         let path = match env::var_os("NVRTC_LIBRARY") {
             Some(path) => PathBuf::from(path),
             None => fetched()?,
         };
-        // SAFETY: loading runs the initialisers of the library, which is NVIDIA's.
+        // SAFETY: loading runs the initializers of the library, which is NVIDIA's.
         let library = unsafe { Library::new(&path) };
         library.map(Nvrtc).map_err(|error| {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -53,8 +53,9 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles a source, or takes what an earlier run of the tests has made of the same: to PTX for a virtual architecture, `compute_80`; for a real one, `sm_80`, to machine code as
-    /// well, which tells what each kernel needs. The error is what the compiler says.
+    /// Compiles a source, or returns the cached result of an earlier run: to PTX for a virtual architecture,
+    /// `compute_80`; for a real one, `sm_80`, also to machine code, which reveals each kernel's resources. The error is
+    /// the compiler's.
     pub fn compile(&self, name: &str, text: &str, architecture: &str) -> Result<Program, String> {
         let mut hasher = DefaultHasher::new();
         (VERSION, env::var_os("NVRTC_LIBRARY"), kernels::OPTIONS, architecture, name, text).hash(&mut hasher);
@@ -85,8 +86,8 @@ impl Nvrtc {
         let (headers, names, options) = (pointers(&headers), pointers(&names), pointers(&options));
 
         let mut program: Handle = ptr::null_mut();
-        // SAFETY: the function has this type in nvrtc.h. The strings end in NUL and outlive the call; NVRTC
-        // copies them. Both arrays have as many as it is told.
+        // SAFETY: the function has this type in nvrtc.h. The strings are NUL-terminated and outlive the call; NVRTC
+        // copies them. Both arrays have the stated length.
         self.check(unsafe {
             let create = self.function::<unsafe extern "C" fn(
                 *mut Handle,
@@ -99,7 +100,7 @@ impl Nvrtc {
             let count = headers.len() as c_int;
             create(&mut program, text.as_ptr(), name.as_ptr(), count, headers.as_ptr(), names.as_ptr())
         })?;
-        // SAFETY: as above; the program was made by the call before and not destroyed.
+        // SAFETY: as above; the program was created by the call before and has not been destroyed.
         let status = unsafe {
             let compile = self
                 .function::<unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Status>(
@@ -129,7 +130,7 @@ impl Nvrtc {
             self.function::<unsafe extern "C" fn(Handle, *mut usize) -> Status>(size_of)?(program, &mut size)
         })?;
         let mut text = vec![0u8; size];
-        // SAFETY: as above, and it writes as many bytes as it said, the NUL at the end included.
+        // SAFETY: as above, and it writes the number of bytes that it reported, including the final NUL.
         self.check(unsafe {
             self.function::<unsafe extern "C" fn(Handle, *mut c_char) -> Status>(get)?(
                 program,
@@ -140,9 +141,9 @@ impl Nvrtc {
         Ok(text.trim_end_matches('\0').to_owned())
     }
 
-    /// SAFETY: `F` has to be the type of that function in nvrtc.h.
+    /// SAFETY: `F` must be the type of that function in nvrtc.h.
     unsafe fn function<F: Copy>(&self, name: &str) -> Result<F, String> {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let found = unsafe { self.0.get::<F>(name.as_bytes()) };
         found.map(|function| *function).map_err(|error| format!("NVRTC has no {name}: {error}"))
     }

@@ -1,4 +1,4 @@
-//! What a compiled kernel looks like from outside: its name, its parameters, and which arithmetic it does.
+//! The properties of a compiled kernel: its name, its parameters, and its arithmetic.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub struct Entry<'a> {
     /// The types of its parameters: `.u64` is a pointer or an integer, `136 bytes` a whole view.
     pub parameters: Vec<String>,
-    /// Its instructions, one a line.
+    /// Its instructions, one per line.
     pub body: Vec<&'a str>,
 }
 
@@ -15,7 +15,7 @@ pub fn entries(ptx: &str) -> BTreeMap<&str, Entry<'_>> {
     ptx.split(".entry ").skip(1).map(entry).collect()
 }
 
-/// All instructions of a PTX text: of kernels and of the functions that they call.
+/// All instructions of a PTX text: of kernels and of the functions they call.
 pub fn whole(ptx: &str) -> Entry<'_> {
     Entry { parameters: Vec::new(), body: ptx.lines().map(str::trim).collect() }
 }
@@ -24,7 +24,7 @@ fn entry(text: &str) -> (&str, Entry<'_>) {
     let (name, text) = text.split_once('(').expect("a kernel has a list of parameters");
     let (parameters, text) = text.split_once(')').expect("the list ends");
     let parameters = parameters.split(',').map(parameter).filter(|parameter| !parameter.is_empty()).collect();
-    // The next thing on the outermost level begins after a brace at the beginning of a line.
+    // The next top-level item begins after a brace at the start of a line.
     let body = text.split("\n}").next().unwrap_or_default();
     let body = body.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     (name.trim(), Entry { parameters, body })
@@ -44,12 +44,12 @@ fn parameter(text: &str) -> String {
     }
 }
 
-/// Whether each floating point instruction rounds once, to the nearest, as on the CPU, and how many of them are
-/// fused. PTX without a rounding may be fused still later, by the driver.
+/// Checks that each floating-point instruction rounds once, to nearest, as on the CPU, and returns the number of fused
+/// ones. The driver may still fuse PTX instructions without a rounding mode.
 pub fn check_rounding(name: &str, entry: &Entry<'_>) -> Result<usize, String> {
     let mut fused = 0;
     for line in &entry.body {
-        // `@%p1 add.rn.f32 …`: what comes before is the condition.
+        // `@%p1 add.rn.f32 …`: the prefix is the predicate.
         let Some(instruction) = line.split_whitespace().find(|word| !word.starts_with('@')) else { continue };
         let parts: Vec<&str> = instruction.split('.').collect();
         let rounds = ["add", "sub", "mul", "div", "fma", "mad", "sqrt", "rcp", "rsqrt", "ex2", "lg2"];

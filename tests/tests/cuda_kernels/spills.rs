@@ -1,4 +1,4 @@
-//! What the assembler says of each kernel.
+//! Parses the assembler's messages about each kernel.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Who imports whom: the arrows between the files of a crate, read from its sources.
+//! The import graph of a crate's files, read from its sources.
 //!
-//! An arrow goes from a file to the one in which a name is defined that it uses, whatever re-exports lie between. Names
-//! are looked for wherever they stand: in `use`, in paths within code, in what macros are given and in what they expand to.
-//! Tests are left out. Methods need a type to be known, so only their names are: see [`Methods`].
+//! An arrow leads from a file to the file that defines a name it uses, through any re-exports. Names are found
+//! everywhere: in `use`, in paths in code, in macro arguments, and in macro expansions. Tests are excluded. Resolving a
+//! method would need types, so only method names are compared: see [`Methods`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,13 +11,13 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Arrows: the files that each file imports from.
+/// For each file, the files that it imports from.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// A path as it is written, `crate::ops::half`, or the one module or item that it means.
+/// A path as written, `crate::ops::half`, or the module or item that it resolves to.
 type Name = Vec<String>;
 
-/// A name that `use` brings: what it is called here, and what it stands for.
+/// A name imported by `use`: its local name, and its path.
 struct Import {
     alias: String,
     stands_for: Name,
@@ -28,7 +28,7 @@ struct Module {
     file: String,
     items: BTreeSet<String>,
     imports: Vec<Import>,
-    /// What `use …::*` brings the names of.
+    /// The targets of `use …::*`.
     globs: Vec<Name>,
     /// The paths in its code.
     paths: BTreeSet<Name>,
@@ -40,8 +40,7 @@ struct Module {
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<Name, Module>,
-    /// What was looked up: a name in a module. `None` also while it is being looked up, so that imports which lead round in
-    /// a circle lead nowhere.
+    /// Lookup results, by module and name. Also `None` during a lookup, so that circular imports resolve to nothing.
     known: RefCell<BTreeMap<(Name, String), Option<Found>>>,
 }
 
@@ -52,12 +51,12 @@ enum Found {
     Item(String),
 }
 
-/// The methods of a crate by their names.
+/// The methods of a crate by name.
 #[derive(Debug, Default)]
 pub struct Methods {
-    /// The files that define one, whatever it is a method of.
+    /// The files that define a method, of any type.
     pub defined: BTreeMap<String, BTreeSet<String>>,
-    /// Those that each file calls.
+    /// The methods that each file calls.
     pub called: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -74,8 +73,8 @@ pub fn methods(source: &Path) -> Methods {
     methods
 }
 
-/// The arrows between the files below a folder that has a `lib.rs`. That of `lib.rs` itself, which names everything, are
-/// left out.
+/// The arrows between the files under a folder with a `lib.rs`, except those from `lib.rs` itself, which names
+/// everything.
 pub fn arrows(source: &Path) -> Arrows {
     let mut all = Crate::default();
     all.read(source, "lib.rs", Name::new());
@@ -108,7 +107,7 @@ impl Crate {
         self.module(source, file, name, tokens);
     }
 
-    /// A module, and those within it.
+    /// Adds a module and its submodules.
     fn module(&mut self, source: &Path, file: &str, name: Name, tokens: TokenStream) {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
@@ -153,7 +152,7 @@ impl Crate {
         self.modules.insert(name, module);
     }
 
-    /// What a path means that stands in a module.
+    /// Resolves a path used in a module.
     fn resolve(&self, module: &[String], path: &[String]) -> Option<Found> {
         let mut found = match path.first()?.as_str() {
             "crate" => Found::Module(Name::new()),
@@ -163,7 +162,7 @@ impl Crate {
         };
         for segment in &path[1..] {
             found = match (found, segment.as_str()) {
-                (item @ Found::Item(_), _) => item, // a variant, a function of a type
+                (item @ Found::Item(_), _) => item, // a variant or an associated function
                 (Found::Module(module), "super") => Found::Module(module[..module.len() - 1].to_vec()),
                 (Found::Module(module), "self") => Found::Module(module),
                 (Found::Module(module), segment) => self.look_up(&module, segment)?,
@@ -172,7 +171,7 @@ impl Crate {
         Some(found)
     }
 
-    /// What a name means in a module.
+    /// Looks up a name in a module.
     fn look_up(&self, module: &[String], name: &str) -> Option<Found> {
         let key = (module.to_vec(), name.to_owned());
         if let Some(known) = self.known.borrow().get(&key) {
@@ -214,25 +213,25 @@ fn is_punct(token: &TokenTree, char: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == char)
 }
 
-/// Whether an attribute's group says that what follows is a test.
+/// Whether an attribute's group marks the next item as a test.
 fn is_test(group: Option<&TokenTree>) -> bool {
     let text = group.map(ToString::to_string).unwrap_or_default();
     let text: String = text.split_whitespace().collect();
     text == "[cfg(test)]" || text.starts_with("[cfg(all(test,")
 }
 
-/// The place behind the item that begins here.
+/// The index after the item that begins here.
 fn after_item(tokens: &[TokenTree], from: usize) -> usize {
     let is_end = |token: &TokenTree| {
         is_punct(token, ';')
             || matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
     };
     let end = tokens[from..].iter().position(is_end).map_or(tokens.len(), |length| from + length + 1);
-    // `use a::{b, c};` ends behind its braces.
+    // `use a::{b, c};` ends after its braces.
     if tokens.get(end).is_some_and(|token| is_punct(token, ';')) { end + 1 } else { end }
 }
 
-/// The tokens of a module but for tests and the bodies of modules within it, which have names of their own.
+/// The tokens of a module without tests and without the bodies of submodules, which have names of their own.
 fn without_tests_and_modules(tokens: &[TokenTree]) -> Vec<TokenTree> {
     let mut code = Vec::new();
     let mut at = 0;
@@ -249,7 +248,7 @@ fn without_tests_and_modules(tokens: &[TokenTree]) -> Vec<TokenTree> {
     code
 }
 
-/// Notes the imports and paths among tokens, at any depth.
+/// Collects the imports and paths among tokens, at any depth.
 fn names_in(tokens: &[TokenTree], module: &mut Module) {
     let mut at = 0;
     while at < tokens.len() {
@@ -258,7 +257,7 @@ fn names_in(tokens: &[TokenTree], module: &mut Module) {
                 names_in(&within(group), module);
                 at += 1;
             }
-            // `use<'a>` of a type imports nothing.
+            // `use<'a>` in a type is not an import.
             TokenTree::Ident(word)
                 if word == "use" && !tokens.get(at + 1).is_some_and(|next| is_punct(next, '<')) =>
             {
@@ -286,7 +285,7 @@ fn names_in(tokens: &[TokenTree], module: &mut Module) {
     }
 }
 
-/// What is in parentheses behind a name, or behind the types in angle brackets that follow it.
+/// The parenthesized group after a name, or after the generic arguments that follow it.
 fn arguments_at(tokens: &[TokenTree], from: usize) -> Option<&Group> {
     let mut at = if is_separator(tokens, from) { from + 2 } else { from };
     let mut depth = 0;
@@ -296,7 +295,7 @@ fn arguments_at(tokens: &[TokenTree], from: usize) -> Option<&Group> {
                 return (group.delimiter() == Delimiter::Parenthesis).then_some(group);
             }
             token if is_punct(token, '<') => depth += 1,
-            // That of `->` closes nothing.
+            // The `>` of `->` closes nothing.
             token if is_punct(token, '>') && !is_punct(&tokens[at - 1], '-') => depth -= 1,
             _ if depth == 0 => return None,
             _ => {}
@@ -320,7 +319,7 @@ fn is_separator(tokens: &[TokenTree], at: usize) -> bool {
     colon(at) && colon(at + 1)
 }
 
-/// The path that begins with a word, and the place behind it.
+/// The path that begins with a word, and the index after it.
 fn path_at(tokens: &[TokenTree], from: usize) -> (Name, usize) {
     let mut path = vec![word(&tokens[from])];
     let mut at = from + 1;
@@ -331,7 +330,7 @@ fn path_at(tokens: &[TokenTree], from: usize) -> (Name, usize) {
     (path, at)
 }
 
-/// Notes what one tree of `use` brings: `a::b`, `a::{b, c as d}`, `a::*`.
+/// Adds the imports of one `use` tree: `a::b`, `a::{b, c as d}`, `a::*`.
 fn import(tokens: &[TokenTree], before: &Name, module: &mut Module) {
     let first = tokens.iter().position(|token| !is_punct(token, ':')).unwrap_or(0);
     match tokens.get(first) {
@@ -362,7 +361,7 @@ fn import(tokens: &[TokenTree], before: &Name, module: &mut Module) {
     }
 }
 
-/// The circles of files that import each other, the largest first.
+/// The import cycles, largest first.
 pub fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
     let reached = |from: &String| {
         let mut reached = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The house has floors: a file imports from those below its own and from its own room, and from nowhere above.
+//! The layers of a crate, called floors: a file imports only from lower floors and from its own room, never from above.
 
 mod imports;
 
@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use imports::{arrows, circles, methods};
 
-/// The rooms of a crate from the ground up, and what is in each: files, and folders with all that no other room has.
+/// The rooms of a crate from the ground up, and their contents: files, and folders with everything that no other room
+/// claims.
 type Rooms = &'static [(&'static str, &'static [&'static str])];
 
-/// CUDA without tensors. That it knows no tensor, the compiler sees to.
+/// CUDA without tensors. The compiler ensures that it does not know tensors.
 const GPU: Rooms = &[
     (
         "base",
@@ -90,7 +91,7 @@ const TENSOR: Rooms = &[
 
 const CRATES: [(&str, Rooms); 2] = [("gpu", GPU), ("tensor", TENSOR)];
 
-/// No circle has more files than this, and none leaves its room.
+/// The maximum number of files in an import cycle. No cycle leaves its room.
 const LARGEST_CIRCLE: usize = 8;
 
 fn source(package: &str) -> PathBuf {
@@ -144,7 +145,7 @@ fn methods_are_called_from_their_room_or_above() {
         for (file, called) in methods.called.iter().filter(|(file, _)| *file != "lib.rs") {
             for name in called.iter().filter(|name| !common.contains(name.as_str()) && !below.contains(*name))
             {
-                // Several methods may have one name, and which is meant is not known: one that is not above is enough.
+                // Several methods may share a name, and the one called is unknown: one that is not above is enough.
                 let Some(defined) = methods.defined.get(name) else { continue };
                 if defined.iter().all(|other| room(rooms, other).0 > room(rooms, file).0) {
                     let _ = writeln!(wrong, "{package}/src/{file} calls {name}(), of {defined:?}");
@@ -167,7 +168,7 @@ fn circles_are_small_and_within_a_room() {
             }
         }
     }
-    // Elsewhere a folder is a room.
+    // In other packages each folder is a room.
     for package in ["drawing", "labs", "book"] {
         for circle in circles(&arrows(&source(package))) {
             let rooms: BTreeSet<Option<&Path>> = circle.iter().map(|file| Path::new(file).parent()).collect();
@@ -179,7 +180,7 @@ fn circles_are_small_and_within_a_room() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// Whether a lock that a panic has poisoned may be used all the same is decided in `lock.rs`, for all locks alike.
+/// Only `lock.rs` decides whether a poisoned lock may still be used, for all locks alike.
 #[test]
 fn poisoned_locks_are_opened_in_one_file() {
     let source = source("gpu");
@@ -190,7 +191,7 @@ fn poisoned_locks_are_opened_in_one_file() {
     assert_eq!(arrows.keys().filter(opens).collect::<Vec<_>>(), ["lock.rs"]);
 }
 
-/// Every way to name something leads to the file that defines it.
+/// Every way to name an item leads to the file that defines it.
 #[test]
 fn arrows_are_found_however_a_name_is_written() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("floors-{}", std::process::id()));

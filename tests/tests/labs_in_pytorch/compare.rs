@@ -1,15 +1,15 @@
-//! What a program prints beside what its lab says.
+//! Compares a program's output with that of its lab.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use labs::{Figure, Kind, Listed, Value};
 
-/// What a lab says in one of its runs.
+/// The output of a lab in one of its runs.
 pub struct Lab {
-    /// Each figure that is the same in every run, as it is printed: all of a series.
+    /// The printed values of each figure that is the same in every run, in order.
     figures: BTreeMap<&'static str, Vec<String>>,
     lines: BTreeSet<String>,
-    /// Up to where the series have been matched.
+    /// The number of values already matched in each series.
     at: BTreeMap<&'static str, usize>,
     /// Whether only integers are compared.
     bytes_only: bool,
@@ -32,7 +32,7 @@ impl Lab {
         Lab { figures, lines, at: BTreeMap::new(), bytes_only }
     }
 
-    /// What is wrong with a line that a program printed.
+    /// The error in a line of a program's output.
     pub fn wrong(&mut self, line: &str) -> Option<String> {
         if line.ends_with("(measured)") || self.lines.contains(line) {
             return None;
@@ -61,7 +61,7 @@ impl Lab {
     }
 }
 
-/// `words: a = 1, b = 2 KiB` → a and b with their values, and the rest
+/// Splits `words: a = 1, b = 2 KiB` into a and b with their values, and the rest.
 fn figures_of(line: &str) -> (Vec<(&str, &str)>, String) {
     let mut figures = Vec::new();
     let mut rest = line;
@@ -78,7 +78,7 @@ fn figures_of(line: &str) -> (Vec<(&str, &str)>, String) {
     (figures, others + rest)
 }
 
-/// Whether there is one that is no part of a name, such as `float32` or `cuda:0`.
+/// Whether the text contains a number that is not part of a name, such as `float32` or `cuda:0`.
 fn has_a_number(text: &str) -> bool {
     let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != ':' && letter != '_');
     words.into_iter().any(|word| word.starts_with(|letter: char| letter.is_ascii_digit()))

@@ -1,13 +1,14 @@
-//! The programs of `labs/python` say what the labs say. They take a Python that has PyTorch, so they are left out unless asked for:
+//! Checks that the programs of `labs/python` print the same as the labs. They need a Python with PyTorch, so they are
+//! ignored unless requested:
 //!
 //! ```sh
 //! TORCH_PYTHON=venv/bin/python cargo test --workspace --test suite -- --ignored programs_say_on_the_cpu
 //! ```
 //!
-//! What a program prints is compared so:
-//! - `name = value`, anywhere in a line, is the figure of that name in the lab, as the lab prints it. (`f"{name = }"` writes
-//!   that.) Of a figure that comes several times the values have the same order; the last digit of a float may differ by one.
-//! - Another line that has a number is a line of the lab's output,
+//! A program's output is compared as follows:
+//! - `name = value`, anywhere in a line, is the lab's figure of that name, as the lab prints it. (`f"{name = }"` prints
+//!   this form.) If a figure has several values, they have the same order; the last digit of a float may differ by one.
+//! - Any other line with a number must be a line of the lab's output,
 //! - unless it ends with `(measured)`.
 
 mod compare;
@@ -20,7 +21,7 @@ use std::process::Command;
 use compare::Lab;
 use programs::{Program, programs};
 
-/// A Python that has PyTorch.
+/// A Python with PyTorch.
 fn python() -> Command {
     let python = env::var_os("TORCH_PYTHON").unwrap_or_else(|| {
         panic!("TORCH_PYTHON is not set: it names a Python that has PyTorch, such as venv/bin/python")
@@ -32,13 +33,13 @@ fn python() -> Command {
         Err(error) => panic!("TORCH_PYTHON names {}: {error}", Path::new(&python).display()),
     }
     let mut command = Command::new(python);
-    // With one thread no operation waits for another program on the computer to let go of a core.
+    // With one thread, no operation waits until another program yields a core.
     command.env("OMP_NUM_THREADS", "1").env("PYTHONDONTWRITEBYTECODE", "1");
     command.args(["-c", include_str!("run.py")]);
     command
 }
 
-/// What these programs say that is wrong, and, without a GPU, of which anchors nearly nothing was run.
+/// The errors in the programs' output and, without a GPU, the anchors of which hardly any code ran.
 fn wrong(programs: Vec<Program>, run: &str, gpu: bool) -> Vec<String> {
     let mut wrong = Vec::new();
     for program in programs {
@@ -62,7 +63,7 @@ fn wrong(programs: Vec<Program>, run: &str, gpu: bool) -> Vec<String> {
     wrong
 }
 
-/// The anchors that say wrongly whether they need a GPU: less than a third of their lines is run without one.
+/// The anchors with a wrong GPU mark: an anchor needs a GPU if less than a third of its lines run without one.
 fn unmarked(program: &Program, errors: &str) -> Vec<String> {
     let lines = |start: &str| -> Vec<usize> {
         let line = errors.lines().rev().find_map(|line| line.strip_prefix(start)).unwrap_or_default();
@@ -92,8 +93,8 @@ fn programs_say_on_the_cpu_what_the_labs_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// On a GPU, or on what stands in for one without computing anything, PyTorch's allocator gives out the bytes that the simulated
-/// one does. Only they are compared: the rest of these programs depends on the card.
+/// On a GPU, or on a stand-in that computes nothing, PyTorch's allocator hands out the same bytes as the simulated one.
+/// Only bytes are compared: the rest of these programs' output depends on the card.
 #[test]
 #[ignore = "it takes a Python whose PyTorch sees a GPU, TORCH_PYTHON=…"]
 fn programs_on_a_gpu_take_the_bytes_that_lab_04_says() {

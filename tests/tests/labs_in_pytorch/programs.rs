@@ -9,7 +9,7 @@ use labs::Listed;
 pub struct Program {
     pub name: String,
     pub path: PathBuf,
-    /// The lab to whose chapter it belongs.
+    /// The lab of the chapter that it belongs to.
     pub lab: &'static Listed,
     pub anchors: Vec<Anchor>,
 }
@@ -26,7 +26,7 @@ impl Program {
     }
 }
 
-/// All of them, in the order of their names.
+/// All programs, sorted by name.
 pub fn programs() -> Vec<Program> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../labs/python").canonicalize().unwrap();
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());

@@ -1,4 +1,4 @@
-//! Keyword arguments, and structs of options.
+//! Keyword arguments, and option structs.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::names::constructed;
 use super::{Mistake, Source};
 use crate::compile_error::CompileError;
 
-/// The struct of options of a constructor.
+/// The option struct of each constructor.
 const OPTIONS: [(&str, &str); 6] = [
     ("SGD", "SGDOptions"),
     ("Adam", "AdamOptions"),
@@ -16,7 +16,7 @@ const OPTIONS: [(&str, &str); 6] = [
     ("to", "ToOptions"),
 ];
 
-/// Functions whose options stand in a pair with the last argument.
+/// Functions that take their options in a tuple with the last argument.
 const PAIRED: [&str; 15] = [
     "zeros",
     "ones",
@@ -48,10 +48,10 @@ pub fn unpaired(error: &CompileError, source: &Source) -> Option<Mistake> {
     Some(paired(source, last, source.tokens(options.clone()), options.end))
 }
 
-/// Puts an argument and what follows it, up to a token, into a pair.
+/// Wraps an argument and the tokens after it, up to a token, in a tuple.
 fn paired(source: &Source, last: &Range<usize>, options: &str, end: usize) -> Mistake {
     let range = source.start(last.start)..source.end(end - 1);
-    // Options are not lent; a tensor that says type and device is.
+    // Options are passed by value; a tensor that gives the dtype and device is passed by reference.
     let options = match options.strip_prefix('&') {
         Some(value) if value.to_lowercase().contains("options") => value,
         _ => options,
@@ -88,7 +88,7 @@ pub fn keyword(error: &CompileError, source: &Source) -> Option<Mistake> {
     if !["E0423", "E0425", "E0061", "E0308", "E0277"].contains(&error.code()) {
         return None;
     }
-    // The place is the name, or the whole of `name=value`.
+    // The error covers either the name or all of `name=value`.
     let is_whole = error.code() != "E0425" && source.before(place.end)? > first + 1;
     let open = match source.is_name(first) && is_set(first) && (error.code() == "E0425" || is_whole) {
         true => source.around(first)?,
@@ -103,7 +103,7 @@ pub fn keyword(error: &CompileError, source: &Source) -> Option<Mistake> {
     Some(positional(source, open, &arguments, set.clone()))
 }
 
-/// A call without the keywords of its arguments.
+/// A call without keywords.
 fn positional(source: &Source, open: usize, arguments: &[Range<usize>], set: Range<usize>) -> Mistake {
     let at = source.start(set.start);
     let name = |argument: &Range<usize>| {
@@ -172,7 +172,7 @@ pub fn python_value(value: &str) -> &str {
     }
 }
 
-/// Not all fields of a struct of options are set.
+/// Not all fields of an option struct are set.
 fn all_fields(error: &CompileError, source: &Source, first: usize) -> Option<Mistake> {
     let of_type = error.message.rsplit("::").next()?.trim_end_matches('`');
     let open = source.next(first, &["{"])?;

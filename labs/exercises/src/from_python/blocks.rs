@@ -7,7 +7,7 @@ use super::words::range_of;
 use super::{Mistake, Source};
 use crate::compile_error::CompileError;
 
-/// The keyword at the beginning of a line of Python that begins a block, and the line.
+/// The keyword that begins a Python block at the start of a line, and the line.
 pub fn starts_block(source: &Source, byte: usize) -> Option<(usize, Range<usize>)> {
     const KEYWORDS: [&str; 9] = ["for", "while", "if", "elif", "else", "def", "class", "try", "except"];
     let line = source.line_range(byte);
@@ -18,7 +18,7 @@ pub fn starts_block(source: &Source, byte: usize) -> Option<(usize, Range<usize>
     is_it.then_some((keyword, source.start(keyword)..source.end(last)))
 }
 
-/// A block of Python: with a colon, and without braces.
+/// A Python block: with a colon, and without braces.
 pub fn block(error: &CompileError, source: &Source) -> Option<Mistake> {
     if !error.code().is_empty() {
         return None;
@@ -32,7 +32,7 @@ pub fn block(error: &CompileError, source: &Source) -> Option<Mistake> {
     if let Some((keyword, line)) = found {
         return Some(braced(source, keyword, line));
     }
-    // The arguments of `def f(` may stand on lines of their own.
+    // The arguments of `def f(` may be on separate lines.
     let keyword = match is_lost {
         true => (0..source.len()).find(|token| source.word(*token) == "def" && source.begins_line(*token)),
         false => Some(source.at(source.line_range(place.start).start)),
@@ -53,7 +53,7 @@ pub fn block(error: &CompileError, source: &Source) -> Option<Mistake> {
         let is_it = source.word(name - 1) == "fn" && source.word(brace) == "{";
         return is_it.then(|| Mistake::at(range.start).replace(range, function(source, name)));
     }
-    // A line that begins a block, and has nothing at its end.
+    // A line that begins a block, with nothing at its end.
     if is_lost {
         let lacks_brace = |token: &usize| {
             let line = source.line_range(source.start(*token));
@@ -90,14 +90,14 @@ fn braced(source: &Source, keyword: usize, line: Range<usize>) -> Mistake {
         },
         "elif" => format!("else if {} {{", condition()),
         "else" => "else {".to_owned(),
-        // The types of the arguments are for the student to say.
+        // Only the student knows the argument types.
         "def" => function(source, keyword + 1),
         "class" | "try" | "except" => return Mistake::at(at),
         keyword => format!("{keyword} {} {{", condition()),
     };
     let indent = indentation(source, at);
     let is_open = !source.word(end + 1).is_empty() && lacks_end(source, line.end, indent.len());
-    // `else` belongs behind the brace that the block before it lacks, which is added there.
+    // `else` goes after the closing brace that the block before it lacks, which is inserted there.
     let is_else = text.starts_with("else") && source.word(keyword.saturating_sub(1)) != "}";
     let mistake = Mistake::at(at).replace(line.clone(), text);
     let mistake = if is_else { mistake.edit(at, "} ") } else { mistake };
@@ -115,7 +115,7 @@ fn braced(source: &Source, keyword: usize, line: Range<usize>) -> Mistake {
     mistake.edit(end, format!("\n{indent}}}"))
 }
 
-/// `def f(x, y)` as a function of tensors, as most of them are here.
+/// `def f(x, y)` as a function of tensors, the most common case here.
 fn function(source: &Source, name: usize) -> String {
     let open = name + 1;
     let close = source.close(open);
@@ -139,13 +139,13 @@ fn function(source: &Source, name: usize) -> String {
     format!("fn {}({}) -> Result<{returned}> {{", source.word(name), arguments.join(", "))
 }
 
-/// Whether the lines of a block end without a brace of its own.
+/// Whether the lines of a block lack a closing brace.
 fn lacks_end(source: &Source, from: usize, indent: usize) -> bool {
     let next = source.at(end_of_block(source, from, indent));
     !(source.word(next) == "}" && indentation(source, source.start(next)).len() == indent)
 }
 
-/// Where the lines end that are indented more than this.
+/// The end of the lines with a larger indentation.
 fn end_of_block(source: &Source, from: usize, indent: usize) -> usize {
     let mut end = from;
     let mut at = source.line_range(from).end + 1;
@@ -163,7 +163,7 @@ fn end_of_block(source: &Source, from: usize, indent: usize) -> usize {
     end
 }
 
-/// A condition with Rust's signs.
+/// Replaces Python's operators in a condition by Rust's.
 fn in_rust(condition: &str) -> String {
     let condition = condition.replace(" is not None", ".is_some()").replace(" is None", ".is_none()");
     let mut words: Vec<&str> = condition.split(' ').collect();
@@ -180,7 +180,7 @@ fn in_rust(condition: &str) -> String {
     words.join(" ").replace("== not ", "!= ").replace("not ", "!")
 }
 
-/// Names with commas are a tuple.
+/// Wraps comma-separated names in parentheses, as a tuple.
 fn in_parentheses(names: &str) -> String {
     let names = names.trim();
     if names.contains(',') && !names.starts_with(['(', '[']) {
@@ -209,7 +209,7 @@ fn conditional(source: &Source, found: usize) -> Option<Mistake> {
         return None;
     }
     let range = source.start(first)..source.end(end - 1);
-    // A device is chosen otherwise.
+    // There is a different way to choose a device.
     if ["\"cuda\"", "'cuda'"].contains(&source.tokens(first..at)) {
         return None;
     }
@@ -222,13 +222,13 @@ fn conditional(source: &Source, found: usize) -> Option<Mistake> {
     Some(Mistake::at(range.start).replace(range, text))
 }
 
-/// Code that an argument should be: `with no_grad():`, or a call instead of a closure.
+/// Code that should be a closure: `with no_grad():`, or a call instead of a closure.
 pub fn closure(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     let found = source.at(place.start);
     if error.code() == "E0277" && error.message.starts_with("expected a `FnOnce") {
         let mistake = Mistake::at(place.start).edit(place.start, "|| ");
-        // The error is that of the function now, and no longer that of the code in it.
+        // The error is now about the function, no longer about the code in it.
         let last = source.before(place.end)?;
         let end = source.close(source.around(found)?);
         if source.word(last) != "?" {
@@ -285,7 +285,7 @@ fn with(source: &Source, first: usize, colon: usize) -> Mistake {
     let indent = indentation(source, at);
     let end = end_of_block(source, source.end(colon), indent.len());
     let body = colon + 1..source.before(end).map_or(colon + 1, |last| last + 1);
-    // One statement that makes one value.
+    // A single statement with a value.
     let begin = if source.word(body.start) == "let" { body.start + 1 } else { body.start };
     let equals = source.next(begin, &["="]).filter(|equals| *equals == begin + 1);
     if let Some(equals) = equals
@@ -293,7 +293,7 @@ fn with(source: &Source, first: usize, colon: usize) -> Mistake {
     {
         let value = source.tokens(equals + 1..body.end);
         let value = value.trim_end_matches(';');
-        // These cannot fail.
+        // These calls cannot fail.
         let is_sure = ["detach()", "clone()", "len()"].iter().any(|call| value.ends_with(call));
         if is_sure {
             let text = match value.contains('?') {
@@ -306,7 +306,7 @@ fn with(source: &Source, first: usize, colon: usize) -> Mistake {
         let text = format!("let {} = {name}({given}|| {value})?;", source.word(begin));
         return Mistake::at(at).replace(at..end, text);
     }
-    // Code with a `?` returns a result, and nothing else states the type of its error.
+    // Code with a `?` returns a result, and nothing else determines its error type.
     let end_of_closure = match body.into_iter().any(|token| source.word(token) == "?") {
         true => format!("\n{indent}    Ok::<(), Error>(())\n{indent}}})?;"),
         false => format!("\n{indent}}});"),

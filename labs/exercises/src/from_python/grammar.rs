@@ -1,4 +1,4 @@
-//! Python's grammar in one line: logic, tuples, comments, and strings; and a `;` that is missing.
+//! Python syntax within a line: logic, tuples, comments, and strings; and a missing `;`.
 
 use super::blocks::starts_block;
 use super::types::{DEPTH, Type, type_of};
@@ -19,7 +19,7 @@ pub fn unended(error: &CompileError, source: &Source) -> Option<Mistake> {
     let at = match error.suggestion("add `;` here") {
         Some(edits) => edits[0].0.start,
         None => {
-            // What stands at the beginning of a line belongs to another statement.
+            // A token at the start of a line belongs to another statement.
             let found = source.at(place.start);
             let one_of = error.message.starts_with("expected one of") && error.message.contains("`;`");
             let is_next = one_of && source.begins_line(found) && source.word(found) != ".";
@@ -28,7 +28,7 @@ pub fn unended(error: &CompileError, source: &Source) -> Option<Mistake> {
     };
     let last = source.before(at)?;
     let line = source.slice(source.line_range(at));
-    // `a // b` is a division in Python, and an end in Rust, and `import x` is no statement of Rust.
+    // `a // b` is a division in Python but a comment in Rust, and `import x` is not a Rust statement.
     if source.slice(at..source.line_range(at).end).trim_start().starts_with("//")
         && line.trim_end().ends_with(';')
     {
@@ -59,7 +59,7 @@ pub fn logic(error: &CompileError, source: &Source) -> Option<Mistake> {
     if !near.clone().any(is_it) {
         return None;
     }
-    // All of the condition, with one look at the line.
+    // Fix the whole condition at once.
     let mut mistake = Mistake::at(place.start);
     for token in tokens {
         let range = source.start(token)..source.end(token);
@@ -88,7 +88,7 @@ pub fn logic(error: &CompileError, source: &Source) -> Option<Mistake> {
                 let is_compared = source.next(token, &["=", "<", ">", "!"]).is_some_and(|sign| sign < end);
                 let is_list = type_of(source, token + 1..end, DEPTH) == Some(Type::List);
                 mistake = match is_compared {
-                    // An empty list is false in Python.
+                    // An empty list is falsy in Python.
                     _ if is_list => {
                         mistake.replace(range.start..start, "").edit(source.end(end - 1), ".is_empty()")
                     }
@@ -137,7 +137,7 @@ pub fn tuple(error: &CompileError, source: &Source) -> Option<Mistake> {
             Mistake::at(line.start).edit(source.start(first), "let (").edit(source.end(equals - 1), ")")
         }
     };
-    // The values, too.
+    // Also the values.
     if source.word(first) != "for"
         && let Some(equals) = source.next(found, &["="])
         && let Some(end) = source.next(equals, &[";"])
@@ -162,7 +162,7 @@ pub fn comment(error: &CompileError, source: &Source) -> Option<Mistake> {
             .is_empty()
             .then(|| Mistake::at(start).replace(start..line.end, format!("// {text}")));
     }
-    // A quote in the comment may hide what follows.
+    // A quote in the comment may swallow the text after it.
     let sign = tokens.clone().find(is_sign)?;
     let is_grammar = error.code().is_empty() || error.code().starts_with("E076");
     let place = error.place().start;
@@ -170,7 +170,7 @@ pub fn comment(error: &CompileError, source: &Source) -> Option<Mistake> {
     (is_grammar && range.start <= place).then(|| Mistake::at(range.start).replace(range, "//"))
 }
 
-/// Quotes and formats.
+/// Quotes and format strings.
 pub fn text(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     let found = source.at(place.start);
@@ -201,7 +201,7 @@ pub fn text(error: &CompileError, source: &Source) -> Option<Mistake> {
             (true, _) => mistake.replace(source.start(name)..source.end(name), "println!"),
             (_, true) => mistake,
             _ => {
-                // The text is a token of its own.
+                // The string is a separate token.
                 mistake.edit(source.start(found), "format!(").edit(source.end(found + 1), ")")
             }
         });
@@ -210,7 +210,7 @@ pub fn text(error: &CompileError, source: &Source) -> Option<Mistake> {
         .suggestion("if you meant to write a string literal")
         .or_else(|| error.suggestion("you might be missing a string literal to format with"))
         .or_else(|| error.suggestion("consider adding a format specifier"));
-    // Not every value has a pretty form.
+    // Not every value implements `Display`.
     let debug = edits?.into_iter().map(|(range, new)| (range, new.replace("{}", "{:?}")));
     Some(Mistake::of(debug.collect()))
 }

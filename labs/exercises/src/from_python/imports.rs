@@ -34,7 +34,7 @@ pub const PRELUDE: [&str; 27] = [
     "use_deterministic_algorithms",
 ];
 
-/// Other names, with what to write after `use`.
+/// Other names, with the path to write after `use`.
 pub const NAMES: &[(&str, &str)] = &[
     ("Adam", "todevice::optim::Adam"),
     ("AdamW", "todevice::optim::AdamW"),
@@ -59,7 +59,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("GradScaler", "todevice::amp::GradScaler"),
     ("GradScalerOptions", "todevice::amp::GradScalerOptions"),
     ("HashMap", "std::collections::HashMap"),
-    // The machine's clock, and not that of the standard library.
+    // The machine's clock, not that of the standard library.
     ("Instant", "todevice::time::Instant"),
     ("Linear", "todevice::nn::Linear"),
     ("L1Loss", "todevice::nn::L1Loss"),
@@ -97,11 +97,11 @@ const ALL_OF_THE_PRELUDE: &str = "todevice::prelude::*";
 pub fn missing(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     let name = source.slice(place.clone());
-    // `lr = 0.1` in a call is no name that is missing.
+    // `lr = 0.1` in a call is not a missing name.
     let is_keyword = source.reads(source.at(place.end), &["="]);
     let path = match error.code() {
         "E0405" | "E0412" | "E0422" | "E0425" | "E0433" | "E0574" if !is_keyword => path_of(name)?,
-        // The standard library has a `Result`, too, with two types.
+        // The standard library also has a `Result`, with two type parameters.
         "E0107" if error.message.starts_with("enum takes 2 generic arguments") && name == "Result" => {
             ALL_OF_THE_PRELUDE
         }
@@ -123,7 +123,7 @@ fn path_of(name: &str) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, path)| *path)
 }
 
-/// Where a file's `use` lines begin: at the first line, but after inner attributes and the comment on the file.
+/// The position for a file's `use` lines: the first line after inner attributes and the file comment.
 fn first_item(source: &Source) -> usize {
     let first_use =
         (0..source.len()).find(|token| source.word(*token) == "use" && source.begins_line(*token));

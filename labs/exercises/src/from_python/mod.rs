@@ -1,7 +1,7 @@
-//! Compile errors of people who come from Python: the idea behind an error, and the right line.
+//! Compile errors of programmers who come from Python: explains the idea behind an error, and gives the corrected line.
 //!
-//! [`KINDS`] is the table. Each kind recognises its errors by what the compiler says and by the student's own text, and mends
-//! that text. An error that is not surely of a kind stays in the compiler's words.
+//! [`KINDS`] is the table. Each kind recognizes its errors by the compiler's message and by the student's text, and
+//! corrects that text. An error that is not clearly of a kind keeps the compiler's message.
 
 mod arguments;
 mod blocks;
@@ -28,30 +28,30 @@ pub struct Kind {
     pub id: &'static str,
     /// Half a sentence: "a `?` is missing".
     pub says: &'static str,
-    /// What is different from Python.
+    /// The difference from Python.
     pub idea: &'static str,
     find: fn(&CompileError, &Source) -> Option<Mistake>,
 }
 
-/// Where a mistake is, and what mends it. Without edits only the student knows the right line.
+/// The place of a mistake, and edits that fix it. Without edits, only the student knows the right line.
 pub struct Mistake {
     at: usize,
     edits: Vec<Edit>,
 }
 
-/// What is said about a mistake.
+/// The explanation of a mistake.
 pub struct Explained {
     pub kind: &'static Kind,
     pub line: u32,
     /// The student's line.
     pub wrong: String,
-    /// The lines that belong there.
+    /// The corrected lines.
     pub right: Vec<String>,
-    /// The whole file with them.
+    /// The whole corrected file.
     pub mended: String,
 }
 
-/// The first kind that recognises an error explains it.
+/// An error is explained by the first kind that recognizes it.
 pub const KINDS: [Kind; 26] = [
     Kind {
         id: "comment",
@@ -238,12 +238,12 @@ pub const KINDS: [Kind; 26] = [
     },
 ];
 
-/// Explains the first error in a student's text, if it is of a kind.
+/// Explains the first error in a student's text, if it is of a known kind.
 pub fn explain(text: &str, errors: &[&CompileError]) -> Option<Explained> {
     let source = Source::new(text);
     let found =
         |error: &CompileError| KINDS.iter().find_map(|kind| Some((kind, (kind.find)(error, &source)?)));
-    // Code that is no Rust is read further by guessing, so what comes after that may be a consequence.
+    // After a syntax error the compiler guesses, so later errors may only be consequences.
     let is_grammar = errors.iter().any(|error| error.code().is_empty());
     let errors =
         errors.iter().filter(|error| !is_grammar || error.code().is_empty() || error.code() >= "E0758");
@@ -253,16 +253,15 @@ pub fn explain(text: &str, errors: &[&CompileError]) -> Option<Explained> {
         (line, found)
     });
     let mut found: Vec<_> = found.collect();
-    // What follows from a mistake is often told first.
+    // Consequences of a mistake are often reported before it.
     found.sort_by_key(|(line, _)| *line);
     let mut found = found.into_iter();
     let (line, first) = found.next()?;
     let (kind, mut mistake) = first?;
-    // Another of this kind on the same line.
-    // All lines with `use` belong to the same place.
+    // Another error of this kind on the same line. All `use` lines count as one place.
     let is_import = kind.id == "import";
     for (_, other) in found.take_while(|(other, _)| *other == line || is_import) {
-        // What makes a value a result does so once.
+        // Converting a value to a result is done only once.
         let is_same = |other: &Kind| other.id == kind.id && kind.id != "ok";
         if let Some((_, other)) = other.filter(|(other, _)| is_same(other)) {
             mistake = mistake.and(other);
@@ -274,7 +273,7 @@ pub fn explain(text: &str, errors: &[&CompileError]) -> Option<Explained> {
 }
 
 impl Explained {
-    /// It as a verdict tells it.
+    /// The diagnosis for a verdict.
     pub fn diagnosis(&self) -> Diagnosis {
         let right: Vec<String> = self.right.iter().map(|line| format!("`{line}`")).collect();
         Diagnosis::new(
@@ -293,13 +292,13 @@ impl Mistake {
         Mistake { at, edits: Vec::new() }
     }
 
-    /// At the first of some edits.
+    /// A mistake at the first of some edits.
     fn of(edits: Vec<Edit>) -> Mistake {
         let at = edits.iter().map(|(range, _)| range.start).min().unwrap_or(0);
         Mistake { at, edits }
     }
 
-    /// Puts a text there.
+    /// Adds an edit that inserts a text.
     fn edit(self, at: usize, text: impl Into<String>) -> Mistake {
         self.replace(at..at, text)
     }
@@ -317,7 +316,7 @@ impl Mistake {
         self
     }
 
-    /// Both mistakes as one. What is said of one place twice is done once, and what overlaps is not done.
+    /// Combines two mistakes. Duplicate edits are applied once, and overlapping ones are dropped.
     fn and(mut self, other: Mistake) -> Mistake {
         for edit in other.edits {
             let (range, _) = &edit;

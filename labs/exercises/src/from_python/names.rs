@@ -1,4 +1,4 @@
-//! Names as Python has them: paths with dots, modules that are called, keyword arguments, attributes.
+//! Names as in Python: paths with dots, called modules, keyword arguments, and attributes.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::types::{DEPTH, Type, is_whole, type_of};
 use super::{Mistake, Source};
 use crate::compile_error::{CompileError, Edit};
 
-/// What makes a value of a type, and whether that can fail.
+/// The constructor of each type, and whether it can fail.
 const CONSTRUCTORS: [(&str, &str, bool); 33] = [
     ("Adam", "new", true),
     ("AdamW", "new", true),
@@ -47,7 +47,7 @@ const CONSTRUCTORS: [(&str, &str, bool); 33] = [
     ("Vec", "new", false),
 ];
 
-/// A `?` for a call that ends there, unless it has one, or its result is returned.
+/// `?` for a call that ends here, unless it already has one or its result is returned.
 pub fn then_question_mark(source: &Source, last: usize) -> &'static str {
     let is_returned = source.word(last + 1) == "}";
     let first = source.value_start(last);
@@ -83,7 +83,7 @@ pub fn path(error: &CompileError, source: &Source) -> Option<Mistake> {
     let of_what = between(&error.message, "expected value, found ", " `")?;
     (is_it && is_path.contains(&of_what)).then(|| {
         let mut mistake = Mistake::at(at);
-        // `nn.Linear.new`: what stands before the last name is a path.
+        // `nn.Linear.new`: everything before the last name is a path.
         while source.word(dot) == "." {
             let name = source.word(dot + 1);
             mistake = mistake.replace(source.start(dot)..source.end(dot), "::");
@@ -100,7 +100,7 @@ pub fn path(error: &CompileError, source: &Source) -> Option<Mistake> {
     })
 }
 
-/// Modules that paths begin with.
+/// Modules that can begin a path.
 const MODULES: [&str; 16] = [
     "todevice",
     "std",
@@ -120,7 +120,7 @@ const MODULES: [&str; 16] = [
     "sync",
 ];
 
-/// Dots in a line that is not even read: in `use nn.Linear;`, or in a type.
+/// Dots in a line with a syntax error: in `use nn.Linear;`, or in a type.
 fn dotted(source: &Source, byte: usize) -> Option<Mistake> {
     let line = source.line_range(byte);
     let tokens = source.at(line.start)..source.at(line.end);
@@ -139,7 +139,7 @@ fn dotted(source: &Source, byte: usize) -> Option<Mistake> {
     Some(Mistake::at(at).all(edits.collect()))
 }
 
-/// The call of a type's constructor, for Python's call of the type.
+/// Replaces Python's call of a type by a call of its constructor.
 pub fn constructed(source: &Source, of_type: usize) -> Vec<(Range<usize>, String)> {
     let Some((_, constructor, fails)) = CONSTRUCTORS.iter().find(|(name, ..)| *name == source.word(of_type))
     else {
@@ -155,7 +155,7 @@ pub fn constructed(source: &Source, of_type: usize) -> Vec<(Range<usize>, String
     edits
 }
 
-/// Types of numbers, which PyTorch names in `torch`.
+/// dtypes, which PyTorch has in `torch`.
 const TYPES: [(&str, &str); 10] = [
     ("float32", "DType::F32"),
     ("float", "DType::F32"),
@@ -169,7 +169,7 @@ const TYPES: [(&str, &str); 10] = [
     ("bool", "DType::Bool"),
 ];
 
-/// Functions of `torch` that make tensors, and how many arguments they take here; 0 means that they take only sizes.
+/// `torch` functions that create tensors, with the number of their arguments here; 0 means that they take only sizes.
 const MAKERS: [(&str, usize); 10] = [
     ("randn", 0),
     ("rand", 0),
@@ -183,7 +183,7 @@ const MAKERS: [(&str, usize); 10] = [
     ("arange", 3),
 ];
 
-/// Sizes as a borrowed list: `(3, 4)`, `((3, 4))` and `([3, 4])` as `(&[3, 4])`.
+/// Sizes as a borrowed list: `(3, 4)`, `((3, 4))` and `([3, 4])` become `(&[3, 4])`.
 fn listed(source: &Source, open: usize) -> Option<Vec<Edit>> {
     let close = source.close(open);
     let arguments = source.arguments(open);
@@ -199,7 +199,7 @@ fn listed(source: &Source, open: usize) -> Option<Vec<Edit>> {
         }
         _ => {}
     }
-    // One name may stand for a list.
+    // A single name may be a list.
     let is_size = |size: &Range<usize>| {
         let is_named = (size.clone()).any(|token| source.word(token) == "=");
         let is_sure = only.is_none()
@@ -265,7 +265,7 @@ fn torch(source: &Source, first: usize) -> Option<Mistake> {
     })
 }
 
-/// A module or a type is called like a function.
+/// A module or a type that is called like a function.
 pub fn called(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     let last = source.before(place.end)?;
@@ -290,7 +290,7 @@ pub fn called(error: &CompileError, source: &Source) -> Option<Mistake> {
     }
 }
 
-/// `model(x)` is `model.forward(&x)?`.
+/// `model(x)` becomes `model.forward(&x)?`.
 fn forward(source: &Source, called: usize) -> Mistake {
     let (open, end) = (called + 1, source.end(called));
     let mut mistake = Mistake::at(source.start(source.value_start(called))).edit(end, ".forward");
@@ -307,7 +307,7 @@ fn forward(source: &Source, called: usize) -> Mistake {
     mistake.edit(source.end(close), then_question_mark(source, close))
 }
 
-/// Methods of a tensor that cannot fail.
+/// Tensor methods that cannot fail.
 const CERTAIN: [&str; 16] = [
     "shape",
     "sizes",
@@ -327,14 +327,14 @@ const CERTAIN: [&str; 16] = [
     "element_size",
 ];
 
-/// A method without its parentheses.
+/// A method without parentheses.
 pub fn uncalled(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     let last = source.before(place.end)?;
     if let Some(edits) = error.suggestion("use parentheses to call this function") {
         let at = edits.first()?.0.start;
         let name = source.before(at)?;
-        // Where the function was given a name, and not called.
+        // The place where the uncalled function was bound to a name.
         let bound = source.binding(source.word(name), name).filter(|_| source.value_start(name) == name);
         let at = bound.map_or(at, |value| source.end(value.end - 1));
         return Some(Mistake::at(at).edit(at, "()"));

@@ -1,4 +1,4 @@
-//! Numbers of different types.
+//! Mismatched number types.
 
 use super::results::{between, expected_and_found};
 use super::{Mistake, Source};
@@ -39,7 +39,7 @@ pub fn mixed(error: &CompileError, source: &Source) -> Option<Mistake> {
                     };
                     converted(source, last + 1..end, from, to)
                 };
-                // The integer becomes a float; of two integers, the second becomes what the first is.
+                // The integer becomes a float; of two integers, the second is converted to the type of the first.
                 return match FLOATS.contains(&right) {
                     true => of_left(),
                     false => of_right(right, left),
@@ -55,7 +55,7 @@ pub fn mixed(error: &CompileError, source: &Source) -> Option<Mistake> {
     }
 }
 
-/// A value of one type of numbers as one of another.
+/// Converts a value from one number type to another.
 fn converted(source: &Source, value: std::ops::Range<usize>, from: &str, to: &str) -> Option<Mistake> {
     let is_number = |name: &str| INTEGERS.contains(&name) || FLOATS.contains(&name);
     if !is_number(from) || !is_number(to) || from == to {
@@ -64,7 +64,7 @@ fn converted(source: &Source, value: std::ops::Range<usize>, from: &str, to: &st
     let to_float = FLOATS.contains(&to);
     let last = value.end.checked_sub(1)?;
     let mut literal = last;
-    // The number that a name was given first.
+    // The number first assigned to a name.
     if value.len() == 1 && source.is_name(last) && from.starts_with('{') {
         let bound = source.binding(source.word(last), last)?;
         literal = bound.end.checked_sub(1)?;

@@ -1,10 +1,10 @@
-//! Mistakes with owners: moved values, `&`, `&mut`, `mut`, and `let`.
+//! Ownership mistakes: moved values, `&`, `&mut`, `mut`, and `let`.
 
 use super::results::expected_and_found;
 use super::{Mistake, Source};
 use crate::compile_error::{CompileError, Edit};
 
-/// A value is used after it was given away.
+/// A value is used after it was moved.
 pub fn moved(error: &CompileError, source: &Source) -> Option<Mistake> {
     // `x * &x`
     if error.code() == "E0505" {
@@ -35,7 +35,7 @@ pub fn moved(error: &CompileError, source: &Source) -> Option<Mistake> {
     Some(Mistake::at(moved.map_or(error.place().start, |(range, _)| range.start)))
 }
 
-/// An operator takes `&x` as well as `x`.
+/// Operators accept `&x` as well as `x`.
 fn lent_to_operator(error: &CompileError, source: &Source, cloned: &[Edit]) -> Option<Mistake> {
     let first = source.value_start(source.before(cloned.first()?.0.start)?);
     let at = source.start(first);
@@ -46,7 +46,7 @@ fn lent_to_operator(error: &CompileError, source: &Source, cloned: &[Edit]) -> O
     Some(if is_operand { mistake.edit(again.start, "&") } else { mistake })
 }
 
-/// A value is given where it should be lent.
+/// A value is passed where a reference is expected.
 pub fn not_lent(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     match error.code() {
@@ -76,13 +76,13 @@ pub fn not_lent(error: &CompileError, source: &Source) -> Option<Mistake> {
     })
 }
 
-/// A value is lent to a function that takes the value itself, such as options.
+/// A reference is passed to a function that takes the value, such as options.
 pub fn lent(error: &CompileError, _: &Source) -> Option<Mistake> {
     let edits = error.suggestion("consider removing the borrow").filter(|_| error.code() == "E0308")?;
     edits.iter().all(|(_, new)| new.is_empty()).then(|| Mistake::of(edits))
 }
 
-/// A value is not lent to somebody who changes it.
+/// A value is passed where a mutable reference is expected.
 pub fn not_lent_mutably(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     match error.code() {
@@ -100,7 +100,7 @@ pub fn not_lent_mutably(error: &CompileError, source: &Source) -> Option<Mistake
     }
 }
 
-/// A variable changes that was not declared to.
+/// A variable is changed without `mut`.
 pub fn not_mutable(error: &CompileError, _: &Source) -> Option<Mistake> {
     if !["E0384", "E0594", "E0596"].contains(&error.code()) {
         return None;
@@ -111,35 +111,35 @@ pub fn not_mutable(error: &CompileError, _: &Source) -> Option<Mistake> {
     (!edits.is_empty()).then(|| Mistake::of(edits))
 }
 
-/// Methods that change what they are called on.
+/// Methods that change their receiver.
 const CHANGING: [&str; 9] =
     ["push", "insert", "extend", "step", "zero_grad", "update", "scale", "load_state_dict", "next"];
 
-/// A name is used as in Python, where an assignment makes it.
+/// A name is assigned without `let`, as in Python.
 pub fn undeclared(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     let first = source.at(place.start);
     if error.code() == "E0425" && error.suggestion("introduce a new binding").is_some() {
         return Some(declared(source, first));
     }
-    // A function of this name is there.
+    // A function of this name exists.
     if error.code() == "E0070" && source.word(first) == "=" {
         let name = first.checked_sub(1).filter(|name| source.is_name(*name) && source.begins_line(*name))?;
         let is_function = (0..source.len()).any(|token| source.reads(token, &["fn", source.word(name)]));
         return is_function.then(|| declared(source, name));
     }
-    // A reference of this name is there, and the new value is none.
+    // A reference of this name exists, and the new value is not a reference.
     let (expected, found) = expected_and_found(error.label());
     let name = first.checked_sub(2)?;
     let is_assigned = source.word(first - 1) == "=" && source.is_name(name) && source.begins_line(name);
     let start = source.start(name);
-    // A function of this name is there.
+    // A function of this name exists.
     let is_function = error.code() == "E0308" && error.label().starts_with("expected fn item");
     let is_reference = error.code() == "E0308" && expected.starts_with('&') && !found.starts_with('&');
     (is_assigned && (is_reference || is_function)).then(|| Mistake::at(start).edit(start, "let "))
 }
 
-/// Whether a name stands for a value of its own, and not for a reference: as far as its `let` or its parameter shows.
+/// Whether a name holds an owned value rather than a reference, as far as its `let` or its parameter shows.
 pub fn is_owned(source: &Source, name: usize) -> bool {
     let word = source.word(name);
     if let Some(value) = source.binding(word, name) {
@@ -149,7 +149,7 @@ pub fn is_owned(source: &Source, name: usize) -> bool {
     (0..name).rev().take_while(|token| source.word(*token) != "fn").any(is_parameter)
 }
 
-/// `let`, or `let mut`, for a name that is assigned there.
+/// Adds `let`, or `let mut`, to the assignment of a name.
 fn declared(source: &Source, first: usize) -> Mistake {
     let start = source.start(first);
     let name = source.word(first);

@@ -25,7 +25,7 @@ pub fn missing(error: &CompileError, source: &Source) -> Option<Mistake> {
             taken_out(source, first..cast)
         }
         "E0529" if is_result(between(&error.message, "found `", "`")?) => pattern(source, whole, None),
-        // A method, a field, or an index of a value.
+        // A method, a field, or an index on a value.
         "E0599" | "E0609" | "E0610" | "E0615" | "E0608"
             if error.message.contains("enum `std::result::Result<")
                 || error.message.contains("type `std::result::Result<")
@@ -42,20 +42,20 @@ pub fn missing(error: &CompileError, source: &Source) -> Option<Mistake> {
     }
 }
 
-/// A type, or a reference to one, that still has an error in it.
+/// Whether a type, or a reference to one, is an unhandled `Result`.
 pub fn is_result(of_type: &str) -> bool {
     let of_type = of_type.trim_start_matches('&').trim_start_matches("mut ");
-    // `?` returns errors of this crate only.
+    // `?` works only on errors of this crate.
     let is_ours = of_type.ends_with(", Error>") || of_type.ends_with(", todevice::Error>");
     is_ours && of_type.trim_start_matches("std::result::").starts_with("Result<")
 }
 
-/// The text between two others.
+/// The text between two delimiters.
 pub fn between<'a>(text: &'a str, from: &str, until: &str) -> Option<&'a str> {
     Some(text.split_once(from)?.1.split_once(until)?.0)
 }
 
-/// The expected and the found type of mismatched types.
+/// The expected and the found type of a type mismatch.
 pub fn expected_and_found(label: &str) -> (&str, &str) {
     let quoted = |from| between(label, from, "`").unwrap_or_default();
     (quoted("expected `"), quoted("found `"))
@@ -76,7 +76,7 @@ fn mismatched(error: &CompileError, source: &Source, place: Range<usize>) -> Opt
         (false, true) if ["Ok", "Err"].contains(&source.word(place.start)) => None,
         (false, true) => {
             let mistake = taken_out(source, place.clone())?;
-            // The value of a statement at the end of a block is of no use to anybody.
+            // The value of a statement at the end of a block is unused.
             match (expected, source.word(place.end)) {
                 ("()", "}") => Some(mistake.edit(source.end(place.end - 1), ";")),
                 _ => Some(mistake),
@@ -89,7 +89,7 @@ fn mismatched(error: &CompileError, source: &Source, place: Range<usize>) -> Opt
             match source.word(before) {
                 "let" => pattern(source, place, is_tuple.then_some("[")),
                 "for" if of_item => pattern(source, place, is_tuple.then_some("[")),
-                // What a result is compared with.
+                // A result compared with a number.
                 "<" | ">" => taken_out(source, source.value_start(before.checked_sub(1)?)..before),
                 "=" if ["=", "!", "<", ">"].contains(&source.word(before.checked_sub(1)?)) => {
                     taken_out(source, source.value_start(before.checked_sub(2)?)..before - 1)
@@ -101,21 +101,21 @@ fn mismatched(error: &CompileError, source: &Source, place: Range<usize>) -> Opt
     }
 }
 
-/// What is pushed to a list that is not to hold results.
+/// Unwraps the values pushed to a list that should not contain results.
 fn pushed_to(source: &Source, list: usize) -> Option<Mistake> {
     let is_push = |token: &usize| source.reads(*token, &[source.word(list), ".", "push", "("]);
     let push = (0..source.len()).find(is_push).filter(|_| source.is_name(list))?;
     taken_out(source, source.arguments(push + 3).into_iter().next()?)
 }
 
-/// A parameter of a closure that is called with the values of a list: what was pushed to the list.
+/// For a closure parameter that takes the items of a list, unwraps the values pushed to the list.
 fn item_of_list(source: &Source, name: usize) -> Option<Mistake> {
     let is_bound = |token: &usize| source.reads(*token, &["|", source.word(name), "|"]);
     let closure = (0..name).rev().find(is_bound)?;
     pushed_to(source, source.value_start(source.around(closure)?.checked_sub(1)?))
 }
 
-/// A value of a type is made without `?`, and used where the type itself has to be.
+/// A value of a type was made without `?`, and used where the type itself is required.
 fn made(source: &Source, of_type: &str) -> Option<Mistake> {
     let name = of_type.rsplit("::").next()?;
     let is_made = |token: &usize| {
@@ -185,10 +185,10 @@ fn bound(error: &CompileError, source: &Source, place: Range<usize>) -> Option<M
     None
 }
 
-/// Takes the value of some tokens out of its result: there, or where the name got its value.
+/// Unwraps the value of some tokens: there, or where its name is bound.
 fn taken_out(source: &Source, value: Range<usize>) -> Option<Mistake> {
     let mut value = value;
-    // A name of a name of a name is rare.
+    // Longer chains of names are rare.
     for _ in 0..3 {
         let is_whole = source.value_end(value.start) + 1 >= value.end;
         while is_whole && ["&", "*", "mut"].contains(&source.word(value.start)) {
@@ -201,7 +201,7 @@ fn taken_out(source: &Source, value: Range<usize>) -> Option<Mistake> {
         if value.len() == 1 && source.is_name(last) {
             match source.binding(source.word(last), last).filter(|bound| bound.end <= last) {
                 Some(bound) => value = bound,
-                // An item of a loop.
+                // A loop variable.
                 None if source.list_of(last).is_some() => {
                     return Some(Mistake::at(source.end(last)).edit(source.end(last), "?"));
                 }
@@ -213,7 +213,7 @@ fn taken_out(source: &Source, value: Range<usize>) -> Option<Mistake> {
             return None;
         }
         let (start, end) = (source.start(value.start), source.end(last));
-        // `?` would belong to the last operand alone.
+        // `?` would apply only to the last operand.
         return Some(match source.value_end(value.start) < last {
             true => Mistake::at(end).edit(start, "(").edit(end, ")?"),
             false => Mistake::at(end).edit(end, "?"),
@@ -222,7 +222,7 @@ fn taken_out(source: &Source, value: Range<usize>) -> Option<Mistake> {
     None
 }
 
-/// A pattern that takes a result apart: of a `let`, or of a `for`, whose items get a `let` of their own.
+/// A pattern that destructures a result: in a `let`, or in a `for`, whose items get a `let` of their own.
 fn pattern(source: &Source, place: Range<usize>, bracket: Option<&str>) -> Option<Mistake> {
     let inner = source.tokens(place.start + 1..place.end - 1);
     let text = match bracket {
@@ -248,7 +248,7 @@ fn pattern(source: &Source, place: Range<usize>, bracket: Option<&str>) -> Optio
     }
 }
 
-/// What stands before the first sign of a line.
+/// The indentation of a line.
 pub fn indentation<'a>(source: &Source<'a>, byte: usize) -> &'a str {
     let line = source.slice(source.line_range(byte));
     &line[..line.len() - line.trim_start().len()]

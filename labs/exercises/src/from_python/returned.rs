@@ -1,10 +1,10 @@
-//! What a function has to return, and a `?` that is not needed.
+//! Return values of functions, and unnecessary `?`.
 
 use super::results::{expected_and_found, indentation, is_result};
 use super::{Mistake, Source};
 use crate::compile_error::{CompileError, Edit};
 
-/// The value of a function, or of a closure, is no `Result`, but it has to be one.
+/// The value of a function or a closure is not a `Result`, but has to be.
 pub fn not_returned(error: &CompileError, source: &Source) -> Option<Mistake> {
     if let Some(edits) = error.suggestion("wrapping the expression in `Ok`") {
         return Some(Mistake::of(edits));
@@ -18,7 +18,7 @@ pub fn not_returned(error: &CompileError, source: &Source) -> Option<Mistake> {
     {
         return Some(Mistake::of(tail(source, first, last + 1)));
     }
-    // A loop is the last expression, and makes no value.
+    // A loop is the last expression, and has no value.
     if error.code() == "E0308"
         && is_result(expected)
         && found == "()"
@@ -98,7 +98,7 @@ fn no_value(error: &CompileError, source: &Source, expected: &str) -> Option<Mis
         };
         return Some(Mistake::at(end).edit(end, line));
     }
-    // The last statement may be the value that was meant.
+    // The last statement may be the intended value.
     let begin = (open..last).rev().find(|token| [";", "}", "{"].contains(&source.word(*token)))? + 1;
     let is_value =
         source.word(last) == ";" && source.word(begin) != "let" && source.next(begin, &["="]).is_none();
@@ -131,7 +131,7 @@ fn closure(source: &Source, bars: usize) -> Option<Mistake> {
     Some(Mistake::at(at).all(edits))
 }
 
-/// Makes a result of the value between these tokens: without its own `?`, or in `Ok`.
+/// Turns the value between these tokens into a result: by removing its `?`, or by wrapping it in `Ok`.
 fn tail(source: &Source, from: usize, end: usize) -> Vec<Edit> {
     let Some(last) = end.checked_sub(1).filter(|last| *last >= from) else { return Vec::new() };
     let mut begin = from;
@@ -142,7 +142,7 @@ fn tail(source: &Source, from: usize, end: usize) -> Vec<Edit> {
             "(" | "[" => at = source.close(at),
             "{" => {
                 at = source.close(at);
-                // A loop or a condition, and no value, if more follows.
+                // If more follows, it is a loop or a condition without a value.
                 if at < last && ![".", "?", "else"].contains(&source.word(at + 1)) {
                     begin = at + 1;
                 }
@@ -163,7 +163,7 @@ fn tail(source: &Source, from: usize, end: usize) -> Vec<Edit> {
     ]
 }
 
-/// A call that cannot fail has a `?`.
+/// A `?` after a call that cannot fail.
 pub fn needless(error: &CompileError, source: &Source) -> Option<Mistake> {
     let is_it = error.code() == "E0277"
         && error.message.starts_with("the `?` operator can only be applied to values that implement `Try`");

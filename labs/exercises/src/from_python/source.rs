@@ -1,4 +1,4 @@
-//! A student's file as tokens, and what can be found in it without understanding it.
+//! A student's file as tokens, and searches that need no parsing.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, tokenize};
 
 use crate::compile_error::Edit;
 
-/// A file and its tokens, without comments and blanks. Tokens are named by their numbers.
+/// A file and its tokens, without comments and white space. Tokens are identified by index.
 pub struct Source<'a> {
     pub text: &'a str,
     tokens: Vec<Range<usize>>,
 }
 
-/// Words that end no value.
+/// Keywords that cannot end a value.
 const KEYWORDS: [&str; 12] =
     ["return", "in", "if", "else", "match", "while", "let", "mut", "as", "move", "for", "ref"];
 
@@ -38,12 +38,12 @@ impl<'a> Source<'a> {
         self.tokens.len()
     }
 
-    /// The text of a token. Behind the last, tokens are empty.
+    /// The text of a token; empty past the end.
     pub fn word(&self, token: usize) -> &'a str {
         self.tokens.get(token).and_then(|range| self.text.get(range.clone())).unwrap_or_default()
     }
 
-    /// Whether these tokens follow each other from there.
+    /// Whether the tokens from this one on have these texts.
     pub fn reads(&self, token: usize, words: &[&str]) -> bool {
         words.iter().enumerate().all(|(at, word)| self.word(token + at) == *word)
     }
@@ -56,7 +56,7 @@ impl<'a> Source<'a> {
         self.tokens.get(token).map_or(self.text.len(), |range| range.end)
     }
 
-    /// The token that a byte is in, else the next.
+    /// The token that contains a byte, or the next one.
     pub fn at(&self, byte: usize) -> usize {
         self.tokens.partition_point(|range| range.end <= byte)
     }
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         1 + before.filter(|letter| **letter == b'\n').count() as u32
     }
 
-    /// Where the line of a byte begins and ends.
+    /// The range of the line that contains a byte.
     pub fn line_range(&self, byte: usize) -> Range<usize> {
         let byte = byte.min(self.text.len());
         let bytes = self.text.as_bytes();
@@ -94,7 +94,7 @@ impl<'a> Source<'a> {
         start..end
     }
 
-    /// Whether a token is the first of its line.
+    /// Whether a token is the first on its line.
     pub fn begins_line(&self, token: usize) -> bool {
         let start = self.start(token);
         self.slice(self.line_range(start).start..start).trim().is_empty()
@@ -105,7 +105,7 @@ impl<'a> Source<'a> {
         word.starts_with(|first: char| first.is_alphabetic() || first == '_') && !KEYWORDS.contains(&word)
     }
 
-    /// Whether a value may end with this token.
+    /// Whether a value can end with this token.
     fn ends_value(&self, token: usize) -> bool {
         let word = self.word(token);
         self.is_name(token)
@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
             || word.starts_with(|first: char| first.is_ascii_digit() || first == '"' || first == '\'')
     }
 
-    /// The token that closes what this one opens, else the last.
+    /// The token that closes this opening one, or the last token.
     pub fn close(&self, open: usize) -> usize {
         let mut depth = 0;
         for token in open..self.len() {
@@ -129,7 +129,7 @@ impl<'a> Source<'a> {
         self.len()
     }
 
-    /// The token that opens what this one closes, else the first.
+    /// The token that opens this closing one, or the first token.
     pub fn open(&self, close: usize) -> usize {
         let mut depth = 0;
         for token in (0..=close).rev() {
@@ -158,7 +158,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The first token from there that is one of these words, outside of parentheses that open on the way.
+    /// The first token from here on with one of these texts, outside nested brackets.
     pub fn next(&self, from: usize, words: &[&str]) -> Option<usize> {
         let mut at = from;
         while at < self.len() {
@@ -175,7 +175,7 @@ impl<'a> Source<'a> {
         None
     }
 
-    /// The first token of the value that ends with this one: of names, calls and indices, but not of operators.
+    /// The first token of the value that ends with this one: names, calls and indices, but no operators.
     pub fn value_start(&self, last: usize) -> usize {
         let mut at = last;
         loop {
@@ -202,7 +202,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The last token of the value that begins with this one: after signs before it, names, calls and indices.
+    /// The last token of the value that begins with this one: prefix operators, names, calls and indices.
     pub fn value_end(&self, first: usize) -> usize {
         let mut at = first;
         while ["&", "*", "-", "!", "mut"].contains(&self.word(at)) {
@@ -224,7 +224,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The arguments of a call whose parenthesis opens there, each as its tokens.
+    /// The token ranges of the arguments of a call, given its opening parenthesis.
     pub fn arguments(&self, open: usize) -> Vec<Range<usize>> {
         let close = self.close(open);
         let mut arguments = Vec::new();
@@ -237,7 +237,7 @@ impl<'a> Source<'a> {
         arguments
     }
 
-    /// What a name was last bound to by a `let` that it can see from a token: the tokens of the value, or of its part in a tuple.
+    /// The tokens of the value that the last visible `let` bound to a name, or of its part of a tuple.
     pub fn binding(&self, name: &str, from: usize) -> Option<Range<usize>> {
         let mut at = from;
         while let Some(before) = at.checked_sub(1) {
@@ -245,7 +245,7 @@ impl<'a> Source<'a> {
             match self.word(at) {
                 ")" | "]" | "}" => at = self.open(at),
                 "fn" => return None,
-                // Another variable of this name is nearer.
+                // A loop variable of this name shadows it.
                 "for" => {
                     let until = self.next(at, &["in"])?;
                     if (at..until).any(|token| self.word(token) == name) {
@@ -269,7 +269,7 @@ impl<'a> Source<'a> {
         None
     }
 
-    /// The first token of the list whose items a name stands for, in a loop around it.
+    /// The first token of the list that a loop variable iterates over.
     pub fn list_of(&self, name: usize) -> Option<usize> {
         let mut at = name;
         while let Some(before) = at.checked_sub(1) {
@@ -284,7 +284,7 @@ impl<'a> Source<'a> {
         None
     }
 
-    /// The tokens of the value after `=`, or of the part of a tuple that a name in the pattern stands for.
+    /// The tokens of the value after `=`, or of the tuple part that corresponds to a name in the pattern.
     fn part(&self, pattern: usize, place: usize, equals: usize) -> Option<Range<usize>> {
         let value = equals + 1..self.next(equals, &[";"])?;
         if self.word(pattern) != "(" {
@@ -297,7 +297,7 @@ impl<'a> Source<'a> {
         self.arguments(value.start).into_iter().nth(position)
     }
 
-    /// The text with these edits, which do not overlap, and the lines of it that they made.
+    /// Applies non-overlapping edits. Returns the text and the lines that changed.
     pub fn edited(&self, edits: &[Edit]) -> (String, Vec<String>) {
         let mut edits = edits.to_vec();
         edits.sort_by_key(|(range, _)| (range.start, range.end));

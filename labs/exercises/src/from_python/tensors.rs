@@ -1,4 +1,4 @@
-//! Signs that Python's tensors know, and devices by their names.
+//! Operators of Python's tensors, and devices given by name.
 
 use std::ops::Range;
 
@@ -71,7 +71,7 @@ pub fn operator(error: &CompileError, source: &Source) -> Option<Mistake> {
     }
 }
 
-/// Signs that are not even read.
+/// Operators that are syntax errors.
 fn grammar(error: &CompileError, source: &Source, found: usize) -> Option<Mistake> {
     let place = error.place();
     if source.word(found) == "@" {
@@ -79,7 +79,7 @@ fn grammar(error: &CompileError, source: &Source, found: usize) -> Option<Mistak
         let left = source.value_start(found.checked_sub(1)?);
         let lent = if source.word(found + 1) == "&" { "" } else { "&" };
         let value = source.tokens(found + 1..last + 1);
-        // A method is called on a value: it needs no `&`.
+        // A method is called on the value, without `&`.
         let start = if left > 0 && source.word(left - 1) == "&" { left - 1 } else { left };
         let around =
             start.checked_sub(1).filter(|open| source.word(*open) == "(" && source.word(last + 1) == ")");
@@ -92,7 +92,7 @@ fn grammar(error: &CompileError, source: &Source, found: usize) -> Option<Mistak
         let text = format!("{}.matmul({lent}{value}){question_mark}", source.tokens(left..found));
         return Some(Mistake::at(place.start).replace(range, text));
     }
-    // A division that leaves no rest; here a comment.
+    // Python's `//` operator, which begins a comment in Rust.
     if let Some(edits) = error.suggestion("add `;` here") {
         let at = edits[0].0.start;
         let line = source.line_range(at);
@@ -103,7 +103,7 @@ fn grammar(error: &CompileError, source: &Source, found: usize) -> Option<Mistak
         return (is_value && !division.trim().contains(' '))
             .then(|| Mistake::at(start).replace(start..start + 2, "/"));
     }
-    // `means[-1]` of a list, not of a tensor
+    // `means[-1]` on a list, not on a tensor
     if error.message.starts_with("negative integers cannot be used to index") {
         return None;
     }
@@ -153,7 +153,7 @@ fn narrowed(dim: usize, start: &str, end: &str) -> String {
     }
 }
 
-/// The method call that adds a value to a list.
+/// The method call that appends a value to a list.
 fn added(error: &CompileError, source: &Source, value: Range<usize>) -> Option<String> {
     let text = source.tokens(value.clone());
     let is_list = source.word(value.start) == "[" && source.close(value.start) + 1 == value.end;
@@ -177,7 +177,8 @@ fn added(error: &CompileError, source: &Source, value: Range<usize>) -> Option<S
     }
 }
 
-/// `x ** 2` is `x.pow(2.0)?` of a tensor; numbers have other methods. No right line if the type is not sure.
+/// `x ** 2` is `x.pow(2.0)?` for a tensor; numbers have other methods. Without a certain type, there is no corrected
+/// line.
 fn power(source: &Source, sign: usize) -> Option<Mistake> {
     let last = source.value_end(sign + 2);
     let exponent = source.tokens(sign + 2..last + 1);
@@ -197,7 +198,7 @@ fn power(source: &Source, sign: usize) -> Option<Mistake> {
         Some(Type::F32) if of_base == Some(Type::F32) => Some(exponent.to_owned()),
         _ => None,
     };
-    // Python evaluates `x ** 2 ** 2` from the right.
+    // `**` is right-associative in Python: `x ** 2 ** 2`.
     if source.reads(last + 1, &["*", "*"]) {
         return Some(unsure);
     }
@@ -217,7 +218,7 @@ fn power(source: &Source, sign: usize) -> Option<Mistake> {
         (Some(Type::F64 | Type::F32), Some(exponent)) => format!("{name}.powf({exponent})"),
         (Some(Type::Integer), _) if is_digits => format!("{name}.pow({exponent})"),
         (None, Some(exponent)) if is_float(name) => format!("{name}_f64.powf({exponent})"),
-        // Another type may be expected elsewhere.
+        // Other uses may require another type.
         (None, _) if is_whole(name) && is_digits && source.word(last + 1) == "as" => {
             format!("{name}_i32.pow({exponent})")
         }
@@ -245,12 +246,12 @@ fn indexed(error: &CompileError, source: &Source, open: usize) -> Option<Mistake
         _ => return None,
     };
     let value = source.value_start(open.checked_sub(1)?);
-    // `x[0]?` has its sign already.
+    // `x[0]?` already has its `?`.
     let text = if source.word(close + 1) == "?" { text.trim_end_matches('?').to_owned() } else { text };
     Some(Mistake::at(source.start(value)).replace(range, text))
 }
 
-/// A device by its name, as PyTorch takes it.
+/// A device given by name, as in PyTorch.
 pub fn device(error: &CompileError, source: &Source) -> Option<Mistake> {
     let place = error.place();
     let first = source.at(place.start);
@@ -300,7 +301,7 @@ fn named(source: &Source, place: Range<usize>) -> Option<Mistake> {
     Some(Mistake::at(place.start).replace(place, device))
 }
 
-/// The device of this name: the function's own, if it is given one.
+/// The device with this name: the function's own device parameter, if it has one.
 pub fn device_named(source: &Source, name: Range<usize>) -> Option<String> {
     let at = source.at(name.start);
     let text = source.slice(name).trim_matches(['"', '\'']);

@@ -1,4 +1,4 @@
-//! Types, as far as a student's text shows them: the compiler does not tell the type of every value.
+//! Types, as far as a student's text shows them: the compiler does not report the type of every value.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub enum Type {
     List,
 }
 
-/// How many names are followed from one to the next.
+/// The maximum number of names to follow.
 pub const DEPTH: usize = 4;
 
 pub fn is_whole(text: &str) -> bool {
@@ -40,7 +40,7 @@ fn named_type(text: &str) -> Option<Type> {
     }
 }
 
-/// The type of a value, if its text leaves no doubt: a number alone may be of any type.
+/// The type of a value, if its text leaves no doubt: a number literal may have any type.
 pub fn type_of(source: &Source, value: Range<usize>, depth: usize) -> Option<Type> {
     let mut value = value;
     while ["&", "*", "mut"].contains(&source.word(value.start)) {
@@ -66,7 +66,7 @@ pub fn type_of(source: &Source, value: Range<usize>, depth: usize) -> Option<Typ
     if source.reads(value.start, &["vec", "!"]) || source.reads(value.start, &["Vec", ":", ":"]) {
         return (source.word(last) != "?").then_some(Type::List);
     }
-    // The last call, and whether it can fail.
+    // The last call, and whether it has a `?`.
     let is_tried = source.word(last) == "?";
     let close = if is_tried { last - 1 } else { last };
     let name = source.open(close).checked_sub(1).filter(|_| source.word(close) == ")")?;
@@ -88,7 +88,7 @@ pub fn type_of(source: &Source, value: Range<usize>, depth: usize) -> Option<Typ
     }
 }
 
-/// The type that a name is declared with, or that of its value.
+/// The declared type of a name, or the type of its value.
 fn declared(source: &Source, place: usize, depth: usize) -> Option<Type> {
     let name = source.word(place);
     let is_name = |token: &usize| source.word(*token) == name;
@@ -98,7 +98,7 @@ fn declared(source: &Source, place: usize, depth: usize) -> Option<Type> {
         match source.word(at) {
             ")" | "]" | "}" => at = source.open(at),
             "for" if (at..source.next(at, &["in"])?).any(|token| is_name(&token)) => return None,
-            // An argument of a closure.
+            // A closure parameter.
             "|" if is_name(&(at + 1)) && ["|", ",", ":"].contains(&source.word(at + 2)) => return None,
             "|" if source.word(at + 1) == "("
                 && (at + 2..source.close(at + 1)).any(|token| is_name(&token)) =>
@@ -107,7 +107,7 @@ fn declared(source: &Source, place: usize, depth: usize) -> Option<Type> {
             }
             "let" => {
                 let Some(equals) = source.next(at, &["=", ";"]) else { continue };
-                // The `let` that the name itself is in makes another.
+                // The `let` statement that contains the name itself declares another variable.
                 let end = source.next(equals, &[";"]).unwrap_or(equals);
                 if !(at..equals).any(|token| is_name(&token)) || (equals..=end).contains(&place) {
                     continue;

@@ -1,4 +1,4 @@
-//! Words that Python has, and Rust has not.
+//! Words of Python that Rust does not have.
 
 use super::arguments::python_value;
 use super::types::{DEPTH, Type, type_of};
@@ -52,7 +52,7 @@ pub fn python(error: &CompileError, source: &Source) -> Option<Mistake> {
         }
         _ => return None,
     };
-    // With its parentheses, if it has some.
+    // Include the parentheses, if there are any.
     let end = if new.ends_with(')') { source.end(method + 2) } else { range.end };
     let is_plain = !new.ends_with(')') || source.reads(method + 1, &["(", ")"]);
     is_plain.then(|| Mistake::at(range.start).replace(range.start..end, new))
@@ -92,7 +92,7 @@ fn printed(source: &Source, name: usize) -> Option<Mistake> {
     Some(Mistake::at(at).replace(at..source.end(close), text))
 }
 
-/// A function that Python has without an import.
+/// A Python built-in function.
 fn function(source: &Source, name: usize) -> Option<Mistake> {
     let open = name + 1;
     let close = source.close(open);
@@ -108,7 +108,7 @@ fn function(source: &Source, name: usize) -> Option<Mistake> {
         ("max" | "min", [one, two]) => format!("{one}.{}({two})", source.word(name)),
         ("str", [value]) => format!("{value}.to_string()"),
         ("float", [value]) if !value.starts_with('"') => {
-            // A tensor's only number, or a number of another type.
+            // A tensor's only element, or a number of another type.
             let is_number =
                 value.ends_with("len()") || value.starts_with(|first: char| first.is_ascii_digit());
             if is_number { format!("({value} as f64)") } else { format!("{value}.item()?") }
@@ -127,7 +127,7 @@ fn function(source: &Source, name: usize) -> Option<Mistake> {
     Some(Mistake::at(range.start).replace(range, text))
 }
 
-/// `range(n)` is `0..n`.
+/// `range(n)` becomes `0..n`.
 pub fn range_of(values: &str) -> String {
     let values = values.trim();
     let Some(given) = values.strip_prefix("range(").and_then(|rest| rest.strip_suffix(')')) else {
@@ -141,7 +141,7 @@ pub fn range_of(values: &str) -> String {
     }
 }
 
-/// `import torch`: most of what Python imports is there already.
+/// `import torch`: most of Python's imports need no equivalent.
 fn imported(source: &Source, first: usize) -> Option<Mistake> {
     let module = ["import", "from"].contains(&source.word(first)).then(|| source.word(first + 1))?;
     let at = source.start(first);
@@ -154,7 +154,7 @@ fn imported(source: &Source, first: usize) -> Option<Mistake> {
     Some(if known { mistake } else { Mistake::at(at) })
 }
 
-/// A statement that Rust lacks.
+/// A statement that Rust does not have.
 fn statement(source: &Source, first: usize) -> Option<Mistake> {
     let at = source.start(first);
     let range = at..source.end(first);

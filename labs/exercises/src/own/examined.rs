@@ -1,4 +1,4 @@
-//! The defects of an exercise: parts that a teacher forgot, and wrong solutions that pass.
+//! The defects of an exercise: missing parts, and wrong solutions that pass.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,10 +12,10 @@ use crate::library::Library;
 use crate::rules;
 use crate::verdict::Verdict;
 
-/// With fewer wrong solutions nobody knows whether the check sees mistakes.
+/// With fewer wrong solutions, nobody knows whether the check detects mistakes.
 const LEAST_WRONG: usize = 3;
 
-/// A line for each defect. The error means that it could not be examined.
+/// Returns one line per defect. An error means that the exercise could not be examined.
 pub fn defects(library: &Library, exercise: &Exercise, folder: &Path) -> Result<Vec<String>, String> {
     let mut defects = in_words(exercise);
     let machines = exercise.gpus.iter().filter(|gpu| gpu.parse::<GpuSpec>().is_err()).collect::<Vec<_>>();
@@ -33,7 +33,7 @@ pub fn defects(library: &Library, exercise: &Exercise, folder: &Path) -> Result<
     Ok(defects)
 }
 
-/// The defects that show without a run.
+/// The defects that need no run to be found.
 fn in_words(exercise: &Exercise) -> Vec<String> {
     let mut defects = Vec::new();
     let mut defect = |is: bool, what: String| {
@@ -104,15 +104,15 @@ fn in_words(exercise: &Exercise) -> Vec<String> {
     defects
 }
 
-/// A way to solve it.
+/// A solution, right or wrong.
 struct Attempt {
     name: String,
     text: String,
-    /// Nothing if it is right; else the diagnosis, if it is known.
+    /// None if it is right; otherwise the diagnosis, if known.
     expected: Option<Option<&'static str>>,
 }
 
-/// All ways that it knows. Those whose edits do not fit are defects.
+/// All solutions of the exercise. Those whose edits do not apply are defects.
 fn attempts(exercise: &Exercise, defects: &mut Vec<String>) -> Vec<Attempt> {
     if !exercise.has_solution() {
         defects.push("its `source` has no solution between the lines `// BEGIN` and `// END`".to_owned());
@@ -157,7 +157,7 @@ fn attempts(exercise: &Exercise, defects: &mut Vec<String>) -> Vec<Attempt> {
     all
 }
 
-/// Compiles all that compile into one program. Those that do not are defects.
+/// Compiles all solutions into one program. Those that do not compile are defects.
 fn whole(
     library: &Library,
     exercise: &Exercise,
@@ -200,7 +200,7 @@ fn whole(
     }
 }
 
-/// Runs them, and compares each verdict with the expected one.
+/// Runs the solutions, and compares each verdict with the expected one.
 fn tried(
     exercise: &Exercise,
     attempts: &[Attempt],

@@ -1,7 +1,7 @@
-//! A teacher's own exercise: one file of Rust that declares `pub static EXERCISE`, as those in `labs/exercises/source` do.
+//! A teacher's own exercise: one Rust file that declares `pub static EXERCISE`, like those in `labs/exercises/source`.
 //!
-//! The file is compiled to a library, and to a program that is its host: it describes the exercise, checks files with it, and
-//! examines it. So its check runs where that of the course's own exercises runs: never in the process of a student's code.
+//! The file is compiled to a library and to a host program, which describes the exercise, checks files with it, and
+//! examines it. So its check runs like that of the course's own exercises: never in the process of a student's code.
 
 mod examined;
 
@@ -29,7 +29,7 @@ enum Asked {
     Examine { library: Library, folder: PathBuf },
 }
 
-/// An exercise in words.
+/// The description of an exercise.
 #[derive(Serialize, Deserialize)]
 pub struct Described {
     pub id: String,
@@ -133,7 +133,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Compiles a teacher's file. The error has the compiler's words.
+    /// Compiles a teacher's file. The error is the compiler's.
     pub fn compile(library: &Library, file: &Path, folder: &Path) -> Result<Host, String> {
         let cannot = |error: io::Error| format!("{}: {error}", folder.display());
         fs::create_dir_all(folder).map_err(cannot)?;
@@ -149,7 +149,7 @@ impl Host {
         Ok(host)
     }
 
-    /// The host that was compiled into a folder, if one was.
+    /// The host in a folder, if one has been compiled there.
     pub fn known(folder: &Path) -> Option<Host> {
         let host = Host { program: folder.join("host"), library: folder.join("libown.rlib") };
         (host.program.is_file() && host.library.is_file()).then_some(host)
@@ -176,7 +176,7 @@ impl Host {
         self.ask::<Answer>(&asked)?.checked()
     }
 
-    /// The defects of the exercise, a line each.
+    /// The defects of the exercise, one line each.
     pub fn defects(&self, library: &Library, folder: &Path) -> Result<Vec<String>, String> {
         self.ask(&Asked::Examine { library: self.of(library), folder: folder.to_owned() })
     }
@@ -203,7 +203,7 @@ impl Host {
     }
 }
 
-/// Runs the compiler. The error is its first.
+/// Runs the compiler. The error is its first one.
 fn compiled(rustc: &mut Command, file: &Path) -> Result<(), String> {
     let output = rustc.stdin(Stdio::null()).output().map_err(|error| format!("rustc: {error}"))?;
     if output.status.success() {
@@ -218,13 +218,13 @@ fn compiled(rustc: &mut Command, file: &Path) -> Result<(), String> {
     Err(format!("{} does not compile\n{}", file.display(), says.trim_end()))
 }
 
-/// A stand-in for code that only a host has.
+/// A placeholder for code that only a host has.
 fn of_the_host(_: &Case) -> Seen {
     Seen::nothing()
 }
 
 impl Described {
-    /// The exercise for all that is told of it, for as long as the program runs. Its check is the host's.
+    /// The exercise for everything that shows it, for the life of this process. Its check runs in the host.
     pub fn exercise(self) -> &'static Exercise {
         fn text(text: String) -> &'static str {
             Box::leak(text.into_boxed_str())

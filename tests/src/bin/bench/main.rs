@@ -1,8 +1,8 @@
-//! How fast training is, as ratios with PyTorch taken in the same run.
+//! Measures training speed as a ratio to PyTorch in the same run.
 //!
-//! `cargo run --release --bin bench -- --python PATH` with a Python that has PyTorch 2.11;
-//! without `--python` only this crate's own times are printed. `--threads N` sets both sides (2). With `--gpu real` both
-//! sides use the first GPU.
+//! `cargo run --release --bin bench -- --python PATH` with a Python that has PyTorch 2.11; without `--python`, only
+//! this crate's own times are printed. `--threads N` sets the threads of both sides (2). With `--gpu real` both sides
+//! use the first GPU.
 
 mod on_gpu;
 
@@ -19,7 +19,7 @@ use labs::{failed, program, wrong};
 use todevice::prelude::*;
 use todevice::{GpuSpec, Machine};
 
-/// The work that is timed: a name, a limit for the ratio with PyTorch (design: "Speed that users feel").
+/// The timed work: a name, and the maximum ratio to PyTorch (design: "Speed that users feel").
 const WORKS: [(&str, f64); 5] = [
     ("tiny_mlp_step", 0.1),
     ("mnist_mlp_step", 0.85),
@@ -28,8 +28,7 @@ const WORKS: [(&str, f64); 5] = [
     ("cnn_step", 1.0),
 ];
 
-/// Limits for the ratio of a simulated GPU to the plain CPU: what takes under a millisecond may take twice as
-/// long.
+/// The maximum ratio of a simulated GPU to the plain CPU: work under a millisecond may take twice as long.
 const SIMULATED_AIMS: [f64; 5] = [2.0, 1.2, 1.2, 1.2, 1.2];
 
 /// Times training, and prints ratios with PyTorch
@@ -78,7 +77,7 @@ type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     program(|options: Options| {
         #[allow(unsafe_code)]
-        // SAFETY: no other thread has been started that could read the environment meanwhile.
+        // SAFETY: no other thread that could read the environment has been started yet.
         unsafe {
             std::env::set_var("RAYON_NUM_THREADS", options.threads.to_string());
         }
@@ -102,7 +101,7 @@ fn run(options: &Options) -> Outcome<()> {
         options.threads, options.rounds
     ));
     to_stdout(&format!("{:<19} {:>12} {:>12} {:>7} {:>6}\n", "", "todevice", "PyTorch", "ratio", "aim"));
-    // One after the other within a round, so that both sides meet the same weather.
+    // Alternate within a round, so that both sides run under the same load.
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
         let theirs = pytorch(options, &[])?;
@@ -115,7 +114,7 @@ fn run(options: &Options) -> Outcome<()> {
     simulated(options)
 }
 
-/// What simulating a GPU costs: real time of the same work, against plain CPU.
+/// The cost of simulating a GPU: the wall-clock time of the same work, relative to the plain CPU.
 fn simulated(options: &Options) -> Outcome<()> {
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
@@ -144,16 +143,16 @@ fn simulated(options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Nanoseconds of an operation that is one launch and next to no work.
+/// Nanoseconds of an operation with one launch and hardly any work.
 fn one_element(device: Device) -> Result<f64> {
     let mut launch = works::launch(device)?;
     Ok(1e6 * one_by_one(device, 300, || (0..1000).try_for_each(|_| launch()))?)
 }
 
-/// PyTorch's times by the names of the work, if there is a Python.
+/// PyTorch's times by the name of the work, if there is a Python.
 fn pytorch(options: &Options, on_gpu: &[String]) -> Outcome<Option<BTreeMap<String, f64>>> {
     let Some(python) = &options.python else { return Ok(None) };
-    // Not the file: this program may run where the checkout is not.
+    // Embedded, because this program may run without the checkout.
     let script = include_str!("../../../bench/pytorch.py");
     let output = Command::new(python)
         .args(["-c", script, &options.threads.to_string()])
@@ -168,7 +167,7 @@ fn pytorch(options: &Options, on_gpu: &[String]) -> Outcome<Option<BTreeMap<Stri
     Ok(Some(serde_json::from_slice(&output.stdout)?))
 }
 
-/// A line of the table: our time and PyTorch's, if there are any, of each round.
+/// A row of the table: in each round, our time and PyTorch's, if there are any.
 fn row(name: &str, rounds: Vec<(f64, Option<&BTreeMap<String, f64>>)>, aim: f64) -> String {
     let ours = median(rounds.iter().map(|(ours, _)| *ours).collect());
     let mut line = format!("{name:<19} {:>9.2} µs", ours * 1e6);
@@ -183,7 +182,7 @@ fn row(name: &str, rounds: Vec<(f64, Option<&BTreeMap<String, f64>>)>, aim: f64)
     line + "\n"
 }
 
-/// The same on a device.
+/// The same work on a device.
 fn todevice(device: Device) -> Result<[f64; 5]> {
     manual_seed(0);
     Ok([

@@ -1,4 +1,4 @@
-//! The same on a GPU: each work is queued many times, and waited for once.
+//! The benchmark on a GPU: each work is queued many times, with one synchronization at the end.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 type Prepare = fn(&Sizes, Precision) -> Result<Doing>;
 
-/// The work: a name, a limit for the ratio with PyTorch, a precision.
+/// The work: a name, the maximum ratio to PyTorch, a precision.
 const WORKS: [(&str, f64, Precision, Prepare); 15] = [
     ("tiny_mlp_step", 0.5, F32, |of, _| works::tiny_mlp_step(of.device)),
     ("mnist_mlp_step", 1.0, F32, |of, precision| works::mnist_mlp_step(of.device, precision)),
@@ -44,7 +44,7 @@ struct Sizes {
 
 pub fn run(machine: &Machine, options: &Options) -> Outcome<()> {
     let modelled = machine.time_is_modelled();
-    // A simulated GPU computes on the CPU, where less will do.
+    // A simulated GPU computes on the CPU, so smaller sizes suffice.
     let (side, elements) = if modelled { (1024, 1 << 22) } else { (8192, 1 << 26) };
     let (side, elements) = (options.side.unwrap_or(side), options.elements.unwrap_or(elements));
     let sizes = Sizes { device: machine.enter(|| Device::cuda(0)), side, elements };
@@ -65,14 +65,14 @@ pub fn run(machine: &Machine, options: &Options) -> Outcome<()> {
             again_and_again(prepare(&sizes, *precision)?)
         };
         let ours = || machine.enter(|| works.iter().map(time).collect::<Result<Vec<f64>>>());
-        // A card that has been busy is warm, and may be slower: each side is first in every second round.
+        // A busy card is warm and may be slower, so the sides alternate in going first.
         rounds.push(if round % 2 == 0 {
             let theirs = pytorch()?;
             (ours()?, theirs)
         } else {
             (ours()?, pytorch()?)
         });
-        // After each: who stops this program has the rounds that were.
+        // Print after each round, so that an interrupted run keeps its results.
         to_stdout(&format!(
             "{machine}: time per run, queued back to back, {how}, round {} of {}.\n",
             round + 1,
@@ -85,7 +85,7 @@ pub fn run(machine: &Machine, options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-/// Our time of each work in a round, and PyTorch's.
+/// Our times of all works in a round, and PyTorch's.
 type Round = (Vec<f64>, Option<BTreeMap<String, f64>>);
 
 /// The names of the works, each with its limit.
@@ -99,7 +99,7 @@ fn table(names: &Names, rounds: &[Round]) -> String {
     head + &rows.collect::<String>()
 }
 
-/// How much of the memory's speed operations reach that do next to no arithmetic, and how fast products are.
+/// The fraction of the memory bandwidth that memory-bound operations reach, and the throughput of products.
 fn rates(names: &Names, rounds: &[Round], side: usize, elements: usize) -> String {
     let time = |name: &str| {
         let i = names.iter().position(|(known, _)| *known == name)?;

@@ -1,7 +1,9 @@
-//! What NVIDIA's libraries answer, on purpose wrong calls included, a line each: `cublas: a leading dimension that is too small: 7`.
+//! The answers of NVIDIA's libraries, including those to deliberately wrong calls, one line each: `cublas: a leading
+//! dimension that is too small: 7`.
 //!
-//! The stand-ins of the tests (`tests/fake_cuda`) are to answer the same. What they answer is kept in `tests/card/answers.txt`, so
-//! that a visit to a card can show what is different there. Only calls stand here that cannot crash the program.
+//! The stand-ins of the tests (`tests/fake_cuda`) must give the same answers. The stand-ins' answers are stored in
+//! `tests/card/answers.txt`, so that a visit to a card shows where it differs. Only calls that cannot crash the program
+//! are included.
 
 mod ffi;
 mod of_cublas;
@@ -21,18 +23,18 @@ pub enum Library {
     Cudnn,
 }
 
-/// Prints the answers of a library, each as soon as it is there.
+/// Prints the answers of a library, each as soon as it is available.
 pub fn print(library: Library) -> Result<(), String> {
     let probe = probe();
     let found = |finding: &Finding| match finding {
         Finding::Found { version, .. } => Ok(version.clone()),
         Finding::Missing { reason } => Err(reason.clone()),
     };
-    // Everything is asked of a context.
+    // All queries need a context.
     found(&probe.driver)?;
     let driver = ffi::Loaded::open("driver", &["libcuda.so.1"])?;
     let context = of_driver::Context::new(&driver)?;
-    // Those that the probe has loaded are found by their names.
+    // Libraries that the probe has loaded are found by name.
     match library {
         Library::Driver => of_driver::ask(&driver, &context),
         Library::Nvrtc => {
@@ -53,7 +55,7 @@ pub fn print(library: Library) -> Result<(), String> {
     Ok(())
 }
 
-/// A line of the answers.
+/// Prints a line of the answers.
 fn say(library: &str, question: &str, answer: &str) {
     let answer = answer.trim().replace('\n', " / ");
     to_stdout(&format!("{library}: {question}: {answer}\n"));

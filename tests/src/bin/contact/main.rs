@@ -1,7 +1,9 @@
-//! The first things to try on a card, each in a process of its own: an error of a GPU can end all that a process may do with it.
+//! First checks on a new card, each in its own process: a GPU error can make the GPU unusable for the rest of the
+//! process.
 //!
-//! `cargo run --release --bin contact -- kernel --gpu real` computes something on the GPU and on the CPU, and says how far apart they
-//! are. `contact answers nvrtc` asks a library of NVIDIA's what a program only learns by asking: see `answers.rs`.
+//! `cargo run --release --bin contact -- kernel --gpu real` computes a result on the GPU and on the CPU, and prints the
+//! difference. `contact answers nvrtc` prints answers of an NVIDIA library that are known only by calling it: see
+//! `answers.rs`.
 
 mod answers;
 
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
                  use\n",
                 seconds * 1e3
             ));
-            // Not a number is never near enough.
+            // NaN never passes.
             if difference.is_nan() || difference > allowed {
                 wrong.push(name);
             }
@@ -81,10 +83,10 @@ fn main() -> ExitCode {
     })
 }
 
-/// How far a result on the GPU is from the CPU's.
+/// The difference between the results of the GPU and the CPU.
 struct Compared {
     name: String,
-    /// In parts of the largest value.
+    /// Relative to the largest value.
     difference: f64,
     allowed: f64,
     /// On the GPU, until the host has the result.
@@ -98,7 +100,7 @@ fn compare(name: &str, allowed: f64, work: impl Fn(Device) -> Result<Tensor>) ->
     let seconds = start.elapsed().as_secs_f64();
     let largest = cpu.iter().fold(f64::MIN_POSITIVE, |largest, x| largest.max(x.abs()));
     let apart = cpu.iter().zip(&gpu).map(|(a, b)| (a - b).abs());
-    // `max` would lose what is not a number.
+    // `max` would ignore NaN.
     let difference = match cpu.len() == gpu.len() && gpu.iter().all(|x| x.is_finite()) {
         true => apart.fold(0.0, f64::max) / largest,
         false => f64::NAN,

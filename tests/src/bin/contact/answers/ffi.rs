@@ -1,19 +1,19 @@
-//! Functions of a library by their names.
+//! Looks up library functions by name.
 
 use std::ffi::{CStr, c_char, c_int};
 
 use super::say;
 
-/// A library that is loaded.
+/// A loaded library.
 pub struct Loaded {
     pub name: &'static str,
     library: libloading::Library,
 }
 
 impl Loaded {
-    /// Opens the first of these files that is there.
+    /// Opens the first of these files that exists.
     pub fn open(name: &'static str, files: &[&str]) -> Result<Loaded, String> {
-        // SAFETY: these are libraries of NVIDIA's, or their stand-ins, which the probe has loaded before.
+        // SAFETY: these are NVIDIA's libraries, or stand-ins for them, which the probe has already loaded.
         let opened = files.iter().find_map(|file| unsafe { libloading::Library::new(*file) }.ok());
         let library = opened.ok_or_else(|| format!("{} cannot be opened", files.join(" or ")))?;
         Ok(Loaded { name, library })
@@ -32,13 +32,13 @@ impl Loaded {
         found
     }
 
-    /// The texts of these codes, by a function that takes a code and returns a text.
+    /// Prints the texts of these codes, from a function that takes a code and returns a text.
     pub fn say_texts(&self, function: &str, codes: &[c_int]) {
         type Text = unsafe extern "C" fn(c_int) -> *const c_char;
-        // SAFETY: whoever names it here names one of this type.
+        // SAFETY: callers pass only functions of this type.
         let Some(text_of) = (unsafe { self.get::<Text>(function) }) else { return };
         for code in codes {
-            // SAFETY: any number may be asked for; the text is never freed.
+            // SAFETY: any code is allowed; the text is never freed.
             let text = unsafe { text(text_of(*code)) };
             say(self.name, &format!("{function}({code})"), &text);
         }

@@ -1,4 +1,4 @@
-//! What cuBLAS answers.
+//! cuBLAS's answers.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -38,13 +38,13 @@ const F32: c_int = 0;
 const F64: c_int = 1;
 const F16: c_int = 2;
 const BF16: c_int = 14;
-// In which type it is calculated.
+// Compute types.
 const IN_F16: c_int = 64;
 const IN_F32: c_int = 68;
 const IN_F64: c_int = 70;
 const IN_TF32: c_int = 77;
 
-/// A product of matrices of 16 by 16, but for what is changed.
+/// A product of 16 × 16 matrices, with these modifications.
 #[derive(Clone, Copy)]
 struct Product {
     sizes: [c_int; 3],
@@ -52,14 +52,14 @@ struct Product {
     types: [c_int; 3],
     compute: c_int,
     batch: c_int,
-    /// Bytes between the memory of the context and the first matrix.
+    /// The byte offset of the first matrix in the context's memory.
     offset: u64,
 }
 
 const PLAIN: Product =
     Product { sizes: [16; 3], leading: [16; 3], types: [F32; 3], compute: IN_F32, batch: 1, offset: 0 };
 
-/// What is asked, and how it is answered.
+/// The questions, with the product for each.
 const PRODUCTS: [(&str, Product); 19] = [
     ("a product", PLAIN),
     ("of no rows", Product { sizes: [0, 16, 16], ..PLAIN }),
@@ -85,7 +85,8 @@ const PRODUCTS: [(&str, Product); 19] = [
 pub fn ask(cublas: &Loaded, context: &Context) {
     cublas.say_texts("cublasGetStatusString", &[0, 1, 3, 7, 8, 11, 13, 14, 15, 16, 99]);
     let number = |question: &str, code: c_int| say("cublas", question, &code.to_string());
-    // SAFETY: these are the types of the functions, there is room for what they return, and the matrices lie within the memory.
+    // SAFETY: these are the types of the functions, there is room for their results, and the matrices lie within the
+    // memory.
     unsafe {
         let Some(create) = cublas.get::<unsafe extern "C" fn(*mut Handle) -> c_int>("cublasCreate_v2") else {
             return;

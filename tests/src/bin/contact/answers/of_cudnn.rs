@@ -1,4 +1,4 @@
-//! What cuDNN answers: its errors, and the algorithms that it offers, with their workspace.
+//! cuDNN's answers: its errors, and the algorithms that it offers, with their workspace.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -47,7 +47,7 @@ const FMA_MATH: c_int = 3;
 /// The descriptors of a convolution: x, weight, convolution, y.
 struct Described([Handle; 4]);
 
-/// The functions that describe one.
+/// The functions that describe a convolution.
 struct Cudnn {
     tensor: SetTensor,
     filter: SetTensor,
@@ -59,7 +59,7 @@ struct Cudnn {
 pub fn ask(cudnn: &Loaded) {
     cudnn.say_texts("cudnnGetErrorString", &[0, 1001, 1002, 2000, 2002, 2012, 3000, 3007, 4000, 5000, 99]);
     let number = |question: &str, code: c_int| say("cudnn", question, &code.to_string());
-    // SAFETY: these are the types of the functions, and there is room for what they return.
+    // SAFETY: these are the types of the functions, and there is room for their results.
     unsafe {
         if let Some(version) = cudnn.get::<unsafe extern "C" fn() -> usize>("cudnnGetVersion") {
             say("cudnn", "its version", &version().to_string());
@@ -97,13 +97,14 @@ pub fn ask(cudnn: &Loaded) {
     }
 }
 
-/// The functions that describe a convolution, and descriptors that say nothing yet.
+/// The functions that describe a convolution, and uninitialized descriptors.
 ///
+/// # Safety
 /// # Safety
 /// The library is cuDNN, or stands in for it.
 unsafe fn describing(cudnn: &Loaded) -> Option<(Cudnn, Described)> {
     let mut handles = [ptr::null_mut(); 4];
-    // SAFETY: these are the types of the functions, and there is room for what they return.
+    // SAFETY: these are the types of the functions, and there is room for their results.
     unsafe {
         for (handle, what) in handles.iter_mut().zip(["Tensor", "Filter", "Convolution", "Tensor"]) {
             let created = cudnn.get::<Create>(&format!("cudnnCreate{what}Descriptor"))?(handle);
@@ -124,7 +125,7 @@ unsafe fn describing(cudnn: &Loaded) -> Option<(Cudnn, Described)> {
 }
 
 impl Cudnn {
-    /// Describes a convolution with filters of 3 by 3 and a padding of 1. The first code that is not 0.
+    /// Describes a convolution with 3 × 3 filters and padding 1. Returns the first nonzero code.
     fn describe(
         &self,
         described: &Described,
@@ -135,7 +136,7 @@ impl Cudnn {
         side: c_int,
     ) -> c_int {
         let [x, weight, convolution, y] = described.0;
-        // SAFETY: the descriptors live.
+        // SAFETY: the descriptors are alive.
         let codes = unsafe {
             [
                 (self.tensor)(x, 0, data, n, c, h, w),
@@ -150,8 +151,9 @@ impl Cudnn {
     }
 }
 
-/// The algorithms of each pass, the most promising first: number, status, workspace, whether it is deterministic, math.
+/// Prints the algorithms of each pass, best first: number, status, workspace, determinism, math type.
 ///
+/// # Safety
 /// # Safety
 /// The library is cuDNN, or stands in for it, and the handle is its.
 unsafe fn algorithms(cudnn: &Loaded, handle: Handle, described: &Described, what: &str) {
@@ -160,7 +162,7 @@ unsafe fn algorithms(cudnn: &Loaded, handle: Handle, described: &Described, what
         [("Forward", [x, weight, y]), ("BackwardData", [weight, y, x]), ("BackwardFilter", [x, y, weight])]
     {
         let (mut count, mut answers) = (0, [Performance::default(); 10]);
-        // SAFETY: this is the type of the function, the descriptors live, and there is room for ten answers.
+        // SAFETY: this is the type of the function, the descriptors are alive, and there is room for ten results.
         let code = unsafe {
             let function = format!("cudnnGetConvolution{pass}Algorithm_v7");
             let Some(get) = cudnn.get::<Algorithms>(&function) else { continue };

@@ -1,4 +1,4 @@
-//! What the driver answers.
+//! The CUDA driver's answers.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -10,9 +10,9 @@ type Pointer = u64;
 type Malloc = unsafe extern "C" fn(*mut Pointer, usize) -> c_int;
 type Free = unsafe extern "C" fn(Pointer) -> c_int;
 
-/// The first GPU, with memory on it.
+/// The first GPU, with memory allocated on it.
 pub struct Context {
-    /// Bytes on the GPU, `BYTES` of them, at a multiple of 256.
+    /// `BYTES` bytes on the GPU, aligned to 256.
     pub memory: Pointer,
 }
 
@@ -24,7 +24,7 @@ impl Context {
         let missing = || "the driver lacks a function".to_owned();
         let is_well =
             |code: c_int| if code == 0 { Ok(()) } else { Err(format!("the driver answers {code}")) };
-        // SAFETY: these are the types of the functions, and there is room for what they return.
+        // SAFETY: these are the types of the functions, and there is room for their results.
         unsafe {
             type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int;
             is_well(driver.get::<unsafe extern "C" fn(c_uint) -> c_int>("cuInit").ok_or_else(missing)?(0))?;
@@ -42,7 +42,7 @@ impl Context {
     }
 }
 
-/// The attributes of a device that the crate asks for, and some that explain times.
+/// The device attributes that the crate queries, and some that explain times.
 const ATTRIBUTES: [(&str, c_int); 9] = [
     ("threads in a block", 1),
     ("shared memory of a block", 8),
@@ -61,8 +61,8 @@ const ERRORS: [c_int; 20] =
 
 pub fn ask(driver: &Loaded, context: &Context) {
     let number = |question: &str, code: c_int| say("driver", question, &code.to_string());
-    // SAFETY: these are the types of the functions, and there is room for what they return. The wrong pointers are only compared
-    // with those that are known.
+    // SAFETY: these are the types of the functions, and there is room for their results. The wrong pointers are only
+    // compared with known ones.
     unsafe {
         if let Some(version) = driver.get::<unsafe extern "C" fn(*mut c_int) -> c_int>("cuDriverGetVersion") {
             let mut answer = 0;
@@ -111,7 +111,7 @@ pub fn ask(driver: &Loaded, context: &Context) {
         {
             let mut events = [ptr::null_mut(); 2];
             number("an event", create(&mut events[0], 0));
-            create(&mut events[1], 2); // It has no time.
+            create(&mut events[1], 2); // With timing disabled.
             number("asking an event that was never recorded", query(events[0]));
             if let Some(elapsed) = driver.get::<Elapsed>("cuEventElapsedTime") {
                 number(
@@ -132,7 +132,7 @@ pub fn ask(driver: &Loaded, context: &Context) {
     }
 }
 
-/// What the driver does with machine code of an empty kernel that is named `nothing`.
+/// The driver's answers about the machine code of an empty kernel named `nothing`.
 pub fn ask_with_module(driver: &Loaded, code: &[u8]) {
     let number = |question: &str, code: c_int| say("nvrtc", question, &code.to_string());
     type Load = unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;

@@ -1,4 +1,4 @@
-//! What the compiler answers.
+//! NVRTC's answers.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
@@ -19,7 +19,7 @@ type Compile = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_i
 type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
 type Get = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
 
-/// Sources of one kernel, and what is to be seen of each.
+/// Sources of one kernel each, and what each tests.
 const SOURCES: [(&str, &str); 6] = [
     ("an empty kernel", "extern \"C\" __global__ void nothing() {}"),
     ("a syntax error", "extern \"C\" __global__ void nothing() { int x = }"),
@@ -30,7 +30,7 @@ const SOURCES: [(&str, &str); 6] = [
 ];
 
 pub fn ask(nvrtc: &Loaded, driver: &Loaded) {
-    // SAFETY: these are the types of the functions, and there is room for what they return.
+    // SAFETY: these are the types of the functions, and there is room for their results.
     unsafe {
         let (mut major, mut minor, mut count) = (0, 0, 0);
         type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
@@ -56,7 +56,7 @@ pub fn ask(nvrtc: &Loaded, driver: &Loaded) {
         compile(nvrtc, "an option that there is not", empty, &["--no-such-option"]);
         compile(nvrtc, "a card that there is not", empty, &["--gpu-architecture=sm_12"]);
         compile(nvrtc, "PTX", empty, &["--gpu-architecture=compute_80"]);
-        // For this card, or the newest one that the compiler knows.
+        // For this card, or the newest one that the compiler supports.
         let mut capability = [0, 0];
         type Attribute = unsafe extern "C" fn(*mut c_int, c_int, c_int) -> c_int;
         if let Some(attribute) = driver.get::<Attribute>("cuDeviceGetAttribute") {
@@ -80,7 +80,7 @@ unsafe fn compile(nvrtc: &Loaded, what: &str, source: &str, options: &[&str]) ->
     let (source, name) = (CString::new(source).ok()?, c"asked.cu");
     let options: Vec<CString> = options.iter().filter_map(|option| CString::new(*option).ok()).collect();
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
-    // SAFETY: these are the types of the functions, all texts live until the end, and there is room for what they return.
+    // SAFETY: these are the types of the functions, all texts live until the end, and there is room for the results.
     unsafe {
         let create = nvrtc.get::<Create>("nvrtcCreateProgram")?;
         let run = nvrtc.get::<Compile>("nvrtcCompileProgram")?;
@@ -116,7 +116,7 @@ unsafe fn compile(nvrtc: &Loaded, what: &str, source: &str, options: &[&str]) ->
 /// # Safety
 /// The functions have these types, and the program lives.
 unsafe fn output(nvrtc: &Loaded, program: Program, functions: [&str; 2]) -> Result<Vec<u8>, c_int> {
-    // SAFETY: by the contract; there is room for as many bytes as it says.
+    // SAFETY: by the contract; there is room for the number of bytes that it reports.
     unsafe {
         let size = nvrtc.get::<Size>(functions[0]).ok_or(-1)?;
         let get = nvrtc.get::<Get>(functions[1]).ok_or(-1)?;
