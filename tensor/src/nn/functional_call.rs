@@ -12,8 +12,8 @@ use crate::tensor::Tensor;
 /// Runs `module` with the given tensors in place of its parameters and buffers, by name (`torch.func.functional_call`).
 ///
 /// The module itself does not change, and it uses its own tensors for names not given. Gradients flow into the given
-/// tensors. If the module writes to a buffer, it writes to the given tensor, or the write is lost after the call. A
-/// parameter shared by two modules goes by its name in the first of them.
+/// tensors. A write to a buffer changes the given tensor, or is lost with the call if it replaces the tensor. A parameter
+/// shared by two modules goes by its name in the first of them.
 ///
 /// ```
 /// use todevice::{Tensor, func::functional_call, nn, nn::Module};

@@ -64,7 +64,7 @@ pub trait Module: Send + Sync {
         None
     }
 
-    /// Whether the module belongs to this crate, and so lists its own fields.
+    /// Whether the module belongs to this crate, whose modules list everything they have.
     #[doc(hidden)]
     fn is_built_in(&self) -> bool {
         std::any::type_name::<Self>().starts_with("todevice::")
@@ -149,7 +149,6 @@ pub trait Module: Send + Sync {
     /// If another device lacks the memory for everything, nothing is moved. A conversion on the same device frees
     /// memory as it goes, tensor by tensor, as in PyTorch; so there an error says how many tensors were converted
     /// before it ([`Error::HalfDone`](crate::Error::HalfDone)).
-    /// ([`Error::HalfDone`](crate::Error::HalfDone)).
     #[track_caller]
     fn to(&self, options: impl Into<ToOptions>) -> Result<&Self>
     where

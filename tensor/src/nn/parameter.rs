@@ -99,7 +99,7 @@ impl Parameter {
 /// A tensor in another dtype, if it is floating-point, or on another device; `None` if that changes nothing.
 fn converted(old: &Tensor, options: ToOptions) -> Result<Option<Tensor>> {
     let dtype = options.dtype.filter(|_| old.dtype().is_floating_point());
-    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // keep the line it was made on; the current line only moves it
+    let new = old.detached_from(old.place()).to(ToOptions { dtype, ..options })?; // keeps the line that made it
     Ok(Some(new).filter(|new| !new.shares_storage(old)))
 }
 

@@ -59,8 +59,8 @@ pub fn kernel_sources() -> Vec<(String, String)> {
     every_kernel().map(|kernel| (kernel.symbol(), kernel.source())).collect()
 }
 
-/// The parameters of every kernel, by the name of its `__global__` function, in the words of the launch contract: `In
-/// f32`, `Out f32`, `Int`, `Float`, `Block Name field field`. For tests of the CUDA C++.
+/// The parameters of every kernel, by the name of its `__global__` function, in the words of the launch contract:
+/// `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`. For tests of the CUDA C++.
 #[doc(hidden)]
 pub fn kernel_signatures() -> Vec<(String, Vec<String>)> {
     every_kernel().map(|kernel| (kernel.symbol(), kernel.signature())).collect()

@@ -48,7 +48,7 @@ impl Row {
         self.of_types(&[dtype])
     }
 
-    /// The kernel for several dtypes, where one does not determine it.
+    /// The kernel that several dtypes identify within its row.
     pub(crate) fn of_types(&self, types: &[DType]) -> Result<&'static KernelDef> {
         let stored = |dtype: &DType| if *dtype == DType::Bool { DType::U8 } else { *dtype };
         let is_it = |kernel: &&&KernelDef| kernel.types.iter().copied().eq(types.iter().map(stored));

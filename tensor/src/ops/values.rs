@@ -66,7 +66,7 @@ impl Tensor {
     }
 }
 
-/// An uninitialized tensor for `got` values. Separate from [`Tensor::from_slice`], which is compiled for each type.
+/// An uninitialised tensor for `got` values. Separate from [`Tensor::from_slice`], which is compiled for each type.
 #[track_caller]
 fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
     let _scope = enter_uncharged("tensor")?;

@@ -42,8 +42,8 @@ impl Axis {
     }
 
     /// The axis of the convolution that computes the gradient in the image: its outputs are the elements `phase`,
-    /// `phase + stride`, … of an image of `size`. Element `phase + o · stride` was read by output `o + (phase + padding
-    /// − t · dilation) / stride`, if that is an integer.
+    /// `phase + stride`, … of an image of `size`. Element `phase + o · stride` was read by output
+    /// `o + (phase + padding − t · dilation) / stride`, if that is an integer.
     pub(super) fn backward(
         size: usize,
         phase: usize,

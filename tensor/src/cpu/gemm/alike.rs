@@ -4,7 +4,6 @@
 //! Each element of a product is computed as if it were alone, so identical rows of A make identical rows of C, and
 //! identical columns of B identical columns of C, to the bit. Detecting this usually reads only a few numbers, and each
 //! number at most once.
-//! of C, to the bit. To find out takes a look at a few numbers, as a rule, and one at each at most.
 
 use bytemuck::{Pod, bytes_of, cast_slice};
 

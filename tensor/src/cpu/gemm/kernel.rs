@@ -1,4 +1,4 @@
-//! The innermost part: vectors, and the tile of C that is held in them.
+//! The innermost part of a matrix product: vectors, and the tile of C that is held in them.
 //!
 //! Written over plain arrays, [`tile`] compiles to good code at some sizes and to code thirty times slower at others,
 //! at the whim of the compiler's vectoriser. Hence the explicit vectors from `std::arch`.

@@ -150,7 +150,6 @@ fn dropout_masks() {
     }
 }
 
-/// Masks drawn by MKL 2024.2 itself.
 #[test]
 fn initial_weights() {
     let layer = |engine: &mut Engine, n: usize, fan_in: f64| {

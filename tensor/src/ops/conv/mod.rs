@@ -110,8 +110,8 @@ impl From<(usize, usize)> for Padding {
 }
 
 impl Tensor {
-    /// Slides a kernel over images (`torch.nn.functional.conv2d`): each element of the output is the sum of the covered
-    /// elements, multiplied by those of the kernel.
+    /// Slides a kernel over images (`torch.nn.functional.conv2d`): each element of the output is the sum of the products
+    /// of the kernel's elements and the image elements that they cover.
     ///
     /// | | |
     /// | --- | --- |

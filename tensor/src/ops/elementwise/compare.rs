@@ -78,9 +78,8 @@ impl Tensor {
         Ok(self.sizes() == other.sizes() && self.eq(other)?.all()?.is_nonzero()?)
     }
 
-    /// Whether the elements of both tensors, broadcast to one shape, are equal, or finite and at most `atol +
-    /// rtol·|other|` apart (`torch.isclose`; its defaults are 1e-5 and 1e-8). The result is a bool tensor of that
-    /// shape.
+    /// Whether the elements of both tensors, broadcast to one shape, are equal, or finite and no further apart than
+    /// `atol + rtol·|other|` (`torch.isclose`; its defaults are 1e-5 and 1e-8). The result is a bool tensor of that shape.
     ///
     /// NaN is close to nothing. Integers and bools are compared as f32, or exactly if both tolerances are 0.
     ///

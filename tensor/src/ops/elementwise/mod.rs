@@ -78,7 +78,7 @@ impl Operand<'_> {
     }
 }
 
-/// An uninitialized tensor for the result of two operands.
+/// An uninitialised tensor for the result of two operands.
 #[track_caller]
 fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
     let lead = lead(&[a, b]);

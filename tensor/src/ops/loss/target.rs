@@ -37,7 +37,7 @@ pub(super) fn check(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -
     }
     match ndim {
         1 | 2 if got.len() > 1 => return Err(LossError::MultiTarget.into()),
-        2 if got.is_empty() => return Err(TensorError::NoDimensions { dim: 0 }.into()), // The checks above take it for an empty batch.
+        2 if got.is_empty() => return Err(TensorError::NoDimensions { dim: 0 }.into()), // So far it passed for an empty batch.
         1 if got.len() == 1 && batch != 1 => return Err(LossError::OneTarget { size: batch }.into()),
         4 if got.len() != 3 => return Err(LossError::SpatialTargets { ndim: got.len() }.into()),
         _ => {}

@@ -409,8 +409,8 @@ fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
     Ok(())
 }
 
-/// Let g be the gradient times the weight, and n = (x − mean) · invstd. Computes `(g − mean of g − n · mean of g n) ·
-/// invstd`.
+/// Let g be the gradient times the weight, and n = (x − mean) · invstd. Computes
+/// `(g − mean of g − n · mean of g n) · invstd`.
 #[inline(always)]
 fn layer_norm_backward_row<C: Float>(grad: &[C], x: &[C], weight: &[C], stats: &[C], grad_x: &mut [C]) {
     let (count, mean, invstd) = (C::count(x.len()), stats[0], stats[1]);

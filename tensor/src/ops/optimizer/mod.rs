@@ -99,7 +99,7 @@ pub(crate) fn no_steps() -> Result<Tensor> {
     Ok(step)
 }
 
-/// Sets the step count to `taken`, in the dtype that the count was given. On a device this takes a kernel.
+/// Sets the step count to `taken`, in the dtype that the count has. On a device this takes a kernel.
 pub(crate) fn count_step(step: &Tensor, taken: f64) -> Result<()> {
     if step.is_cuda() {
         return step.add_(1).map(drop);

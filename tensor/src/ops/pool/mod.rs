@@ -122,7 +122,7 @@ impl Tensor {
         self.layout().dim(-3)?; // PyTorch checks the channel dimension first.
         let [height, width] = kernel_size.values();
         if height == 0 || width == 0 {
-            return Err(PoolError::Kernel { height, width }.into()); // Otherwise the error would blame the stride, which defaults to it.
+            return Err(PoolError::Kernel { height, width }.into()); // Else the stride, which defaults to it, would be blamed.
         }
         let grid = grid(self, kernel_size, stride, padding, 1.into(), ceil_mode)?;
         let count_include_pad = i64::from(count_include_pad);
@@ -213,7 +213,7 @@ fn as_planes(x: &Tensor) -> Tensor {
     seen_as(x, &sizes)
 }
 
-/// Uninitialized images of another height and width.
+/// Uninitialised images of another height and width.
 fn resized(x: &Tensor, plane: [usize; 2], dtype: DType) -> Result<Tensor> {
     x.uninit_beside(&[&x.sizes()[..x.ndim() - 2], &plane].concat(), dtype)
 }

@@ -167,7 +167,7 @@ impl Function<1> for Extreme {
         let [x, y] = saved.tensors()?;
         let is_extreme = x.eq(&spread(&y, x.sizes(), &self.reduced)?)?;
         if self.of_all {
-            let is_extreme = is_extreme.maximum(&x.isnan()?)?; // A NaN, if there is one, was the result, though it equals nothing.
+            let is_extreme = is_extreme.maximum(&x.isnan()?)?; // A NaN, if any, was the result, though it equals nothing.
             let share = grad.div(&is_extreme.sum()?)?;
             return Ok([Some(is_extreme.where_cond(&share, 0)?)]);
         }

@@ -140,7 +140,7 @@ impl Variance {
         (0..).zip(&self.reduced).filter(|(_, reduced)| **reduced).map(|(dim, _)| dim).collect()
     }
 
-    /// The divisor of the squares, unless it is negative.
+    /// The divisor of the squares. The variance uses 0 in place of a negative one.
     fn divisor(&self, sizes: &[usize]) -> f64 {
         let reduced = sizes.iter().zip(&self.reduced).filter(|(_, reduced)| **reduced);
         reduced.map(|(size, _)| *size as f64).product::<f64>() - self.correction as f64

@@ -21,7 +21,7 @@ operations! {
 }
 
 impl Tensor {
-    /// An uninitialized tensor (`torch.empty`). After
+    /// An uninitialised tensor (`torch.empty`). After
     /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms) it is filled with NaN, the largest
     /// integer, or true.
     #[track_caller]
@@ -108,7 +108,7 @@ impl Tensor {
         self.new_full(self.sizes(), value)
     }
 
-    /// An uninitialized tensor with the shape, dtype and device of this tensor (`torch.empty_like`); see
+    /// An uninitialised tensor with the shape, dtype and device of this tensor (`torch.empty_like`); see
     /// [`empty`](Self::empty).
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
