@@ -71,20 +71,41 @@
 //!
 //! This crate draws nothing: `drawing` makes a timeline of a trace, and a map of a snapshot of the memory.
 //!
-//! What a kernel is, the caching allocator, streams, the driver, the simulated GPU and the real one are in `todevice-gpu`
-//! (`gpu/src/lib.rs` has a tour of its own). Files import from rooms below their own: `tests/tests/floors/mod.rs` lists the
-//! rooms of both crates.
+//! What a kernel is, the caching allocator, streams, the driver, the simulated GPU and the real one are in `todevice-gpu`, whose
+//! `lib.rs` has a tour of its own.
+//!
+//! The rooms, from the ground up. A file imports from the rooms above its own in this table, and from its own.
+//!
+//! | room | files |
+//! | --- | --- |
+//! | errors | `error.rs`, `error/`, `python.rs` |
+//! | cpu | `cpu/` |
+//! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
+//! | tensor | `tensor.rs`, `storage.rs`, `print.rs`, `operation.rs`, `enter.rs`, `options.rs`, `moves.rs`, `autograd/` |
+//! | ops | `ops/`, `amp/autocast.rs` |
+//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/mod.rs` |
+//! | serialize | `serialize/` |
+//! | nn | `nn/` |
+//! | optim | `optim/` |
+//! | amp | `amp/` |
+//! | data | `data/` |
+//! | parallel | `parallel/` |
+//! | PyTorch's names | `cuda.rs`, `rng_state.rs`, `trace.rs`, `prelude.rs` |
 //!
 //! Every fallible call returns [`Result`]; operators too. Errors read as PyTorch's do.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
-pub(crate) use todevice_gpu::{
-    ambient, collective, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile,
-    kernel, lock, others, races, ranks, reading, scope, shape, sort, topology,
+pub use todevice_gpu::base::random;
+pub(crate) use todevice_gpu::base::{
+    collective, conv, device, dtype, figure_file, flags, handles, kernel, lock, reading, shape, sort,
+    topology,
 };
-pub use todevice_gpu::{random, time};
+pub(crate) use todevice_gpu::contract::{events, others, races};
+pub use todevice_gpu::host::time;
+pub(crate) use todevice_gpu::host::{ambient, host_memory, host_profile, scope};
+pub(crate) use todevice_gpu::ranks;
 
 pub mod amp;
 pub mod autograd;
@@ -146,12 +167,11 @@ pub mod func {
 }
 
 /// What simulated machines are modelled on.
-#[doc(hidden)]
 pub mod profiles {
     pub use crate::figure_file::{FigureSet, figures};
     pub use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
     pub use crate::host_profile::{HOSTS, HostProfile};
-    pub use todevice_gpu::figure::{Figure, Status, Unit};
+    pub use todevice_gpu::base::figure::{Figure, Status, Unit};
 }
 
 pub use parallel::distributed;

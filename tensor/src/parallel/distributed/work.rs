@@ -15,7 +15,7 @@ use crate::ops::plain::write;
 use crate::ranks::Member;
 use crate::scope;
 use crate::tensor::Tensor;
-use todevice_gpu::error::MeetingError;
+use todevice_gpu::base::error::MeetingError;
 
 /// A collective that was called with `async_op`, and may not have ended (`torch.distributed.Work`).
 ///
