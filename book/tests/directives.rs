@@ -345,7 +345,9 @@ fn a_snapshot_that_ends_too_early_or_too_late_is_stale() {
 #[test]
 fn a_lab_that_changed_after_this_program_was_built_is_told() {
     let has_changed = "has changed since this program was built: stop it and start it again";
-    for file in ["labs/src/cli.rs", "drawing/src/chart.rs", "tensor/src/ops/mod.rs", "gpu/src/driver.rs"] {
+    for file in
+        ["labs/src/cli.rs", "drawing/src/chart.rs", "tensor/src/ops/mod.rs", "gpu/src/contract/driver.rs"]
+    {
         let checkout = Checkout::new();
         change(&checkout, file, "\n", "\n\n");
         let error = page(&checkout.course(), "{{#figure 03 t4 launches}}").unwrap_err();

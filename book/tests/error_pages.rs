@@ -10,7 +10,7 @@ fn every_code_of_an_error_has_its_page_and_every_page_its_code() {
     let course = Course::here();
     // Of the crate's own errors, and of those of GPUs.
     let mut codes = BTreeSet::new();
-    for file in ["tensor/src/error.rs", "gpu/src/error/gpu.rs"] {
+    for file in ["tensor/src/error.rs", "gpu/src/base/error/gpu.rs"] {
         let source = std::fs::read_to_string(course.root().join(file)).unwrap();
         let (_, body) = source.split_once("pub fn code(").unwrap_or_else(|| panic!("{file} has no `code`"));
         let (body, _) = body.split_once("\n    }\n").unwrap();

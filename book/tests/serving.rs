@@ -401,7 +401,7 @@ fn a_head_alone_has_no_body() {
 #[test]
 fn a_changed_a_new_and_a_removed_file_are_noticed() {
     let checkout = Checkout::new();
-    let (page, source) = (checkout.path("book/chapters/index.md"), checkout.path("gpu/src/shape.rs"));
+    let (page, source) = (checkout.path("book/chapters/index.md"), checkout.path("gpu/src/base/shape.rs"));
     let mut before = Files::of(&checkout.course());
     assert!(before == Files::of(&checkout.course()));
     let mut changed = |what| {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use todevice_gpu::error::OutOfMemory;
-use todevice_gpu::events::{EventKind, Range, Trace};
+use todevice_gpu::base::error::OutOfMemory;
+use todevice_gpu::contract::events::{EventKind, Range, Trace};
 
 use crate::Role;
 use crate::colour::{CURRENT, WAIT};

@@ -2,18 +2,15 @@
 //!
 //! A tour of the source, from the ground up. A file imports from the rooms above its own in this table, and from its own.
 //!
-//! | room | what is there |
-//! | --- | --- |
-//! | base | `dtype.rs`, `shape.rs` (how elements lie in memory), `device.rs`, `error/`, `random/`, and what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs`; `topology.rs`, how its GPUs are connected; `pytorch_build.rs`, which cards a build of PyTorch has kernels for; `sort.rs` |
-//! | host | `thread.rs`, the context of a thread; `ambient.rs`, the host that it has entered; `scope.rs`, whose line of the program is under way; `current_stream.rs`; `time.rs`; `host_memory.rs`; `host_profile.rs`, how long the modelled host takes |
-//! | contract | `driver.rs`, all that is asked of a GPU; `others.rs`, what several processes do together; `races.rs` |
-//! | events | `events.rs`, what was asked for and when it ran |
-//! | runtime | `runtime.rs`, what stands between tensors and the driver; `allocator.rs`, PyTorch's caching allocator; `pinned.rs` |
-//! | drivers | `simulated/`, with a tour of its own; `nvidia/`, likewise; neither knows the other |
-//! | ranks | `ranks/`, several programs on one machine, and how one hands on its turn |
-//!
-//! The documentation shows the contract and what the examples below use. The rest of what a tensor crate needs on its way to
-//! a GPU can be reached, but is hidden.
+//! | room | files | what is there |
+//! | --- | --- | --- |
+//! | base | `base/` | types of elements, `shape.rs` (how they lie in memory), devices, errors, random numbers; what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs` |
+//! | host | `host/` | `thread.rs`, the context of a thread; `ambient.rs`, the host that it has entered; `scope.rs`, whose line of the program is under way; `host_profile.rs`, how long the modelled host takes |
+//! | contract | `contract/` | `driver.rs`, all that is asked of a GPU; `others.rs`, what several processes do together; `events.rs`, what was asked for and when it ran; `races.rs` |
+//! | runtime | `runtime/` | what stands between tensors and the driver; `allocator/`, PyTorch's caching allocator; `pinned.rs` |
+//! | simulated | `simulated/` | the simulated GPU, with a tour of its own |
+//! | nvidia | `nvidia/` | the real one, likewise |
+//! | ranks | `ranks/` | several programs on one machine, and how one hands on its turn |
 //!
 //! It knows no tensor and no operation, and calculates nothing: how a kernel, a product of matrices or a convolution is
 //! computed on the host comes with it, as a `fn` (its *twin*). It has generators of random numbers, which the host owns, but
@@ -26,11 +23,11 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use todevice_gpu::ambient::Ambient;
-//! use todevice_gpu::host_profile::LAPTOP_8_CORES;
+//! use todevice_gpu::host::ambient::Ambient;
+//! use todevice_gpu::host::host_profile::LAPTOP_8_CORES;
 //! use todevice_gpu::runtime::Cuda;
 //! use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
-//! use todevice_gpu::time::Clock;
+//! use todevice_gpu::host::time::Clock;
 //!
 //! let clock = Clock::default(); // virtual
 //! let host = Ambient::new(clock.clone());
@@ -58,8 +55,8 @@
 //! Nothing orders the work of two streams but an event. Who forgets it is told, whatever the numbers came to.
 //!
 //! ```
-//! use todevice_gpu::driver::Driver;
-//! # use todevice_gpu::host_profile::LAPTOP_8_CORES;
+//! use todevice_gpu::contract::driver::Driver;
+//! # use todevice_gpu::host::host_profile::LAPTOP_8_CORES;
 //! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
 //! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };
 //!
@@ -80,7 +77,7 @@
 //! gpu.memset(two, memory, 4, 4096)?; // at any time
 //! gpu.synchronize(0)?;
 //! assert_eq!(races(), 1);
-//! # Ok::<(), todevice_gpu::driver::DriverError>(())
+//! # Ok::<(), todevice_gpu::contract::driver::DriverError>(())
 //! ```
 //!
 //! # A copy that overlaps
@@ -89,9 +86,9 @@
 //! stream, and the host waits for neither.
 //!
 //! ```
-//! use todevice_gpu::driver::{Driver, Engine, HostSource};
-//! use todevice_gpu::time::Clock;
-//! # use todevice_gpu::host_profile::LAPTOP_8_CORES;
+//! use todevice_gpu::contract::driver::{Driver, Engine, HostSource};
+//! use todevice_gpu::host::time::Clock;
+//! # use todevice_gpu::host::host_profile::LAPTOP_8_CORES;
 //! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
 //! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };
 //!
@@ -112,72 +109,21 @@
 //! let (set, copy) = (of(Engine::Compute), of(Engine::HostToDevice));
 //! assert!(copy.start < set.end && set.start < copy.end, "side by side");
 //! assert!(asked < copy.end, "the host was ahead");
-//! # Ok::<(), todevice_gpu::driver::DriverError>(())
+//! # Ok::<(), todevice_gpu::contract::driver::DriverError>(())
 //! ```
 
 #![deny(unsafe_code)]
 
-pub mod allocator;
-pub mod ambient;
-#[doc(hidden)]
-pub mod collective;
-pub mod conv;
-#[doc(hidden)]
-pub mod current_stream;
-pub mod device;
-pub mod driver;
-#[doc(hidden)]
-pub mod driver_trouble;
-pub mod dtype;
-pub mod error;
-pub mod events;
-#[doc(hidden)]
-pub mod figure;
-#[doc(hidden)]
-pub mod figure_file;
-#[doc(hidden)]
-pub mod flags;
-pub mod gemm;
-pub mod handles;
-#[doc(hidden)]
-pub mod host_memory;
-#[doc(hidden)]
-pub mod host_profile;
-pub mod kernel;
-#[doc(hidden)]
-pub mod lock;
-#[doc(hidden)]
-pub mod named_device;
+pub mod base;
+pub mod contract;
+pub mod host;
 #[cfg(not(target_family = "wasm"))]
 pub mod nvidia;
-pub mod others;
-pub mod pinned;
-mod place;
-#[doc(hidden)]
-pub mod process;
-pub mod properties;
-#[doc(hidden)]
-pub mod pytorch_build;
-pub mod races;
-pub mod random;
-#[doc(hidden)]
 pub mod ranks;
-#[doc(hidden)]
-pub mod reading;
 pub mod runtime;
-#[doc(hidden)]
-pub mod scope;
-pub mod shape;
 pub mod simulated;
-#[doc(hidden)]
-pub mod sort;
-pub mod stats;
-pub mod thread;
-pub mod time;
-#[doc(hidden)]
-pub mod topology;
 
-pub use device::{Device, DeviceType, MachineId};
-pub use dtype::{DType, Element, Scalar};
-pub use error::{GpuError, LayoutError};
+pub use base::device::{Device, DeviceType, MachineId};
+pub use base::dtype::{DType, Element, Scalar};
+pub use base::error::{GpuError, LayoutError};
 pub use half::{bf16, f16};

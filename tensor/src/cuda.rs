@@ -5,7 +5,7 @@ pub use crate::monitor::{
     device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization,
 };
 #[doc(hidden)]
-pub use crate::ops::registry::{kernel_signatures, kernel_sources};
+pub use crate::ops::registry::{kernel_signatures, kernel_sources, operations};
 pub use crate::rng_state::{
     cuda_manual_seed as manual_seed, cuda_manual_seed_all as manual_seed_all,
     get_cuda_rng_state as get_rng_state, get_rng_state_all, set_cuda_rng_state as set_rng_state,

@@ -10,7 +10,7 @@ pub(crate) mod tensor;
 
 pub use device_mismatch::{DeviceMismatch, Forgetful, MismatchedTensor, Unlisted};
 pub use distributed::RankError;
-pub use todevice_gpu::error::{
+pub use todevice_gpu::base::error::{
     GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker,
 };
 

@@ -80,11 +80,15 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
-pub(crate) use todevice_gpu::{
-    ambient, collective, conv, device, dtype, events, figure_file, flags, handles, host_memory, host_profile,
-    kernel, lock, others, races, ranks, reading, scope, shape, sort, topology,
+pub use todevice_gpu::base::random;
+pub(crate) use todevice_gpu::base::{
+    collective, conv, device, dtype, figure_file, flags, handles, kernel, lock, reading, shape, sort,
+    topology,
 };
-pub use todevice_gpu::{random, time};
+pub(crate) use todevice_gpu::contract::{events, others, races};
+pub use todevice_gpu::host::time;
+pub(crate) use todevice_gpu::host::{ambient, host_memory, host_profile, scope};
+pub(crate) use todevice_gpu::ranks;
 
 pub mod amp;
 pub mod autograd;
@@ -152,7 +156,7 @@ pub mod profiles {
     pub use crate::figure_file::{FigureSet, figures};
     pub use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
     pub use crate::host_profile::{HOSTS, HostProfile};
-    pub use todevice_gpu::figure::{Figure, Status, Unit};
+    pub use todevice_gpu::base::figure::{Figure, Status, Unit};
 }
 
 pub use parallel::distributed;

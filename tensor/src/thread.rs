@@ -8,8 +8,8 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub(crate) use todevice_gpu::thread::{Context as GpuContext, CurrentDevice, OfThread, Part, Restore};
-use todevice_gpu::thread::{Local, local, parts};
+pub(crate) use todevice_gpu::host::thread::{Context as GpuContext, CurrentDevice, OfThread, Part, Restore};
+use todevice_gpu::host::thread::{Local, local, parts};
 
 use crate::cpu::pool;
 use crate::dtype::DType;

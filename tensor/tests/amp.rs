@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
-use todevice::autograd::{self, BackwardOptions, Cast, Context, Function, Operation, Saved, operations};
+use todevice::autograd::{self, BackwardOptions, Cast, Context, Function, Operation, Saved};
+use todevice::cuda::operations;
 use todevice::errors::TensorError;
 use todevice::nn::Parameter;
 use todevice::nn::utils::clip_grad_norm_;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use sweep::{Case, bits, case, edges, finite_values, one, run, same_bits, see, sizes, sweep, values};
 use todevice::amp::{GradScaler, GradScalerOptions};
-use todevice::autograd::operations;
 use todevice::backends::cudnn;
+use todevice::cuda::operations;
 use todevice::cuda::{caching_allocator_enable, kernel_signatures};
 use todevice::nn::StateDict;
 use todevice::nn::utils::{ClipGradNormOptions, clip_grad_norm_};

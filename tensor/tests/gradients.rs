@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::gradcheck::{Case, Domain, case, check, names_seen, record_names};
-use todevice::autograd::operations;
+use todevice::cuda::operations;
 use todevice::{
     Approximate, AvgPool2dOptions, BatchNormArguments, Conv2dOptions, CrossEntropyOptions, DType, Generator,
     LayerNormArguments, Machine, MaxPool2dOptions, Padding, Reduction, Result, Tensor, manual_seed,

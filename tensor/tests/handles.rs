@@ -1,14 +1,14 @@
 //! Handles that a driver never gave out, or has taken back. They are plain numbers, so safe code can make one up: each
 //! driver has to refuse it. NVIDIA's libraries are stand-ins. With a GPU: `TEST_GPU=real`.
 
-use todevice_gpu::driver::{
+use todevice_gpu::contract::driver::{
     DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, PinnedPtr, StreamId,
 };
-use todevice_gpu::host_profile::LAPTOP_8_CORES;
+use todevice_gpu::host::host_profile::LAPTOP_8_CORES;
+use todevice_gpu::host::time::Clock;
 use todevice_gpu::nvidia::Nvidia;
 use todevice_gpu::simulated::profile::T4;
 use todevice_gpu::simulated::{Simulated, SimulatedOptions};
-use todevice_gpu::time::Clock;
 
 #[test]
 fn of_the_stand_ins() {

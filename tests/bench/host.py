@@ -1,4 +1,4 @@
-# What PyTorch costs its host: prints the figures of the host profile `pytorch` (gpu/src/host_profile.rs) in the form of a
+# What PyTorch costs its host: prints the figures of the host profile `pytorch` (gpu/src/host/host_profile.rs) in the form of a
 # file for `--host FILE.host`, so that yours can stand in its place.
 #
 # All on one thread, with tensors of one number, and no GPU: what is timed is hardly any arithmetic. Each time is the

@@ -70,7 +70,7 @@ pub fn compile(
 }
 
 /// What a `__global__` function takes for a parameter of a launch (`In f32`, `Out f32`, `Int`, `Float`,
-/// `Block Name field field`), as `gpu/src/kernel.rs` has it.
+/// `Block Name field field`), as `gpu/src/base/kernel.rs` has it.
 pub fn cpp_types(parameter: &str) -> Vec<String> {
     let number = |dtype| match dtype {
         "bool" | "u8" => "unsigned char",

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use todevice::cuda::{BlockState, MemorySegment};
-use todevice_gpu::error::WORKSPACE;
-use todevice_gpu::events::{Call, EventKind, Trace};
-use todevice_gpu::sort;
+use todevice_gpu::base::error::WORKSPACE;
+use todevice_gpu::base::sort;
+use todevice_gpu::contract::events::{Call, EventKind, Trace};
 
 use super::svg::{BOX, GAP, LINE, WIDTH};
 use super::widths;

@@ -10,7 +10,7 @@ use std::fmt;
 
 use todevice::Tensor;
 use todevice::cuda::{BlockState, MemoryBlock, MemorySegment, SegmentType, memory_snapshot};
-use todevice_gpu::error::WORKSPACE;
+use todevice_gpu::base::error::WORKSPACE;
 
 mod history;
 mod svg;

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
-use todevice_gpu::driver::{Engine, Span};
-use todevice_gpu::events::{Call, EventKind, Range, Work};
-use todevice_gpu::sort;
+use todevice_gpu::base::sort;
+use todevice_gpu::contract::driver::{Engine, Span};
+use todevice_gpu::contract::events::{Call, EventKind, Range, Work};
 
 use super::Timeline;
 use super::lanes::{ENGINES, HOST, VERSION};

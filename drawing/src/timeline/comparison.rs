@@ -1,7 +1,7 @@
 //! Several recordings, one below the other, on one axis.
 
-use todevice_gpu::events::Trace;
-use todevice_gpu::sort;
+use todevice_gpu::base::sort;
+use todevice_gpu::contract::events::Trace;
 
 use super::kind_of;
 use super::order::{Why, before};

@@ -1,6 +1,6 @@
 //! Which rows a timeline has, as its file numbers them.
 
-use todevice_gpu::driver::Engine;
+use todevice_gpu::contract::driver::Engine;
 
 /// The version of what is in the file: which rows there are, and what their `args` say.
 pub const VERSION: u32 = 1;

@@ -16,7 +16,7 @@ mod tests;
 mod text;
 mod touch;
 
-use todevice_gpu::events::Trace;
+use todevice_gpu::contract::events::Trace;
 
 use crate::Drawing;
 use crate::drawing::COLUMNS;

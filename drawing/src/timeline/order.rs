@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use todevice_gpu::driver::StreamId;
-use todevice_gpu::events::{Awaited, Call, EventKind, Trace};
+use todevice_gpu::contract::driver::StreamId;
+use todevice_gpu::contract::events::{Awaited, Call, EventKind, Trace};
 
 /// Why a piece of a timeline comes after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value as Json;
-use todevice_gpu::sort;
+use todevice_gpu::base::sort;
 
 use super::lanes::{ENGINES, HOST, VERSION};
 use super::order::Why;
@@ -208,7 +208,7 @@ fn rows(mut lanes: HashMap<Lane, Vec<Bar>>) -> Vec<Row> {
                 };
                 let [label, short] =
                     labels_of(ENGINES[index]).map(|label| format!("cuda:{}, {label}", process - 1));
-                let computes = ENGINES[index] == todevice_gpu::driver::Engine::Compute;
+                let computes = ENGINES[index] == todevice_gpu::contract::driver::Engine::Compute;
                 let rank = 1 + ENGINES.len() * (process - 1) + index;
                 Row { computes, rank, ..row(&label, &short, false) }
             }

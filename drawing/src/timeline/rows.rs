@@ -1,9 +1,9 @@
 //! What a picture of a trace has in it, row by row, before anything is drawn.
 
-use todevice_gpu::driver::Engine;
-use todevice_gpu::events::{Call, CopyKind, EventKind, Range, Trace, Work};
-use todevice_gpu::scope::Place;
-use todevice_gpu::sort;
+use todevice_gpu::base::sort;
+use todevice_gpu::contract::driver::Engine;
+use todevice_gpu::contract::events::{Call, CopyKind, EventKind, Range, Trace, Work};
+use todevice_gpu::host::scope::Place;
 
 use super::lanes::ENGINES;
 use crate::words;

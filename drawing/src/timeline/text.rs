@@ -358,8 +358,8 @@ pub fn filled(lists: [Vec<String>; 2], width: usize) -> Vec<String> {
 mod tests {
     use std::panic::Location;
 
-    use todevice_gpu::events::{Range, Trace};
-    use todevice_gpu::scope;
+    use todevice_gpu::contract::events::{Range, Trace};
+    use todevice_gpu::host::scope;
 
     use super::Timeline;
 

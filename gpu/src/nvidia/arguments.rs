@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use smallvec::SmallVec;
 
-use crate::kernel::{Argument, Geometry, Launch, Parameter};
-use crate::shape::{Layout, MAX_DIMS};
+use crate::base::kernel::{Argument, Geometry, Launch, Parameter};
+use crate::base::shape::{Layout, MAX_DIMS};
 
 /// Words of 8 bytes: every argument is made of such.
 type Words = SmallVec<[u64; 96]>;

@@ -12,8 +12,8 @@ use cudarc::driver::sys::CUstream;
 use super::api;
 use super::api::cublas::*;
 use super::errors::library;
-use crate::driver::{DevicePtr, DriverResult, Gemm};
-use crate::dtype::DType;
+use crate::base::dtype::DType;
+use crate::contract::driver::{DevicePtr, DriverResult, Gemm};
 
 /// cuBLAS on one device. Calls come one at a time.
 pub(super) struct Blas(cublasHandle_t);

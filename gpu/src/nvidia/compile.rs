@@ -12,7 +12,7 @@ use super::api;
 use super::api::nvrtc::*;
 use super::cache;
 use super::errors::library;
-use crate::driver::{DriverError, DriverResult};
+use crate::contract::driver::{DriverError, DriverResult};
 
 /// The machine code of all sources for a compute capability: 90 for 9.0. (Or PTX, which the driver compiles, if
 /// the card is newer than the compiler.)

@@ -15,9 +15,9 @@ use cudarc::driver::sys::CUstream;
 use super::api;
 use super::api::cudnn::*;
 use super::errors::library;
-use crate::conv::ConvPass;
-use crate::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult};
-use crate::dtype::DType;
+use crate::base::conv::ConvPass;
+use crate::base::dtype::DType;
+use crate::contract::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult};
 
 /// cuDNN on one device. Calls come one at a time.
 pub(super) struct Dnn(cudnnHandle_t);

@@ -4,7 +4,7 @@ use cudarc::driver::sys::CUresult;
 
 use super::api;
 use super::api::driver::{cuGetErrorName, cuGetErrorString};
-use crate::driver::{DriverError, DriverResult};
+use crate::contract::driver::{DriverError, DriverResult};
 
 /// What a call of the driver came to.
 pub(super) fn check(result: CUresult) -> DriverResult<()> {

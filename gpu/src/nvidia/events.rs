@@ -15,8 +15,8 @@ use cudarc::driver::sys::{CUevent, CUevent_flags, CUstream};
 use super::api;
 use super::api::driver::*;
 use super::errors::{check, has_run, invalid_handle};
-use crate::driver::{DriverResult, EventId};
-use crate::lock::{read, write};
+use crate::base::lock::{read, write};
+use crate::contract::driver::{DriverResult, EventId};
 
 /// An event, which is destroyed when it is dropped. Some context is current then: the driver drops all events before it
 /// releases its contexts.

@@ -48,15 +48,15 @@ use cudarc::driver::sys::{
     CUdevice_attribute as Attribute, CUfunction, CUmodule, CUresult, CUstream, CUstream_flags,
 };
 
-use super::driver::{
+use crate::base::kernel::{KernelDef, Launch};
+use crate::base::lock::{lock, read, write};
+use crate::base::properties::DeviceProperties;
+use crate::contract::driver::{
     Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, Gemm, HostSource,
     HostTarget, MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
-use crate::kernel::{KernelDef, Launch};
-use crate::lock::{lock, read, write};
-use crate::properties::DeviceProperties;
-use crate::scope::{self, Place};
-use crate::time::Clock;
+use crate::host::scope::{self, Place};
+use crate::host::time::Clock;
 use api::driver::*;
 use arguments::Arguments;
 use blas::Blas;

@@ -8,8 +8,8 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::errors::invalid_value;
-use crate::driver::{DriverResult, PinnedPtr};
-use crate::lock::{lock, read, write};
+use crate::base::lock::{lock, read, write};
+use crate::contract::driver::{DriverResult, PinnedPtr};
 
 /// The blocks by the addresses where they begin.
 #[derive(Default)]

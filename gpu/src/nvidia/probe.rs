@@ -15,9 +15,9 @@ use super::api::nvrtc::nvrtcVersion;
 use super::errors::check;
 use super::libraries::{self, CUBLAS, CUDNN, Library, NCCL, NVRTC};
 use super::{api, properties};
-use crate::driver::{DriverError, DriverResult};
-use crate::driver_trouble::DriverTrouble;
-use crate::properties::DeviceProperties;
+use crate::base::properties::DeviceProperties;
+use crate::contract::driver::{DriverError, DriverResult};
+use crate::contract::driver_trouble::DriverTrouble;
 
 /// How the libraries are had that a driver comes without.
 pub const INSTALL: &str = "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12";

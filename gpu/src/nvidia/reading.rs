@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use super::nvml::{Card, Nvml, Way};
-use crate::process::Process;
-use crate::reading::{Gpu, GpuProcess, ProcessKind, Versions};
-use crate::topology::{Link, Topology};
+use crate::base::process::Process;
+use crate::base::reading::{Gpu, GpuProcess, ProcessKind, Versions};
+use crate::base::topology::{Link, Topology};
 
 fn card(bus_id: &str) -> Result<Card, String> {
     let nvml = Nvml::get().map_err(|error| format!("NVML cannot be used: {error}"))?;

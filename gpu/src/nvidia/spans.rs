@@ -8,8 +8,8 @@ use std::ptr;
 use cudarc::driver::sys::CUstream;
 
 use super::events::Event;
-use crate::driver::{DriverResult, Engine, OpId, Span, StreamId};
-use crate::time::Clock;
+use crate::contract::driver::{DriverResult, Engine, OpId, Span, StreamId};
+use crate::host::time::Clock;
 
 /// Work that has not been told of yet.
 #[derive(Default)]

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Arrival, World};
-use crate::collective::{Collective, Key};
-use crate::error::MeetingError;
-use crate::others::{Drain, Others, Waited};
-use crate::scope;
+use crate::base::collective::{Collective, Key};
+use crate::base::error::MeetingError;
+use crate::contract::others::{Drain, Others, Waited};
+use crate::host::scope;
 
 /// A rank of a world.
 #[derive(Clone)]

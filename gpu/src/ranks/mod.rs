@@ -21,12 +21,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use crate::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
-pub use crate::error::meeting::Ended;
-use crate::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
-use crate::lock::lock;
-use crate::others::{Drain, Waited};
-use crate::place::Place;
+use crate::base::collective::{Fingerprint, Key, Reduce, gets, in_pairs, result};
+pub use crate::base::error::meeting::Ended;
+use crate::base::error::meeting::{MeetingError, Mismatch, Stuck, Timeout, Wait};
+use crate::base::lock::lock;
+use crate::base::place::Place;
+use crate::contract::others::{Drain, Waited};
 use turn::Turn;
 
 /// The ranks of one run, and what is between them.
@@ -626,8 +626,8 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::collective::{CollectiveKind, ReduceOp};
-    use crate::dtype::DType;
+    use crate::base::collective::{CollectiveKind, ReduceOp};
+    use crate::base::dtype::DType;
 
     /// Even if some of them have met before, without the others.
     #[test]

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Cuda;
-use crate::collective::{Collective, CollectiveKind, CollectiveTime};
-use crate::device::MachineId;
-use crate::driver::StreamId;
-use crate::error::gpu::Result;
-use crate::events::EventKind;
-use crate::others::Process;
-use crate::thread;
-use crate::time::Clock;
+use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
+use crate::base::device::MachineId;
+use crate::base::error::gpu::Result;
+use crate::contract::driver::StreamId;
+use crate::contract::events::EventKind;
+use crate::contract::others::Process;
+use crate::host::thread;
+use crate::host::time::Clock;
 
 impl Cuda {
     /// The same devices for another process, if the driver can be had so: with memory, streams and a clock of its own. What

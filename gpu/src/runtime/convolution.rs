@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Cuda, DeviceMemory};
-use crate::conv::{Conv, ConvAlgorithm, ConvPass, ConvShape};
-use crate::dtype::DType;
-use crate::error::gpu::{GpuError, Result};
-use crate::events::EventKind;
-use crate::handles::{DevicePtr, EventId, StreamId};
-use crate::lock::lock;
-use crate::sort;
+use crate::base::conv::{Conv, ConvAlgorithm, ConvPass, ConvShape};
+use crate::base::dtype::DType;
+use crate::base::error::gpu::{GpuError, Result};
+use crate::base::handles::{DevicePtr, EventId, StreamId};
+use crate::base::lock::lock;
+use crate::base::sort;
+use crate::contract::events::EventKind;
 
 /// How an algorithm is chosen.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@
 //! driver reads or writes pageable memory before the call returns, page-locked memory when the copy runs.
 
 use super::{Cuda, DeviceMemory};
-use crate::driver::{Driver, DriverResult, HostSource, HostTarget, OpId, StreamId};
-use crate::error::gpu::Result;
-use crate::events::{CopyKind, EventKind};
-use crate::lock::lock;
-use crate::pinned::PinnedMemory;
+use crate::base::error::gpu::Result;
+use crate::base::lock::lock;
+use crate::contract::driver::{Driver, DriverResult, HostSource, HostTarget, OpId, StreamId};
+use crate::contract::events::{CopyKind, EventKind};
+use crate::runtime::pinned::PinnedMemory;
 
 /// Memory from a byte on.
 type Part<'a, Memory> = (&'a Memory, usize);

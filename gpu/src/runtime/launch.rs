@@ -1,12 +1,12 @@
 //! Kernels and products of matrices.
 
 use super::Cuda;
-use crate::driver::{DevicePtr, Gemm, StreamId};
-use crate::error::gpu::Result;
-use crate::events::EventKind;
-use crate::kernel::Launch;
-use crate::lock::lock;
-use crate::scope;
+use crate::base::error::gpu::Result;
+use crate::base::kernel::Launch;
+use crate::base::lock::lock;
+use crate::contract::driver::{DevicePtr, Gemm, StreamId};
+use crate::contract::events::EventKind;
+use crate::host::scope;
 
 impl Cuda {
     /// Queues a kernel.
@@ -50,13 +50,13 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::thread;
 
-    use crate::ambient::Ambient;
-    use crate::driver::StreamId;
-    use crate::host_profile::LAPTOP_8_CORES;
+    use crate::contract::driver::StreamId;
+    use crate::host::ambient::Ambient;
+    use crate::host::host_profile::LAPTOP_8_CORES;
+    use crate::host::time::Clock;
     use crate::runtime::Cuda;
     use crate::simulated::profile::T4;
     use crate::simulated::{Simulated, SimulatedOptions};
-    use crate::time::Clock;
 
     /// So many, since the threads do not meet on every one.
     const STREAMS: u32 = 400;

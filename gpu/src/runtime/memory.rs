@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Cuda, PerDevice};
-use crate::allocator::settings::{Settings, check_fraction};
-use crate::allocator::snapshot::{BlockState, SegmentInfo};
-use crate::allocator::{Allocation, DeviceDriver, MallocError};
-use crate::current_stream::{self as stream, StreamKey, Streams};
-use crate::device::Device;
-use crate::driver::{DevicePtr, DriverResult, EventId, StreamId};
-use crate::error::gpu::{GpuError, Result};
-use crate::error::{MemoryHolder, OutOfMemory};
-use crate::events::EventKind;
-use crate::lock::lock;
-use crate::scope::{self, Place};
-use crate::sort;
-use crate::stats::DeviceStats;
+use crate::base::device::Device;
+use crate::base::error::gpu::{GpuError, Result};
+use crate::base::error::{MemoryHolder, OutOfMemory};
+use crate::base::lock::lock;
+use crate::base::sort;
+use crate::contract::driver::{DevicePtr, DriverResult, EventId, StreamId};
+use crate::contract::events::EventKind;
+use crate::host::current_stream::{self as stream, StreamKey, Streams};
+use crate::host::scope::{self, Place};
+use crate::runtime::allocator::settings::{Settings, check_fraction};
+use crate::runtime::allocator::snapshot::{BlockState, SegmentInfo};
+use crate::runtime::allocator::{Allocation, DeviceDriver, MallocError};
+use crate::runtime::stats::DeviceStats;
 
 /// Memory of a device that a storage holds.
 pub struct DeviceMemory {
@@ -315,12 +315,12 @@ impl PerDevice {
 mod tests {
     use std::sync::Arc;
 
-    use crate::ambient::Ambient;
-    use crate::host_profile::LAPTOP_8_CORES;
+    use crate::host::ambient::Ambient;
+    use crate::host::host_profile::LAPTOP_8_CORES;
+    use crate::host::time::Clock;
     use crate::runtime::Cuda;
     use crate::simulated::profile::T4;
     use crate::simulated::{Simulated, SimulatedOptions};
-    use crate::time::Clock;
 
     #[test]
     fn memory_that_another_stream_uses_is_not_given_out_before_it_has() {

@@ -1,10 +1,10 @@
 //! Streams and events, as the driver has them.
 
 use super::Cuda;
-use crate::driver::{Driver, DriverResult, EventId, StreamId};
-use crate::error::gpu::Result;
-use crate::events::{Awaited, EventKind};
-use crate::lock::lock;
+use crate::base::error::gpu::Result;
+use crate::base::lock::lock;
+use crate::contract::driver::{Driver, DriverResult, EventId, StreamId};
+use crate::contract::events::{Awaited, EventKind};
 
 impl Cuda {
     /// A stream of the device's pool.

@@ -3,10 +3,10 @@
 use std::str::FromStr;
 
 use super::Cuda;
-use crate::ambient::Ambient;
-use crate::error::gpu::{GpuError, Result};
-use crate::lock::lock;
-use crate::scope;
+use crate::base::error::gpu::{GpuError, Result};
+use crate::base::lock::lock;
+use crate::host::ambient::Ambient;
+use crate::host::scope;
 
 /// What happens when an operation makes the host wait for a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

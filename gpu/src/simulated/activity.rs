@@ -9,8 +9,8 @@ use super::card::Card;
 use super::cost;
 use super::op::{Copy, End, Task};
 use super::profile::Profile;
-use crate::driver::{Engine, Process};
-use crate::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
+use crate::base::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
+use crate::contract::driver::{Engine, Process};
 
 /// The sample period in nanoseconds.
 pub const PERIOD: u64 = 4_000_000;

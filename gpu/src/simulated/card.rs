@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::activity::Activity;
 use super::memory::{AddressSpace, Room};
 use super::profile::Profile;
-use crate::driver::{DriverError, MemoryInfo, Process};
-use crate::properties::DeviceProperties;
+use crate::base::properties::DeviceProperties;
+use crate::contract::driver::{DriverError, MemoryInfo, Process};
 
 /// The addresses of a device's memory begin here, those of the next ones [`APART`] each. 48 bits, as of
 /// current GPUs.

@@ -19,10 +19,10 @@ use super::execute::run;
 use super::memory::{Access, AddressSpace, Bytes};
 use super::profile::Profile;
 use super::{cost, errors};
-use crate::conv::{ConvPass, ConvShape, Way};
-use crate::driver::{Conv, ConvAlgorithm, DriverResult};
-use crate::dtype::DType;
-use crate::sort;
+use crate::base::conv::{ConvPass, ConvShape, Way};
+use crate::base::dtype::DType;
+use crate::base::sort;
+use crate::contract::driver::{Conv, ConvAlgorithm, DriverResult};
 
 /// The version of cuDNN whose algorithms these are modelled on.
 pub const VERSION: usize = 91_900;

@@ -3,7 +3,7 @@
 use super::engine::State;
 use super::op::{Copy, End, Task};
 use super::{Simulated, check_device, check_pinned, cost, errors};
-use crate::driver::{DevicePtr, DriverResult, Engine, HostSource, HostTarget, OpId, StreamId};
+use crate::contract::driver::{DevicePtr, DriverResult, Engine, HostSource, HostTarget, OpId, StreamId};
 
 /// Pageable copies to the device of up to so many bytes go through the command buffer: the call does not
 /// wait for the stream.

@@ -6,13 +6,13 @@
 
 use super::convolution::Convolution;
 use super::profile::Profile;
-use crate::collective::{Algorithm, CollectiveKind, CollectiveTime};
-use crate::conv::{ConvPass, Way};
-use crate::driver::{Engine, Gemm};
-use crate::dtype::DType;
-use crate::figure::Figure;
-use crate::kernel::Work;
-use crate::random::mix;
+use crate::base::collective::{Algorithm, CollectiveKind, CollectiveTime};
+use crate::base::conv::{ConvPass, Way};
+use crate::base::dtype::DType;
+use crate::base::figure::Figure;
+use crate::base::kernel::Work;
+use crate::base::random::mix;
+use crate::contract::driver::{Engine, Gemm};
 
 /// So many threads a multiprocessor needs to keep memory and arithmetic busy (a quarter of what an H200's
 /// holds: with the independent loads of each, enough to cover the latency of memory).
@@ -263,12 +263,12 @@ mod tests {
     use super::super::profile::{H200, PROFILES, RTX_4090, T4};
     use super::super::tests::squares;
     use super::*;
-    use crate::host_profile::LAPTOP_8_CORES;
+    use crate::host::host_profile::LAPTOP_8_CORES;
 
     /// Formulas that a reader can check by hand: a ring goes round twice with all but one part, a tree up and down with all.
     #[test]
     fn a_collective_takes_what_the_ring_or_the_tree_takes() {
-        use crate::collective::ReduceOp;
+        use crate::base::collective::ReduceOp;
         let sum = CollectiveKind::AllReduce(ReduceOp::Sum);
         let of = |profile, bytes, ranks| {
             let CollectiveTime { algorithm, latency, transfer } =

@@ -24,11 +24,11 @@ use super::peers::{P2p, lose_packets};
 use super::pinned::PinnedSpace;
 use super::races::Races;
 use super::together::Together;
-use crate::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
-use crate::races::RaceLog;
-use crate::random::mix;
-use crate::reading::Gpu;
-use crate::time::Clock;
+use crate::base::random::mix;
+use crate::base::reading::Gpu;
+use crate::contract::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
+use crate::contract::races::RaceLog;
+use crate::host::time::Clock;
 
 /// The device takes so much work ahead, then the host waits.
 pub(super) const LAUNCH_QUEUE: usize = 1024;

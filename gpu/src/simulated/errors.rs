@@ -1,6 +1,6 @@
 //! The errors of a CUDA driver, in its words.
 
-use crate::driver::DriverError;
+use crate::contract::driver::DriverError;
 
 const fn plain(code: u32, name: &'static str, message: &'static str) -> DriverError {
     DriverError { code, name, message, detail: None }
@@ -73,7 +73,7 @@ pub(super) fn launch_failure(kernel: String) -> DriverError {
 
 /// Not CUDA's: what stands for the race that the call was found in.
 pub(super) const fn race() -> DriverError {
-    plain(999, crate::races::RACE, "data race")
+    plain(999, crate::contract::races::RACE, "data race")
 }
 
 /// The host waits for work that nothing will ever start.
@@ -84,5 +84,5 @@ pub(super) fn deadlock(waiting: String) -> DriverError {
 
 /// Not CUDA's: what stands for processes that did not come together.
 pub(super) const fn meeting() -> DriverError {
-    plain(999, crate::others::MEETING, "ranks did not come together")
+    plain(999, crate::contract::others::MEETING, "ranks did not come together")
 }

@@ -1,7 +1,7 @@
 //! Events: marks in streams, by handles that a destroyed event's successor does not share.
 
 use super::errors;
-use crate::driver::{DriverResult, EventId, OpId};
+use crate::contract::driver::{DriverResult, EventId, OpId};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event {

@@ -11,10 +11,10 @@ use super::errors;
 use super::memory::{Access, AddressSpace, Bytes};
 use super::op::{Copy, End};
 use super::pinned::PinnedSpace;
-use crate::driver::{DevicePtr, DriverResult, Gemm};
-use crate::dtype::DType;
-use crate::kernel::{Args, Argument, Input, Launch, Output, Parameter, Ran, Stopped};
-use crate::shape::Layout;
+use crate::base::dtype::DType;
+use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, Ran, Stopped};
+use crate::base::shape::Layout;
+use crate::contract::driver::{DevicePtr, DriverResult, Gemm};
 
 /// The most inputs, and the most outputs, that a kernel has.
 const MOST_OPERANDS: usize = 8;
@@ -235,7 +235,7 @@ mod tests {
 
     use super::super::shared::Shared;
     use super::*;
-    use crate::kernel::{Cost, Geometry, KernelDef, Work};
+    use crate::base::kernel::{Cost, Geometry, KernelDef, Work};
 
     const COUNT: usize = 32 << 10;
 

@@ -3,9 +3,9 @@
 use super::convolution::Convolution;
 use super::op::Task;
 use super::{Simulated, check_device, cost, errors, execute};
-use crate::collective::Collective;
-use crate::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult, Engine, Gemm, OpId, StreamId};
-use crate::kernel::{Argument, Launch};
+use crate::base::collective::Collective;
+use crate::base::kernel::{Argument, Launch};
+use crate::contract::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult, Engine, Gemm, OpId, StreamId};
 
 impl Simulated {
     pub(super) fn queue_kernel(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {

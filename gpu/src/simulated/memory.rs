@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::errors;
 use super::shared::{Shared, SharedRanges};
-use crate::driver::DriverResult;
+use crate::contract::driver::DriverResult;
 
 /// Buffers begin at a multiple of this, for any vector type.
 const ALIGNMENT: usize = 64;

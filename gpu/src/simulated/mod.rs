@@ -49,22 +49,22 @@ use self::op::Task;
 use self::peers::P2p;
 use self::profile::Profile;
 use self::together::Together;
-use crate::collective::{Collective, CollectiveKind, CollectiveTime};
-use crate::driver::{
+use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
+use crate::base::error::RacingAccess;
+use crate::base::figure::Figure;
+use crate::base::kernel::Launch;
+use crate::base::lock::lock;
+use crate::base::properties::DeviceProperties;
+use crate::base::pytorch_build::Build;
+use crate::base::reading::Gpu;
+use crate::contract::driver::{
     Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
     MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
-use crate::error::RacingAccess;
-use crate::figure::Figure;
-use crate::host_profile::HostProfile;
-use crate::kernel::Launch;
-use crate::lock::lock;
-use crate::others;
-use crate::properties::DeviceProperties;
-use crate::pytorch_build::Build;
-use crate::races::RaceLog;
-use crate::reading::Gpu;
-use crate::time::Clock;
+use crate::contract::others;
+use crate::contract::races::RaceLog;
+use crate::host::host_profile::HostProfile;
+use crate::host::time::Clock;
 
 /// What to simulate.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use super::convolution::Convolution;
-use crate::collective::Collective;
-use crate::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
-use crate::kernel::Launch;
+use crate::base::collective::Collective;
+use crate::base::kernel::Launch;
+use crate::contract::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
 
 /// A piece of work in a stream. It names memory by address and holds no borrows: what it will find there is
 /// decided when it runs.

@@ -6,9 +6,9 @@
 use std::str::FromStr;
 
 use super::memory::AddressSpace;
-use crate::driver::DriverResult;
-use crate::error::GpuError;
-use crate::random::mix;
+use crate::base::error::GpuError;
+use crate::base::random::mix;
+use crate::contract::driver::DriverResult;
 
 /// The value of `p2p=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

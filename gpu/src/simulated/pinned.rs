@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::errors;
 use super::memory::{AddressSpace, Buffer};
-use crate::driver::DriverResult;
+use crate::contract::driver::DriverResult;
 
 /// Where addresses of page-locked memory begin, apart from those of every device.
 pub(super) const BASE: u64 = 0x7fa0_0000_0000;

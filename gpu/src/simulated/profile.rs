@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use crate::figure::{Figure, Unit};
-use crate::figure_file::{FigureSet, figures_by_name};
-use crate::topology::Link;
+use crate::base::figure::{Figure, Unit};
+use crate::base::figure_file::{FigureSet, figures_by_name};
+use crate::base::topology::Link;
 use Unit::{
     Bytes, GigabytesPerSecond, GigaflopsPerSecond, Megahertz, Microseconds, MicrosecondsPerMebibyte, One,
     Watts,
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn every_figure_can_be_named_in_a_file() {
-        crate::figure_file::tests::every_figure_can_be_named::<Profile>();
+        crate::base::figure_file::tests::every_figure_can_be_named::<Profile>();
     }
 
     #[test]

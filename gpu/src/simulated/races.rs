@@ -34,10 +34,10 @@ use self::shadow::{Shadow, Site, Use};
 use super::card;
 use super::op::{Queue, Task};
 use super::pinned::PinnedSpace;
-use crate::driver::{EventId, OpId, StreamId};
-use crate::error::{Race, RacingAccess, RacingOperation, RacingWorker};
-use crate::races::RaceLog;
-use crate::scope;
+use crate::base::error::{Race, RacingAccess, RacingOperation, RacingWorker};
+use crate::contract::driver::{EventId, OpId, StreamId};
+use crate::contract::races::RaceLog;
+use crate::host::scope;
 
 /// So many uses by one stream are written down before they are entered.
 const MOST_RECENT: usize = 1024;

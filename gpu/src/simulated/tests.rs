@@ -10,12 +10,12 @@ mod races;
 mod transfers;
 
 use super::*;
-use crate::driver::Engine;
-use crate::dtype::DType;
-use crate::host_profile::LAPTOP_8_CORES;
-use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Ran, Stopped, Work};
-use crate::shape::Layout;
-use crate::topology::Link;
+use crate::base::dtype::DType;
+use crate::base::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Ran, Stopped, Work};
+use crate::base::shape::Layout;
+use crate::base::topology::Link;
+use crate::contract::driver::Engine;
+use crate::host::host_profile::LAPTOP_8_CORES;
 
 /// `y = value`
 static FILL: KernelDef = elementwise("fill", &[Parameter::Out(DType::F32), Parameter::Float], |args| {

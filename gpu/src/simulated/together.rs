@@ -16,10 +16,10 @@ use super::memory::AddressSpace;
 use super::op::{Head, Op, Task};
 use super::peers::{P2p, lose_packets};
 use super::shared::Shared;
-use crate::collective::{Collective, Key};
-use crate::driver::{DriverResult, OpId};
-use crate::error::MeetingError;
-use crate::others::{Others, Waited};
+use crate::base::collective::{Collective, Key};
+use crate::base::error::MeetingError;
+use crate::contract::driver::{DriverResult, OpId};
+use crate::contract::others::{Others, Waited};
 
 /// What a simulation has to do with others.
 #[derive(Default)]
@@ -234,9 +234,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{CollectiveKind, Fingerprint, ReduceOp};
-    use crate::dtype::DType;
-    use crate::handles::DevicePtr;
+    use crate::base::collective::{CollectiveKind, Fingerprint, ReduceOp};
+    use crate::base::dtype::DType;
+    use crate::base::handles::DevicePtr;
     use crate::ranks::{Arrival, Call, Member, World};
 
     const BYTES: usize = 64 << 10;

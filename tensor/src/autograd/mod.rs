@@ -24,8 +24,6 @@ pub(crate) mod stand_ins;
 #[doc(hidden)]
 pub use crate::operation::Cast;
 pub use crate::operation::Operation;
-#[doc(hidden)]
-pub use crate::ops::registry::operations;
 pub use checkpoint::checkpoint;
 pub use engine::{BackwardOptions, GradOptions, backward, grad};
 pub use function::{Context, Function, Saved};

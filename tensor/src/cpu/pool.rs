@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
-use todevice_gpu::thread::{Context, OfThread};
+use todevice_gpu::host::thread::{Context, OfThread};
 
 use super::thread::THREAD;
 

@@ -2,7 +2,7 @@
 
 use super::{Error, Refusal};
 use crate::dtype::DType;
-use todevice_gpu::error::MeetingError;
+use todevice_gpu::base::error::MeetingError;
 
 /// An error of a rank, a process group or a collective.
 #[derive(thiserror::Error)]

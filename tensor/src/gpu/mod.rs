@@ -14,14 +14,17 @@ pub use launch_blocking::{launch_blocking, set_launch_blocking};
 pub use memory::*;
 pub use stream::{Stream, current_stream, default_stream, stream};
 pub use sync_debug::{SyncDebugMode, get_sync_debug_mode, set_sync_debug_mode};
-pub use todevice_gpu::driver_trouble::DriverTrouble;
+pub(crate) use todevice_gpu::contract::driver;
+pub use todevice_gpu::contract::driver_trouble::DriverTrouble;
+pub(crate) use todevice_gpu::host::current_stream;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use todevice_gpu::nvidia;
 #[cfg(not(target_family = "wasm"))]
 pub use todevice_gpu::nvidia::{Finding, INSTALL, Probe, probe};
-pub(crate) use todevice_gpu::{allocator, current_stream, driver, pinned, runtime, simulated, stats};
+pub(crate) use todevice_gpu::runtime::{self, allocator, pinned, stats};
+pub(crate) use todevice_gpu::simulated;
 
-pub use todevice_gpu::properties::DeviceProperties;
+pub use todevice_gpu::base::properties::DeviceProperties;
 
 use std::sync::Arc;
 

@@ -61,35 +61,20 @@ const GPU: Rooms = &[
     ("ranks", &["ranks/"]),
 ];
 
-const TENSOR: Rooms = &[
-    ("errors", &["error.rs", "error/", "python.rs"]),
-    ("cpu", &["cpu/"]),
-    ("machine", &["thread.rs", "machine/", "gpu/", "backends/", "monitor/"]),
-    (
-        "tensor",
-        &[
-            "tensor.rs",
-            "storage.rs",
-            "print.rs",
-            "operation.rs",
-            "enter.rs",
-            "options.rs",
-            "moves.rs",
-            "autograd/",
-        ],
-    ),
-    ("ops", &["ops/", "amp/autocast.rs"]),
-    ("engine", &["autograd/checkpoint.rs", "autograd/engine.rs", "autograd/mod.rs"]),
-    ("serialize", &["serialize/"]),
-    ("nn", &["nn/"]),
-    ("optim", &["optim/"]),
-    ("amp", &["amp/"]),
-    ("data", &["data/"]),
-    ("parallel", &["parallel/"]),
-    ("PyTorch's names", &["cuda.rs", "rng_state.rs", "trace.rs", "prelude.rs"]),
-];
-
-const CRATES: [(&str, Rooms); 2] = [("gpu", GPU), ("tensor", TENSOR)];
+/// The rooms of a crate as the tour in its `lib.rs` names them.
+fn rooms(package: &str) -> Rooms {
+    let text = std::fs::read_to_string(source(package).join("lib.rs")).unwrap();
+    let table = text.lines().skip_while(|line| !line.starts_with("//! | room | files |")).skip(2);
+    let rows = table.map_while(|line| line.strip_prefix("//! | "));
+    let room = |row: &str| {
+        let mut columns = row.split('|').map(str::trim);
+        let (name, files) = (columns.next().unwrap(), columns.next().unwrap());
+        (name.to_owned(), files.split('`').skip(1).step_by(2).map(str::to_owned).collect())
+    };
+    let rooms: Rooms = rows.map(room).collect();
+    assert!(rooms.len() > 4, "{package}/src/lib.rs has no table of rooms");
+    rooms
+}
 
 /// The maximum number of files in an import cycle. No cycle leaves its room.
 const LARGEST_CIRCLE: usize = 8;
@@ -99,26 +84,82 @@ fn source(package: &str) -> PathBuf {
 }
 
 /// The floor of a file's room, and the room's name.
-fn room(rooms: Rooms, file: &str) -> (usize, &'static str) {
-    let length = |part: &&str| {
+fn room<'a>(rooms: &'a Rooms, file: &str) -> (usize, &'a str) {
+    found(rooms, file)
+        .unwrap_or_else(|| panic!("{file} is in no room: name one for it in the tour of lib.rs"))
+}
+
+fn found<'a>(rooms: &'a Rooms, file: &str) -> Option<(usize, &'a str)> {
+    let length = |part: &String| {
         let is_in = file == *part || (part.ends_with('/') && file.starts_with(part));
         is_in.then_some(part.len())
     };
     let fits = rooms.iter().enumerate().filter_map(|(floor, (name, parts))| {
         let length = parts.iter().filter_map(length).max()?;
-        Some((length, (floor, *name)))
+        Some((length, (floor, name.as_str())))
     });
-    fits.max().unwrap_or_else(|| panic!("{file} is in no room: name one for it in {}", file!())).1
+    Some(fits.max()?.1)
+}
+
+/// The files of Rust below a folder, by their names from there.
+fn files_below(folder: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                _ if path.is_dir() => folders.push(path),
+                Some(extension) if extension == "rs" => {
+                    files.push(path.strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/"));
+                }
+                _ => {}
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn every_file_is_in_a_room_that_the_tour_names() {
+    for package in CRATES {
+        let rooms = rooms(package);
+        let files = files_below(&source(package));
+        let is_homeless = |file: &&String| *file != "lib.rs" && found(&rooms, file).is_none();
+        // The tests of a file at the top are beside it.
+        let homeless: Vec<&String> =
+            files.iter().filter(is_homeless).filter(|file| !file.ends_with("/tests.rs")).collect();
+        assert!(homeless.is_empty(), "{package}/src/lib.rs names no room of {homeless:?}");
+        for (name, parts) in &rooms {
+            let is_there = |part: &String| files.iter().any(|file| file.starts_with(part.as_str()));
+            assert!(!parts.is_empty() && parts.iter().all(is_there), "{package}: {name} has {parts:?}");
+        }
+    }
+}
+
+/// What a crate shows it documents, and what it does not it keeps to itself.
+#[test]
+fn no_module_is_public_but_hidden() {
+    for package in CRATES {
+        for file in files_below(&source(package)) {
+            let text = std::fs::read_to_string(source(package).join(&file)).unwrap();
+            let lines: Vec<&str> = text.lines().map(str::trim).collect();
+            let hidden = lines
+                .windows(2)
+                .find(|pair| pair[0].starts_with("#[doc(hidden)]") && pair[1].starts_with("pub mod "));
+            assert_eq!(hidden, None, "{package}/src/{file}");
+        }
+    }
 }
 
 #[test]
 fn imports_only_go_down() {
     let mut wrong = String::new();
-    for (package, rooms) in CRATES {
-        let arrows = arrows(&source(package));
+    for package in CRATES {
+        let (rooms, arrows) = (rooms(package), arrows(&source(package)));
         let found = arrows.values().map(BTreeSet::len).sum::<usize>();
         assert!(arrows.len() > 60 && found > 3 * arrows.len(), "{package}: imports are not found");
-        let room = |file| room(rooms, file);
+        let room = |file| room(&rooms, file);
         for (from, to) in &arrows {
             for to in to.iter().filter(|to| *to != "lib.rs" && room(to).0 > room(from).0) {
                 let (above, below) = (room(to).1, room(from).1);
@@ -138,8 +179,8 @@ fn methods_are_called_from_their_room_or_above() {
     let common: BTreeSet<&str> = COMMON_METHODS.split_whitespace().collect();
     let mut wrong = String::new();
     let mut below = BTreeSet::new();
-    for (package, rooms) in CRATES {
-        let methods = methods(&source(package));
+    for package in CRATES {
+        let (rooms, methods) = (rooms(package), methods(&source(package)));
         let calls = methods.called.values().map(BTreeSet::len).sum::<usize>();
         assert!(calls > 1000, "{package}: calls are not found");
         for (file, called) in methods.called.iter().filter(|(file, _)| *file != "lib.rs") {
@@ -147,7 +188,7 @@ fn methods_are_called_from_their_room_or_above() {
             {
                 // Several methods may share a name, and the one called is unknown: one that is not above is enough.
                 let Some(defined) = methods.defined.get(name) else { continue };
-                if defined.iter().all(|other| room(rooms, other).0 > room(rooms, file).0) {
+                if defined.iter().all(|other| room(&rooms, other).0 > room(&rooms, file).0) {
                     let _ = writeln!(wrong, "{package}/src/{file} calls {name}(), of {defined:?}");
                 }
             }
@@ -160,9 +201,10 @@ fn methods_are_called_from_their_room_or_above() {
 #[test]
 fn circles_are_small_and_within_a_room() {
     let mut wrong = String::new();
-    for (package, rooms) in CRATES {
+    for package in CRATES {
+        let rooms = rooms(package);
         for circle in circles(&arrows(&source(package))) {
-            let rooms: BTreeSet<&str> = circle.iter().map(|file| room(rooms, file).1).collect();
+            let rooms: BTreeSet<&str> = circle.iter().map(|file| room(&rooms, file).1).collect();
             if circle.len() > LARGEST_CIRCLE || rooms.len() > 1 {
                 let _ = writeln!(wrong, "{package}: {} files of {rooms:?}: {circle:?}", circle.len());
             }
@@ -188,7 +230,7 @@ fn poisoned_locks_are_opened_in_one_file() {
         std::fs::read_to_string(source.join(file)).unwrap().contains("PoisonError::into_inner")
     };
     let arrows = arrows(&source);
-    assert_eq!(arrows.keys().filter(opens).collect::<Vec<_>>(), ["lock.rs"]);
+    assert_eq!(arrows.keys().filter(opens).collect::<Vec<_>>(), ["base/lock.rs"]);
 }
 
 /// Every way to name an item leads to the file that defines it.

@@ -5,7 +5,7 @@ use super::super::memory::Access;
 use super::super::op::{End, Task};
 use super::super::pinned::PinnedSpace;
 use super::stripes::Stripes;
-use crate::kernel::{Argument, Parameter};
+use crate::base::kernel::{Argument, Parameter};
 
 /// What work is called that is no operation of the user's.
 pub(super) fn name_of(task: &Task) -> &'static str {

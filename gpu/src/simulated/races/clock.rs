@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::driver::OpId;
+use crate::contract::driver::OpId;
 
 /// For each actor (a stream that has had work) how far its work comes before something: all work with a smaller
 /// number. An actor that it does not reach to has nothing before.

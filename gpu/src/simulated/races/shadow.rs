@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 
 use super::clock::VectorClock;
 use super::stripes::Stripes;
-use crate::driver::OpId;
-use crate::scope::Place;
+use crate::contract::driver::OpId;
+use crate::host::scope::Place;
 
 /// A piece of work that uses a range of memory.
 #[derive(Clone, Copy, Debug)]

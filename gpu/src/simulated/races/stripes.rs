@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use crate::shape::{Layout, MAX_DIMS};
-use crate::sort;
+use crate::base::shape::{Layout, MAX_DIMS};
+use crate::base::sort;
 
 /// Runs of bytes at equal distances that a view lies in, such as some columns of a matrix. Two streams may each
 /// work on their own columns.

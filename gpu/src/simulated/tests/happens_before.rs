@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::error::RacingAccess;
+use crate::base::error::RacingAccess;
 
 /// What happened, in the order of the calls.
 #[derive(Default)]

@@ -4,9 +4,9 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::error::{Race, RaceKind, RacingWorker};
-use crate::races::RaceCheck;
-use crate::scope;
+use crate::base::error::{Race, RaceKind, RacingWorker};
+use crate::contract::races::RaceCheck;
+use crate::host::scope;
 
 const COUNT: usize = 64;
 const BYTES: usize = 4 * COUNT;
@@ -277,7 +277,7 @@ fn the_report_names_both_lines_and_the_fix() {
 
 #[test]
 fn a_race_warns_once_for_two_lines() {
-    let machine = crate::ambient::Ambient::new(crate::time::Clock::default());
+    let machine = crate::host::ambient::Ambient::new(crate::host::time::Clock::default());
     let warnings = Arc::<Mutex<Vec<String>>>::default();
     let sink = warnings.clone();
     machine.on_warning(move |warning| sink.lock().unwrap().push(warning.to_string()));

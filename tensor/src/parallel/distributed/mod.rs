@@ -48,5 +48,5 @@ pub use group::{
     is_initialized, new_group,
 };
 pub use ranks::{Ranks, spawn};
-pub use todevice_gpu::error::meeting::{Ended, MeetingError, Mismatch, Stuck, Timeout, Wait};
+pub use todevice_gpu::base::error::meeting::{Ended, MeetingError, Mismatch, Stuck, Timeout, Wait};
 pub use work::Work;

@@ -15,7 +15,7 @@ use crate::ops::plain::write;
 use crate::ranks::Member;
 use crate::scope;
 use crate::tensor::Tensor;
-use todevice_gpu::error::MeetingError;
+use todevice_gpu::base::error::MeetingError;
 
 /// A collective called with `async_op`, which may not have finished (`torch.distributed.Work`).
 ///

@@ -1,0 +1,183 @@
+//! Convolutions, as a driver is asked for them: their sizes, which of the three products is meant, and ways to make it.
+
+use crate::base::dtype::DType;
+use crate::base::handles::DevicePtr;
+use crate::base::kernel::{Ran, Work};
+
+/// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). None
+/// but `n` and `c` is zero, and no kernel is larger than the padded image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConvShape {
+    pub n: usize,
+    pub c: usize,
+    pub h: usize,
+    pub w: usize,
+    pub k: usize,
+    pub r: usize,
+    pub s: usize,
+    pub stride: [usize; 2],
+    pub padding: [usize; 2],
+    pub dilation: [usize; 2],
+    pub groups: usize,
+}
+
+/// What is computed from what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConvPass {
+    /// y from x and the weight.
+    Forward,
+    /// The gradient in x from that in y and the weight.
+    BackwardData,
+    /// The gradient in the weight from x and the gradient in y.
+    BackwardFilter,
+}
+
+impl ConvPass {
+    /// What it is called where work is listed.
+    pub fn name(self) -> &'static str {
+        match self {
+            ConvPass::Forward => "conv_forward",
+            ConvPass::BackwardData => "conv_backward_data",
+            ConvPass::BackwardFilter => "conv_backward_filter",
+        }
+    }
+
+    /// cuDNN's name of an algorithm (`cudnnConvolutionFwdAlgo_t` and its siblings, without what they begin with).
+    pub fn algorithm(self, number: u32) -> &'static str {
+        let names: &[&str] = match self {
+            ConvPass::Forward => &[
+                "IMPLICIT_GEMM",
+                "IMPLICIT_PRECOMP_GEMM",
+                "GEMM",
+                "DIRECT",
+                "FFT",
+                "FFT_TILING",
+                "WINOGRAD",
+                "WINOGRAD_NONFUSED",
+            ],
+            ConvPass::BackwardData => {
+                &["ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"]
+            }
+            ConvPass::BackwardFilter => {
+                &["ALGO_0", "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED", "FFT_TILING"]
+            }
+        };
+        names.get(number as usize).copied().unwrap_or("of a later version")
+    }
+}
+
+impl ConvShape {
+    /// Height and width of y.
+    pub fn out(&self) -> [usize; 2] {
+        let [height, width] = self.padded();
+        let [rows, columns] = self.reach();
+        [(height - rows) / self.stride[0] + 1, (width - columns) / self.stride[1] + 1]
+    }
+
+    /// Height and width of x with its padding.
+    pub fn padded(&self) -> [usize; 2] {
+        [self.h + 2 * self.padding[0], self.w + 2 * self.padding[1]]
+    }
+
+    /// Height and width of what a dilated kernel covers.
+    pub fn reach(&self) -> [usize; 2] {
+        [self.dilation[0] * (self.r - 1) + 1, self.dilation[1] * (self.s - 1) + 1]
+    }
+
+    /// [`padded`](Self::padded) and [`reach`](Self::reach) of any sizes, unless they, or strides, are beyond counting
+    /// with a sign.
+    pub fn checked_extents(&self) -> Option<([usize; 2], [usize; 2])> {
+        let padded = |size: usize, zeros: usize| size.checked_add(zeros.checked_mul(2)?);
+        let reach = |size: usize, apart: usize| apart.checked_mul(size.checked_sub(1)?)?.checked_add(1);
+        let padded = [padded(self.h, self.padding[0])?, padded(self.w, self.padding[1])?];
+        let reach = [reach(self.r, self.dilation[0])?, reach(self.s, self.dilation[1])?];
+        let all = [padded, reach, self.stride].concat();
+        all.iter().all(|extent| isize::try_from(*extent).is_ok()).then_some((padded, reach))
+    }
+
+    /// Elements of a tile of the image as Winograd's F(2×2, 3×3) transforms it.
+    pub const WINOGRAD_TILE: usize = 16;
+
+    /// The tiles of 2×2 elements that y has in all images.
+    pub fn winograd_tiles(&self) -> usize {
+        let [p, q] = self.out();
+        self.n * p.div_ceil(2) * q.div_ceil(2)
+    }
+
+    /// The gradient of the input is a convolution as well: of the gradient of the result, with the kernel turned round
+    /// and input and output channels exchanged.
+    pub fn as_forward(&self, pass: ConvPass) -> ConvShape {
+        let [p, q] = self.out();
+        match pass {
+            ConvPass::BackwardData => ConvShape {
+                c: self.k,
+                k: self.c,
+                h: p,
+                w: q,
+                padding: self.padding.map(|zeros| 2 - zeros),
+                ..*self
+            },
+            ConvPass::Forward | ConvPass::BackwardFilter => *self,
+        }
+    }
+
+    /// Elements of x, of the weight and of y.
+    pub fn elements(&self) -> [usize; 3] {
+        let [p, q] = self.out();
+        [
+            self.n * self.c * self.h * self.w,
+            self.k * (self.c / self.groups) * self.r * self.s,
+            self.n * self.k * p * q,
+        ]
+    }
+
+    /// Floating point operations of any pass: two for each element of y and each weight that takes part in it.
+    pub fn flops(&self) -> u64 {
+        let [.., y] = self.elements();
+        2 * (y * (self.c / self.groups) * self.r * self.s) as u64
+    }
+
+    /// What any pass does, each operand moved once.
+    pub fn work(&self, dtype: DType) -> Work {
+        let elements: usize = self.elements().iter().sum();
+        Work { bytes: (elements * dtype.size()) as u64, flops: self.flops(), double: dtype == DType::F64 }
+    }
+}
+
+/// One of the three products of a convolution (`cudnnConvolutionForward` and its siblings), all operands dense.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv {
+    pub pass: ConvPass,
+    pub shape: ConvShape,
+    pub dtype: DType,
+    /// Whether operands in f32 may be rounded to TF32.
+    pub tf32: bool,
+    pub a: DevicePtr,
+    pub b: DevicePtr,
+    pub out: DevicePtr,
+    /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands. For
+    /// [`Way::Disorder`], which adds partial sums in no fixed order, the number is the seed of that order.
+    pub twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> Ran,
+}
+
+/// How a convolution is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Implicit,
+    Explicit,
+    Winograd,
+    Disorder,
+}
+
+/// A way to compute a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvAlgorithm {
+    /// cuDNN's number of it, among those of the pass.
+    pub number: u32,
+    /// Bytes of memory that it works in.
+    pub workspace: usize,
+    /// Whether it gives the same bits in every run.
+    pub deterministic: bool,
+    /// How it may multiply: cuDNN's `cudnnMathType_t`, which has to be told to it again.
+    pub math: u32,
+}

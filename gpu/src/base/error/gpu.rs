@@ -1,0 +1,149 @@
+//! What can go wrong with GPUs, in the words of PyTorch and CUDA.
+
+use std::panic::Location;
+
+use super::{MeetingError, OutOfMemory, Race};
+use crate::base::device::Device;
+
+/// The result of what asks a GPU for something.
+pub type Result<T, E = GpuError> = std::result::Result<T, E>;
+
+/// An error of a GPU, of its driver or of its memory.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+pub enum GpuError {
+    #[error(
+        "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
+    )]
+    OutOfHostMemory { bytes: usize },
+    #[error(
+        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {0}"
+    )]
+    DeviceType(String),
+    #[error("Invalid device string: '{0}'")]
+    DeviceString(String),
+    #[error("Device string must not be empty")]
+    NoDeviceString,
+    #[error("Could not parse device index '{index}' in device string '{text}'")]
+    UnreadableIndex { index: String, text: String },
+    #[error("this crate has cpu and cuda devices, and no {0} devices")]
+    OtherDeviceType(String),
+    #[error(
+        "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx"
+    )]
+    NoDriver,
+    #[error("No CUDA GPUs are available")]
+    NoGpus,
+    #[error(
+        "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n{}",
+        cuda_advice(true)
+    )]
+    InvalidDevice,
+    #[error("Invalid device argument {index}: did you call init?")]
+    NoMemoryStats { index: usize },
+    #[error("Allocator not initialized for device {index}: did you call init?")]
+    NoAllocator { index: usize },
+    #[error("Device index value {index} is out of index range [0, {count})")]
+    DeviceIndex { index: usize, count: usize },
+    #[error("Invalid device id")]
+    InvalidDeviceId,
+    #[error("Invalid peer device id")]
+    InvalidPeerDeviceId,
+    #[error("Expected a cuda device, but got: {device}")]
+    NotCuda { device: Device },
+    #[error("called a synchronizing CUDA operation{}", match (.operation, .place, .printed) {
+        (Some(operation), Some(place), _) => format!("\nnote: {operation}, at {place}"),
+        (_, None, Some(made)) => format!("\nnote: printing a tensor made at {made}"),
+        _ => String::new(),
+    })]
+    Synchronizing {
+        operation: Option<&'static str>,
+        place: Option<&'static Location<'static>>,
+        /// Where the tensor was made, if it was printed: who prints does not say on which line.
+        printed: Option<&'static Location<'static>>,
+    },
+    #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
+    SyncDebugMode,
+    #[error("Event device {event} does not match recording stream's device {stream}.")]
+    EventDevice { event: usize, stream: usize },
+    #[error("Both events must be created with argument 'enable_timing=True'.")]
+    EventTiming,
+    #[error("Both events must be recorded before calculating elapsed time.")]
+    EventNotRecorded,
+    #[error("Both events must be completed before calculating elapsed time.")]
+    EventNotCompleted,
+    #[error("{device} belongs to another machine than the one entered here")]
+    OtherMachine { device: Device },
+    #[error(
+        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
+    )]
+    CudaInWorker,
+    #[error("a simulated GPU is driven by the thread that used it first, and by no other")]
+    SimulatedThread,
+    #[error(
+        "CUDA error: {message}{}\nSearch for `{name}' in https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html for more information.\n{}",
+        .detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default(),
+        cuda_advice(*.late)
+    )]
+    Cuda {
+        name: &'static str,
+        message: &'static str,
+        detail: Option<String>,
+        /// Whether an earlier call may be to blame.
+        late: bool,
+    },
+    /// The GPU is full: GPU0002.
+    #[error("{0}")]
+    OutOfDeviceMemory(Box<OutOfMemory>),
+    /// A wrong option of the caching allocator.
+    #[error("{0}")]
+    AllocatorOption(String),
+    /// The bytes are no state of a generator.
+    #[error("{0}")]
+    GeneratorState(String),
+    #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
+    MoreThanAnExabyte { bytes: u64 },
+    /// GPU0003, only where [`RaceCheck::Error`](crate::contract::races::RaceCheck::Error) is asked for.
+    #[error("{0}")]
+    Race(Box<Race>),
+    /// Ranks did not come together.
+    #[error("{0}")]
+    Meeting(Box<MeetingError>),
+    /// One that has no name of its own.
+    #[error("{0}")]
+    Custom(String),
+}
+
+crate::debug_is_message!(GpuError);
+
+/// What PyTorch adds to every error of CUDA, and to those that may be late.
+fn cuda_advice(late: bool) -> String {
+    const LATE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n";
+    let late = if late { LATE } else { "" };
+    format!("{late}Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.")
+}
+
+impl GpuError {
+    /// The code under which the course explains this error, if it has one.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            GpuError::OutOfDeviceMemory(_) => Some("GPU0002"),
+            GpuError::Race(_) => Some("GPU0003"),
+            _ => None,
+        }
+    }
+
+    /// The whole story, as `Error::report` tells it.
+    pub fn report(&self) -> String {
+        match self {
+            GpuError::OutOfDeviceMemory(memory) => memory.report(),
+            GpuError::Race(race) => race.report(),
+            other => other.to_string(),
+        }
+    }
+
+    pub fn custom(message: impl std::fmt::Display) -> GpuError {
+        GpuError::Custom(message.to_string())
+    }
+}

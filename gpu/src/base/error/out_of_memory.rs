@@ -1,0 +1,163 @@
+//! GPU0002: a GPU has not the memory that was asked for.
+
+use std::fmt::{self, Write};
+use std::panic::Location;
+
+use crate::base::process::Process;
+
+/// What matrix products work in: the one block that no tensor holds.
+pub const WORKSPACE: &str = "cuBLAS workspace";
+
+/// The most lines of the program that a report names.
+const MOST_LINES: usize = 8;
+
+/// A GPU is full: what was asked for, what there is, and who holds it. All sizes are in bytes.
+#[derive(Debug)]
+pub struct OutOfMemory {
+    /// The GPU.
+    pub device: usize,
+    /// The segment that was asked of the driver, which may be larger than the tensor.
+    pub tried: u64,
+    /// All memory of the GPU.
+    pub total: u64,
+    /// What of it nobody holds.
+    pub free: u64,
+    /// Who holds the rest.
+    pub processes: Vec<Process>,
+    /// What this program may reserve, if it set a limit
+    /// (`set_per_process_memory_fraction`).
+    pub allowed: Option<u64>,
+    /// In blocks that tensors hold.
+    pub allocated: u64,
+    /// In segments that the caching allocator holds.
+    pub reserved: u64,
+    /// The operation that asked.
+    pub operation: Option<&'static str>,
+    /// Where it stands.
+    pub place: &'static Location<'static>,
+    /// Which lines of the program hold the memory, those that hold the most first.
+    pub holders: Vec<MemoryHolder>,
+}
+
+/// What is held of the memory that one line of the program asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryHolder {
+    /// The line. None for cuBLAS's workspace: the line that happens to multiply first takes it, for all.
+    pub place: Option<&'static Location<'static>>,
+    /// Blocks of the caching allocator.
+    pub blocks: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl OutOfMemory {
+    pub(super) fn report(&self) -> String {
+        let mut report = format!("error[GPU0002]: {self}\n");
+        let _ = match self.operation {
+            Some(operation) => writeln!(report, "  --> {}: {operation}", self.place),
+            None => writeln!(report, "  --> {}", self.place),
+        };
+        let _ = match self.holders.is_empty() {
+            true => writeln!(report, "   = nothing is held on GPU {}", self.device),
+            false => writeln!(report, "   = held on GPU {}, by the line that asked for it:", self.device),
+        };
+        for [line, blocks, bytes] in self.table() {
+            let _ = writeln!(report, "     {line}  {blocks}  {bytes}");
+        }
+        let _ = write!(report, "   = fix: {}", self.fix());
+        report
+    }
+
+    /// Line, blocks and bytes of the largest holders, and of all others together, as wide as they need be.
+    fn table(&self) -> Vec<[String; 3]> {
+        let row = |line: String, holders: &[MemoryHolder]| {
+            let blocks: usize = holders.iter().map(|holder| holder.blocks).sum();
+            let bytes = holders.iter().map(|holder| holder.bytes).sum();
+            let plural = if blocks == 1 { "" } else { "s" };
+            [line, format!("{blocks} block{plural}"), Size(bytes).to_string()]
+        };
+        // A line for "1 more" could as well be that one.
+        let shown = match self.holders.len() {
+            all if all <= MOST_LINES => all,
+            _ => MOST_LINES - 1,
+        };
+        let (largest, others) = self.holders.split_at(shown);
+        let mut table: Vec<_> = largest
+            .iter()
+            .map(|holder| {
+                let line = |place: &Location| format!("{}:{}", place.file(), place.line());
+                row(holder.place.map_or(WORKSPACE.to_owned(), line), &[*holder])
+            })
+            .collect();
+        if !others.is_empty() {
+            table.push(row(format!("{} more", others.len()), others));
+        }
+        let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let widths = [width(0), width(1), width(2)];
+        for [line, blocks, bytes] in &mut table {
+            *line = format!("{line:<0$}", widths[0]);
+            *blocks = format!("{blocks:<0$}", widths[1]);
+            *bytes = format!("{bytes:>0$}", widths[2]);
+        }
+        table
+    }
+
+    fn fix(&self) -> &'static str {
+        if self.tried > self.total {
+            return "the GPU has less memory than this alone: ask for less at a time";
+        }
+        if self.allowed.is_some_and(|allowed| self.tried > allowed) {
+            return "the limit set with `set_per_process_memory_fraction` is less than this alone: raise it";
+        }
+        "use a smaller batch, or drop what is no longer needed before this line;\n          \
+         in an evaluation, where nothing learns, run the forward pass in `no_grad(|| …)`"
+    }
+}
+
+/// PyTorch's sentences.
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "CUDA out of memory. Tried to allocate {}. GPU {} has a total capacity of {} of which {} is free. ",
+            Size(self.tried),
+            self.device,
+            Size(self.total),
+            Size(self.free)
+        )?;
+        for Process { pid, used_memory, is_this, .. } in &self.processes {
+            match is_this {
+                true => f.write_str("Including non-PyTorch memory, this process")?,
+                false => write!(f, "Process {pid}")?,
+            }
+            write!(f, " has {} memory in use. ", Size(*used_memory))?;
+        }
+        if let Some(allowed) = self.allowed {
+            write!(f, "{} allowed; ", Size(allowed))?;
+        }
+        write!(
+            f,
+            "Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. \
+             If reserved but unallocated memory is large try setting \
+             PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  \
+             See documentation for Memory Management  \
+             (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+            Size(self.allocated),
+            Size(self.reserved - self.allocated)
+        )
+    }
+}
+
+/// Bytes, as PyTorch writes them in this message.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes <= 1024 => write!(f, "{bytes} bytes"),
+            bytes if bytes <= 1 << 20 => write!(f, "{:.2} KiB", bytes as f64 / 1024.0),
+            bytes if bytes <= 1 << 30 => write!(f, "{:.2} MiB", bytes as f64 / 1048576.0),
+            bytes => write!(f, "{:.2} GiB", bytes as f64 / 1073741824.0),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What all of the crate is written in: types, layouts, devices, errors, and what a driver is asked for, as plain data.
+
+pub mod collective;
+pub mod conv;
+pub mod device;
+pub mod dtype;
+pub mod error;
+pub mod figure;
+pub mod figure_file;
+pub mod flags;
+pub mod gemm;
+pub mod handles;
+pub mod kernel;
+pub mod lock;
+pub mod place;
+pub mod process;
+pub mod properties;
+pub mod pytorch_build;
+pub mod random;
+pub mod reading;
+pub mod shape;
+pub mod sort;
+pub mod topology;

@@ -1,0 +1,390 @@
+//! Where the elements of a tensor lie: sizes, strides and an offset into its storage.
+//!
+//! Every view operation is a function from one [`Layout`] to another. No element moves.
+
+use crate::base::error::layout::{LayoutError, Result};
+use crate::base::sort;
+
+/// The most dimensions a tensor can have. A kernel's arguments carry sizes and strides by value, so
+/// the number is fixed.
+pub const MAX_DIMS: usize = 8;
+
+/// Sizes and strides in elements, and the position of the first element in the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    ndim: usize,
+    sizes: [usize; MAX_DIMS],
+    strides: [usize; MAX_DIMS],
+    pub offset: usize,
+}
+
+impl Layout {
+    /// Row-major, without gaps.
+    pub fn contiguous(sizes: &[usize]) -> Result<Layout> {
+        let mut layout = Layout::from_parts(sizes, &[], 0)?;
+        layout.bytes(1)?;
+        let mut stride = 1usize;
+        for dim in (0..layout.ndim).rev() {
+            layout.strides[dim] = stride;
+            if dim > 0 {
+                // An empty tensor keeps the strides of a tensor of size 1, as PyTorch's does.
+                let next = stride.checked_mul(sizes[dim].max(1)).filter(|next| *next <= isize::MAX as usize);
+                stride = next.ok_or(LayoutError::StridesTooLarge)?;
+            }
+        }
+        Ok(layout)
+    }
+
+    /// Like [`contiguous`](Self::contiguous), with the error of operations that count elements before they allocate memory.
+    pub fn counted(sizes: &[usize]) -> Result<Layout> {
+        Layout::contiguous(sizes).map_err(|error| match error {
+            LayoutError::TooLarge { .. } => LayoutError::TooManyElements,
+            error => error,
+        })
+    }
+
+    /// The bytes that the elements take in memory of their own, at `of_each` bytes each.
+    pub fn bytes(&self, of_each: usize) -> Result<usize> {
+        let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
+        let bytes = numel.and_then(|numel| numel.checked_mul(of_each));
+        bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(|| too_large(self.sizes()))
+    }
+
+    /// As many strides as sizes, whatever they are, and the first element at `offset`; none of an empty tensor is anywhere.
+    pub fn strided(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
+        if sizes.contains(&0) {
+            return Layout::contiguous(sizes);
+        }
+        let too_large = || LayoutError::TooLarge { sizes: sizes.to_vec() };
+        let layout = Layout::from_parts(sizes, strides, offset)?.countable()?;
+        let far = isize::MAX as usize / 8;
+        let reach = sizes.iter().zip(strides).try_fold(offset, |reach, (size, stride)| {
+            reach.checked_add(size.checked_mul(*stride)?).filter(|reach| *reach <= far)
+        });
+        reach.map(|_| layout).ok_or_else(too_large)
+    }
+
+    fn from_parts(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
+        if sizes.len() > MAX_DIMS {
+            return Err(LayoutError::TooManyDims { ndim: sizes.len() });
+        }
+        let mut layout = Layout { ndim: sizes.len(), sizes: [1; MAX_DIMS], strides: [0; MAX_DIMS], offset };
+        layout.sizes[..sizes.len()].copy_from_slice(sizes);
+        layout.strides[..strides.len()].copy_from_slice(strides);
+        Ok(layout)
+    }
+
+    #[inline]
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes[..self.ndim]
+    }
+
+    #[inline]
+    pub fn strides(&self) -> &[usize] {
+        &self.strides[..self.ndim]
+    }
+
+    #[inline]
+    pub fn ndim(&self) -> usize {
+        self.ndim
+    }
+
+    #[inline]
+    pub fn numel(&self) -> usize {
+        // A size of 0 first: the others may multiply to more than there is.
+        if self.sizes().contains(&0) { 0 } else { self.sizes().iter().product() }
+    }
+
+    /// How many elements of memory it reaches from its first one on; none if it is empty.
+    #[inline]
+    pub fn reach(&self) -> usize {
+        if self.numel() == 0 {
+            return 0;
+        }
+        1 + self.sizes().iter().zip(self.strides()).map(|(size, stride)| (size - 1) * stride).sum::<usize>()
+    }
+
+    /// How many elements of memory it names: those it repeats count once.
+    #[inline]
+    pub fn distinct(&self) -> usize {
+        self.sizes()
+            .iter()
+            .zip(self.strides())
+            .filter(|(_, stride)| **stride != 0)
+            .map(|(size, _)| size)
+            .product()
+    }
+
+    /// The elements that it names, each once, and how the same tensor lies where those are all there is, one after
+    /// another.
+    pub fn packed(&self) -> (Layout, Layout) {
+        let (mut distinct, mut packed, mut stride) = (*self, self.at_start(), 1);
+        for dim in (0..self.ndim).rev() {
+            if self.strides[dim] == 0 {
+                distinct.sizes[dim] = 1;
+            } else {
+                packed.strides[dim] = stride;
+                stride *= self.sizes[dim];
+            }
+        }
+        (distinct, packed)
+    }
+
+    /// The same, counted from its first element.
+    #[inline]
+    pub fn at_start(&self) -> Layout {
+        Layout { offset: 0, ..*self }
+    }
+
+    /// The same elements in the same order in as few dimensions as can be: how many, their sizes, their strides.
+    /// Those of size 1 are dropped, and a dimension that steps exactly over the next one is made one with it: a
+    /// contiguous tensor is left with one, or none.
+    pub fn merged_dims(&self) -> (usize, [usize; MAX_DIMS], [usize; MAX_DIMS]) {
+        let (mut ndim, mut sizes, mut strides) = (0usize, [1; MAX_DIMS], [0; MAX_DIMS]);
+        for (size, stride) in self.sizes().iter().zip(self.strides()).filter(|(size, _)| **size != 1) {
+            let last = ndim.wrapping_sub(1);
+            if ndim > 0 && strides[last] == stride * size {
+                sizes[last] *= size;
+                strides[last] = *stride;
+            } else {
+                (sizes[ndim], strides[ndim]) = (*size, *stride);
+                ndim += 1;
+            }
+        }
+        (ndim, sizes, strides)
+    }
+
+    /// Whether walking the tensor in logical order walks memory without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        if self.numel() == 0 {
+            return true;
+        }
+        let mut expected = 1;
+        for dim in (0..self.ndim).rev() {
+            if self.sizes[dim] != 1 {
+                if self.strides[dim] != expected {
+                    return false;
+                }
+                expected *= self.sizes[dim];
+            }
+        }
+        true
+    }
+
+    /// Whether two different indices can name the same element (an expanded or unfolded view).
+    ///
+    /// Sorted by stride, each dimension must step over everything the smaller ones reach. That is
+    /// PyTorch's test too: it may call an exotic layout overlapping that is not, never the reverse.
+    pub fn overlaps_itself(&self) -> bool {
+        if self.numel() == 0 || self.is_contiguous() {
+            return false;
+        }
+        let mut dims: Vec<(usize, usize)> = self
+            .strides()
+            .iter()
+            .copied()
+            .zip(self.sizes().iter().copied())
+            .filter(|(_, size)| *size > 1)
+            .collect();
+        sort::few(&mut dims, |dim| *dim);
+        let mut reach = 0;
+        for (stride, size) in dims {
+            if stride <= reach {
+                return true;
+            }
+            reach += stride * (size - 1);
+        }
+        false
+    }
+
+    /// A dimension given by the user, negative ones counted from the end.
+    pub fn dim(&self, dim: i64) -> Result<usize> {
+        normalize_dim(dim, self.ndim)
+    }
+
+    /// Itself, unless it has more elements than can be counted: a view that repeats memory may.
+    fn countable(self) -> Result<Layout> {
+        let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
+        match numel {
+            _ if self.sizes().contains(&0) => Ok(self),
+            Some(numel) if numel <= isize::MAX as usize => Ok(self),
+            _ => Err(LayoutError::TooLarge { sizes: self.sizes().to_vec() }),
+        }
+    }
+
+    pub fn expand(&self, sizes: &[usize]) -> Result<Layout> {
+        let mut out = Layout::from_parts(sizes, &[], self.offset)?;
+        let numel = sizes.iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
+        if numel.is_none_or(|numel| numel > isize::MAX as usize) {
+            return Err(LayoutError::TooManyElements);
+        }
+        let invalid = || LayoutError::InvalidShape { sizes: signed(sizes), numel: self.numel() };
+        let new_dims = sizes.len().checked_sub(self.ndim).ok_or_else(invalid)?;
+        for dim in (0..self.ndim).rev() {
+            if self.sizes[dim] == sizes[new_dims + dim] {
+                out.strides[new_dims + dim] = self.strides[dim];
+            } else if self.sizes[dim] != 1 {
+                let (from, to) = (self.sizes().to_vec(), signed(sizes));
+                return Err(LayoutError::Expand { from, to, dim: new_dims + dim });
+            }
+        }
+        // Nothing is repeated by a new dimension of size 1: it steps over the one that follows.
+        for dim in (0..new_dims.min(sizes.len().saturating_sub(1))).rev().filter(|dim| sizes[*dim] == 1) {
+            out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
+        }
+        out.countable()
+    }
+
+    pub fn permute(&self, dims: &[usize]) -> Layout {
+        let mut out = *self;
+        for (to, from) in dims.iter().enumerate() {
+            out.sizes[to] = self.sizes[*from];
+            out.strides[to] = self.strides[*from];
+        }
+        out
+    }
+
+    pub fn transpose(&self, a: usize, b: usize) -> Layout {
+        let mut out = *self;
+        out.sizes.swap(a, b);
+        out.strides.swap(a, b);
+        out
+    }
+
+    /// `length` entries of `dim` from `start` on, every `step`-th.
+    pub fn slice(&self, dim: usize, start: usize, length: usize, step: usize) -> Layout {
+        let mut out = *self;
+        out.sizes[dim] = length;
+        out.strides[dim] = out.strides[dim].wrapping_mul(step); // Too large only if nothing is stepped over.
+        // A view of nothing stays where it was: past the end there may be no memory to point to.
+        if out.numel() > 0 {
+            out.offset += start * self.strides[dim];
+        }
+        out
+    }
+
+    pub fn remove_dim(&self, dim: usize) -> Layout {
+        let mut out = *self;
+        out.sizes.copy_within(dim + 1.., dim);
+        out.strides.copy_within(dim + 1.., dim);
+        out.ndim -= 1;
+        (out.sizes[out.ndim], out.strides[out.ndim]) = (1, 0);
+        out
+    }
+
+    pub fn insert_dim(&self, dim: usize, size: usize, stride: usize) -> Result<Layout> {
+        if self.ndim == MAX_DIMS {
+            return Err(LayoutError::TooManyDims { ndim: self.ndim + 1 });
+        }
+        let mut out = *self;
+        out.sizes.copy_within(dim..self.ndim, dim + 1);
+        out.strides.copy_within(dim..self.ndim, dim + 1);
+        (out.sizes[dim], out.strides[dim]) = (size, stride);
+        out.ndim += 1;
+        out.countable()
+    }
+
+    /// The same elements under other sizes, if strides can express it (`Tensor::view`).
+    pub fn view(&self, sizes: &[usize]) -> Result<Option<Layout>> {
+        let mut out = Layout::counted(sizes)?;
+        if self.numel() == 0 && self.sizes() == sizes {
+            return Ok(Some(*self)); // PyTorch keeps the strides of an empty tensor.
+        }
+        out.offset = self.offset;
+        if self.is_contiguous() {
+            return Ok(Some(out));
+        }
+        // Walk both shapes from the back. A run of old dimensions that lies in memory like one long
+        // dimension can be cut anew; a new dimension must not straddle two runs.
+        let (mut run_numel, mut run_stride) = (1, self.strides().last().copied().unwrap_or(1));
+        let (mut taken, mut new_dim) = (1, sizes.len());
+        for dim in (0..self.ndim).rev() {
+            run_numel *= self.sizes[dim];
+            let run_ends =
+                dim == 0 || (self.sizes[dim - 1] != 1 && self.strides[dim - 1] != run_numel * run_stride);
+            if !run_ends {
+                continue;
+            }
+            while new_dim > 0 && (taken < run_numel || sizes[new_dim - 1] == 1) {
+                new_dim -= 1;
+                out.strides[new_dim] = taken * run_stride;
+                taken *= sizes[new_dim];
+            }
+            if taken != run_numel {
+                return Ok(None);
+            }
+            if dim > 0 {
+                (run_numel, taken, run_stride) = (1, 1, self.strides[dim - 1]);
+            }
+        }
+        Ok((new_dim == 0).then_some(out))
+    }
+}
+
+/// A dimension given by the user, negative ones counted from the end. A 0-dim tensor takes 0 and −1.
+pub fn normalize_dim(dim: i64, ndim: usize) -> Result<usize> {
+    let range = ndim.max(1) as i64;
+    if dim < -range || dim >= range {
+        return Err(LayoutError::DimOutOfRange { dim, low: -range, high: range - 1 });
+    }
+    Ok(if dim < 0 { (dim + range) as usize } else { dim as usize })
+}
+
+/// The common shape of operands (`torch.broadcast_shapes`): aligned at the last dimension, a size of
+/// 1 gives way to the other.
+pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
+    let ndim = a.len().max(b.len());
+    let size =
+        |sizes: &[usize], dim: usize| (dim + sizes.len()).checked_sub(ndim).map_or(1, |dim| sizes[dim]);
+    let mut sizes = vec![0; ndim];
+    // From the back: of several dimensions that do not fit, PyTorch names the last.
+    for dim in (0..ndim).rev() {
+        sizes[dim] = match (size(a, dim), size(b, dim)) {
+            (a, b) if a == b || b == 1 => a,
+            (1, b) => b,
+            (a, b) => return Err(LayoutError::Broadcast { a, b, dim }),
+        };
+    }
+    Ok(sizes)
+}
+
+/// The error for sizes whose bytes cannot be counted. To PyTorch a size above `isize::MAX` is negative.
+#[cold]
+#[inline(never)]
+fn too_large(sizes: &[usize]) -> LayoutError {
+    let sizes = sizes.to_vec();
+    match sizes.iter().position(|size| *size > isize::MAX as usize) {
+        Some(index) => LayoutError::NegativeSize { sizes: signed(&sizes), index },
+        None => LayoutError::TooLarge { sizes },
+    }
+}
+
+/// Sizes as the operations take them from users, who may write −1.
+pub fn signed(sizes: &[usize]) -> Vec<i64> {
+    sizes.iter().map(|size| *size as i64).collect()
+}
+
+/// Resolves the one `-1` a reshape may have.
+pub fn infer_sizes(sizes: &[i64], numel: usize) -> Result<Vec<usize>> {
+    let invalid = || LayoutError::InvalidShape { sizes: sizes.to_vec(), numel };
+    if let Some(index) = sizes.iter().position(|size| *size < -1) {
+        return Err(LayoutError::InvalidShapeDimension { sizes: sizes.to_vec(), index });
+    }
+    let unknown = sizes.iter().filter(|size| **size == -1).count();
+    if unknown > 1 {
+        return Err(LayoutError::TwoInferredSizes);
+    }
+    let known = sizes
+        .iter()
+        .filter(|size| **size != -1)
+        .fold(1usize, |product, size| product.wrapping_mul(*size as usize)); // As PyTorch.
+    let fits = known == numel || (unknown == 1 && known as isize > 0 && numel.is_multiple_of(known));
+    if !fits {
+        return Err(invalid());
+    }
+    if unknown == 1 && known == 0 {
+        return Err(LayoutError::AmbiguousReshape { sizes: sizes.to_vec() });
+    }
+    Ok(sizes.iter().map(|size| if *size == -1 { numel / known } else { *size as usize }).collect())
+}

@@ -1,0 +1,483 @@
+//! What the GPUs were asked to do: noted at the driver's boundary, and counted.
+//!
+//! `Machine::profile` records a part of a program, and `record_function` names stretches of it. The crate `drawing` makes a
+//! timeline of a recording.
+
+use std::collections::HashMap;
+use std::ops::Sub;
+use std::time::Duration;
+
+use crate::base::collective::CollectiveKind;
+use crate::base::conv::ConvPass;
+use crate::base::dtype::DType;
+use crate::base::kernel::KernelDef;
+use crate::base::sort;
+use crate::contract::driver::{Engine, EventId, OpId, Span, StreamId};
+use crate::host::ambient::Ambient;
+use crate::host::scope::{self, Place};
+
+/// How often something happened on the GPUs of a machine (`Machine::counters`).
+///
+/// The difference of two readings is what happened between them; of readings in the wrong order, nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Kernels launched, matrix products included.
+    pub launches: u64,
+    /// Copies from host to device.
+    pub copies_to_device: u64,
+    /// Their bytes.
+    pub bytes_to_device: u64,
+    /// Copies from device to host. Each waits for the device, unless it is a `non_blocking` one.
+    pub copies_to_host: u64,
+    /// Their bytes.
+    pub bytes_to_host: u64,
+    /// Copies from device to device.
+    pub copies_between_devices: u64,
+    /// Their bytes.
+    pub bytes_between_devices: u64,
+    /// Parts that ranks took in collectives.
+    pub collectives: u64,
+    /// Times the host was told to wait: for a device (`torch.cuda.synchronize`), a stream or an event.
+    pub synchronizations: u64,
+    /// Blocks taken from the caching allocator.
+    pub allocations: u64,
+    /// Segments the allocator took from the driver (`cudaMalloc`).
+    pub driver_mallocs: u64,
+    /// Segments it gave back (`cudaFree`).
+    pub driver_frees: u64,
+}
+
+impl Sub for Counters {
+    type Output = Counters;
+
+    fn sub(self, earlier: Counters) -> Counters {
+        Counters {
+            launches: self.launches.saturating_sub(earlier.launches),
+            copies_to_device: self.copies_to_device.saturating_sub(earlier.copies_to_device),
+            bytes_to_device: self.bytes_to_device.saturating_sub(earlier.bytes_to_device),
+            copies_to_host: self.copies_to_host.saturating_sub(earlier.copies_to_host),
+            bytes_to_host: self.bytes_to_host.saturating_sub(earlier.bytes_to_host),
+            copies_between_devices: self
+                .copies_between_devices
+                .saturating_sub(earlier.copies_between_devices),
+            bytes_between_devices: self.bytes_between_devices.saturating_sub(earlier.bytes_between_devices),
+            collectives: self.collectives.saturating_sub(earlier.collectives),
+            synchronizations: self.synchronizations.saturating_sub(earlier.synchronizations),
+            allocations: self.allocations.saturating_sub(earlier.allocations),
+            driver_mallocs: self.driver_mallocs.saturating_sub(earlier.driver_mallocs),
+            driver_frees: self.driver_frees.saturating_sub(earlier.driver_frees),
+        }
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// `Memcpy HtoD`
+    HostToDevice,
+    /// `Memcpy DtoH`
+    DeviceToHost,
+    /// `Memcpy PtoP`
+    Peer,
+}
+
+/// What a stream waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    Event(EventId),
+    /// All that has been queued on another stream so far.
+    Stream(StreamId),
+}
+
+/// What the driver was asked to do.
+#[derive(Clone, Copy, Debug)]
+pub enum EventKind {
+    Launch {
+        kernel: &'static KernelDef,
+    },
+    Gemm {
+        dtype: DType,
+    },
+    Convolution {
+        dtype: DType,
+        pass: ConvPass,
+        /// cuDNN's number of it.
+        algorithm: u32,
+        /// Bytes of memory to work in.
+        workspace: usize,
+    },
+    Copy {
+        kind: CopyKind,
+        bytes: u64,
+    },
+    /// A rank's part in a collective: what it brings.
+    Collective {
+        kind: CollectiveKind,
+        bytes: u64,
+    },
+    /// The host waits for a device, a stream, an event.
+    Synchronize,
+    StreamSynchronize,
+    EventSynchronize {
+        event: EventId,
+    },
+    EventRecord {
+        event: EventId,
+    },
+    /// Later work of the stream waits.
+    StreamWaitEvent {
+        on: Awaited,
+    },
+    /// A block of the caching allocator: what was asked for, and how large the block is that it got.
+    Allocate {
+        address: u64,
+        bytes: u64,
+        block: u64,
+    },
+    /// Nobody holds the block any more. It `waits` where other streams may still use it.
+    Free {
+        address: u64,
+        waits: bool,
+    },
+    /// Nor do other streams use it any more.
+    FreeCompleted {
+        address: u64,
+    },
+    /// A segment of the driver.
+    DriverMalloc {
+        address: u64,
+        bytes: u64,
+    },
+    DriverFree {
+        address: u64,
+    },
+    /// Page-locked memory.
+    MallocHost {
+        bytes: u64,
+    },
+}
+
+impl EventKind {
+    /// What a timeline calls it: `gemm`, or a kernel's own name.
+    pub fn name(&self) -> String {
+        match self {
+            EventKind::Launch { kernel } => kernel.symbol(),
+            EventKind::Gemm { .. } => "gemm".to_string(),
+            EventKind::Convolution { pass, algorithm, .. } => {
+                format!("{} {}", pass.name(), pass.algorithm(*algorithm))
+            }
+            EventKind::Copy { kind: CopyKind::HostToDevice, .. } => "Memcpy HtoD".to_string(),
+            EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => "Memcpy DtoH".to_string(),
+            EventKind::Copy { kind: CopyKind::Peer, .. } => "Memcpy PtoP".to_string(),
+            EventKind::Collective { kind, .. } => kind.label().to_string(),
+            other => other.call().to_string(),
+        }
+    }
+
+    /// The bytes that are copied, or taken.
+    pub fn bytes(&self) -> Option<u64> {
+        match self {
+            EventKind::Copy { bytes, .. }
+            | EventKind::Collective { bytes, .. }
+            | EventKind::Allocate { bytes, .. }
+            | EventKind::DriverMalloc { bytes, .. }
+            | EventKind::MallocHost { bytes } => Some(*bytes),
+            _ => None,
+        }
+    }
+
+    /// What the host calls to have it done.
+    pub fn call(&self) -> &'static str {
+        match self {
+            EventKind::Launch { .. } => "cudaLaunchKernel",
+            EventKind::Gemm { .. } => "cublasGemmEx",
+            EventKind::Convolution { pass: ConvPass::Forward, .. } => "cudnnConvolutionForward",
+            EventKind::Convolution { pass: ConvPass::BackwardData, .. } => "cudnnConvolutionBackwardData",
+            EventKind::Convolution { pass: ConvPass::BackwardFilter, .. } => "cudnnConvolutionBackwardFilter",
+            EventKind::Copy { .. } => "cudaMemcpyAsync",
+            EventKind::Collective { kind, .. } => match kind {
+                CollectiveKind::AllReduce(_) | CollectiveKind::Barrier => "ncclAllReduce",
+                CollectiveKind::Broadcast { .. } => "ncclBroadcast",
+                CollectiveKind::AllGather => "ncclAllGather",
+                CollectiveKind::ReduceScatter(_) => "ncclReduceScatter",
+                CollectiveKind::PointToPoint => "ncclSend/ncclRecv",
+            },
+            EventKind::Synchronize => "cudaDeviceSynchronize",
+            EventKind::StreamSynchronize => "cudaStreamSynchronize",
+            EventKind::EventSynchronize { .. } => "cudaEventSynchronize",
+            EventKind::EventRecord { .. } => "cudaEventRecord",
+            EventKind::StreamWaitEvent { .. } => "cudaStreamWaitEvent",
+            EventKind::Allocate { .. } => "allocate",
+            EventKind::Free { .. } => "free",
+            EventKind::FreeCompleted { .. } => "free, completed",
+            EventKind::DriverMalloc { .. } => "cudaMalloc",
+            EventKind::DriverFree { .. } => "cudaFree",
+            EventKind::MallocHost { .. } => "cudaMallocHost",
+        }
+    }
+}
+
+/// One call of the driver, as the host saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub kind: EventKind,
+    pub stream: StreamId,
+    /// The work that it queued.
+    pub op: Option<OpId>,
+    /// The operation of the user's program that it was part of, and its line. A tensor that goes out of scope
+    /// frees its memory on no line.
+    pub operation: Option<&'static str>,
+    pub place: Option<Place>,
+    /// The rank whose program it is, if there are several.
+    pub rank: Option<usize>,
+    /// When the call began and when it returned, in nanoseconds of the host's clock.
+    pub begin: u64,
+    pub end: u64,
+}
+
+/// A stretch of the host's time that the program gave a name.
+#[derive(Clone, Debug)]
+pub struct Range {
+    pub name: String,
+    pub place: Place,
+    /// In nanoseconds of the host's clock.
+    pub begin: u64,
+    pub end: u64,
+    /// How many others it is part of.
+    pub depth: usize,
+    /// The rank whose program it is, if there are several.
+    pub rank: Option<usize>,
+}
+
+/// What one recording has seen so far.
+struct Log {
+    number: u64,
+    began: u64,
+    calls: Vec<Call>,
+    spans: Vec<Span>,
+    ranges: Vec<Range>,
+}
+
+/// Counts always, and writes down what happens for every recording that runs: each has a log of its own, so
+/// none disturbs another.
+#[derive(Default)]
+pub struct Recorder {
+    pub counters: Counters,
+    logs: Vec<Log>,
+    recordings: u64,
+    /// How many ranks have noted their work here.
+    ranks: u64,
+    /// Calls since spans were fetched last.
+    unfetched: usize,
+}
+
+/// The recording of `Machine::start_trace`; all others have numbers from 1.
+pub const TRACE: u64 = 0;
+
+/// A driver keeps its latest spans only. After so many calls they are fetched, lest some be lost.
+const FETCH_SPANS: usize = 1 << 16;
+
+impl Recorder {
+    /// Starts [`TRACE`], anew if it runs.
+    pub fn start_trace(&mut self, began: u64) {
+        self.stop(TRACE);
+        self.open(TRACE, began);
+    }
+
+    /// Starts another recording, and says its number.
+    pub fn start(&mut self, began: u64) -> u64 {
+        self.recordings += 1;
+        self.open(self.recordings, began);
+        self.recordings
+    }
+
+    fn open(&mut self, number: u64, began: u64) {
+        self.logs.push(Log { number, began, calls: Vec::new(), spans: Vec::new(), ranges: Vec::new() });
+    }
+
+    /// Ends a recording.
+    pub fn stop(&mut self, number: u64) {
+        self.logs.retain(|log| log.number != number);
+    }
+
+    /// Where the numbers of another rank's work begin: no other rank has any of the 2^40 from there on.
+    pub fn numbers_of_a_rank(&mut self) -> OpId {
+        self.ranks += 1;
+        self.ranks << 40
+    }
+
+    pub fn is_recording(&self) -> bool {
+        !self.logs.is_empty()
+    }
+
+    /// Whether a recording has seen work for a device, of this rank where there are several.
+    pub fn saw(&self, device: usize, rank: Option<usize>) -> bool {
+        let mut calls = self.logs.iter().flat_map(|log| &log.calls);
+        calls.any(|call| call.stream.device == device && call.op.is_some() && call.rank == rank)
+    }
+
+    /// Whether it is time to fetch the spans of the driver.
+    pub fn wants_spans(&self) -> bool {
+        self.unfetched >= FETCH_SPANS
+    }
+
+    /// Keeps what the driver did, where something is recorded.
+    pub fn keep(&mut self, spans: Vec<Span>) {
+        self.unfetched = 0;
+        for log in &mut self.logs {
+            log.spans.extend(&spans);
+        }
+    }
+
+    /// Keeps a range for the recordings that ran when it began.
+    pub fn note_range(&mut self, range: &Range) {
+        for log in self.logs.iter_mut().filter(|log| log.began <= range.begin) {
+            log.ranges.push(range.clone());
+        }
+    }
+
+    pub fn note(&mut self, begin: u64, end: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
+        let counters = &mut self.counters;
+        match kind {
+            EventKind::Launch { .. } | EventKind::Gemm { .. } | EventKind::Convolution { .. } => {
+                counters.launches += 1
+            }
+            EventKind::Copy { kind: CopyKind::HostToDevice, bytes } => {
+                counters.copies_to_device += 1;
+                counters.bytes_to_device += bytes;
+            }
+            EventKind::Copy { kind: CopyKind::DeviceToHost, bytes } => {
+                counters.copies_to_host += 1;
+                counters.bytes_to_host += bytes;
+            }
+            EventKind::Copy { kind: CopyKind::Peer, bytes } => {
+                counters.copies_between_devices += 1;
+                counters.bytes_between_devices += bytes;
+            }
+            EventKind::Collective { .. } => counters.collectives += 1,
+            EventKind::Synchronize | EventKind::StreamSynchronize | EventKind::EventSynchronize { .. } => {
+                counters.synchronizations += 1;
+            }
+            EventKind::EventRecord { .. }
+            | EventKind::StreamWaitEvent { .. }
+            | EventKind::Free { .. }
+            | EventKind::FreeCompleted { .. }
+            | EventKind::MallocHost { .. } => {}
+            EventKind::Allocate { .. } => counters.allocations += 1,
+            EventKind::DriverMalloc { .. } => counters.driver_mallocs += 1,
+            EventKind::DriverFree { .. } => counters.driver_frees += 1,
+        }
+        if self.is_recording() {
+            self.unfetched += 1;
+            let (operation, place) = (scope::current_operation(), scope::current_place());
+            let call = Call { kind, stream, op, operation, place, rank: Ambient::rank(), begin, end };
+            self.logs.iter_mut().for_each(|log| log.calls.push(call));
+        }
+    }
+
+    /// What a recording has seen; nothing if it does not run.
+    pub fn trace(&self, number: u64, machine: String, devices: Vec<String>, modelled: bool) -> Trace {
+        let Some(log) = self.logs.iter().find(|log| log.number == number) else {
+            return Trace { machine, devices, modelled, ..Trace::default() };
+        };
+        let queued: HashMap<OpId, Call> =
+            log.calls.iter().filter_map(|call| Some((call.op?, *call))).collect();
+        // Work that was queued before has its span here too, if it was still under way.
+        let call_of = |span: &Span| queued.get(&span.op).copied();
+        let mut work: Vec<Work> =
+            log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
+        sort::by_key(&mut work, |work| (work.span.start, work.span.op));
+        let (calls, ranges) = (log.calls.clone(), log.ranges.clone());
+        Trace { machine, devices, modelled, began: log.began, calls, work, ranges }
+    }
+}
+
+/// A piece of work: when it ran, and the call that queued it.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub span: Span,
+    pub call: Call,
+}
+
+/// What happened while a recording ran, on the host and on the devices
+/// (`Machine::profile`, `Machine::trace`).
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The machine in words.
+    pub machine: String,
+    /// The names of the devices.
+    pub devices: Vec<String>,
+    /// Whether its times are of a virtual clock.
+    pub modelled: bool,
+    /// When the recording began, in nanoseconds of the host's clock.
+    pub began: u64,
+    /// What the host asked for, in order.
+    pub calls: Vec<Call>,
+    /// What the devices did, in order of time. Known for simulated devices.
+    pub work: Vec<Work>,
+    /// What the program named, in the order in which it ended.
+    pub ranges: Vec<Range>,
+}
+
+impl Trace {
+    /// The time in which the multiprocessors of device `index` worked: kernels and matrix products, not copies.
+    /// None if the device did nothing, or is not simulated.
+    ///
+    /// ```
+    /// # use todevice::{Device, Machine, Tensor};
+    /// let machine: Machine = "sim:t4".parse()?;
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones((&[3], Device::cuda(0)))));
+    /// assert!(trace.compute_time(0) > std::time::Duration::ZERO);
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    pub fn compute_time(&self, index: usize) -> Duration {
+        let spans = self.work.iter().map(|work| work.span);
+        let computed = spans.filter(|span| span.stream.device == index && span.engine == Engine::Compute);
+        Duration::from_nanos(computed.map(|span| span.end - span.start).sum())
+    }
+
+    /// What the multiprocessors of device `index` were asked to do, in order: kernels, matrix products and
+    /// convolutions.
+    ///
+    /// ```
+    /// # use todevice::{Device, Machine, Tensor};
+    /// let machine: Machine = "sim:t4".parse()?;
+    /// let (_, trace) = machine.enter(|| machine.profile(|| Tensor::ones((&[3], Device::cuda(0)))));
+    /// let kernels = trace.kernels(0);
+    /// assert_eq!(kernels[0].name, "fill_f32");
+    /// assert_eq!(kernels[0].time, Some(trace.compute_time(0)));
+    /// # Ok::<(), todevice::Error>(())
+    /// ```
+    pub fn kernels(&self, index: usize) -> Vec<Kernel> {
+        let times: HashMap<OpId, u64> =
+            self.work.iter().map(|work| (work.span.op, work.span.end - work.span.start)).collect();
+        let calls = self.calls.iter().filter(|call| call.stream.device == index);
+        let kernels = calls.filter_map(|call| {
+            let (types, workspace) = match call.kind {
+                EventKind::Launch { kernel } => (kernel.types.to_vec(), 0),
+                EventKind::Gemm { dtype } => (vec![dtype], 0),
+                EventKind::Convolution { dtype, workspace, .. } => (vec![dtype], workspace as u64),
+                _ => return None,
+            };
+            let time = call.op.and_then(|op| times.get(&op)).copied().map(Duration::from_nanos);
+            let operation = call.operation.unwrap_or_default();
+            Some(Kernel { name: call.kind.name(), operation, types, time, workspace })
+        });
+        kernels.collect()
+    }
+}
+
+/// A kernel, a matrix product or a convolution ([`Trace::kernels`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// As the timeline calls it. That of a convolution ends in cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
+    pub name: String,
+    /// The operation of the program that it was part of: `linear`, or in the backward pass `AddmmBackward0`.
+    pub operation: &'static str,
+    /// The types it is made for: one, or two of a conversion, from and to.
+    pub types: Vec<DType>,
+    /// How long the device was at it. Known of simulated devices.
+    pub time: Option<Duration>,
+    /// Bytes of memory that it worked in, beside operands and result. Only convolutions need some.
+    pub workspace: u64,
+}

@@ -1,0 +1,43 @@
+//! The streams that a thread queues its work on.
+
+use crate::base::device::MachineId;
+use crate::base::handles::StreamId;
+use crate::host::thread::{Context, OfThread, Part, Restore};
+
+/// A stream by its full name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamKey {
+    pub machine: MachineId,
+    pub id: StreamId,
+}
+
+/// The current streams that are not the default ones.
+pub type Streams = Vec<StreamKey>;
+
+/// The stream that this thread queues its work for a device on.
+#[inline]
+pub fn current(machine: MachineId, device: usize) -> StreamId {
+    Context::read(|context| find(&context.streams, machine, device))
+}
+
+/// The same of a snapshot.
+#[inline]
+pub fn find(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
+    let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;
+    streams.iter().find(of_device).map_or(StreamId::default_of(device), |key| key.id)
+}
+
+/// All current streams of this thread, for later.
+pub fn snapshot() -> Streams {
+    Context::read(|context| context.streams.clone())
+}
+
+/// Makes a stream the current one of its device until the guard is dropped.
+pub fn enter(key: StreamKey) -> Restore<Streams> {
+    let mut streams = snapshot();
+    streams.retain(|other| other.machine != key.machine || other.id.device != key.id.device);
+    if key.id.number != 0 {
+        streams.push(key);
+    }
+    streams.enter()
+}

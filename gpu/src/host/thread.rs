@@ -1,0 +1,169 @@
+//! The context of a thread: all that code on it depends on without being given it, in one place. A thread that works for
+//! another one takes a copy of it along.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::mem::{self, ManuallyDrop};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::host::ambient::Entered;
+use crate::host::current_stream::Streams;
+use crate::host::scope::Scope;
+
+/// The context of a thread, as far as it is known without tensors.
+#[derive(Clone)]
+pub struct Context {
+    /// The host that was entered last; none on the default one.
+    pub host: Option<Entered>,
+    pub device: CurrentDevice,
+    /// The current streams that are not the default ones.
+    pub streams: Streams,
+    /// The operation that is under way, and its line of the program.
+    pub scope: Scope,
+    /// Whether it computes alone: other threads do what it might ask for help with.
+    pub is_alone: bool,
+}
+
+/// `torch.cuda.current_device()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CurrentDevice(pub usize);
+
+impl Context {
+    /// That of a thread on which nothing has happened yet.
+    pub const FRESH: Context = Context {
+        host: None,
+        device: CurrentDevice(0),
+        streams: Vec::new(),
+        scope: Scope::NONE,
+        is_alone: false,
+    };
+}
+
+/// One context of each thread. The crate above has another, for what it knows of tensors.
+pub trait OfThread: Clone + 'static {
+    /// Gives access to that of this thread. Values must not be dropped within: a tensor that goes may need the context.
+    fn with<R>(access: impl FnOnce(&Local<Self>) -> R) -> R;
+
+    /// Reads a part of the context.
+    #[inline(always)]
+    fn read<R>(read: impl FnOnce(&Self) -> R) -> R {
+        Self::with(|context| read(&context.borrow()))
+    }
+
+    /// The whole context, to be entered later or on another thread.
+    fn current() -> Self {
+        Self::read(Self::clone)
+    }
+}
+
+/// A part of a context, or all of it.
+pub trait Part: Sized {
+    type Context: OfThread;
+
+    fn of(context: &mut Self::Context) -> &mut Self;
+
+    /// Makes it that of this thread, and returns the one before.
+    #[inline(always)]
+    fn set(self) -> Self {
+        Self::Context::with(|context| mem::replace(Self::of(&mut context.borrow_mut()), self))
+    }
+
+    /// Makes it that of this thread until the guard is dropped.
+    #[inline(always)]
+    fn enter(self) -> Restore<Self> {
+        Self::enter_after(|_| self)
+    }
+
+    /// The same, made of the one before.
+    #[inline(always)]
+    fn enter_after(make: impl FnOnce(&Self) -> Self) -> Restore<Self> {
+        let before = Self::Context::with(|context| {
+            let context = &mut context.borrow_mut();
+            let part = Self::of(context);
+            let made = make(part);
+            mem::replace(part, made)
+        });
+        Restore { before: Some(before), of_this_thread: PhantomData }
+    }
+}
+
+/// Says which fields of a context are parts that can be entered by themselves, beside the whole.
+#[macro_export]
+macro_rules! parts {
+    ($Context:ty: $($Part:ty = $($field:ident).+),+ $(,)?) => {
+        impl $crate::host::thread::Part for $Context {
+            type Context = $Context;
+
+            #[inline(always)]
+            fn of(context: &mut $Context) -> &mut $Context {
+                context
+            }
+        }
+
+        $(impl $crate::host::thread::Part for $Part {
+            type Context = $Context;
+
+            #[inline(always)]
+            fn of(context: &mut $Context) -> &mut $Part {
+                &mut context.$($field).+
+            }
+        })+
+    };
+}
+pub use parts;
+
+parts!(Context: CurrentDevice = device, Streams = streams, Scope = scope);
+
+/// Has no destructor, so that a tensor in another thread-local can ask for the context when its thread ends. Every scope has
+/// been left by then, so the context is what it was at first and holds no memory.
+pub type Local<C> = RefCell<ManuallyDrop<C>>;
+
+/// The context of a thread that has just been started.
+pub const fn local<C>(context: C) -> Local<C> {
+    RefCell::new(ManuallyDrop::new(context))
+}
+
+/// Gives a thread a part of its context back, also when a panic passes through.
+#[must_use]
+pub struct Restore<P: Part> {
+    before: Option<P>,
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl<P: Part> Drop for Restore<P> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            drop(before.set());
+        }
+    }
+}
+
+struct Thread {
+    context: Local<Context>,
+    /// Counted from 1 in the order in which threads asked for it.
+    number: Cell<u64>,
+}
+
+thread_local! {
+    static THREAD: Thread = const { Thread { context: local(Context::FRESH), number: Cell::new(0) } };
+}
+
+impl OfThread for Context {
+    #[inline(always)]
+    fn with<R>(access: impl FnOnce(&Local<Context>) -> R) -> R {
+        THREAD.with(|thread| access(&thread.context))
+    }
+}
+
+/// The number of this thread: no other thread has it, also after this one has ended.
+#[inline]
+pub(crate) fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    THREAD.with(|thread| {
+        if thread.number.get() == 0 {
+            thread.number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        thread.number.get()
+    })
+}

@@ -1,0 +1,80 @@
+//! What lies where (`torch.cuda.memory_snapshot`): every segment, its blocks, and who holds them.
+
+use std::fmt;
+use std::panic::Location;
+
+use super::{Allocator, Block, BlockId, Contents, Pool};
+use crate::contract::driver::{DevicePtr, StreamId};
+
+/// What a block of the caching allocator is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockState {
+    /// A tensor, or a library such as cuBLAS, holds it.
+    ActiveAllocated,
+    /// It was freed, but work on other streams may still use it.
+    ActiveAwaitingFree,
+    /// It is free to be used again.
+    Inactive,
+}
+
+/// PyTorch's words: `active_allocated`, `active_awaiting_free`, `inactive`.
+impl fmt::Display for BlockState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            BlockState::ActiveAllocated => "active_allocated",
+            BlockState::ActiveAwaitingFree => "active_awaiting_free",
+            BlockState::Inactive => "inactive",
+        })
+    }
+}
+
+/// A segment as reports show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    pub pointer: DevicePtr,
+    pub size: u64,
+    pub stream: StreamId,
+    pub pool: Pool,
+    /// In the order of their addresses, without gaps.
+    pub blocks: Vec<BlockInfo>,
+}
+
+/// A block as reports show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockInfo {
+    pub pointer: DevicePtr,
+    pub size: u64,
+    pub state: BlockState,
+    /// Bytes asked for; 0 if it is free.
+    pub requested_size: u64,
+    /// The line that asked; none if it is free.
+    pub place: Option<&'static Location<'static>>,
+}
+
+impl Allocator {
+    /// All segments with their blocks as they are now, in the order of their addresses.
+    pub fn snapshot(&self) -> impl Iterator<Item = SegmentInfo> {
+        self.segments.values().map(|&first| {
+            let Block { pointer, stream, pool, .. } = self.blocks[first];
+            let in_order = std::iter::successors(Some(first), |&block| self.blocks[block].next);
+            let blocks: Vec<BlockInfo> = in_order.map(|block| self.block_info(block)).collect();
+            let size = blocks.iter().map(|block| block.size).sum();
+            SegmentInfo { pointer, size, stream, pool, blocks }
+        })
+    }
+
+    fn block_info(&self, block: BlockId) -> BlockInfo {
+        let Block { pointer, size, contents, .. } = self.blocks[block];
+        BlockInfo {
+            pointer,
+            size,
+            state: match contents {
+                Some(Contents { events: 0, .. }) => BlockState::ActiveAllocated,
+                Some(_) => BlockState::ActiveAwaitingFree,
+                None => BlockState::Inactive,
+            },
+            requested_size: contents.map_or(0, |contents| contents.requested),
+            place: contents.map(|contents| contents.place),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Blocks that several streams use (`Tensor.record_stream`).
+//!
+//! A block serves its own stream, and may be used again as soon as it is freed: the work of whoever gets it
+//! next is queued behind. That says nothing of work on other streams. For these the allocator records an event
+//! when the block is freed, and the block stays *active*, though no one holds it, until all its events have
+//! completed. They are looked at when something is allocated, and at no other time.
+
+use std::collections::{HashMap, VecDeque};
+
+use smallvec::SmallVec;
+
+use super::{Allocation, Allocator, BlockId, DeviceDriver};
+use crate::base::sort;
+use crate::contract::driver::{DriverResult, EventId, StreamId};
+
+#[derive(Default)]
+pub(super) struct StreamUses {
+    /// The streams other than its own that use a block which somebody holds.
+    recorded: HashMap<BlockId, SmallVec<[StreamId; 2]>>,
+    /// What freed blocks wait for, on each stream in the order they were freed.
+    pub(super) pending: HashMap<StreamId, VecDeque<Pending>>,
+    /// Events that wait for nothing, by their device.
+    pub(super) spare: Vec<(usize, EventId)>,
+}
+
+pub(super) struct Pending {
+    /// `None` if recording the event failed, or if the block was freed on a thread that may not call the
+    /// driver. Then it is recorded later. The block is reusable later than necessary in that case, but not
+    /// too early.
+    pub(super) event: Option<EventId>,
+    block: BlockId,
+}
+
+impl Allocator {
+    /// Says that work of a stream uses a block. What is queued there before the block is freed will have run
+    /// before the block is used again.
+    pub fn record_stream(&mut self, allocation: Allocation, stream: StreamId) {
+        let Some(block) = allocation.block.filter(|block| self.blocks[*block].stream != stream) else {
+            return;
+        };
+        let streams = self.uses.recorded.entry(block).or_default();
+        if !streams.contains(&stream) {
+            streams.push(stream);
+        }
+    }
+
+    /// Records an event on every other stream that uses a block, just freed, and says how many there are.
+    pub(super) fn insert_events(&mut self, driver: &dyn DeviceDriver, block: BlockId) -> u32 {
+        if self.uses.recorded.is_empty() {
+            return 0;
+        }
+        let streams = self.uses.recorded.remove(&block).unwrap_or_default();
+        for &stream in &streams {
+            let event =
+                driver.is_of_this_thread().then(|| self.uses.record_event(driver, stream).ok()).flatten();
+            self.uses.pending.entry(stream).or_default().push_back(Pending { event, block });
+        }
+        streams.len() as u32
+    }
+
+    /// Takes back the blocks whose events have completed. A stream does its work in order, so its first event
+    /// that has not completed is the last one worth asking for.
+    pub(super) fn process_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
+        self.take_events(driver, |driver, event| driver.query_event(event))
+    }
+
+    /// Waits for all events, and takes back all blocks.
+    pub(super) fn synchronize_and_free_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
+        self.stats.num_sync_all_streams += 1;
+        self.take_events(driver, |driver, event| driver.synchronize_event(event).map(|()| true))
+    }
+
+    fn take_events(
+        &mut self,
+        driver: &dyn DeviceDriver,
+        has_completed: impl Fn(&dyn DeviceDriver, EventId) -> DriverResult<bool>,
+    ) -> DriverResult<()> {
+        // Nearly always there are none.
+        if self.uses.pending.is_empty() {
+            return Ok(());
+        }
+        let mut streams: SmallVec<[StreamId; 4]> = self.uses.pending.keys().copied().collect();
+        sort::few(&mut streams, |stream| *stream);
+        for stream in streams {
+            while let Some(event) = self.uses.first_event(driver, stream)? {
+                if !has_completed(driver, event)? {
+                    break;
+                }
+                let block = self.uses.pop_first(stream);
+                self.uses.spare.push((stream.device, event));
+                self.event_completed(driver, block);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl StreamUses {
+    fn record_event(&mut self, driver: &dyn DeviceDriver, stream: StreamId) -> DriverResult<EventId> {
+        let spare = self.spare.iter().rposition(|(device, _)| *device == stream.device);
+        let event = match spare {
+            Some(index) => self.spare.swap_remove(index).1,
+            None => driver.create_event(stream.device)?,
+        };
+        if let Err(error) = driver.record_event(event, stream) {
+            self.spare.push((stream.device, event));
+            return Err(error);
+        }
+        Ok(event)
+    }
+
+    /// The event that the stream will reach first, if it is to reach any.
+    fn first_event(&mut self, driver: &dyn DeviceDriver, stream: StreamId) -> DriverResult<Option<EventId>> {
+        let Some(first) = self.pending.get(&stream).and_then(VecDeque::front) else { return Ok(None) };
+        if first.event.is_some() {
+            return Ok(first.event);
+        }
+        let event = self.record_event(driver, stream)?;
+        if let Some(first) = self.pending.get_mut(&stream).and_then(VecDeque::front_mut) {
+            first.event = Some(event);
+        }
+        Ok(Some(event))
+    }
+
+    /// The block of a stream's first event, which there is.
+    fn pop_first(&mut self, stream: StreamId) -> BlockId {
+        let queue = self.pending.get_mut(&stream);
+        let first = queue.and_then(VecDeque::pop_front).expect("an event has completed");
+        if self.pending[&stream].is_empty() {
+            self.pending.remove(&stream);
+        }
+        first.block
+    }
+}

@@ -1,0 +1,45 @@
+//! Memory without the cache (`torch.cuda.caching_allocator_enable(False)`): each request is a `cudaMalloc` of just its
+//! size, and each tensor that is dropped a `cudaFree`, which waits for the device.
+//!
+//! It is slow, and good for one thing. In a segment one tensor lies next to the other, so a kernel that reads past
+//! the end of its input finds memory that the program may read, and no tool can tell. Without the cache it finds the end of
+//! an allocation, which `compute-sanitizer` reports. As in PyTorch no statistics count such memory.
+
+use super::{Allocation, Allocator, DeviceDriver, MallocError, OutOfMemory, is_out_of_memory};
+use crate::contract::driver::DevicePtr;
+
+impl Allocator {
+    /// Whether requests from now on are cached. Memory that somebody holds goes back to where it came from.
+    pub fn enable(&mut self, value: bool) {
+        self.disabled = !value;
+    }
+
+    pub(super) fn malloc_uncached(
+        &mut self,
+        driver: &dyn DeviceDriver,
+        bytes: usize,
+    ) -> Result<Allocation, MallocError> {
+        let requested = bytes as u64;
+        let pointer = driver.malloc(bytes);
+        if is_out_of_memory(&pointer) {
+            return Err(MallocError::OutOfMemory(OutOfMemory {
+                requested,
+                allocated: self.stats.allocated_bytes.all.current,
+                reserved: self.stats.reserved_bytes.all.current,
+                allowed: None,
+            }));
+        }
+        let pointer = pointer?;
+        self.uncached.insert(pointer, requested);
+        Ok(Allocation { pointer, block: None })
+    }
+
+    /// If the driver refuses to take it back, whoever drops a tensor cannot be told; the next call will be.
+    pub(super) fn free_uncached(&mut self, driver: &dyn DeviceDriver, pointer: DevicePtr) {
+        match self.uncached.remove(&pointer) {
+            Some(_) => _ = driver.free(pointer),
+            None if pointer == Allocation::NULL.pointer => {}
+            None => panic!("{pointer:?} is freed, but is not allocated"),
+        }
+    }
+}

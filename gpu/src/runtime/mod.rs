@@ -1,0 +1,298 @@
+//! What stands between tensors and the driver: memory through the caching allocator, launches (`launch.rs`),
+//! copies (`copy.rs`), streams and events (`streams.rs`), and a note of all of it.
+
+pub mod allocator;
+mod collective;
+mod convolution;
+mod copy;
+mod launch;
+mod memory;
+pub mod pinned;
+pub mod stats;
+mod streams;
+mod waits;
+
+pub use convolution::Choice;
+pub use memory::DeviceMemory;
+use streams::StreamPool;
+pub use waits::SyncDebugMode;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use smallvec::SmallVec;
+
+use crate::base::device::MachineId;
+use crate::base::error::gpu::{GpuError, Result};
+use crate::base::lock::lock;
+use crate::base::pytorch_build::Build;
+use crate::base::random::Philox;
+use crate::contract::driver::{DeviceProperties, Driver, DriverError, DriverResult, OpId, StreamId};
+use crate::contract::events::{EventKind, Recorder};
+use crate::contract::others::{MEETING, Others};
+use crate::contract::races::{RACE, RaceLog};
+use crate::host::ambient::Ambient;
+use crate::host::thread;
+use crate::host::time::Clock;
+use crate::runtime::allocator::{Allocation, Allocator};
+use crate::runtime::pinned::PinnedCache;
+
+/// The CUDA devices of a machine.
+pub struct Cuda {
+    driver: Box<dyn Driver>,
+    machine: MachineId,
+    clock: Clock,
+    devices: Vec<PerDevice>,
+    pinned: Mutex<PinnedCache>,
+    sync_debug: Mutex<SyncDebugMode>,
+    launch_blocking: AtomicBool,
+    /// Which devices the driver has been asked to let read which others' memory: once is enough, and takes long.
+    peers: Mutex<Vec<(usize, usize)>>,
+    recorder: Arc<Mutex<Recorder>>,
+    /// The thread that drives simulated devices: with two, the order of the work would be an accident. 0 before the first.
+    thread: AtomicU64,
+    /// Which process has them so, and the others, if there are several.
+    process: Option<(usize, Arc<dyn Others>)>,
+    build: Option<Build>,
+}
+
+struct PerDevice {
+    properties: DeviceProperties,
+    allocator: Mutex<Allocator>,
+    generator: Mutex<Philox>,
+    /// What cuBLAS works in, one for each stream that has multiplied matrices.
+    workspaces: Mutex<SmallVec<[(StreamId, Allocation); 1]>>,
+    streams: Mutex<StreamPool>,
+    /// The algorithms that convolutions have been found to do best with.
+    chosen: Mutex<convolution::Chosen>,
+}
+
+impl Cuda {
+    pub fn new(
+        driver: Box<dyn Driver>,
+        machine: MachineId,
+        clock: Clock,
+        recorder: Arc<Mutex<Recorder>>,
+    ) -> Cuda {
+        let gpu = |device| PerDevice {
+            properties: driver.properties(device),
+            allocator: Mutex::default(),
+            generator: Mutex::new(Philox::default()),
+            workspaces: Mutex::default(),
+            streams: Mutex::default(),
+            chosen: Mutex::default(),
+        };
+        Cuda {
+            devices: (0..driver.device_count()).map(gpu).collect(),
+            pinned: Mutex::default(),
+            sync_debug: Mutex::default(),
+            launch_blocking: AtomicBool::default(),
+            peers: Mutex::default(),
+            build: driver.build(),
+            driver,
+            machine,
+            clock,
+            recorder,
+            thread: AtomicU64::new(0),
+            process: None,
+        }
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    pub(crate) fn pinned(&self) -> &Mutex<PinnedCache> {
+        &self.pinned
+    }
+
+    pub fn sync_debug(&self) -> &Mutex<SyncDebugMode> {
+        &self.sync_debug
+    }
+
+    pub fn launch_blocking(&self) -> bool {
+        self.launch_blocking.load(Ordering::Relaxed)
+    }
+
+    pub fn set_launch_blocking(&self, blocking: bool) {
+        self.launch_blocking.store(blocking, Ordering::Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    pub fn machine(&self) -> MachineId {
+        self.machine
+    }
+
+    /// What a monitor says of a device, where that is no business of NVML's.
+    pub fn monitor(&self, device: usize) -> Option<crate::base::reading::Gpu> {
+        self.driver.monitor(device)
+    }
+
+    /// Where NVML finds it.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn pci_bus_id(&self, device: usize) -> Option<String> {
+        self.driver.pci_bus_id(device)
+    }
+
+    pub fn device_count(&self) -> usize {
+        self.devices.len()
+    }
+
+    pub fn properties(&self, device: usize) -> &DeviceProperties {
+        &self.devices[device].properties
+    }
+
+    /// The build of PyTorch that the program is to run as.
+    pub fn build(&self) -> Option<Build> {
+        self.build
+    }
+
+    /// Warns once, in PyTorch's words, of every device that the build has no kernels for.
+    pub fn warn_of_build(&self) {
+        let Some(build) = self.build else { return };
+        let (mut checked, mut of_cubins) = (Vec::new(), Vec::new());
+        for (index, gpu) in self.devices.iter().enumerate() {
+            let DeviceProperties { name, major, minor, .. } = &gpu.properties;
+            if !build.runs_on((*major, *minor)) {
+                let [first, second] = build.warnings(index, name, (*major, *minor));
+                checked.push(first);
+                of_cubins.push(second);
+            }
+        }
+        let mut warnings = checked.into_iter().chain(of_cubins);
+        let (Some(first), mut is_new) = (warnings.next(), false) else { return };
+        Ambient::warn_once("build", || {
+            is_new = true;
+            first
+        });
+        if is_new {
+            warnings.for_each(|warning| Ambient::warn(&warning));
+        }
+    }
+
+    /// Refuses the threads that may not use CUDA.
+    pub fn check_thread(&self) -> Result<()> {
+        if Ambient::in_worker() {
+            return Err(GpuError::CudaInWorker);
+        }
+        if self.clock.is_virtual() && self.thread.load(Ordering::Relaxed) != thread::number() {
+            let first =
+                self.thread.compare_exchange(0, thread::number(), Ordering::Relaxed, Ordering::Relaxed);
+            first.map_err(|_| GpuError::SimulatedThread)?;
+        }
+        Ok(())
+    }
+
+    pub fn manual_seed(&self, seed: u64) {
+        for gpu in &self.devices {
+            *lock(&gpu.generator) = Philox::new(seed);
+        }
+    }
+
+    /// Takes the next `draws` numbers of a device's generator: the seed, and where they begin.
+    pub fn draw(&self, device: usize, draws: u64) -> [i64; 2] {
+        self.generator(device).take(draws)
+    }
+
+    /// The generator of a device, until this is dropped.
+    pub fn generator(&self, device: usize) -> MutexGuard<'_, Philox> {
+        lock(&self.devices[device].generator)
+    }
+}
+
+/// Work.
+impl Cuda {
+    /// Waits for all work of a device.
+    pub fn synchronize(&self, device: usize) -> Result<()> {
+        self.check_thread()?;
+        let stream = StreamId::default_of(device);
+        self.submit(stream, EventKind::Synchronize, |driver| driver.synchronize(device).map(|()| None))
+    }
+}
+
+/// Notes.
+impl Cuda {
+    /// Calls the driver, and notes what it did and for whom. If launches block, the work it queued has run then.
+    fn submit(
+        &self,
+        stream: StreamId,
+        kind: EventKind,
+        call: impl FnOnce(&dyn Driver) -> DriverResult<Option<OpId>>,
+    ) -> Result<()> {
+        let begin = self.clock.now();
+        let op = call(&*self.driver).map_err(|error| self.error(error))?;
+        if op.is_some() && self.launch_blocking() {
+            self.driver.finish(stream).map_err(|error| self.error(error))?;
+        }
+        self.note_since(begin, stream, kind, op);
+        Ok(())
+    }
+
+    fn note(&self, stream: StreamId, kind: EventKind, op: Option<OpId>) {
+        self.note_since(self.clock.now(), stream, kind, op);
+    }
+
+    pub(crate) fn note_since(&self, begin: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
+        let end = self.clock.now();
+        let mut recorder = lock(&self.recorder);
+        if recorder.wants_spans() {
+            recorder.keep(self.driver.take_spans());
+        }
+        recorder.note(begin, end, stream, kind, op);
+    }
+
+    pub fn race_log(&self) -> Option<&RaceLog> {
+        self.driver.race_log()
+    }
+
+    /// A recording starts, or all have ended.
+    pub fn record_spans(&self, on: bool) {
+        self.driver.record_spans(on);
+    }
+
+    /// Gives the recordings that run what the devices have done so far.
+    pub fn fetch_spans(&self) {
+        lock(&self.recorder).keep(self.driver.take_spans());
+    }
+
+    /// Waits for all work that a recording has seen, and fetches when it ran.
+    pub fn finish_recorded(&self) {
+        let process = self.process.as_ref().map(|(number, _)| *number);
+        for device in 0..self.devices.len() {
+            // A device that was not used is left so: its first use takes long. One that has failed has its
+            // spans up to then.
+            if lock(&self.recorder).saw(device, process) {
+                let _ = self.driver.synchronize(device);
+            }
+        }
+        self.fetch_spans();
+    }
+}
+
+/// Errors.
+impl Cuda {
+    /// An error of the driver's, for the user.
+    pub fn error(&self, error: DriverError) -> GpuError {
+        if error.name == RACE
+            && let Some(race) = self.race_log().and_then(RaceLog::latest)
+        {
+            return GpuError::Race(Box::new(race));
+        }
+        if error.name == MEETING
+            && let Some(trouble) = self.process.as_ref().and_then(|(_, others)| others.trouble())
+        {
+            return GpuError::Meeting(Box::new(trouble));
+        }
+        if error.code == 0 {
+            let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+            return GpuError::custom(format!("{}: {}{detail}", error.name, error.message));
+        }
+        self.driver.told(&error);
+        // Where launches block, an error is of the call that returns it.
+        let late = !self.launch_blocking();
+        GpuError::Cuda { name: error.name, message: error.message, detail: error.detail, late }
+    }
+}

@@ -1,0 +1,199 @@
+//! Page-locked ("pinned") memory of the host, which copy engines read and write by themselves.
+//!
+//! Pageable memory the driver must first copy to or from memory of its own, and the host waits. Pinned memory
+//! is copied when the copy's turn comes, and the host goes on at once. The price: until then what the host reads
+//! is old, and what it writes may or may not be what is copied. Nobody can see that from the outside, so whoever
+//! asks for such a copy (`non_blocking`) must wait before touching the memory.
+//!
+//! Taking it from the driver is slow, so it is kept and handed out again, by the rules of PyTorch's
+//! `CachingHostAllocator`: sizes are powers of two, and a block serves requests of its own size only. A block
+//! that was dropped with copies under way is used again once an event of each stream says that they have run.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::sync::{Arc, Mutex};
+
+use smallvec::SmallVec;
+
+use crate::base::error::gpu::{GpuError, Result};
+use crate::base::lock::lock;
+use crate::contract::driver::{DriverResult, EventId, PinnedPtr, StreamId};
+use crate::contract::events::EventKind;
+use crate::runtime::Cuda;
+
+/// A block of pinned memory. One of no bytes has no address.
+#[derive(Clone, Copy, Debug)]
+struct CachedBlock {
+    pointer: PinnedPtr,
+    size: usize,
+}
+
+type Streams = SmallVec<[StreamId; 1]>;
+
+/// The blocks that no tensor holds.
+#[derive(Default)]
+pub struct PinnedCache {
+    /// Those that can be handed out, by size.
+    free: BTreeMap<usize, Vec<CachedBlock>>,
+    /// Dropped, with the streams that used them; how far those have come is yet to be recorded.
+    dropped: Vec<(CachedBlock, Streams)>,
+    /// Dropped, with the events that are yet to happen; in the order in which they were recorded.
+    waiting: VecDeque<(CachedBlock, Vec<EventId>)>,
+}
+
+impl PinnedCache {
+    fn take(&mut self, cuda: &Cuda, size: usize) -> DriverResult<CachedBlock> {
+        self.record_dropped(cuda);
+        self.poll(cuda)?;
+        if let Some(block) = self.free.get_mut(&size).and_then(Vec::pop) {
+            return Ok(block);
+        }
+        let begin = cuda.now();
+        let pointer = cuda.driver().malloc_host(size)?;
+        cuda.note_since(begin, StreamId::default_of(0), EventKind::MallocHost { bytes: size as u64 }, None);
+        Ok(CachedBlock { pointer, size })
+    }
+
+    fn put(&mut self, block: CachedBlock) {
+        self.free.entry(block.size).or_default().push(block);
+    }
+
+    /// Records on each stream that used a dropped block how far it has come.
+    fn record_dropped(&mut self, cuda: &Cuda) {
+        for (block, streams) in mem::take(&mut self.dropped) {
+            match record(cuda, &streams) {
+                Ok(events) => self.waiting.push_back((block, events)),
+                // When it may be used again is not known. The driver keeps it for as long as copies need it.
+                Err(_) => _ = cuda.driver().free_host(block.pointer),
+            }
+        }
+    }
+
+    /// Finds the blocks that no copy uses any more, the oldest first, up to one that is still used.
+    fn poll(&mut self, cuda: &Cuda) -> DriverResult<()> {
+        while let Some((block, events)) = self.waiting.front_mut() {
+            while let Some(event) = events.last() {
+                if !cuda.driver().event_query(*event)? {
+                    return Ok(());
+                }
+                cuda.event_destroy(*event);
+                events.pop();
+            }
+            let block = *block;
+            self.waiting.pop_front();
+            self.put(block);
+        }
+        Ok(())
+    }
+}
+
+/// An event on each stream, or none at all.
+fn record(cuda: &Cuda, streams: &[StreamId]) -> DriverResult<Vec<EventId>> {
+    let mut events = Vec::new();
+    let mut record = |stream: &StreamId| {
+        let event = cuda.driver().event_create(stream.device, false)?;
+        events.push(event);
+        cuda.driver().event_record(event, *stream)
+    };
+    let recorded = streams.iter().try_for_each(&mut record);
+    if recorded.is_err() {
+        events.iter().for_each(|event| cuda.event_destroy(*event));
+    }
+    recorded.map(|()| events)
+}
+
+/// Pinned memory that a storage holds.
+pub struct PinnedMemory {
+    cuda: Arc<Cuda>,
+    block: CachedBlock,
+    /// Streams with copies from or to it that nobody has waited for.
+    used_by: Mutex<Uses>,
+}
+
+/// The latest use of each stream.
+#[derive(Default)]
+struct Uses {
+    count: u64,
+    latest: SmallVec<[(StreamId, Ticket); 1]>,
+}
+
+/// Tells one use of a block from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket(u64);
+
+impl PinnedMemory {
+    /// Memory with unspecified contents. Taking it from the driver waits for all devices.
+    pub fn allocate(cuda: &Arc<Cuda>, bytes: usize) -> Result<PinnedMemory> {
+        cuda.check_thread()?;
+        let block = match bytes {
+            0 => CachedBlock { pointer: PinnedPtr(0), size: 0 },
+            _ => {
+                let size = bytes.checked_next_power_of_two().ok_or(GpuError::OutOfHostMemory { bytes })?;
+                lock(cuda.pinned()).take(cuda, size).map_err(|error| cuda.error(error))?
+            }
+        };
+        Ok(PinnedMemory { cuda: cuda.clone(), block, used_by: Mutex::default() })
+    }
+
+    pub fn cuda(&self) -> &Arc<Cuda> {
+        &self.cuda
+    }
+
+    /// The address of a position in it, counted in bytes.
+    pub(crate) fn pointer(&self, offset: usize) -> PinnedPtr {
+        PinnedPtr(self.block.pointer.0 + offset as u64)
+    }
+
+    /// What its bytes from a position on are now, whatever copies are under way.
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        self.cuda.driver().read_host(self.pointer(offset), into).map_err(|error| self.cuda.error(error))
+    }
+
+    /// Overwrites bytes of it now, whatever copies are under way.
+    pub fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        self.cuda.driver().write_host(self.pointer(offset), from).map_err(|error| self.cuda.error(error))
+    }
+
+    /// A copy is about to be queued on a stream. The ticket says which use it is.
+    pub(crate) fn used_by(&self, stream: StreamId) -> Ticket {
+        let mut uses = lock(&self.used_by);
+        uses.count += 1;
+        let ticket = Ticket(uses.count);
+        match uses.latest.iter_mut().find(|(user, _)| *user == stream) {
+            Some((_, latest)) => *latest = ticket,
+            None => uses.latest.push((stream, ticket)),
+        }
+        ticket
+    }
+
+    /// All copies of a stream up to this one have run. Another thread may have queued a later one.
+    pub(crate) fn no_longer_used_by(&self, stream: StreamId, ticket: Ticket) {
+        lock(&self.used_by).latest.retain(|(user, latest)| *user != stream || *latest != ticket);
+    }
+}
+
+/// Gives the block back. This cannot fail, and the device is not waited for.
+impl Drop for PinnedMemory {
+    fn drop(&mut self) {
+        if self.block.size == 0 {
+            return;
+        }
+        let mut cache = lock(self.cuda.pinned());
+        let uses = mem::take(&mut *lock(&self.used_by));
+        let streams: Streams = uses.latest.iter().map(|(stream, _)| *stream).collect();
+        if streams.is_empty() {
+            return cache.put(self.block);
+        }
+        cache.dropped.push((self.block, streams));
+        // Any thread may drop a tensor. What only the GPU's may do waits until that one takes memory.
+        if self.cuda.check_thread().is_ok() {
+            cache.record_dropped(&self.cuda);
+        }
+    }
+}

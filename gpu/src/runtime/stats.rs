@@ -1,0 +1,187 @@
+//! What the caching allocator counts (`torch.cuda.memory_stats`).
+//!
+//! Each counter is kept for all memory and for each of the two pools, and each of these has four numbers:
+//! what is there now, the most there has been, and all that ever came and went.
+
+use std::collections::BTreeMap;
+
+use crate::runtime::allocator::Pool;
+
+/// One number of interest over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    pub current: u64,
+    /// The most `current` has been since the last reset.
+    pub peak: u64,
+    /// The sum of all increases since the last reset.
+    pub allocated: u64,
+    /// The sum of all decreases since the last reset.
+    pub freed: u64,
+}
+
+impl Stat {
+    pub(crate) fn increase(&mut self, amount: u64) {
+        self.current += amount;
+        self.peak = self.peak.max(self.current);
+        self.allocated += amount;
+    }
+
+    pub(crate) fn decrease(&mut self, amount: u64) {
+        self.current -= amount;
+        self.freed += amount;
+    }
+
+    /// What is counted has changed: there are this many now, and nothing came or went.
+    pub(crate) fn restart_at(&mut self, current: u64) {
+        self.current = current;
+        self.peak = current;
+    }
+}
+
+/// A counter: for all memory, and for each pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatArray {
+    pub all: Stat,
+    pub large_pool: Stat,
+    pub small_pool: Stat,
+}
+
+impl StatArray {
+    pub(crate) fn increase(&mut self, pool: Pool, amount: u64) {
+        self.all.increase(amount);
+        self.of(pool).increase(amount);
+    }
+
+    pub(crate) fn decrease(&mut self, pool: Pool, amount: u64) {
+        self.all.decrease(amount);
+        self.of(pool).decrease(amount);
+    }
+
+    /// Counts that `old` becomes `new`: as one change, not as a decrease and an increase.
+    pub(crate) fn replace(&mut self, pool: Pool, old: u64, new: u64) {
+        if new >= old {
+            self.increase(pool, new - old);
+        } else {
+            self.decrease(pool, old - new);
+        }
+    }
+
+    fn of(&mut self, pool: Pool) -> &mut Stat {
+        match pool {
+            Pool::Large => &mut self.large_pool,
+            Pool::Small => &mut self.small_pool,
+        }
+    }
+
+    fn stats(&mut self) -> [&mut Stat; 3] {
+        [&mut self.all, &mut self.large_pool, &mut self.small_pool]
+    }
+}
+
+/// All counters of a device. Bytes are those of whole blocks, but for `requested_bytes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStats {
+    /// Blocks that somebody holds.
+    pub allocation: StatArray,
+    /// Segments taken from the driver and not given back.
+    pub segment: StatArray,
+    /// Blocks that are not free to be used again.
+    pub active: StatArray,
+    /// Free blocks that share their segment with others: they cannot be given back to the driver, and so are
+    /// the "non-releasable memory" of the summary.
+    pub inactive_split: StatArray,
+    /// `memory_allocated()`.
+    pub allocated_bytes: StatArray,
+    /// `memory_reserved()`.
+    pub reserved_bytes: StatArray,
+    pub active_bytes: StatArray,
+    pub inactive_split_bytes: StatArray,
+    /// What was asked for in active blocks, before any rounding.
+    pub requested_bytes: StatArray,
+    /// Blocks that somebody holds of at least `max_split_size`.
+    pub oversize_allocations: Stat,
+    /// Segments of at least `max_split_size`.
+    pub oversize_segments: Stat,
+    /// Times `cudaMalloc` failed and was tried again with the cache emptied.
+    pub num_alloc_retries: u64,
+    /// Times that did not help.
+    pub num_ooms: u64,
+    /// Times the allocator made sure that freed blocks are out of use on all streams.
+    pub num_sync_all_streams: u64,
+    /// Calls of `cudaMalloc` that gave memory.
+    pub num_device_alloc: u64,
+    /// Calls of `cudaFree` that took it back.
+    pub num_device_free: u64,
+}
+
+impl DeviceStats {
+    /// The counters that have pools and peaks, by their names in `memory_stats()`, which are sorted.
+    pub fn counters(&mut self) -> [(&'static str, &mut StatArray); 9] {
+        [
+            ("active", &mut self.active),
+            ("active_bytes", &mut self.active_bytes),
+            ("allocated_bytes", &mut self.allocated_bytes),
+            ("allocation", &mut self.allocation),
+            ("inactive_split", &mut self.inactive_split),
+            ("inactive_split_bytes", &mut self.inactive_split_bytes),
+            ("requested_bytes", &mut self.requested_bytes),
+            ("reserved_bytes", &mut self.reserved_bytes),
+            ("segment", &mut self.segment),
+        ]
+    }
+
+    /// Everything by its name in `memory_stats()`, but for `max_split_size`, which is an option.
+    pub fn by_name(mut self) -> BTreeMap<String, i64> {
+        let mut numbers = BTreeMap::new();
+        let mut insert = |name: &str, stat: Stat| {
+            for (what, number) in [
+                ("current", stat.current),
+                ("peak", stat.peak),
+                ("allocated", stat.allocated),
+                ("freed", stat.freed),
+            ] {
+                numbers.insert(format!("{name}.{what}"), number as i64);
+            }
+        };
+        for (name, StatArray { all, large_pool, small_pool }) in self.counters() {
+            insert(&format!("{name}.all"), *all);
+            insert(&format!("{name}.large_pool"), *large_pool);
+            insert(&format!("{name}.small_pool"), *small_pool);
+        }
+        insert("oversize_allocations", self.oversize_allocations);
+        insert("oversize_segments", self.oversize_segments);
+        for (name, number) in [
+            ("num_alloc_retries", self.num_alloc_retries),
+            ("num_ooms", self.num_ooms),
+            ("num_sync_all_streams", self.num_sync_all_streams),
+            ("num_device_alloc", self.num_device_alloc),
+            ("num_device_free", self.num_device_free),
+        ] {
+            numbers.insert(name.to_string(), number as i64);
+        }
+        numbers
+    }
+
+    fn each_stat(&mut self, mut change: impl FnMut(&mut Stat)) {
+        for (_, counter) in self.counters() {
+            counter.stats().into_iter().for_each(&mut change);
+        }
+        change(&mut self.oversize_allocations);
+        change(&mut self.oversize_segments);
+    }
+
+    /// Every peak starts again from what there is now (`reset_peak_memory_stats`).
+    pub(crate) fn reset_peak(&mut self) {
+        self.each_stat(|stat| stat.peak = stat.current);
+    }
+
+    /// Sums over time start again from 0 (`reset_accumulated_memory_stats`).
+    pub(crate) fn reset_accumulated(&mut self) {
+        self.each_stat(|stat| (stat.allocated, stat.freed) = (0, 0));
+        self.num_alloc_retries = 0;
+        self.num_ooms = 0;
+        self.num_sync_all_streams = 0;
+        self.num_device_alloc = 0;
+        self.num_device_free = 0;
+    }
+}
