@@ -1,5 +1,5 @@
-//! The pictures of the course, as SVG for a page, which shows it in its own colours, and some as text for a terminal. The tensor
-//! crate records what there is to draw, and draws nothing.
+//! The pictures of the course, as SVG for a page, which shows them in its own colours, and some also as text for a
+//! terminal. The tensor crate records the data and draws nothing.
 //!
 //! | picture | of |
 //! | --- | --- |
@@ -14,8 +14,8 @@
 //! | [`moments::picture`] | what a reader found out in all chapters |
 //! | [`chart`] | numbers |
 //!
-//! A [`Drawing`] has a picture in all its forms: for a page, for a phone, and for a terminal.
-//! All of them write SVG with `svg.rs`, in the colours of `colour.rs`.
+//! A [`Drawing`] is a picture in all its forms: for a page, for a phone, and for a terminal. All drawings are
+//! written as SVG by `svg.rs`, in the colours of `colour.rs`.
 
 pub mod algorithms;
 pub mod bits;
