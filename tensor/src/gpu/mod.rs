@@ -70,8 +70,8 @@ pub fn set_device(index: usize) -> Result<()> {
 /// })?;
 /// # Ok::<(), todevice::Error>(())
 /// ```
+///
 /// Returns an error if there is no such device.
-/// Errors if there is no such device.
 pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
     struct Restore(usize);
     impl Drop for Restore {
