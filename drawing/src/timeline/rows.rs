@@ -58,7 +58,7 @@ pub struct Row {
     pub on_host: bool,
     /// Whether it shows a device's computation, so that gaps mean the device is idle.
     pub computes: bool,
-    /// The row's rank among the rows of any recording: the host's calls have 0.
+    /// The row's position among the rows of any recording: the host's calls have 0.
     pub rank: usize,
     pub bars: Vec<Bar>,
 }

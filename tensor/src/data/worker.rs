@@ -4,8 +4,8 @@
 //! modes of the thread that started the epoch. So it makes the same batches on a thread of its own as on the
 //! caller's thread, which it uses where there are no threads (in a browser). Only [`Worker`] knows the difference.
 //!
-//! Where time is modelled, workers take the times in the host's profile: those of threads, whether or not they are
-//! any, or those of processes, which PyTorch's workers are.
+//! Where time is modelled, workers take the times in the host's profile: those of threads, even if they run on the
+//! caller's thread, or those of processes, like PyTorch's workers.
 
 use std::any::Any;
 use std::cell::RefCell;
