@@ -1,4 +1,4 @@
-//! Several ways to do the same: how long each takes, and how much memory it works in.
+//! Comparing algorithms for the same operation by time and workspace.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::drawing::{Drawing, is_narrow};
 use crate::svg::{self, Element, rect, text, titled};
 use crate::words;
 
-/// A way to do it.
+/// One algorithm.
 #[derive(Clone, Debug)]
 pub struct Algorithm {
     pub name: String,
-    /// Where a clock saw it.
+    /// Its time, where a clock measured it.
     pub time: Option<Duration>,
-    /// In bytes.
+    /// Its workspace in bytes.
     pub workspace: u64,
-    /// Who takes it: `the search`.
+    /// Who chooses it: `the search`.
     pub taken_by: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ const FONT: u32 = 13;
 const LINE: f64 = 18.0;
 const BAR: f64 = 16.0;
 
-/// Draws a bar for the time and one for the workspace of each, all times to one scale and all workspaces to one.
+/// Draws a time bar and a workspace bar for each algorithm. All times share one scale, and so do all workspaces.
 ///
 /// ```
 /// use std::time::Duration;
@@ -56,7 +56,7 @@ fn drawn(algorithms: &[Algorithm], kind: &str, width: f64) -> String {
         lines.push(text((x, y + 12.0), "start").around(&words));
     }
     y += LINE + 6.0;
-    // To the right of a bar its figure has to fit.
+    // Leave room for the figure to the right of each bar.
     let figures = algorithms.iter().flat_map(|algorithm| {
         [algorithm.time.map_or_else(|| UNKNOWN.to_owned(), words::time), words::bytes(algorithm.workspace)]
     });

@@ -4,17 +4,17 @@ use crate::colour::CURRENT;
 use crate::drawing::{Drawing, is_narrow};
 use crate::svg::{self, rect, text};
 
-/// A floating point type, and a number in it.
+/// A floating point type, and an example number.
 #[derive(Clone, Debug)]
 pub struct Format {
     pub name: String,
-    /// Of the sign, the exponent and the fraction, as one reads them.
+    /// The bits of the sign, exponent and fraction, highest first.
     pub bits: [String; 3],
-    /// How many bits it takes in memory, which may be more.
+    /// The number of bits in memory, which may be larger.
     pub stored: usize,
-    /// The smallest and the largest number with all digits.
+    /// The smallest and largest number with full precision.
     pub range: [String; 2],
-    /// The first number after 1.
+    /// The next number after 1.
     pub after_one: String,
 }
 
@@ -22,11 +22,11 @@ const FONT: u32 = 13;
 const LINE: f64 = 17.0;
 const BIT: f64 = 24.0;
 const GAP: f64 = 12.0;
-/// What a bit is for.
+/// The purpose of each part.
 const PARTS: [&str; 4] =
     ["sign", "exponent: how large or small", "fraction: how many digits", "in memory, but not used"];
 
-/// Draws the types, a box for each bit, all bits as wide.
+/// Draws the types with one box per bit, all of the same width.
 ///
 /// ```
 /// use drawing::bits::{Format, picture};

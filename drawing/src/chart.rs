@@ -1,11 +1,11 @@
-//! Charts, as SVG.
+//! Charts as SVG.
 
 use crate::Role;
 use crate::colour::{DEVICE, HOST};
 use crate::svg::{self, element, line, rect, text, titled};
 use crate::words;
 
-/// A line of a chart: what it shows, whether that is a device's and not the host's, and its points.
+/// A line in a chart: its name, whether it belongs to a device rather than the host, and its points.
 pub struct Series<'a> {
     pub name: &'a str,
     pub on_device: bool,
@@ -19,7 +19,7 @@ const RIGHT: f64 = 48.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 52.0;
 
-/// A chart with logarithmic axes: powers of two along x, powers of ten up y. All values must be positive.
+/// Draws a chart with logarithmic axes: powers of two along x, powers of ten up y. All values must be positive.
 ///
 /// ```
 /// use drawing::chart::{Series, log_log};
@@ -53,7 +53,7 @@ pub fn log_log(x_label: &str, y_label: &str, series: &[Series]) -> String {
     let y_axis = element("text").with("transform", upwards).with("text-anchor", "middle");
     lines.push(y_axis.around(y_label));
     for Series { name, on_device, points } in series {
-        // Dashed for whoever cannot tell colours apart.
+        // Dashed for readers who cannot tell the colours apart.
         let (colour, dashes) = if *on_device { (DEVICE, "7 4") } else { (HOST, "") };
         let corners: Vec<String> =
             points.iter().map(|(x, y)| format!("{:.1},{:.1}", across(*x), down(*y))).collect();
@@ -81,8 +81,8 @@ const STACK_WIDTH: f64 = 420.0;
 const STACK_LEFT: f64 = 72.0;
 const STACK: f64 = 26.0;
 
-/// Bars of memory from left to right, all to one scale, each made of parts; the legend names the parts, which have the looks of
-/// their roles.
+/// Draws horizontal memory bars to one scale, each made of parts. The legend names the parts, which are drawn in
+/// the style of their roles.
 ///
 /// ```
 /// use drawing::Role;
@@ -95,7 +95,7 @@ pub fn stacked(owners: &[(&str, Role)], bars: &[Stack]) -> String {
     let is_second = |index: usize| owners[..index].iter().any(|(_, role)| *role == owners[index].1);
     let sum = |bar: &Stack| bar.parts.iter().sum::<u64>();
     let longest = bars.iter().map(sum).max().unwrap_or(0).max(1);
-    // To the right of the longest bar its sum has to fit.
+    // Leave room for the sum to the right of the longest bar.
     let scale = (STACK_WIDTH - STACK_LEFT - 84.0) / longest as f64;
     let mut lines = Vec::new();
     let mut y = 4.0;

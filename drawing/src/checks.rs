@@ -1,8 +1,8 @@
-//! What tests ask of every picture.
+//! Assertions that tests make about every picture.
 
 use crate::Drawing;
 
-/// The elements of a document: name, attributes, text within. A panic if it is not well-formed.
+/// Returns the elements of a document: name, attributes, inner text. Panics if it is not well-formed.
 pub fn elements(svg: &str) -> Vec<(String, String, String)> {
     let (mut open, mut elements, mut rest) = (Vec::new(), Vec::new(), svg.trim_end());
     while let Some(start) = rest.find('<') {
@@ -33,19 +33,19 @@ pub fn elements(svg: &str) -> Vec<(String, String, String)> {
     elements
 }
 
-/// The texts within the elements of a name.
+/// Returns the inner texts of all elements with a name.
 pub fn all(svg: &str, name: &str) -> Vec<String> {
     elements(svg).into_iter().filter(|(element, ..)| element == name).map(|(.., text)| text).collect()
 }
 
-/// The data that elements have in an attribute.
+/// Returns all values of an attribute.
 pub fn data(svg: &str, name: &str) -> Vec<String> {
     let start = format!(" {name}=\"");
     let values = svg.split(start.as_str()).skip(1).map(|rest| rest.split('"').next().expect("it ends"));
     values.map(str::to_owned).collect()
 }
 
-/// The number that an attribute is.
+/// Returns the value of a numeric attribute.
 fn number(attributes: &str, name: &str) -> f64 {
     let attributes = format!(" {attributes}");
     let (_, value) =
@@ -53,8 +53,8 @@ fn number(attributes: &str, name: &str) -> f64 {
     value.split_once('"').unwrap().0.parse().unwrap()
 }
 
-/// That a picture is well-formed, and that nothing in it is cut off at an edge: no text, as far as one can tell without
-/// its font, and no shape.
+/// Asserts that a picture is well-formed and nothing is cut off at an edge: no shape, and no text as far as its
+/// width can be estimated without the font.
 #[track_caller]
 pub fn assert_whole(svg: &str) {
     let elements = elements(svg);
@@ -96,7 +96,7 @@ pub fn assert_whole(svg: &str) {
     }
 }
 
-/// The same of both forms of a drawing; and that its text fits a terminal.
+/// Asserts the same for both SVG forms of a drawing, and that its text fits a terminal.
 #[track_caller]
 pub fn assert_drawn(drawing: &Drawing) {
     assert_whole(&drawing.svg);

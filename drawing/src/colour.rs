@@ -1,28 +1,28 @@
-//! The colours of all pictures, each with one meaning wherever it stands: on pages, and in the timelines of a terminal. They stand
-//! out on white and on black. The page, in `book/theme/course.css`, has the first four too, and no other meaning for them.
+//! The colours of all pictures, each with the same meaning everywhere: on pages, and in timelines in a terminal.
+//! They are visible on white and on black. `book/theme/course.css` uses the first four with the same meanings.
 
-/// The host: what it does, and its memory.
+/// The host: its work and its memory.
 pub const HOST: &str = "#c2410c";
-/// A device: what it computes, and its memory. White letters can be read on it.
+/// A device: its computation and its memory. White text is readable on it.
 pub const DEVICE: &str = "#1971c2";
-/// Bytes on their way.
+/// Data being copied.
 pub const COPY: &str = "#2f9e44";
-/// Somebody waits.
+/// Waiting.
 pub const WAIT: &str = "#ae3ec9";
 
-// What memory is for. Memory as such has the colour of the text: full where it is allocated, empty where it is free.
+// Uses of memory. Memory itself has the text's colour: filled where it is allocated, empty where it is free.
 
 pub const PARAMETER: &str = "#a67c00";
 pub const GRADIENT: &str = "#0c8599";
-/// What an optimizer keeps for each parameter.
+/// An optimizer's state for each parameter.
 pub const OPTIMIZER: &str = "#d6336c";
-/// What has a row for each sample: data, and what a network makes of it.
+/// Tensors with a row per sample: data and activations.
 pub const SAMPLES: &str = "#868e96";
-/// What an operation needs for a moment.
+/// Temporary tensors of an operation.
 pub const TEMPORARY: &str = "#7048e8";
 
 pub const WHITE: &str = "#fff";
-/// That of the text of the page around the picture.
+/// The colour of the text on the page around the picture.
 pub const CURRENT: &str = "currentColor";
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests {
         }
     }
 
-    /// How light a colour is, as WCAG reckons: 0 for black, 1 for white.
+    /// The relative luminance of a colour, as WCAG defines it: 0 for black, 1 for white.
     fn luminance(colour: &str) -> f64 {
         let light = |at: usize| {
             let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;

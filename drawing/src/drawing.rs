@@ -1,27 +1,27 @@
 //! A picture in all its forms.
 
-/// A picture for pages, and the same for terminals if it can be drawn in letters.
+/// A picture for pages, and its text form for terminals if there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawing {
     pub svg: String,
-    /// The same for a phone, if the letters of the other could not be read there.
+    /// The form for a phone, if the text of the other would be too small to read there.
     pub narrow: Option<String>,
     pub text: Option<String>,
 }
 
-/// How wide a picture is on a page, and how wide on a phone. The one is drawn larger than that, the other as it is.
+/// The width of a picture on a page, and on a phone. A page enlarges it, a phone does not.
 const WIDTHS: [f64; 2] = [600.0, 320.0];
-/// Columns of a terminal that a picture takes.
+/// The number of terminal columns of a picture.
 pub(crate) const COLUMNS: usize = 80;
 
 impl Drawing {
-    /// Drawn twice: for a page, and for a phone.
+    /// Draws the picture twice: for a page and for a phone.
     pub(crate) fn of(draw: impl Fn(f64) -> String) -> Drawing {
         let [svg, narrow] = WIDTHS.map(draw);
         Drawing { svg, narrow: Some(narrow), text: None }
     }
 
-    /// With what a terminal shows.
+    /// Adds the text form for a terminal.
     pub(crate) fn with_text(self, text: String) -> Drawing {
         Drawing { text: Some(text), ..self }
     }
@@ -32,7 +32,7 @@ pub(crate) fn is_narrow(width: f64) -> bool {
     width < WIDTHS[0]
 }
 
-/// What can only be drawn.
+/// A picture with no text form.
 impl From<String> for Drawing {
     fn from(svg: String) -> Drawing {
         Drawing { svg, narrow: None, text: None }

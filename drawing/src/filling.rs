@@ -1,4 +1,4 @@
-//! How memory fills, and with what, up to a limit.
+//! How memory fills up over time, by owner, up to a limit.
 
 use std::collections::HashMap;
 
@@ -11,19 +11,19 @@ use crate::drawing::Drawing;
 use crate::svg::{self, Element, element, line, rect, text, titled};
 use crate::words;
 
-/// Who holds memory, and what it is for.
+/// An owner of memory, and its role.
 pub type Owner = (&'static str, Role);
 
-/// A recording as a picture of a device's memory: who holds how much of it after each block that is taken or given back.
+/// A picture of a recording: how much of a device's memory each owner holds after each allocation or free.
 #[derive(Clone, Debug)]
 pub struct Filling<'a> {
     trace: &'a Trace,
     owners: &'a [Owner],
-    /// The bytes of each owner after each change; at first those at the start.
+    /// The bytes of each owner after each change; the first column is the state at the start.
     columns: Vec<Vec<u64>>,
-    /// When each column begins, in nanoseconds of the host's clock.
+    /// The start of each column, in nanoseconds on the host's clock.
     begins: Vec<u64>,
-    /// The bytes in segments of the driver after each change.
+    /// The bytes in the driver's segments after each change.
     reserved: Vec<u64>,
     refused: Option<&'a OutOfMemory>,
     limit: Option<u64>,
@@ -34,14 +34,13 @@ const LINE: f64 = 17.0;
 const TOP: f64 = 24.0;
 const HEIGHT: f64 = 250.0;
 const LEFT: f64 = 56.0;
-/// To the right of the last column is room for what was refused.
+/// Space to the right of the last column for the refused allocation.
 const RIGHT: f64 = 30.0;
 
 impl<'a> Filling<'a> {
-    /// What a recording shows of a device, on which each owner holds some bytes at first, and the
-    /// allocator has some from the driver. Whose a block is, `owner_of` says
-    /// by its place among the owners: it is told in which of the innermost named stretches the block was taken, and whether it
-    /// was still there when that ended.
+    /// Collects the changes on a device in a recording. At the start, each owner holds some bytes, and the
+    /// allocator has reserved some from the driver. `owner_of` returns a block's owner, by index: its arguments are
+    /// the innermost named range in which the block was allocated, and whether the block outlived that range.
     pub fn of(
         trace: &'a Trace,
         device: usize,
@@ -50,7 +49,7 @@ impl<'a> Filling<'a> {
         owner_of: impl Fn(&str, bool) -> usize,
     ) -> Filling<'a> {
         let calls = || trace.calls.iter().filter(|call| call.stream.device == device);
-        // When each block is given back, that of an address that is taken again each time.
+        // When each block is freed; an address that is reused has several times.
         let mut given_back: HashMap<u64, Vec<u64>> = HashMap::new();
         for call in calls() {
             if let EventKind::Free { address, .. } = call.kind {
@@ -76,7 +75,7 @@ impl<'a> Filling<'a> {
                 }
                 EventKind::Free { address, .. } => match blocks.remove(&address) {
                     Some((owner, bytes)) => column[owner] -= bytes,
-                    None => continue, // It was taken before the recording began.
+                    None => continue, // Allocated before the recording began.
                 },
                 EventKind::DriverMalloc { address, bytes } => {
                     segments.insert(address, bytes);
@@ -95,16 +94,16 @@ impl<'a> Filling<'a> {
         Filling { trace, owners, columns, begins, reserved, refused: None, limit: None }
     }
 
-    /// With the most bytes that there may be.
+    /// Sets the memory limit.
     pub fn limit(self, bytes: u64) -> Filling<'a> {
         Filling { limit: Some(bytes), ..self }
     }
 
-    /// With what was asked for in the end and refused. What a program gives back on its way out is left away.
+    /// Adds the allocation that was refused at the end. Blocks freed while the program exits are left out.
     pub fn refused(mut self, error: &'a OutOfMemory) -> Filling<'a> {
         let sums: Vec<u64> = self.columns.iter().map(|column| column.iter().sum()).collect();
         let last_taken = sums.windows(2).rposition(|pair| pair[1] > pair[0]).map_or(0, |before| before + 1);
-        // The error counts whole blocks, which may be a little larger than what was asked for.
+        // The error counts whole blocks, which may be slightly larger than the requested sizes.
         let after = (last_taken..sums.len()).rev();
         if let Some(last) = after.min_by_key(|column| sums[*column].abs_diff(error.allocated)) {
             self.columns.truncate(last + 1);
@@ -115,7 +114,7 @@ impl<'a> Filling<'a> {
         Filling { refused: Some(error), ..self }
     }
 
-    /// The most bytes that one owner, or that all together, held at once.
+    /// The peak bytes of one owner, or of all together.
     pub fn peak(&self, owner: Option<&str>) -> u64 {
         let held = |column: &Vec<u64>| -> u64 {
             let owned = column.iter().zip(self.owners);
@@ -128,7 +127,7 @@ impl<'a> Filling<'a> {
     }
 
     fn drawn(&self, width: f64) -> String {
-        // What the allocator holds at the end, and what it asked for in vain.
+        // The allocator's reserved bytes at the end, plus the refused request.
         let asked = self.refused.map_or(0, |refused| refused.reserved + refused.tried);
         let most_reserved = self.reserved.iter().max().copied().unwrap_or(0);
         let highest = most_reserved.max(asked).max(self.limit.unwrap_or(0)).max(1);
@@ -177,7 +176,7 @@ impl<'a> Filling<'a> {
         y += 10.0;
         let held = |owner: usize| self.columns.iter().any(|column| column[owner] > 0);
         let mut entries: Vec<(svg::Look, String)> = Vec::new();
-        // As they lie on each other, the highest first.
+        // In the order in which they are stacked, the highest first.
         for (owner, (name, role)) in self.owners.iter().enumerate().rev().filter(|(owner, _)| held(*owner)) {
             let look = move |corner, size| self.look(owner, *role, rect(corner, size));
             entries.push((Box::new(look), (*name).to_owned()));
@@ -194,7 +193,7 @@ impl<'a> Filling<'a> {
         svg::picture((width, y), FONT, &lines)
     }
 
-    /// What lies between two lines, each as high as it is after a change.
+    /// The area between two lines, which are constant between changes.
     fn area(
         &self,
         across: &dyn Fn(usize) -> f64,
@@ -218,20 +217,20 @@ impl<'a> Filling<'a> {
         role.look(shape, second)
     }
 
-    /// The named stretches below the axis: the outer ones between marks, the inner ones where their names fit. Returns where
-    /// they end.
+    /// Draws the named ranges below the axis: outer ones between marks, inner ones where their names fit. Returns
+    /// their lower end.
     fn stretches(&self, lines: &mut Vec<String>, bottom: f64, across: &dyn Fn(usize) -> f64) -> f64 {
         let column_at = |time: u64| self.begins.partition_point(|begin| *begin < time);
         let mut deepest = 0;
         for Range { name, begin, end, depth, .. } in &self.trace.ranges {
             let (from, to) = (across(column_at(*begin)), across(column_at(*end)));
-            // The inner ones stand next to the axis.
+            // Inner ranges are next to the axis.
             let row = if *depth == 0 { 1.0 } else { 0.0 };
             let y = bottom + 6.0 + row * (LINE + 6.0);
             let bracket = format!("M{from:.1} {y:.1}v5H{:.1}v-5", (to - 2.0).max(from + 1.0));
             let path = element("path").with("d", bracket).with("fill", "none").with("stroke", CURRENT);
             lines.push(titled(name, &path.with("stroke-opacity", 0.7).empty()));
-            // The whole name, or its first word.
+            // The full name, or its first word.
             let names = [name.as_str(), name.split(' ').next().unwrap_or_default()];
             if let Some(name) = names.into_iter().find(|name| svg::wide(name, FONT) < to - from + 8.0) {
                 lines.push(text(((from + to) / 2.0, y + 5.0 + 13.0), "middle").around(name));
@@ -250,19 +249,19 @@ impl From<Filling<'_>> for Drawing {
 
 const KEPT: &str = "kept by the allocator, free";
 
-/// What the allocator has from the driver: where no owner covers it, it is free.
+/// Memory reserved from the driver: where no owner covers it, it is free.
 fn kept(shape: Element) -> String {
     let border = shape.with("fill", "none").with("stroke", CURRENT).with("stroke-opacity", 0.6);
     border.with("stroke-width", 1).empty()
 }
 
-/// The innermost stretch at a time.
+/// The innermost range at a time.
 pub(crate) fn innermost(trace: &Trace, time: u64) -> Option<&Range> {
     let around = trace.ranges.iter().filter(|range| range.begin <= time && time < range.end);
     around.max_by_key(|range| range.depth)
 }
 
-/// How far apart the ticks of bytes may be: a power of two, and no more than six of them.
+/// The distance between byte ticks: a power of two, for at most six ticks.
 fn tick_of(highest: u64) -> u64 {
     (0..63).map(|power| 1u64 << power).find(|tick| highest / tick <= 5).unwrap_or(1 << 63)
 }
@@ -283,9 +282,9 @@ mod tests {
         if part == "make" && stays { 1 } else { 2 }
     }
 
-    /// A mebibyte.
+    /// Allocates one mebibyte.
     fn block() -> Result<Tensor> {
-        Tensor::ones((&[1 << 18], Device::cuda(0))) // which takes time, as in any program
+        Tensor::ones((&[1 << 18], Device::cuda(0))) // Takes time, as in any program.
     }
 
     fn recorded(gpu: &str, program: impl FnOnce() -> Result<()>) -> Trace {

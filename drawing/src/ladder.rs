@@ -1,4 +1,4 @@
-//! Counts of the same memory, each of which includes the one before.
+//! Several counts of the same memory, each of which includes the one before.
 
 use crate::colour::CURRENT;
 use crate::drawing::{COLUMNS, Drawing, is_narrow};
@@ -17,10 +17,10 @@ const FONT: u32 = 13;
 const LINE: f64 = 17.0;
 const BAR: f64 = 20.0;
 const GAP: f64 = 14.0;
-/// What is added is drawn at least this wide.
+/// The minimum width of an added part.
 const THINNEST: f64 = 2.0;
 
-/// Draws the counts one below the other, all to one scale, from the one that counts least.
+/// Draws the counts one below the other, to one scale, starting with the smallest.
 ///
 /// ```
 /// use drawing::ladder::{Rung, picture};
@@ -34,7 +34,7 @@ pub fn picture(rungs: &[Rung]) -> Drawing {
     Drawing::of(|width| drawn(rungs, width)).with_text(as_text(rungs))
 }
 
-/// The sum of the first so many.
+/// The sum of the first `count` parts.
 fn sum(rungs: &[Rung], count: usize) -> u64 {
     rungs.iter().take(count).fold(0, |sum: u64, rung| sum.saturating_add(rung.bytes))
 }
@@ -45,12 +45,12 @@ fn drawn(rungs: &[Rung], width: f64) -> String {
         let sign = if index == 0 { "" } else { "+ " };
         format!("{sign}{} {}", words::bytes(rungs[index].bytes), rungs[index].adds)
     };
-    // Words stand to the left of the bars, or above them where there is no room.
+    // Labels are to the left of the bars, or above them where there is no room.
     let indices = 0..rungs.len();
     let names = indices.clone().flat_map(|index| [rungs[index].counter.clone(), adds(index)]);
     let widest = names.map(|name| svg::wide(&name, FONT)).fold(0.0, f64::max);
     let left = if narrow { 1.0 } else { widest + 12.0 };
-    // To the right of the longest its sum has to fit.
+    // Leave room for the sum to the right of the longest bar.
     let totals = indices.map(|index| svg::wide(&words::bytes(sum(rungs, index + 1)), FONT));
     let figure = totals.fold(0.0, f64::max) + 8.0;
     let scale = (width - left - figure) / sum(rungs, rungs.len()).max(1) as f64;
@@ -71,7 +71,7 @@ fn drawn(rungs: &[Rung], width: f64) -> String {
         lines.push(text((end.max(left + THINNEST) + 7.0, y + 15.0), "start").around(&total));
         let next = if narrow { GAP } else { 2.0 * LINE - BAR - 4.0 + GAP };
         if index + 1 < rungs.len() && !narrow {
-            // Down to where the next count goes on.
+            // Down to the start of the next count's addition.
             let path = element("path").with("d", format!("M{end:.1} {bottom:.1}V{:.1}", bottom + next + 4.0));
             let path = path.with("stroke", CURRENT).with("stroke-opacity", 0.7);
             lines.push(path.with("stroke-dasharray", "2 3").empty());
@@ -86,7 +86,8 @@ fn drawn(rungs: &[Rung], width: f64) -> String {
     svg::picture((width, y), FONT, &lines)
 }
 
-/// What tensors hold is full, what the allocator keeps is empty, as in a map of memory; what is not the program's is dashed.
+/// Memory held by tensors is filled and memory kept by the allocator is empty, as in a memory map; memory outside
+/// the program is dashed.
 fn look(part: usize, shape: Element) -> String {
     let (opacity, dashes) = match part {
         0 => (0.5, ""),
@@ -98,7 +99,7 @@ fn look(part: usize, shape: Element) -> String {
     if dashes.is_empty() { shape.empty() } else { shape.with("stroke-dasharray", dashes).empty() }
 }
 
-/// The signs of the parts.
+/// The characters of the parts.
 const SIGNS: [char; 4] = ['t', '.', 'c', 'o'];
 
 fn as_text(rungs: &[Rung]) -> String {
@@ -114,7 +115,7 @@ fn as_text(rungs: &[Rung]) -> String {
     for (index, (rung, total)) in rungs.iter().zip(&totals).enumerate() {
         let mut bar = String::new();
         for part in 0..=index {
-            // However little it is, there is a sign for it.
+            // Every non-empty part gets a character, however small it is.
             let end = share(sum(rungs, part + 1)).max(bar.len() + usize::from(rungs[part].bytes > 0));
             let sign = SIGNS[part.min(SIGNS.len() - 1)];
             bar.extend(std::iter::repeat_n(sign, end - bar.len()));

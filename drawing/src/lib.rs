@@ -1,21 +1,21 @@
-//! The pictures of the course, as SVG for a page, which shows it in its own colours, and some as text for a terminal. The tensor
-//! crate records what there is to draw, and draws nothing.
+//! The pictures of the course, as SVG for a page, which shows them in its own colours, and some also as text for a
+//! terminal. The tensor crate records the data and draws nothing.
 //!
-//! | picture | of |
+//! | picture | shows |
 //! | --- | --- |
-//! | [`Timeline`] | what the GPUs did, and when: a [`Trace`](todevice::trace::Trace) |
-//! | [`MemoryMap`] | what lies where in a GPU's memory: [`memory_snapshot`](todevice::cuda::memory_snapshot) |
-//! | [`smi::table`] | what `nvidia-smi` says: [`monitor::gpu`](todevice::monitor::gpu) |
+//! | [`Timeline`] | the work of the GPUs over time: a [`Trace`](todevice::trace::Trace) |
+//! | [`MemoryMap`] | the layout of a GPU's memory: [`memory_snapshot`](todevice::cuda::memory_snapshot) |
+//! | [`smi::table`] | the table of `nvidia-smi`: [`monitor::gpu`](todevice::monitor::gpu) |
 //! | [`Comparison`] | several recordings, one below the other |
-//! | [`MemoryHistory`] | the same over time, change by change |
-//! | [`Filling`] | who holds how much of a GPU's memory, and when |
-//! | [`placement::picture`] | which tensor lives where |
+//! | [`MemoryHistory`] | the layout of a GPU's memory over time, change by change |
+//! | [`Filling`] | how much of a GPU's memory each owner holds over time |
+//! | [`placement::picture`] | which tensor is in which memory |
 //! | [`link::picture`], [`quadrants::picture`], [`ladder::picture`], [`bits::picture`], [`algorithms::picture`], [`orders::picture`] | one idea of a chapter each |
-//! | [`moments::picture`] | what a reader found out in all chapters |
+//! | [`moments::picture`] | a reader's results from all chapters |
 //! | [`chart`] | numbers |
 //!
-//! A [`Drawing`] has a picture in all its forms: for a page, for a phone, and for a terminal.
-//! All of them write SVG with `svg.rs`, in the colours of `colour.rs`.
+//! A [`Drawing`] is a picture in all its forms: for a page, for a phone, and for a terminal. All drawings are
+//! written as SVG by `svg.rs`, in the colours of `colour.rs`.
 
 pub mod algorithms;
 pub mod bits;

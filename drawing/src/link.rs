@@ -1,4 +1,4 @@
-//! A host, a device, the link between them, and a tensor that is moved.
+//! A picture of a host, a device, the link between them, and a tensor that is copied.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::drawing::{Drawing, is_narrow};
 use crate::svg::{self, element, rect, text, titled};
 use crate::words;
 
-/// A tensor that `.to(device)` copies, and how long a copy of it takes on the three ways there are.
+/// A tensor that `.to(device)` copies, and the time a copy takes on each of three paths.
 #[derive(Clone, Debug)]
 pub struct Moved {
-    /// As the program calls it.
+    /// Its name in the program.
     pub name: String,
     pub bytes: u64,
     /// `cuda:0`
@@ -24,17 +24,17 @@ pub struct Moved {
     pub over_link: Duration,
     /// From the device's memory to the device's.
     pub within_device: Duration,
-    /// What its times are: `modelled`.
+    /// The kind of times: `modelled`.
     pub kind: &'static str,
 }
 
 const LINE: f64 = 18.0;
 const FONT: u32 = 13;
-/// A memory, with room for a title, a tensor and two lines on it.
+/// A memory, with room for a title, a tensor and two lines of text.
 const BOX_HEIGHT: f64 = 136.0;
 const BAR: f64 = 14.0;
 
-/// Draws the two memories, the copy from one to the other, and the time of each way as a bar.
+/// Draws the two memories, the copy between them, and the time of each path as a bar.
 pub fn picture(moved: &Moved) -> Drawing {
     Drawing::of(|width| drawn(moved, width))
 }
@@ -88,7 +88,7 @@ fn drawn(moved: &Moved, width: f64) -> String {
     let longest =
         ways.iter().map(|(_, time, ..)| *time).max().unwrap_or_default().max(Duration::from_nanos(1));
     let (left, room) = if narrow { (2.0, width - 4.0) } else { (190.0, width - 192.0) };
-    // To the right of the longest its figures have to fit.
+    // Leave room for the figures to the right of the longest bar.
     let scale = (room - 150.0) / longest.as_secs_f64();
     for (way, time, passes, colour) in ways {
         if narrow {
@@ -136,7 +136,7 @@ impl Memory<'_> {
     }
 }
 
-/// A copy on its way.
+/// The arrow of a copy.
 fn arrow((x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> String {
     const HEAD: f64 = 12.0;
     let upright = x1 == x2;

@@ -1,4 +1,4 @@
-//! The moments of a course, in one picture: each has a title and two or three figures, as bars to one scale.
+//! The key moments of a course in one picture: each has a title and two or three figures, drawn as bars to one scale.
 
 use crate::Drawing;
 use crate::colour::{CURRENT, DEVICE};
@@ -9,13 +9,13 @@ use crate::svg::{self, rect, text};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
     pub label: String,
-    /// As it is shown: `19.6 MiB`.
+    /// The displayed value: `19.6 MiB`.
     pub shown: String,
-    /// The number of it. All bars of a moment have one unit.
+    /// The number behind it. All bars of a moment have the same unit.
     pub number: f64,
 }
 
-/// What a reader found out, and was asked to bet on.
+/// A result that the reader found and was asked to bet on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moment {
     pub title: String,
@@ -23,7 +23,7 @@ pub struct Moment {
     /// The id of the bet.
     pub bet: String,
     pub bars: Vec<Bar>,
-    /// Whether the reader won it, if one was made.
+    /// Whether the reader won the bet, if one was made.
     pub won: Option<bool>,
 }
 
@@ -32,10 +32,10 @@ const LINE: f64 = 16.0;
 const BAR: f64 = 9.0;
 const PAD: f64 = 9.0;
 const GAP: f64 = 10.0;
-/// What a moment of three bars takes.
+/// The height of a moment with three bars.
 const HEIGHT: f64 = 2.0 * PAD + 2.0 * LINE + 3.0 * (LINE + BAR + 4.0);
 
-/// Draws all of them, three in a row, or one below the other on a phone. As text it is a paragraph each.
+/// Draws all moments, three per row, or one per row on a phone. In the text form each is a paragraph.
 ///
 /// ```
 /// use drawing::moments::{Bar, Moment, picture};
@@ -71,7 +71,7 @@ fn drawn(moments: &[Moment], width: f64) -> String {
     svg::picture((width, rows * (HEIGHT + GAP)), FONT, &lines)
 }
 
-/// A moment. What became of its bet stands in an element of its own, so that a page can say it.
+/// Draws a moment. The bet's outcome is in an element of its own, so that a page can fill it in.
 fn of_tile(number: usize, moment: &Moment, (left, top): (f64, f64), width: f64) -> String {
     let frame = rect((left, top), (width, HEIGHT)).with("rx", 6).with("fill", "none");
     let mut tile = frame.with("stroke", CURRENT).with("stroke-opacity", 0.4).empty();
@@ -94,7 +94,7 @@ fn of_tile(number: usize, moment: &Moment, (left, top): (f64, f64), width: f64) 
     format!("<g data-bet=\"{}\">{tile}</g>", svg::encoded(&moment.bet))
 }
 
-/// How long a bar is, as a share of the longest.
+/// A bar's length as a fraction of the longest.
 fn share(bar: &Bar, moment: &Moment) -> f64 {
     let longest = moment.bars.iter().map(|bar| bar.number).fold(0.0, f64::max);
     if longest > 0.0 { (bar.number / longest).clamp(0.0, 1.0) } else { 0.0 }

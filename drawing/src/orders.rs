@@ -1,4 +1,4 @@
-//! Where a parameter is and what an optimizer keeps of it, after each of several orders of doing things.
+//! Where a parameter and its optimizer state are after several orders of the same steps.
 
 use todevice::Device;
 
@@ -7,11 +7,11 @@ use crate::colour::{CURRENT, DEVICE, HOST};
 use crate::drawing::{Drawing, is_narrow};
 use crate::svg::{self, rect, text};
 
-/// What was done, where each tensor is then, and what becomes of the next step.
+/// The order of the steps, the resulting place of each tensor, and the outcome of the next training step.
 #[derive(Clone, Debug)]
 pub struct Order {
     pub name: &'static str,
-    /// The parameter first, then what is kept of it.
+    /// The parameter first, then its optimizer state.
     pub places: Vec<(&'static str, Device)>,
     /// `runs`, or how it fails.
     pub outcome: &'static str,
@@ -23,7 +23,7 @@ const GAP: f64 = 10.0;
 const PAD: f64 = 6.0;
 const CHIP: f64 = 20.0;
 
-/// Draws each order: both memories, with what is in them, and below what becomes of the next step.
+/// Draws each order: both memories with their contents, and the outcome of the next step below.
 ///
 /// ```
 /// use drawing::orders::{Order, picture};
@@ -58,7 +58,7 @@ fn height(orders: &[Order]) -> f64 {
     PAD + LINE + memory(orders) + 2.0 * LINE + PAD + 4.0
 }
 
-/// A memory has room for all the tensors, and for its name below them.
+/// A memory has room for all the tensors, with its name below them.
 fn memory(orders: &[Order]) -> f64 {
     let most = orders.iter().map(|order| order.places.len()).max().unwrap_or(0);
     PAD + most as f64 * (CHIP + 4.0) + LINE
@@ -93,7 +93,7 @@ fn cell_of(
             lines.push(text((left + half / 2.0, corner.1 + 14.5), "middle").around(name));
         }
     }
-    // "Training", as Adam's counter is called `step` as well.
+    // "Training" step, since Adam's counter is also called `step`.
     for (line, words) in [(1.0, "the next training step"), (2.0, order.outcome)] {
         lines.push(text((middle, top + deep + line * LINE), "middle").around(words));
     }

@@ -1,4 +1,4 @@
-//! Which tensor lives where, as SVG.
+//! Which tensor is in which memory, as SVG.
 
 use todevice::{Device, Tensor};
 
@@ -6,7 +6,7 @@ pub use crate::Role;
 use crate::colour::{DEVICE, HOST};
 use crate::svg::{self, rect, text};
 
-/// Tensors, or numbers, that belong together and live in one place.
+/// Related tensors, or numbers, in one memory.
 #[derive(Clone, Debug)]
 pub struct Thing {
     pub name: String,
@@ -18,7 +18,7 @@ pub struct Thing {
 }
 
 impl Thing {
-    /// Tensors of one device.
+    /// Groups tensors on one device.
     pub fn of(name: &str, role: Role, tensors: &[Tensor]) -> Thing {
         let sizes: Vec<String> = tensors.iter().map(|tensor| sizes(tensor.sizes())).collect();
         let bytes = tensors.iter().map(|tensor| tensor.numel() * tensor.dtype().size()).sum();
@@ -40,12 +40,12 @@ const LINE: f64 = 17.0;
 const BAR: f64 = 10.0;
 /// Two lines of text and a bar.
 const ROW: f64 = 2.0 * LINE + BAR + 8.0;
-/// A bar is drawn at least this wide.
+/// The minimum width of a bar.
 const THINNEST: f64 = 2.0;
 const LETTER: f64 = 7.1;
 
-/// The memories side by side, that of the host first, each with the things that live in it. A bar shows the bytes of each, all to
-/// one scale.
+/// Draws the memories side by side, the host's first, each with its contents. A bar shows the bytes of each thing,
+/// all to one scale.
 ///
 /// ```
 /// use drawing::placement::{Role, Thing, picture};
@@ -110,7 +110,7 @@ fn bar(role: Role, corner: (f64, f64), length: f64) -> String {
     role.look(rect(corner, (length, BAR)), false)
 }
 
-/// The roles that occur, from `y` on; returns where it ends.
+/// Draws the legend of the roles that occur, from `y` down; returns its lower end.
 fn legend(lines: &mut Vec<String>, things: &[Thing], mut y: f64) -> f64 {
     let mut x = 2.0;
     for role in Role::ALL.into_iter().filter(|role| things.iter().any(|thing| thing.role == *role)) {

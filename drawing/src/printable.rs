@@ -1,7 +1,7 @@
-//! Text that somebody else wrote: a file, an argument, what a student's code prints.
+//! Escaping of untrusted text: files, arguments, output of a student's code.
 //!
-//! A terminal obeys control characters: text may clear the screen, move the cursor, or set the title of the window. Other
-//! characters hide text or turn its direction. Here all of them are shown as escapes, such as `\u{1b}`.
+//! A terminal obeys control characters: text could clear the screen, move the cursor, or set the window title.
+//! Other characters hide text or reverse its direction. All of these are shown as escapes, such as `\u{1b}`.
 //!
 //! ```
 //! use drawing::printable::{line, lines};
@@ -9,8 +9,8 @@
 //! assert_eq!(lines("a\u{202e}b\n\tc"), "a\\u{202e}b\n\tc");
 //! ```
 
-/// Whether a terminal shows a letter as it is. It obeys control characters, and shows nothing for the other ones, which turn the
-/// direction of text, join or divide words, or carry hidden text.
+/// Whether a terminal shows a character as it is. Terminals obey control characters. The other non-printable
+/// characters are invisible: they change the direction of text, join or separate words, or carry hidden text.
 pub fn is_printable(letter: char) -> bool {
     let is_hidden = matches!(
         letter,
@@ -27,12 +27,12 @@ pub fn is_printable(letter: char) -> bool {
     !letter.is_control() && !is_hidden
 }
 
-/// Text for one line.
+/// Escapes text for a single line.
 pub fn line(text: &str) -> String {
     escaped(text, is_printable)
 }
 
-/// Text whose line breaks and tabs stay.
+/// Escapes text but keeps line breaks and tabs.
 pub fn lines(text: &str) -> String {
     escaped(&text.replace("\r\n", "\n"), |letter| is_printable(letter) || matches!(letter, '\n' | '\t'))
 }
@@ -48,10 +48,10 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     shown
 }
 
-/// The text of a file. The error completes "it is": "saved as UTF-16, not as UTF-8".
+/// Decodes the text of a file. The error completes "it is": "saved as UTF-16, not as UTF-8".
 pub fn decoded(bytes: &[u8]) -> Result<&str, String> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-    // UTF-16 begins with a mark, or every second byte of Rust or JSON in it is 0.
+    // UTF-16 starts with a byte order mark, or every second byte of Rust or JSON source in it is 0.
     let every_second = |first: usize| {
         let zeros = bytes.iter().skip(first).step_by(2).take(8);
         let others = bytes.iter().skip(1 - first).step_by(2).take(8);

@@ -1,4 +1,4 @@
-//! Where the two operands of a layer are, in all ways there are, and what comes of each.
+//! All placements of a layer's two operands, and the outcome of each.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::drawing::{Drawing, is_narrow};
 use crate::svg::{self, element, rect, text, titled};
 use crate::words;
 
-/// A model and data, each in a memory, and what becomes of them.
+/// A model and data, each in a memory, and the outcome.
 #[derive(Clone, Debug)]
 pub struct Placement {
     pub model: Device,
@@ -26,8 +26,8 @@ const MEMORY: f64 = 76.0;
 const CHIP: f64 = 24.0;
 const BAR: f64 = 10.0;
 
-/// Draws each placement: both memories, the model and the data in them, and below a bar for the time of a step, all to one scale.
-/// As text it is a table with a row for each place of the model.
+/// Draws each placement: both memories, with the model and the data in them, and below a bar for the time of a
+/// step, all to one scale. The text form is a table with a row for each place of the model.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,7 +66,7 @@ fn drawn(placements: &[Placement], kind: &str, width: f64) -> String {
     svg::picture((width, y + LINE), FONT, &lines)
 }
 
-/// One placement; returns where it ends.
+/// Draws one placement; returns its lower end.
 fn cell_of(
     Placement { model, data, outcome }: &Placement,
     longest: Duration,
@@ -80,7 +80,7 @@ fn cell_of(
     let height = PAD + MEMORY + LINE + 8.0 + BAR + PAD;
     let frame = rect((left, top), (width, height)).with("rx", 6).with("fill", "none");
     lines.push(frame.with("stroke", CURRENT).with("stroke-opacity", 0.4).empty());
-    // The memory of the host to the left, that of the device to the right, and in each what is there.
+    // The host's memory on the left, the device's on the right, each with its contents.
     let device = [*model, *data].into_iter().find(|device| device.is_cuda()).unwrap_or(Device::cuda(0));
     let at = |device: &Device| left + PAD + if device.is_cuda() { half + PAD } else { 0.0 };
     for (place, name, colour) in [(Device::Cpu, "cpu".to_owned(), HOST), (device, device.to_string(), DEVICE)]
@@ -90,7 +90,7 @@ fn cell_of(
         let label = (at(&place) + half / 2.0, top + PAD + MEMORY - 6.0);
         lines.push(text(label, "middle").around(&name));
     }
-    // Side by side where they are together and there is room, else one below the other.
+    // Side by side if they are in the same memory and there is room, else one below the other.
     let chip = (half - 2.0 * PAD).min(64.0);
     let place = |device: &Device, row: f64| (at(device) + (half - chip) / 2.0, top + PAD + 6.0 + row * 24.0);
     let chips = [("model", Role::Parameter, place(model, 0.0)), ("data", Role::Data, place(data, 1.0))];
@@ -117,7 +117,7 @@ fn cell_of(
     top + height
 }
 
-/// That it does not work.
+/// A cross: this placement does not work.
 fn cross((x, y): (f64, f64)) -> String {
     let path = format!("M{:.1} {:.1}l10 10m0 -10l-10 10", x - 5.0, y - 5.0);
     let path = element("path").with("d", path).with("fill", "none");

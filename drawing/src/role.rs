@@ -1,9 +1,9 @@
-//! What memory is for, and how it looks in every picture of memory.
+//! The roles of memory, and their style in every picture of memory.
 
 use crate::colour::{CURRENT, GRADIENT, OPTIMIZER, PARAMETER, SAMPLES, TEMPORARY};
 use crate::svg::Element;
 
-/// What memory is for.
+/// A role of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Data,
@@ -11,9 +11,9 @@ pub enum Role {
     Gradient,
     Optimizer,
     Activation,
-    /// What is gone again before the part of the step that made it is over.
+    /// Freed before the part of the step that allocated it is over.
     Temporary,
-    /// What a library works in.
+    /// The workspace of a library.
     Workspace,
 }
 
@@ -40,8 +40,8 @@ impl Role {
         }
     }
 
-    /// The shape in the look of the role: its colour, and a border of its own for whoever cannot tell colours apart. The second
-    /// thing of a role is paler.
+    /// Draws a shape in the role's style: its colour, and a distinct border for readers who cannot tell colours
+    /// apart. A role's second item is paler.
     pub(crate) fn look(self, shape: Element, second: bool) -> String {
         let (colour, full, dashes) = match self {
             Role::Data => (SAMPLES, 0.7, ""),

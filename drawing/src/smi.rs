@@ -1,4 +1,4 @@
-//! The table of `nvidia-smi`, as a driver of 2026 (610) draws it.
+//! The table of `nvidia-smi`, as printed by a 2026 driver (610).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,7 +22,7 @@ const PROCESSES: &str = "\
 const NO_PROCESSES: &str =
     "|  No running processes found                                                             |";
 
-/// Draws the table, 91 columns wide, with a line before it that says what it is.
+/// Formats the table, 91 columns wide, after a line that says what it shows.
 pub fn table(gpus: &[Gpu]) -> String {
     let simulated = Machine::current().time_is_modelled();
     let (kind, lacking) = match simulated {
@@ -89,7 +89,7 @@ fn card(gpu: &Gpu) -> [String; 3] {
 }
 
 fn process(gpu: &Gpu, process: &GpuProcess) -> String {
-    // Of a path the end says more.
+    // The end of a path is more informative.
     let letters = process.name.chars().count();
     let name = match letters {
         0..=32 => process.name.clone(),
@@ -100,11 +100,11 @@ fn process(gpu: &Gpu, process: &GpuProcess) -> String {
     format!("|{index:>5}   N/A  N/A{pid:>16}{kind:>7}   {name:<32}{memory:>14} |")
 }
 
-/// As `nvidia-smi` writes it, but in UTC: `Mon Nov 23 09:30:00 2026`.
+/// Formats a date like `nvidia-smi`, but in UTC: `Mon Nov 23 09:30:00 2026`.
 pub fn date(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March have their leap day at the end; 400 of them have 146,097 days.
+    // Years that start in March have their leap day at the end; 400 of them have 146,097 days.
     let since_march = days + 719_468;
     let (era, day) = (since_march / 146_097, since_march % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -123,12 +123,12 @@ pub fn date(time: SystemTime) -> String {
     )
 }
 
-/// Watts of milliwatts.
+/// Converts milliwatts to watts.
 pub fn watts(milliwatts: Option<u32>) -> Option<i64> {
     milliwatts.map(|milliwatts| i64::from(milliwatts.div_ceil(1000)))
 }
 
-/// Mebibytes of bytes.
+/// Converts bytes to mebibytes.
 pub fn mebibytes(bytes: u64) -> u64 {
     bytes >> 20
 }
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// As a driver 610 drew this card, and this program on it, in June 2026.
+    /// As a 610 driver printed this card, with this program on it, in June 2026.
     #[test]
     fn a_card_of_which_all_is_known_looks_as_nvidia_smi_draws_it() {
         let machine: Machine = "sim:t4".parse().unwrap();

@@ -1,10 +1,10 @@
-//! SVG, element by element. Text and lines take the colour of the page around a picture.
+//! Writing SVG, element by element. Text and lines take the colour of the page around a picture.
 
 use std::fmt::{Display, Write};
 
 use crate::colour::CURRENT;
 
-/// An element that is being written.
+/// An element being written.
 pub struct Element {
     name: &'static str,
     written: String,
@@ -15,35 +15,36 @@ pub fn element(name: &'static str) -> Element {
 }
 
 impl Element {
-    /// With one more attribute: a number, a colour or the like, which needs no escape.
+    /// Adds an attribute: a number, a colour or similar, which needs no escaping.
     pub fn with(mut self, name: &str, value: impl Display) -> Element {
         let _ = write!(self.written, " {name}=\"{value}\"");
         self
     }
 
-    /// With coordinates and sizes, in tenths.
+    /// Adds coordinates and sizes, with one decimal.
     pub fn lengths<const N: usize>(self, numbers: [(&str, f64); N]) -> Element {
         numbers
             .into_iter()
             .fold(self, |element, (name, number)| element.with(name, format_args!("{number:.1}")))
     }
 
-    /// Filled with a pale colour, with a border of the same.
+    /// Fills it in a pale colour, with a border of the same colour.
     pub fn pale(self, colour: &str, opacity: f64) -> Element {
         self.with("fill", colour).with("fill-opacity", opacity).with("stroke", colour)
     }
 
-    /// With nothing in it.
+    /// Ends the element without content.
     pub fn empty(self) -> String {
         self.written + "/>"
     }
 
-    /// With a text in it.
+    /// Ends the element with a text as its content.
     pub fn around(self, text: &str) -> String {
         format!("{}>{}</{}>", self.written, escape(text), self.name)
     }
 
-    /// With lines of data in an attribute, which no search finds as words of the page. Texts in them are [`encoded`].
+    /// Adds lines of data in an attribute, where a text search in the page does not find them. Texts in them are
+    /// [`encoded`].
     pub fn lines(self, name: &str, lines: &[String]) -> Element {
         self.with(name, lines.join("\n"))
     }
@@ -53,7 +54,7 @@ pub fn rect((x, y): (f64, f64), (width, height): (f64, f64)) -> Element {
     element("rect").lengths([("x", x), ("y", y), ("width", width), ("height", height)])
 }
 
-/// A text that has its start, its middle or its end at a point.
+/// A text with its start, middle or end at a point.
 pub fn text((x, y): (f64, f64), anchor: &str) -> Element {
     element("text").lengths([("x", x), ("y", y)]).with("text-anchor", anchor)
 }
@@ -63,12 +64,12 @@ pub fn line((x1, y1): (f64, f64), (x2, y2): (f64, f64), opacity: f64) -> String 
     line.with("stroke", CURRENT).with("stroke-opacity", opacity).empty()
 }
 
-/// Elements with a title, which browsers show to who points at them.
+/// Groups elements with a title, which browsers show on hover.
 pub fn titled(title: &str, elements: &str) -> String {
     format!("<g>{}{elements}</g>", element("title").around(title))
 }
 
-/// About how wide a text is in letters of a size: rather more than less.
+/// Estimates the width of a text in a font size, rather too wide than too narrow.
 pub fn wide(text: &str, font_size: u32) -> f64 {
     text.chars().count() as f64 * 0.55 * f64::from(font_size)
 }
@@ -76,8 +77,8 @@ pub fn wide(text: &str, font_size: u32) -> f64 {
 /// Draws something at a corner, in a size.
 pub type Look<'a> = Box<dyn Fn((f64, f64), (f64, f64)) -> String + 'a>;
 
-/// What looks mean, side by side from a place on, as many on a line as there is room for to the left of `right`. Returns where it
-/// ends.
+/// Draws legend entries side by side from a position, as many per line as fit to the left of `right`. Returns the
+/// lower end.
 pub fn legend(
     lines: &mut Vec<String>,
     (left, mut y, right): (f64, f64, f64),
@@ -99,10 +100,10 @@ pub fn legend(
     y + LINE
 }
 
-/// A page shows a picture so many times as large, where it has the room: its text is then about as large as the page's.
+/// A page enlarges a picture by this factor where it has room, so that its text is about as large as the page's.
 const ENLARGED: f64 = 1.25;
 
-/// A whole picture, each entry of `lines` on a line of its own.
+/// A complete picture, with each entry of `lines` on its own line.
 pub fn picture((width, height): (f64, f64), font_size: u32, lines: &[String]) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" width=\"{:.0}\" role=\"img\" \
@@ -116,7 +117,7 @@ pub fn picture((width, height): (f64, f64), font_size: u32, lines: &[String]) ->
     svg + "</svg>\n"
 }
 
-/// A text as data in an attribute has it: `decodeURIComponent` gives it back.
+/// Encodes a text for data in an attribute; `decodeURIComponent` decodes it.
 pub fn encoded(text: &str) -> String {
     let encode = |letter: char| match letter {
         '%' | '"' | '<' | '>' | '&' | '|' => format!("%{:02X}", u32::from(letter)),
@@ -126,7 +127,7 @@ pub fn encoded(text: &str) -> String {
     text.chars().map(encode).collect()
 }
 
-/// A text as XML writes it, which knows no control characters.
+/// Escapes a text for XML, which has no control characters.
 fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace(

@@ -1,4 +1,4 @@
-//! Sizes, times and rates as one says them: three digits, and the unit that fits.
+//! Sizes, times and rates in words: three digits and a suitable unit.
 //!
 //! ```
 //! use std::time::Duration;
@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-/// So many bytes.
+/// Formats a number of bytes.
 pub fn bytes(bytes: u64) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
@@ -19,12 +19,12 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A time.
+/// Formats a time.
 pub fn time(time: Duration) -> String {
     in_units(time.as_nanos() as f64, 1000.0, &["ns", "µs", "ms", "s"])
 }
 
-/// Bytes in a time.
+/// Formats a rate: bytes per time.
 pub fn rate(bytes: u64, time: Duration) -> String {
     match time.as_secs_f64() {
         0.0 => "at once".to_owned(),
@@ -32,7 +32,7 @@ pub fn rate(bytes: u64, time: Duration) -> String {
     }
 }
 
-/// In the largest unit that leaves at least 1 before the point, with three digits in all.
+/// Formats a number with three digits, in the largest unit in which it is at least 1.
 fn in_units(mut number: f64, step: f64, units: &[&str]) -> String {
     let mut unit = 0;
     // 999.6 would be written 1000.
@@ -43,7 +43,7 @@ fn in_units(mut number: f64, step: f64, units: &[&str]) -> String {
     format!("{} {}", digits(number), units[unit])
 }
 
-/// Three digits, without zeros at the end that say nothing.
+/// Formats three digits, without insignificant trailing zeros.
 fn digits(number: f64) -> String {
     let after_point = match number {
         100.0.. => 0,

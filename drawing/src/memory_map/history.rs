@@ -1,4 +1,4 @@
-//! Memory over time: what lay where after each change, who took each block, and who gave it back.
+//! Memory over time: its contents after each change, and which code took and freed each block.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use crate::timeline::line_of;
 use crate::words::bytes;
 use crate::{Drawing, Owner, Role};
 
-/// A recording of a device's memory, change by change: a block is taken or given back, or a segment of the driver.
+/// A recording of a device's memory, change by change: blocks are allocated and freed, and so are the driver's segments.
 ///
-/// As a picture it shows the moment at which the most was allocated, and in a page all moments, one after the other:
-/// `book/theme/memory.js` shows and hides what the picture already has.
+/// The picture shows the moment at which the most memory was allocated; on a page, all moments in sequence.
+/// `book/theme/memory.js` shows and hides elements of the picture.
 #[derive(Clone, Debug)]
 pub struct MemoryHistory<'a> {
     owners: &'a [Owner],
     segments: Vec<Segment>,
     blocks: Vec<Block>,
-    /// At first what there was before, then one for each change.
+    /// The initial state, then one moment per change.
     moments: Vec<Moment>,
 }
 
@@ -33,7 +33,7 @@ pub struct MemoryHistory<'a> {
 struct Segment {
     address: u64,
     size: u64,
-    /// The first moment at which it is there, and the first at which it is not any more.
+    /// The first moment at which it exists, and the first at which it no longer exists.
     from: usize,
     until: Option<usize>,
 }
@@ -46,13 +46,13 @@ struct Block {
     size: u64,
     requested: u64,
     from: usize,
-    /// When nobody held it any more, and when it was free: later, if other streams still used it.
+    /// When it was given back, and when it became free: later, if other streams still used it.
     given_back: Option<usize>,
     until: Option<usize>,
     owner: Option<usize>,
-    /// When it was taken, if that was recorded, and given back, in nanoseconds of the host's clock.
+    /// When it was allocated, if that was recorded, and given back, in nanoseconds on the host's clock.
     times: Option<(u64, Option<u64>)>,
-    /// Who took it, and who gave it back.
+    /// Descriptions of the code that allocated it, and that gave it back.
     taken: String,
     freed: String,
 }
@@ -64,13 +64,13 @@ struct Moment {
     words: String,
 }
 
-/// What a block is at a moment: `(address, size, state, bytes asked for)`.
+/// A block at a moment: `(address, size, state, bytes requested)`.
 pub type BlockAt = (u64, u64, BlockState, u64);
 
 impl<'a> MemoryHistory<'a> {
-    /// What a recording shows of a device, on which there were these segments when it began
-    /// ([`memory_snapshot`](todevice::cuda::memory_snapshot)). Whose a block is that was taken since, `owner_of` says, as it
-    /// does for a [`Filling`](crate::Filling).
+    /// Builds the history of a device from a recording and the segments at its start
+    /// ([`memory_snapshot`](todevice::cuda::memory_snapshot)). `owner_of` returns the owners of blocks allocated
+    /// since, as for a [`Filling`](crate::Filling).
     pub fn of(
         trace: &Trace,
         device: usize,
@@ -105,7 +105,7 @@ impl<'a> MemoryHistory<'a> {
         history
     }
 
-    /// Takes in a segment that was there from the start.
+    /// Adds a segment that existed at the start.
     fn begin(&mut self, segment: &MemorySegment, live: &mut HashMap<u64, usize>) {
         let number = self.segments.len();
         let (address, size) = (segment.address, segment.total_size);
@@ -133,7 +133,7 @@ impl<'a> MemoryHistory<'a> {
         }
     }
 
-    /// Takes in a call, if it changes something.
+    /// Applies a call, if it changes anything.
     fn change(
         &mut self,
         trace: &Trace,
@@ -215,30 +215,30 @@ impl<'a> MemoryHistory<'a> {
         self.segments.iter().position(holds)
     }
 
-    /// How many moments there are: one more than changes.
+    /// The number of moments: one more than the changes.
     pub fn moments(&self) -> usize {
         self.moments.len()
     }
 
-    /// The first of the moments at which the most was allocated.
+    /// The first moment at which the most memory was allocated.
     pub fn peak(&self) -> usize {
         let most = self.moments.iter().map(|moment| moment.allocated).max();
         self.moments.iter().position(|moment| Some(moment.allocated) == most).unwrap_or(0)
     }
 
-    /// The bytes in blocks that somebody holds at a moment.
+    /// The bytes in blocks that are held at a moment.
     pub fn allocated(&self, moment: usize) -> u64 {
         self.moments[moment].allocated
     }
 
-    /// What each of those blocks is for, if it was taken since the recording began, and its bytes.
+    /// The bytes of each of those blocks, and its role if it was allocated during the recording.
     pub fn held(&self, moment: usize) -> Vec<(Option<Role>, u64)> {
         let held = |block: &&Block| there(block.from, block.given_back, moment);
         let role = |block: &Block| block.owner.map(|owner| self.owners[owner].1);
         self.blocks.iter().filter(held).map(|block| (role(block), block.size)).collect()
     }
 
-    /// The blocks of each segment at a moment, by their addresses and without gaps, as a snapshot has them.
+    /// The blocks of each segment at a moment, by address and without gaps, as in a snapshot.
     pub fn at(&self, moment: usize) -> Vec<Vec<BlockAt>> {
         let mut segments: Vec<(usize, &Segment)> = self
             .segments
@@ -279,7 +279,7 @@ fn there(from: usize, until: Option<usize>, moment: usize) -> bool {
     from <= moment && until.is_none_or(|until| moment < until)
 }
 
-/// `by linear, training.rs:96, in forward`: as far as it is known.
+/// `by linear, training.rs:96, in forward`, as far as it is known.
 fn who(trace: &Trace, call: &Call) -> String {
     let operation = call.operation.map(|operation| format!("by {operation}"));
     let line = call.place.map(line_of);
@@ -288,8 +288,8 @@ fn who(trace: &Trace, call: &Call) -> String {
     if known.is_empty() { "by an unknown line".to_owned() } else { known.join(", ") }
 }
 
-/// Who gave a block back: an operation, or the end of a name's life, which has no line of its own. Then it is told between which
-/// lines that was.
+/// Describes what freed a block: an operation, or the end of a variable's scope. The latter has no line of its own,
+/// so the lines before and after it are given.
 fn given_back(trace: &Trace, calls: &[&Call], index: usize) -> String {
     let call = calls[index];
     if call.place.is_some() || call.operation.is_some() {
@@ -306,14 +306,14 @@ fn given_back(trace: &Trace, calls: &[&Call], index: usize) -> String {
 }
 
 const FONT: u32 = 13;
-/// How high the curve of bytes is.
+/// The height of the curve of bytes.
 const CURVE: f64 = 56.0;
-/// A row that is cut at more places than this has them to scale, however narrow that is.
+/// A row with more boundaries than this is drawn to scale, however narrow its boxes become.
 const MOST_CUTS: usize = 64;
 const NARROWEST: (f64, f64) = (2.0, 14.0);
 const LETTER: f64 = 7.1;
 
-/// Where the bytes of a row stand: all that ever began or ended in it has a place of its own.
+/// The horizontal positions of a row's bytes: every block that ever starts or ends in it has a visible width.
 struct Scale {
     cuts: Vec<u64>,
     places: Vec<f64>,
@@ -340,13 +340,14 @@ impl Scale {
 }
 
 impl MemoryHistory<'_> {
-    /// The picture: at first as it is when the most is allocated. What is not there then is in it too, not shown: an
-    /// element has its first moment in `data-from`, and the first without it in `data-until`.
+    /// Draws the picture, initially at the moment with the most allocated memory. Elements that do not exist at
+    /// that moment are included but hidden: `data-from` is an element's first moment, and `data-until` the first
+    /// one without it.
     pub fn to_svg(&self) -> String {
         let shown = self.peak();
         let mut lines = Vec::new();
         let mut y = 2.0;
-        // A segment that the driver gives again, at the same place and as large, has the row it had.
+        // A segment that the driver returns again at the same address and size reuses its row.
         let mut rows: Vec<(u64, u64)> = Vec::new();
         for segment in &self.segments {
             if !rows.contains(&(segment.address, segment.size)) {
@@ -420,7 +421,7 @@ impl MemoryHistory<'_> {
         }
     }
 
-    /// The bytes allocated and reserved after each change. Returns where it ends.
+    /// Draws the bytes allocated and reserved after each change. Returns its lower end.
     fn curve(&self, lines: &mut Vec<String>, y: f64, shown: usize) -> f64 {
         let highest =
             self.moments.iter().map(|moment| moment.reserved.max(moment.allocated)).max().unwrap_or(0).max(1);
@@ -462,7 +463,7 @@ impl MemoryHistory<'_> {
         if entries.is_empty() { y } else { svg::legend(lines, (1.0, y, WIDTH), FONT, entries) }
     }
 
-    /// For the page: the moment that is shown at first, and then a line for each moment.
+    /// The data for the page: the moment shown first, then a line for each moment.
     fn data(&self) -> String {
         let counts = |moment: &Moment| {
             format!("{} allocated, {} reserved", bytes(moment.allocated), bytes(moment.reserved))
@@ -474,7 +475,7 @@ impl MemoryHistory<'_> {
     }
 }
 
-/// An element that is there from one moment until another, and shown if it is there at a third.
+/// An element that exists between two moments, visible if it exists at the moment `shown`.
 fn timed(class: &str, (from, until): (usize, Option<usize>), shown: usize, group: &str) -> String {
     let mut open = format!("<g class=\"{class}\" data-from=\"{from}\"");
     if let Some(until) = until {

@@ -1,5 +1,5 @@
-//! The memory of the GPUs as a map: a row for each segment, a box for each block. Here is what a row has in it,
-//! and the map as text; `svg.rs` draws it.
+//! A map of the GPUs' memory: one row per segment, one box per block. This file computes the contents of the rows
+//! and formats the map as text; `svg.rs` draws it.
 
 pub use history::MemoryHistory;
 
@@ -17,19 +17,18 @@ mod svg;
 #[cfg(test)]
 mod tests;
 
-/// A row has at most so many boxes. If a segment has more blocks, a box stands for several that are neighbours.
+/// The maximum number of boxes in a row. If a segment has more blocks, a box stands for several neighbouring ones.
 const MOST_BOXES: usize = 48;
-/// How wide a row of the text is.
+/// The width of a row of text.
 const LETTERS: f64 = 72.0;
-/// The most names that the text explains.
+/// The maximum number of names that the text explains.
 const MOST_LINES: usize = 12;
 
-/// Which blocks the caching allocators hold, and what is in them: a picture of
-/// [`memory_snapshot`].
+/// The blocks held by the caching allocators, and their contents: a picture of [`memory_snapshot`].
 ///
-/// It prints as text, and [`to_svg`](Self::to_svg) draws it. Every row shows a segment, as wide as all others
-/// whatever its size, which is written beside it; its blocks are to scale, but for those that would be too narrow
-/// to see.
+/// It prints as text, and [`to_svg`](Self::to_svg) draws it. Every row shows a segment; all rows have the same
+/// width whatever the segment's size, which is written next to it. Blocks are to scale within a row, except for
+/// those that would be too narrow to see.
 ///
 /// ```
 /// use drawing::MemoryMap;
@@ -49,21 +48,20 @@ const MOST_LINES: usize = 12;
 #[derive(Clone, Debug)]
 pub struct MemoryMap {
     segments: Vec<MemorySegment>,
-    /// By the address of the block, which is not the same on two devices.
+    /// Names by the block's device and address, since addresses can repeat between devices.
     names: HashMap<(usize, u64), String>,
-    /// The name of all others, where there is one.
+    /// The name of all other blocks, if they have one.
     others: Option<String>,
 }
 
 impl MemoryMap {
-    /// What there is now, on all devices of the machine.
+    /// Captures the current state of all devices of the machine.
     pub fn now() -> MemoryMap {
         MemoryMap { segments: memory_snapshot(), names: HashMap::new(), others: None }
     }
 
-    /// Gives the blocks that hold these tensors a name. Without one a block is called by the line of the program
-    /// that asked for it; only cuBLAS's is called `cuBLAS workspace` from the start. A tensor on the host has no
-    /// block.
+    /// Names the blocks that hold these tensors. A block without a name is called by the line of the program that
+    /// requested it; only cuBLAS's is called `cuBLAS workspace` from the start. A tensor on the host has no block.
     pub fn name<'t>(mut self, name: &str, tensors: impl IntoIterator<Item = &'t Tensor>) -> MemoryMap {
         for tensor in tensors {
             if let Some(address) = tensor.storage_address() {
@@ -73,14 +71,14 @@ impl MemoryMap {
         self
     }
 
-    /// Gives all other blocks that are not free a name.
+    /// Names all other blocks that are not free.
     pub fn name_others(mut self, name: &str) -> MemoryMap {
         self.others = Some(name.to_owned());
         self
     }
 
-    /// The bytes of all blocks with a name. (With what was cut off when they were rounded: of what
-    /// [`memory_allocated`](todevice::cuda::memory_allocated) counts, it is their share.)
+    /// The bytes of all blocks with a name. (This includes rounding: it is their share of
+    /// [`memory_allocated`](todevice::cuda::memory_allocated).)
     pub fn bytes_of(&self, name: &str) -> u64 {
         let blocks = self.segments.iter().flat_map(|segment| {
             let held = segment.blocks.iter().filter(|block| block.state == BlockState::ActiveAllocated);
@@ -89,7 +87,7 @@ impl MemoryMap {
         blocks.map(|block| block.size).sum()
     }
 
-    /// The segments that are shown.
+    /// The segments shown.
     pub fn segments(&self) -> &[MemorySegment] {
         &self.segments
     }
@@ -111,7 +109,7 @@ impl MemoryMap {
         })
     }
 
-    /// `small pool, 2 MiB`, with what tells it from others if there is more than one device or stream.
+    /// `small pool, 2 MiB`, with the device or the stream if there are several.
     fn title(&self, segment: &MemorySegment) -> String {
         let pool = match segment.segment_type {
             SegmentType::Small => "small pool",
@@ -127,7 +125,7 @@ impl MemoryMap {
         title
     }
 
-    /// The blocks of a segment that are held, or are free.
+    /// The blocks of a segment with a given state.
     fn blocks(&self, segment: &MemorySegment, fill: Fill) -> impl Iterator<Item = Piece> {
         segment.blocks.iter().map(|block| self.piece(segment, block)).filter(move |piece| piece.fill == fill)
     }
@@ -167,18 +165,18 @@ impl MemoryMap {
     }
 }
 
-/// What a box shows.
+/// The content of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fill {
     Allocated,
     Free,
     /// Freed, but other streams may still use it.
     Awaiting,
-    /// Several blocks that have not the same name.
+    /// Several blocks with different names.
     Mixed,
 }
 
-/// A box: a block, or several that are neighbours.
+/// A box: a block, or several neighbouring ones.
 #[derive(Clone, Debug)]
 struct Piece {
     fill: Fill,
@@ -192,7 +190,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// Takes the next block in.
+    /// Merges the next block into this box.
     fn add(&mut self, next: &Piece) {
         if self.fill != next.fill || self.name != next.name {
             self.fill = Fill::Mixed;
@@ -203,7 +201,7 @@ impl Piece {
         self.blocks += 1;
     }
 
-    /// All there is to say of it.
+    /// A full description.
     fn words(&self) -> String {
         let Piece { name, offset, size, requested, free, blocks, .. } = self;
         let from = format!("from byte {offset} on");
@@ -217,7 +215,7 @@ impl Piece {
     }
 }
 
-/// How wide boxes of these sizes are in a row: to scale, but none narrower than `narrowest`.
+/// The widths of boxes of these sizes in a row: to scale, but none narrower than `narrowest`.
 fn widths(sizes: &[u64], row: f64, narrowest: f64) -> Vec<f64> {
     let total: u64 = sizes.iter().sum();
     let is_narrow = |size: &&u64| **size as f64 * row < narrowest * total as f64;
@@ -231,8 +229,8 @@ fn sizes(boxes: &[Piece]) -> Vec<u64> {
     boxes.iter().map(|piece| piece.size).collect()
 }
 
-/// For a terminal: a letter stands for all blocks of one name, `.` for free memory, `:` for what was cut off when a
-/// size was rounded, `~` for what a stream still uses, `%` for several blocks that have not the same name.
+/// Formats the map for a terminal: a letter stands for all blocks of one name, `.` for free memory, `:` for memory
+/// lost to rounding, `~` for memory a stream still uses, `%` for several blocks with different names.
 impl fmt::Display for MemoryMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.segments.is_empty() {
@@ -256,22 +254,22 @@ impl fmt::Display for MemoryMap {
     }
 }
 
-/// What the letters of the text mean.
+/// The meanings of the letters in the text.
 #[derive(Default)]
 struct Legend {
     names: Vec<(char, Piece)>,
-    /// The signs that occur.
+    /// The characters that occur.
     signs: Vec<char>,
 }
 
 impl Legend {
-    /// Takes a block in.
+    /// Adds a block.
     fn add(&mut self, block: &Piece) {
         if let Some((_, known)) = self.names.iter_mut().find(|(_, known)| known.name == block.name) {
             known.add(block);
             return;
         }
-        // The first letter of the name if it is still to be had, large or small.
+        // The first letter of the name, in upper or lower case, if it is still unused.
         let first = block.name.chars().find(char::is_ascii_alphanumeric);
         let own = first
             .into_iter()
@@ -292,12 +290,12 @@ impl Legend {
                 (Fill::Free, _) => '.',
                 (Fill::Awaiting, _) => '~',
             };
-            // Where the box begins, and where what was asked for ends.
+            // The start of the box, and the end of the requested part.
             let [start, asked] =
                 [end, end + width * piece.requested as f64 / piece.size as f64].map(f64::round);
             end += width;
             for column in start as usize..end.round() as usize {
-                // A block shows its letter, however little was asked for.
+                // A block shows its letter at least once, however little was requested.
                 let cut_off = piece.fill == Fill::Allocated && column as f64 >= asked.max(start + 1.0);
                 let sign = if cut_off { ':' } else { sign };
                 if !self.signs.contains(&sign) {
@@ -317,7 +315,7 @@ impl fmt::Display for Legend {
             let name = if *name == letter.to_string() { String::new() } else { format!("{name}: ") };
             let blocks = if *blocks > 1 { format!("{blocks} blocks, ") } else { String::new() };
             write!(f, "  {letter}  {name}{blocks}")?;
-            // Where a size was rounded, each byte counts.
+            // For a rounded size, show exact bytes.
             match requested == size {
                 true => writeln!(f, "{}", bytes(*size))?,
                 false => writeln!(f, "{size} bytes, {requested} of them asked for")?,

@@ -1,4 +1,4 @@
-//! The map as a picture.
+//! The memory map as SVG.
 
 use super::{Fill, MemoryMap, Piece, sizes, widths};
 use crate::colour::{CURRENT, WAIT};
@@ -10,11 +10,11 @@ pub(super) const LINE: f64 = 19.0;
 pub(super) const BOX: f64 = 30.0;
 pub(super) const GAP: f64 = 12.0;
 const LETTER: f64 = 7.1;
-/// No box is narrower than the first, however many a row has, nor need be wider than the second, which has room for a
-/// letter.
+/// The minimum width of a box, however many a row has, and the width that has room for a letter, which no box need
+/// exceed.
 const NARROWEST: (f64, f64) = (5.0, 15.0);
 
-/// What a legend may have to explain: a look, and whether it shows what was cut off when a size was rounded.
+/// The styles that a legend may explain, and whether each shows memory lost to rounding.
 const LOOKS: [(Fill, bool, &str); 5] = [
     (Fill::Allocated, false, "allocated"),
     (Fill::Free, false, "free"),
@@ -24,8 +24,8 @@ const LOOKS: [(Fill, bool, &str); 5] = [
 ];
 
 impl MemoryMap {
-    /// The map as a picture in SVG. Text and lines take the colour of the page around it. Each block
-    /// has its name and its bytes in a `<title>`, which browsers show to who points at it.
+    /// Draws the map as SVG. Text and lines take the colour of the page around it. Each block has its name and
+    /// bytes in a `<title>`, which browsers show on hover.
     pub fn to_svg(&self) -> String {
         let mut lines = Vec::new();
         let mut y = 2.0;
@@ -56,7 +56,7 @@ impl MemoryMap {
     }
 }
 
-/// How wide the part of a box is that was cut off, if it can be seen.
+/// The width of a box's part that was lost to rounding, if it is visible.
 fn cut_off(piece: &Piece, width: f64) -> Option<f64> {
     let cut_off = width * (piece.size - piece.requested) as f64 / piece.size as f64;
     (piece.fill == Fill::Allocated && cut_off >= 2.0).then_some(cut_off)
@@ -78,8 +78,8 @@ fn boxed(piece: &Piece, (x, y): (f64, f64), width: f64) -> String {
     titled(&piece.words(), &drawn)
 }
 
-/// A box in the look of what it shows: what is allocated has a full border, what is free a thin one, what waits for a stream a
-/// dashed one, as in a timeline; several blocks have lines across.
+/// Draws a box in the style of its content: allocated memory has a full border, free memory a thin one, and memory
+/// that waits for a stream a dashed one, as in a timeline; several blocks have horizontal lines across.
 fn shape(fill: Fill, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let shape = rect((x + 0.5, y + 0.5), (width - 1.0, height - 1.0));
     match fill {
@@ -103,7 +103,7 @@ fn shape(fill: Fill, (x, y): (f64, f64), (width, height): (f64, f64)) -> String 
     }
 }
 
-/// Upright lines over a part of a box.
+/// Vertical lines over a part of a box.
 fn stripes((x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let low = y + height - 1.0;
     let lines =
@@ -112,7 +112,7 @@ fn stripes((x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     element("path").with("d", path).with("stroke", CURRENT).with("stroke-opacity", 0.6).empty()
 }
 
-/// What occurs, each with its look, from `y` on; returns where it ends.
+/// Draws the legend of the styles that occur, from `y` down; returns its lower end.
 fn legend(lines: &mut Vec<String>, drawn: &[(Fill, bool)], mut y: f64) -> f64 {
     let mut x = 1.0;
     for (fill, cut_off, name) in LOOKS {

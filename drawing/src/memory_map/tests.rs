@@ -1,4 +1,4 @@
-//! The map of the memory, as text and as a picture.
+//! Tests of the memory map, as text and as a picture.
 
 use todevice::prelude::*;
 use todevice::{Error, Machine, cuda};
@@ -15,14 +15,14 @@ fn bytes(bytes: usize) -> Result<Tensor> {
     Tensor::empty((&[bytes / 4], Device::cuda(0)))
 }
 
-/// What stands in elements of a name.
+/// The contents of all elements with a name.
 fn all(svg: &str, element: &str) -> Vec<String> {
     let start = format!("<{element}");
     let parts = svg.split(start.as_str()).skip(1);
     parts.map(|part| part.split_once('>').unwrap().1.split_once("</").unwrap().0.to_owned()).collect()
 }
 
-/// A number that an element says of itself.
+/// A numeric attribute of all elements with a name.
 fn attributes(svg: &str, element: &str, name: &str) -> Vec<f64> {
     let start = format!("<{element} ");
     let parts = svg.split(start.as_str()).skip(1);
@@ -92,7 +92,7 @@ fn every_row_is_as_wide_whatever_its_segment() {
     assert_eq!(bars.len(), 3);
     assert!(bars.iter().all(|bar| bar.len() == 74), "{text}");
     assert!(text.contains("tests.rs:"), "without a name it is the line that asked: {text}");
-    // The boxes of a row lie side by side, from edge to edge.
+    // The boxes of a row are side by side, from edge to edge.
     let (x, y, width) =
         (attributes(&svg, "rect", "x"), attributes(&svg, "rect", "y"), attributes(&svg, "rect", "width"));
     for row in [21.5, 82.5, 143.5] {
@@ -186,15 +186,15 @@ fn the_same_every_time() {
     assert_eq!(draw(), draw());
 }
 
-/// What a program holds while it runs, step by step.
+/// The tensors that a program holds while it runs, step by step.
 #[derive(Default)]
 struct Held {
     tensors: Vec<Option<Tensor>>,
     side: Option<cuda::Stream>,
 }
 
-/// The steps of a program that takes small and large blocks, gives some back, lets a second stream use one, and empties the
-/// cache.
+/// The steps of a program that allocates small and large blocks, frees some, uses one on a second stream, and
+/// empties the cache.
 const STEPS: [fn(&mut Held) -> Result<()>; 9] = [
     |held| take(held, 1000),
     |held| take(held, 3 << 20),
@@ -227,7 +227,7 @@ fn take(held: &mut Held, size: usize) -> Result<()> {
     Ok(())
 }
 
-/// What a snapshot says, as a history says it.
+/// A snapshot in the format of a history.
 fn now() -> Vec<Vec<(u64, u64, cuda::BlockState, u64)>> {
     let block = |block: &cuda::MemoryBlock| (block.address, block.size, block.state, block.requested_size);
     let segments = cuda::memory_snapshot();
@@ -236,7 +236,7 @@ fn now() -> Vec<Vec<(u64, u64, cuda::BlockState, u64)>> {
 
 const OWNERS: [crate::Owner; 2] = [("kept", Role::Parameter), ("passing", Role::Activation)];
 
-/// The history of the first steps, and what a snapshot says after them. The first step has been taken before.
+/// The history of the first steps, and a snapshot after them. The first step is taken before the recording.
 fn history_of(steps: usize) -> (MemoryHistory<'static>, Vec<Vec<(u64, u64, cuda::BlockState, u64)>>) {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
@@ -270,7 +270,7 @@ fn a_history_has_at_each_moment_what_a_snapshot_has() {
         states.into_iter().collect::<Vec<_>>(),
         ["active_allocated", "active_awaiting_free", "inactive"]
     );
-    // A step of the program is a moment or several; of the last ones the cache is emptied.
+    // Each step of the program is one or more moments; at the last one, the cache is empty.
     assert!(all.moments() > STEPS.len() && all.at(all.moments() - 1).is_empty());
 }
 
@@ -285,7 +285,7 @@ fn the_picture_of_a_history_has_all_moments_and_shows_the_peak() {
     assert_eq!(lines[0], history.peak().to_string());
     assert!(lines[1].ends_with("|before the first change"), "{}", lines[1]);
 
-    // What is shown, and what is there at the peak: a group for each block that is not free.
+    // At the peak, a visible group for each block that is not free.
     let groups: Vec<&str> =
         svg.split("<g class=\"block\" ").skip(1).chain(svg.split("<g data-freed").skip(1)).collect();
     let seen = groups.iter().filter(|group| !group.split('>').next().unwrap().contains("display")).count();

@@ -13,13 +13,12 @@ use super::lanes::{ENGINES, HOST, VERSION};
 use super::rows::programs;
 
 impl Timeline<'_> {
-    /// The timeline in Chrome's trace format, which `ui.perfetto.dev` opens.
+    /// Writes the timeline in Chrome's trace format, which `ui.perfetto.dev` opens.
     ///
-    /// The host has a row of its calls, and around them what `record_function` named; each
-    /// device a row for each engine that worked, a piece of work with
-    /// an arrow from the call that queued it; and a curve of the bytes allocated on it. Times are in
-    /// microseconds. Whether they are modelled or measured the `clock` in the `args` of each piece says, and
-    /// that of the file's `otherData`, beside the machine and the version of all this.
+    /// The host has a row with its calls, inside the ranges named by `record_function`. Each device has a row for each
+    /// engine that worked, with an arrow to each piece of work from the call that queued it, and a curve of the bytes
+    /// allocated on it. Times are in microseconds. The `clock` in each piece's `args` tells whether they are modelled
+    /// or measured; so does that in the file's `otherData`, next to the machine and the format version.
     pub fn to_chrome_json(&self) -> String {
         let mut rows = vec![metadata("process_name", HOST, 0, "host")];
         for rank in programs(self.trace).into_iter().flatten() {
@@ -48,12 +47,12 @@ impl Timeline<'_> {
         )
     }
 
-    /// What kind of clock all times are of.
+    /// The kind of clock, the same for all times.
     fn clock(&self) -> String {
         format!(r#""clock":"{}""#, if self.trace.modelled { "modelled" } else { "measured" })
     }
 
-    /// Ranges and calls. Each is noted when it ends, after what is part of it; a reader wants it before them.
+    /// Ranges and calls. Each is recorded when it ends, after its parts; viewers need it before them.
     fn host_rows(&self) -> Vec<String> {
         let ranges =
             self.trace.ranges.iter().rev().map(|range| (range.begin, range.end, self.range_row(range)));
@@ -77,7 +76,7 @@ impl Timeline<'_> {
                 }
                 EventKind::Free { address, .. } => match live.remove(&address) {
                     Some(bytes) => allocated[device] -= bytes,
-                    None => continue, // It was taken before the trace began.
+                    None => continue, // Allocated before the trace began.
                 },
                 _ => continue,
             }
@@ -116,7 +115,7 @@ impl Timeline<'_> {
         end: u64,
         args: [Option<String>; N],
     ) -> String {
-        // What takes no time is a mark, not a bar.
+        // An event without duration is a mark, not a bar.
         let extent = match end - begin {
             0 => r#""ph":"i","s":"t""#.to_string(),
             duration => format!(r#""ph":"X","dur":{}"#, Microseconds(duration)),
@@ -143,13 +142,13 @@ impl Timeline<'_> {
         )
     }
 
-    /// What is known of a piece of the timeline, and what kind of clock its times are of.
+    /// The arguments of a piece: the known ones, and the kind of clock.
     fn args<const N: usize>(&self, known: [Option<String>; N]) -> String {
         known.into_iter().flatten().chain([self.clock()]).collect::<Vec<_>>().join(",")
     }
 }
 
-/// The row of a program of the host's: its own, or that of a rank.
+/// The thread number of a program on the host: the main program, or a rank.
 fn thread_of(rank: Option<usize>) -> usize {
     rank.map_or(0, |rank| 1 + rank)
 }
@@ -171,7 +170,8 @@ fn bytes_of(call: &Call) -> Option<String> {
     call.kind.bytes().map(|bytes| format!(r#""bytes":{bytes}"#))
 }
 
-/// From the call of the host to the work it queued. Each has a number of its own, also where one call queued two pieces of work.
+/// An arrow from a call on the host to the work it queued. Each has its own number, even if one call queued two
+/// pieces of work.
 fn arrow(number: usize, span: &Span, call: &Call) -> String {
     format!(
         "{{\"ph\":\"s\",\"cat\":\"queued\",\"name\":\"queued\",\"id\":{number},\"pid\":{HOST},\"tid\":{thread},\"ts\":{begin}}},\n\
@@ -184,7 +184,7 @@ fn arrow(number: usize, span: &Span, call: &Call) -> String {
     )
 }
 
-/// Nanoseconds, written as microseconds.
+/// Formats nanoseconds as microseconds.
 pub(super) struct Microseconds(pub(super) u64);
 
 impl fmt::Display for Microseconds {
@@ -193,7 +193,7 @@ impl fmt::Display for Microseconds {
     }
 }
 
-/// A string as JSON writes it.
+/// Formats a JSON string.
 struct Text<'a>(&'a str);
 
 impl fmt::Display for Text<'_> {

@@ -15,16 +15,16 @@ use crate::colour::CURRENT;
 use crate::drawing::COLUMNS;
 use crate::svg::{self, rect, titled};
 
-/// How high a lane is, and how far from the next.
+/// The height of a lane, and the distance to the next.
 const LANE: (f64, f64) = (16.0, 4.0);
 
-/// The most pieces of recordings from files that a page lets its reader touch.
+/// The maximum number of pieces that recordings read from files may have for a page to make them interactive.
 const MOST_READ: usize = 20_000;
 
 const BOTH: &str = "it copies and computes";
 
-/// Recordings of one machine to be compared: each has a lane for the host and one for each engine that worked in any of them, and
-/// all share an axis. A line below the lanes says where a device copies while it computes.
+/// Recordings of one machine to compare. Each has a lane for the host and one for each engine that worked in any of
+/// them, and all share an axis. A line below the lanes marks the times at which a device copies while it computes.
 ///
 /// ```
 /// use drawing::{Comparison, Drawing};
@@ -43,9 +43,9 @@ const BOTH: &str = "it copies and computes";
 #[derive(Clone, Debug)]
 pub struct Comparison {
     cases: Vec<Case>,
-    /// What the host does where it waits.
+    /// The name for the host's waits.
     wait: &'static str,
-    /// With more pieces than this, a page's picture is left as it is.
+    /// With more pieces than this, the picture on a page is not interactive.
     most: usize,
 }
 
@@ -59,19 +59,19 @@ struct Case {
 }
 
 impl Comparison {
-    /// Of nothing yet.
+    /// Creates an empty comparison.
     #[expect(clippy::new_without_default, reason = "it is made to be filled")]
     pub fn new() -> Comparison {
         Comparison { cases: Vec::new(), wait: "the host waits", most: MOST }
     }
 
-    /// With one more recording: what it is of, and what came of it.
+    /// Adds a recording: its title, and a note on its result.
     pub fn case(self, title: impl Into<String>, note: impl Into<String>, trace: &Trace) -> Self {
         let (rows, before) = (rows(trace), before(trace));
         self.with(Case { title: title.into(), note: note.into(), modelled: trace.modelled, rows, before })
     }
 
-    /// With one more, which was read from a file. Such a picture may have many pieces, as nobody has to load it.
+    /// Adds a recording that was read from a file. Such a picture may have many pieces, since no page has to load it.
     pub fn recorded(self, title: impl Into<String>, note: impl Into<String>, recorded: &Recorded) -> Self {
         let Recorded { modelled, rows, before, .. } = recorded.clone();
         let with = self.with(Case { title: title.into(), note: note.into(), modelled, rows, before });
@@ -83,12 +83,12 @@ impl Comparison {
         self
     }
 
-    /// With other words for a host that waits: for the recording's end it may do so only because it has nothing else to do.
+    /// Renames the host's waits: at the end of a recording, the host may wait only because it has nothing else to do.
     pub fn waiting_is(self, wait: &'static str) -> Self {
         Comparison { wait, ..self }
     }
 
-    /// The lanes of each recording, and the ranks and labels of those of any.
+    /// The lanes of each recording, and the rank and label of every lane in any of them.
     fn lanes(&self) -> (Vec<Vec<Row>>, Vec<(usize, String)>) {
         let named = |mut bar: Bar| {
             if bar.sort == Sort::Wait {
@@ -127,7 +127,7 @@ impl Comparison {
 
     fn to_svg(&self, size: (f64, u32)) -> String {
         let (cases, labels) = self.lanes();
-        // With one device its name says nothing.
+        // With only one device, its name adds no information.
         let device = "cuda:0, ";
         let is_one = labels.iter().all(|(rank, label)| *rank == 0 || label.starts_with(device));
         let short = |label: &str| label.trim_start_matches(if is_one { device } else { "" }).to_owned();
@@ -223,7 +223,7 @@ impl From<Comparison> for Drawing {
 }
 
 impl Picture {
-    /// What a recording is of, and what came of it: on a line of its own where there is no room for both.
+    /// Draws a recording's title and note, on separate lines if there is no room for both on one.
     fn heading(&mut self, title: &str, note: &str) {
         let (top, right) = (self.y + 10.0, self.width - MARGIN);
         self.lines.push(svg::text((MARGIN, top), "start").with("font-weight", "bold").around(title));
@@ -234,12 +234,12 @@ impl Picture {
     }
 }
 
-/// Where the axis ends, in nanoseconds.
+/// The end of the axis, in nanoseconds.
 fn end_of(cases: &[Vec<Row>]) -> u64 {
     cases.iter().flatten().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(1)
 }
 
-/// When a device copied and computed at once.
+/// The times at which a device copied and computed at once.
 fn overlaps(rows: &[Row]) -> Vec<(u64, u64)> {
     let mut times: Vec<(u64, u64)> = Vec::new();
     for computing in rows.iter().filter(|row| row.computes) {
@@ -253,7 +253,7 @@ fn overlaps(rows: &[Row]) -> Vec<(u64, u64)> {
     let mut both: Vec<(u64, u64)> = Vec::new();
     for (from, to) in times {
         match both.last_mut() {
-            // Kernels that follow on each other have only a short pause between them.
+            // Consecutive kernels have only a short pause between them.
             Some(last) if from <= last.1 + 3000 => last.1 = last.1.max(to),
             _ => both.push((from, to)),
         }
@@ -261,7 +261,7 @@ fn overlaps(rows: &[Row]) -> Vec<(u64, u64)> {
     both
 }
 
-/// A line below the lanes. A frame around them would cross the names in them.
+/// A mark below the lanes. A frame around them would cross their names.
 fn mark(corner: (f64, f64), (width, _): (f64, f64)) -> String {
     rect(corner, (width.max(NARROWEST), 3.0)).with("fill", CURRENT).empty()
 }

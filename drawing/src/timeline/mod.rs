@@ -1,7 +1,7 @@
-//! What the GPUs did, and when, as a timeline: as JSON for a viewer (`chrome.rs`) or as a picture (`rows.rs` says what is in
-//! it, `lanes.rs` how its rows are numbered, `order.rs` what happens before what; `svg.rs` draws it for a page, `touch.rs` has what
-//! a page needs to know of it; `strips.rs` draws a race of two, and `text.rs` is for a terminal; `read.rs` reads the JSON back;
-//! `comparison.rs` sets several one below the other).
+//! Timelines of the GPUs' work, as JSON for a viewer (`chrome.rs`) or as a picture. `rows.rs` computes the picture's
+//! contents, `lanes.rs` numbers its rows, and `order.rs` finds which piece happens before which. `svg.rs` draws it for
+//! a page, `touch.rs` provides the data for a page's script, `strips.rs` draws a race of two, and `text.rs` is for
+//! terminals. `read.rs` reads the JSON back, and `comparison.rs` puts several recordings one below the other.
 
 mod chrome;
 mod comparison;
@@ -31,19 +31,19 @@ pub use text::painted;
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline<'a> {
     trace: &'a Trace,
-    /// The recordings it is compared with.
+    /// The recordings to compare it with.
     beside: &'a [&'a Trace],
-    /// Where the axis ends at the earliest.
+    /// The minimum end of the axis.
     until: u64,
 }
 
 impl<'a> Timeline<'a> {
-    /// That of this recording.
+    /// Creates the timeline of a recording.
     pub fn of(trace: &'a Trace) -> Timeline<'a> {
         Timeline { trace, beside: &[], until: 0 }
     }
 
-    /// With the axis that these recordings need too, so that pictures of all of them can be compared.
+    /// Extends the axis to cover these recordings too, so that pictures of all of them can be compared.
     ///
     /// ```
     /// use drawing::Timeline;
@@ -62,7 +62,7 @@ impl<'a> Timeline<'a> {
         Timeline { beside, ..self }
     }
 
-    /// With an axis that does not end before so many nanoseconds, which a recording that is not at hand needs.
+    /// Extends the axis to at least this many nanoseconds, for comparison with a recording that is not at hand.
     pub fn until(self, until: u64) -> Timeline<'a> {
         Timeline { until, ..self }
     }
@@ -72,18 +72,18 @@ impl<'a> Timeline<'a> {
         [self.trace].iter().chain(self.beside).flat_map(|trace| rows(trace)).collect()
     }
 
-    /// Where the axis of these rows ends, in nanoseconds from the start; at least at 1.
+    /// The end of the axis for these rows, in nanoseconds from the start; at least 1.
     fn end_of(&self, rows: &[Row]) -> u64 {
         rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap_or(0).max(self.until).max(1)
     }
 
-    /// What its times are.
+    /// The kind of its times.
     fn kind(&self) -> &'static str {
         kind_of(self.trace.modelled)
     }
 }
 
-/// What kind of times these are.
+/// The name of a kind of times.
 fn kind_of(modelled: bool) -> &'static str {
     if modelled { "modelled" } else { "measured" }
 }

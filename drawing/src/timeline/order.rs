@@ -1,4 +1,4 @@
-//! What happens before what on a timeline: its arrows.
+//! The arrows of a timeline: which pieces happen before which.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use todevice_gpu::contract::events::{Awaited, Call, EventKind, Trace};
 /// Why a piece of a timeline comes after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// A call of the host queued it.
+    /// The host call that queued it.
     Queued,
     /// It was queued on the same stream.
     Stream,
-    /// Its stream was told to wait for it.
+    /// Its stream was made to wait for the other.
     Event,
-    /// The host waited for it, and so did not go on before it was done.
+    /// The host waited for the other, and continued only when it was done.
     Waited,
 }
 
 impl Why {
-    /// The letter for it in a picture's data.
+    /// Its letter in a picture's data.
     pub fn letter(self) -> char {
         match self {
             Why::Queued => 'q',
@@ -30,16 +30,16 @@ impl Why {
     }
 }
 
-/// For each call of a recording, and then for each piece of its work, what comes before it: by its number in the same order.
-/// Only the last link of a chain is told.
+/// For each call of a recording, and then for each piece of its work, the pieces before it, by their numbers in
+/// this order. Only direct predecessors are listed.
 pub fn before(trace: &Trace) -> Vec<Vec<(usize, Why)>> {
     let calls = trace.calls.len();
     let number_of: HashMap<u64, usize> =
         trace.work.iter().enumerate().map(|(index, work)| (work.span.op, calls + index)).collect();
     let end_of = |number: &usize| trace.work[number - calls].span.end;
     let mut before = vec![Vec::new(); calls + trace.work.len()];
-    // The last work of each stream; what was the last when an event was recorded; what a stream was told to wait for. Ranks
-    // number their streams and events alike.
+    // The last work of each stream; the last work when each event was recorded; the work that each stream was made
+    // to wait for. The numbers of streams and events repeat between ranks.
     let mut last: HashMap<(Option<usize>, StreamId), usize> = HashMap::new();
     let mut recorded = HashMap::new();
     let mut awaited: HashMap<(Option<usize>, StreamId), Vec<usize>> = HashMap::new();

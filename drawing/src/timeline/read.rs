@@ -1,6 +1,6 @@
-//! A timeline read back from the file that `--trace` writes (`chrome.rs`), to be drawn beside others.
+//! Reading a timeline from the file that `--trace` writes (`chrome.rs`), to draw it beside others.
 //!
-//! The file may come from anywhere. It is bounded, and what is wrong with it is told on one line.
+//! The file is untrusted. Its size is limited, and errors are a single line.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,32 +12,32 @@ use super::lanes::{ENGINES, HOST, VERSION};
 use super::order::Why;
 use super::rows::{Bar, Row, Sort, labels_of};
 
-/// A file may have no more bytes than this.
+/// The maximum size of a file in bytes.
 pub const MOST_BYTES: usize = 32 << 20;
-/// And no more pieces than this.
+/// The maximum number of pieces in a file.
 const MOST_PIECES: usize = 200_000;
-/// Nor a name or a place more letters.
+/// The maximum length of a name or a place in characters.
 const MOST_LETTERS: usize = 200;
 
-/// A recording that a file has.
+/// A recording read from a file.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// The machine in words.
+    /// A description of the machine.
     pub machine: String,
     pub modelled: bool,
     pub(super) rows: Vec<Row>,
-    /// For each piece, in the order of their numbers, what comes before it.
+    /// For each piece, in numbered order, the pieces before it.
     pub(super) before: Vec<Vec<(usize, Why)>>,
 }
 
 impl Recorded {
-    /// From the first of it to the last.
+    /// The time from its start to its end.
     pub fn length(&self) -> Duration {
         let ends = self.rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end);
         Duration::from_nanos(ends.max().unwrap_or(0))
     }
 
-    /// What a file has in it. The error is one line.
+    /// Reads a file. The error is a single line.
     pub fn read(file: &str) -> Result<Recorded, String> {
         let none = |what: &str| format!("this is not a timeline that a lab wrote with --trace: {what}");
         if file.len() > MOST_BYTES {
@@ -74,16 +74,16 @@ impl Recorded {
     }
 }
 
-/// Where a bar belongs: a device, or the host; and of a device the engine.
+/// The lane of a bar: the host or a device, and for a device the engine.
 type Lane = (usize, usize);
 
 #[derive(Default)]
 struct Reading {
     lanes: HashMap<Lane, Vec<Bar>>,
     before: Vec<Vec<(usize, Why)>>,
-    /// The piece that began last at a time in a lane: arrows name these.
+    /// The last piece that starts at a given time in a lane. Arrows refer to pieces this way.
     at: HashMap<(Lane, u64), usize>,
-    /// Where arrows begin.
+    /// The starts of arrows.
     arrows: HashMap<u64, (Lane, u64)>,
     /// The last piece of each stream.
     last: HashMap<(usize, u64), usize>,
@@ -114,7 +114,7 @@ impl Reading {
                 }
                 Ok(())
             }
-            // Names of rows, marks without duration, counters: the picture has its own, or none.
+            // Row names, marks without duration, and counters: the picture has its own, or none.
             Some(_) => Ok(()),
             None => Err("an event does not say what it is".to_owned()),
         }
@@ -130,7 +130,7 @@ impl Reading {
         let duration = nanoseconds(&event["dur"])?;
         let end = start.checked_add(duration).ok_or("a time is too large")?;
         let category = event["cat"].as_str().unwrap_or_default();
-        // What a recording's own picture leaves out too: a block's time is that of its segment.
+        // A recording's own picture leaves these out too: the time of a block is that of its segment.
         const LEFT_OUT: [&str; 5] =
             ["allocate", "free", "free, completed", "cudaEventRecord", "cudaStreamWaitEvent"];
         if category == "host" && LEFT_OUT.contains(&name.as_str()) {
@@ -149,7 +149,7 @@ impl Reading {
             let earlier = self.last.insert((lane.0, stream), piece);
             self.before[piece].extend(earlier.map(|earlier| (earlier, Why::Stream)));
         }
-        // A named stretch is no call that queues something.
+        // A named range is not a call that queues work.
         if sort != Sort::Range {
             self.at.insert((lane, start), piece);
         }
@@ -159,7 +159,7 @@ impl Reading {
     }
 }
 
-/// What sort of thing a name stands for, as far as the file tells.
+/// Determines the sort of a piece from its name, as far as the file tells.
 fn sort_of(name: &str, category: &str, on_host: bool) -> Sort {
     match name {
         _ if category == "range" => Sort::Range,
@@ -175,12 +175,12 @@ fn sort_of(name: &str, category: &str, on_host: bool) -> Sort {
     }
 }
 
-/// The rows as those of a recording, from the first time on.
+/// Converts lanes to a recording's rows, with times relative to the first.
 fn rows(mut lanes: HashMap<Lane, Vec<Bar>>) -> Vec<Row> {
     let first = lanes.values().flatten().map(|bar| bar.start).min().unwrap_or(0);
     let mut rows = Vec::new();
     let mut keys: Vec<Lane> = lanes.keys().copied().collect();
-    // The named stretches come first.
+    // Named ranges come first.
     sort::by_key(&mut keys, |(process, thread)| {
         (*process, if *process == HOST { 1 - thread.min(&1) } else { *thread })
     });
@@ -221,10 +221,10 @@ fn rows(mut lanes: HashMap<Lane, Vec<Bar>>) -> Vec<Row> {
     rows
 }
 
-/// Microseconds as a file has them, in nanoseconds.
+/// Converts a file's microseconds to nanoseconds.
 fn nanoseconds(time: &Json) -> Result<u64, String> {
     match time.as_f64() {
-        // Beyond that not every nanosecond has a number of its own; it is a hundred days.
+        // Beyond a hundred days, a float cannot represent every nanosecond.
         Some(time) if (0.0..=9e12).contains(&time) => Ok((time * 1e3).round() as u64),
         _ => Err("an event has no time".to_owned()),
     }

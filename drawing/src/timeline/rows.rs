@@ -1,4 +1,4 @@
-//! What a picture of a trace has in it, row by row, before anything is drawn.
+//! The contents of a trace's picture, row by row, before drawing.
 
 use todevice_gpu::base::sort;
 use todevice_gpu::contract::driver::Engine;
@@ -8,37 +8,37 @@ use todevice_gpu::host::scope::Place;
 use super::lanes::ENGINES;
 use crate::words;
 
-/// What sort of thing a bar stands for.
+/// The sort of activity that a bar stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// A stretch of the host's time with a name.
+    /// A named range of the host's time.
     Range,
     Copy,
-    /// What ranks do together, from when one has come to it.
+    /// A collective, from the time one of the ranks arrived.
     Collective,
     Kernel,
     Gemm,
     /// The host waits for a device.
     Wait,
-    /// The host takes memory from the driver, or gives it back.
+    /// The host allocates memory from the driver, or frees it.
     Memory,
 }
 
-/// Something that lasted, in nanoseconds from the start of the trace.
+/// A bar: an activity with times in nanoseconds from the start of the trace.
 #[derive(Clone, Debug)]
 pub struct Bar {
     pub sort: Sort,
     pub name: String,
     pub start: u64,
     pub end: u64,
-    /// What it stands for: its number among the calls, the work and the ranges of the recording, in this order, and those of
-    /// its neighbours that are drawn with it.
+    /// The numbers of its pieces, counted over the recording's calls, work and ranges, in this order: its own, and
+    /// those of the neighbours that are drawn with it.
     pub pieces: Vec<usize>,
-    /// What else is known of it: bytes, the operation and its line, the stream.
+    /// Further details: bytes, the operation and its line, the stream.
     pub more: String,
 }
 
-/// The sorts of work, each with its name.
+/// The sorts of work, with their names.
 pub const SORTS: [(Sort, &str); 6] = [
     (Sort::Copy, "copy"),
     (Sort::Collective, "collective"),
@@ -48,23 +48,23 @@ pub const SORTS: [(Sort, &str); 6] = [
     (Sort::Memory, "memory of the driver"),
 ];
 
-/// Bars in order of time.
+/// A row of bars in order of time.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub label: String,
-    /// The label where there is little room.
+    /// A shorter label for use where there is little room.
     pub short: String,
-    /// Whether the host did it, and not a device.
+    /// Whether it shows the host, rather than a device.
     pub on_host: bool,
-    /// Whether it shows what a device computes, so that where it is empty the device has nothing to do.
+    /// Whether it shows a device's computation, so that gaps mean the device is idle.
     pub computes: bool,
-    /// Where it stands among the rows of any recording: that of the host's calls has 0.
+    /// The row's position among the rows of any recording: the host's calls have 0.
     pub rank: usize,
     pub bars: Vec<Bar>,
 }
 
 impl Sort {
-    /// The letter for it in a picture's data.
+    /// Its letter in a picture's data.
     pub fn letter(self) -> char {
         match self {
             Sort::Range => 'r',
@@ -79,13 +79,14 @@ impl Sort {
 }
 
 impl Row {
-    /// Whose engine it shows, if it is not the host's.
+    /// The device of its engine, or `None` for the host.
     pub fn device(&self) -> Option<usize> {
         Some(self.rank.checked_sub(1)? / ENGINES.len())
     }
 }
 
-/// The named ranges, a row for each depth, and the host's calls, rank by rank if there are several; the engines that worked, device by device.
+/// The rows of a trace: named ranges, with a row for each depth, and the host's calls, for each rank if there are
+/// several; then the engines that worked, for each device.
 pub fn rows(trace: &Trace) -> Vec<Row> {
     let mut rows = Vec::new();
     let from_ranges = trace.calls.len() + trace.work.len();
@@ -124,7 +125,7 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
     rows
 }
 
-/// The programs that the host ran: its own, and those of ranks.
+/// The programs that ran on the host: the main one, and those of ranks.
 pub(super) fn programs(trace: &Trace) -> Vec<Option<usize>> {
     let calls = trace.calls.iter().map(|call| call.rank);
     let mut programs: Vec<_> = calls.chain(trace.ranges.iter().map(|range| range.rank)).collect();
@@ -133,7 +134,7 @@ pub(super) fn programs(trace: &Trace) -> Vec<Option<usize>> {
     programs
 }
 
-/// Bars sorted by time; of two that start together the one that ended first was first.
+/// A row of bars in order of start time; bars that start together are ordered by end time.
 fn row(label: &str, short: &str, on_host: bool, bars: impl Iterator<Item = Bar>) -> Row {
     let mut bars: Vec<Bar> = bars.collect();
     sort::by_key(&mut bars, |bar| (bar.start, bar.end));
@@ -141,7 +142,7 @@ fn row(label: &str, short: &str, on_host: bool, bars: impl Iterator<Item = Bar>)
 }
 
 fn bar(trace: &Trace, piece: usize, sort: Sort, name: String, (start, end): (u64, u64), more: String) -> Bar {
-    // A call of another thread may have begun before the recording did.
+    // A call on another thread may have begun before the recording did.
     let [start, end] = [start, end].map(|time| time.saturating_sub(trace.began));
     Bar { sort, name, start, end, pieces: vec![piece], more }
 }
@@ -156,7 +157,7 @@ pub fn line_of(place: Place) -> String {
     format!("{file}:{}", place.line())
 }
 
-/// `8 KiB, linear, training.rs:96, stream 3`, as far as it is known; of the default stream nothing is said.
+/// Formats `8 KiB, linear, training.rs:96, stream 3`, as far as known; the default stream is omitted.
 fn more_of(call: &Call) -> String {
     let bytes = call.kind.bytes().map(words::bytes);
     let stream = (call.stream.number != 0).then(|| format!("stream {}", call.stream.number));
@@ -164,13 +165,13 @@ fn more_of(call: &Call) -> String {
     known.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// A call of the host, if it takes time. That of a block is that of the segment it made the driver give.
+/// The bar of a host call, if it takes time. A block's time is that of the segment allocated for it.
 fn call_bar(trace: &Trace, index: usize, call: &Call) -> Option<Bar> {
     let sort = match call.kind {
         EventKind::Allocate { .. } | EventKind::Free { .. } | EventKind::FreeCompleted { .. } => return None,
-        // Marks: they take the host no time to speak of.
+        // Marks, which take the host no noticeable time.
         EventKind::EventRecord { .. } | EventKind::StreamWaitEvent { .. } => return None,
-        // It returns when the bytes are there, so for most of it the host waits.
+        // It returns when the bytes have arrived, so the host mostly waits.
         EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => Sort::Wait,
         _ => sort_of(&call.kind),
     };
@@ -199,7 +200,7 @@ fn sort_of(kind: &EventKind) -> Sort {
     }
 }
 
-/// The label of an engine's row, and the short one.
+/// An engine's row label, and its short form.
 pub fn labels_of(engine: Engine) -> [&'static str; 2] {
     match engine {
         Engine::HostToDevice => ["copies to the device", "copies in"],
@@ -209,7 +210,7 @@ pub fn labels_of(engine: Engine) -> [&'static str; 2] {
     }
 }
 
-/// How far apart the ticks of an axis may be: 1, 2, 5, 10, 20 and so on.
+/// The possible distances between an axis's ticks: 1, 2, 5, 10, 20 and so on.
 pub fn steps() -> impl Iterator<Item = u64> {
     let decades = (0..).map(|power| 10u64.saturating_pow(power));
     decades.flat_map(|decade| [1, 2, 5].map(|times: u64| times.saturating_mul(decade)))

@@ -1,4 +1,4 @@
-//! The timeline as strips, to be set side by side with another's.
+//! The timeline as strips, to put beside those of another.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use super::rows::{Bar, Sort, rows};
 use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
 use crate::svg::{Element, element};
 
-/// How high a strip is.
+/// The height of a strip.
 const HEIGHT: u32 = 20;
-/// The least a bar takes, in hundredths of the strip.
+/// The minimum width of a bar, in percent of the strip.
 const NARROWEST: f64 = 0.15;
 
-/// A row of a timeline as a picture of its own.
+/// A row of a timeline as a separate picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strip {
-    /// Who works in it: `host`, `copies` or `GPU`.
+    /// The row's name: `host`, `copies` or `GPU`.
     pub name: &'static str,
-    /// As wide as what it stands in, and with nothing in it for a screen reader.
+    /// It takes the width of its container, and has no content for screen readers.
     pub svg: String,
 }
 
 impl Timeline<'_> {
-    /// The rows of the timeline, each a picture as wide as its place. They end at `end`, so that those of several
-    /// recordings can stand to one scale. Where no device worked, the host's row shows what the program named.
+    /// Draws each row of the timeline as a picture that takes the width of its container. The rows end at `end`, so
+    /// that several recordings can share one scale. If no device worked, the host's row shows the named ranges.
     ///
     /// ```
     /// use std::time::Duration;
@@ -64,7 +64,7 @@ impl Timeline<'_> {
     }
 }
 
-/// A bar in the look of its sort.
+/// A bar in the style of its sort.
 fn shape(bar: &Bar, on_host: bool, end: f64) -> String {
     let share = |time: u64| 100.0 * time as f64 / end;
     let (from, width) = (share(bar.start), (share(bar.end) - share(bar.start)).max(NARROWEST));
@@ -82,7 +82,7 @@ fn shape(bar: &Bar, on_host: bool, end: f64) -> String {
             let stripe = across().with("y", HEIGHT - 5).with("height", 2).with("fill", WHITE);
             within(across(), 0).with("fill", worker).empty() + &stripe.empty()
         }
-        // Named stretches follow on each other: a little room keeps them apart.
+        // Named ranges follow one another directly: a small gap separates them.
         Sort::Range => {
             let apart = across().with("stroke", "var(--bg, #fff)").with("stroke-width", 1.5);
             within(apart, 0).with("fill", worker).empty()
@@ -91,7 +91,7 @@ fn shape(bar: &Bar, on_host: bool, end: f64) -> String {
     }
 }
 
-/// In hundredths of the width.
+/// Formats a percentage of the width.
 fn percent(share: f64) -> String {
     format!("{}%", (100.0 * share).round() / 100.0)
 }

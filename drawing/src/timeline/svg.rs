@@ -1,4 +1,4 @@
-//! The timeline as a picture.
+//! The timeline as SVG.
 
 use super::Timeline;
 use super::chrome::Microseconds;
@@ -8,33 +8,32 @@ use super::touch::{MOST, Recording, Touch};
 use crate::colour::{COPY, CURRENT, DEVICE, HOST, WAIT, WHITE};
 use crate::svg::{self, element, line, rect, text, titled};
 
-/// How wide a picture is and how large its letters are, and the same of one for a phone.
+/// The width and font size of a picture, on a page and on a phone.
 pub const SIZES: [(f64, u32); 2] = [(800.0, 12), (340.0, 13)];
 pub const MARGIN: f64 = 12.0;
-/// The line above a row, for its label or for the names of ranges.
+/// The height of the line above a row, for its label or for range names.
 pub const LINE: f64 = 17.0;
 const BAR: f64 = 22.0;
 const BRACKET: f64 = 9.0;
 const GAP: f64 = 9.0;
-/// Ranges are named on at most so many lines, one above the other.
+/// The maximum number of lines for range names above one another.
 const MOST_LINES: usize = 5;
 pub const IDLE: &str = "the device computes nothing";
-/// A bar is drawn at least this wide; where narrower ones would lie on each other, one stands for all.
+/// The minimum width of a bar. Bars that would overlap because of it are drawn as one.
 pub const NARROWEST: f64 = 1.0;
 
 impl Timeline<'_> {
-    /// The timeline as a picture in SVG: what `record_function` named, the
-    /// host's calls, and for each device a row for each engine that worked. Text and lines take the colour of
-    /// the page around it.
+    /// Draws the timeline as SVG: the ranges named by `record_function`, the host's calls, and for each device a
+    /// row for each engine that worked. Text and lines take the colour of the page around it.
     ///
-    /// Times are in microseconds from the start of the recording, and the axis says whether they are modelled
-    /// or measured. Each bar has its name and its times in a `<title>`, which browsers show to who points at it.
-    /// Bars too narrow to tell apart are drawn as one, and the picture says of how many that is true.
+    /// Times are in microseconds from the start of the recording, and the axis tells whether they are modelled or
+    /// measured. Each bar has its name and times in a `<title>`, which browsers show on hover. Bars too narrow to
+    /// tell apart are drawn as one, and the picture states how many there are.
     pub fn to_svg(&self) -> String {
         self.drawn(SIZES[0])
     }
 
-    /// The same for a phone, on which the letters of a wide one could not be read.
+    /// Like [`to_svg`](Self::to_svg), for a phone, on which the text of the wide picture would be too small to read.
     pub fn to_narrow_svg(&self) -> String {
         self.drawn(SIZES[1])
     }
@@ -64,25 +63,25 @@ impl Timeline<'_> {
 
 pub struct Picture {
     pub lines: Vec<String>,
-    /// What a page needs to make it touchable.
+    /// The data that makes the picture interactive on a page.
     pub touch: Touch,
     pub width: f64,
     font_size: u32,
-    /// Where time begins.
+    /// The position of time 0.
     left: f64,
-    /// What is drawn next comes below this.
+    /// The upper edge of the next element.
     pub y: f64,
     /// The end of the trace in nanoseconds from its start.
     end: u64,
     pub kind: &'static str,
-    /// Pieces of work that share a bar with others.
+    /// The number of pieces that share a bar with others.
     together: usize,
 }
 
-/// Where the name of a range stands.
+/// The position of a range's name.
 struct Name<'a> {
     text: &'a str,
-    /// Where its bracket begins.
+    /// The start of its bracket.
     start: f64,
     x: f64,
     line: usize,
@@ -103,13 +102,13 @@ impl Picture {
         }
     }
 
-    /// The whole of it, with a word on what it does not show.
+    /// Finishes the picture, with a note on what it does not show.
     pub fn done(mut self) -> String {
         if self.together > 0 {
             self.label(&format!("{} pieces are too short to draw alone:", self.together));
             self.label("what is close together is one bar.");
         }
-        // A phone's picture stands beside the other, which has the data.
+        // A phone's picture is next to the wide one, which has the data.
         if self.width == SIZES[0].0 {
             self.lines.extend(self.touch.data());
         }
@@ -120,12 +119,12 @@ impl Picture {
         self.left + time as f64 / self.end as f64 * (self.width - MARGIN - self.left)
     }
 
-    /// About how wide a text is, and a little room beside it.
+    /// Estimates the width of a text, with a little space beside it.
     pub fn wide(&self, text: &str) -> f64 {
         (text.chars().count() + 1) as f64 * 0.55 * f64::from(self.font_size)
     }
 
-    /// The row with one bar for those that would lie on each other.
+    /// Merges the bars that would overlap.
     pub fn merged(&mut self, row: &Row) -> Row {
         let mut bars: Vec<Bar> = Vec::new();
         for bar in &row.bars {
@@ -155,7 +154,7 @@ impl Picture {
         self.y += height + GAP;
     }
 
-    /// The bars of a row, each with its name where there is room.
+    /// Draws the bars of a row, with their names where there is room.
     pub fn bars(&mut self, row: &Row, height: f64) {
         self.lines.push("<g class=\"lane\">".to_owned());
         for bar in &row.bars {
@@ -189,13 +188,13 @@ impl Picture {
         }
     }
 
-    /// The names of ranges above their brackets, each at the start of its own. Where a name is wider than its
-    /// bracket it stands on a line above the names it would run into, with a thin line down to its bracket.
+    /// Draws the names of ranges above their brackets, each at the start of its bracket. A name wider than its
+    /// bracket is on a line above the names it would overlap, with a thin line down to its bracket.
     fn names(&mut self, row: &Row) {
         let mut placed: Vec<Name> = Vec::new();
         for bar in row.bars.iter().rev().filter(|bar| bar.pieces.len() == 1) {
             let start = self.across(bar.start);
-            // The last may have to begin further to the left, to end where the picture does.
+            // The last name may have to start further left, to end at the edge of the picture.
             let wide = self.wide(&bar.name);
             let x = (start + 3.0).min(self.width - MARGIN - wide + 6.0).max(MARGIN);
             let under = placed.iter().filter(|other| other.x < x + wide);
@@ -209,7 +208,7 @@ impl Picture {
         let y = |line: usize| self.y - 5.0 - line as f64 * LINE;
         let lines = placed.iter().filter(|name| name.line > 0);
         let leaders = lines.map(|name| line((name.start, y(name.line) + 3.0), (name.start, self.y), 0.5));
-        // The paper of the page around the letters keeps what is behind them away.
+        // A halo in the page's background colour around the letters hides whatever is behind them.
         let halo = |name: &Name| {
             let text = text((name.x, y(name.line)), "start").with("stroke", "var(--bg, #fff)");
             text.with("stroke-width", 4).with("paint-order", "stroke").around(name.text)
@@ -218,7 +217,7 @@ impl Picture {
         self.lines.push(format!("<g class=\"names\">{drawn}</g>"));
     }
 
-    /// Ticks at round times, with room for their numbers.
+    /// Draws ticks at round times, with room for their numbers.
     pub fn axis(&mut self) {
         let most = ((self.width - self.left) / 75.0) as u64;
         let step = steps().find(|step| self.end / step <= most).unwrap_or(self.end);
@@ -241,7 +240,7 @@ impl Picture {
         self.y += 18.0;
     }
 
-    /// The sorts that occur, each with the look of its bars.
+    /// Draws a legend of the sorts that occur, with the style of their bars.
     pub fn legend(&mut self, rows: &[Row], sorts: &[(Sort, &str)], more: Vec<(svg::Look, &str)>) {
         self.y += GAP;
         let mut entries = Vec::new();
@@ -250,7 +249,7 @@ impl Picture {
                 let rows = rows.iter().filter(move |row| row.on_host == on_host);
                 rows.flat_map(|row| &row.bars).any(|bar| bar.sort == sort)
             };
-            // What the host asks for is its own work, in its own colour.
+            // Launched calls are the host's own work, in its own colour.
             let asked = (of_sort(true) && is_dark(sort)).then(|| (true, format!("{name}, launched")));
             let done = (of_sort(false) || of_sort(true) && !is_dark(sort)).then(|| (false, name.to_owned()));
             entries.extend(asked.into_iter().chain(done).map(|(on_host, name)| {
@@ -263,7 +262,7 @@ impl Picture {
         self.y = svg::legend(&mut self.lines, place, self.font_size, entries);
     }
 
-    /// A line of text of its own.
+    /// Adds a separate line of text.
     pub fn label(&mut self, text: &str) {
         self.text((MARGIN, self.y + 10.0), "start", text);
         self.y += LINE;
@@ -278,14 +277,14 @@ impl Picture {
     }
 }
 
-/// A bar in the look of its sort. They differ in colour, and in more than that: a kernel is full, a matrix
-/// product has a light stripe, a copy is pale with a border, a collective has a stripe as well, waiting is empty.
+/// A bar in the style of its sort. Styles differ in more than colour: a kernel is filled, a matrix product has a light
+/// stripe, a copy is pale with a border, a collective is pale with a stripe, waiting is empty.
 fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
     let across = || element("rect").lengths([("x", x), ("width", width)]);
     let bar = across().lengths([("y", y), ("height", height)]);
     match sort {
         Sort::Range => {
-            // Ends a little before the next begins.
+            // Ends a little before the next one starts.
             let (low, right) = (y + height, x + (width - 2.0).max(NARROWEST));
             let bracket = format!("M{x:.1} {low:.1}V{y:.1}H{right:.1}V{low:.1}");
             element("path").with("d", bracket).with("fill", "none").with("stroke", CURRENT).empty()
@@ -308,12 +307,12 @@ fn shape(sort: Sort, on_host: bool, (x, y): (f64, f64), (width, height): (f64, f
     }
 }
 
-/// Where a device computes nothing.
+/// A time in which a device computes nothing.
 pub fn idle(corner: (f64, f64), size: (f64, f64)) -> String {
     rect(corner, size).with("class", "idle").with("fill", CURRENT).with("fill-opacity", 0.08).empty()
 }
 
-/// The colour of whoever works.
+/// The colour of the host or of a device.
 fn worker(on_host: bool) -> &'static str {
     if on_host { HOST } else { DEVICE }
 }

@@ -1,4 +1,4 @@
-//! What a timeline shows of recordings.
+//! Tests of the timelines of recordings.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ fn on<R>(gpus: &str, test: impl FnOnce(&Machine) -> Result<R>) -> R {
     machine.enter(|| test(&machine)).unwrap()
 }
 
-/// The events of a trace of a category: name, start and end in nanoseconds.
+/// The events of a category in a trace: name, start and end in nanoseconds.
 fn events(trace: &Trace, category: &str) -> Vec<(String, u64, u64)> {
     let json: Json = serde_json::from_str(&Timeline::of(trace).to_chrome_json()).unwrap();
     let nanoseconds = |time: &Json| (time.as_f64().unwrap_or(0.0) * 1e3).round() as u64;
@@ -40,7 +40,7 @@ fn names(trace: &Trace, category: &str) -> Vec<String> {
     events(trace, category).into_iter().map(|(name, ..)| name).collect()
 }
 
-/// Two copies, three kernels, a product, and a read, under four names.
+/// Two copies, three kernels, a matrix product, and a read, under four names.
 fn program() -> Result<f64> {
     let x = record_function("batch", || Tensor::ones(&[64, 32])?.cuda())?;
     record_function("step", || {
@@ -49,7 +49,7 @@ fn program() -> Result<f64> {
     })
 }
 
-/// A recording of the program on a device that was used before.
+/// A recording of the program on a device that has been used before.
 fn recorded(machine: &Machine) -> Result<Trace> {
     program()?;
     let (value, trace) = machine.profile(program);
@@ -75,7 +75,7 @@ fn ranges_enclose_their_calls() {
     assert!(Timeline::of(&trace).to_chrome_json().contains(r#""place":"drawing/src/timeline/tests.rs:"#));
 }
 
-/// Who opens the file finds in it what it is of, and whether its times can be trusted as a clock's.
+/// A reader of the file finds out what it records, and whether its times were measured.
 #[test]
 fn a_trace_file_says_its_version_its_machine_and_its_clock() {
     let step = |machine: &Machine| {
@@ -142,7 +142,7 @@ fn the_picture_has_a_row_for_the_names_the_calls_and_each_engine_that_worked() {
         at(name);
     }
     assert!(!texts.iter().any(|text| text == "memory of the driver"), "none was taken");
-    // 4 names; on the host a copy, a product, 2 launches, a read; the same on the device.
+    // 4 names; on the host a copy, a product, 2 launches and a read; the same on the device.
     let titles = all(&svg, "title");
     assert_eq!(titles.len(), 4 + 5 + 5, "{titles:?}");
     assert!(titles.iter().all(|title| title.ends_with("(modelled)")));
@@ -168,7 +168,7 @@ fn the_times_of_the_picture_are_those_of_the_json() {
     assert_eq!(trace.compute_time(7), Duration::ZERO);
 }
 
-/// The tick of each number on the axis of a picture.
+/// The tick of each number on a picture's axis.
 fn ticks(svg: &str) -> Vec<(String, String)> {
     let texts = elements(svg).into_iter().filter(|(element, ..)| element == "text");
     texts
@@ -304,7 +304,7 @@ fn the_text_is_as_wide_as_asked_for() {
     assert_eq!(labels[..5], wanted, "{labels:?}");
 }
 
-/// Work of all sorts on two devices, twice; the first time takes memory, which is slow.
+/// Work of all sorts on two devices, twice; the first time allocates memory, which is slow.
 fn worked_twice() -> [Trace; 2] {
     let machine: Machine = "sim:t4x2".parse().unwrap();
     let work = || {
@@ -335,7 +335,8 @@ fn a_column_is_empty_exactly_if_nothing_went_on_and_low_if_less_than_half_of_it(
     }
 }
 
-/// The signs of drawings of many widths, each compared with what went on in its column.
+/// Checks drawings of many widths: each character must match the activity in its column. Returns the characters
+/// that occur.
 fn checked(trace: &Trace) -> BTreeSet<char> {
     let rows = rows(trace);
     let end = rows.iter().flat_map(|row| &row.bars).map(|bar| bar.end).max().unwrap();
@@ -399,7 +400,7 @@ fn copies_beside_kernels_are_marked_and_a_wait_has_the_words_it_is_given() {
                 let _there = cuda::stream(&side, || batch.to(to))?;
                 cuda::synchronize()
             };
-            run()?; // takes memory
+            run()?; // Allocates memory.
             Ok(machine.profile(run).1)
         })
     };
@@ -450,7 +451,7 @@ fn where_a_device_computes_nothing_its_row_says_so() {
     assert!(!Timeline::of(&copies).to_svg().contains("computes nothing"), "it has no such row");
 }
 
-/// The data of a picture: its lanes, each with its label and a line for each piece.
+/// A picture's data: its lanes, each with its label and a line for each piece.
 fn touched(svg: &str) -> Vec<(String, Vec<String>)> {
     let [data] = &data(svg, "data-pieces")[..] else { panic!("one element has it") };
     let mut lanes: Vec<(String, Vec<String>)> = Vec::new();
@@ -463,7 +464,7 @@ fn touched(svg: &str) -> Vec<(String, Vec<String>)> {
     lanes
 }
 
-/// The numbers of the pieces that the bars of a picture stand for, in the order in which they are drawn.
+/// The numbers of the pieces that a picture's bars stand for, in drawing order.
 fn numbers(svg: &str) -> Vec<usize> {
     let groups = svg.split("<g data-b=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
     groups.flat_map(|numbers| numbers.split(' ').map(|number| number.parse().unwrap())).collect()
@@ -487,7 +488,7 @@ fn a_picture_knows_of_each_bar_what_it_is_and_what_comes_before_it() {
     let pieces: Vec<&String> = lanes.iter().flat_map(|(_, pieces)| pieces).collect();
     assert_eq!(numbers(&svg), (0..pieces.len()).collect::<Vec<_>>(), "a bar for each, in their order");
 
-    // Each time is that of the title of the bar.
+    // Each piece's times match the title of its bar.
     let titles = all(&svg, "title");
     for (piece, title) in pieces.iter().zip(&titles) {
         let times: Vec<u64> = piece.split(' ').take(2).map(|time| time.parse().unwrap()).collect();
@@ -500,13 +501,13 @@ fn a_picture_knows_of_each_bar_what_it_is_and_what_comes_before_it() {
     let before = |number: usize| pieces[number].split(['|', ' ']).nth(3).unwrap();
     assert_eq!([4, 5, 6, 7, 8].map(before), ["w9", "", "", "", "w13"], "two calls wait for their copies");
     assert_eq!([9, 10, 11, 12, 13].map(before), ["q4", "q5,s9", "q6,s10", "q7,s11", "q8,s12"]);
-    // What else is known: bytes, the operation, its line.
+    // The other details: bytes, the operation, its line.
     let more = |number: usize| pieces[number].split('|').nth(2).unwrap();
     assert!(more(9).starts_with("8 KiB, _to_copy, tests.rs:"), "{}", more(9));
     assert!(more(10).starts_with("matmul, tests.rs:"), "{}", more(10));
     assert!(more(0).starts_with("tests.rs:"), "{}", more(0));
 
-    // A phone's picture stands beside it, and shows the same pieces.
+    // A phone's picture is next to it, and shows the same pieces.
     let narrow = Timeline::of(&trace).to_narrow_svg();
     assert_eq!(numbers(&narrow), numbers(&svg));
     assert!(!narrow.contains("metadata"));
@@ -530,7 +531,7 @@ fn a_stream_that_waits_for_another_has_an_arrow_from_it() {
             cuda::synchronize()?;
             Ok::<_, Error>((y, z, last))
         };
-        drop(work()?); // takes memory
+        drop(work()?); // Allocates memory.
         let (done, trace) = machine.profile(work);
         done?;
         Ok(trace)
@@ -560,7 +561,7 @@ fn what_is_compared_has_one_count_of_pieces_and_lanes_that_say_whose_they_are() 
     for svg in [&drawing.svg, drawing.narrow.as_ref().unwrap()] {
         assert_eq!(numbers(svg), (0..count).collect::<Vec<_>>());
     }
-    // What comes before a piece is a piece of the same recording.
+    // The predecessors of a piece are in the same recording.
     let of_first: usize =
         lanes.iter().filter(|(label, _)| !label.starts_with("second")).map(|(_, pieces)| pieces.len()).sum();
     for (number, piece) in lanes.iter().flat_map(|(_, pieces)| pieces).enumerate() {
@@ -584,7 +585,7 @@ fn far_too_many_pieces_are_no_weight_on_a_page() {
     assert!(!svg.contains("metadata") && numbers(&svg).is_empty());
 }
 
-/// The pieces of a drawing: name, start and duration of each, in the order of rows.
+/// The pieces of a drawing, each with name, start and duration, in row order.
 fn pieces(drawing: &Drawing) -> Vec<String> {
     let lanes = touched(&drawing.svg);
     let pieces = lanes.into_iter().flat_map(|(_, pieces)| pieces);
@@ -603,7 +604,8 @@ fn a_file_that_is_read_back_is_drawn_as_its_recording_was() {
         let labels =
             |drawing: &Drawing| touched(&drawing.svg).into_iter().map(|lane| lane.0).collect::<Vec<_>>();
         assert_eq!(labels(&is), labels(&was));
-        // The host's waits for a copy are copies in a file, and where the first call begins, not the recording, time begins.
+        // In a file the host's waits for copies are copies, and time starts at the first call instead of the start
+        // of the recording.
         let [is, was] = [is, was].map(|drawing| pieces(&drawing).len());
         assert_eq!(is, was);
     }
@@ -668,14 +670,14 @@ fn a_file_that_is_no_timeline_is_told_so_on_one_line() {
         let error = Recorded::read(file).unwrap_err();
         assert!(error.contains(wrong) && !error.contains('\n'), "{error}, not {wrong}");
     }
-    // What a name says is text wherever it is drawn.
+    // A name's contents are escaped wherever it is drawn.
     let named = with("\"name\":\"gemm\"", "\"name\":\"<script>|\\n=x\"");
     let drawing = Drawing::from(Comparison::new().recorded("<b>", "&", &Recorded::read(&named).unwrap()));
     assert_drawn(&drawing);
     assert!(!drawing.svg.contains("<script"));
 }
 
-/// The calls of each rank are in a row of its own. A collective is a bar on every GPU, and a long one where the rank had to
+/// Each rank's calls have their own row. A collective is a bar on every GPU, and a long one where the rank had to
 /// wait for another.
 #[test]
 fn every_rank_has_its_row_and_waits_for_the_slow_one() {

@@ -7,19 +7,19 @@ use super::rows::{Bar, Row, SORTS, Sort, rows, steps};
 use crate::colour::{COPY, DEVICE, HOST, WAIT};
 use crate::printable::is_printable;
 
-/// How wide [`Display`](fmt::Display) draws.
+/// The width for [`Display`](fmt::Display).
 const WIDTH: usize = 80;
-/// Narrower than the first nothing could be told apart, and no terminal is wider than the second.
+/// The minimum and maximum width: anything narrower is unreadable, and no terminal is wider.
 const WIDTHS: (usize, usize) = (40, 1000);
 
-/// A column in which less than half of the time something went on.
+/// A column with activity in less than half of its time.
 pub const PARTLY: char = '▂';
-/// Where a piece of work follows on one of its sort.
+/// The start of a piece of work that directly follows another of the same sort.
 pub const SEAM: char = '▌';
-/// A range, or several, whose name is not to be read.
+/// One or several ranges whose names are left out.
 const NO_NAME: char = '+';
 
-/// The signs of the sorts of work.
+/// The characters of the sorts of work.
 fn sign(sort: Sort) -> char {
     match sort {
         Sort::Range => '─',
@@ -33,14 +33,14 @@ fn sign(sort: Sort) -> char {
 }
 
 impl Timeline<'_> {
-    /// The timeline as text, `width` columns wide (from 40 to 1000): a line for what
-    /// `record_function` named, one for the host's calls, and for each device one for each
-    /// engine that worked; then the axis, which says whether times are modelled or measured, and what the signs mean.
-    /// [`Display`](fmt::Display) draws it 80 wide.
+    /// Draws the timeline as text, `width` columns wide (from 40 to 1000): a line for the ranges named by
+    /// `record_function`, one for the host's calls, and for each device one for each engine that worked. Then come
+    /// the axis, which tells whether times are modelled or measured, and the meanings of the characters.
+    /// [`Display`](fmt::Display) draws it 80 columns wide.
     ///
-    /// A column is a stretch of time, the same in all lines. However short a piece of work is, there is a sign for it;
-    /// a low one says that it is less than half of its column. A name stands where there is room for it, and that of a
-    /// range else below, by a letter.
+    /// A column is a span of time, the same in all lines. Every piece of work gets a character, however short it
+    /// is; a low one means that it takes less than half of its column. Names are written where there is room;
+    /// otherwise a range has a letter that is explained below.
     ///
     /// ```
     /// use drawing::Timeline;
@@ -86,8 +86,8 @@ impl fmt::Display for Timeline<'_> {
     }
 }
 
-/// The text of a timeline, or of any other picture, with the signs of a timeline in the colours of their meanings: `paint` is given
-/// a colour, `#1971c2`, and what is in it.
+/// Colours the characters of a timeline in a text by their meanings; other texts may be passed too. `paint` is
+/// called with a colour, such as `#1971c2`, and the characters to paint.
 ///
 /// ```
 /// let painted = drawing::painted("cuda:0, compute  ██ █\n▒ copy", |colour, signs| format!("<{colour} {signs}>"));
@@ -106,7 +106,7 @@ pub fn painted(text: &str, paint: impl Fn(&str, &str) -> String) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a sign means in this line of a picture, in which the row's label comes first.
+/// The colour of a character, which depends on the row: its label is at the start of the line.
 fn colour_of(line: &str, sign: char) -> Option<&'static str> {
     let in_device = line.starts_with("cuda:");
     match sign {
@@ -119,7 +119,7 @@ fn colour_of(line: &str, sign: char) -> Option<&'static str> {
     }
 }
 
-/// The unit for times up to this one, and its nanoseconds.
+/// The unit for times up to this one, and its length in nanoseconds.
 pub fn unit_of(end: u64) -> (&'static str, u64) {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1000)];
     units.into_iter().find(|(_, unit)| end >= 2 * unit).unwrap_or(("ns", 1))
@@ -129,17 +129,17 @@ pub struct Drawing {
     columns: usize,
     /// The end of the trace in nanoseconds from its start, at least 1.
     end: u64,
-    /// The names for which letters stand, in the order of the letters.
+    /// The names explained by letters, in the order of the letters.
     names: Vec<String>,
-    /// The signs that need to be explained.
+    /// The characters to explain.
     signs: Vec<char>,
 }
 
-/// Where a bracket stands.
+/// The position of a bracket.
 struct Bracket {
     start: usize,
     end: usize,
-    /// None for several with different names.
+    /// `None` for several ranges with different names.
     name: Option<String>,
 }
 
@@ -148,7 +148,7 @@ impl Drawing {
         Drawing { columns, end, names: Vec::new(), signs: Vec::new() }
     }
 
-    /// Where a time is, in parts of columns: `end` parts are one. Whole numbers, so nothing is rounded away.
+    /// The position of a time, in units of which a column has `end`. Integers, so that nothing is rounded.
     fn across(&self, time: u64) -> u128 {
         u128::from(time) * self.columns as u128
     }
@@ -161,10 +161,10 @@ impl Drawing {
         line.into_iter().collect()
     }
 
-    /// Pieces of work, each over the columns it lasts.
+    /// Draws pieces of work over the columns of their times.
     fn work(&mut self, row: &Row) -> Vec<char> {
         let column = u128::from(self.end);
-        // How much of each column every sort takes; one part for what takes no time.
+        // The time each sort takes in each column; one unit for pieces without duration.
         let mut shares = vec![[0; 1 + SORTS.len()]; self.columns];
         for bar in &row.bars {
             let (start, end) = (self.across(bar.start), self.across(bar.end));
@@ -196,13 +196,13 @@ impl Drawing {
         line
     }
 
-    /// The columns that a bar fills from end to end.
+    /// The columns that a bar fills completely.
     fn full(&self, bar: &Bar) -> (usize, usize) {
         let column = u128::from(self.end);
         (self.across(bar.start).div_ceil(column) as usize, (self.across(bar.end) / column) as usize)
     }
 
-    /// Shows where a bar ends and the next begins, if both are long and look the same.
+    /// Marks the boundary of two adjacent bars, if both are long and look the same.
     fn seam(&self, line: &mut [char], one: &Bar, next: &Bar) {
         let ((start, end), (next_start, next_end)) = (self.full(one), self.full(next));
         let touch = next_start <= end + 1;
@@ -214,7 +214,7 @@ impl Drawing {
         }
     }
 
-    /// Writes the name of a bar into it, if there is room and every letter is as wide as a column.
+    /// Writes a bar's name into it, if there is room and every character is one column wide.
     fn name(&self, line: &mut [char], bar: &Bar) {
         let (start, end) = self.full(bar);
         let room = end.saturating_sub(start);
@@ -224,7 +224,7 @@ impl Drawing {
         }
     }
 
-    /// Named ranges, each a bracket of a column at least. Where several would share one they are drawn as one.
+    /// Draws named ranges as brackets of at least one column. Ranges that would share a column are merged.
     fn ranges(&mut self, row: &Row) -> Vec<char> {
         let column = u128::from(self.end);
         let nearest = |time: u64| ((2 * self.across(time) + column) / (2 * column)) as usize;
@@ -251,7 +251,7 @@ impl Drawing {
         line
     }
 
-    /// `├forward──┤`, or `├a┤`, `a┤`, `a` and the name below.
+    /// Draws `├forward──┤`, or with the name explained below `├a┤`, `a┤` or `a`.
     fn bracket(&mut self, line: &mut [char], name: Option<String>) {
         let last = line.len() - 1;
         line.fill(sign(Sort::Range));
@@ -268,14 +268,14 @@ impl Drawing {
         }
     }
 
-    /// Adds a sign to those that the legend explains.
+    /// Adds a character to the legend.
     fn explain(&mut self, sign: char) {
         if !self.signs.contains(&sign) {
             self.signs.push(sign);
         }
     }
 
-    /// The letter that stands for a name.
+    /// The letter for a name.
     fn letter(&mut self, name: String) -> char {
         let known = self.names.iter().position(|known| *known == name);
         let index = known.unwrap_or(self.names.len());
@@ -290,7 +290,7 @@ impl Drawing {
         }
     }
 
-    /// Round times, each at the column after its tick: `└0      └50`.
+    /// Draws round times, each right after its tick: `└0      └50`.
     pub fn axis(&self, unit: u64) -> String {
         let written = |time: u64| format!("└{}", time as f64 / unit as f64);
         let column = |time: u64| (self.across(time) / u128::from(self.end)) as usize;
@@ -310,7 +310,7 @@ impl Drawing {
         axis
     }
 
-    /// What the signs mean, and which names the letters stand for.
+    /// The meanings of the characters, and the names of the letters.
     pub fn legend(&self, sorts: &[(Sort, &'static str)]) -> [Vec<String>; 2] {
         let sorts = sorts.iter().map(|(sort, name)| (sign(*sort), *name));
         let others = [(PARTLY, "less than half of a column"), (NO_NAME, "names left out")];
@@ -327,7 +327,7 @@ fn is_plain(letter: char) -> bool {
     letter.is_ascii() && !letter.is_ascii_control()
 }
 
-/// A name on one line, not too long.
+/// Shortens a name and makes it fit on one line.
 fn printable(name: &str) -> String {
     const MOST: usize = 36;
     let visible = |letter: char| if is_printable(letter) { letter } else { '\u{fffd}' };
@@ -335,7 +335,7 @@ fn printable(name: &str) -> String {
     if name.chars().count() > MOST { letters + "…" } else { letters }
 }
 
-/// Entries side by side, as many as a line takes; each list begins a line.
+/// Fills lines with entries side by side; each list starts on a new line.
 pub fn filled(lists: [Vec<String>; 2], width: usize) -> Vec<String> {
     const GAP: &str = "   ";
     let mut lines: Vec<String> = Vec::new();
@@ -363,7 +363,7 @@ mod tests {
 
     use super::Timeline;
 
-    /// Named stretches of the host's time, from and to a nanosecond, so many columns wide.
+    /// Draws named ranges of the host's time, each with its start and end in nanoseconds, in a given width.
     #[track_caller]
     fn drawn(ranges: &[(&str, u64, u64)], width: usize) -> String {
         let place = scope::place_or(Location::caller());

@@ -1,5 +1,5 @@
-//! What a page needs to know of a timeline to let its reader touch it: each piece with its times, what it is, and what comes
-//! before it. `book/theme/timeline.js` reads it.
+//! The data with which a page makes a timeline interactive: each piece with its times, its description, and the
+//! pieces before it. `book/theme/timeline.js` reads it.
 
 use std::collections::HashMap;
 
@@ -7,26 +7,26 @@ use super::order::Why;
 use super::rows::{Bar, Row};
 use crate::svg::{element, encoded};
 
-/// A picture of more pieces is left as it is: a page would be heavy with them.
+/// The maximum number of pieces of an interactive picture: more would make a page too large.
 pub const MOST: usize = 1500;
 
-/// The pieces of a picture, numbered as they come.
+/// The pieces of a picture, numbered in order.
 #[derive(Default)]
 pub struct Touch {
     lanes: Vec<Lane>,
-    /// The lane that is drawn next.
+    /// The lane to draw next.
     next: usize,
 }
 
-/// What is drawn of a recording.
+/// A recording to draw.
 pub struct Recording<'a> {
-    /// What tells it from others, if there are any.
+    /// Its title, to tell it from the others, if there are any.
     pub title: &'a str,
-    /// What its times are.
+    /// The kind of its times.
     pub kind: &'static str,
-    /// In the order in which they are drawn.
+    /// Its rows in drawing order.
     pub rows: &'a [Row],
-    /// What comes before each piece.
+    /// The pieces before each piece.
     pub before: &'a [Vec<(usize, Why)>],
 }
 
@@ -34,7 +34,7 @@ struct Lane {
     kind: &'static str,
     label: String,
     pieces: Vec<Piece>,
-    /// The number on the page of each piece of the recording that this lane and its neighbours show.
+    /// For each piece that this lane and its neighbours show, its number on the page.
     numbers: HashMap<usize, usize>,
 }
 
@@ -44,7 +44,7 @@ struct Piece {
 }
 
 impl Touch {
-    /// Of these recordings, one after the other. With more pieces than `most` there is nothing.
+    /// Collects the pieces of these recordings, in order; empty if there are more pieces than `most`.
     pub fn of<'a>(most: usize, recordings: impl IntoIterator<Item = Recording<'a>>) -> Touch {
         let mut lanes = Vec::new();
         let mut count = 0;
@@ -66,26 +66,26 @@ impl Touch {
         if count > most { Touch::default() } else { Touch { lanes, next: 0 } }
     }
 
-    /// What is drawn from now on is of the next lane.
+    /// Moves on to the next lane.
     pub fn next_lane(&mut self) {
         self.next += 1;
     }
 
-    /// ` data-b="7 8"`: which pieces a bar of the lane stands for.
+    /// Writes ` data-b="7 8"`: the pieces that a bar of the lane stands for.
     pub fn numbers(&self, bar: &Bar) -> String {
         let Some(lane) = self.lanes.get(self.next) else { return String::new() };
         let numbers = bar.pieces.iter().filter_map(|piece| lane.numbers.get(piece));
         format!(" data-b=\"{}\"", numbers.map(usize::to_string).collect::<Vec<_>>().join(" "))
     }
 
-    /// An element that no picture shows: a line for each lane, with what its times are, and one for each piece of it.
+    /// Returns an invisible element with a line for each lane, with the kind of its times, and one for each piece in it.
     ///
     /// ```text
     /// =modelled|cuda:0, compute
     /// 31200 2600 g q4,s17|gemm|linear, experiments.rs:96
     /// ```
     ///
-    /// A piece begins so many nanoseconds from the start, lasts so many, is of this sort, and comes after these others.
+    /// Each piece has its start and duration in nanoseconds, its sort, and the pieces it comes after.
     pub fn data(&self) -> Option<String> {
         if self.lanes.is_empty() {
             return None;

@@ -92,7 +92,7 @@ fn suspend() -> Restore<Suspended> {
 /// | --- | --- |
 /// | `conv2d`, `linear`, `matmul`, `mm`, `bmm` | `dtype` |
 /// | the losses; on CUDA devices also `exp`, `log`, `pow`, `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm`, … | f32 |
-/// | all others | the types they are given |
+/// | all others | the dtypes of their operands |
 ///
 /// Operands are cast as needed; parameters stay f32, and so do their gradients. A weight is cast once, and the cast
 /// is used until the outermost region ends, so changes to a weight inside the region have no effect there. In-place

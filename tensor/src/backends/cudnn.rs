@@ -27,7 +27,6 @@ flags! {
     /// The first convolution of each kind then takes the additional time of all the others that are tried, and the
     /// memory of the one that needs most. A kind is a pass (forward, gradient of the input, gradient of the
     /// weight), a dtype, and all sizes: with inputs of many different sizes the search never ends.
-    /// with inputs of many sizes the search never ends.
     benchmark, set_benchmark: bool;
     /// Whether only algorithms that give bitwise the same results in every run are used (default: false).
     deterministic, set_deterministic: bool;

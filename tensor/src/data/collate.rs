@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 /// | `Tensor` | one tensor with a new first dimension (`torch.stack`) |
 /// | `f64`, `f32`, `i64`, `i32`, `u8`, `bool` | a 1-D tensor of that type |
 /// | `String` | the strings, in a `Vec` |
-/// | `[S; N]`, `(A, B)`, `(A, B, C)`, `Vec<S>` | the same with a batch in each place |
+/// | `[S; N]`, `(A, B)`, `(A, B, C)`, `Vec<S>` | the same, with a batch in each position |
 ///
 /// A Python float is a Rust `f64`, so a batch of them is a float64 tensor. Mixing it with float32 tensors is the
 /// usual source of dtype errors.

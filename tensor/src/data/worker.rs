@@ -5,8 +5,8 @@
 //! its own as it does in the caller's, where there are no threads to be had (in a browser). [`Worker`]
 //! knows the difference, nothing else does.
 //!
-//! Where time is modelled, workers take the times in the host's profile: those of threads, whether or not they are
-//! any, or those of processes, which PyTorch's workers are.
+//! Where time is modelled, workers take the times in the host's profile: those of threads, even if they run on the
+//! caller's thread, or those of processes, like PyTorch's workers.
 
 use std::any::Any;
 use std::collections::VecDeque;

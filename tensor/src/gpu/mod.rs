@@ -74,8 +74,8 @@ pub fn set_device(index: usize) -> Result<()> {
 /// })?;
 /// # Ok::<(), todevice::Error>(())
 /// ```
+///
 /// Returns an error if there is no such device.
-/// Errors if there is no such device.
 pub fn device<R>(index: usize, scope: impl FnOnce() -> R) -> Result<R> {
     check_ordinal(index)?;
     let _left = CurrentDevice(index).enter();

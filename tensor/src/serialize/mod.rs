@@ -32,12 +32,12 @@
 //!
 //! An uncompressed zip file: `unzip -l model.pt` lists its records.
 //!
-//! | record | is |
+//! | record | contents |
 //! | --- | --- |
-//! | `data.pkl` | the checkpoint as a pickle: all but the numbers in its tensors |
-//! | `data/0`, `data/1`, … | the memory of tensors, as it is, at a multiple of 64 bytes of the file |
-//! | `byteorder` | `little`: the order of the bytes of a number there |
-//! | `version`, `.format_version`, `.storage_alignment`, `.data/serialization_id` | of which form the file is, and of which contents |
+//! | `data.pkl` | the checkpoint as a pickle, without the elements of its tensors |
+//! | `data/0`, `data/1`, … | the storages of the tensors, as raw bytes aligned to 64 bytes in the file |
+//! | `byteorder` | `little`: the byte order of their numbers |
+//! | `version`, `.format_version`, `.storage_alignment`, `.data/serialization_id` | the file format, and an id of the contents |
 //!
 //! In the pickle a tensor is a call, `_rebuild_tensor_v2(storage, offset, sizes, strides, …)`. A storage consists of
 //! its record's name, its dtype, its length, and its *location*: the device it was on. So tensors that share memory

@@ -55,7 +55,6 @@ alone!(ReduceOp);
 ///
 /// Returns an error if there is no process group, if `tensor` is not contiguous or on a device for which the group
 /// has no backend, and, on the rank that detects it, if another rank called something else.
-/// the rank that finds it out, if another rank called something else.
 #[track_caller]
 pub fn all_reduce(tensor: &Tensor, op: impl AndOptions<ReduceOp, CollectiveOptions>) -> Result<Work> {
     let (op, options) = op.split();

@@ -33,8 +33,8 @@ use crate::thread::{All, CurrentDevice, Part};
 /// assert_eq!(sums, [12.0; 4]);
 /// # Ok::<(), todevice::Error>(())
 /// ```
-/// If a rank returns an error or panics, returns the first error with its rank ([`Error::Rank`]).
-/// Errors if a rank returns an error or panics: with the first one's, and the rank ([`Error::Rank`]).
+///
+/// If ranks return errors or panic, returns the error of the first, with its rank ([`Error::Rank`]).
 pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
     Ranks::new(world_size)?.run(program)
 }
