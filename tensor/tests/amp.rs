@@ -1,4 +1,4 @@
-//! Mixed precision: which operation runs in which type, what becomes of weights and gradients, and gradient scaling.
+//! Mixed precision: the dtype of each operation, weights and gradients, and gradient scaling.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,16 +52,16 @@ fn matrix(rows: usize, columns: usize, of: impl Into<TensorOptions>) -> Result<T
 
 type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
-/// What the table says of an operation's result.
+/// The dtype of an operation's result, according to the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Runs {
-    /// In the type of the region.
+    /// The region's dtype.
     Low,
     /// In f32.
     F32,
-    /// In the type of its first operand.
+    /// The dtype of its first operand.
     AsGiven,
-    /// In the widest of its operands.
+    /// The widest dtype of its operands.
     Widest,
 }
 use Runs::{AsGiven, Low, Widest};
@@ -70,8 +70,8 @@ fn classes(of: &Tensor) -> Result<Tensor> {
     Tensor::new([0, 2, 1, 3])?.to(of.device())
 }
 
-/// Operations on an activation (half, 4 × 4) and a matrix of f32, and where they run: on the CPU, on CUDA devices.
-/// The CPU's column is what PyTorch 2.11 was seen to do; the other is that of its lists.
+/// Operations on an activation (half, 4 × 4) and an f32 matrix, and the dtype in which they run: on the CPU, on CUDA
+/// devices. The CPU's column is PyTorch 2.11's observed behavior; the other is from its lists.
 const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
     ("matmul", |y, x| y.matmul(x), [Low, Low]),
     ("matmul of f32", |_, x| x.matmul(x), [Low, Low]),
@@ -156,7 +156,7 @@ const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
     (
         "scatter_add",
         |y, x| {
-            let source = if y.is_cuda() { x } else { y }; // Where nothing is cast, two types are refused.
+            let source = if y.is_cuda() { x } else { y }; // Without casts, mixed dtypes are rejected.
             y.scatter_add(0, &Tensor::new([[0, 1, 2, 3]])?.to(y.device())?, &source.narrow(0, 0, 1)?)
         },
         [AsGiven, Runs::F32],
@@ -174,13 +174,13 @@ fn assert_table(device: Device, low: DType) -> Result<()> {
         let expected = match runs {
             Low | AsGiven => low,
             Runs::F32 => F32,
-            // The two that have a matrix of f32 as well.
+            // The two that also have an f32 matrix.
             Widest if name == "mul" => low,
             Widest => F32,
         };
         assert_eq!(result.dtype(), expected, "{name} on {device} in {low}");
     }
-    // Doubles and integers are left alone, and so is what is written in place.
+    // Doubles and integers are left alone, and so are in-place operations.
     let doubles = x.to(F64)?;
     let whole = Tensor::full(&[2, 2], (3, (device, DType::I64)))?;
     amp::autocast(with(device_type, low), || -> Result<()> {
@@ -206,8 +206,8 @@ fn every_operation_runs_in_the_type_of_its_list() -> Result<()> {
     })
 }
 
-/// PyTorch's lists (`aten/src/ATen/autocast_mode.h`), of operations there may be here: for the CPU, and for CUDA devices.
-/// A `square` is its `pow`, and a `norm` its `linalg_vector_norm`.
+/// PyTorch's lists (`aten/src/ATen/autocast_mode.h`) of operations that may exist here: for the CPU, and for CUDA
+/// devices. A `square` counts as `pow`, and a `norm` as `linalg_vector_norm`.
 const LISTS: [[(Cast, &str); 3]; 2] = [
     [
         (
@@ -258,7 +258,7 @@ fn every_operation_is_on_the_list_that_it_is_on_in_pytorch() {
 #[test]
 fn every_operation_that_is_cast_is_in_the_table() {
     let tried: BTreeSet<&str> = TABLE.iter().map(|(name, ..)| name.split(' ').next().unwrap()).collect();
-    // These are cast only as parts of others: `linear`, `matmul` of vectors.
+    // These are cast only as parts of others: `linear`, and `matmul` of vectors.
     let parts = ["addmm", "dot"];
     let cast = operations().filter(|operation| operation.casts != [Cast::AsGiven; 2]);
     let names: BTreeSet<&str> =
@@ -280,7 +280,7 @@ fn the_results_are_those_of_operands_cast_by_hand() -> Result<()> {
             let by_hand = x.to(low)?.linear(&weight.to(low)?, Some(&bias.to(low)?))?;
             assert_eq!(product.dtype(), low);
             assert_eq!(product.to(F32)?.to_vec::<f32>()?, by_hand.to(F32)?.to_vec::<f32>()?);
-            // The softmax of a device is of f32, that of the host of the halves.
+            // On a device softmax runs in f32, on the host in half precision.
             let probabilities =
                 if device.is_cuda() { by_hand.to(F32)? } else { by_hand }.softmax(1)?.to(F32)?;
             let expected = probabilities.mse_loss(&x.narrow(1, 0, 2)?, Reduction::Mean)?;
@@ -312,7 +312,7 @@ fn regions_nest_and_each_type_of_device_has_its_own() -> Result<()> {
                     assert_eq!((product(gpu)?, amp::get_autocast_dtype(CUDA)), (BF16, BF16));
                     amp::autocast(off(CUDA), || -> Result<()> {
                         assert_eq!((product(gpu)?, product(cpu)?), (F32, BF16));
-                        // What is not said stays as it is around.
+                        // Options that are not given are inherited from the outer region.
                         amp::autocast(CUDA, || -> Result<()> {
                             let _: () = assert_eq!(product(gpu)?, BF16);
                             Ok(())
@@ -339,7 +339,7 @@ fn a_region_ends_with_a_panic_too_and_belongs_to_its_thread() {
     let panicked = catch_unwind(AssertUnwindSafe(|| amp::autocast(CPU, || panic!("on purpose"))));
     assert!(panicked.is_err() && !amp::is_autocast_enabled(CPU));
     assert_eq!(product(Device::Cpu).unwrap(), F32);
-    // One within an operation leaves no trace either.
+    // A region inside an operation leaves no trace either.
     amp::autocast(CPU, || {
         let wide = Tensor::ones(&[2, 3]).unwrap();
         assert!(wide.mm(&wide).is_err());
@@ -380,7 +380,7 @@ fn where_nothing_can_be_cast_a_warning_says_why() -> Result<()> {
     Ok(())
 }
 
-/// PyTorch asks for 16 bits on the CPU only.
+/// PyTorch requires 16 bits only on the CPU.
 #[test]
 fn on_a_gpu_a_region_may_be_of_any_type() -> Result<()> {
     on_t4(|| {
@@ -388,7 +388,7 @@ fn on_a_gpu_a_region_may_be_of_any_type() -> Result<()> {
             assert!(amp::is_autocast_enabled(CUDA));
             let half = Tensor::ones(&[2, 2])?.to(F16)?.to(Device::cuda(0))?;
             assert_eq!(half.matmul(&half)?.dtype(), F32);
-            // Within it, that is what no type stands for.
+            // Inside, a region without a dtype inherits f32.
             amp::autocast(CUDA, || assert_eq!(amp::get_autocast_dtype(CUDA), F32));
             Ok(())
         })
@@ -416,7 +416,7 @@ fn bfloat16_is_calculated_with_from_compute_capability_8_on_and_emulated_before(
         gpu.parse::<Machine>().unwrap().enter(|| -> Result<()> {
             assert_eq!(cuda::is_bf16_supported(false)?, itself, "{gpu}");
             assert!(cuda::is_bf16_supported(true)?);
-            // So PyTorch lets it pass everywhere.
+            // So PyTorch accepts it everywhere.
             let result = amp::autocast(with(CUDA, BF16), || product(Device::cuda(0)))?;
             let _: () = assert_eq!(result, BF16);
             Ok(())
@@ -428,7 +428,7 @@ fn bfloat16_is_calculated_with_from_compute_capability_8_on_and_emulated_before(
 
 // ------------------------------------------------------------------------------------------- the weight cache
 
-/// The conversions that run on the device.
+/// The number of conversions that run on the device.
 fn casts(run: impl FnOnce() -> Result<()>) -> Result<usize> {
     let (result, trace) = Machine::current().profile(run);
     result?;
@@ -452,13 +452,13 @@ fn a_weight_is_cast_once_in_the_outermost_region() -> Result<()> {
         assert_eq!(inner, 6, "the inner region's end is not the outer one's");
         let inherited = AutocastOptions { cache_enabled: Some(false), ..CUDA.into() };
         assert_eq!(casts(|| amp::autocast(inherited, || amp::autocast(CUDA, twice)))?, 6);
-        // Activations are not weights; nor is what is frozen, nor anything where nothing is ever recorded.
+        // Activations are not weights; nor are frozen tensors, nor anything under no_grad.
         assert_eq!(casts(|| amp::autocast(CUDA, || no_grad(twice)))?, 4);
         assert_eq!(casts(|| amp::autocast(CUDA, || inference_mode(twice)))?, 6);
         layer.parameters().iter().try_for_each(|parameter| parameter.requires_grad_(false))?;
         assert_eq!(region(CUDA.into())?, 6);
 
-        // What was cast is freed at the end.
+        // The cached copies are freed at the end.
         layer.parameters().iter().try_for_each(|parameter| parameter.requires_grad_(true))?;
         let before = cuda::memory_allocated();
         amp::autocast(CUDA, twice)?;
@@ -519,7 +519,7 @@ fn a_weight_that_was_used_without_grad_first_still_gets_its_gradient() -> Result
 #[test]
 fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_forward() -> Result<()> {
     on_t4(|| {
-        // cuDNN may add the parts of a weight's gradient in another order each time.
+        // cuDNN may sum the parts of a weight's gradient in a different order each time.
         use_deterministic_algorithms(true);
         for device in [Device::Cpu, Device::cuda(0)] {
             let padded = nn::Conv2dOptions { padding: 1.into(), ..Default::default() };
@@ -540,8 +540,8 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
             let outside: Vec<Tensor> = model.parameters().iter().filter_map(Parameter::grad).collect();
             assert!(outside.len() == 4 && outside.iter().all(|grad| grad.dtype() == F32));
 
-            // In the region backward does the same, as in PyTorch. A forward pass of f32 stays one of f32; there
-            // PyTorch casts the products of its backward.
+            // Backward inside the region gives the same result, as in PyTorch. An f32 forward pass has an f32 backward
+            // pass; PyTorch casts the products of its backward instead.
             model.zero_grad();
             amp::autocast(device, || model.forward(&x)?.cross_entropy(&y)?.backward())?;
             for (parameter, outside) in model.parameters().iter().zip(&outside) {
@@ -562,7 +562,7 @@ fn gradients_are_of_the_type_of_their_parameters_and_backward_runs_in_that_of_fo
     })
 }
 
-/// A function of the user's own is made of operations that are cast as any other.
+/// A custom function is made of operations that are cast like any other.
 struct Product;
 
 impl Function<2> for Product {
@@ -630,7 +630,7 @@ fn on_cpu() -> GradScalerOptions {
     GradScalerOptions { device: CPU, ..Default::default() }
 }
 
-/// A parameter of one number, and an optimizer that subtracts an eighth of the gradient.
+/// A parameter of one element, and an optimizer that subtracts an eighth of the gradient.
 fn one_number(device: Device) -> Result<(Parameter, optim::SGD)> {
     let parameter = Parameter::new(&Tensor::new([1.0f32])?.to(device)?)?;
     let options = SGDOptions { lr: 0.125, ..Default::default() };
@@ -693,7 +693,7 @@ fn nothing_but_the_step_waits_for_the_device() -> Result<()> {
         };
         let before = Machine::current().counters();
         scaler.unscale_(&optimizer)?;
-        // The reciprocal takes three launches, the flag one, each gradient one.
+        // Three launches for the reciprocal, one for the flag, and one for each gradient.
         assert_eq!(counted(before), (0, 3 + 1 + 4));
         let before = Machine::current().counters();
         assert!(scaler.step(&mut optimizer)?);
@@ -732,7 +732,7 @@ fn misuse_is_told_in_pytorchs_words() -> Result<()> {
     says(scaler.unscale_(&optimizer), "unscale_() is being called after step().");
     says(scaler.step(&mut optimizer), "step() has already been called since the last update().");
     scaler.update()?;
-    scaler.step(&mut optimizer)?; // Now it may be again.
+    scaler.step(&mut optimizer)?; // Now it is allowed again.
     scaler.update()?;
 
     let halves = Parameter::new(&Tensor::ones((&[2], F16))?)?;
@@ -749,7 +749,7 @@ fn misuse_is_told_in_pytorchs_words() -> Result<()> {
     says(scaler.load_state_dict(&Default::default()), empty);
     let mut state = scaler.state_dict()?;
     state.remove("_growth_tracker");
-    says(scaler.load_state_dict(&state), "'_growth_tracker'"); // Python's `KeyError`.
+    says(scaler.load_state_dict(&state), "'_growth_tracker'"); // Python raises `KeyError`.
     state.insert("_growth_tracker", -1);
     let count = "the state of a GradScaler has -1 for '_growth_tracker', which is no count";
     says(scaler.load_state_dict(&state), count);
@@ -773,7 +773,7 @@ fn one_that_is_not_enabled_passes_everything_through() -> Result<()> {
     assert!(scaler.state_dict()?.is_empty());
     scaler.load_state_dict(&Default::default())?;
 
-    // That of a GPU, where there is none, disables itself.
+    // A scaler for a GPU disables itself if there is none.
     "none".parse::<Machine>().unwrap().enter(|| {
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let heard = warnings.clone();
@@ -824,7 +824,7 @@ fn several_optimizers_share_a_scaler_and_each_is_skipped_for_itself() -> Result<
         assert_eq!(scaler.get_scale()?, 32768.0, "one that overflows is enough");
         assert_eq!([a.tensor().item()?, b.tensor().item()?], [0.75, 1.0]);
 
-        // It is known again after it has moved.
+        // It is found again after it has moved.
         scaler.scale(&a.tensor().sum()?)?.backward()?;
         scaler.unscale_(&first)?;
         let mut moved = first;
@@ -863,14 +863,14 @@ fn a_scaler_goes_on_from_its_state() -> Result<()> {
     assert_eq!(straight, resumed);
     assert_eq!(straight[7], 131072.0);
 
-    // Whatever the interval is.
+    // Whatever the interval.
     let options = GradScalerOptions { growth_interval: u32::MAX, ..on_cpu() };
     let state = GradScaler::new(options)?.state_dict()?;
     let mut other = GradScaler::new(on_cpu())?;
     other.load_state_dict(&state)?;
     assert_eq!(other.get_growth_interval(), u32::MAX);
 
-    // Loaded into one that has begun, it counts at once; and the scale may be set by hand.
+    // A loaded state takes effect immediately in a scaler already in use; the scale may also be set by hand.
     let (parameter, _) = one_number(Device::Cpu)?;
     let mut scaler = GradScaler::new(on_cpu())?;
     let state = scaler.state_dict()?;
@@ -948,7 +948,7 @@ fn a_first_step_that_is_skipped_lets_the_scheduler_warn() -> Result<()> {
     Ok(())
 }
 
-/// Images of four classes: each has its bright quarter.
+/// Images of four classes, each with a different bright quarter.
 fn images(n: usize) -> Result<(Tensor, Tensor)> {
     let x = Tensor::randn(&[n, 1, 8, 8])?;
     let classes: Vec<i64> = (0..n as i64).map(|i| i % 4).collect();
@@ -980,7 +980,7 @@ fn a_network_in_f16_overflows_backs_off_and_learns() -> Result<()> {
         let (x, y) = (x.to(gpu)?, y.to(gpu)?);
         let mut optimizer =
             optim::Adam::new(model.parameters(), AdamOptions { lr: 1e-2, ..Default::default() })?;
-        // A scale with which the gradients cannot be right.
+        // A scale with which the gradients must overflow.
         let options =
             GradScalerOptions { init_scale: 2f64.powi(24), growth_interval: 8, ..Default::default() };
         let mut scaler = GradScaler::new(options)?;

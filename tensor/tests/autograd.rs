@@ -1,4 +1,4 @@
-//! Autograd as users see it: what accumulates, what is saved, what is freed, and what an edit breaks.
+//! Autograd as users see it: accumulation, saved tensors, freed graphs, and in-place edits that break backward.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ fn with_gradient(values: &[f32]) -> BackwardOptions {
     BackwardOptions { gradient: Some(Tensor::new(values).unwrap()), ..Default::default() }
 }
 
-// Gradients that collect.
+// Accumulating gradients.
 
 #[test]
 fn gradients_accumulate_into_the_same_tensor() {
@@ -64,7 +64,7 @@ fn a_gradient_shares_memory_with_nothing() {
     assert_eq!(values(&grad_b), [5.0, 6.0]);
     assert_eq!(values(&grad_a), [0.0, 0.0]);
 
-    // The gradient of a sum is one number expanded: it must become memory of its own.
+    // The gradient of a sum is a single expanded number: it must be copied to memory of its own.
     a.set_grad(None).unwrap();
     a.sum().unwrap().backward().unwrap();
     let grad_a = a.grad().unwrap();
@@ -94,7 +94,7 @@ fn only_leaves_that_require_grad_get_gradients() {
 
 #[test]
 fn a_tensor_on_many_paths_gets_the_sum_of_all() {
-    // Each level uses the one below twice: 2^50 paths, which only summing at each node survives.
+    // Each level uses the one below twice: 2^50 paths, which is feasible only if gradients are summed at each node.
     let x = leaf(&[1.0]);
     let mut y = x.clone();
     for _ in 0..50 {
@@ -103,7 +103,7 @@ fn a_tensor_on_many_paths_gets_the_sum_of_all() {
     y.backward().unwrap();
     assert_eq!(grad(&x), [2f32.powi(50)]);
 
-    // A diamond with sides of unequal length, recorded in an order unlike that of its levels.
+    // A diamond with sides of unequal length, recorded in an order that differs from that of its levels.
     let x = leaf(&[3.0]);
     let left = x.mul(2.0).unwrap();
     let deep = left.square().unwrap().exp().unwrap().log().unwrap();
@@ -119,13 +119,13 @@ fn a_tensor_on_many_paths_gets_the_sum_of_all() {
 
 #[test]
 fn a_gradient_added_on_one_path_does_not_show_on_another() {
-    // The sum hands one gradient to both sides; the left one gets more, from the older exp.
+    // The sum passes the same gradient to both sides; the left one accumulates more, from the older exp.
     let (x, w) = (leaf(&[0.0, 0.0]), leaf(&[1.0, 2.0]));
     let (left, right) = (x.mul(2.0).unwrap(), w.mul(3.0).unwrap());
     let older = left.exp().unwrap();
     older.add(&left.add(&right).unwrap()).unwrap().sum().unwrap().backward().unwrap();
     assert_eq!((grad(&x), grad(&w)), (vec![4.0, 4.0], vec![3.0, 3.0]));
-    // The same with the gradient that was given.
+    // The same with a gradient passed to backward.
     let given = Tensor::new([1.0f32, 1.0]).unwrap();
     let (x, w) = (leaf(&[0.0, 0.0]), leaf(&[1.0, 2.0]));
     let older = x.exp().unwrap();
@@ -142,7 +142,7 @@ fn backward_of_more_than_one_element_needs_a_gradient() {
     assert!(x.grad().is_none());
     autograd::backward(&x.square().unwrap(), with_gradient(&[1.0, 10.0, 100.0])).unwrap();
     assert_eq!(grad(&x), [2.0, 40.0, 600.0]);
-    // One element is a scalar whatever its dimensions.
+    // One element is a scalar, whatever its number of dimensions.
     let x = leaf(&[4.0]);
     x.square().unwrap().unsqueeze(0).unwrap().backward().unwrap();
     assert_eq!(grad(&x), [8.0]);
@@ -164,7 +164,7 @@ fn a_gradient_of_another_type_is_converted_first() {
     }
 }
 
-// Walking a graph again.
+// Backward through a graph again.
 
 type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
@@ -263,9 +263,9 @@ fn two_results_share_a_graph_only_if_the_first_backward_retains_it() {
     }
 }
 
-// What the nodes are called.
+// Node names.
 
-/// PyTorch 2.11's names of the last node, and the gradients of what is made in parts.
+/// PyTorch 2.11's names of the last node, and the gradients of composite operations.
 #[test]
 fn nodes_are_called_as_in_pytorch() {
     let x = Tensor::new([[3.0f32, 1.0], [2.0, 4.0]]).unwrap().requires_grad_(true).unwrap();
@@ -337,7 +337,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
                 assert_eq!(loss.grad_fn(), Some(if none { alone } else { reduced }), "{sizes:?}");
                 assert_eq!(loss.sizes(), if none { of_target } else { &[] });
                 x.set_grad(None).unwrap();
-                // Not in order, where there is an order.
+                // Not contiguous, if it has dimensions.
                 let gradient = match loss.ndim() {
                     0 => Tensor::full(&[], (3.0, DType::F32)).unwrap(),
                     _ => Tensor::full(&[1], (3.0, DType::F32))
@@ -347,7 +347,7 @@ fn the_nodes_of_losses_tell_images_from_samples() {
                 };
                 autograd::backward(&loss, BackwardOptions { gradient: Some(gradient), ..Default::default() })
                     .unwrap();
-                // A third each, less 1 at the right class.
+                // 1/3 each, minus 1 at the target class.
                 let count = if reduction == Reduction::Mean { target.numel() } else { 1 };
                 let dim = (sizes.len() as i64 - 1).min(1);
                 let of_class = x.grad().unwrap().select(dim, 1).unwrap().reshape(&[-1]).unwrap();
@@ -359,10 +359,10 @@ fn the_nodes_of_losses_tell_images_from_samples() {
     }
 }
 
-// What each operation saves.
+// Saved tensors.
 
-/// What editing the first input, the second input and the result afterwards does: `x` breaks backward,
-/// `.` does not.
+/// The effect of editing the first input, the second input and the result afterwards: `x` breaks backward, `.` does
+/// not.
 const SAVED: [(&str, OfTwo, &str); 50] = [
     ("neg", |a, _| a.neg(), "..."),
     ("abs", |a, _| a.abs(), "x.."),
@@ -416,7 +416,7 @@ const SAVED: [(&str, OfTwo, &str); 50] = [
     ("dropout", |a, _| a.dropout(0.5, true), "..."),
 ];
 
-/// Operations that save less, or other tensors, than PyTorch's.
+/// Operations that save fewer tensors than PyTorch's, or different ones.
 const SAVED_OTHERWISE: [(&str, OfTwo); 4] = [
     ("gather", |a, _| a.gather(0, &index(&[0, 2]))),
     ("nll_loss", |a, _| a.nll_loss(&index(&[1]).select(0, 0)?)),
@@ -424,8 +424,8 @@ const SAVED_OTHERWISE: [(&str, OfTwo); 4] = [
     ("scatter_add", |a, b| a.scatter_add(0, &index(&[0, 1, 2]), b)),
 ];
 
-/// The gradients in two leaves of `operation` on results made from them, with one tensor edited between
-/// forward and backward.
+/// The gradients of two leaves after `operation` on results computed from them, with one tensor edited between forward
+/// and backward.
 fn gradients_after_edit(operation: OfTwo, edited: Option<usize>) -> Result<[Vec<f32>; 2]> {
     Machine::new().enter(|| {
         let leaves = [leaf(&[2.0, 1.25, 3.0]), leaf(&[1.5, 2.5, 0.5])];
@@ -518,7 +518,7 @@ fn versions_are_counted_for_all_views_together() {
     assert!(x.view(&[4, 1]).unwrap().expand(&[4, 2]).unwrap().add_(1.0).is_err());
     assert_eq!(x.version(), 4, "a refused write was counted");
 
-    // Writing through a detached tensor or a view is noticed by backward.
+    // Backward notices a write through a detached tensor or a view.
     for edit in [|t: &Tensor| t.detach(), |t: &Tensor| no_grad(|| t.select(0, 0)).unwrap()] {
         let x = leaf(&[1.0, 2.0]);
         let y = x.mul(1.0).unwrap();
@@ -545,7 +545,7 @@ fn modes_nest_and_come_back_after_a_panic() {
             assert!(recorded());
         });
         assert!(!recorded());
-        // A mode belongs to its thread.
+        // A mode applies only to its thread.
         thread::scope(|scope| scope.spawn(|| assert!(x.mul(2.0).unwrap().requires_grad())).join()).unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| enable_grad(|| panic!("on purpose")))).is_err());
         assert!(!recorded());
@@ -578,7 +578,7 @@ fn inference_tensors_stay_out_of_recorded_computations() {
     let normal = Tensor::new([1.0f32, 2.0]).unwrap();
     let (made, viewed, detached) = inference_mode(|| {
         let made = x.mul(2.0).unwrap();
-        // Not even grad mode brings recording back.
+        // Not even grad mode turns recording back on.
         enable_grad(|| {
             assert!(is_grad_enabled());
             assert!(!x.mul(2.0).unwrap().requires_grad());
@@ -623,7 +623,7 @@ fn requires_grad_is_for_floating_point_leaves() {
     ] {
         let x = Tensor::full(&[2], (1, dtype)).unwrap();
         assert_eq!(x.requires_grad_(true).is_ok(), allowed, "{dtype}");
-        // Nor does a gradient that it was given make it one.
+        // Nor does setting its gradient make it a leaf.
         let given = Tensor::full(&[2], (1, dtype)).unwrap();
         given.set_grad(Some(x.detach())).unwrap();
         assert!(given.requires_grad_(false).is_ok());
@@ -686,7 +686,7 @@ fn hooks_see_each_accumulated_gradient_in_order() {
     x.mul(2.0).unwrap().backward().unwrap();
     x.mul(3.0).unwrap().backward().unwrap();
     assert_eq!(*seen.lock().unwrap(), [("first", 2.0), ("second", 2.0), ("first", 5.0), ("second", 5.0)]);
-    // The leaf's gradient is complete when its hook runs: once for both paths.
+    // The leaf's gradient is complete when its hook runs, once for both paths.
     seen.lock().unwrap().clear();
     x.set_grad(None).unwrap();
     let y = x.mul(1.0).unwrap();
@@ -718,7 +718,7 @@ fn a_hook_may_step_and_clear_or_fail() {
     assert_eq!(grad(&x), [2.0]);
 }
 
-/// `x * k`, whose backward notes `name`, and fails if it is told to.
+/// `x * k`, whose backward records `name`, and optionally fails.
 struct Noted(&'static str, Arc<Mutex<Vec<&'static str>>>, bool);
 
 static NOTED: Operation = Operation::new("noted");
@@ -739,7 +739,7 @@ impl Function<1> for Noted {
     }
 }
 
-/// A chain `x → first → + early → second → + late`, what its backward did, and whether `first` fails.
+/// A chain `x → first → + early → second → + late`, the log of its backward, and whether `first` fails.
 fn noted_chain(fails: bool) -> ([Tensor; 3], Tensor, Arc<Mutex<Vec<&'static str>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let leaves = [leaf(&[1.0]), leaf(&[1.0]), leaf(&[1.0])];
@@ -764,7 +764,7 @@ fn a_leaf_is_served_before_the_operations_that_come_before_it() {
     autograd::backward(&out, options()).unwrap();
     assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
     assert_eq!(leaves.each_ref().map(grad), [[1.0], [1.0], [1.0]]);
-    // Again, through the same graph, and through one in which a leaf is used by two operations: it waits for both.
+    // Again through the same graph, and through one in which two operations use a leaf, which waits for both.
     seen.lock().unwrap().clear();
     autograd::backward(&out, options()).unwrap();
     assert_eq!(*seen.lock().unwrap(), ["late", "second", "early", "first", "x"]);
@@ -800,7 +800,7 @@ fn a_leaf_does_not_wait_for_an_operation_that_no_gradient_reaches() {
         }
     }
     let (x, y) = (leaf(&[2.0]), leaf(&[3.0]));
-    // One way from the result to `x` ends at the cut; `y` is reached behind it only.
+    // One path from the result to `x` ends at the cut; `y` is reachable only through it.
     let cut = Cut.apply([&x.mul(&y).unwrap()]).unwrap();
     cut.add(&x.mul(5.0).unwrap()).unwrap().backward().unwrap();
     assert_eq!(grad(&x), [5.0]);
@@ -846,9 +846,9 @@ fn grad_answers_without_accumulating() {
     assert_eq!(values(got[0].as_ref().unwrap()), [2.0, 40.0]);
 }
 
-// Functions of one's own.
+// Custom functions.
 
-/// The identity whose gradient has the other sign.
+/// The identity with a negated gradient.
 struct Reverse;
 
 impl Function<1> for Reverse {
@@ -876,7 +876,7 @@ fn a_function_may_return_its_input() {
     let constant = x.detach();
     assert!(!Reverse.apply([&constant]).unwrap().requires_grad());
 
-    // Of a result too, which must keep its own node.
+    // Also of a result, which must keep its own node.
     let x = leaf(&[1.0, 2.0]);
     let hidden = x.mul(3.0).unwrap();
     let (plain, reversed) = (hidden.mul(1.0).unwrap(), Reverse.apply([&hidden]).unwrap());
@@ -885,7 +885,7 @@ fn a_function_may_return_its_input() {
     assert_eq!(grad(&x), [3.0, 3.0]);
 }
 
-/// A product that notes what was asked of it, and answers gradients of a given shape.
+/// A product that records the calls to it, and returns gradients of a given shape.
 struct Product {
     asked: Arc<Mutex<Vec<[bool; 2]>>>,
     wrong: Option<Vec<usize>>,
@@ -951,8 +951,7 @@ fn a_gradient_of_a_wrong_shape_is_an_error() {
 
 const MIB: usize = 1 << 20;
 
-/// Runs `scope` on a machine of its own and answers how many whole MiB of host memory are held, at every
-/// call of the function it gets.
+/// Runs `scope` on a new machine, with a function that returns the host memory in use, in whole MiB.
 fn measured(scope: impl FnOnce(&dyn Fn() -> usize, &Machine)) {
     let machine = Machine::new();
     machine.enter(|| scope(&|| machine.host_memory().allocated() / MIB, &machine));
@@ -989,7 +988,7 @@ fn operations_hold_only_what_they_save() {
             assert_eq!(held(), 1, "{name}: the graph was not freed");
         });
     }
-    // Without recording nothing is kept, whatever the operation.
+    // Without recording nothing is saved, whatever the operation.
     measured(|held, _| {
         let x = big_leaf();
         let mut y = no_grad(|| x.exp()).unwrap();
@@ -1079,10 +1078,10 @@ fn a_tensor_in_its_own_history_is_freed() {
 
 // Depth.
 
-/// A tenth of it is still many times what a small stack has room for.
+/// Even a tenth of this is many times more than a small stack can hold.
 const DEEP: usize = 250_000;
 
-/// Runs on a thread whose stack would overflow at a few thousand nested calls.
+/// Runs on a thread whose stack would overflow after a few thousand nested calls.
 fn on_a_small_stack(run: impl FnOnce() + Send) {
     thread::scope(|scope| {
         thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, run).unwrap().join().unwrap();
@@ -1121,7 +1120,7 @@ fn a_quarter_of_a_million_saved_tensors_that_hold_the_history_can_be_dropped() {
         on_a_small_stack(|| {
             measured(|_, machine| {
                 let x = leaf(&[1.0]);
-                // In all that many: dropped before backward, after it, and during it.
+                // Graphs of this depth: dropped before backward, after it, and during it.
                 let y = chain(&x, DEEP / 8, |y| step(y, &x));
                 drop(y);
                 let y = chain(&x, DEEP / 8, |y| step(y, &x));
@@ -1159,7 +1158,7 @@ fn gradients_of_gradients_and_hooks_that_hold_leaves_are_dropped_flat() {
     }
 }
 
-/// A step may hold tensors of its own.
+/// A step may own tensors.
 #[test]
 fn a_deep_history_in_the_fields_of_functions_is_dropped_flat() {
     struct Holds(Tensor);
@@ -1207,15 +1206,15 @@ fn a_hook_whose_captive_panics_as_it_is_dropped_loses_nothing_else() {
 fn a_deep_history_held_by_another_tensor_is_dropped_flat() {
     on_a_small_stack(|| {
         measured(|_, _| {
-            // The views are kept alive by nothing but the saved tensors, and hold the base they are of.
+            // Only the saved tensors keep the views alive, and the views keep their base.
             let x = leaf(&[1.0, 2.0]);
             let mut y = x.mul(1.0).unwrap();
             for _ in 0..DEEP / 10 {
                 y = y.select(0, 0).unwrap().mul(&y).unwrap();
             }
             drop(y);
-            // The only way to the one before leads over a saved view to its base, and to what was written
-            // to that base since.
+            // The only path to the previous one leads through a saved view to its base, and to what has been written to
+            // that base since.
             let mut z = x.copy().unwrap();
             for _ in 0..DEEP / 10 {
                 let base = x.copy().unwrap();
@@ -1224,7 +1223,7 @@ fn a_deep_history_held_by_another_tensor_is_dropped_flat() {
                 z = next;
             }
             drop(z);
-            // A tensor written to over and over again.
+            // A tensor written to repeatedly.
             let y = x.mul(1.0).unwrap();
             for _ in 0..DEEP / 10 {
                 y.mul_(1.0).unwrap();
@@ -1284,7 +1283,7 @@ fn a_graph_made_on_several_threads_is_walked_in_order() {
             .map(|power| {
                 let x = &x;
                 scope.spawn(move || {
-                    // Another machine counts nodes no differently.
+                    // Another machine uses the same node numbering.
                     Machine::new().enter(|| x.pow(f64::from(power)).unwrap().mul(1.0).unwrap())
                 })
             })
@@ -1295,7 +1294,7 @@ fn a_graph_made_on_several_threads_is_walked_in_order() {
     assert_eq!(grad(&x), [1.0 + 4.0 + 12.0 + 32.0]);
 }
 
-// Slopes where there is a corner or a hole, as PyTorch gives them.
+// Gradients at corners and undefined points, as PyTorch defines them.
 
 #[test]
 fn gradients_at_corners_are_pytorchs() {
@@ -1334,13 +1333,13 @@ fn gradients_at_corners_are_pytorchs() {
         operation(&x).unwrap().sum().unwrap().backward().unwrap();
         assert_eq!(grad(&x), expected, "{name}");
     }
-    // All of a row that has a NaN is without a slope.
+    // In a row with a NaN, no element has a gradient.
     let x = leaf(&[1.0, NAN]);
     x.amax(&[0], false).unwrap().backward().unwrap();
     assert!(grad(&x).into_iter().all(f32::is_nan));
 }
 
-/// Code that collects batches begins with an empty tensor, which joins anything.
+/// Code that collects batches starts with an empty tensor, which can be concatenated with anything.
 #[test]
 fn an_empty_tensor_that_joins_others_is_an_input_like_them() {
     let (empty, rows) = (leaf(&[]), Tensor::ones(&[2, 3]).unwrap());

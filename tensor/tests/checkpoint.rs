@@ -1,4 +1,4 @@
-//! Activation checkpointing: the gradients are those of a plain backward pass, to the bit, and the memory is not.
+//! Activation checkpointing: the gradients are bit-identical to those of a plain backward pass, with less memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn on<R>(gpus: &str, test: impl FnOnce(Device) -> R) -> R {
     gpus.parse::<Machine>().unwrap().enter(|| test(Device::cuda_if_available()))
 }
 
-/// A hidden layer with dropout, and its way back to the width before.
+/// A hidden layer with dropout, and a layer back to the original width.
 fn block(device: Device) -> Result<Arc<nn::Sequential>> {
     let block = nn::Sequential::new((
         nn::Linear::new(16, 64)?,
@@ -33,7 +33,7 @@ fn blocks(device: Device) -> Result<Vec<Arc<nn::Sequential>>> {
     (0..3).map(|_| block(device)).collect()
 }
 
-/// Through a block, which keeps what it needs or computes it again.
+/// The output of a block, which saves its intermediate results or recomputes them.
 fn through(block: &Arc<nn::Sequential>, x: &Tensor, again: bool) -> Result<Tensor> {
     let of_graph = block.clone();
     if again { checkpoint(move |x| of_graph.forward(x), x) } else { block.forward(x) }
@@ -66,7 +66,7 @@ fn gradients_and_random_numbers_are_those_of_a_plain_pass_to_the_bit() -> Result
                 }
                 let loss = y.square()?.mean()?;
                 loss.backward()?;
-                // The next numbers too are those that would have come.
+                // The generator's next numbers are also unchanged.
                 let next = [Tensor::rand(&[4])?, Tensor::rand((&[4], device))?];
                 let next = [bits(&next[0])?, bits(&next[1])?];
                 Ok((bits(&loss)?, gradients(&blocks)?, bits(&x.grad().expect("a leaf"))?, next))
@@ -95,9 +95,10 @@ fn the_activations_are_gone_after_the_forward_pass_and_the_peak_is_lower() -> Re
             loss.backward()?;
             Ok([held, cuda::max_memory_allocated() - before])
         };
-        held_and_peak(false)?; // takes cuBLAS's workspace
+        held_and_peak(false)?; // allocates cuBLAS's workspace
         let [plain, again] = [held_and_peak(false)?, held_and_peak(true)?];
-        // Only each block's input, and what the loss needs: tensors of 256 KiB. A block keeps 4 × 1 MiB besides.
+        // Only each block's input, and the tensors for the loss, 256 KiB each. Without checkpointing, a block also
+        // saves 4 × 1 MiB.
         assert!(again[0] < 1300 << 10 && plain[0] > 6 << 20, "{plain:?} {again:?}");
         assert!(4 * again[1] < 3 * plain[1], "{plain:?} {again:?}");
         Ok(())
@@ -223,7 +224,7 @@ fn on_a_stream_of_its_own_it_stays_there_and_races_with_nothing() -> Result<()> 
 #[test]
 fn what_is_computed_again_must_be_what_was_there() -> Result<()> {
     let x = Tensor::ones(&[2, 3])?.requires_grad_(true)?;
-    // What the first run and the second do.
+    // The first run and the recomputation.
     let refused = |first: fn(&Tensor) -> Result<Tensor>, second: fn(&Tensor) -> Result<Tensor>| {
         let runs = AtomicUsize::new(0);
         let function = move |x: &Tensor| match runs.fetch_add(1, Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Convolutions against a plain loop in f64, on sizes where something ends or overlaps; and against PyTorch, in
-//! values, errors, layers and training, from a file that PyTorch wrote.
+//! Convolutions compared with a plain loop in f64, on sizes with boundaries and overlaps; and with PyTorch, in values,
+//! errors, layers and training, from a file that PyTorch wrote.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use todevice::{
     nn, optim,
 };
 
-/// A convolution of any kind: sizes of x and of the weight, and the options.
+/// A convolution: the sizes of x and of the weight, and the options.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     x: [usize; 4],
@@ -77,12 +77,12 @@ fn numel(sizes: &[usize]) -> usize {
     sizes.iter().product()
 }
 
-/// Numbers within ±½ that differ.
+/// Distinct numbers within ±½.
 fn numbers(count: usize, seed: usize) -> Vec<f64> {
     (0..count).map(|i| (((i + 1) * (7919 + 2 * seed)) % 10007) as f64 / 10007.0 - 0.5).collect()
 }
 
-/// What a convolution is: y, and the gradients in x, weight and bias for a gradient in y, by definition.
+/// A convolution by definition: y, and the gradients of x, weight and bias for a gradient of y.
 struct Reference {
     y: Vec<f64>,
     grads: [Vec<f64>; 3],
@@ -113,7 +113,7 @@ fn reference(case: &Case, x: &[f64], weight: &[f64], bias: &[f64], grad: &[f64])
     Reference { y, grads }
 }
 
-/// y and the three gradients as computed.
+/// y and the three gradients from the crate.
 fn computed(case: &Case, dtype: DType, inputs: [&[f64]; 4]) -> Result<[Tensor; 4]> {
     let [x, weight, bias, grad] = inputs;
     let leaf =
@@ -130,7 +130,7 @@ fn computed(case: &Case, dtype: DType, inputs: [&[f64]; 4]) -> Result<[Tensor; 4
 
 fn inputs(case: &Case) -> [Vec<f64>; 4] {
     let sizes = [numel(&case.x), numel(&case.weight), case.weight[0], numel(&case.out())];
-    // Exact in f32.
+    // Rounded to f32, so that both sides start from the same values.
     let rounded = |values: Vec<f64>| values.into_iter().map(|value| f64::from(value as f32)).collect();
     [0, 1, 2, 3].map(|i| rounded(numbers(sizes[i], i)))
 }
@@ -139,8 +139,8 @@ fn check(case: Case) {
     let inputs = inputs(&case);
     let [x, weight, bias, grad] = inputs.each_ref().map(Vec::as_slice);
     let expected = reference(&case, x, weight, bias, grad);
-    // Rounding errors go with what the sums would be if nothing in them cancelled, and are some units of rounding of
-    // it. A product in a wrong place is far more.
+    // Rounding errors are proportional to the sum of magnitudes, and amount to a few roundings of it. A misplaced
+    // product is far larger.
     let absolute = |values: &[f64]| values.iter().map(|value| value.abs()).collect::<Vec<_>>();
     let [x_abs, weight_abs, bias_abs, grad_abs] = [x, weight, bias, grad].map(absolute);
     let scale = reference(&case, &x_abs, &weight_abs, &bias_abs, &grad_abs);
@@ -252,7 +252,7 @@ proptest! {
     }
 }
 
-/// Some elements of an image have no part in the result.
+/// Some elements of an image do not contribute to the result.
 #[test]
 fn what_is_not_read_is_not_a_number_without_harm() -> Result<()> {
     let mut image = vec![1.0f32; 25];
@@ -268,7 +268,7 @@ fn what_is_not_read_is_not_a_number_without_harm() -> Result<()> {
     Ok(())
 }
 
-/// Memory that is used again holds numbers of another convolution, which may be anything.
+/// Reused memory holds arbitrary numbers of another convolution.
 #[test]
 fn what_was_left_in_memory_does_no_harm() -> Result<()> {
     let nan = Tensor::full(&[2, 9, 30, 30], (f64::NAN, DType::F32))?;
@@ -365,7 +365,7 @@ fn errors_are_pytorchs() {
     }
 }
 
-/// Of these PyTorch says something else, or computes something.
+/// In these cases PyTorch gives another message, or computes a result.
 #[test]
 fn more_errors() -> Result<()> {
     let (x, weight) = (Tensor::zeros(&[1, 1, 5, 5])?, Tensor::zeros(&[1, 1, 3, 3])?);
@@ -392,7 +392,7 @@ fn more_errors() -> Result<()> {
     Ok(())
 }
 
-/// Of an image of 4 MB, in a process of its own.
+/// With an image of 4 MB, in a child process.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_a_large_stride_leaves_out_takes_no_memory() -> Result<()> {
@@ -456,7 +456,7 @@ fn on_a_gpu_types_say_the_device() -> Result<()> {
             ),
             (
                 error((gpu, f32), (gpu, DType::BF16), gpu)?,
-                // No bfloat16 goes to cuDNN on a T4.
+                // cuDNN does not take bfloat16 on a T4.
                 "expected scalar type Float but found BFloat16".to_owned(),
             ),
             (
@@ -521,13 +521,13 @@ fn a_layer_has_a_weight_and_a_bias() -> Result<()> {
     let layer = Conv2d::new(2, 3, (3, options))?;
     assert_eq!(layer.parameters().len(), 1);
     assert_eq!(layer.forward(&Tensor::zeros(&[2, 4, 4])?.to(DType::F64)?)?.sizes(), [3, 2, 2]);
-    // Nothing is drawn for weights there are none of.
+    // Empty weights draw no random numbers.
     assert_eq!(Conv2d::new(0, 3, 3)?.bias.unwrap().tensor().to_vec::<f32>()?, [0.0; 3]);
     Ok(())
 }
 
-/// Five steps of a network with two convolutions and a layer that halves the image after each, which `shrink` makes for
-/// a number of channels.
+/// Five steps of a network with two convolutions, each followed by a layer that halves the image; `shrink` makes that
+/// layer for a number of channels.
 fn losses<M: Module + 'static>(shrink: impl Fn(usize) -> Result<M>) -> Result<Vec<f64>> {
     Machine::new().enter(|| {
         manual_seed(0);
@@ -578,7 +578,7 @@ fn a_network_learns_as_pytorchs() -> Result<()> {
     Ok(())
 }
 
-/// As in PyTorch without oneDNN, which leaves the padding out: `torch.backends.mkldnn.flags(enabled=False)`.
+/// As in PyTorch without oneDNN, which ignores the padding: `torch.backends.mkldnn.flags(enabled=False)`.
 #[test]
 fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
     for (gpu, device) in [("none", "cpu"), ("sim:t4", "cuda:0")] {
@@ -601,7 +601,7 @@ fn the_padding_is_multiplied_by_an_infinite_weight() -> Result<()> {
                     "{out} is not {expected} on {device}"
                 );
             }
-            // What is infinite in the image is seen by those windows alone that cover it.
+            // An infinite element affects only the windows that cover it.
             let spot = Tensor::new([[[1.0f32, 1.0, 1.0], [1.0, inf, 1.0], [1.0, 1.0, 1.0]]])?.to(device)?;
             let ones = Tensor::ones((&[1, 1, 2, 2], device))?;
             let sums =

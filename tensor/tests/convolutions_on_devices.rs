@@ -1,4 +1,4 @@
-//! Convolutions on a simulated GPU: which algorithm is taken, what it costs, and what of it can be relied on.
+//! Convolutions on a simulated GPU: the choice of algorithm, its cost, and its guarantees.
 
 use todevice::autograd::{self, BackwardOptions};
 use todevice::backends::cudnn::{self, Flags};
@@ -29,7 +29,7 @@ fn bits(tensors: &[Tensor; 3]) -> [Vec<u64>; 3] {
     })
 }
 
-/// The largest difference, in parts of the largest value.
+/// The largest difference, relative to the largest value.
 fn difference(a: &Tensor, b: &Tensor) -> f64 {
     let [a, b] = [a, b].map(|tensor| tensor.to(DType::F64).unwrap().to_vec::<f64>().unwrap());
     let largest = b.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
@@ -100,14 +100,14 @@ fn the_gradient_of_a_small_weight_comes_in_disorder_unless_order_is_asked_for() 
         use_deterministic_algorithms(true);
         let [again, _] = twice()?;
         assert_eq!(first, again);
-        // Without cuDNN nothing is left to chance.
+        // Without cuDNN everything is deterministic.
         use_deterministic_algorithms(false);
         cudnn::set_enabled(false);
         let [first, second] = twice()?;
         assert_eq!(first, second);
         Ok(())
     });
-    // The disorder is the same in every run of a program, since the machine is simulated.
+    // The nondeterminism is the same in every run of a program, since the machine is simulated.
     let program = || {
         let machine: Machine = "sim:t4".parse().unwrap();
         machine.enter(|| bits(&convolution(gpu(), DType::F32, [16, 3, 16, 16], 8).unwrap()))
@@ -115,7 +115,7 @@ fn the_gradient_of_a_small_weight_comes_in_disorder_unless_order_is_asked_for() 
     assert_eq!(program(), program());
 }
 
-/// Launches, and bytes at the peak, of a convolution without gradients.
+/// The launches and peak memory in bytes of a convolution without gradients.
 fn cost(sizes: [usize; 4], k: usize) -> Result<(u64, u64)> {
     let x = Tensor::ones((&sizes, gpu()))?;
     let weight = Tensor::ones((&[k, sizes[1], 3, 3], gpu()))?;
@@ -137,12 +137,12 @@ fn benchmark_mode_pays_once_for_each_kind() {
         let first = cost(sizes, 32)?;
         let second = cost(sizes, 32)?;
         assert_eq!((first.0, second.0), (three_twice_and_the_best, once));
-        // The hungriest was tried, and was not taken.
+        // The algorithm with the largest workspace was tried, but not chosen.
         assert!(first.1 > 3 * second.1, "{first:?} {second:?}");
-        // A smaller last batch is another kind.
+        // A smaller last batch is a different configuration.
         assert_eq!(cost([63, 3, 32, 32], 32)?.0, three_twice_and_the_best);
         assert_eq!(cost(sizes, 32)?, second);
-        // Other flags, too: an algorithm that was found may not be allowed.
+        // So are other flags: a cached algorithm may not be allowed.
         cudnn::set_deterministic(true);
         assert_eq!(cost(sizes, 32)?.0, three_twice_and_the_best);
         cudnn::set_benchmark_limit(1);
@@ -177,7 +177,7 @@ fn the_fastest_is_faster_than_the_rule_of_thumb_or_the_same() {
 
 #[test]
 fn an_algorithm_whose_memory_is_not_to_be_had_is_passed_over() {
-    // Room for the tensors, not for what the columns of an explicit product take.
+    // Room for the tensors, but not for the columns of an explicit GEMM.
     on("sim:t4,mem=300MiB", || {
         cudnn::set_benchmark(true);
         let y = convolution(gpu(), DType::F32, [8, 64, 32, 32], 8)?;
@@ -200,7 +200,7 @@ fn an_algorithm_whose_memory_is_gone_makes_way_for_another() {
         let hungry = vec![("conv_forward WINOGRAD_NONFUSED".to_owned(), true)];
         let frugal = vec![("conv_forward IMPLICIT_PRECOMP_GEMM".to_owned(), false)];
         assert_eq!((chosen()?, chosen()?), (hungry.clone(), hungry));
-        // What is reserved, and no segment more.
+        // The reserved memory, without an additional segment.
         cuda::empty_cache()?;
         let (_, total) = cuda::mem_get_info()?;
         let share = (cuda::memory_reserved() + (4 << 20)) as f64 / total as f64;
@@ -210,11 +210,11 @@ fn an_algorithm_whose_memory_is_gone_makes_way_for_another() {
     });
 }
 
-/// As PyTorch does it: the memory of the hungriest goes back to the driver.
+/// As in PyTorch: the largest workspace is returned to the driver.
 #[test]
 fn a_search_gives_its_memory_back() {
     on("sim:rtx4090", || {
-        convolution(gpu(), DType::F32, [16, 32, 16, 16], 32)?; // what cuBLAS and cuDNN keep
+        convolution(gpu(), DType::F32, [16, 32, 16, 16], 32)?; // for the memory kept by cuBLAS and cuDNN
         let before = cuda::memory_reserved();
         let flags = Flags { benchmark: true, ..Default::default() };
         cudnn::flags(flags, || convolution(gpu(), DType::F32, [16, 32, 16, 16], 32))?;

@@ -1,5 +1,5 @@
-//! Everything the crate computes runs on a simulated GPU as it does on the CPU, bit for bit: every operation,
-//! every type, the sizes where blocks end, every way to lie in memory, as an operation and as a gradient.
+//! Everything the crate computes gives the same bits on a simulated GPU as on the CPU: every operation, every dtype,
+//! sizes around block boundaries, every memory layout, forward and backward.
 
 use std::collections::BTreeSet;
 
@@ -17,14 +17,14 @@ use todevice::{
     MaxPool2dOptions, TensorOptions,
 };
 
-/// The machine that is compared with the CPU: a simulated T4, unless `TEST_GPU` names another.
+/// The machine to compare with the CPU: a simulated T4, unless `TEST_GPU` names another.
 fn machine() -> Machine {
     let gpu = std::env::var("TEST_GPU").unwrap_or("sim:t4".to_owned());
     gpu.parse().unwrap_or_else(|error| panic!("TEST_GPU={gpu}: {error}"))
 }
 
-/// Runs a test on that machine; with `TEST_UNCACHED` each tensor has an end there that a tool can see, `compute-sanitizer` or
-/// the guards of the stand-ins.
+/// Runs a test on that machine. With `TEST_UNCACHED`, each tensor has its own allocation, whose end tools can see:
+/// `compute-sanitizer`, or the guards of the stand-ins.
 pub fn on_gpu<R>(test: impl FnOnce() -> R) -> R {
     machine().enter(|| {
         caching_allocator_enable(std::env::var_os("TEST_UNCACHED").is_none());
@@ -32,7 +32,7 @@ pub fn on_gpu<R>(test: impl FnOnce() -> R) -> R {
     })
 }
 
-/// One case for each method that takes nothing.
+/// One case for each method without arguments.
 macro_rules! methods {
     ($sizes:expr; $($name:ident)*) => { [$(case(stringify!($name), $sizes, |x| one(x[0].$name()))),*] };
 }
@@ -47,7 +47,7 @@ macro_rules! operands {
     )*] };
 }
 
-/// Sizes of two operands: equal, broadcast, and not to be broadcast.
+/// Sizes of two operands: equal, broadcastable, and not broadcastable.
 fn pairs() -> Vec<Vec<Vec<usize>>> {
     let broadcast: [&[&[usize]]; 11] = [
         &[&[], &[257]],
@@ -65,7 +65,7 @@ fn pairs() -> Vec<Vec<Vec<usize>>> {
     [edges(2), sizes(&broadcast)].concat()
 }
 
-/// The type and the place of a tensor, for one to be made beside it.
+/// The dtype and device of a tensor, for creating a similar one.
 fn like(x: &Tensor) -> TensorOptions {
     x.into()
 }
@@ -75,7 +75,7 @@ fn indices(count: usize, below: usize, beside: &Tensor) -> Result<Tensor> {
     Tensor::from_slice(&indices, &[count])?.to(beside.device())
 }
 
-/// An answer as a tensor beside the one asked.
+/// A bool result as a tensor next to the input.
 fn answer(answer: Result<bool>, beside: &Tensor) -> Result<Vec<Tensor>> {
     one(Tensor::new(answer?)?.to(beside.device()))
 }
@@ -370,7 +370,7 @@ fn pools() -> Vec<Case> {
     ]
 }
 
-/// The other type that weights beside `x` may have: f32, if it is of halves.
+/// The other dtype that weights for `x` may have: f32 for half-precision inputs.
 fn parameter_type(x: &Tensor) -> DType {
     if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() }
 }
@@ -440,7 +440,7 @@ fn norms() -> Vec<Case> {
                 BatchNormArguments { running_mean, running_var, weight, eps: 0.5, ..Default::default() };
             one(x[0].batch_norm(arguments.clone()))
         }),
-        // Beside halves weights may be f32s.
+        // Half-precision inputs may have f32 weights.
         case("batch_norm of f32 weights", batches(), |x| {
             let (weight, bias) = (in_f32(&x[1]), in_f32(&x[2]));
             let options = (x[2].device(), parameter_type(&x[2]));
@@ -507,7 +507,7 @@ fn indexing() -> Vec<Case> {
         sizes(&all)
     };
     let crowds = || sizes(&[&[&[3, 70, 2]], &[&[40, 3, 33]], &[&[2, 33, 70]], &[&[65, 31, 2]]]);
-    /// Indices of the shape of a tensor, along a dimension, out of order in memory.
+    /// Indices with the shape of a tensor, along a dimension, not contiguous in memory.
     fn everywhere(x: &Tensor, dim: i64) -> Result<Tensor> {
         let back: Vec<i64> = (0..x.ndim() as i64).rev().collect();
         let reversed: Vec<i64> = x.sizes().iter().rev().map(|size| *size as i64).collect();
@@ -528,7 +528,7 @@ fn indexing() -> Vec<Case> {
             one(x.index_put_(&x.detach().gt(0)?, &x.detach().gt(0)?.to(x.dtype())?.max()?))
         }),
         case("index from the end", sizes(&[&[&[5]], &[&[3, 2]]]), |x| {
-            one(x[0].index(&Tensor::new([[-1, 0], [1, -3]])?)) // An index of the host will do.
+            one(x[0].index(&Tensor::new([[-1, 0], [1, -3]])?)) // An index on the host is allowed.
         }),
         case("index_select none", boxes(), |x| one(x[0].index_select(0, &indices(0, 1, &x[0])?))),
         case("index_select by floats", sizes(&[&[&[5]], &[&[0]]]), |x| match x[0].numel() {
@@ -560,7 +560,7 @@ fn indexing() -> Vec<Case> {
             let source = x[0].index_select(0, &indices(7, x[0].size(0)?, &x[0])?)?;
             one(x[0].index_add(0, &indices(7, x[0].size(0)?, &x[0])?, &source))
         }),
-        // More than a warp reads at a time, most of them several times; entries of many elements, and of few.
+        // More indices than a warp reads at a time, most of them repeated; slices with many elements, and with few.
         case("index_add many", crowds(), |x| {
             let index = indices(100, x[0].size(0)? - 1, &x[0])?;
             one(x[0].index_add(0, &index, &x[0].index_select(0, &index)?))
@@ -667,12 +667,12 @@ fn all_cases() -> Vec<Case> {
         .collect()
 }
 
-/// A card's products are added up in another order. Then they, and what is learned with them, may differ by a little.
+/// A card sums products in another order. Then they, and the values trained with them, may differ slightly.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_is_added_up_in_another_order_differs_by_little() {
     if std::env::var_os("TEST_GPU").is_some() {
-        return; // This is that run.
+        return; // This is the child process.
     }
     let with_products = [
         "cuda_sweep::matrix_products",
@@ -693,13 +693,13 @@ fn what_is_added_up_in_another_order_differs_by_little() {
     let output = run("1");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("5 passed"), "{said}");
-    // And one that leaves out a summand is found.
+    // A kernel that omits a term is detected.
     let output = run("short");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success() && said.contains("0 passed; 5 failed"), "{said}");
 }
 
-/// The families that are swept, the most common first.
+/// The swept families of operations, the most common first.
 pub const FAMILIES: [(&str, fn() -> Vec<Case>); 9] = [
     ("elementwise", elementwise),
     ("binary", binary),
@@ -792,8 +792,8 @@ fn large_results_are_those_of_the_cpu() -> Result<()> {
     })
 }
 
-/// Steps of an optimizer with a gradient scaler: some are too large, and the scale grows after two that are not. What
-/// the parameter and the scale are after each.
+/// Optimizer steps with a gradient scaler: some overflow, and the scale grows after two that do not. Returns the
+/// parameter and the scale after each step.
 fn scaled_steps(device: Device, dtype: DType) -> Result<Vec<Vec<u64>>> {
     let numbers = |sizes: &[usize], seed: usize| {
         let numbers: Vec<f64> = (0..37 * 29).map(|i| ((i * 37 + seed) % 61) as f64 / 13.0 - 2.25).collect();
@@ -919,7 +919,7 @@ fn network() -> Result<nn::Sequential> {
     Ok(nn::Sequential::new((nn::Flatten::default(), head, nn::ReLU, nn::Sigmoid, tail)))
 }
 
-/// Everything an optimizer with any options does, behind one face.
+/// A common interface for optimizers with any options.
 type MakeOptimizer = fn(Vec<nn::Parameter>) -> Result<Box<dyn DynOptimizer>>;
 
 trait DynOptimizer {
@@ -993,7 +993,7 @@ const LOSSES: [(&str, fn(&Tensor, &Tensor) -> Result<Tensor>); 6] = [
     }),
 ];
 
-/// Five steps on a device. The bits of all losses, norms, gradients and parameters.
+/// Five steps on a device. Returns the bits of all losses, norms, gradients and parameters.
 fn train(
     device: Device,
     make: MakeOptimizer,
@@ -1048,12 +1048,12 @@ fn five_steps_of_every_optimizer_on_every_loss_are_those_of_the_cpu() -> Result<
     })
 }
 
-/// Whether two trainings saw the same f32 numbers. A card rounds products differently, and some steps amplify that.
+/// Whether two training runs agree in f32. A card rounds products differently, and some steps amplify that.
 fn same_training(cpu: &[Vec<u64>], cuda: &[Vec<u64>]) -> bool {
     cpu.len() == cuda.len() && cpu.iter().zip(cuda).all(|(a, b)| same_bits(a, b, DType::F32, 1e-3))
 }
 
-/// Layers for images, between two that learn.
+/// Image layers, between two that learn.
 fn image_network() -> Result<nn::Sequential> {
     let slow = nn::BatchNormOptions { momentum: None, ..Default::default() };
     let plain = nn::LayerNormOptions { elementwise_affine: false, ..Default::default() };
@@ -1070,7 +1070,7 @@ fn image_network() -> Result<nn::Sequential> {
     )))
 }
 
-/// Words, of which one is padding.
+/// Embeddings with a padding index.
 fn word_network() -> Result<nn::Sequential> {
     let padded = nn::EmbeddingOptions { padding_idx: Some(0), ..Default::default() };
     let words = nn::Embedding::new(12, (6, padded))?;
@@ -1192,7 +1192,7 @@ fn a_state_dict_crosses_devices_in_both_directions() -> Result<()> {
     })
 }
 
-/// All that this file compares, once on a device. The nodes that are recorded.
+/// Runs everything that this file compares, once on a device. Returns the recorded graph nodes.
 fn everything_compared() -> Result<BTreeSet<&'static str>> {
     let device = Device::cuda(0);
     let nodes = run(&all_cases());
@@ -1212,7 +1212,7 @@ fn everything_compared() -> Result<BTreeSet<&'static str>> {
     Ok(nodes)
 }
 
-/// What else a device is asked to launch.
+/// Other kernels that are launched.
 fn everything_else() -> Result<()> {
     let device = Device::cuda(0);
     for dtype in sweep::ALL {
@@ -1240,7 +1240,7 @@ fn everything_else() -> Result<()> {
     Ok(())
 }
 
-/// Operations and nodes that are not seen when all of this runs, and why.
+/// Operations and nodes that do not occur when all of this runs, and the reasons.
 const NOT_SEEN: [(&str, &str); 5] = [
     (
         "rand randn randint bernoulli uniform_ normal_ random_ UniformBackward0 NormalBackward0 RandomBackward0 \
@@ -1256,8 +1256,8 @@ const NOT_SEEN: [(&str, &str); 5] = [
     ),
 ];
 
-/// Every operation of the registry is compared in this file, and every kernel launched; the CUDA C++ is tested against
-/// their list. Whatever is launched is in it.
+/// Checks that this file compares every operation of the registry and launches every kernel, and that every launched
+/// kernel is in the list against which the CUDA C++ is tested.
 #[test]
 fn the_list_of_kernels_and_that_of_operations_are_complete() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -1267,7 +1267,7 @@ fn the_list_of_kernels_and_that_of_operations_are_complete() -> Result<()> {
     let compared = compared.kernels(0);
 
     let seen: BTreeSet<&str> = compared.iter().map(|kernel| kernel.operation).chain(nodes?).collect();
-    // What a gradient is made of is seen as its node, and its kernels are those below.
+    // Backward operations show up as their graph nodes, and their kernels are checked below.
     let all = operations().filter(|operation| !operation.name.contains("_backward"));
     let known: BTreeSet<&str> =
         all.flat_map(|operation| [operation.name].into_iter().chain(operation.node)).collect();

@@ -1,5 +1,5 @@
-//! Convolutions by cuDNN, as a real GPU has it. NVIDIA's libraries are stand-ins: what they are told is checked as
-//! NVIDIA's check it, and what they compute is a convolution by its definition. With a GPU: `TEST_GPU=real`.
+//! Convolutions by cuDNN, as on a real GPU. NVIDIA's libraries are stand-ins: they check their arguments as NVIDIA's
+//! do, and compute convolutions by definition. With a GPU: `TEST_GPU=real`.
 
 use todevice::autograd::{self, BackwardOptions};
 use todevice::backends::cudnn::{self, Flags};
@@ -8,7 +8,7 @@ use todevice::{Conv2dOptions, DType, Device, Machine, Result, Tensor, manual_see
 #[test]
 fn of_the_stand_ins() {
     if std::env::var_os("TEST_GPU").is_some() {
-        return; // This is that run.
+        return; // This is the child process.
     }
     let stand_ins = crate::stand_ins::stand_ins(todevice::cuda::kernel_signatures);
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
@@ -17,7 +17,7 @@ fn of_the_stand_ins() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("5 passed"));
 }
 
-/// Runs a test on a real GPU, or on what stands in for it.
+/// Runs a test on a real GPU, or on the stand-ins.
 fn on_gpu(test: fn() -> Result<()>) {
     if std::env::var_os("TEST_GPU").is_some() {
         Machine::real().unwrap().enter(|| test().unwrap());
@@ -59,7 +59,7 @@ fn convolution(case: &Case, device: Device, dtype: DType) -> Result<[Tensor; 4]>
     Ok([y.detach(), grad(x), grad(weight), grad(bias)])
 }
 
-/// The largest difference, in parts of the largest value.
+/// The largest difference, relative to the largest value.
 fn difference(a: &Tensor, b: &Tensor) -> f64 {
     let [a, b] = [a, b].map(|tensor| tensor.to(DType::F64).unwrap().to_vec::<f64>().unwrap());
     assert_eq!(a.len(), b.len());
@@ -70,7 +70,7 @@ fn difference(a: &Tensor, b: &Tensor) -> f64 {
 #[test]
 fn every_pass_of_every_type_is_that_of_the_host() {
     on_gpu(|| {
-        // Those of a real card are rounded to TF32 otherwise.
+        // A real card's TF32 rounding differs.
         cudnn::set_allow_tf32(false);
         for (dtype, tolerance) in
             [(DType::F32, 2e-6), (DType::F64, 1e-14), (DType::F16, 2e-3), (DType::BF16, 2e-2)]
@@ -97,7 +97,7 @@ fn whatever_is_asked_of_the_algorithm() {
             [(false, true, true), (true, false, true), (true, true, true), (false, false, false)]
         {
             let flags = Flags { benchmark, deterministic, enabled, allow_tf32: false, ..Default::default() };
-            // The second time it is known.
+            // The second time the algorithm is cached.
             for _ in 0..2 {
                 let device = cudnn::flags(flags, || convolution(&case, Device::cuda(0), DType::F32))?;
                 assert!(device.iter().zip(&host).all(|(a, b)| difference(a, b) < 2e-6), "{flags:?}");
@@ -110,7 +110,7 @@ fn whatever_is_asked_of_the_algorithm() {
 #[test]
 fn a_search_tries_as_many_as_it_may() {
     on_gpu(|| {
-        // Each that is tried runs twice, and the fastest once more; a search of cuDNN's own is no launch.
+        // Each tried algorithm runs twice, and the fastest once more; a search by cuDNN itself is not a launch.
         for (benchmark_limit, launches) in [(1, 3), (2, 5), (10, 1)] {
             let flags = Flags { benchmark: true, benchmark_limit, ..Default::default() };
             let x = Tensor::ones(&[1, 2, 8, 8 + benchmark_limit])?.to(Device::cuda(0))?;

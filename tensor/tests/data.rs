@@ -1,7 +1,7 @@
-//! Batches, their order, and the random numbers drawn on the way, against PyTorch 2.11; and what becomes of
-//! errors, panics, slow samples and iterators dropped early.
+//! Data loading compared with PyTorch 2.11: batches, their order, and the random numbers drawn on the way; also errors,
+//! panics, slow samples and iterators dropped early.
 //!
-//! Numbers that stand in a test were printed by torch 2.11.0 for the same program and seed.
+//! Expected numbers were printed by torch 2.11.0 for the same program and seed.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ fn generator(seed: Option<u64>) -> Option<Generator> {
     seed.map(|seed| Generator::new().manual_seed(seed))
 }
 
-/// A long batch of small numbers.
+/// Parses a long batch of one-digit numbers.
 fn digits(text: &str) -> Vec<i64> {
     text.bytes().map(|digit| i64::from(digit - b'0')).collect()
 }
@@ -43,7 +43,7 @@ fn next_rand() -> f64 {
     Tensor::rand(&[1]).unwrap().item().unwrap()
 }
 
-/// The first `count` batches of an epoch that is then left.
+/// The first `count` batches of an epoch that is then abandoned.
 fn start<D: Dataset + 'static>(loader: &DataLoader<D, [Tensor; 1]>, count: usize) -> Batches {
     loader.iter().take(count).map(|batch| batch.unwrap()[0].to_vec().unwrap()).collect()
 }
@@ -73,7 +73,7 @@ fn shuffled(
     DataLoader::new(numbers(n), options).unwrap()
 }
 
-/// A dataset given by a function of the index.
+/// A dataset defined by a function of the index.
 struct Made<F> {
     len: usize,
     make: F,
@@ -102,7 +102,7 @@ fn message<T>(result: Result<T>) -> String {
     }
 }
 
-/// The warnings given while `program` runs on a machine of its own.
+/// The warnings given while `program` runs on a new machine.
 fn warnings(program: impl FnOnce()) -> Vec<String> {
     let machine = Machine::new();
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -200,8 +200,8 @@ fn an_epoch_left_early_costs_what_it_costs_in_pytorch() {
             assert_eq!(next_rand(), 0.5944212079048157);
         });
     }
-    // With a generator of one's own, workers that had been sent for all batches have drawn the last, empty
-    // permutation; without workers it was not reached. PyTorch's epochs differ in the same way.
+    // With a custom generator, workers that have been asked for all batches have drawn the last, empty permutation;
+    // without workers it is not reached. PyTorch's epochs differ in the same way.
     for (num_workers, second) in [
         (0, [vec![7, 3, 4, 1], vec![8, 2, 5, 0], vec![6, 9]]),
         (2, [vec![5, 1, 6, 0], vec![9, 7, 8, 4], vec![3, 2]]),
@@ -706,7 +706,7 @@ fn options_that_contradict_each_other_are_refused_in_pytorchs_words() {
     );
     assert_eq!(sampler(0, Some(3), false), "ZeroDivisionError");
 
-    // For ever is a time too.
+    // Infinity is a valid timeout.
     let options = DataLoaderOptions { timeout: f64::INFINITY, num_workers: 1, ..default() };
     assert_eq!(epoch(&DataLoader::new(numbers(2), options).unwrap()), [[0], [1]]);
 }
@@ -752,7 +752,7 @@ fn more_workers_than_cores_are_warned_of() {
 
 // ------------------------------------------------------------------------------------------------ workers
 
-/// Samples that are random numbers, drawn wherever they are made.
+/// Samples that are random numbers, drawn by the thread that makes them.
 fn random_numbers() -> impl Dataset<Sample = Tensor> {
     made(6, |_| Tensor::rand(&[]))
 }
@@ -767,7 +767,7 @@ fn each_worker_draws_from_a_generator_of_its_own() {
     let worker_0 =
         [vec![0.2876076102256775, 0.686290979385376], vec![0.6020464301109314, 0.6949343085289001]];
     let worker_1 = vec![0.7470175623893738, 0.8290408253669739];
-    // Workers, shuffled, a first epoch, the first batch of a second, and what the caller draws then.
+    // With workers and shuffling: a first epoch, the first batch of a second, and the caller's next numbers.
     let expected = [
         (
             0,
@@ -860,7 +860,7 @@ fn worker_init_fn_runs_in_the_worker_after_seeding() {
         assert_eq!(values(&loader, 9), [first.clone(), other.clone(), second.clone()]);
         assert_eq!(next_rand(), 0.2858424782752991);
     });
-    // Persistent workers are initialised once, and their numbers go on from epoch to epoch.
+    // Persistent workers are initialized once, and their random numbers continue from epoch to epoch.
     let more = [vec![0.29077035188674927, 0.05694246292114258], vec![0.9107693433761597, 0.35293048620224]];
     seeded(3, || {
         let options = DataLoaderOptions { persistent_workers: true, ..options(2) };
@@ -870,7 +870,7 @@ fn worker_init_fn_runs_in_the_worker_after_seeding() {
         assert_eq!(values(&loader, 9)[0], [0.9461700320243835, 0.3778146505355835]);
         assert_eq!(next_rand(), 0.2858424782752991);
     });
-    // What an epoch left early had sent for is made all the same.
+    // Batches requested by an abandoned epoch are still made.
     seeded(3, || {
         let options = DataLoaderOptions { persistent_workers: true, prefetch_factor: Some(1), ..options(2) };
         let loader = DataLoader::new(random_numbers(), options).unwrap();
@@ -1059,7 +1059,7 @@ fn an_iterator_dropped_early_stops_its_workers_after_the_sample_they_are_at() {
         let before = begun.load(Ordering::Relaxed);
         drop(batches);
         drop(loader);
-        // Each worker may begin another sample before it hears of the end. The rest of their batches would be 18.
+        // Each worker may start one more sample before it learns of the end. The rest of their batches would be 18.
         let after = begun.load(Ordering::Relaxed);
         assert!(after - before <= 6, "{before} samples were begun before the end, and {after} in all");
     }
@@ -1084,7 +1084,7 @@ fn a_batch_that_takes_too_long_is_the_last_item_of_its_epoch() {
         let wait = Mutex::new(wait);
         let dataset = made(3, move |index| {
             if index == 1 {
-                let _ = wait.lock().unwrap().recv(); // For ever, until the other end is gone.
+                let _ = wait.lock().unwrap().recv(); // Blocks until the other end is dropped.
             }
             Ok(index as i64)
         });
@@ -1097,7 +1097,7 @@ fn a_batch_that_takes_too_long_is_the_last_item_of_its_epoch() {
         assert_eq!(batches.len(), 0);
         assert!(batches.next().is_none() && batches.next().is_none());
         drop(release);
-        // The next epoch is one like any other.
+        // The next epoch is unaffected.
         let epoch: Vec<i64> = loader.iter().map(|batch| batch.unwrap().item().unwrap() as i64).collect();
         assert_eq!(epoch, [0, 1, 2]);
     }
@@ -1158,7 +1158,7 @@ fn many_epochs_leave_no_thread_behind() {
     assert_eq!(LIVE.load(Ordering::SeqCst), 0);
 }
 
-/// What the next test runs in a process of its own, where no thread can be started.
+/// The next test runs this in a child process in which no thread can be started.
 #[test]
 #[ignore = "helper"]
 fn helper_that_can_start_no_thread() {
@@ -1183,7 +1183,7 @@ fn a_thread_that_cannot_be_started_is_an_error() {
             "--nocapture",
             "--test-threads=1",
         ])
-        .env("RUST_MIN_STACK", (1u64 << 50).to_string()) // More than there are addresses.
+        .env("RUST_MIN_STACK", (1u64 << 50).to_string()) // Larger than the address space.
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -1204,7 +1204,7 @@ fn samplers_can_be_used_by_themselves() {
     assert!(BatchSampler::new(SequentialSampler::new(&dataset), 0, false).is_err());
 }
 
-/// A type of one's own can say how it is collated.
+/// A custom type can define its own collation.
 #[test]
 fn collation_can_be_taught() {
     struct Text(String);

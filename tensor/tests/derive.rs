@@ -139,7 +139,7 @@ fn a_derived_module_is_moved_switched_saved_and_trained_as_a_whole() -> Result<(
     })
 }
 
-/// Plain values may be fields, and change nothing.
+/// Plain values may be fields, without any effect.
 #[test]
 fn plain_values_are_fields_of_no_consequence() {
     let fields: [&dyn ModuleField; 8] =

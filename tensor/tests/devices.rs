@@ -1,5 +1,5 @@
-//! Where tensors are: the golden rule and its exceptions, moving, the current device, errors of a GPU that
-//! come late, memory that runs out, and the random numbers of a device. On GPUs that are not there.
+//! Devices of tensors: the golden rule and its exceptions, moving, the current device, delayed GPU errors, running out
+//! of memory, and the random numbers of a device. All on simulated GPUs.
 
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::thread;
@@ -38,8 +38,8 @@ fn assert_same_values(a: &Tensor, b: &Tensor) {
 
 type Operation = fn(&[Tensor]) -> Result<Tensor>;
 
-/// Operations on tensors of these sizes (the first of an index marks it), with what PyTorch calls the method
-/// and its arguments, if it names them.
+/// Operations on tensors of these sizes (a leading size marks an index), with PyTorch's names of the method and its
+/// arguments, if it has them.
 #[rustfmt::skip]
 const RULES: [(&str, Option<(&str, &[&str])>, &[&[usize]], Operation); 25] = [
     ("add", None, &[&[2, 3], &[2, 3]], |x| x[0].add(&x[1])),
@@ -72,7 +72,7 @@ const RULES: [(&str, Option<(&str, &[&str])>, &[&[usize]], Operation); 25] = [
     ("cat", Some(("cat", &["tensors", "tensors", "tensors"])), &[&[2, 3], &[1, 3], &[2, 3]], |x| Tensor::cat(x, 0)),
 ];
 
-/// Zeros and ones.
+/// An index of zeros and ones.
 fn index(x: &Tensor) -> Result<Tensor> {
     x.gt(0.0)?.to(DType::I64)
 }
@@ -176,7 +176,7 @@ fn the_report_tells_the_lines_and_the_fix() -> Result<()> {
             let at = rest.find(&part).unwrap_or_else(|| panic!("no {part:?} in\n{report}"));
             rest = &rest[at + part.len()..];
         }
-        // What is on the CPU was forgotten, whichever side it is on.
+        // The tensor on the CPU was forgotten, whichever side it is on.
         assert!(
             w.t()?.mm(&Tensor::zeros(&[3, 1])?).unwrap_err().report().contains("fix: move mat2 to cuda:0")
         );
@@ -185,11 +185,11 @@ fn the_report_tells_the_lines_and_the_fix() -> Result<()> {
         model.to(Device::cuda(0))?;
         let (error, failed) = (model.forward(&x).unwrap_err(), line());
         assert!(error.report().contains(&format!("  --> {file}:{failed}:")), "{}", error.report());
-        // A model that was forgotten is moved as a whole.
+        // A forgotten model is moved as a whole.
         let model = nn::Linear::new(3, 2)?;
         let report = model.forward(&x.to(Device::cuda(0))?).unwrap_err().report();
         assert!(report.contains("= fix: self is learned: move its model to cuda:0"), "{report}");
-        // Parts of an operation are known by what they are parts of.
+        // Errors in parts of an operation name the whole operation.
         let (a, made_a) = (Tensor::zeros(&[2, 4, 3])?, line());
         let report = a.matmul(&w.reshape(&[1, 3, 2])?).unwrap_err().report();
         assert!(report.contains(&format!("made at {file}:{made_a}:")), "{report}");
@@ -197,7 +197,7 @@ fn the_report_tells_the_lines_and_the_fix() -> Result<()> {
     })
 }
 
-/// The exceptions: numbers, and what is as good as one.
+/// The exceptions: numbers, and zero-dimensional tensors.
 const WITH_NUMBERS: [fn(&Tensor, &Tensor) -> Result<Tensor>; 14] = [
     |a, b| a.add(b),
     |a, b| a.sub(b),
@@ -237,7 +237,7 @@ fn a_number_on_the_host_joins_a_gpu_and_its_gradient_comes_back() -> Result<()> 
                     let (host, mixed) = (outcome([Device::Cpu; 2]), outcome(mixed));
                     assert_eq!(text(host.as_ref()), text(mixed.as_ref()), "{i} {left:?} {right:?}");
                     let (Ok((y, ga, gb, ..)), Ok((yd, gad, gbd, a, b))) = (host, mixed) else { continue };
-                    // A choice by a number on the host among numbers on the host is made there.
+                    // A selection by a host scalar among host scalars is made on the host.
                     assert!(yd.is_cuda() || i == 8, "{i}");
                     assert_same_values(&y, &yd);
                     assert_eq!((y.dtype(), y.grad_fn()), (yd.dtype(), yd.grad_fn()));
@@ -253,9 +253,9 @@ fn a_number_on_the_host_joins_a_gpu_and_its_gradient_comes_back() -> Result<()> 
         }
         let x = Tensor::new([1.0f32, 2.0])?.cuda()?;
         assert_eq!(((2.0 - &x)? * 3)?.to_vec::<f32>()?, [3.0, 0.0]);
-        // One number has no dimension; a tensor of one element is a tensor.
+        // A number has no dimensions; a tensor of one element is a tensor.
         assert_eq!(text(x.add(&Tensor::ones(&[1])?)), TWO_DEVICES);
-        // Where arguments have names, there is no exception.
+        // For named arguments there is no exception.
         let index = Tensor::full(&[], (0, DType::I64))?;
         assert!(text(x.index_select(0, &index)).contains("got index is on cpu"));
         Ok(())
@@ -276,7 +276,7 @@ fn in_place_a_gpu_reads_numbers_of_the_host_and_the_host_reads_nothing_of_a_gpu(
             assert_eq!((host.version(), bits(&host)?), (0, bits(&Tensor::ones(host.sizes())?)?));
         }
         assert_eq!(x.add_(&scalar)?.to_vec::<f32>()?, [5.0; 3]);
-        // The one operation that takes its operand from anywhere.
+        // The only operation that takes its operand from any device.
         let host = Tensor::zeros(&[3])?;
         assert_eq!(host.copy_(&x)?.to_vec::<f32>()?, [5.0; 3]);
         assert!(!host.is_cuda() && host.version() == 1);
@@ -357,7 +357,7 @@ fn there_and_back_keeps_every_bit_of_every_type_and_view() -> Result<()> {
                 let view = view(&x)?;
                 let before = machine.counters();
                 let moved = view.cuda()?;
-                // One copy of the elements, whatever gaps there are between them.
+                // The elements are copied once, whatever their strides.
                 let done = machine.counters() - before;
                 let bytes = (view.numel() * dtype.size()) as u64;
                 assert_eq!((done.copies_to_device, done.bytes_to_device), (u64::from(bytes > 0), bytes));
@@ -381,14 +381,14 @@ fn gradients_go_back_the_way_the_values_came() -> Result<()> {
         v.square()?.exp()?.to(DType::F64)?.mul(2.0)?.sum()?.backward()?;
         assert!(!w.grad().unwrap().is_cuda());
         assert_same_values(&w.grad().unwrap(), &v.grad().unwrap());
-        // A moved leaf is no leaf.
+        // A moved leaf is not a leaf.
         let moved = w.cuda()?;
         assert!(!moved.is_leaf() && moved.requires_grad() && moved.grad().is_none());
         Ok(())
     })
 }
 
-/// A place for a tensor: the host, its pinned memory, a GPU.
+/// Puts a tensor in host memory, in pinned memory, or on a GPU.
 fn place(x: &Tensor, name: &str) -> Result<Tensor> {
     match name {
         "pageable" => x.cpu()?.copy(),
@@ -439,7 +439,7 @@ fn an_in_place_copy_goes_where_it_belongs_in_one_copy_and_touches_nothing_else()
                         let case = format!("{of} from {from} to {into} on {to}, non_blocking {non_blocking}");
                         assert_eq!(bits(&target)?, bits(&expected)?, "{case}");
                         assert_eq!((part.version(), part.device()), (1, target.device()), "{case}");
-                        // On the host, types are converted after a copy that it waits for.
+                        // On the host, dtypes are converted after a blocking copy.
                         let later = !target.is_cuda() && !non_blocking;
                         let bytes = part.numel() * if later { of.size() } else { into.size() };
                         let one = |counts: bool| if counts { (1, bytes as u64) } else { (0, 0) };
@@ -522,7 +522,7 @@ fn an_in_place_copy_works_where_it_is_wherever_the_program_is() -> Result<()> {
             let host = Tensor::zeros(&[3])?;
             assert_eq!(there.copy_with_(&pinned, options)?.to_vec::<f32>()?, [1.0; 3]);
             assert_eq!(host.copy_with_(&there, options)?.to_vec::<f32>()?, [1.0; 3]);
-            // To this machine, what the other has pinned is memory as any other.
+            // To this machine, memory pinned by another machine is ordinary memory.
             let here = Tensor::full(&[3], (5.0, Device::cuda(0)))?;
             assert_eq!(pinned.copy_with_(&here, options)?.to_vec::<f32>()?, [5.0; 3]);
             assert_eq!(here.fill_(0)?.copy_with_(&pinned, options)?.to_vec::<f32>()?, [5.0; 3]);
@@ -573,7 +573,7 @@ fn what_the_host_overwrites_after_the_call_does_not_change_what_was_asked() -> R
         number.fill_(9)?;
         x.zero_()?;
         assert_eq!((y.min()?.item()?, y.max()?.item()?), (10.0, 10.0));
-        // Memory that is freed while work on it is still queued serves the next tensor only after that work.
+        // Memory freed while work on it is queued is reused only after that work.
         let z = y.add(1.0)?;
         drop(y);
         let after = Tensor::full(&[1 << 16], (-1, Device::cuda(0)))?;
@@ -600,11 +600,11 @@ fn devices_are_equal_when_machine_and_index_are() -> Result<()> {
         for mixed in [x.add(&y), y.add(&x), Tensor::cat(&[&x, &y], 0), y.copy()?.mul_(&x)] {
             assert_eq!(text(mixed), refused);
         }
-        // It works where it is, wherever the program is.
+        // It works on its own device, whatever the current device is.
         assert_eq!(x.add(&x)?.to_vec::<f32>()?, [2.0; 2]);
         assert_eq!(x.add(1.0)?.device(), zero);
         assert_eq!(x.cpu()?.to_vec::<f32>()?, [1.0; 2]);
-        // From machine to machine there is no way but through the host.
+        // Tensors move between machines only through the host.
         let refused = text(x.mul(7.0)?.to(other));
         assert_eq!(refused, "cuda:0 belongs to another machine than the one entered here");
         assert_eq!(text(y.copy_(&x.mul(7.0)?)), refused);
@@ -622,7 +622,7 @@ fn a_machine_without_a_gpu_says_so_in_pytorchs_words() -> Result<()> {
         assert!(!cuda::is_available());
         assert_eq!(cuda::device_count(), 0);
         assert_eq!(Device::cuda_if_available(), Device::Cpu);
-        let device: Device = "cuda:0".parse()?; // A name is only a name.
+        let device: Device = "cuda:0".parse()?; // Parsing needs no GPU.
         let refused = [
             text(cuda::current_device()),
             text(cuda::set_device(0)),
@@ -718,10 +718,10 @@ fn device_scopes_nest_and_end_also_when_something_panics() -> Result<()> {
         let panicked = catch_unwind(AssertUnwindSafe(|| cuda::device(1, || panic!("on purpose"))));
         assert!(panicked.is_err());
         assert_eq!(cuda::current_device()?, 2);
-        // A scope undoes what is set within.
+        // Leaving a scope undoes changes made in it.
         cuda::device(0, || cuda::set_device(1))??;
         assert_eq!(cuda::current_device()?, 2);
-        // Another machine has a current device of its own.
+        // Another machine has its own current device.
         on("sim:t4", || {
             assert_eq!(cuda::current_device()?, 0);
             Ok(())
@@ -767,7 +767,7 @@ fn operations_run_where_their_tensors_are_whatever_the_current_device() -> Resul
         {
             assert_eq!(made.device(), device);
         }
-        // Nothing was made on the current device.
+        // Nothing was allocated on the current device.
         assert_eq!((cuda::current_device()?, cuda::max_memory_allocated()), (0, 0));
         assert!(cuda::device(1, cuda::max_memory_allocated)? > 0);
         Ok(())
@@ -799,7 +799,7 @@ fn gradients_of_a_model_on_two_cards_are_clipped_together() -> Result<()> {
     })
 }
 
-/// As in PyTorch: an optimizer's state stays where it was made, and says so.
+/// As in PyTorch, an optimizer's state stays where it was created, and the error says so.
 #[test]
 fn a_model_moved_after_a_step_is_refused_by_its_optimizer_and_not_changed() -> Result<()> {
     on("sim:t4", || {
@@ -883,7 +883,7 @@ fn cuda_in_a_worker_is_the_error_pytorch_gives() -> Result<()> {
         );
         let Some(DataError::Worker { worker: 0, cause, .. }) = error.refusal() else { panic!("{error:?}") };
         assert!(matches!(cause.gpu(), Some(GpuError::CudaInWorker)));
-        // The program's own thread may, and workers may make what it moves.
+        // The program's own thread may use the GPU, and workers may make the tensors that it moves.
         assert!(load(Device::cuda(0), 0)?.iter().all(Tensor::is_cuda));
         let batches = load(Device::Cpu, 2)?;
         assert_eq!(batches[1].cuda()?.to_vec::<f32>()?, [2.0, 2.0, 3.0, 3.0]);
@@ -891,7 +891,7 @@ fn cuda_in_a_worker_is_the_error_pytorch_gives() -> Result<()> {
     })
 }
 
-/// A dataset that enters its machine by itself.
+/// A dataset that enters its machine itself.
 struct Entering(Machine);
 
 impl todevice::data::Dataset for Entering {
@@ -936,7 +936,7 @@ fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
                     text(Tensor::zeros(&[1]).and_then(|x| x.cuda())),
                     text(cuda::synchronize()),
                     text(cuda::set_device(0)),
-                    // Of the host it may do what it likes, and what it holds it may let go.
+                    // A worker may use the host freely, and may drop what it holds.
                     text(Tensor::zeros(&[1]).and_then(|x| x.add(1.0))),
                 ]
             })
@@ -952,7 +952,7 @@ fn a_second_thread_may_not_drive_a_simulated_gpu() -> Result<()> {
     })
 }
 
-// Errors that come late.
+// Delayed errors.
 
 #[test]
 fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Result<()> {
@@ -998,7 +998,7 @@ fn a_wrong_index_on_a_gpu_surfaces_at_a_later_synchronization_and_sticks() -> Re
             assert!(matches!(error.gpu(), Some(GpuError::Cuda { name: "cudaErrorAssert", .. })));
             assert!(error.to_string().contains("\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"));
             Machine::current().trace();
-            // The program goes on: on the host, and on another machine.
+            // The program continues on the host, and on another machine.
             assert_eq!(Tensor::ones(&[2])?.sum()?.item()?, 2.0);
             on("sim:t4", || {
                 assert_eq!(Tensor::ones(&[2])?.cuda()?.sum()?.item()?, 2.0);
@@ -1050,7 +1050,7 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
         );
         assert_eq!(cuda::memory_allocated(), allocated);
 
-        // Until nothing fits: then everything is given back, and as much fits again.
+        // Until nothing fits: then everything is freed, and the same amount fits again.
         let fill = || {
             let mut tensors = Vec::new();
             let error = loop {
@@ -1070,7 +1070,7 @@ fn out_of_memory_is_an_error_after_which_the_program_goes_on() -> Result<()> {
         assert_eq!(fill(), first);
         assert_eq!((cuda::memory_allocated(), held.sum()?.item()?), (allocated, 262144.0));
 
-        // A result that does not fit, in the middle of an operation, backward and an in-place one.
+        // A result that does not fit, in an operation, in backward, and in place.
         let big = Tensor::zeros((&[25 << 20], device))?.requires_grad_(true)?;
         assert!(text(big.exp()?.add(1.0)).starts_with("CUDA out of memory."));
         let y = big.mul(2.0)?.sum()?;
@@ -1132,7 +1132,7 @@ fn everything_a_training_run_takes_comes_back() -> Result<()> {
         };
         run()?;
         let after_one = allocated()?;
-        // The workspace of matrix products stays, and nothing else.
+        // Only the workspace of matrix products stays.
         assert_eq!(after_one, (0, 0, 8_519_680));
         for _ in 0..3 {
             run()?;
@@ -1169,7 +1169,7 @@ fn options(dtype: DType) -> TensorOptions {
     (Device::cuda(0), dtype).into()
 }
 
-/// Everything that draws, in a row.
+/// Every operation that draws random numbers, in sequence.
 fn draw_all() -> Result<Vec<Vec<u64>>> {
     manual_seed(42);
     let device = Device::cuda(0);
@@ -1196,14 +1196,14 @@ fn a_seed_gives_the_same_numbers_on_every_card() -> Result<()> {
     for gpus in ["sim:t4", "sim:rtx4090", "sim:h200", "sim:t4x2,seed=9,mem=1GiB"] {
         on(gpus, || {
             all.push(draw_all()?);
-            all.push(draw_all()?); // `manual_seed` starts anew.
+            all.push(draw_all()?); // `manual_seed` restarts.
             Ok(())
         })?;
     }
     assert!(all.iter().all(|drawn| *drawn == all[0]));
     assert!((1..all[0].len()).all(|i| all[0][i] != all[0][i - 1]));
     on("sim:t4x2", || {
-        // Each card has a generator, and the host another; all start from the one seed.
+        // Each card has its own generator, and so does the host; all start from the same seed.
         manual_seed(42);
         Tensor::rand(&[5])?;
         let zero = Tensor::rand((&[257], Device::cuda(0)))?;
@@ -1374,7 +1374,7 @@ fn reading_waits_once_and_computing_never_does() -> Result<()> {
     })
 }
 
-/// It takes the host 2 ms, and PyTorch remembers it too.
+/// It takes the host 2 ms, and PyTorch caches the answer too.
 #[test]
 fn peer_access_is_asked_for_once() -> Result<()> {
     on("sim:t4x2", || {

@@ -1,4 +1,4 @@
-//! What goes wrong, in PyTorch's words; and nothing, however wrong, panics.
+//! Errors have PyTorch's messages, and nothing panics, however wrong the call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,7 +23,7 @@ pub fn leaf(sizes: &[usize]) -> Tensor {
     Tensor::ones(sizes).unwrap().requires_grad_(true).unwrap()
 }
 
-/// The first line of the error is exactly PyTorch's.
+/// Checks that the first line of the error is exactly PyTorch's.
 #[track_caller]
 fn says<T>(expected: &str, result: Result<T>) {
     match result {
@@ -148,7 +148,7 @@ fn kinds_are_the_classes_of_pytorchs_exceptions() {
     }
 }
 
-/// A `main` that returns the error, and `unwrap`, print it by `Debug`.
+/// A `main` that returns the error, and `unwrap`, print it with `Debug`.
 #[test]
 fn debug_prints_the_message_or_with_a_code_the_whole_report() -> Result<()> {
     let plain = zeros(&[2]).add(&zeros(&[3])).unwrap_err();
@@ -355,7 +355,7 @@ fn joins_and_indices_speak_as_pytorch_does() {
         "index 5 is out of bounds for dimension 0 with size 3",
         x.scatter_add(0, &longs(&[0, 5]), &zeros(&[2])),
     );
-    // What an embedding says, which is an `index_select`.
+    // The message of an embedding, which is an `index_select`.
     says("index out of range in self", x.index_select(0, &longs(&[5])));
     says("index out of range in self", zeros(&[3, 2]).index_select(0, &longs(&[-1])));
     says("index out of range in self", x.index_add(0, &longs(&[0, 5]), &zeros(&[2])));
@@ -502,7 +502,7 @@ fn types_speak_as_pytorch_does() {
     says("upper bound and lower bound inconsistent with step sign", Tensor::arange(0, 3, (-1, DType::I64)));
 }
 
-/// Where PyTorch refuses to go on, a value that nobody asked for would be worse.
+/// Where PyTorch rejects a call, an unexpected value would be worse than an error.
 #[test]
 fn types_that_an_operation_does_not_take_are_refused() {
     let index = longs(&[0, 2, 1]);
@@ -644,7 +644,7 @@ const DTYPES: [DType; 8] =
 
 const EXTREME: [i64; 13] = [i64::MIN, i64::MIN + 1, -9, -3, -2, -1, 0, 1, 2, 3, 9, i64::MAX - 1, i64::MAX];
 
-/// Tensors of every kind: empty ones, numbers, holes, overlaps, as many dimensions as there can be.
+/// Tensors of every kind: empty ones, scalars, gaps, overlaps, the maximum number of dimensions.
 fn specimens(dtype: DType) -> Vec<Tensor> {
     let mut tensors: Vec<Tensor> = [
         &[] as &[usize],
@@ -672,7 +672,7 @@ fn specimens(dtype: DType) -> Vec<Tensor> {
     tensors
 }
 
-/// Calls something that may fail but not panic. What it makes must be readable.
+/// Calls a function that may fail but must not panic. Its results must be readable.
 fn survives(what: &str, call: impl FnOnce() -> Result<Vec<Tensor>>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         for tensor in call().unwrap_or_default() {

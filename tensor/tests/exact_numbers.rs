@@ -1,4 +1,4 @@
-//! Numbers that were silently wrong. What is expected is what PyTorch 2.11 gives on the CPU.
+//! Numbers that used to be silently wrong. The expected values are PyTorch 2.11's on the CPU.
 
 use todevice::prelude::*;
 use todevice::{BatchNormArguments, Machine, bf16, data::default_collate, f16};
@@ -14,7 +14,7 @@ fn error<T: std::fmt::Debug>(result: Result<T>) -> String {
     result.unwrap_err().to_string().lines().next().unwrap().to_owned()
 }
 
-/// 2⁵³ + 1, the first whole number that no f64 is equal to.
+/// 2⁵³ + 1, the first integer that no f64 can represent.
 const ODD: i64 = (1 << 53) + 1;
 
 #[test]
@@ -85,7 +85,7 @@ fn linspace_of_whole_numbers_lies_between_whole_ends() {
             let made = made.to(DType::F64)?.to_vec::<f64>()?;
             assert_eq!(format!("{made:?}"), format!("{expected:?}"), "{start} to {end} in {dtype}");
         }
-        // Not only where all roundings are alike.
+        // Not only where all rounding methods agree.
         let tenths = Tensor::linspace(0.1, 0.7, (5, device))?.to_vec::<f32>()?;
         assert_eq!(tenths, [0.1f32, 0.25, 0.4, 0.55, 0.7]);
         Ok(())
@@ -189,7 +189,7 @@ fn a_convolution_has_no_version_before_it_is_written_to() {
     });
 }
 
-/// `torch.tensor` takes a float of Python, an f64, as an f32, and an int as an i64.
+/// `torch.tensor` stores a Python float, an f64, as f32, and an int as i64.
 #[test]
 fn plain_numbers_make_f32_and_i64_and_a_slice_keeps_its_type() -> Result<()> {
     for (made, dtype, sizes) in [
@@ -207,7 +207,7 @@ fn plain_numbers_make_f32_and_i64_and_a_slice_keeps_its_type() -> Result<()> {
         (Tensor::new([true])?, DType::Bool, &[1]),
         (Tensor::from_slice(&[0.1, 0.2], &[2])?, DType::F64, &[2]),
         (Tensor::from_slice(&[1, 2], &[2])?, DType::I32, &[2]),
-        // A batch of floats of Python is one of float64, though.
+        // A batch of Python floats is float64, though.
         (default_collate(vec![0.1, 0.2])?, DType::F64, &[2]),
         (default_collate(vec![1_i32])?, DType::I32, &[1]),
     ] {

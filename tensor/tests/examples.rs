@@ -9,7 +9,7 @@ mod own_module;
 #[path = "../examples/resume.rs"]
 mod resume;
 #[path = "../examples/train.rs"]
-#[allow(dead_code)] // Its `main` reads the arguments of a program.
+#[allow(dead_code)] // Its `main` parses command-line arguments.
 mod train;
 #[path = "../examples/two_streams.rs"]
 #[allow(dead_code)] // Its `main` only prints.
@@ -31,7 +31,7 @@ fn two_streams_take_less_time_than_one() -> Result<()> {
     Ok(())
 }
 
-/// The last compares the losses of both of its runs itself.
+/// The last one compares the losses of its two runs itself.
 #[test]
 fn the_other_examples_run() -> Result<()> {
     own_module::main()?;

@@ -1,4 +1,4 @@
-//! How batches get to a GPU: pinned by the loader, copied ahead of time by a prefetcher, or put there by a
+//! Getting batches to a GPU: pinned by the loader, copied ahead of time by a prefetcher, or moved there by a
 //! `collate_fn`.
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ fn at_once() -> ToOptions {
     ToOptions { device: Some(gpu()), non_blocking: true, ..Default::default() }
 }
 
-/// `n` rows of `width` times their number.
+/// `n` rows of length `width`, each filled with its index.
 fn rows(n: usize, width: usize) -> Result<TensorDataset<2>> {
     let y = Tensor::arange(0, n as i64, (1, DType::I64))?;
     let x = y.to(DType::F32)?.reshape(&[-1, 1])?.expand(&[n as i64, width as i64])?.contiguous()?;
@@ -126,7 +126,7 @@ fn everything_in_a_batch_that_is_a_tensor_is_pinned() -> Result<()> {
 
 #[test]
 fn workers_pin_beside_the_caller() -> Result<()> {
-    // An epoch of a loop that works as long as a batch takes to be pinned, or so.
+    // An epoch of a loop that works about as long as pinning a batch takes.
     let epoch = |pin_memory: bool, num_workers: usize| -> Result<Duration> {
         let options = DataLoaderOptions { pin_memory, ..options(num_workers) };
         let loader = DataLoader::new(rows(1024, 4096)?, options)?;
@@ -134,11 +134,11 @@ fn workers_pin_beside_the_caller() -> Result<()> {
             let start = Instant::now();
             for batch in &loader {
                 batch?;
-                Tensor::ones(&[512, 1024])?.add(1.0)?; // Work of the host.
+                Tensor::ones(&[512, 1024])?.add(1.0)?; // Host work.
             }
             Ok::<_, Error>(start.elapsed())
         };
-        run()?; // The pinned blocks are there.
+        run()?; // The pinned blocks exist.
         run()
     };
     let time = |pin: bool, workers: usize| on("sim:t4", || epoch(pin, workers));
@@ -179,7 +179,7 @@ fn a_collate_fn_puts_batches_on_the_gpu_where_it_may() -> Result<()> {
 #[test]
 fn what_the_pinning_thread_cannot_pin_is_said_as_its_error() -> Result<()> {
     on("sim:t4", || {
-        // Made before, so that no worker has to touch the GPU.
+        // Created beforehand, so that no worker has to use the GPU.
         let there = Tensor::ones((&[3], gpu()))?;
         let constant = move |_: Vec<[Tensor; 2]>| Ok(there.clone());
         let loader = DataLoader::with_collate_fn(rows(64, 3)?, constant, options(2))?;
@@ -193,7 +193,7 @@ fn what_the_pinning_thread_cannot_pin_is_said_as_its_error() -> Result<()> {
 
 // The prefetcher.
 
-/// A training loop that sums up what it gets, and takes some time for each batch on the device.
+/// A training loop that sums up its batches, and works on the device for some time for each.
 fn consume<B>(
     batches: impl Iterator<Item = Result<B>>,
     take: impl Fn(B) -> Result<[Tensor; 2]>,
@@ -229,7 +229,7 @@ fn a_prefetcher_gives_the_same_batches_sooner() -> Result<()> {
             for (sums, _) in plain.iter().chain(&ahead) {
                 assert_eq!(*sums, expected);
             }
-            // The first time memory is taken.
+            // The first batch includes memory allocation.
             assert!(ahead[2].1 < plain[2].1, "{:?} {:?}", ahead[2].1, plain[2].1);
             Ok::<(), Error>(())
         })?;
@@ -268,7 +268,7 @@ fn with_one_stream_for_all_epochs_no_epoch_takes_more_memory() -> Result<()> {
         };
         let first = reserved()?;
         assert_eq!([reserved()?, reserved()?], [first; 2]);
-        // A stream of its own has memory of its own.
+        // The prefetcher's stream has its own memory.
         consume(DevicePrefetcher::new(&loader, gpu())?, Ok)?;
         assert!(cuda::memory_reserved() > first);
         Ok(())
@@ -277,7 +277,7 @@ fn with_one_stream_for_all_epochs_no_epoch_takes_more_memory() -> Result<()> {
 
 #[test]
 fn a_batch_may_be_dropped_while_it_is_used() -> Result<()> {
-    // Each batch is used late, and its handle is gone by then.
+    // Each batch is used late, when its handle is already gone.
     on("sim:t4", || {
         let loader = DataLoader::new(rows(1024, 64)?, options(0))?;
         let work = Tensor::ones((&[1024, 1024], gpu()))?;
@@ -308,7 +308,7 @@ fn a_prefetcher_counts_its_batches_and_ends_once() -> Result<()> {
         assert!(prefetcher.next().is_none() && prefetcher.next().is_none());
         let empty = DataLoader::new(rows(0, 1)?, options(0))?;
         assert!(DevicePrefetcher::new(&empty, gpu())?.next().is_none());
-        drop(DevicePrefetcher::new(&loader, gpu())?); // A batch is under way.
+        drop(DevicePrefetcher::new(&loader, gpu())?); // A batch is in flight.
         cuda::synchronize()?;
         assert_eq!(cuda::memory_allocated(), 0);
         Ok(())

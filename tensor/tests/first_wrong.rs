@@ -1,5 +1,5 @@
-//! Of several wrong things, that which PyTorch names first is named, and types in its words: `vectors/first_wrong.py` asked
-//! it, and wrote `vectors/first_wrong.json`.
+//! Of several errors, the one that PyTorch reports first is reported, with PyTorch's dtype names:
+//! `vectors/first_wrong.py` ran PyTorch, and wrote `vectors/first_wrong.json`.
 
 use serde_json::Value;
 use todevice::{
@@ -216,7 +216,7 @@ fn products() -> Words {
     ]
 }
 
-/// As PyTorch's CUDA half says it, which asks for the bias of a batch_norm before its weight.
+/// As in PyTorch's CUDA implementation, which checks the bias of a batch_norm before its weight.
 #[test]
 fn on_a_gpu_a_parameter_of_another_type_is_named() {
     "sim:t4".parse::<Machine>().unwrap().enter(|| {
@@ -242,7 +242,7 @@ fn on_a_gpu_a_parameter_of_another_type_is_named() {
     });
 }
 
-/// PyTorch does not look at the dimension, nor at types and the dilation where there is no image.
+/// PyTorch does not check the dimension, nor dtypes and dilation, if there is no image.
 #[test]
 fn nothing_is_joined_along_any_dimension_and_no_image_has_any_dilation() -> Result<()> {
     let nothing = zeros(&[0]);
@@ -266,7 +266,7 @@ fn nothing_is_joined_along_any_dimension_and_no_image_has_any_dilation() -> Resu
     Ok(())
 }
 
-/// A matrix that learns is multiplied by a batch in one product, which is transposed in the end.
+/// A matrix that requires grad is multiplied by a batch in one product, which is transposed at the end.
 #[test]
 fn a_product_of_a_matrix_that_learns_with_a_batch_has_pytorchs_node_and_gradient() -> Result<()> {
     let (a, b) = (leaf(&[5, 2]), Tensor::arange(0, 12, (1, DType::F32))?.view(&[3, 2, 2])?);

@@ -18,7 +18,7 @@ fn index(values: &[i64]) -> Tensor {
     Tensor::new(values).unwrap()
 }
 
-/// The same numbers each time.
+/// A generator with a fixed seed.
 fn generator() -> Generator {
     Generator::new().manual_seed(7)
 }
@@ -328,7 +328,7 @@ fn reductions() -> Vec<Case> {
     ];
     for (name, operation) in whole {
         for sizes in [&[] as &[usize], &[1], &[2], &[3], &[2, 3], &[2, 1, 3]] {
-            // The variance of one value is 0/0, and |x| has two slopes at 0.
+            // The variance of a single value is 0/0, and |x| has two derivatives at 0.
             if sizes.iter().product::<usize>() < 3 && matches!(name, "var" | "std") {
                 continue;
             }
@@ -517,7 +517,7 @@ fn losses() -> Vec<Case> {
         let of_itself = move |x: &[Tensor]| x[0].mse_loss(&x[0].square()?, reduction);
         cases.push(case(format!("mse_loss of itself {reduction:?}"), &[&[3]], of_itself));
 
-        // (input, target sizes, targets) with 3 classes each; -1 is to be ignored.
+        // (input, target sizes, targets) with 3 classes each; -1 is the ignored index.
         let classified: [(&[usize], &[i64], &[i64]); 8] = [
             (&[3], &[], &[1]),
             (&[1, 3], &[1], &[2]),
@@ -567,7 +567,7 @@ fn pools() -> Vec<Case> {
         let max_options =
             MaxPool2dOptions { stride, padding: 1.into(), dilation: (1, 2).into(), ceil_mode: true };
         let max = move |x: &[Tensor]| x[0].max_pool2d(((3, 2), max_options));
-        // A window that is all padding is −∞, and has no slope.
+        // A window of padding only is −∞, and has no derivative.
         if sizes != [1, 1, 1] {
             cases.push(case(name("max_pool2d overlapping"), &[sizes], max));
         }
@@ -704,7 +704,7 @@ fn types() -> Vec<Case> {
     }
     let pin = |x: &[Tensor]| {
         let machine: Machine = "sim:t4".parse()?;
-        // Repeated elements cannot be pinned.
+        // Expanded elements cannot be pinned.
         machine.enter(|| x[0].contiguous()?.pin_memory())
     };
     cases.push(case("pin_memory", &[&[2, 3]], pin));

@@ -1,6 +1,6 @@
-//! The sweep once more, on the driver of real GPUs and the CUDA C++ of the kernels. No GPU is needed: NVIDIA's libraries are
-//! stand-ins that run the kernels on the host. Each tensor lies at a page that nobody may touch there, so a kernel that reads or
-//! writes outside its tensors is found too; with a GPU, `compute-sanitizer` says the same of `TEST_GPU=real TEST_UNCACHED=1`.
+//! Repeats the sweep on the real-GPU driver with the CUDA C++ kernels. No GPU is needed: NVIDIA's libraries are
+//! stand-ins that run the kernels on the host. Each tensor is next to a guard page, so accesses outside of tensors are
+//! found too; with a GPU, `compute-sanitizer` does the same with `TEST_GPU=real TEST_UNCACHED=1`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -12,10 +12,10 @@ use todevice::cuda::kernel_signatures;
 use todevice::f16;
 use todevice::prelude::*;
 
-/// Runs tests of this binary on the stand-ins, with guards, and with these kernels unless they are all.
+/// Runs tests of this binary on the stand-ins, with guards, and with these kernels if given.
 fn guarded(tests: &[&str], kernels: Option<&Path>) -> Output {
     let mut this = Command::new(std::env::current_exe().unwrap());
-    // `TEST_SWEEP=whole` for all sizes there too.
+    // `TEST_SWEEP=whole` uses all sizes here too.
     let sweep = std::env::var("TEST_SWEEP").unwrap_or("short".to_owned());
     stand_ins(kernel_signatures).on(&mut this).args(tests).envs([
         ("TEST_GPU", "real"),
@@ -33,7 +33,7 @@ fn guarded(tests: &[&str], kernels: Option<&Path>) -> Output {
 #[ignore = "the stand-ins take half a minute of both cores: .ci/run has it"]
 fn all_of_the_sweep_holds_for_real_gpus_and_no_kernel_reads_or_writes_outside_its_tensors() {
     if std::env::var_os("TEST_GPU").is_some() {
-        return; // This is that run.
+        return; // This is the child process.
     }
     // The list of kernels is that of a simulated GPU.
     let output = guarded(&["cuda_sweep::", "--skip", "the_list_of_kernels"], None);
@@ -71,7 +71,7 @@ fn a_kernel_that_does_is_found() {
     assert!(!output.status.success());
 }
 
-/// Work of one kernel and no other.
+/// Work for a single kernel.
 #[test]
 #[ignore = "a_kernel_that_does_is_found runs it"]
 fn halves_are_doubled() -> Result<()> {

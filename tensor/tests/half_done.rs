@@ -1,4 +1,4 @@
-//! Models and states that move between devices, and what is left when there is no memory in the middle of it.
+//! Moving models and states between devices, and their condition after running out of memory halfway.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ fn on<R>(gpus: &str, test: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(test).unwrap()
 }
 
-/// Where a tensor of a state is.
+/// The device of a tensor in a state.
 fn device_of(state: &Dict, id: usize, name: &str) -> Result<Device> {
     let kept = state.at("state")?.as_dict()?.at(id)?.as_dict()?;
     Ok(kept.at(name)?.as_tensor()?.device())
@@ -40,7 +40,7 @@ fn a_state_goes_where_the_parameters_are_when_it_is_loaded_and_stays_there() -> 
         let checkpoint = saved.state_dict();
         let new = || Adam::new(model.parameters(), AdamOptions::default());
 
-        // Create, load, move: the state stays behind.
+        // Create, load, move: the state stays on the old device.
         let mut behind = new()?;
         behind.load_state_dict(&checkpoint)?;
         model.to(gpu())?;
@@ -66,7 +66,7 @@ fn a_state_goes_where_the_parameters_are_when_it_is_loaded_and_stays_there() -> 
         optimizer_to(&mut behind, gpu())?;
         behind.step()?;
 
-        // Create, move, load; move, create, load: it is where it is needed. Only `step` never follows.
+        // Create, move, load; move, create, load: it is on the right device. Only `step` never moves.
         let mut followed = new()?;
         followed.load_state_dict(&checkpoint)?;
         for name in ["exp_avg", "exp_avg_sq"] {
@@ -75,7 +75,7 @@ fn a_state_goes_where_the_parameters_are_when_it_is_loaded_and_stays_there() -> 
         assert_eq!(device_of(&followed.state_dict(), 0, "step")?, Device::Cpu);
         followed.step()?;
 
-        // And back: now the state is ahead of its parameter.
+        // And back: now the state is on the wrong device again.
         model.to(Device::Cpu)?;
         let report = followed.step().unwrap_err().report();
         assert!(report.contains("fix: exp_avg is on cuda:0, and its parameter on cpu"), "{report}");
@@ -113,7 +113,7 @@ fn a_count_of_steps_on_the_device_is_read_at_each_step() -> Result<()> {
     };
     let ((reads, launches, values), (hidden_reads, more_launches, same)) = (steps(false)?, steps(true)?);
     assert_eq!((reads, launches), (0, 5 * 4));
-    // Four parameters, five steps: the host waits twenty times, and as many kernels count.
+    // Four parameters, five steps: the host reads `step` twenty times, and as many more kernels increment it.
     assert_eq!((hidden_reads, more_launches), (5 * 4, 2 * 5 * 4));
     assert_eq!(values, same);
     Ok(())
@@ -134,7 +134,7 @@ fn a_model_moved_between_forward_and_backward_is_told_of_by_the_step() -> Result
         model.to(gpu())?;
         let values = model.parameters().iter().map(|p| bits(&p.tensor())).collect::<Result<Vec<_>>>()?;
 
-        // The graph has the tensors that it was made from, so the gradients are right, and where it was.
+        // The graph keeps the original tensors, so the gradients are right, and on the original device.
         loss.backward()?;
         let grads = model.parameters().iter().map(|p| p.grad().unwrap()).collect::<Vec<_>>();
         assert!(grads.iter().all(|grad| !grad.is_cuda()));
@@ -153,7 +153,7 @@ fn a_model_moved_between_forward_and_backward_is_told_of_by_the_step() -> Result
     Ok(())
 }
 
-/// Parameters of 12 MiB and a buffer, each of which has a segment of its own on a device.
+/// Parameters of 12 MiB and a buffer, each with its own segment on a device.
 struct Big {
     parameters: Vec<Parameter>,
     buffer: Buffer,
@@ -172,7 +172,7 @@ impl Big {
         self.parameters.iter().map(Parameter::tensor).chain([self.buffer.tensor()]).collect()
     }
 
-    /// The first and the last value of each tensor, which are like all others.
+    /// The first and last value of each tensor, which represent all others.
     fn values(&self) -> Result<Vec<[f64; 2]>> {
         let ends = |tensor: &Tensor| Ok([tensor.get(0)?.item()?, tensor.get(-1)?.item()?]);
         self.tensors().iter().map(ends).collect()
@@ -197,7 +197,7 @@ impl Module for Big {
     }
 }
 
-/// Runs `program` with memory for `blocks` more blocks, and then with all the memory there is.
+/// Runs `program` with memory for `blocks` more blocks, and then with all memory.
 fn with_room<R>(blocks: usize, mut program: impl FnMut() -> R) -> Result<(R, R)> {
     let mut ballast = Vec::new();
     while let Ok(block) = Tensor::empty((&[BLOCK], gpu())) {
@@ -214,8 +214,8 @@ fn with_room<R>(blocks: usize, mut program: impl FnMut() -> R) -> Result<(R, R)>
 
 const CARD: &str = "sim:t4,mem=512MiB";
 
-/// Lets each allocation of `program` fail in turn: what `start` has made must be as it was, by `seen`, and then all goes well.
-/// How many failed is returned.
+/// Fails each allocation of `program` in turn: the state made by `start` must be unchanged according to `seen`, and
+/// then the program must succeed. Returns the number of failures.
 fn each_allocation_fails<S, R: PartialEq + std::fmt::Debug>(
     start: impl Fn() -> Result<S>,
     program: impl Fn(&mut S) -> Result<()>,
@@ -322,7 +322,7 @@ fn a_conversion_makes_room_as_it_goes_and_says_how_far_it_came() -> Result<()> {
         model.to(gpu())?;
         let values = model.values()?;
         let types = || model.tensors().iter().map(Tensor::dtype).collect::<Vec<_>>();
-        // Room for one tensor of doubles, which leaves that of a tensor of floats.
+        // Room for a single f64 tensor, which the freed f32 tensor leaves.
         let mut first = true;
         let (half, whole) = with_room(2, || {
             let result = model.to(DType::F64).map(drop);
@@ -350,7 +350,8 @@ fn a_conversion_makes_room_as_it_goes_and_says_how_far_it_came() -> Result<()> {
     Ok(())
 }
 
-/// Lets each operation of `program` fail in turn, with what `start` has made. It tells how many of the parameters it has changed.
+/// Fails each operation of `program` in turn, on what `start` has made. `program` reports the number of parameters it
+/// has changed.
 fn each_operation_fails<S>(
     start: impl Fn() -> Result<S>,
     program: impl Fn(&mut S) -> Result<()>,
@@ -413,7 +414,7 @@ fn whatever_fails_in_a_step_or_on_loading_it_is_said_what_was_done() {
     assert!([1, 2, 3].iter().all(|done| halves.contains(done)), "{halves:?}");
 }
 
-/// A `Value` can be made of all states at once.
+/// Every state converts to a `Value`.
 #[test]
 fn a_checkpoint_holds_them_all() -> Result<()> {
     let model = nn::Linear::new(3, 2)?;

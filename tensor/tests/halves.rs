@@ -1,5 +1,5 @@
-//! `torch.float16` and `torch.bfloat16`: conversions against plain arithmetic, for every bit pattern there is, and
-//! operations against PyTorch (`tests/vectors/halves.py` made the numbers).
+//! `torch.float16` and `torch.bfloat16`: conversions compared with plain arithmetic for every bit pattern, and
+//! operations with PyTorch (`tests/vectors/halves.py` made the numbers).
 
 use crate::half_patterns::{BF16, F16, Format};
 use serde_json::Value;
@@ -53,7 +53,7 @@ fn every_bit_pattern_is_the_number_it_stands_for_and_comes_back() {
 fn floats_become_the_nearest_half_and_of_two_the_even_one() {
     for (dtype, format) in FORMATS {
         let (floats, numbers) = (format.floats(), format.numbers());
-        // With a thread of its own for each part, and one by one: two ways of conversion.
+        // On several threads, and one by one: two implementations of the conversion.
         let tensor = Tensor::from_slice(&floats, &[floats.len()]).unwrap();
         let strided = Tensor::zeros(&[floats.len(), 2]).unwrap().select(1, 1).unwrap();
         strided.copy_(&tensor).unwrap();
@@ -71,7 +71,7 @@ fn floats_become_the_nearest_half_and_of_two_the_even_one() {
     assert_eq!(ends.to_vec::<f16>().unwrap(), [f16::MAX, f16::INFINITY]);
 }
 
-/// What only moves elements keeps every bit, even those of what is no number.
+/// Operations that only move elements keep every bit, even those of NaNs.
 #[test]
 fn moves_keep_the_bits() {
     let all: Vec<u16> = (0..=u16::MAX).collect();
@@ -89,14 +89,14 @@ fn moves_keep_the_bits() {
     }
 }
 
-/// Bits of halves, those of what is no number all alike.
+/// The bits of halves, with all NaNs made equal.
 fn numbers(x: &Tensor) -> Vec<u16> {
     let format = if x.dtype() == DType::F16 { F16 } else { BF16 };
     let one = |bits| if format.value(bits).is_nan() { 0x7fff } else { bits };
     to_bits(&x.detach().reshape(&[-1]).unwrap()).into_iter().map(one).collect()
 }
 
-/// An operation on halves, and its gradient, against the same on the f32s that they are, rounded.
+/// Checks that an operation on halves, and its gradient, equal the rounded results of the same in f32.
 fn is_that_of_floats(x: &Tensor, grad: &Tensor, operation: impl Fn(&Tensor) -> Result<Tensor>) -> Result<()> {
     let dtype = x.dtype();
     let half = x.detach().requires_grad_(true)?;
@@ -112,7 +112,8 @@ fn is_that_of_floats(x: &Tensor, grad: &Tensor, operation: impl Fn(&Tensor) -> R
     Ok(())
 }
 
-/// Neither converts a half: each looks at its bits. So all there are, in an order that puts all kinds side by side.
+/// Neither operation converts halves: both inspect the bits. So test all bit patterns, in an order that mixes all
+/// kinds.
 #[test]
 fn relu_and_max_pooling_tell_halves_by_their_bits_as_floats_by_their_values() -> Result<()> {
     let mixed: Vec<u16> = (0..=u16::MAX).map(|i| i.wrapping_mul(40503)).collect();
@@ -129,7 +130,7 @@ fn relu_and_max_pooling_tell_halves_by_their_bits_as_floats_by_their_values() ->
         is_that_of_floats(&images, &grad, |x| x.max_pool2d(16))?;
         is_that_of_floats(&images, &grad, |x| x.max_pool2d((64, 64)))?;
     }
-    // The gradient goes to the element that was found. A zero stays 0 that is not negative.
+    // The gradient goes to the selected element. A zero stays positive zero.
     for (gradient, expected) in [(-0.0, [0, 0, 0]), (-1.0, [0, 0xbc00, 0])] {
         let x = Tensor::new([1.0f32, 2.0, 0.0])?.to(DType::F16)?.view(&[1, 1, 3])?.requires_grad_(true)?;
         let gradient = Some(Tensor::full(&[1, 1, 1], (gradient, DType::F16))?);
@@ -174,7 +175,7 @@ fn tensor(json: &Value) -> Tensor {
     }
 }
 
-/// How many numbers of the format one result is beside the other, at most.
+/// The maximum distance between two results, in representable numbers.
 fn distance(found: &Tensor, wanted: &Tensor) -> u32 {
     if !wanted.dtype().is_floating_point() || wanted.dtype().size() > 2 {
         let (found, wanted) = (found.to(DType::F64).unwrap(), wanted.to(DType::F64).unwrap());
@@ -189,14 +190,14 @@ fn distance(found: &Tensor, wanted: &Tensor) -> u32 {
     };
     let beside = |(a, b): (u16, u16)| match (format.value(a).is_nan(), format.value(b).is_nan()) {
         (true, true) => 0,
-        (false, false) if place(a) == 0 && place(b) == 0 && a != b => u32::MAX, // Zeros of two signs.
+        (false, false) if place(a) == 0 && place(b) == 0 && a != b => u32::MAX, // Zeros with different signs.
         (false, false) => place(a).abs_diff(place(b)),
         _ => u32::MAX,
     };
     to_bits(found).into_iter().zip(to_bits(wanted)).map(beside).max().unwrap_or(0)
 }
 
-/// The largest difference of two results that are more numbers apart than is allowed.
+/// The largest difference among results that are further apart than allowed.
 fn largest_beyond(found: &Tensor, wanted: &Tensor, allowed: u32, difference: Tensor) -> f64 {
     let flat = |x: &Tensor| x.reshape(&[-1]).unwrap();
     let (found, wanted, difference) = (flat(found), flat(wanted), flat(&difference));
@@ -341,20 +342,21 @@ fn operations_are_pytorchs() {
         let numbers: Vec<f64> =
             case["numbers"].as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect();
         let wanted = tensor(&case["out"]);
-        // On a machine of its own, from whose generator no other test draws.
+        // On a new machine, whose generator no other test uses.
         let found = Machine::new().enter(|| run(op, &inputs, &numbers, &wanted));
         let found = found.unwrap_or_else(|error| panic!("{op}: {error}"));
         assert_eq!((found.dtype(), found.sizes()), (wanted.dtype(), wanted.sizes()), "{op}");
         let apart = distance(&found, &wanted);
-        // PyTorch takes the powers of bfloat16 in several steps, each of which is rounded, and so a reciprocal root.
+        // PyTorch computes bfloat16 powers in several steps, each of them rounded, and so also a reciprocal square
+        // root.
         let (allowed, error) = match op {
             "pow" | "rsqrt" | "sgd" => (1, 0.0),
             _ if op.starts_with("cross_entropy") => (1, 0.0),
-            // Sums of f32 in another order, whose errors count where what is left of a difference is small.
+            // f32 sums in another order, whose errors matter when cancellation leaves a small result.
             "matmul" | "linear" | "dot" => (1, 2e-5),
-            // PyTorch takes the logarithm and the largest away together, which costs it a few digits near 0.
+            // PyTorch subtracts the logarithm and the maximum together, which loses a few digits near 0.
             "log_softmax" => (1, 1e-5),
-            // The gradient comes from a result that may be one number beside.
+            // The gradient is computed from a result that may be one representable number off.
             "log_softmax_backward" => (1, if wanted.dtype() == DType::F16 { 1e-3 } else { 1e-2 }),
             _ => (0, 0.0),
         };
@@ -367,7 +369,7 @@ fn operations_are_pytorchs() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// What optimizers keep is of the type of the parameter.
+/// Optimizer state has the dtype of the parameter.
 #[test]
 fn optimizers_keep_halves_of_halves() -> Result<()> {
     for (dtype, _) in FORMATS {
@@ -380,7 +382,7 @@ fn optimizers_keep_halves_of_halves() -> Result<()> {
         assert_eq!(sgd.state(&parameter).unwrap().momentum_buffer.dtype(), dtype);
         let state = adam.state(&parameter).unwrap();
         assert_eq!((state.exp_avg.dtype(), state.exp_avg_sq.dtype()), (dtype, dtype));
-        // A thousandth of 2⁻²⁰ is less than half of the smallest f16.
+        // A thousandth of 2⁻²⁰ is less than half of the smallest positive f16.
         assert_eq!(state.exp_avg_sq.get(0)?.item()? == 0.0, dtype == DType::F16);
     }
     Ok(())

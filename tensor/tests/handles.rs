@@ -1,5 +1,5 @@
-//! Handles that a driver never gave out, or has taken back. They are plain numbers, so safe code can make one up: each
-//! driver has to refuse it. NVIDIA's libraries are stand-ins. With a GPU: `TEST_GPU=real`.
+//! Handles that a driver never created, or has destroyed. They are plain numbers, so safe code can forge one, and each
+//! driver has to reject it. NVIDIA's libraries are stand-ins. With a GPU: `TEST_GPU=real`.
 
 use todevice_gpu::contract::driver::{
     DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, PinnedPtr, StreamId,
@@ -13,7 +13,7 @@ use todevice_gpu::simulated::{Simulated, SimulatedOptions};
 #[test]
 fn of_the_stand_ins() {
     if std::env::var_os("TEST_GPU").is_some() {
-        return; // This is that run.
+        return; // This is the child process.
     }
     let stand_ins = crate::stand_ins::stand_ins(todevice::cuda::kernel_signatures);
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());
@@ -22,7 +22,7 @@ fn of_the_stand_ins() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("5 passed"));
 }
 
-/// Runs a test on the simulated driver, and on NVIDIA's or what stands in for it.
+/// Runs a test on the simulated driver, and on NVIDIA's or its stand-in.
 fn on_drivers(test: fn(&dyn Driver) -> DriverResult<()>) {
     let (profile, host) = (&T4, &LAPTOP_8_CORES);
     let options = SimulatedOptions {
@@ -78,10 +78,10 @@ fn pinned_memory_outside_every_block_is_refused() {
         gpu.free_host(pinned)?;
         refuses_pinned(gpu, pinned, device);
         assert!(is_invalid_value(gpu.free_host(pinned)));
-        // No bytes are there anyway.
+        // Zero bytes are not accessed anyway.
         gpu.write_host(PinnedPtr(0), &[])?;
         gpu.read_host(PinnedPtr(0), &mut [])?;
-        // Nor are there more bytes in a slice than it has.
+        // Nor may a copy exceed the length of a slice.
         let up = gpu.copy_host_to_device(STREAM, device, HostSource::Pageable(&[1; 4]), BYTES);
         assert!(is_invalid_value(up));
         let down = gpu.copy_device_to_host(STREAM, HostTarget::Pageable(&mut [1; 4]), device, BYTES);
@@ -126,12 +126,12 @@ fn events_that_are_not_there_are_refused() {
             assert!(is_invalid_handle(gpu.stream_wait_event(STREAM, event)), "{event:?}");
             assert!(is_invalid_handle(gpu.event_destroy(event)), "{event:?}");
         }
-        // None of this concerned the others.
+        // None of this affected other handles.
         gpu.event_record(successor, STREAM)?;
         gpu.stream_wait_event(STREAM, successor)?;
         gpu.event_synchronize(successor)?;
         assert!(gpu.event_query(successor)? && gpu.event_elapsed(live, successor)? >= 0.0);
-        // The driver destroys what its owner has not.
+        // The driver destroys handles that their owner has not.
         gpu.event_destroy(live)
     });
 }

@@ -1,4 +1,4 @@
-//! Writing in place: through views, onto itself, and under the eyes of autograd.
+//! In-place writes: through views, onto overlapping memory, and recorded by autograd.
 
 use crate::model::*;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ const OPERATIONS: [(&str, InPlace, fn(i64, i64) -> i64); 6] = [
     ("copy_", |a, b| a.copy_(b), |_, b| b),
 ];
 
-/// Views of a tensor and their model, made by the same steps, as long as they share its memory.
+/// Views of a tensor and of its model, made by the same steps, as long as they share its memory.
 fn views(base: &Tensor, model: &Model, steps: &[Step]) -> (Tensor, Model) {
     let (mut tensor, mut model) = (base.clone(), model.clone());
     for next in steps {
@@ -32,7 +32,7 @@ fn views(base: &Tensor, model: &Model, steps: &[Step]) -> (Tensor, Model) {
     (tensor, model)
 }
 
-/// Does `target = operation(target, source)` on tensors that share memory, and on lists that do not.
+/// Compares `target = operation(target, source)` on tensors that share memory with the same on separate lists.
 fn write_matches_a_copying_loop(
     base: &Tensor,
     (target, to): &(Tensor, Model),
@@ -46,7 +46,7 @@ fn write_matches_a_copying_loop(
     let mut expected = before.clone();
     if fits && !to.overlaps() {
         match &result {
-            // A layout may be refused that only looks as if it overlapped.
+            // A layout may be rejected that only seems to overlap.
             Err(error)
                 if !target.is_contiguous() && matches!(error.refusal(), Some(TensorError::WriteOverlap)) => {}
             Err(error) if matches!(error.refusal(), Some(TensorError::SourceOverlap)) => {
@@ -69,7 +69,7 @@ fn write_matches_a_copying_loop(
     assert_eq!(base.version(), version + u64::from(result.is_ok()));
 }
 
-/// Two views that are likely to fit: of one square, or slices of one row.
+/// Two views that are likely to match: of one square, or slices of one row.
 fn related(base: &Tensor, n: usize, choice: [usize; 3]) -> [(Tensor, Model); 2] {
     let square = Model::counting(&[n, n]);
     let whole = (base.view(&[n as i64, n as i64]).unwrap(), square.clone());
@@ -144,7 +144,7 @@ proptest! {
         for (write, expected) in writes {
             let mut values = base.to_vec::<i64>().unwrap();
             if write(&view).is_ok() {
-                // Where elements share a place, all must get the same value.
+                // If elements share memory, all must get the same value.
                 assert!(!model.overlaps() || expected(1) == expected(2));
                 model.elements.iter().for_each(|(_, place)| values[*place] = expected(values[*place]));
             }
@@ -153,12 +153,12 @@ proptest! {
     }
 }
 
-// By name.
+// Specific cases.
 
 const TARGET: &str = "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the operation.";
 const SOURCE: &str = "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before performing the operation.";
 
-/// A vector, a write to a part of it, and what the vector is then or the error, all as in PyTorch 2.11.
+/// The size of a vector, a write to a part of it, and the resulting vector or the error, all from PyTorch 2.11.
 type Overlap = (i64, fn(&Tensor) -> Result<Tensor>, std::result::Result<&'static [f32], &'static str>);
 
 #[test]
@@ -233,7 +233,7 @@ fn a_tensor_may_be_its_own_operand() {
     assert_eq!(values(&x.mul_(&x).unwrap()), [1.0, 4.0, 9.0]);
     assert_eq!(values(&x.add_(&x).unwrap()), [2.0, 8.0, 18.0]);
     assert_eq!(values(&x.copy_(&x).unwrap()), values(&x));
-    // Views with gaps may overlap: they are read before they are written to.
+    // Views with gaps may overlap: they are read before they are written.
     let square = f32s(&[1.0, 2.0, 0.0, 3.0, 4.0, 0.0]).view(&[2, 3]).unwrap().narrow(1, 0, 2).unwrap();
     assert_eq!(values(&square.add_(&square.t().unwrap()).unwrap()), [2.0, 5.0, 5.0, 8.0]);
     let turned = square.t().unwrap();
@@ -249,7 +249,7 @@ fn large_overlapping_writes_are_loops_over_a_copy() {
     let original: Vec<f32> = (0..n * n).map(|i| (i * 7919 % 100_003) as f32).collect();
     let fresh = || f32s(&original);
 
-    // Views with gaps: of those without, overlapping ones are refused.
+    // Views with gaps: without gaps, overlapping ones are rejected.
     let of_square = |x: &Tensor, row: usize, column: usize, size: usize| {
         let square = x.view(&[n as i64, n as i64]).unwrap();
         square.narrow(0, row, size).unwrap().narrow(1, column, size).unwrap()
@@ -319,7 +319,7 @@ fn the_type_of_the_target_stays_or_the_write_is_refused() {
         assert!(refused!(write(&x), DTypeError::InPlaceCast { output: DType::I64, .. }));
         assert_eq!((x.to_vec::<i64>().unwrap(), x.version()), (vec![4], 0));
     }
-    // Truth values stay 0 and 1, whatever is written.
+    // Bools stay 0 and 1, whatever is written.
     let truths = Tensor::new([true, false, true, false]).unwrap();
     truths.add_(true).unwrap();
     assert_eq!(truths.to(DType::U8).unwrap().to_vec::<u8>().unwrap(), [1; 4]);
@@ -390,14 +390,14 @@ fn a_plain_tensor_becomes_a_result_when_something_recorded_is_written_to_it() {
     assert_eq!(values(&y), [1.0, 2.0, 1.0, 2.0]);
     assert_eq!(gradient_of(&w, &y), [2.0, 2.0]);
 
-    // What was there before a copy no longer counts.
+    // The history before the copy no longer matters.
     let v = leaf(&[5.0, 6.0]);
     let y = v.mul(2.0).unwrap();
     y.copy_(&w.mul(7.0).unwrap()).unwrap();
     assert_eq!(gradient_of(&w, &y), [7.0, 7.0]);
     assert_eq!(values(&v.grad().unwrap()), [0.0, 0.0]);
 
-    // Nor is anything recorded where the target has no gradient.
+    // Nothing is recorded if the target cannot have a gradient.
     let ints = Tensor::new([0, 0]).unwrap();
     ints.copy_(&w).unwrap();
     assert!(!ints.requires_grad());
@@ -406,7 +406,7 @@ fn a_plain_tensor_becomes_a_result_when_something_recorded_is_written_to_it() {
     assert!(!y.requires_grad() && y.is_leaf());
 }
 
-/// The names, and that the gradient is 0 rather than none, are PyTorch 2.11's.
+/// The names, and that the gradient is 0 rather than None, are PyTorch 2.11's.
 #[test]
 fn a_recorded_tensor_that_is_overwritten_stays_recorded_and_its_gradient_is_0() {
     type Write = fn(&Tensor) -> Result<Tensor>;
@@ -430,7 +430,7 @@ fn a_recorded_tensor_that_is_overwritten_stays_recorded_and_its_gradient_is_0() 
             let x = leaf(&[1.0, 2.0]);
             let there = || x.to(device).unwrap();
             let recorded = || there().mul(3.0).unwrap();
-            // From the host to the GPU the gradient goes back the way the values came.
+            // From the host to the GPU: the gradient travels back the way the values came.
             let y = recorded().copy_(&x).unwrap();
             assert_eq!(y.grad_fn(), Some("CopyBackwards"));
             assert_eq!(gradient_of(&x, &y), [1.0, 1.0]);
@@ -443,19 +443,19 @@ fn a_recorded_tensor_that_is_overwritten_stays_recorded_and_its_gradient_is_0() 
             assert_eq!(gradient_of(&x, &sum), [1.0, 1.0], "{node} on {device}");
         }
     });
-    // Nothing of it without recording, or where there is nothing to record.
+    // Nothing is recorded under no_grad, or if no input requires a gradient.
     let (x, plain) = (leaf(&[1.0, 2.0]), f32s(&[1.0, 2.0]));
     let y = x.mul(3.0).unwrap();
     no_grad(|| y.zero_()).unwrap();
     assert_eq!(y.grad_fn(), Some("MulBackward0"));
     assert!(plain.zero_().unwrap().is_leaf() && !plain.requires_grad());
-    // A view of whole numbers takes in what is recorded: they have no gradients.
+    // A view of integers accepts a recorded source: integers have no gradients.
     let ints = Tensor::new([5, 6, 7]).unwrap();
     ints.narrow(0, 0, 2).unwrap().copy_(&x).unwrap();
     assert_eq!(ints.to_vec::<i64>().unwrap(), [1, 2, 7]);
 }
 
-/// The conversion of the result is no operation of its own.
+/// The conversion of the result is not a separate operation.
 #[test]
 fn a_recorded_write_of_another_type_is_the_operation_that_it_is_called() {
     let (x, wide) = (leaf(&[1.0, 2.0]), Tensor::from_slice(&[2.0f64, 0.1], &[2]).unwrap());
@@ -476,7 +476,7 @@ fn a_recorded_write_of_another_type_is_the_operation_that_it_is_called() {
 #[test]
 fn what_was_computed_before_a_write_keeps_its_gradient_or_fails() {
     let x = leaf(&[1.0, 2.0]);
-    // exp saved its result, which nobody touched.
+    // exp saved its result, which has not been modified.
     let y = x.copy().unwrap();
     let z = y.exp().unwrap();
     y.mul_(100.0).unwrap();
@@ -487,7 +487,7 @@ fn what_was_computed_before_a_write_keeps_its_gradient_or_fails() {
     let z = y.square().unwrap();
     y.mul_(100.0).unwrap();
     assert!(refused!(z.sum().unwrap().backward(), AutogradError::ModifiedInPlace { .. }));
-    // A write to the result of exp spoils exp, not the write.
+    // A write to the result of exp breaks exp's backward, not that of the write.
     let y = x.exp().unwrap();
     y.add_(1.0).unwrap();
     assert!(refused!(y.sum().unwrap().backward(), AutogradError::ModifiedInPlace { .. }));
@@ -518,12 +518,12 @@ fn leaves_their_views_and_recorded_views_are_not_written_to() {
         assert_eq!((values(&hidden), hidden.version()), (vec![1.0, 2.0], 0));
         assert_eq!(gradient_of(&x, &hidden), [1.0, 1.0]);
     }
-    // A view of a plain tensor cannot take in something recorded; it would have to tell its base.
+    // A view of a plain tensor cannot accept a recorded source; its base would have to be updated.
     let (x, plain) = (leaf(&[1.0, 2.0]), f32s(&[0.0, 0.0, 0.0]));
     let part = plain.narrow(0, 0, 2).unwrap();
     assert!(refused!(part.copy_(&x), AutogradError::RecordedViewInPlace));
     assert_eq!(values(&plain), [0.0; 3]);
-    // Without recording all of them can be written to, as optimizers do.
+    // Under no_grad all of them can be written, as optimizers do.
     no_grad(|| x.sub_(0.5).and_then(|x| x.view(&[2, 1])?.mul_(2.0))).unwrap();
     assert_eq!(values(&x), [1.0, 3.0]);
     assert!(x.requires_grad() && x.is_leaf() && x.version() == 2);
@@ -538,7 +538,7 @@ fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
     let view = y.view(&[2, 1]).unwrap();
     let twice = view.t().unwrap();
     y.mul_(3.0).unwrap();
-    // Their values are those of y now, their history is that of y then.
+    // Their values are y's current ones, their history is y's earlier one.
     for stale in [&view, &twice] {
         assert_eq!(values(stale), [3.0, 6.0]);
         assert!(refused!(stale.sum(), AutogradError::StaleView));
@@ -550,12 +550,12 @@ fn a_view_made_before_a_recorded_write_to_its_base_is_refused() {
         assert!(stale.allclose(&stale.detach(), 1e-5, 1e-8).unwrap(), "a comparison is not recorded");
     }
     assert_eq!(gradient_of(&x, &y.view(&[2, 1]).unwrap()), [3.0, 3.0]);
-    // A constant that something recorded is written to: a view of it did not know.
+    // A recorded tensor is written to a constant, of which an existing view is not informed.
     let constant = f32s(&[0.0, 0.0]);
     let view = constant.view(&[2, 1]).unwrap();
     constant.copy_(&x).unwrap();
     assert!(refused!(view.mul(2.0), AutogradError::StaleView));
-    // A write that is not recorded changes no history.
+    // A write under no_grad changes no history.
     let y = x.copy().unwrap();
     let view = y.view(&[2, 1]).unwrap();
     no_grad(|| y.mul_(3.0)).unwrap();

@@ -1,4 +1,4 @@
-//! Launches that wait for their work: what comes earlier then, what takes longer, and what stays as it is.
+//! Launches that wait for their work: what is reported earlier, what takes longer, and what does not change.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn gpu() -> Device {
     Device::cuda(0)
 }
 
-/// Runs a test twice, without and with blocking launches, each on a machine of its own.
+/// Runs a test twice, without and with blocking launches, each on a new machine.
 fn both<R>(test: impl Fn() -> Result<R>) -> Result<[R; 2]> {
     let with = |blocking| {
         "sim:t4".parse::<Machine>().unwrap().enter(|| {
@@ -69,7 +69,7 @@ fn an_error_is_of_the_call_that_caused_it_and_names_the_kernel() -> Result<()> {
     Ok(())
 }
 
-/// Also in backward, where another line than the one of the loss asks for the work.
+/// Also in backward, where a line other than the loss's launches the work.
 #[test]
 fn lines_before_the_culprit_succeed_and_those_after_it_are_not_reached() -> Result<()> {
     let lines = both(|| {
@@ -97,7 +97,7 @@ fn lines_before_the_culprit_succeed_and_those_after_it_are_not_reached() -> Resu
 fn a_call_takes_as_long_as_its_work_and_the_work_as_long_as_before() -> Result<()> {
     let [(call, all), (blocking_call, blocking_all)] = both(|| {
         let x = Tensor::ones((&[1024, 1024], gpu()))?;
-        x.matmul(&x)?.matmul(&x)?; // takes memory
+        x.matmul(&x)?.matmul(&x)?; // allocates memory
         cuda::synchronize()?;
         let start = Instant::now();
         let y = x.matmul(&x)?;
@@ -110,7 +110,7 @@ fn a_call_takes_as_long_as_its_work_and_the_work_as_long_as_before() -> Result<(
     })?;
     assert!(call < Duration::from_micros(20), "{call:?}");
     assert!(blocking_call > 20 * call, "{blocking_call:?}");
-    // Ten waits are dearer than one, but the products are what takes the time.
+    // Ten waits take longer than one, but most of the time is in the products.
     assert!(all < blocking_all && blocking_all < all * 6 / 5, "{all:?} {blocking_all:?}");
     Ok(())
 }
@@ -150,7 +150,7 @@ fn it_is_no_synchronization_of_the_program() -> Result<()> {
     Ok(())
 }
 
-/// A program that is right only because each launch waits is not right.
+/// A program that is correct only because each launch waits is still wrong.
 #[test]
 fn it_hides_races_from_the_numbers_and_not_from_their_reports() -> Result<()> {
     let [(stale, races), (right, blocking)] = both(|| {
@@ -158,7 +158,7 @@ fn it_hides_races_from_the_numbers_and_not_from_their_reports() -> Result<()> {
         let x = Tensor::zeros((&[1000], gpu()))?;
         busy()?;
         cuda::synchronize()?;
-        cuda::stream(&side, || x.sum()?.item())?; // memory is taken now: that makes the GPU wait
+        cuda::stream(&side, || x.sum()?.item())?; // allocates memory now, because that makes the GPU wait
         busy()?;
         x.fill_(1.0)?;
         let sum = cuda::stream(&side, || x.sum()?.item())?;

@@ -1,5 +1,5 @@
-//! Pooling, normalisation, activations and embeddings, and along a dimension, against PyTorch: values, gradients, what running values become. `vectors/layers.py`
-//! wrote `vectors/layers.json`, and says what is in it.
+//! Pooling, normalization, activations, embeddings and operations along a dimension, compared with PyTorch: values,
+//! gradients, and running statistics. `vectors/layers.py` wrote `vectors/layers.json`, and documents its contents.
 
 use serde_json::Value;
 use todevice::autograd::{self, BackwardOptions};
@@ -93,7 +93,7 @@ fn run(name: &str, a: &Value, x: &[Tensor], state: &[Tensor]) -> Result<Tensor> 
     }
 }
 
-/// Equal, for floats up to rounding: relative to the largest of the tensor, since sums cancel.
+/// Checks equality; for floats up to rounding relative to the largest element, since sums cancel.
 fn same(what: &str, found: &Tensor, expected: &Tensor) {
     assert_eq!((found.sizes(), found.dtype()), (expected.sizes(), expected.dtype()), "{what}");
     let [found, expected] =
@@ -357,7 +357,7 @@ fn running_sums_of_all_types_begin_with_nothing() -> Result<()> {
     let bits = x.cumsum(0)?.to_vec::<f32>()?.into_iter().map(f32::to_bits);
     assert_eq!(bits.collect::<Vec<_>>(), [0.0f32, 0.0, 0.1].map(f32::to_bits));
     assert_eq!(x.to(DType::Bool)?.cumsum(0)?.to_vec::<i64>()?, [0, 0, 1]);
-    // Of halves the sum is not one.
+    // In half precision the sum differs.
     let ones = |dtype| Tensor::ones((&[3000], dtype))?.cumsum(0)?.get(-1)?.item();
     assert_eq!([ones(DType::F16)?, ones(DType::BF16)?], [3000.0, 3008.0]);
     assert_eq!(Tensor::full(&[100_000], (0.1, DType::F32))?.cumsum(0)?.get(-1)?.item()?, 10_000.0);
@@ -435,7 +435,7 @@ fn what_names_no_row_is_refused_in_pytorchs_words() -> Result<()> {
     })
 }
 
-/// The logarithm of 1 + e^x is about e^x where that is small: none of its digits are lost in the sum.
+/// log(1 + e^x) is about e^x if that is small: the sum must not lose its digits.
 #[test]
 fn softplus_is_precise_where_it_is_small() -> Result<()> {
     let x = Tensor::linspace(-80.0, 5.0, (1001, DType::F32))?;
@@ -446,7 +446,7 @@ fn softplus_is_precise_where_it_is_small() -> Result<()> {
     Ok(())
 }
 
-/// Of halves the numbers are no halves, and each result is rounded once.
+/// With half-precision inputs the intermediate numbers are not halves, and each result is rounded once.
 #[test]
 fn activations_of_halves_are_those_of_floats_rounded_once() -> Result<()> {
     let activations: [fn(&Tensor) -> Result<Tensor>; 3] =
@@ -466,7 +466,7 @@ fn activations_of_halves_are_those_of_floats_rounded_once() -> Result<()> {
     Ok(())
 }
 
-/// Also where another that comes before it is absent; and its place is the line that made the layer.
+/// Also if an earlier one is absent; its place is the line that made the layer.
 #[test]
 fn what_is_on_another_device_is_called_by_its_name() {
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -552,7 +552,7 @@ fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
     assert_eq!(names, ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]);
     let x = Tensor::new([[1.0f32, -2.0], [3.0, 2.0], [5.0, 6.0]])?;
     layer.forward(&x)?;
-    // 0.9 · old + 0.1 · new, with the variance of a sample: (4 + 0 + 4) / 2 and (16 + 0 + 16) / 2.
+    // 0.9 · old + 0.1 · new, with the unbiased variance: (4 + 0 + 4) / 2 and (16 + 0 + 16) / 2.
     let read = |name: &str| state.iter().find(|(found, _)| *found == name).unwrap().1.clone();
     assert!(read("running_mean").allclose(&Tensor::new([0.3f32, 0.2])?, 1e-6, 0.0)?);
     assert!(read("running_var").allclose(&Tensor::new([1.3f32, 2.5])?, 1e-6, 0.0)?);
@@ -563,7 +563,7 @@ fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
     let expected = (x.sub(&read("running_mean"))? / &read("running_var").add(1e-5)?.sqrt()?)?;
     assert!(evaluated.allclose(&expected, 1e-5, 1e-6)?);
 
-    // Into another one, which goes on from there; and with the mean of all batches.
+    // Loaded into another layer, which continues from there; and with a cumulative average.
     let mean_of_all = nn::BatchNormOptions { momentum: None, ..Default::default() };
     let other = nn::BatchNorm1d::new((2, mean_of_all))?;
     other.load_state_dict(&state.copy()?, true)?;
@@ -572,13 +572,13 @@ fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
     let found = found.iter().find(|(name, _)| *name == "running_mean").unwrap().1;
     assert!(found.allclose(&Tensor::new([(0.3f32 + 9.0) / 2.0, (0.2 + 6.0) / 2.0])?, 1e-6, 0.0)?);
 
-    // Evaluation without running values is by the batch itself.
+    // Without running statistics, evaluation uses the batch's own.
     let bare = nn::BatchNormOptions { affine: false, track_running_stats: false, ..Default::default() };
     let bare = nn::BatchNorm1d::new((2, bare))?;
     bare.eval();
     assert!(bare.forward(&x)?.mean()?.item()?.abs() < 1e-6 && bare.state_dict().iter().count() == 0);
 
-    // The graph remembers the batch's values: evaluation later does not change its gradient.
+    // The graph saves the batch's statistics: a later evaluation does not change its gradient.
     let x = x.requires_grad_(true)?;
     layer.train();
     let y = layer.forward(&x)?;
@@ -588,7 +588,7 @@ fn batch_norm_keeps_running_values_for_evaluation() -> Result<()> {
     Ok(())
 }
 
-/// Of given mean and variance x is no part: its gradient is that of a factor.
+/// A given mean and variance do not depend on x: its gradient is that of a constant factor.
 #[test]
 fn the_gradient_of_an_evaluation_knows_nothing_of_its_input() -> Result<()> {
     let (nan, infinity) = (f32::NAN, f32::INFINITY);
@@ -674,7 +674,7 @@ fn halves_are_normalised_as_the_floats_they_are() -> Result<()> {
             for (found, expected) in [(&found, &wide), (&w, &wide_w), (&b, &wide_b)] {
                 assert!(found.grad().unwrap().equal(&expected.grad().unwrap().to(found.dtype())?)?);
             }
-            // As in PyTorch, running values in bfloat16 alone are rounded at every step.
+            // As in PyTorch, only bfloat16 running statistics are rounded at every step.
             if parameters != DType::BF16 {
                 let (found, expected) = (given.running_var.unwrap(), wide_given.running_var.unwrap());
                 assert!(found.equal(&expected.to(parameters)?)?);
@@ -719,13 +719,13 @@ fn an_evaluation_in_between_changes_no_gradient() -> Result<()> {
     layer.train();
     no_grad(|| layer.forward(&x))?;
     y.sum()?.backward()?;
-    // By the running variance that was 1 then.
+    // With the running variance of 1 at that time.
     let expected = Tensor::full(&[2, 2], (1.0 / (1.0f64 + 1e-5).sqrt(), DType::F32))?;
     assert!(x.grad().unwrap().allclose(&expected, 1e-6, 0.0)?);
     Ok(())
 }
 
-/// Launches on a T4 of a forward and a backward pass, and the bytes at the peak beyond what there was before.
+/// The launches of a forward and a backward pass on a T4, and their additional peak memory in bytes.
 fn cost(dtype: DType, run: impl Fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>) -> Result<(u64, u64)> {
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
@@ -767,7 +767,7 @@ fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()>
     };
     let elements: u64 = SIZES.iter().product::<usize>() as u64;
     for dtype in [DType::F16, DType::BF16] {
-        // Two to fill the running values, forward, their update, backward.
+        // Two to fill the running statistics, one forward, one for their update, and backward.
         let ((launches, bytes), (of_f32, wide)) = (cost(dtype, batch_norm)?, cost(DType::F32, batch_norm)?);
         assert_eq!((launches, of_f32), (5, 5), "{dtype}");
         // The result and the gradient of the input; the rest are vectors.
@@ -777,7 +777,7 @@ fn halves_take_as_many_launches_to_normalise_and_half_the_memory() -> Result<()>
         // Forward, the gradient of the input, and those of weight and bias in two steps: 64 chunks of rows.
         let ((launches, bytes), (of_f32, wide)) = (cost(dtype, layer_norm)?, cost(DType::F32, layer_norm)?);
         assert_eq!((launches, of_f32), (5, 5), "{dtype}");
-        // And mean and deviation of each row, in f32.
+        // Plus the mean and deviation of each row, in f32.
         let stats = elements / 64 * 2 * 4;
         let [bytes, wide] = [bytes - 2 * 2 * elements, wide - 2 * 4 * elements];
         let some_more = stats..stats + 200_000;

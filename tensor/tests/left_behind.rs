@@ -1,9 +1,9 @@
-//! A module that was moved without one of its fields: the golden rule's report says which field no list has.
+//! Modules moved without one of their fields: the golden rule's report names the field that no list contains.
 
 use todevice::nn::{Buffer, Parameter};
 use todevice::prelude::*;
 
-/// Lists what `lists` says, so that every kind of field can be forgotten.
+/// Lists only the fields in `lists`, so that every kind of field can be forgotten.
 struct Net {
     hidden: nn::Linear,
     out: nn::Linear,
@@ -147,7 +147,7 @@ fn a_field_that_a_derived_module_skips_is_named() -> Result<()> {
     })
 }
 
-/// As before: there is nothing to list better.
+/// As before: there is nothing to suggest.
 #[test]
 fn a_model_that_was_not_moved_or_that_derives_its_lists_is_not_suspected() -> Result<()> {
     on_gpu(|| {

@@ -1,4 +1,4 @@
-//! Losses are modules: what they have moves with them and is saved.
+//! Losses are modules: their tensors move and are saved with them.
 
 use todevice::nn::{Buffer, Loss, Parameter, Training};
 use todevice::prelude::*;
@@ -42,7 +42,7 @@ fn class_weights_move_with_the_loss_and_are_in_its_state() -> Result<()> {
     })
 }
 
-/// With class weights of its own kind, something learned, and a mode.
+/// With custom class weights, a learned parameter, and a mode.
 #[derive(Loss)]
 struct Own {
     criterion: nn::CrossEntropyLoss,

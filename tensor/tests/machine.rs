@@ -1,4 +1,4 @@
-//! The machine: which GPUs it has, what time it is on it, what its memory holds.
+//! The machine: its GPUs, its clock, and its memory.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ fn a_machine_is_what_its_name_says() {
         let machine: Machine = text.parse().unwrap();
         assert_eq!(machine.to_string(), shown);
         assert_eq!(machine.enter(cuda::device_count), count);
-        // What it says of itself makes the same machine.
+        // Its description parses to the same machine.
         assert_eq!(machine.gpus().to_string().parse::<GpuSpec>().unwrap(), *machine.gpus());
     }
-    // Where there is a real one, it is no simulated one; elsewhere it is said that there is none.
+    // A real GPU is not a simulated one; without one, the error says so.
     match "real".parse::<Machine>() {
         Ok(machine) => assert!(!machine.time_is_modelled()),
         Err(error) => assert!(error.to_string().starts_with("--gpu real: "), "{error}"),
@@ -108,7 +108,7 @@ fn time_is_virtual_where_gpus_are_simulated() {
     });
 }
 
-/// What a training step is made of costs what the host's profile says, wherever its tensors are.
+/// The parts of a training step cost what the host's profile says, on any device.
 #[test]
 fn another_host_takes_its_own_time() {
     let file = std::env::temp_dir().join(format!("machine-test-{}.host", std::process::id()));
@@ -139,7 +139,7 @@ fn another_host_takes_its_own_time() {
     };
     let [forward, backward, step, zero_grad, batch] = spent(&format!("sim:t4,host={}", file.display()));
     std::fs::remove_file(&file).unwrap();
-    // Each with an operation or a few of 100 µs.
+    // Each includes an operation or a few of 100 µs.
     assert_eq!((forward, zero_grad), (100, 50_000));
     assert!((12_000..13_000).contains(&backward), "backward(), a node and a leaf: {backward}");
     assert!((23_100..23_200).contains(&step), "{step}");
@@ -159,7 +159,7 @@ fn a_launch_returns_before_the_kernel_has_run_and_a_read_waits_for_it() {
         let launched = start.elapsed();
         cuda::synchronize()?;
         let done = start.elapsed();
-        // 128 MB through 320 GB/s take at least 0.4 ms.
+        // 128 MB at 320 GB/s take at least 0.4 ms.
         assert!(launched < Duration::from_micros(150), "{launched:?}");
         assert!(done > Duration::from_micros(400), "{done:?}");
         let start = Instant::now();
@@ -170,7 +170,7 @@ fn a_launch_returns_before_the_kernel_has_run_and_a_read_waits_for_it() {
     });
 }
 
-/// A data set whose samples take work to make.
+/// A dataset whose samples take work to make.
 struct Slow;
 
 impl Dataset for Slow {
@@ -203,11 +203,11 @@ fn workers_work_on_lanes_of_their_own() {
     };
     let [alone, one, two, four] = [0, 1, 2, 4].map(epoch);
     let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
-    // One worker does what the caller did, while the caller has nothing to do.
+    // One worker does what the caller did, while the caller is idle.
     assert!((0.95..1.05).contains(&ratio(one, alone)), "{one:?} and {alone:?}");
     assert!((0.45..0.55).contains(&ratio(two, one)), "{two:?} and {one:?}");
     assert!((0.20..0.30).contains(&ratio(four, one)), "{four:?} and {one:?}");
-    // However the threads really took turns.
+    // However the threads were actually scheduled.
     assert_eq!((0..5).map(|_| epoch(3)).collect::<std::collections::HashSet<_>>().len(), 1);
 }
 
@@ -270,7 +270,7 @@ fn what_the_gpus_did_is_counted() {
     assert_eq!(on("none", || Ok(Machine::current().counters())), Default::default());
 }
 
-/// One block for a long row would leave the other multiprocessors idle.
+/// A single block for a long row would leave the other multiprocessors idle.
 #[test]
 fn a_long_sum_takes_two_launches_and_keeps_its_bits() {
     on("sim:t4", || {
@@ -284,7 +284,7 @@ fn a_long_sum_takes_two_launches_and_keeps_its_bits() {
             (&[20_011, 3], &[0], 2),
             (&[2, 9_000, 3], &[1], 2),
             (&[1023, 8_192], &[1], 2),
-            (&[1024, 8_192], &[1], 1), // blocks enough for every multiprocessor
+            (&[1024, 8_192], &[1], 1), // enough blocks for every multiprocessor
         ] {
             let x = Tensor::randn(sizes)?;
             let on_device = x.to(device)?;
@@ -300,7 +300,7 @@ fn a_long_sum_takes_two_launches_and_keeps_its_bits() {
         let start = Instant::now();
         x.sum()?;
         cuda::synchronize()?;
-        // 64 MB at 320 GB/s are 0.21 ms.
+        // 64 MB at 320 GB/s take 0.21 ms.
         let time = start.elapsed();
         assert!((210..350).contains(&time.as_micros()), "{time:?}");
         Ok(())
@@ -348,7 +348,7 @@ fn what_is_made_on_a_device_is_not_copied_there() {
         assert!(made.iter().all(Tensor::is_cuda));
         let counted = machine.counters() - before;
         assert_eq!((counted.copies_to_device, counted.launches), (0, made.len() as u64));
-        // To print one takes a copy of its bytes.
+        // Printing a tensor copies its bytes.
         let before = machine.counters();
         assert_eq!(made[1].to_string(), "tensor([2.5000, 2.5000, 2.5000], device='cuda:0')");
         let counted = machine.counters() - before;
@@ -398,7 +398,7 @@ fn machine_of(spec: &str) -> Machine {
 
 #[test]
 fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
-    // A machine of this test, as the generator of the process belongs to all tests.
+    // A new machine, because all tests share the generator of the process.
     Machine::new().enter(|| {
         for (spec, device) in [("none", "cpu"), ("sim:t4x2", "cpu"), ("sim:t4x2", "cuda:1")] {
             let machine = || machine_of(spec);
@@ -413,21 +413,21 @@ fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
                 manual_seed(7);
                 [draw(), draw()]
             });
-            // The seed counts once: a machine that is entered again goes on.
+            // The seed applies once: a machine that is entered again continues.
             for again in [machine(), machine()] {
                 manual_seed(7);
                 assert_eq!([again.enter(draw), again.enter(draw)], expected, "{spec} {device}");
                 manual_seed(7);
                 assert_eq!(again.enter(draw), expected[0], "{spec} {device}");
             }
-            // Also for a machine within another one, and no longer when that one has been left.
+            // Also for a machine inside another one, but not after the outer one has been left.
             let (outer, inner) = (machine(), machine());
             outer.enter(|| manual_seed(8));
             manual_seed(7);
             outer.enter(|| assert_eq!([inner.enter(draw), inner.enter(draw)], expected));
             outer.enter(|| manual_seed(8));
             assert_eq!(machine().enter(draw), expected[0]);
-            // What was drawn since the seed is drawn, and a state counts as a seed does.
+            // Numbers drawn since the seed stay drawn, and setting a state counts as seeding.
             if device == "cpu" {
                 manual_seed(7);
                 assert_eq!([draw(), machine_of(spec).enter(draw)], expected, "{spec}");
@@ -442,7 +442,7 @@ fn a_seed_that_is_given_before_a_machine_is_entered_seeds_it() {
                 cuda::manual_seed_all(7);
                 assert_eq!(machine_of(spec).enter(draw), expected[0], "{spec}");
             }
-            // A seed within the machine is newer.
+            // A seed set inside the machine takes precedence.
             let machine = machine();
             manual_seed(8);
             machine.enter(|| manual_seed(7));

@@ -1,6 +1,6 @@
-//! What can be tested of the crate by its public names: one binary, which links once and runs all tests side by side.
+//! The crate's tests through its public API: one binary, which links once and runs all tests in parallel.
 
-/// Whether a call ended in this error.
+/// Whether a call returned this error.
 macro_rules! refused {
     ($result:expr, $refusal:pat) => {
         $result.is_err_and(|error| matches!(error.refusal(), Some($refusal)))
@@ -89,9 +89,9 @@ fn seeded<R>(seed: u64, program: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Tests share a process, and whoever stands beside may draw from its generator. So a test that needs certain numbers is
-/// [`seeded`]. This one looks, while all others run (its name is the first), whether somebody seeds the generator of the
-/// process instead, and ends the tests if so.
+/// Tests share a process, and any of them may draw from its generator, so a test that needs certain numbers is
+/// [`seeded`]. This test, the first by name, runs alongside all others; if one of them seeds the generator of the
+/// process, it aborts the tests.
 #[test]
 fn a_bystander_sees_who_seeds_the_process() {
     std::thread::spawn(|| {
@@ -99,7 +99,7 @@ fn a_bystander_sees_who_seeds_the_process() {
         loop {
             let seed = Machine::default_generator().initial_seed();
             if seed != untouched {
-                // What is written this way is shown. `eprintln!` would add to the output of this test, which has passed.
+                // Write directly: `eprintln!` would go to the captured output of this test, which has passed.
                 let _ =
                     writeln!(std::io::stderr(), "a test seeds the process with {seed}: use `seeded` there");
                 std::process::exit(101);

@@ -1,4 +1,4 @@
-//! Masks as indices: choosing by them and writing through them. Values and words are PyTorch 2.11's.
+//! Boolean mask indexing: selecting and writing. Values and messages are PyTorch 2.11's.
 
 use std::sync::{Arc, Mutex};
 
@@ -151,7 +151,7 @@ fn writes_to_chosen_entries_refuse_numbers_that_do_not_fit_and_sources_that_over
                 overflow.replace("uint8", "int64")
             );
         }
-        // One number is filled in, whatever its type and its dimensions are; and then a mask of bytes will not do.
+        // A single number is filled in, whatever its dtype and dimensions; then a u8 mask is not allowed.
         let whole = Tensor::zeros((&[2], (device, DType::I64)))?;
         whole.index_put_(&mask, &Tensor::new([[2.7f32]])?)?;
         assert_eq!(whole.to_vec::<i64>()?, [2, 0]);

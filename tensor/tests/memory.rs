@@ -1,4 +1,4 @@
-//! `torch.cuda`'s memory functions: the figures, the reports, and what happens when there is no more.
+//! `torch.cuda`'s memory functions: the statistics, the reports, and running out of memory.
 
 use todevice::cuda::{self, SegmentType};
 use todevice::prelude::*;
@@ -38,7 +38,7 @@ fn the_notebook_has_the_figures_of_the_document() {
     on("sim:t4", || {
         let rand = || Tensor::rand((&[300, 300, 300], Device::cuda(0)));
         assert_eq!(figures(), [0; 4]);
-        // Some earlier cell made something small, which is gone.
+        // An earlier cell allocated something small, which has been freed.
         drop(floats(100)?);
         assert_eq!(figures(), [0, 512, 2_097_152, 2_097_152]);
         cuda::reset_max_memory_allocated();
@@ -48,17 +48,17 @@ fn the_notebook_has_the_figures_of_the_document() {
             (0, [108_000_256, 108_000_256, 111_149_056, 111_149_056])
         );
         assert_eq!(cuda::memory_cached(), 111_149_056);
-        // The cell runs again: the new tensor is there before the old one is dropped.
+        // The cell runs again: the new tensor is created before the old one is dropped.
         x = rand()?;
         assert_eq!(figures(), [108_000_256, 216_000_512, 220_200_960, 220_200_960]);
         assert_eq!((cuda::memory_cached(), cuda::max_memory_cached()), (220_200_960, 220_200_960));
         assert_eq!(x.sizes(), [300; 3]);
-        // A third time there is room in the cache.
+        // The third time there is room in the cache.
         x = rand()?;
         assert_eq!(figures(), [108_000_256, 216_000_512, 220_200_960, 220_200_960]);
         cuda::empty_cache()?;
         assert_eq!(figures(), [108_000_256, 216_000_512, 109_051_904, 220_200_960]);
-        // Either way of resetting one peak resets all of them: so the document has 108000256 for a peak.
+        // Either way of resetting one peak resets all of them: so the document has a peak of 108000256.
         cuda::reset_max_memory_cached();
         assert_eq!(figures(), [108_000_256, 108_000_256, 109_051_904, 109_051_904]);
         drop(x);
@@ -188,7 +188,7 @@ fn older_names_say_what_the_scope_of_a_device_says_and_refuse_as_pytorch_does() 
 }
 
 #[test]
-#[allow(deprecated)] // The older names, too.
+#[allow(deprecated)] // Includes the older names.
 fn without_a_gpu_there_is_nothing_to_count() {
     on("none", || {
         assert_eq!(figures(), [0; 4]);
@@ -257,7 +257,7 @@ fn a_snapshot_tells_the_block_of_a_tensor_and_the_workspace_of_cublas() {
     });
 }
 
-/// Whatever asks for memory, the line is the user's own, never one of the library.
+/// Whatever allocates memory, the reported line is the user's own, never one of the library.
 #[test]
 fn every_block_knows_the_line_of_the_program() {
     on("sim:t4", || {
@@ -366,7 +366,7 @@ fn the_report_says_who_holds_the_memory_and_the_program_goes_on() {
             ]
         );
         assert_eq!((memory.device, memory.holders.len(), memory.holders[1].blocks), (0, 2, 3));
-        // It goes on.
+        // The program continues.
         drop(held);
         assert_eq!(more.exp()?.sizes(), [200 << 18]);
         assert_eq!(cuda::memory_stats()["num_ooms"], 1);

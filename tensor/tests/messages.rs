@@ -1,4 +1,4 @@
-//! Sentences that are PyTorch 2.11's, word for word.
+//! Messages that match PyTorch 2.11's word for word.
 
 use std::sync::{Arc, Mutex};
 
@@ -64,7 +64,7 @@ fn duplicate_parameters_and_padding_same_with_an_even_kernel_are_warned_of() -> 
             ones(4)?.conv2d(&ones(kernel)?, (None, same))?;
         }
         let parameter = nn::Parameter::new(&Tensor::ones(&[1])?)?;
-        // As in PyTorch, SGD takes a rate that is not a number.
+        // As in PyTorch, SGD accepts a NaN learning rate.
         SGD::new(vec![parameter.clone(), parameter], SGDOptions { lr: f64::NAN, ..Default::default() })?;
         Ok::<(), Error>(())
     })?;

@@ -1,4 +1,4 @@
-//! What a monitor sees of simulated machines.
+//! Monitoring of simulated machines.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn on<R>(gpus: &str, scope: impl FnOnce() -> Result<R>) -> R {
     gpus.parse::<Machine>().unwrap().enter(scope).unwrap()
 }
 
-/// Does something until the monitor has seen nothing else.
+/// Repeats work until it fills the monitor's whole sampling period.
 fn for_a_period(mut work: impl FnMut() -> Result<()>) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() <= monitor::sample_period() {
@@ -58,7 +58,7 @@ fn utilization_is_the_share_of_the_period_in_which_kernels_ran() {
         let share = trace.compute_time(0).as_secs_f64() / monitor::sample_period().as_secs_f64();
         assert_eq!(f64::from(cuda::utilization()?), (100.0 * share).round());
 
-        // Work that is under way counts as far as it has come.
+        // Unfinished work counts in proportion to its progress.
         pause();
         x.matmul(&x)?;
         sleep(Duration::from_micros(100));
@@ -188,7 +188,7 @@ fn without_a_gpu_there_is_the_host() {
     });
 }
 
-/// Other tests have threads that come and go, so the two counts may be of different moments.
+/// Other tests start and end threads, so the two counts may be from different moments.
 #[test]
 #[cfg(target_os = "linux")]
 fn threads_are_those_that_the_system_counts() {
@@ -206,7 +206,7 @@ fn threads_are_those_that_the_system_counts() {
     assert_eq!(found, expected);
 }
 
-/// Samples that take the CPU, and the disk, some time.
+/// Samples that take some CPU time, and disk time.
 struct Samples {
     sums: usize,
     disk: Duration,
@@ -229,7 +229,7 @@ impl Dataset for Samples {
     }
 }
 
-/// How busy the CPU is, in percent of a core, while an epoch is loaded.
+/// The CPU utilization during the loading of an epoch, in percent of a core.
 fn loading(samples: Samples, num_workers: usize) -> f64 {
     on("sim:t4", || {
         let loader =
@@ -244,7 +244,7 @@ fn loading(samples: Samples, num_workers: usize) -> f64 {
 fn workers_are_seen_at_work_and_who_waits_for_them_is_not() {
     let cpu_bound = |num_workers| loading(Samples { sums: 1000, disk: Duration::ZERO }, num_workers);
     assert_eq!(cpu_bound(0).round(), 100.0);
-    // Starting them, one after another, takes the caller a little.
+    // Starting them one after another takes the caller some time.
     for (workers, expected) in [(1, 100.0), (2, 200.0), (4, 400.0)] {
         let found = cpu_bound(workers);
         assert!((found - expected).abs() < 0.015 * expected, "{workers}: {found}");

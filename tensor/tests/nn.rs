@@ -50,7 +50,7 @@ fn a_shared_parameter_is_counted_once_and_collects_both_gradients() -> Result<()
     let tied = Tied(first, second);
     let names: Vec<String> = tied.named_parameters().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["a.weight", "a.bias", "b.bias"]);
-    // The state names it under both, as PyTorch's does.
+    // The state dict has it under both names, as in PyTorch.
     assert_eq!(tied.state_dict().len(), 4);
 
     let x = Tensor::ones(&[1, 3])?;
@@ -63,7 +63,7 @@ fn a_shared_parameter_is_counted_once_and_collects_both_gradients() -> Result<()
     Ok(())
 }
 
-/// One layer of each sort that has options, made on a device.
+/// One layer of each kind that has options, created on a device.
 fn layers_on(device: Device) -> Vec<Result<Box<dyn Module>>> {
     fn boxed<M: Module + 'static>(layer: Result<M>) -> Result<Box<dyn Module>> {
         Ok(Box::new(layer?))
@@ -108,7 +108,7 @@ fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
             }
             assert!(layer.parameters().iter().all(Parameter::requires_grad));
         }
-        // They are drawn as any others on that device.
+        // Their weights are drawn like any others on that device.
         manual_seed(3);
         let drawn =
             Tensor::empty((&[2, 3], device))?.uniform_(-1.0 / 3f64.sqrt(), 1.0 / 3f64.sqrt(), None)?;
@@ -117,7 +117,7 @@ fn layers_are_made_on_a_device_without_a_copy() -> Result<()> {
         let x = Tensor::ones((&[2, 3], device))?;
         assert_eq!(layers[4].forward(&layers[2].forward(&x)?)?.device(), device);
 
-        // A device that is not there is an error.
+        // A missing device is an error.
         for layer in layers_on(Device::cuda(2)) {
             assert!(layer.err().unwrap().to_string().starts_with("CUDA error: invalid device ordinal"));
         }
@@ -141,7 +141,7 @@ fn a_module_is_frozen_and_thawed_as_a_whole() -> Result<()> {
     assert_eq!(frozen(&model), [true; 4]);
     assert!(!model.forward(&Tensor::ones(&[1, 3])?)?.requires_grad());
     assert!(model.parameters().iter().all(|parameter| parameter.grad().is_some()), "gradients stay");
-    // One part of it, by way of what points at it.
+    // Access a submodule through a smart pointer.
     let model: Box<dyn Module> = Box::new(model);
     model.children()[3].1.requires_grad_(true)?;
     assert_eq!(frozen(&model), [true, true, false, false]);
@@ -228,7 +228,7 @@ fn a_state_dict_that_does_not_fit_changes_nothing_and_says_why() -> Result<()> {
     Ok(())
 }
 
-/// What moving to a device does is seen here by a change of type: it replaces the tensors as well.
+/// The effects of moving to a device are tested with a dtype change, which also replaces the tensors.
 #[test]
 fn an_optimizer_made_before_the_model_moved_updates_the_moved_model() -> Result<()> {
     let train = |optimizer_first: bool| -> Result<Vec<f64>> {
@@ -288,7 +288,7 @@ fn a_boxed_model_is_a_model() -> Result<()> {
         assert_eq!(boxed.forward(&x.to(DType::F64)?)?.dtype(), DType::F64);
         assert_eq!(shared.forward(&x)?.device(), device);
 
-        // All there is to a module is that of what it points at.
+        // A smart pointer forwards every method to its module.
         boxed.eval();
         assert!(boxed.forward(&x.to(DType::F64)?)?.equal(&boxed.forward(&x.to(DType::F64)?)?)?);
         assert_eq!(boxed.name(), "Sequential");
@@ -342,7 +342,7 @@ fn a_parameter_without_gradient_is_left_alone_and_does_not_advance() -> Result<(
         optimizer.step()?;
         assert_eq!(b.tensor().item()? == 1.0, step < 2);
     }
-    // The first step of Adam is lr whatever the gradient: b took its first just now.
+    // Adam's first step is lr whatever the gradient: b has just taken its first.
     assert!((b.tensor().item()? - 0.9).abs() < 1e-6);
     Ok(())
 }
@@ -444,7 +444,7 @@ fn gradients_are_clipped_by_a_norm_of_any_order() -> Result<()> {
         let options = nn::utils::ClipGradNormOptions { norm_type, ..Default::default() };
         let total = nn::utils::clip_grad_norm_(&[a.clone(), b], 1.0, options)?.item()?;
         let first = a.grad().unwrap().get(0)?.item()?;
-        // Of order 0, PyTorch takes the norm of two norms: how many of them are not 0.
+        // With norm type 0, PyTorch computes the norm of two norms: the number of nonzero ones.
         assert!(
             (total - norm).abs() < 1e-6 && (first - clipped).abs() < 1e-6,
             "{norm_type}: {total} {first}"
@@ -519,7 +519,7 @@ fn a_scheduler_that_goes_first_is_warned_of_once() -> Result<()> {
         let mut scheduler = optim::lr_scheduler::StepLR::new(&optimizer, 1, 0.5)?;
         scheduler.step();
         scheduler.step();
-        // Predictions of shape (2, 1) against targets of shape (2): broadcast, warned of, computed.
+        // Predictions of shape (2, 1) against targets of shape (2): broadcast, with a warning.
         for _ in 0..2 {
             layer.forward(&Tensor::ones(&[2, 1])?)?.mse_loss(&Tensor::ones(&[2])?, Default::default())?;
         }
@@ -548,7 +548,7 @@ fn an_optimizer_shows_what_it_keeps_of_a_parameter() -> Result<()> {
         let [weight, bias] = &params()[..] else { panic!("weight and bias") };
         assert!(adam.state(weight).is_none() && adamw.state(weight).is_none() && sgd.state(weight).is_none());
 
-        // Only the weight has a gradient: twice the same, so that its means are known.
+        // Only the weight has a gradient: the same one twice, so that its means are known.
         let grad = Tensor::full(&[2, 3], (2.0, Device::cuda(0)))?;
         weight.set_grad(Some(grad))?;
         for _ in 0..2 {
@@ -572,7 +572,7 @@ fn an_optimizer_shows_what_it_keeps_of_a_parameter() -> Result<()> {
         let strange = &other.parameters()[0];
         assert!(adam.state(bias).is_none() && sgd.state(bias).is_none(), "it never had a gradient");
         assert!(adam.state(strange).is_none() && sgd.state(strange).is_none());
-        // It is the buffer itself, so a later step is seen.
+        // It is the buffer itself, so later steps are visible.
         sgd.step()?;
         assert!(sgd.state(weight).unwrap().momentum_buffer.shares_storage(&buffer));
         Ok(())

@@ -1,4 +1,4 @@
-//! States of older versions of PyTorch, with what PyTorch 2.11 makes of them.
+//! States of older PyTorch versions, compared with how PyTorch 2.11 loads them.
 
 use todevice::nn::{BatchNorm1d, Linear, Module, Parameter, Sequential, StateDict};
 use todevice::optim::lr_scheduler::{CosineAnnealingLR, StepLR};
@@ -29,7 +29,7 @@ fn adamw(params: Vec<Parameter>, lr: f64) -> Result<Box<dyn Optimizer>> {
     Ok(Box::new(AdamW::new(params, AdamWOptions { lr, ..Default::default() })?))
 }
 
-/// A state in which the only group, and what is kept of the only parameter, were changed.
+/// A state with changes to its only group and to the state of its only parameter.
 fn changed(state: &Dict, group: impl Fn(&mut Dict), kept: impl Fn(&mut Dict)) -> Result<Dict> {
     let mut first_group = state.at("param_groups")?.as_list()?[0].as_dict()?.clone();
     let mut first_kept = state.at("state")?.as_dict()?.at(0)?.as_dict()?.clone();
@@ -42,7 +42,7 @@ fn changed(state: &Dict, group: impl Fn(&mut Dict), kept: impl Fn(&mut Dict)) ->
 
 const GRADIENTS: [[f32; 3]; 3] = [[0.5, 0.25, -1.0], [-0.25, 1.0, 0.5], [1.0, -0.5, 0.25]];
 
-/// Takes two steps, then a third with another optimizer, which goes on from the state as it was changed.
+/// Takes two steps, then a third with another optimizer that continues from the changed state.
 fn third_step(
     [first, second]: [Make; 2],
     change: &dyn Fn(&Dict) -> Result<Dict>,
@@ -57,7 +57,7 @@ fn third_step(
     let mut optimizer = first(vec![parameter.clone()], 0.1)?;
     step(&mut *optimizer, GRADIENTS[0])?;
     step(&mut *optimizer, GRADIENTS[1])?;
-    // Through a file, as such states come.
+    // Through a file, like real old states.
     let file = to_bytes(change(&optimizer.state_dict())?)?;
     let state = from_bytes(&file, MapLocation::None)?;
     let mut optimizer = second(vec![parameter.clone()], 1.0)?;
@@ -66,7 +66,7 @@ fn third_step(
     parameter.tensor().to_vec::<f32>()
 }
 
-/// What groups have today and did not have once.
+/// The keys that groups have today, but not in older versions.
 const NEW: [&str; 6] =
     ["maximize", "foreach", "differentiable", "fused", "capturable", "decoupled_weight_decay"];
 
@@ -190,7 +190,7 @@ fn states_of_older_optimizers_go_on_as_in_pytorch() -> Result<()> {
 #[test]
 fn states_of_older_schedules_go_on_as_in_pytorch() -> Result<()> {
     let optimizer = || sgd(vec![Parameter::new(&Tensor::zeros(&[1])?)?], 0.5);
-    // What each state does not have, the rate that the schedule says it set, and those of the next epochs.
+    // The keys missing from each state, the learning rate that the scheduler reports, and those of the next epochs.
     let steps = [0.005000000000000001, 0.005000000000000001, 0.0005000000000000001];
     let cosines = [0.04774575140626316, 0.0, 0.04774575140626314];
     let cases: [(&[&str], f64, f64); 4] = [
@@ -242,14 +242,14 @@ fn states_of_older_schedules_go_on_as_in_pytorch() -> Result<()> {
 
 const BATCHES: &str = "1.num_batches_tracked";
 
-/// A model that has seen so many batches.
+/// A model that has seen this many batches.
 fn model(batches: i64) -> Result<Sequential> {
     let model = Sequential::new((Linear::new(2, 2)?, BatchNorm1d::new(2)?));
     model.state_dict().get(BATCHES).unwrap().fill_(batches)?;
     Ok(model)
 }
 
-/// A state as an `OrderedDict`, of which the metadata of the second module was replaced.
+/// A state as an `OrderedDict`, with the metadata of the second module replaced.
 fn with_metadata(of_module: Option<Dict>) -> Result<Dict> {
     let Value::Dict(mut state) = Value::from(model(7)?.state_dict()) else {
         unreachable!("a state is a dict")
@@ -263,7 +263,7 @@ fn with_metadata(of_module: Option<Dict>) -> Result<Dict> {
     Ok(state)
 }
 
-/// Loads a state from its file, with how many batches there were.
+/// Loads a state from a file, and returns the number of batches.
 fn load(state: impl Into<Value>, strict: bool) -> Result<i64, String> {
     let load = || {
         let value = from_bytes(&to_bytes(state)?, MapLocation::None)?;
@@ -283,7 +283,7 @@ fn states_without_num_batches_tracked_load_if_they_are_old() -> Result<()> {
         state
     };
     let version = |version: i64| Some(Dict::from_iter([("version", version)]));
-    // A new state has the buffer: it was removed. Of a dict, nobody knows how old it is.
+    // A state of version 2 must have the buffer, so its absence is an error. A plain dict has no version.
     assert_eq!(load(cut(with_metadata(version(2))?), true), Err(missing.to_owned()));
     assert_eq!(load(cut(with_metadata(version(2))?), false), Ok(3));
     assert_eq!(load(cut(with_metadata(version(1))?), true), Ok(3));
@@ -297,13 +297,13 @@ fn states_without_num_batches_tracked_load_if_they_are_old() -> Result<()> {
     assert_eq!(load(cut(plain), true), Ok(3));
     assert_eq!(load(model(7)?.state_dict(), true), Ok(7));
 
-    // What else is missing is missing.
+    // Other missing keys are errors.
     let mut state = cut(with_metadata(version(1))?);
     state.remove("1.running_mean");
     let words = missing.replace("num_batches_tracked", "running_mean");
     assert_eq!(load(state, true), Err(words));
 
-    // Without a file: a state knows its versions. One that was put together does not, and a copy is.
+    // Without a file: a state knows its versions. One assembled by hand does not, and a copy counts as such.
     let mut state = model(7)?.state_dict();
     state.remove(BATCHES);
     assert_eq!(model(3)?.load_state_dict(&state, true).unwrap_err().to_string(), missing);
@@ -315,7 +315,7 @@ fn states_without_num_batches_tracked_load_if_they_are_old() -> Result<()> {
     Ok(())
 }
 
-/// PyTorch before 0.4 had no tensors without dimensions.
+/// PyTorch before 0.4 had no zero-dimensional tensors.
 #[test]
 fn a_number_may_be_saved_as_one_element() -> Result<()> {
     let with = |batches: Tensor| {

@@ -1,8 +1,8 @@
-//! Values and types of every operation against PyTorch's, from a file that PyTorch wrote.
+//! Values and dtypes of every operation, compared with PyTorch's from a file that PyTorch wrote.
 //!
-//! `vectors/operations.json` has a table of tensors, and cases that name an operation, its inputs, the
-//! expected result and the arguments that are not tensors. A tensor is its type (one letter), its sizes
-//! and its values. Without a tolerance the bits must agree, the sign of a zero included.
+//! `vectors/operations.json` has a table of tensors, and cases with an operation, its inputs, the expected result and
+//! the non-tensor arguments. A tensor is its dtype (one letter), its sizes and its values. Without a tolerance the bits
+//! must agree, including the sign of zero.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn vectors() -> Value {
 
 fn float(value: &Value) -> f64 {
     match value.as_str() {
-        // "nan", "inf", "-inf", and every f64 that is not whole: the JSON reader may miss its last bit.
+        // "nan", "inf", "-inf", and every non-integer f64: the JSON reader may get its last bit wrong.
         Some(text) => text.parse().unwrap(),
         None => value.as_f64().unwrap(),
     }
@@ -58,7 +58,7 @@ fn tensor(value: &Value) -> Tensor {
     .unwrap()
 }
 
-/// The arguments of a case that are not tensors.
+/// The non-tensor arguments of a case.
 struct Arguments<'a>(&'a Value);
 
 impl Arguments<'_> {
@@ -108,7 +108,7 @@ fn scalar(value: &Value) -> Scalar {
     }
 }
 
-/// A binary operation by its name, comparisons included.
+/// A binary operation by name, including comparisons.
 fn binary(name: &str, a: &Tensor, b: Operand) -> Option<Result<Tensor>> {
     Some(match name {
         "add" => a.add(b),
@@ -241,12 +241,12 @@ fn run(name: &str, x: &[Tensor], a: &Arguments) -> Result<Tensor> {
     }
 }
 
-/// The numbers from 0 on, in two layers of three rows of four.
+/// The numbers from 0, with shape (2, 3, 4).
 fn counting() -> Tensor {
     Tensor::arange(0, 24, (1, DType::I64)).unwrap().view(&[2, 3, 4]).unwrap()
 }
 
-/// Values with their bits, for an exact comparison; a NaN is a NaN.
+/// The bits of the values, for an exact comparison; all NaNs are equal.
 fn bits(tensor: &Tensor) -> Vec<u64> {
     match tensor.dtype() {
         DType::Bool => tensor.to_vec::<bool>().unwrap().into_iter().map(u64::from).collect(),
@@ -274,7 +274,7 @@ fn ulp(value: f64, dtype: DType) -> f64 {
     }
 }
 
-/// Whether two results agree: to the bit, to some ulp, or as well as sums in another order do.
+/// Whether two results agree: exactly, within some ulp, or as closely as sums in another order do.
 fn agree(got: &Tensor, expected: &Tensor, tolerance: &Value) -> bool {
     if tolerance.is_null() {
         return bits(got) == bits(expected);
@@ -285,9 +285,9 @@ fn agree(got: &Tensor, expected: &Tensor, tolerance: &Value) -> bool {
             return got == expected || (got.is_nan() && expected.is_nan());
         }
         let allowed = match tolerance.as_f64() {
-            // PyTorch loses the subnormal results of some functions.
+            // PyTorch flushes the subnormal results of some functions.
             Some(ulps) => ulps * ulp(expected, dtype) + f64::from(f32::MIN_POSITIVE),
-            // The sums in question have up to 24 terms, none above 30.
+            // The affected sums have up to 24 terms, none above 30.
             None => 30.0 * ulp(expected.abs().max(1.0), dtype),
         };
         (got - expected).abs() <= allowed
@@ -327,8 +327,8 @@ fn values_are_pytorchs() {
     assert!(counts.len() >= 90 && counts.values().sum::<usize>() > 1500, "cases are missing: {counts:?}");
 }
 
-/// `types` in the file has a string for each operation: for each pair of operands, each of six types with
-/// one dimension and without, the letter of the result's type, or `-` for an error.
+/// `types` in the file has a string for each operation: for each pair of operands, with each of six dtypes and with and
+/// without a dimension, the letter of the result's dtype, or `-` for an error.
 #[test]
 fn types_are_promoted_as_pytorch_does() {
     let vectors = vectors();
@@ -368,7 +368,7 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
     let types: Vec<(&str, DType)> = types.into_iter().chain(halves).collect();
     let letter = |dtype: DType| types.iter().find(|(_, known)| *known == dtype).unwrap().0;
 
-    // Of tensors with a dimension and of such without PyTorch says the same.
+    // PyTorch's message is the same for tensors with and without dimensions.
     for sizes in [&[2][..], &[]] {
         let mut found = String::new();
         for (_, dtype) in &types {
@@ -391,7 +391,7 @@ fn a_number_is_chosen_in_the_type_pytorch_chooses_it_in() -> Result<()> {
     }
     assert_eq!(found, "blfllffff");
 
-    // In halves a number that is too large is infinite, in bytes −1 is 255: PyTorch's answers, both.
+    // In half precision a number that is too large becomes infinite, in u8 −1 becomes 255: both as in PyTorch.
     let half = Tensor::full(&[2], (1, DType::F16))?;
     assert_eq!(condition.where_cond(&half, -1e9)?.to(DType::F32)?.to_vec::<f32>()?, [1.0, f32::NEG_INFINITY]);
     let bytes = Tensor::full(&[2], (1, DType::U8))?;
@@ -429,7 +429,7 @@ fn tensors_are_made_like_others_on_every_device() -> Result<()> {
 #[test]
 fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
     let mask = Tensor::new([true, false])?;
-    let large = (1i64 << 62) + 1; // More than an f64 can tell from its neighbours.
+    let large = (1i64 << 62) + 1; // An f64 cannot distinguish it from its neighbors.
     for value in
         [Operand::from(2.5), (&Tensor::from_slice(&[2.5f64], &[])?).into(), (&Tensor::new(2.5f32)?).into()]
     {
@@ -451,14 +451,14 @@ fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
     assert_eq!(whole.masked_fill(&mask, &Tensor::new(large)?)?.to_vec::<i64>()?, [large, 2]);
     let bytes = Tensor::zeros((&[2], DType::U8))?;
     assert_eq!(bytes.masked_fill(&mask, &Tensor::new(-1i64)?)?.to_vec::<u8>()?, [255, 0]);
-    // A copy has the sizes of both, and what is filled in place keeps its own.
+    // The out-of-place result has the broadcast sizes, and the in-place one keeps its own.
     let column = Tensor::new([[true], [false]])?;
     assert_eq!(whole.masked_fill(&column, 9)?.to_vec::<i64>()?, [9, 9, 1, 2]);
     let grid = Tensor::zeros(&[2, 2])?.t()?;
-    grid.masked_fill_(&mask, &grid.get(0)?.get(1)?)?; // What is filled with may be part of it.
+    grid.masked_fill_(&mask, &grid.get(0)?.get(1)?)?; // The fill value may be part of the target.
     grid.masked_fill_(&Tensor::new(true)?, 3)?;
     assert_eq!(grid.to_vec::<f32>()?, [3.0; 4]);
-    // A mask may be what it fills.
+    // A mask may be its own target.
     assert_eq!(mask.masked_fill_(&mask, false)?.to_vec::<bool>()?, [false; 2]);
     Ok(())
 }
@@ -504,8 +504,8 @@ fn in_place_operations_keep_the_type_of_their_target_or_refuse() {
     }
 }
 
-/// What PyTorch 2.11 gives on x86, for one element and for vectors of them, wherever they lie; C++ has no rule for what
-/// an integer cannot hold.
+/// PyTorch 2.11's results on x86, for single elements and for vectors, in any layout; in C++, out-of-range conversions
+/// to integers are undefined.
 #[test]
 fn floats_become_whole_numbers_as_on_pytorchs_cpu() {
     const NAN: f64 = f64::NAN;
@@ -562,7 +562,7 @@ fn floats_become_whole_numbers_as_on_pytorchs_cpu() {
     });
 }
 
-/// What is here in numbers is PyTorch 2.11's.
+/// The numbers are PyTorch 2.11's.
 #[test]
 fn whole_numbers_and_truths_stay_what_they_are_where_pytorch_lets_them() {
     let of = |dtype, values: &[i64]| Tensor::new(values).unwrap().to(dtype).unwrap();
@@ -575,7 +575,7 @@ fn whole_numbers_and_truths_stay_what_they_are_where_pytorch_lets_them() {
                 let whole: Vec<i64> = result.to(DType::I64).unwrap().to_vec().unwrap();
                 assert_eq!(whole, values, "{dtype} on {device}");
             };
-            // Whether any or all of them are true: u8 has kept its old type.
+            // For any and all: u8 keeps its dtype for compatibility.
             for dtype in [DType::U8, DType::Bool, DType::I32, DType::F32] {
                 let answer = if dtype == DType::U8 { DType::U8 } else { DType::Bool };
                 let cases: [(&[i64], i64, i64); 3] = [(&[0, 3], 1, 0), (&[], 0, 1), (&[7, 3], 1, 1)];
@@ -621,7 +621,7 @@ fn whole_numbers_and_truths_stay_what_they_are_where_pytorch_lets_them() {
     assert_eq!(longs.version(), 0);
 }
 
-/// The last bits are those of PyTorch 2.11, which makes eight floats at a time.
+/// The last bits are those of PyTorch 2.11, which computes eight floats at a time.
 #[test]
 fn ranges_are_pytorchs() {
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -639,7 +639,7 @@ fn ranges_are_pytorchs() {
             );
             let halves = Tensor::arange(0, 7, (0.3, (device, DType::F16))).unwrap();
             assert_eq!(floats(&halves)[16..19], [4.80078125, 5.1015625, 5.3984375]);
-            // How many there are: of i64s alone the ends are whole numbers first.
+            // The length: only for i64 are the ends converted to integers first.
             for (dtype, expected) in [(DType::I32, &[0, -3][..]), (DType::I64, &[0]), (DType::U8, &[0, 253])]
             {
                 let range = Tensor::arange(0.1, -3.0, (-3.0, (device, dtype))).unwrap();
@@ -649,7 +649,7 @@ fn ranges_are_pytorchs() {
     });
 }
 
-/// In f64, as PyTorch on the CPU.
+/// Computed in f64, as PyTorch does on the CPU.
 #[test]
 fn deviations_are_squared_where_their_squares_fit() {
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -670,7 +670,7 @@ fn deviations_are_squared_where_their_squares_fit() {
             assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [2e20, -2e20]);
         }
     });
-    // With as many numbers as the correction takes away there is nothing to divide by.
+    // If the correction equals the count, the divisor is 0.
     let slopes = |values: &[f32], correction, deviation: fn(&Tensor, usize) -> Result<Tensor>| {
         let x = Tensor::new(values).unwrap().requires_grad_(true).unwrap();
         deviation(&x, correction).unwrap().backward().unwrap();
@@ -681,7 +681,7 @@ fn deviations_are_squared_where_their_squares_fit() {
     assert!(slopes(&[2.0, 3.0], 2, |x, n| x.std(&[], n, false)).iter().all(|slope| slope.is_nan()));
 }
 
-/// A bound that a float cannot tell from the next one inside moves there, and so all numbers are others.
+/// A bound that rounds to a neighboring float moves there, which changes all results.
 #[test]
 fn random_whole_numbers_of_floats_are_drawn_between_floats() {
     let drawn = |low: i64, high: i64, dtype| {
@@ -701,7 +701,7 @@ fn random_whole_numbers_of_floats_are_drawn_between_floats() {
     assert_eq!(drawn(0, 1 << 31, DType::BF16), [570425344.0, 2088763392.0, 1442840576.0, 1937768448.0]);
 }
 
-/// PyTorch fills with NaN where there are two bounds. One alone that is NaN bounds nothing.
+/// PyTorch fills with NaN if there are two bounds. A single NaN bound has no effect.
 #[test]
 fn a_bound_that_is_nan_is_pytorchs() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -741,7 +741,7 @@ fn equal_and_allclose_compare_as_pytorch_does() {
     assert_eq!(x.eq(-2.0).unwrap().logical_not().unwrap().to_vec::<bool>().unwrap(), [true, true, false]);
 }
 
-/// Whole numbers and truths differ by floats; without a tolerance they are equal or not.
+/// Integers and bools are compared as floats; without a tolerance they must be equal.
 #[test]
 fn closeness_of_any_type_is_pytorchs() -> Result<()> {
     let all =
@@ -764,7 +764,7 @@ fn closeness_of_any_type_is_pytorchs() -> Result<()> {
     let close = x.requires_grad_(true)?.isclose(&y, 0.0, 1.0)?;
     assert_eq!((close.sizes(), close.requires_grad()), (&[2, 2][..], false));
     assert_eq!(close.reshape(&[-1])?.to_vec::<bool>()?, [true, false, false, false]);
-    // A tolerance may be more than the type holds.
+    // A tolerance may exceed the dtype's range.
     for dtype in [DType::F16, DType::F32] {
         let [zero, one] = [0, 1].map(|value| Tensor::full(&[2], (value, dtype)).unwrap());
         for (rtol, atol) in [(0.0, 1e60), (1e60, 0.0), (0.0, f64::INFINITY), (f64::INFINITY, 0.0)] {
@@ -776,7 +776,7 @@ fn closeness_of_any_type_is_pytorchs() -> Result<()> {
     Ok(())
 }
 
-/// Rows are looked through in blocks: the place is right in each of them, and behind the last.
+/// Rows are searched in blocks: the index is right in each of them, and after the last.
 #[test]
 fn the_first_extreme_is_found_wherever_it_stands() {
     let found = |row: &[f64], dtype| {
@@ -809,7 +809,7 @@ fn tensor_of(row: &[f64], dtype: DType) -> Tensor {
     Tensor::from_slice(row, &[row.len()]).unwrap().to(dtype).unwrap()
 }
 
-/// The same values, however they lie in memory.
+/// The same values in different memory layouts.
 #[test]
 fn values_do_not_depend_on_the_layout_of_the_inputs() {
     let vectors = vectors();
@@ -825,7 +825,7 @@ fn values_do_not_depend_on_the_layout_of_the_inputs() {
         let strided: Vec<Tensor> = inputs
             .iter()
             .map(|x| {
-                // Each second element of a wider tensor, its dimensions in the reverse order.
+                // Every second element of a wider tensor, with its dimensions reversed.
                 let reversed: Vec<i64> = (0..=x.ndim() as i64).rev().collect();
                 let pair = Tensor::stack(&[x, &x.zeros_like().unwrap()], -1).unwrap();
                 let turned = pair.permute(&reversed).unwrap().contiguous().unwrap();

@@ -1,8 +1,8 @@
-//! `+ - * /` and `-`: between tensors, references, results and numbers, all with the `?` that they need.
+//! `+ - * /` and unary `-`: between tensors, references, results and numbers, each with the `?` it needs.
 
 use todevice::{Result, Tensor};
 
-/// Applies one operator to all that it can stand between. The expected values are those of the method.
+/// Applies one operator to all operand combinations. The expected values come from the method.
 macro_rules! between_all {
     ($a:ident $operator:tt $b:ident, $method:ident, $number:literal) => {{
         let (a, b): (&Tensor, &Tensor) = (&$a, &$b);

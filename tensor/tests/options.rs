@@ -1,4 +1,4 @@
-//! Options of functions: alone, or in a pair with the last argument.
+//! Options of functions: alone, or in a tuple with the last argument.
 
 use todevice::distributed::{DistributedDataParallel, DistributedDataParallelOptions};
 use todevice::parallel::{DataParallel, DataParallelOptions};
@@ -44,7 +44,7 @@ fn sizes_take_a_type_a_device_a_tensor_or_all_options_in_a_pair() -> Result<()> 
     })
 }
 
-/// As `torch.full`, `arange`, `linspace`, `eye` and `empty` have it.
+/// As in `torch.full`, `arange`, `linspace`, `eye` and `empty`.
 #[test]
 fn numbers_say_the_type_of_a_new_tensor_unless_the_options_do() -> Result<()> {
     use DType::{Bool, F16, F32, F64, I64, U8};
@@ -222,7 +222,7 @@ fn older_names_do_the_same() -> Result<()> {
     Ok(())
 }
 
-/// The right column of the table of `lib.rs`, so that it stays right.
+/// The right column of the table in `lib.rs`, to keep it correct.
 #[test]
 fn the_table_for_those_who_know_pytorch_is_right() -> Result<()> {
     use todevice::autograd::{self, BackwardOptions};
@@ -239,7 +239,7 @@ fn the_table_for_those_who_know_pytorch_is_right() -> Result<()> {
         no_grad(|| (&x + &x)? + 1.0)?;
         assert_eq!(x.flatten(1, -1)?.argmax(1, false)?.sizes(), [1]);
     }
-    // The table itself names each of these.
+    // The table contains each of these.
     let table = include_str!("../src/lib.rs");
     for form in [
         "Tensor::zeros((&[2, 3], device))?",

@@ -1,4 +1,4 @@
-//! One model on several GPUs: `functional_call`, `DataParallel` and what it is made of.
+//! One model on several GPUs: `functional_call`, `DataParallel` and its parts.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,7 +20,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
     tensor.detach().to_vec().unwrap()
 }
 
-/// A network whose parameters are small whole numbers, so that sums are exact in any order.
+/// A network whose parameters are small integers, so that sums are exact in any order.
 fn whole() -> Result<nn::Sequential> {
     let model = nn::Sequential::new((nn::Linear::new(4, 6)?, nn::ReLU, nn::Linear::new(6, 2)?));
     for (seed, parameter) in model.parameters().into_iter().enumerate() {
@@ -51,7 +51,7 @@ fn gradients_on_several_cards_are_those_of_one() -> Result<()> {
         machine.enter(|| {
             let model = DataParallel::new(whole()?)?;
             model.to(Device::cuda(0))?;
-            // Even, uneven, and too few for all cards.
+            // Even, uneven, and fewer rows than cards.
             for rows in [2 * cards, 2 * cards + 3, cards - 1, 1] {
                 let x = batch(rows)?.to(Device::cuda(0))?;
                 let alone = gradients(model.module(), &x)?;
@@ -164,8 +164,8 @@ fn the_first_card_holds_more_than_the_others() -> Result<()> {
         let peaks: Vec<u64> =
             (0..4).map(|gpu| cuda::device(gpu, cuda::max_memory_allocated)).collect::<Result<_>>()?;
         assert!(peaks[1..].iter().all(|peak| *peak == peaks[1] && *peak < peaks[0]), "{peaks:?}");
-        // What is left when the step is done: the model, its gradient and the batch, all on the first card, and the
-        // workspaces of the products on each.
+        // The memory after the step: the model, its gradient and the batch, all on the first card, and the workspaces
+        // of the products on each.
         let left: Vec<u64> =
             (0..4).map(|gpu| cuda::device(gpu, cuda::memory_allocated)).collect::<Result<_>>()?;
         assert!(left[1..].iter().all(|bytes| *bytes + (2 * 256 * 256 + 64 * 256) * 4 <= left[0]), "{left:?}");
@@ -194,7 +194,7 @@ fn a_second_card_that_is_full_leaves_all_whole() -> Result<()> {
     })
 }
 
-/// The words of the errors that a mistake with it leads to.
+/// The messages of the errors that a misuse leads to.
 #[test]
 fn what_cannot_be_split_or_joined_is_refused_in_pytorchs_words() -> Result<()> {
     on("sim:t4x2", || {
@@ -251,7 +251,7 @@ fn what_cannot_be_split_or_joined_is_refused_in_pytorchs_words() -> Result<()> {
     })
 }
 
-/// Makes a tensor where its author had the GPU in mind that it was tried on.
+/// A module that creates a tensor on a hard-coded GPU, the one on which its author tested it.
 struct OnTheFirst;
 
 impl Module for OnTheFirst {
@@ -321,7 +321,7 @@ fn numbers_are_gathered_in_a_vector_with_pytorchs_warning() -> Result<()> {
     Ok(())
 }
 
-/// Not the same bits: a sum over the batch is one of sums over its parts. The bound is 1e-5 of the largest gradient.
+/// Not bit-identical: a sum over the batch becomes a sum of partial sums. The bound is 1e-5 of the largest gradient.
 #[test]
 fn gradients_of_other_numbers_are_those_of_one_card_but_for_rounding() -> Result<()> {
     on("sim:t4x4", || {
@@ -371,7 +371,7 @@ fn a_batch_may_lie_along_another_dimension_and_without_gradients_nothing_is_reco
     })
 }
 
-/// What is computed again in the backward pass finds the tensors of its replica again, and its GPU.
+/// Recomputation in the backward pass uses the tensors of its replica, and its GPU.
 #[test]
 fn a_checkpoint_within_a_replica_is_computed_again_there() -> Result<()> {
     struct Saving(Arc<nn::Sequential>);
@@ -401,7 +401,7 @@ fn a_checkpoint_within_a_replica_is_computed_again_there() -> Result<()> {
     })
 }
 
-/// The result lies on the first card once, not in parts and whole.
+/// The first card holds the result once, not in parts and whole.
 #[test]
 fn gather_puts_each_part_in_its_place() -> Result<()> {
     on("sim:t4x4", || {
@@ -417,7 +417,7 @@ fn gather_puts_each_part_in_its_place() -> Result<()> {
     })
 }
 
-/// Beside its share of the forward and the backward pass, the first card has the sums of gradients and the loss.
+/// In addition to its share of the forward and backward passes, the first card has the gradient sums and the loss.
 #[test]
 fn the_first_card_works_longer_than_the_others() -> Result<()> {
     let machine: Machine = "sim:t4x4".parse().unwrap();
@@ -434,12 +434,12 @@ fn the_first_card_works_longer_than_the_others() -> Result<()> {
     })
 }
 
-/// The same through the calls of a driver of real GPUs, two of them, whose libraries are stand-ins.
+/// The same on the real-GPU driver, with two GPUs, whose libraries are stand-ins.
 #[cfg(target_os = "linux")]
 #[test]
 fn of_the_stand_ins() {
     if std::env::var_os("TEST_GPU").is_some() {
-        return; // This is that run.
+        return; // This is the child process.
     }
     let stand_ins = crate::stand_ins::stand_ins(todevice::cuda::kernel_signatures);
     let mut this = std::process::Command::new(std::env::current_exe().unwrap());

@@ -1,5 +1,5 @@
-//! Pinned memory and copies that nobody waits for: what they are good for, and what goes wrong without a
-//! synchronization. On GPUs that are not there, so it goes wrong the same way every time.
+//! Pinned memory and asynchronous copies: their benefits, and the errors without a synchronization. On simulated GPUs,
+//! so the errors are the same every time.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn gpu() -> Device {
     Device::cuda(0)
 }
 
-/// Without waiting.
+/// Non-blocking options.
 fn at_once(device: Device) -> ToOptions {
     ToOptions { device: Some(device), non_blocking: true, ..Default::default() }
 }
@@ -35,7 +35,7 @@ fn time<T>(run: impl FnOnce() -> T) -> Duration {
     start.elapsed()
 }
 
-/// Keeps the current stream busy for some milliseconds, without taking memory from the driver: that would wait.
+/// Keeps the current stream busy for some milliseconds without allocating from the driver, which would wait.
 struct Busy(Tensor);
 
 impl Busy {
@@ -54,7 +54,7 @@ impl Busy {
 /// 4 MiB: about 350 µs on the bus of a T4.
 const SIZE: usize = 1 << 20;
 
-// A tensor like any other.
+// Pinned tensors behave like any other.
 
 #[test]
 fn a_pinned_tensor_is_a_copy_on_the_host() -> Result<()> {
@@ -85,7 +85,7 @@ fn operations_of_the_host_work_on_pinned_tensors_as_on_others() -> Result<()> {
         x.narrow(1, 2, 7)?.fill_(0.25)?; // Part of it, with gaps.
         x.t()?.mul_(&number)?;
         x.add_(&x)?;
-        // Onto itself.
+        // Onto overlapping memory.
         x.narrow(0, 0, 5)?.narrow(1, 0, 16)?.copy_(&x.narrow(0, 3, 5)?.narrow(1, 0, 16)?)?;
         let leaf = pinned(Tensor::ones(&[17, 5])?)?.requires_grad_(true)?;
         let loss = x.matmul(&(&leaf * &y)?)?.tanh()?.mean()?;
@@ -118,7 +118,7 @@ fn a_row_of_a_pinned_tensor_costs_the_host_no_more_than_a_row() -> Result<()> {
         let before = memory.allocated();
         let row = rows.select(0, 1000)?;
         assert_eq!(row.to_vec::<i64>()?[..2], [64000, 64001]);
-        // Written as well, read where it is written, and read where other parts of it are.
+        // Also written: read where it is written, and read where other parts are.
         row.add_(1)?;
         rows.narrow(0, 1001, 2)?.copy_(&rows.narrow(0, 1003, 2)?)?;
         assert_eq!(memory.max_allocated() - before, 2048, "two rows and a copy of them");
@@ -247,7 +247,7 @@ fn a_blocking_copy_waits_for_its_stream_and_for_no_other() -> Result<()> {
         let (side, pinned) = (Stream::new(gpu())?, Tensor::ones(&[SIZE])?.pin_memory()?);
         drop(pinned.to(gpu())?);
         let busy = Busy::new()?;
-        cuda::stream(&side, || busy.work())?; // Takes its memory.
+        cuda::stream(&side, || busy.work())?; // Allocates its memory.
         cuda::synchronize()?;
         cuda::stream(&side, || busy.work())?;
         let quick = time(|| pinned.to(gpu()));
@@ -279,7 +279,7 @@ fn copies_overlap_with_work_of_another_stream() -> Result<()> {
 
 // Hazards.
 
-/// A pinned tensor of ones is overwritten with twos while it is copied. How many of each arrived?
+/// Overwrites a pinned tensor of ones with twos while it is copied. Returns how many of each arrived.
 fn overwritten(synchronize: bool) -> Result<(usize, usize)> {
     let pinned = Tensor::ones(&[SIZE])?.pin_memory()?;
     drop(pinned.to(gpu())?);
@@ -320,13 +320,13 @@ fn a_result_that_is_read_too_early_is_not_there_yet() -> Result<()> {
     on("sim:t4", || {
         let busy = Busy::new()?;
         let x = Tensor::ones((&[1000], gpu()))?;
-        drop(x.to(at_once(Device::Cpu))?); // The block is there.
+        drop(x.to(at_once(Device::Cpu))?); // The block exists.
         cuda::synchronize()?;
         x.fill_(2.0)?;
         busy.work()?;
         let back = x.to(at_once(Device::Cpu))?;
         assert!(back.is_pinned());
-        // What it holds is of no meaning: here, what lay in the block before.
+        // Its content is undefined: here, the previous content of the block.
         assert_eq!((count_of(&back, 2.0)?, back.add(0.0)?.sum()?.item()?), (0, 1000.0));
         cuda::synchronize()?;
         assert_eq!(count_of(&back, 2.0)?, 1000);
@@ -342,7 +342,7 @@ fn a_result_that_is_read_during_the_copy_is_torn_and_a_snapshot_stays_as_it_is()
         cuda::synchronize()?;
         x.fill_(2.0)?;
         let back = x.to(at_once(Device::Cpu))?;
-        let early = back.copy()?; // Takes about as long as half the copy.
+        let early = back.copy()?; // Takes about half as long as the copy.
         cuda::synchronize()?;
         let arrived = count_of(&early, 2.0)?;
         assert!(arrived > 0 && arrived < SIZE, "{arrived}");
@@ -391,7 +391,7 @@ fn an_in_place_copy_has_the_times_and_the_hazards_of_to() -> Result<()> {
         assert!(time(|| there.copy_with_(&host, AT_ONCE)) * 10 < waited);
         cuda::synchronize()?;
 
-        // A source that is overwritten too early tears, and one that was waited for does not.
+        // A source that is overwritten too early is torn; with a wait it is not.
         there.copy_with_(&host, AT_ONCE)?;
         host.fill_(2.0)?;
         let (ones, twos) = (count_of(&there, 1.0)?, count_of(&there, 2.0)?);
@@ -400,7 +400,7 @@ fn an_in_place_copy_has_the_times_and_the_hazards_of_to() -> Result<()> {
         host.fill_(3.0)?;
         assert_eq!(count_of(&there, 2.0)?, SIZE);
 
-        // A target that is read too early has not come, and one that was waited for has.
+        // A target that is read too early has not arrived; with a wait it has.
         let part = host.narrow(0, SIZE / 2, SIZE / 4)?;
         busy.work()?;
         part.copy_with_(&there.narrow(0, 0, SIZE / 4)?, AT_ONCE)?;
@@ -412,7 +412,7 @@ fn an_in_place_copy_has_the_times_and_the_hazards_of_to() -> Result<()> {
         assert_eq!(count_of(&host, 2.0)?, SIZE);
         assert_eq!(Machine::current().races().len(), 2, "of the two, the copies that nobody waited for");
 
-        // What is converted first, or goes through pageable memory, is waited for where it must be.
+        // Copies that convert first, or go through pageable memory, wait where they must.
         let doubles = Tensor::zeros((&[SIZE], DType::F64))?.pin_memory()?;
         there.fill_(4.0)?;
         busy.work()?;
@@ -440,7 +440,7 @@ fn a_dropped_block_is_used_again_only_when_its_copies_have_run() -> Result<()> {
         let ones = Tensor::ones(&[1000])?;
         drop(ones.pin_memory()?.to(gpu())?);
         cuda::synchronize()?;
-        // Nothing under way: the same block again and again, for all sizes that round up to its own.
+        // No pending copy: the same block is reused for all sizes that round up to its own.
         let again = mallocs(&|| {
             drop(ones.pin_memory()?);
             drop(Tensor::ones(&[513])?.pin_memory()?);
@@ -450,7 +450,7 @@ fn a_dropped_block_is_used_again_only_when_its_copies_have_run() -> Result<()> {
         assert_eq!(again, 0);
         assert_eq!(mallocs(&|| Tensor::ones(&[512])?.pin_memory().map(drop))?, 1, "another size");
 
-        // Dropped with a copy under way: another block, so that what is copied is what was meant.
+        // Dropped with a pending copy: another block is used, so the copied data is intact.
         let fresh = mallocs(&|| {
             busy.work()?;
             let there = ones.pin_memory()?.to(at_once(gpu()))?;
@@ -460,7 +460,7 @@ fn a_dropped_block_is_used_again_only_when_its_copies_have_run() -> Result<()> {
             Ok(())
         })?;
         assert_eq!(fresh, 1);
-        // Later both can be used again.
+        // Later both can be reused.
         let both = mallocs(&|| {
             let _pair = (ones.pin_memory()?, ones.pin_memory()?);
             Ok(())
@@ -511,9 +511,9 @@ fn a_pinned_tensor_may_be_dropped_by_another_thread() -> Result<()> {
     })
 }
 
-// Many small programs.
+// Random small programs.
 
-/// Numbers that look like chance.
+/// A pseudorandom generator.
 struct Dice(u64);
 
 impl Dice {
@@ -523,15 +523,15 @@ impl Dice {
     }
 }
 
-/// A program that sends tensors there and back, computes on both sides, and overwrites what it has sent. With
-/// streams it waits for nothing but what it must; without, every copy is waited for. What it has on the host.
+/// A program that sends tensors there and back, computes on both sides, and overwrites what it has sent. With streams
+/// it waits only where necessary; without, it waits for every copy. Returns its host tensors.
 fn program(seed: u64, streams: Option<&[Stream]>) -> Result<Vec<Vec<f32>>> {
     let mut dice = Dice(seed);
     let size = [1, 1000, 100_000][dice.below(3)];
     let mut host = (0..3)
         .map(|i| Tensor::full(&[size], (f64::from(i), DType::F32))?.pin_memory())
         .collect::<Result<Vec<Tensor>>>()?;
-    // Which stream still reads or writes each of them.
+    // The stream that still reads or writes each of them.
     let mut busy: Vec<Option<Stream>> = vec![None; 3];
     for step in 0..30 {
         let (i, turn, kind) = (dice.below(3), dice.below(4), dice.below(4));
@@ -554,7 +554,7 @@ fn program(seed: u64, streams: Option<&[Stream]>) -> Result<Vec<Vec<f32>>> {
                 host[i].add_(1.0)?;
             }
             1 => {
-                // A copy that is under way keeps the old one's memory.
+                // A pending copy keeps the old tensor's memory.
                 host[i] = Tensor::full(&[size], (f64::from(step), DType::F32))?.pin_memory()?;
                 busy[i] = None;
             }
@@ -578,7 +578,7 @@ fn program(seed: u64, streams: Option<&[Stream]>) -> Result<Vec<Vec<f32>>> {
 fn programs_that_wait_where_they_must_compute_what_they_compute_when_all_is_waited_for() -> Result<()> {
     for seed in 0..60 {
         let plain = on("sim:t4", || program(seed, None))?;
-        // The seed of the machine varies how long everything takes.
+        // The machine's seed varies all durations.
         for gpus in ["sim:t4".to_string(), format!("sim:rtx4090,seed={seed}")] {
             on(&gpus, || {
                 let streams = (0..=seed % 4).map(|_| Stream::new(gpu())).collect::<Result<Vec<_>>>()?;

@@ -1,9 +1,9 @@
-//! Data races. The driver's own tests plant them; here, what the public calls promise.
+//! Data races. The driver's own tests plant them; these test the guarantees of the public API.
 
 use todevice::prelude::*;
 use todevice::{Machine, RaceCheck};
 
-/// A step of training on two GPUs: half of the batch on each, the second one's gradients go to the first.
+/// A training step on two GPUs: half of the batch on each; the second one's gradients are copied to the first.
 fn step(parameters: [&Tensor; 2], x: &Tensor) -> Result<f64> {
     let [first, second] = x.split(8, 0)?.try_into().map_err(|_| Error::custom("two halves"))?;
     let mut total = Tensor::zeros((&[], Device::cuda(0)))?;

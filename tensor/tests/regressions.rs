@@ -1,4 +1,4 @@
-//! Bugs that were there once. Each test would have caught its bug.
+//! Regression tests. Each would have caught a former bug.
 
 use std::sync::{Arc, Mutex};
 
@@ -32,7 +32,7 @@ fn a_backward_pass_that_fails_leaves_the_gradients_that_were_complete() -> Resul
     let loss = (x.mul(3.0)? + square.exp()?)?.sum()?;
     no_grad(|| y.zero_())?;
     assert!(loss.backward().is_err());
-    // As in PyTorch: the way to `x` came first.
+    // As in PyTorch: the path to `x` came first.
     assert_eq!(x.grad().unwrap().item()?, 3.0);
     assert!(y.grad().is_none());
     Ok(())
@@ -59,7 +59,7 @@ fn an_optimizer_survives_a_model_converted_between_forward_and_step() -> Result<
     let loss = layer.forward(&Tensor::ones(&[1, 2])?)?.sum()?;
     layer.to(DType::F64)?;
     loss.backward()?;
-    // The graph was built of f32 weights, so its gradient is f32: an error, not garbage or a panic.
+    // The graph has f32 weights, so its gradient is f32: an error, not garbage or a panic.
     let error = optimizer.step().unwrap_err().to_string();
     assert_eq!(error, "expected scalar type Double but found Float");
     Ok(())
@@ -80,7 +80,7 @@ fn optimizer_state_follows_a_converted_model() -> Result<()> {
             adam.step()?;
             sgd.step()?;
         }
-        // Adam: 0.1 each step. SGD: 0.1, then 0.1 · 1.9.
+        // Adam: 0.1 in each step. SGD: 0.1, then 0.1 · 1.9.
         let values = parameter.tensor().detach().to(DType::F64)?.to_vec::<f64>()?;
         assert!(values.iter().all(|value| (value - 0.51).abs() < 1e-5), "{values:?}");
     }
@@ -148,7 +148,7 @@ fn a_leaf_that_was_frozen_after_the_forward_pass_collects_nothing() -> Result<()
     loss.backward()?;
     assert_eq!((x.grad().unwrap().item()?, *seen.lock().unwrap()), (5.0, 1));
 
-    // A parameter is one leaf, whichever of its tensors is asked.
+    // A parameter is a single leaf, through any of its tensors.
     let layer = nn::Linear::new(1, 1)?;
     let before = layer.weight.tensor();
     layer.to(DType::F64)?;
@@ -161,7 +161,7 @@ fn a_leaf_that_was_frozen_after_the_forward_pass_collects_nothing() -> Result<()
 fn gradients_of_extremes_are_pytorchs_at_the_edges() -> Result<()> {
     let (infinity, nan) = (f32::INFINITY, f32::NAN);
     let pairs = [([1.0f32, 2.0], infinity), ([2.0, 2.0], 1.0), ([nan, 1.0], 1.0), ([3.0, 1.0], infinity)];
-    // The gradients PyTorch 2.11 gives to a and b in maximum(a, b).
+    // PyTorch 2.11's gradients of a and b in maximum(a, b).
     let expected = [[0.0, infinity], [0.5, 0.5], [1.0, 1.0], [infinity, 0.0]];
     for (([a, b], gradient), expected) in pairs.into_iter().zip(expected) {
         let (a, b) = (leaf(&[a])?, leaf(&[b])?);
@@ -181,7 +181,7 @@ fn a_warning_handler_may_warn_and_be_replaced_from_within() -> Result<()> {
     machine.enter(|| Tensor::ones(&[2, 1])?.mse_loss(&Tensor::ones(&[2])?, Default::default())).map(drop)
 }
 
-/// A function whose backward walks a graph of its own, as gradient checkpointing does.
+/// A function whose backward runs backward on its own graph, as gradient checkpointing does.
 struct Checkpoint;
 
 impl Function<1> for Checkpoint {
@@ -219,15 +219,15 @@ fn a_tensor_multiplied_by_itself_in_place_frees_its_graph() -> Result<()> {
         y.backward()?;
         assert_eq!(x.grad().unwrap().item()?, 6.0);
         let z = x.mul(1.0)?;
-        z.mul_(&z)?; // Never walked.
+        z.mul_(&z)?; // Never traversed.
         Ok(())
     })?;
     assert_eq!(machine.host_memory().allocated(), 0);
     Ok(())
 }
 
-/// A job of a thread pool that waits takes up other jobs of the pool. Were an operation to wait for its
-/// parts on such a thread, the next job would run inside it: under its locks, and not recorded.
+/// A thread-pool job that waits picks up other jobs of the pool. If an operation waited for its parts on such a thread,
+/// the next job would run inside it: under its locks, and unrecorded.
 #[test]
 fn training_in_the_jobs_of_a_thread_pool_records_and_ends() -> Result<()> {
     let w = Tensor::full(&[1 << 19], (1.0, DType::F32))?;
@@ -305,7 +305,7 @@ fn numbers_a_type_cannot_hold_are_refused() {
         assert!(error.starts_with("value cannot be converted to type "), "{error}");
     }
     assert!(Tensor::full(&[1], (f64::INFINITY, DType::F32)).is_ok());
-    // Small negative ones wrap around, as in PyTorch.
+    // Small negative numbers wrap around, as in PyTorch.
     assert_eq!(Tensor::full(&[1], (-1, DType::U8)).unwrap().item().unwrap(), 255.0);
     assert!(Tensor::full(&[1], (i64::MAX, DType::I64)).is_ok());
 }
@@ -318,7 +318,7 @@ fn a_target_of_another_type_is_noticed_in_backward() -> Result<()> {
     Ok(())
 }
 
-/// Asks for things it never saved.
+/// Requests tensors that it never saved.
 struct Confused(u8);
 
 impl Function<1> for Confused {
@@ -390,7 +390,7 @@ fn a_copied_state_is_not_changed_by_training() -> Result<()> {
     Ok(())
 }
 
-/// What the mean is divided by was rounded to a half: of 70 000 samples to infinity, and all gradients were 0.
+/// The divisor of the mean was rounded to half precision: 70,000 samples gave infinity, and all gradients were 0.
 #[test]
 fn the_cross_entropy_of_many_samples_has_gradients_in_halves_too() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Training that was saved and goes on elsewhere: the very losses of training that was not.
+//! Training resumed from a checkpoint elsewhere gives exactly the losses of uninterrupted training.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use todevice::{DeviceType, Machine, cuda, get_rng_state, set_rng_state};
 
 use crate::state::bits;
 
-/// What is trained, and how.
+/// The training configuration.
 #[derive(Clone, Copy)]
 struct Plan {
-    /// Whether in f16, with a scaler and dropout: the numbers of that are a device's own.
+    /// Whether to use f16, with a scaler and dropout: those numbers differ between devices.
     amp: bool,
     num_workers: usize,
 }
 
 const STEPS: usize = 17;
 
-/// Trains for 17 steps of 5 an epoch, or goes on from a checkpoint's bytes. Returns the bits of all losses, the last parameters,
-/// and a checkpoint of each step.
+/// Trains for 17 steps, 5 per epoch, or resumes from a checkpoint's bytes. Returns the bits of all losses, the final
+/// parameters, and a checkpoint of each step.
 fn train(plan: Plan, device: Device, from: Option<&[u8]>) -> Result<(Vec<Vec<u64>>, Vec<Vec<u8>>)> {
-    manual_seed(if from.is_some() { 999 } else { 4 }); // What a resumed run draws before it has loaded is forgotten.
+    manual_seed(if from.is_some() { 999 } else { 4 }); // Numbers drawn before loading do not matter.
     let dropout = nn::Dropout::new(if plan.amp { 0.4 } else { 0.0 })?;
     let hidden = (nn::Linear::new(6, 16)?, nn::BatchNorm1d::new(16)?, nn::ReLU, dropout);
     let model = nn::Sequential::new((nn::Sequential::new(hidden), nn::Linear::new(16, 3)?));
@@ -100,7 +100,7 @@ fn train(plan: Plan, device: Device, from: Option<&[u8]>) -> Result<(Vec<Vec<u64
     unreachable!("it returns")
 }
 
-/// How many batches of the epoch were had.
+/// The number of batches already taken in the epoch.
 fn loader_position(loader: &DataLoader<TensorDataset<2>>) -> Result<i64> {
     loader.state_dict()?.at("_num_yielded")?.as_int()
 }
@@ -115,13 +115,13 @@ fn resumed_on_such_a_card_it_gives_the_very_losses() -> Result<()> {
         let plan = Plan { amp: true, num_workers };
         let (straight, checkpoints) = machine("sim:t4").enter(|| train(plan, Device::cuda(0), None))?;
         assert_eq!(checkpoints.len(), STEPS);
-        // After the first step, in mid-epoch, at the end of an epoch, at the beginning of one, and before the last.
+        // After the first step, in mid-epoch, at the end of an epoch, at the start of one, and before the last step.
         for step in [1, 7, 10, 11, STEPS - 1] {
             let resume = || train(plan, Device::cuda(0), Some(&checkpoints[step - 1]));
             let (resumed, _) = machine("sim:t4").enter(resume)?;
             assert_eq!(resumed, straight[step..], "{num_workers} workers, step {step}");
         }
-        // The second card of another model.
+        // On the second card, of another model.
         let resume = || train(plan, Device::cuda(1), Some(&checkpoints[7]));
         assert_eq!(machine("sim:h200x2").enter(resume)?.0, straight[8..], "{num_workers} workers");
     }
@@ -134,7 +134,7 @@ fn resumed_on_the_cpu_it_gives_them_too_if_nothing_is_a_devices_own() -> Result<
     let (straight, checkpoints) = machine("sim:t4").enter(|| train(plan, Device::cuda(0), None))?;
     let (resumed, on_cpu) = machine("none").enter(|| train(plan, Device::Cpu, Some(&checkpoints[6])))?;
     assert_eq!(resumed, straight[7..]);
-    // And from there to a card again.
+    // And from there back to a card.
     let (resumed, _) = machine("sim:rtx4090").enter(|| train(plan, Device::cuda(0), Some(&on_cpu[4])))?;
     assert_eq!(resumed, straight[12..]);
     Ok(())
@@ -157,8 +157,8 @@ impl Dataset for Noisy {
 
 type MakeSampler = fn() -> Result<Option<Arc<dyn Sampler>>>;
 
-/// Two epochs of a loader, whose user draws between batches; or what is left of them after `had` batches of the first, by the
-/// state that an earlier run had then.
+/// Two epochs of a loader, whose user draws numbers between batches; or what remains of them after `had` batches of the
+/// first, from the state of an earlier run.
 fn epochs(
     sampler: MakeSampler,
     workers: usize,
@@ -251,7 +251,7 @@ fn the_state_of_a_loader_that_is_none_is_refused() -> Result<()> {
     assert_eq!(loader.load_state_dict(&Dict::new()).unwrap_err().to_string(), "'_iterator_finished'");
     drop(batches);
     assert_eq!(loader.iter().count(), 4, "nothing was loaded");
-    // More batches than there are: an epoch that is over.
+    // A position past the last batch: the epoch is over.
     let mut far = state.clone();
     far.insert("_num_yielded", i64::MAX);
     loader.load_state_dict(&far)?;

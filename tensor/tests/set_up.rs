@@ -1,5 +1,5 @@
-//! Simulated computers that are set up wrongly: a build of PyTorch that is too old for the card, and a way between GPUs on which
-//! bytes get lost.
+//! Misconfigured simulated computers: a PyTorch build too old for the card, and a connection between GPUs that loses
+//! bytes.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ fn machine(text: &str) -> Machine {
     text.parse().unwrap()
 }
 
-/// Runs on a machine, and says what it warned of.
+/// Runs on a machine, and returns the warnings.
 fn with_warnings<R>(gpus: &str, run: impl FnOnce() -> Result<R>) -> (R, Vec<String>) {
     let (machine, warnings) = (machine(gpus), Arc::new(Mutex::new(Vec::new())));
     let heard = warnings.clone();
@@ -29,7 +29,7 @@ fn a_build_without_code_for_the_card_warns_at_the_first_use_and_refuses_kernels_
         assert_eq!(cuda::get_device_capability(0)?, (12, 0));
         let x = Tensor::randn(&[8, 8])?;
         let there = x.to(Device::cuda(0))?;
-        assert!(there.cpu()?.equal(&x)?); // A copy takes no kernel.
+        assert!(there.cpu()?.equal(&x)?); // A copy needs no kernel.
         let weight = Tensor::ones(&[4, 8, 3, 3])?.to(Device::cuda(0))?;
         let image = Tensor::ones(&[1, 8, 5, 5])?.to(Device::cuda(0))?;
         let calls: [(&str, Result<Tensor>); 4] = [
@@ -47,7 +47,7 @@ fn a_build_without_code_for_the_card_warns_at_the_first_use_and_refuses_kernels_
             );
             assert!(error.contains("`cudaErrorNoKernelImageForDevice'"), "{name}: {error}");
         }
-        // It breaks nothing: the next copy works.
+        // Nothing else breaks: the next copy works.
         assert!(there.cpu()?.equal(&x)?);
         cuda::synchronize()
     });
@@ -79,7 +79,7 @@ fn a_build_with_code_for_the_card_says_nothing() {
     }
 }
 
-/// How many of so many ones arrive on the second GPU, straight and through the host.
+/// How many of `count` ones arrive on the second GPU, directly and through the host.
 fn ones_that_arrive(gpus: &str, count: usize) -> [usize; 2] {
     machine(gpus).enter(|| {
         let x = Tensor::ones((&[count], Device::cuda(0))).unwrap();
@@ -107,7 +107,7 @@ fn a_broken_way_between_gpus_loses_bytes_and_the_way_through_the_host_does_not()
     assert_eq!(["sim:t4x2", "sim:t4x2,p2p=broken", "sim:t4x2,p2p=off"].map(peers), [true, true, false]);
 }
 
-/// What two ranks hold after they have added up ones and twos.
+/// The tensors of two ranks after an all-reduce of ones and twos.
 fn sums(machine: &Machine) -> Vec<f64> {
     let run = || {
         let ranks = Ranks::new(2)?;
@@ -132,7 +132,7 @@ fn collectives_lose_bytes_too_unless_nccl_is_told_to_use_the_host() {
     assert_eq!(sums(&disabled), [3.0; 2]);
     assert_eq!(sums(&machine("sim:t4x2,p2p=off")), [3.0; 2]);
     assert_eq!(sums(&machine("sim:t4x2").with_nccl_p2p_disabled().unwrap()), [3.0; 2]);
-    // The variable is NCCL's: a copy still goes straight.
+    // The variable is NCCL's: an ordinary copy still goes directly.
     disabled.enter(|| {
         let x = Tensor::ones((&[1000], Device::cuda(0))).unwrap();
         let there = x.to(Device::cuda(1)).unwrap();

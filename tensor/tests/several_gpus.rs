@@ -1,4 +1,4 @@
-//! Several GPUs of one machine: which a program sees, how they are connected, and what goes from one to another.
+//! Several GPUs of one machine: visibility, connections, and copies between them.
 
 use todevice::monitor::{self, Link};
 use todevice::parallel::DataParallel;
@@ -14,7 +14,7 @@ fn text<T>(result: Result<T>) -> String {
     result.err().map_or("no error".to_owned(), |error| error.to_string())
 }
 
-// Which a program sees.
+// Visible GPUs.
 
 #[test]
 fn visible_devices_are_counted_anew_in_the_order_of_the_list() -> Result<()> {
@@ -73,7 +73,7 @@ fn what_is_visible_is_no_part_of_what_was_asked_for() {
     assert_eq!(Machine::new().with_visible_devices("0").unwrap().enter(cuda::device_count), 0);
 }
 
-/// The environment of a process is one, so it is another process whose is changed.
+/// A process has a single environment, so a child process changes its own.
 #[test]
 fn the_environment_is_asked_by_the_machine_for_people() {
     let seen = |list: &str| {
@@ -97,10 +97,10 @@ fn in_an_environment() {
     let machine = "sim:t4x2".parse::<GpuSpec>().unwrap().machine().unwrap();
     println!("\nseen: {}", machine.enter(cuda::device_count));
     machine.on_warning(|warning| println!("seen: {warning}"));
-    println!("seen: {}", self::machine("sim:t4x4").enter(cuda::device_count)); // as tests have it
+    println!("seen: {}", self::machine("sim:t4x4").enter(cuda::device_count)); // the same as tests do
 }
 
-// How they are connected.
+// Connections.
 
 #[test]
 fn how_cards_are_connected_is_a_matter_of_the_profile() -> Result<()> {
@@ -131,13 +131,13 @@ fn how_cards_are_connected_is_a_matter_of_the_profile() -> Result<()> {
 
 // Copies.
 
-/// The copies from device to device of a recording.
+/// The device-to-device copies in a recording.
 fn peer_copies(trace: &Trace) -> Vec<&Work> {
     let is_peer = |work: &&Work| matches!(work.call.kind, EventKind::Copy { kind: CopyKind::Peer, .. });
     trace.work.iter().filter(is_peer).collect()
 }
 
-/// From the first to the last of what a recording has, in nanoseconds.
+/// The time from the start of the first to the end of the last piece of work, in nanoseconds.
 fn time(work: &[&Work]) -> u64 {
     work[work.len() - 1].span.end - work[0].span.start
 }
@@ -162,7 +162,8 @@ fn a_peer_copy_is_faster_than_one_by_hand_through_the_host() -> Result<()> {
         let by_hand: Vec<&Work> = by_hand.work.iter().collect();
         let copies = peer_copies(&by_driver);
         match gpus {
-            // No peers: the driver does what a program would do by hand, down and up, but does not ask it in between.
+            // No peer access: the driver does what a program would do by hand, down and up, but without waiting in
+            // between.
             "sim:rtx4090x2" => {
                 assert_eq!((copies.len(), by_hand.len()), (2, 2));
                 assert!(time(&copies) <= time(&by_hand), "{gpus}");
@@ -186,7 +187,7 @@ fn a_copy_between_gpus_synchronizes_both_by_itself() -> Result<()> {
         machine.enter(|| {
             let [x, other] = [0, 1].map(|gpu| Tensor::ones((&[512, 512], Device::cuda(gpu))));
             let (x, other) = (x?, other?);
-            x.to(Device::cuda(1))?; // Peers are made known to each other.
+            x.to(Device::cuda(1))?; // Enables peer access.
             cuda::synchronize()?;
             let before = machine.counters().synchronizations;
             let (result, trace) = machine.profile(|| {
@@ -220,7 +221,7 @@ fn two_gpus_work_at_once_and_the_host_asks_one_after_the_other() -> Result<()> {
         let [a, b] = both;
         let (a, b) = (a?, b?);
         a.matmul(&a)?;
-        b.matmul(&b)?; // Workspaces are there.
+        b.matmul(&b)?; // Workspaces are allocated.
         cuda::device(0, || cuda::synchronize())??;
         cuda::device(1, || cuda::synchronize())??;
         let (_, trace) = machine.profile(|| [a.matmul(&a), b.matmul(&b)]);

@@ -1,7 +1,7 @@
-//! Sizes that no device has: `vectors/sizes.py` asked PyTorch on the CPU, and wrote `vectors/sizes.json`.
+//! Impossible tensor sizes: `vectors/sizes.py` ran PyTorch on the CPU, and wrote `vectors/sizes.json`.
 //!
-//! On a GPU the words are the same, but for those of the allocator: PyTorch's caching allocator refuses an exabyte unseen, and
-//! asks the driver for the rest.
+//! On a GPU the messages are the same, except those of the allocator: PyTorch's caching allocator immediately rejects
+//! an exabyte, and asks the driver for smaller amounts.
 
 use serde_json::Value;
 use todevice::Machine;
@@ -44,7 +44,7 @@ fn sizes_that_no_device_has_are_refused_in_pytorchs_words() {
     }
 }
 
-/// How the words that PyTorch has on the CPU begin on a device.
+/// The start of PyTorch's CPU message as it reads on a device.
 fn on(device: &str, words: &str) -> String {
     let bytes = words.split_once("you tried to allocate ").filter(|_| device != "cpu");
     match bytes.map(|(_, bytes)| bytes.split(' ').next().unwrap().parse::<usize>().unwrap()) {

@@ -1,5 +1,5 @@
-//! The cross entropy with class probabilities and with label smoothing is PyTorch's: `vectors/soft_targets.py` asked it, and
-//! wrote `vectors/soft_targets.json`.
+//! Cross entropy with class probabilities and with label smoothing equals PyTorch's: `vectors/soft_targets.py` ran
+//! PyTorch, and wrote `vectors/soft_targets.json`.
 
 use serde_json::Value;
 use todevice::amp::autocast;
@@ -19,7 +19,7 @@ fn weighted(weight: Tensor) -> CrossEntropyOptions {
     CrossEntropyOptions { weight: Some(weight), ..Default::default() }
 }
 
-/// A tensor of the file, if it has this one.
+/// A tensor in the file, if present.
 fn tensor(of: &Value, device: Device) -> Result<Option<Tensor>> {
     let Some(values) = of["values"].as_array() else { return Ok(None) };
     let sizes: Vec<i64> = of["sizes"].as_array().unwrap().iter().map(|n| n.as_i64().unwrap()).collect();
@@ -41,7 +41,7 @@ fn assert_close(ours: Option<Tensor>, theirs: Option<Tensor>, case: &Value) -> R
         (ours, theirs) => panic!("{ours:?}, PyTorch {theirs:?}: {case}"),
     };
     assert_eq!((ours.sizes(), ours.dtype()), (theirs.sizes(), theirs.dtype()), "{case}");
-    // Log-probabilities have the type of the scores, also where probabilities of f64 make a loss of f64 of them.
+    // Log-probabilities have the dtype of the scores, even if f64 probabilities make the loss f64.
     let tolerance = if case["scores"]["dtype"] == "float64" { 1e-12 } else { 2e-6 };
     let [ours, theirs] = [ours, theirs].map(|tensor| tensor.detach().to(DType::F64)?.to_vec::<f64>());
     for (ours, theirs) in ours?.into_iter().zip(theirs?) {

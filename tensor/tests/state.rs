@@ -1,4 +1,4 @@
-//! States of optimizers, schedules, scalers and generators: PyTorch's, by `vectors/state.py`.
+//! States of optimizers, schedulers, scalers and generators, compared with PyTorch's, from `vectors/state.py`.
 
 use std::process::Command;
 
@@ -15,8 +15,8 @@ fn pytorch() -> Json {
     serde_json::from_str(include_str!("vectors/state.json")).unwrap()
 }
 
-/// Whether a value is PyTorch's: the same keys in the same order, the same kinds, the same bits. An `int` of Python's may be a
-/// float: whoever writes `weight_decay=0` means that.
+/// Checks that a value equals PyTorch's: the same keys in the same order, the same types, the same bits. A Python `int`
+/// may be a float here: `weight_decay=0` means one.
 fn check(ours: &Value, theirs: &Json, path: &str) {
     let (kind, theirs_is) = (theirs[0].as_str().unwrap(), &theirs[1]);
     match ours {
@@ -122,7 +122,7 @@ pub fn signed(sizes: &[usize]) -> Vec<i64> {
     sizes.iter().map(|size| *size as i64).collect()
 }
 
-/// As in `state.py`.
+/// The same training as in `state.py`.
 fn trained(params: &[Parameter], optimizer: &mut dyn Optimizer) -> Result<StepLR> {
     let mut schedule = StepLR::new(&*optimizer, 2, 0.1)?;
     for number in 0..3 {
@@ -147,7 +147,7 @@ fn states_are_pytorchs() -> Result<()> {
         assert_eq!(theirs[0].as_str(), Some(*name));
         let params = parameters()?;
         let mut optimizer = make(params.clone())?;
-        drop(StepLR::new(&*optimizer, 2, 0.1)?); // It leaves `initial_lr`.
+        drop(StepLR::new(&*optimizer, 2, 0.1)?); // It leaves `initial_lr` behind.
         check(&optimizer.state_dict().into(), &theirs[1], name);
         let schedule = trained(&params, &mut *optimizer)?;
         check(&optimizer.state_dict().into(), &theirs[2], name);
@@ -170,7 +170,7 @@ fn states_are_pytorchs() -> Result<()> {
     })
 }
 
-/// The same errors of the same calls.
+/// The same calls give the same errors.
 #[test]
 fn what_does_not_fit_is_refused_in_pytorchs_words() -> Result<()> {
     let params = parameters()?;
@@ -264,12 +264,12 @@ fn a_loaded_state_is_the_checkpoints_own_unless_it_had_to_be_converted() -> Resu
     Ok(())
 }
 
-/// What a state has of the parameter of that number.
+/// The state of the parameter with this number.
 fn kept(state: &Dict, id: usize) -> Result<&Dict> {
     state.at("state")?.as_dict()?.at(id)?.as_dict()
 }
 
-/// Both go on alike, whichever optimizer it is.
+/// Both continue alike, for every optimizer.
 #[test]
 fn an_optimizer_goes_on_from_its_state() -> Result<()> {
     for (name, make) in OPTIMIZERS {
@@ -280,7 +280,7 @@ fn an_optimizer_goes_on_from_its_state() -> Result<()> {
         let copies =
             params.iter().map(|p| Parameter::new(&p.tensor().copy()?)).collect::<Result<Vec<_>>>()?;
         let mut other = make(copies.clone())?;
-        // Through copies: what is not converted is shared.
+        // Through copies: unconverted tensors are shared.
         let state = optimizer.state_dict();
         other.load_state_dict(&state)?;
         other.map_state(&mut |tensor| tensor.copy())?;
@@ -305,7 +305,7 @@ pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
     Ok(tensor.cpu()?.to(DType::F64)?.reshape(&[-1])?.to_vec::<f64>()?.iter().map(|v| v.to_bits()).collect())
 }
 
-/// PyTorch's `step += 1`, whatever type somebody gave it.
+/// PyTorch's `step += 1`, for a step of any type.
 #[test]
 fn steps_are_counted_in_any_type() -> Result<()> {
     let floats = [DType::F16, DType::BF16, DType::F32, DType::F64];
@@ -331,7 +331,7 @@ fn steps_are_counted_in_any_type() -> Result<()> {
     })
 }
 
-/// A truth does not count. PyTorch refuses to add 1 to it, and so nothing is updated.
+/// Except a bool: PyTorch refuses to add 1 to it, and so nothing is updated.
 #[test]
 fn a_step_that_cannot_count_is_refused() -> Result<()> {
     let params = parameters()?;
@@ -397,7 +397,7 @@ fn a_state_of_another_kind_is_refused_and_changes_nothing() -> Result<()> {
         assert!(other.state_dict().at("state")?.as_dict()?.is_empty());
         assert_eq!(other.learning_rates().all(), [0.1]);
     }
-    // Files from before PyTorch 1.12 have an int.
+    // Files from before PyTorch 1.12 contain an int.
     let mut old = made("Adam")(params.clone())?;
     old.load_state_dict(&with(&|_, first| drop(first.insert("step", 3)))?)?;
     assert_eq!(kept(&old.state_dict(), 0)?.at("step")?.as_tensor()?.item()?, 3.0);
@@ -449,7 +449,7 @@ fn seeds_of_the_gpus_leave_the_cpu_alone() -> Result<()> {
         assert!(get_rng_state()?.equal(&cpu)?);
         Ok::<(), Error>(())
     })?;
-    // As in PyTorch it is no error that there is no GPU.
+    // As in PyTorch, a missing GPU is not an error.
     Machine::new().enter(|| {
         cuda::manual_seed(1);
         cuda::manual_seed_all(1);
@@ -479,7 +479,7 @@ fn generators_go_on_from_their_states() -> Result<()> {
         cuda::set_rng_state(&gpus[1], 0)?;
         assert_eq!(bits(&Tensor::randn((&[3], Device::cuda(0)))?)?, expected[2]);
 
-        // A checkpoint that was loaded to a GPU as a whole has its generator's state there too.
+        // A checkpoint loaded to a GPU as a whole has the generator state there too.
         let moved = set_rng_state(&cpu.to(Device::cuda(0))?).unwrap_err();
         assert_eq!(
             (moved.kind(), moved.to_string().as_str()),
@@ -492,7 +492,7 @@ fn generators_go_on_from_their_states() -> Result<()> {
     })
 }
 
-/// In Python: PyTorch's optimizer loads our state, and its next step is ours.
+/// Python code: PyTorch's optimizer loads our state, and its next step equals ours.
 const GOES_ON: &str = "
 import sys, torch
 c = torch.load(sys.argv[1])
@@ -515,10 +515,10 @@ fn python_goes_on_from_our_states() -> Result<()> {
     let params = parameters()?;
     let mut adam = made("Adam")(params.clone())?;
     let mut schedule = trained(&params, &mut *adam)?;
-    // As bytes, since the tensors of a state are the optimizer's own, and go on with it.
+    // Serialized, since the tensors of a state belong to the optimizer and keep changing.
     let saved = |value: Value| serialize::from_bytes(&serialize::to_bytes(value)?, Device::Cpu);
     let tensors = |of: fn(&Parameter) -> Tensor| {
-        // The last parameter has no gradient, so nothing is kept of it.
+        // The last parameter has no gradient, so it has no state.
         saved(params[..2].iter().map(|parameter| of(parameter).detach()).collect::<Vec<_>>().into())
     };
     let mut checkpoint = Dict::from_iter([

@@ -1,5 +1,5 @@
-//! Streams and events: what keeps order and what does not, whose memory is whose, and how gradients flow from
-//! stream to stream. On GPUs that are not there, so races come out the same way every time.
+//! Streams and events: ordering, memory ownership, and gradients across streams. On simulated GPUs, so races have the
+//! same outcome every time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ fn busy() -> Result<Tensor> {
     x.matmul(&x)?.matmul(&x)
 }
 
-// Handing out, and being current.
+// Getting streams, and making them current.
 
 #[test]
 fn a_pool_of_32_streams_is_handed_out_in_turn() -> Result<()> {
@@ -134,10 +134,10 @@ fn a_stream_of_another_machine_changes_nothing_here() -> Result<()> {
     })
 }
 
-// Order.
+// Ordering.
 
-/// Leaves memory for the tensors of these tests in the cache of a stream, and nothing under way: taking it from the
-/// driver waits for the device, and then nothing is late.
+/// Leaves memory for these tests' tensors in a stream's cache, and no work pending: allocating from the driver would
+/// wait for the device, and hide races.
 fn warm(stream: &Stream) -> Result<()> {
     busy()?;
     cuda::stream(stream, || {
@@ -147,7 +147,7 @@ fn warm(stream: &Stream) -> Result<()> {
     cuda::synchronize()
 }
 
-/// Two streams, one of which is to use what the other makes late. What does it find?
+/// One of two streams uses what the other computes late. Returns the value that it reads.
 fn handed_over(order: impl FnOnce(&Stream, &Stream) -> Result<()>) -> Result<f64> {
     let (maker, user) = (cuda::default_stream(gpu())?, Stream::new(gpu())?);
     let x = Tensor::zeros((&[1000], gpu()))?;
@@ -210,7 +210,7 @@ fn an_event_stands_for_its_last_record_at_the_time_of_the_wait() -> Result<()> {
     let before = |maker: &Stream, user: &Stream| {
         let event = Event::new(EventOptions::default());
         event.record_on(user)?;
-        user.wait_event(&event)?; // It stands for what `user` itself was at.
+        user.wait_event(&event)?; // It marks the position of `user` itself.
         event.record_on(maker)
     };
     assert_eq!(on("sim:t4", || handed_over(before))?, 0.0);
@@ -260,7 +260,7 @@ fn waits_reach_across_devices_and_records_do_not() -> Result<()> {
 #[test]
 fn events_measure_the_time_of_the_device() -> Result<()> {
     on("sim:t4", || {
-        busy()?.sum()?.item()?; // Warm: memory is there.
+        busy()?.sum()?.item()?; // Warm up: memory is allocated.
         let machine = Machine::current();
         let (elapsed, trace) = machine.profile(|| {
             let (start, end) = (timed(), timed());
@@ -309,7 +309,7 @@ fn times_that_are_not_there_are_refused_in_pytorchs_words() -> Result<()> {
 
 // Memory.
 
-/// A tensor that another stream uses late is dropped, and its memory is used again.
+/// Drops a tensor that another stream uses late, and reuses its memory.
 fn dropped_early(record: bool) -> Result<f64> {
     let side = Stream::new(gpu())?;
     warm(&side)?;
@@ -335,8 +335,8 @@ fn memory_goes_back_to_its_own_stream_which_knows_nothing_of_others() -> Result<
     Ok(())
 }
 
-/// Several threads drop tensors that a stream still uses, in whatever order. What the stream makes of them, when the
-/// program is done, and all that was noted meanwhile.
+/// Several threads drop tensors that a stream still uses, in any order. Returns the stream's results, the time at the
+/// end, and the log of the recording.
 fn dropped_elsewhere() -> Result<(Vec<f64>, Duration, String)> {
     let machine = Machine::current();
     let side = Stream::new(gpu())?;
@@ -359,7 +359,7 @@ fn dropped_elsewhere() -> Result<(Vec<f64>, Duration, String)> {
     let others = (0..4).map(|_| full(&[1000], 7.0, gpu())).collect::<Result<Vec<_>>>()?;
     cuda::synchronize()?;
     let sums = sums.iter().map(Tensor::item).collect::<Result<Vec<f64>>>()?;
-    // The stream is done, and the memory is to be had again.
+    // The stream is done, and the memory is available again.
     drop(others);
     cuda::empty_cache()?;
     let awaiting = |block: &MemoryBlock| block.state == BlockState::ActiveAwaitingFree;
@@ -367,7 +367,7 @@ fn dropped_elsewhere() -> Result<(Vec<f64>, Duration, String)> {
     assert_eq!(machine.races().len(), 0);
     let mut trace = machine.trace();
     for call in &mut trace.calls {
-        // Whose block is free first is for the threads to say.
+        // The order in which blocks are freed depends on the threads.
         if let EventKind::Allocate { address, .. }
         | EventKind::Free { address, .. }
         | EventKind::FreeCompleted { address } = &mut call.kind
@@ -475,13 +475,13 @@ fn reading_waits_for_the_current_stream_only() -> Result<()> {
 
 // Gradients.
 
-/// The gradients of two layers, the first of which runs where `first` says, and the second where `second` does.
+/// The gradients of two layers that run on the streams `first` and `second`.
 fn gradients(first: Option<&Stream>, second: Option<&Stream>) -> Result<Vec<Vec<f32>>> {
     let run = |stream: Option<&Stream>, x: &Tensor, w: &Tensor| {
         let Some(stream) = stream else { return x.matmul(w)?.tanh() };
         stream.wait_stream(&cuda::current_stream(gpu())?)?;
         let y = cuda::stream(stream, || {
-            let _work = busy()?; // So that who does not wait comes too early.
+            let _work = busy()?; // So that a missing wait shows up.
             x.matmul(w)?.tanh()
         })?;
         cuda::current_stream(gpu())?.wait_stream(stream)?;
@@ -495,7 +495,7 @@ fn gradients(first: Option<&Stream>, second: Option<&Stream>) -> Result<Vec<Vec<
         (to(Tensor::randn(&[8, 16])?)?, to(Tensor::randn(&[16, 16])?)?, to(Tensor::randn(&[16, 4])?)?);
     let hidden = run(first, &x, &w)?;
     let out = run(second, &hidden, &v)?;
-    // Two uses of one tensor: their gradients are added.
+    // Two uses of one tensor, whose gradients are summed.
     ((out.sum()? + hidden.square()?.sum()?)? + w.sum()?)?.backward()?;
     [x, w, v].iter().map(|leaf| leaf.grad().expect("a gradient").to_vec::<f32>()).collect()
 }
@@ -514,7 +514,7 @@ fn gradients_are_the_same_on_any_streams() -> Result<()> {
         ] {
             assert_eq!(gradients(first, second)?, plain);
         }
-        // Backward called on another stream than forward.
+        // Backward on a different stream than forward.
         assert_eq!(cuda::stream(&b, || gradients(Some(&a), None))?, plain);
         Ok(())
     })
@@ -537,7 +537,7 @@ fn a_backward_runs_on_the_stream_of_its_forward() -> Result<()> {
     })
 }
 
-/// The caller's stream waits for it in the end, once, and not for each leaf.
+/// The caller's stream waits for it once at the end, not for each leaf.
 #[test]
 fn a_gradient_is_collected_on_the_stream_of_the_first_use() -> Result<()> {
     on("sim:t4", || {
@@ -606,9 +606,9 @@ fn a_model_on_two_cards_and_two_streams_learns_as_on_one() -> Result<()> {
     })
 }
 
-// Many small programs.
+// Random small programs.
 
-/// Numbers that look like chance.
+/// A pseudorandom generator.
 struct Dice(u64);
 
 impl Dice {
@@ -618,8 +618,8 @@ impl Dice {
     }
 }
 
-/// A program of operations on a handful of tensors, each on a stream that is drawn: with events wherever one
-/// stream uses what another made. The tensors it ends with.
+/// A program of operations on a few tensors, each on a random stream, with events wherever one stream uses another's
+/// result. Returns the final tensors.
 fn program(seed: u64, streams: &[Stream], device: Device) -> Result<Vec<Vec<f32>>> {
     let mut dice = Dice(seed);
     let size = [8, 1000, 200_000][dice.below(3)];
@@ -640,7 +640,7 @@ fn program(seed: u64, streams: &[Stream], device: Device) -> Result<Vec<Vec<f32>
             continue;
         };
         for other in streams {
-            // What writes in place waits for all who may still read.
+            // In-place writes wait for all streams that may still read.
             if kind == 2 || x.iter().any(|(_, owner)| streams[*owner] == *other) {
                 stream.wait_stream(other)?;
             }
@@ -651,7 +651,7 @@ fn program(seed: u64, streams: &[Stream], device: Device) -> Result<Vec<Vec<f32>
         }
         tensors[k] = (result, turn);
         if kind == 2 {
-            // The others see what was written only after this stream.
+            // The other streams may read the result only after this one.
             for tensor in &mut tensors {
                 if tensor.0.shares_storage(&x[0].0) {
                     tensor.1 = turn;
@@ -669,7 +669,7 @@ fn program(seed: u64, streams: &[Stream], device: Device) -> Result<Vec<Vec<f32>
 fn programs_with_events_compute_what_they_compute_without_streams() -> Result<()> {
     for seed in 0..60 {
         let plain = on("none", || program(seed, &[], Device::Cpu))?;
-        // The seed of the machine varies how long everything takes.
+        // The machine's seed varies all durations.
         for gpus in ["sim:t4".to_string(), format!("sim:h200,seed={seed}")] {
             on(&gpus, || {
                 assert_eq!(program(seed, &[], gpu())?, plain, "program {seed}");

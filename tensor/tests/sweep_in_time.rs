@@ -1,5 +1,5 @@
-//! The sweep for who has a card for minutes (`tests/card`): one family, on all cores, as far as the time goes, and a count of what was
-//! done and what was not.
+//! The sweep under a time limit, for use with a real card (`tests/card`): one family of operations, on all cores, until
+//! the time is over, with a report of what was done and what was not.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -10,22 +10,22 @@ use crate::cuda_sweep::{FAMILIES, on_gpu};
 use sweep::{Case, Tally, tally};
 use todevice::prelude::*;
 
-/// What came of a family.
+/// The results for a family.
 #[derive(Default)]
 struct Report {
     cases: usize,
     done: usize,
     compared: usize,
     refused: usize,
-    /// The names of the cases that differ, and how they do.
+    /// The cases that differ, with the differences.
     differing: Vec<&'static str>,
     differences: String,
     not_done: Vec<&'static str>,
-    /// The cases during which the GPU was lost: after some errors a process can use it no more.
+    /// The cases during which the GPU was lost: after some errors a process can no longer use it.
     lost: Vec<&'static str>,
 }
 
-/// Runs the cases in their order on so many threads until the time is over.
+/// Runs the cases in order on several threads until the time is over.
 fn sweep_until(cases: &[Case], end: Instant, threads: usize) -> Report {
     let (next, lost) = (AtomicUsize::new(0), AtomicBool::new(false));
     let report = Mutex::new(Report { cases: cases.len(), ..Report::default() });
@@ -47,14 +47,14 @@ fn sweep_until(cases: &[Case], end: Instant, threads: usize) -> Report {
     report.into_inner().unwrap()
 }
 
-/// Whether the GPU does nothing more for this process.
+/// Whether the GPU is unusable for this process.
 fn is_lost() -> bool {
     let works = || Tensor::from_slice(&[1.0f32], &[1])?.to(Device::cuda(0))?.add(1.0)?.item();
     works().is_err()
 }
 
 impl Report {
-    /// Nothing came of a case that panicked.
+    /// A case that panicked has no tally.
     fn add(&mut self, name: &'static str, tally: Option<Tally>, lost: bool) {
         let Some(tally) = tally else {
             self.differing.push(name);

@@ -1,4 +1,4 @@
-//! Waits that a program does not know of are named, with their line.
+//! Hidden waits of a program are reported with their line.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ const AT_ONCE: CopyOptions = CopyOptions { non_blocking: true };
 
 type Operation = fn(&Tensor, &Tensor) -> Result<()>;
 
-/// Operations on a tensor of a GPU and a pinned one, with the name of the wait they hide.
+/// Operations on a GPU tensor and a pinned one, with the name of the hidden wait.
 const WAITS: [(&str, Operation); 14] = [
     ("item", |x, _| x.sum()?.item().map(drop)),
     ("item", |x, _| x.sum()?.is_nonzero().map(drop)),
@@ -46,7 +46,7 @@ const WAITS: [(&str, Operation); 14] = [
     }),
 ];
 
-/// Operations that do not wait, or say that they do.
+/// Operations that do not wait, or whose waiting is explicit.
 const NO_WAITS: [Operation; 12] = [
     |x, _| x.add(1.0)?.sum()?.detach().add_(&x.sum()?).map(drop),
     |x, _| x.matmul(x).map(drop),
@@ -147,7 +147,7 @@ fn printing_is_named_with_the_line_that_made_the_tensor() -> Result<()> {
             heard.len() == 2 && heard[0].starts_with(&note(made)) && heard[1].starts_with(&note(made + 1)),
             "{heard:?}"
         );
-        // What comes after has its own line.
+        // Later waits are reported with their own line.
         cuda::set_sync_debug_mode(SyncDebugMode::Error)?;
         assert!(text(x.sum()?.item()).contains("note: item, at "));
         Ok(())

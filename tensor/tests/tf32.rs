@@ -1,9 +1,9 @@
-//! TF32: which cards round to it, when, and what that does to a product.
+//! TF32: the cards and conditions that use it, and its effect on a product.
 
 use todevice::backends::cuda::matmul;
 use todevice::{Device, Machine, Result, Tensor, manual_seed};
 
-/// An f32 with the 10 upper bits of its fraction, rounded half away from zero, by arithmetic.
+/// An f32 with the upper 10 bits of its fraction, rounded half away from zero, by arithmetic.
 fn rounded(x: f32) -> f32 {
     if x == 0.0 {
         return x;

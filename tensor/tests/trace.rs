@@ -1,4 +1,4 @@
-//! Recordings of a part of a program, and what is in them.
+//! Recordings of a part of a program, and their contents.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -12,12 +12,12 @@ fn on<R>(gpus: &str, test: impl FnOnce(&Machine) -> Result<R>) -> R {
     machine.enter(|| test(&machine)).unwrap()
 }
 
-/// The names of what the devices did.
+/// The names of the devices' work.
 fn work(trace: &Trace) -> Vec<String> {
     trace.work.iter().map(|work| work.call.kind.name()).collect()
 }
 
-/// What the program named, each before what is part of it.
+/// The ranges that the program named, each before the ranges inside it.
 fn ranges(trace: &Trace) -> Vec<String> {
     let mut ranges: Vec<_> = trace.ranges.iter().collect();
     ranges.sort_by_key(|range| (range.begin, range.depth));
@@ -57,7 +57,7 @@ fn recordings_nest_and_leave_a_trace_alone() {
         assert_eq!(calls(&outer), (text(&["sin_f32", "cos_f32", "tanh_f32"]), text(&["one", "two"])));
         let all = text(&["exp_f32", "sin_f32", "cos_f32", "tanh_f32", "abs_f32"]);
         assert_eq!(calls(&machine.trace()), (all, text(&["one", "two"])));
-        // A trace that is started anew within a recording takes nothing from it.
+        // A trace started inside a recording does not remove anything from it.
         let (_, around) = machine.profile(|| {
             x.exp()?;
             machine.start_trace();
@@ -98,7 +98,7 @@ fn a_panic_ends_recordings_and_ranges() {
         });
         assert!(caught.is_err());
         assert_eq!(ranges(&trace), ["outer", "inner"]);
-        // What comes after is at the depth it would have had.
+        // Later events have the same depth as without it.
         let (_, after) = machine.profile(|| record_function("after", || x.exp()));
         assert_eq!(ranges(&after), ["after"]);
         assert_eq!(after.ranges[0].depth, 0);

@@ -50,7 +50,7 @@ proptest! {
 }
 
 fn compatible_shapes() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
-    // From one shape, each dimension of either replaced by 1 or, in front, left out.
+    // From one shape, each dimension of either operand replaced by 1 or, at the front, omitted.
     (mostly_full_shape(), any::<[u8; 2]>(), 0usize..5, 0usize..5).prop_map(
         |(sizes, masks, skip_a, skip_b)| {
             let thinned = |mask: u8, skip: usize| -> Vec<usize> {
@@ -88,7 +88,7 @@ fn broadcasting_matches_naive_indexing(a: &(Tensor, Model), b: &(Tensor, Model))
     }
 }
 
-/// A reduction seen naively: which elements make up each result.
+/// A naive reduction: the elements of each result.
 struct Groups {
     dims: Vec<i64>,
     sizes: Vec<usize>,
@@ -102,7 +102,7 @@ impl Groups {
         let written = |dim: usize| maybe_negative(dim, ndim, usize::from(mask >> 4) + dim);
         let dims: Vec<i64> = (0..ndim).filter(named).map(written).collect();
         let reduced: Vec<bool> = (0..ndim).map(|dim| dims.is_empty() || named(&dim)).collect();
-        // The kept ones of a list with an entry for each dimension, and `gone` for the others if kept.
+        // The kept entries of a list with one entry per dimension, and `gone` for the others with keepdim.
         let keep = |all: &[usize], gone: usize| -> Vec<usize> {
             let entries = all.iter().zip(&reduced).filter(|(_, reduced)| keepdim || !**reduced);
             entries.map(|(entry, reduced)| if *reduced { gone } else { *entry }).collect()
@@ -127,7 +127,7 @@ fn reductions_match_naive_loops(tensor: &Tensor, model: &Model, mask: u8, keepdi
     let table = Tensor::from_slice(&(0..2048).map(of).collect::<Vec<_>>(), &[2048]).unwrap();
     let places = tensor.reshape(&[-1].map(|size| if tensor.numel() == 0 { 0 } else { size })).unwrap();
     let picked = table.index_select(0, &places).unwrap().view(&signed(&model.sizes)).unwrap();
-    // In a layout of its own: each second column of a wider tensor, turned.
+    // A different layout: every second column of a wider tensor, transposed.
     let reversed: Vec<i64> = (0..model.sizes.len() as i64).rev().collect();
     let pair = Tensor::stack(&[picked.permute(&reversed).unwrap(), tensor.permute(&reversed).unwrap()], -1);
     let tensor = &pair.unwrap().select(-1, 0).unwrap().permute(&reversed).unwrap();
@@ -167,7 +167,7 @@ fn reductions_match_naive_loops(tensor: &Tensor, model: &Model, mask: u8, keepdi
     assert_eq!(tensor.any().unwrap().is_nonzero().unwrap(), values.iter().any(|value| *value != 0));
     assert_eq!(tensor.all().unwrap().is_nonzero().unwrap(), values.iter().all(|value| *value != 0));
 
-    // Floats: within rounding of the naive sum, and to the bit as those of a contiguous copy.
+    // Floats: within rounding of the naive sum, and bit-identical to those of a contiguous copy.
     let sevenths = tensor.to(DType::F64).unwrap().div(7.0).unwrap();
     let strided = sevenths.permute(&reversed).unwrap().contiguous().unwrap().permute(&reversed).unwrap();
     let sums = sevenths.sum_dims(dims, keepdim).unwrap().to_vec::<f64>().unwrap();
@@ -180,7 +180,7 @@ fn reductions_match_naive_loops(tensor: &Tensor, model: &Model, mask: u8, keepdi
     }
 }
 
-/// The same chain of views on a tensor of floats.
+/// The same chain of views on a floating-point tensor.
 fn float_chain(sizes: &[usize], steps: &[Step]) -> Tensor {
     let base = Tensor::arange(0, numel(sizes) as i64, (1, DType::F32)).unwrap();
     let base = base.mul(0.37).unwrap().sub(1.5).unwrap();
@@ -375,9 +375,9 @@ fn bits32(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() }).collect()
 }
 
-// The order of a reduction is part of its result.
+// The order of a reduction affects its result.
 
-/// Numbers of all magnitudes, so that each order of adding them gives another sum.
+/// Numbers of all magnitudes, so that every order of summation gives a different result.
 fn rough(count: usize) -> Vec<f32> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     (0..count)
@@ -419,8 +419,8 @@ fn documented_sum(values: &[f32]) -> f32 {
 const SIZES: [usize; 16] =
     [0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2048, 33_000, 1024 * 1024 + 1];
 
-/// Runs a test of this file again, in a process whose thread pool is asked to have so many threads (on a pool's own
-/// threads operations are not shared out at all); answers what it printed after "bits:".
+/// Reruns a test of this file in a process whose thread pool has this many threads (operations are not split on a
+/// pool's own threads). Returns the output after "bits:".
 fn bits_on(threads: &str, test: &str) -> String {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args([&format!("views::{test}"), "--exact", "--nocapture"])
@@ -454,7 +454,7 @@ fn no_number_of_threads_keeps_a_program_from_running() {
     }
 }
 
-/// A number that stands for all the bits (FNV-1a).
+/// A hash of all the bits (FNV-1a).
 fn fingerprint(bits: impl IntoIterator<Item = u32>) -> u64 {
     bits.into_iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, bits| (hash ^ u64::from(bits)).wrapping_mul(0x100_0000_01b3))
@@ -472,7 +472,7 @@ fn sums_have_the_documented_bits() {
         assert_eq!(sum(&dense), expected, "{count}");
         let strided = Tensor::from_slice(&doubled, &[count, 2]).unwrap().select(1, 0).unwrap();
         assert_eq!(sum(&strided), expected, "{count} with gaps");
-        // As a row and as a column of a matrix, and beside others.
+        // As a row and as a column of a matrix, and next to others.
         let row = dense.unsqueeze(0).unwrap().sum_dims(&[1], false).unwrap();
         assert_eq!(row.to_vec::<f32>().unwrap()[0].to_bits(), expected, "{count} as a row");
         let column = dense.unsqueeze(1).unwrap().sum_dims(&[0], false).unwrap();
@@ -575,7 +575,7 @@ fn views_of_nothing_can_be_used_like_others() {
     assert_eq!(product.unwrap().sizes(), [0, 5]);
 }
 
-/// A product over nothing is 0, not what was in the memory before.
+/// A product over an empty dimension is 0, not the previous content of the memory.
 #[test]
 fn products_over_nothing_are_zero_in_used_memory() {
     for [a, b] in [[&[64, 0][..], &[0, 64]], [&[4, 32, 0], &[4, 0, 32]], [&[4, 32, 0], &[0, 32]]] {
@@ -586,7 +586,7 @@ fn products_over_nothing_are_zero_in_used_memory() {
     }
 }
 
-/// Copies of what lies on its side go tile by tile, on several threads from 2¹⁸ elements on; a batch goes matrix by matrix.
+/// Copies of transposed tensors go tile by tile, on several threads from 2¹⁸ elements; a batch goes matrix by matrix.
 #[test]
 fn matrices_on_their_side_are_copied_element_for_element() -> Result<()> {
     let sides = [1, 2, 15, 16, 17, 31, 33, 100];
@@ -615,7 +615,7 @@ fn matrices_on_their_side_are_copied_element_for_element() -> Result<()> {
     Ok(())
 }
 
-/// The order of a sum does not depend on what lies around its dimension.
+/// The order of a sum does not depend on the dimensions around it.
 #[test]
 fn a_reduction_in_the_middle_has_the_bits_of_one_of_each_matrix() -> Result<()> {
     for [batch, length, columns] in [[1, 7, 2], [3, 1, 5], [5, 40, 33], [2, 1030, 70], [64, 64, 70]] {
@@ -637,7 +637,7 @@ fn a_reduction_in_the_middle_has_the_bits_of_one_of_each_matrix() -> Result<()> 
     Ok(())
 }
 
-/// Small tensors are joined at once, in every type and along every dimension, and take as long on a modelled host as one
+/// Small tensors are concatenated at once, for every dtype and dimension, in the same time on a modelled host as one
 /// after another.
 #[test]
 fn small_tensors_are_joined_as_large_ones_are() -> Result<()> {
@@ -648,7 +648,7 @@ fn small_tensors_are_joined_as_large_ones_are() -> Result<()> {
                 .map(|i| x.to(dtype)?.narrow(dim, i, 1)?.contiguous())
                 .collect::<Result<_>>()?;
             assert_eq!(Tensor::cat(&parts, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);
-            // The first does not lie in order, so they go one by one.
+            // The first is not contiguous, so they are copied one by one.
             let strided = parts[0].transpose(0, 2)?.contiguous()?.transpose(0, 2)?;
             let mixed = [&[strided][..], &parts[1..]].concat();
             assert_eq!(Tensor::cat(&mixed, dim)?.to(DType::I64)?.to_vec::<i64>()?, x.to_vec::<i64>()?);

@@ -1,4 +1,5 @@
-//! Sets of images: files as CIFAR-10 and Fashion-MNIST have them, what broken ones get to hear, and images that are made.
+//! Image datasets: files in the formats of CIFAR-10 and Fashion-MNIST, the errors for broken ones, and generated
+//! images.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use todevice::prelude::*;
 
 use crate::seeded;
 
-/// A folder of a test's own, which is gone afterwards.
+/// A temporary folder for a test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -44,7 +45,7 @@ const CIFAR: [&str; 6] = [
     "test_batch.bin",
 ];
 
-/// `count` records, of which the first has label `first`, and whose pixels tell where they are.
+/// `count` records, of which the first has label `first`, with pixels that depend on their position.
 fn records(first: u8, count: u8) -> Vec<u8> {
     let record = |i: u8| [(first + i) % 10].into_iter().chain((0..3072).map(move |p| (p / 7) as u8 ^ i));
     (0..count).flat_map(record).collect()
@@ -235,7 +236,7 @@ fn a_pipe_is_no_file_and_a_wrong_file_of_any_length_is_not_read() {
         assert!(std::process::Command::new("mkfifo").arg(folder.0.join(name)).status().unwrap().success());
         says(folder, &format!("DIR/{name}: expected a file, found something else"));
     };
-    // 1 TB, none of which is on the disk.
+    // 1 TB, sparse, so that none of it is on disk.
     let long = |folder: &Folder, name: &str| {
         fs::File::options().write(true).open(folder.0.join(name)).unwrap().set_len(1 << 40).unwrap();
     };
@@ -309,7 +310,7 @@ fn made_images_are_the_same_each_time_and_others_for_another_seed() -> Result<()
     Ok(())
 }
 
-/// The share of the test images that a model gets right after learning from the others.
+/// The accuracy on the test images of a model trained on the others.
 fn accuracy_of(model: &nn::Sequential, epochs: usize) -> Result<f64> {
     let gray = |len, seed| {
         let images = Images::synthetic(SyntheticOptions { len, shape: [1, 28, 28], seed })?;

@@ -1,4 +1,4 @@
-//! The first lines of errors are PyTorch's: `vectors/words.py` asked it, and wrote `vectors/words.json`.
+//! The first lines of errors are PyTorch's: `vectors/words.py` ran PyTorch, and wrote `vectors/words.json`.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use todevice::{
 
 use crate::errors::{leaf, longs, of, zeros};
 
-/// Calls as PyTorch has them, and the errors of the same calls here.
+/// PyTorch's calls, and the errors of the same calls here.
 #[derive(Default)]
 struct Words(Vec<(&'static str, Error)>);
 
@@ -146,7 +146,7 @@ fn extremes(words: &mut Words) {
     words.of("zeros(2, 0, 3).amin((2, 1, 1))", cube.amin(&[2, 1, 1], false));
 }
 
-/// An operation in place looks at its target first.
+/// An in-place operation checks its target first.
 fn leaves(words: &mut Words) {
     let leaf = leaf(&[3]);
     words.of("leaf(3).copy_(zeros(4))", leaf.copy_(&zeros(&[4])));
@@ -404,7 +404,7 @@ fn losses(words: &mut Words) {
     words.of("F.batch_norm(zeros(2, 3), leaf(3), zeros(3))", zeros(&[2, 3]).batch_norm(running.clone()));
 }
 
-/// What was refused for want of a dimension, or for a shape that PyTorch takes.
+/// Calls that used to be rejected for a missing dimension, or for a shape that PyTorch accepts.
 #[test]
 fn what_pytorch_takes_is_taken() {
     let number = Tensor::new(5.0f32).unwrap().requires_grad_(true).unwrap();
@@ -424,18 +424,18 @@ fn what_pytorch_takes_is_taken() {
         result.sum().unwrap().backward().unwrap();
         assert_eq!(number.grad().unwrap().item().unwrap(), value / 5.0, "the gradient of case {i}");
     }
-    // Of a source that is larger than the index, a part is added; of an empty one, one part is split.
+    // If the source is larger than the index, part of it is added; an empty tensor is split into one part.
     let source = Tensor::new([[1.0f32, 2.0, 3.0]]).unwrap();
     let sum = zeros(&[3, 2]).scatter_add(0, &Tensor::new([[2, 0]]).unwrap(), &source).unwrap();
     assert_eq!(sum.to_vec::<f32>().unwrap(), [0.0, 2.0, 0.0, 0.0, 1.0, 0.0]);
     assert_eq!(zeros(&[0, 3]).split(0, 0).unwrap().len(), 1);
-    // A single sample has one target, which may be a vector; targets of samples may be bytes.
+    // A single sample has one target, which may be a vector; targets of samples may be u8.
     let scores = Tensor::new([0.0f32, 0.0]).unwrap();
     let options = CrossEntropyOptions { reduction: Reduction::None, ..Default::default() };
     let loss = scores.cross_entropy((&first, options.clone())).unwrap();
     assert_eq!((loss.sizes(), loss.item().unwrap()), (&[] as &[usize], f64::from(2f32.ln())));
     assert!(zeros(&[2, 3]).nll_loss((&of(DType::U8, &[2]), options.clone())).is_ok());
-    // For images the weights may be of any shape.
+    // For images the weights may have any shape.
     let weight = Some(Tensor::ones(&[3, 1]).unwrap());
     let images = zeros(&[1, 3, 2, 2])
         .cross_entropy((&of(DType::I64, &[1, 2, 2]), CrossEntropyOptions { weight, ..Default::default() }));

@@ -302,8 +302,7 @@ fn failed(error: &Error) -> Ended {
 
 #[inline(never)]
 fn calls(trace: &Trace) -> Vec<Call> {
-    // Both lists are sorted by time, so each copy is found shortly after the last one. A map would add much to the size
-    // of a page.
+    // Both lists are sorted by time, so each copy is just after the last one. A map would make pages much larger.
     let mut last = 0;
     let mut has_arrived = |call: &todevice::trace::Call| {
         let found =

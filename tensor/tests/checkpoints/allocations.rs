@@ -1,4 +1,4 @@
-//! How much memory a piece of a program takes: what this thread has of the allocator, at its most.
+//! Measures the peak memory of a piece of code, as allocated by this thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,14 +14,14 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends frees what it had, but counts no more.
+    // An ending thread frees its memory, but no longer counts it.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
     });
 }
 
-/// Memory that was refused, as more than there is, does not count.
+/// Failed allocations do not count.
 fn given(memory: *mut u8, bytes: isize) -> *mut u8 {
     if !memory.is_null() {
         count(bytes);
@@ -29,7 +29,7 @@ fn given(memory: *mut u8, bytes: isize) -> *mut u8 {
     memory
 }
 
-// SAFETY: the system's allocator does all that it does.
+// SAFETY: it forwards every call to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         given(unsafe { System.alloc(layout) }, layout.size() as isize)
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The most bytes that this thread had beyond what it has now, while it ran `work`.
+/// The peak memory of this thread during `work`, in bytes above the current level.
 pub(super) fn most<R>(work: impl FnOnce() -> R) -> (R, usize) {
     let before = HELD.get();
     MOST.set(before);

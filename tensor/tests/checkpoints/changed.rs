@@ -1,5 +1,5 @@
-//! Files that were changed, by chance or by malice: an error or a value, no panic, and no more memory than the file has bytes
-//! for.
+//! Files modified by chance or malice give an error or a value, never a panic, and take no more memory than the file's
+//! size justifies.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::of_pytorch::CUDA;
 use super::safetensors::OF_PYTHON;
 use super::zip::{records, without_checksums, zip};
 
-/// A file of a pickle and a storage of four numbers.
+/// A file with a pickle and a storage of four numbers.
 pub(super) fn with_pickle(pickle: &[u8]) -> Vec<u8> {
     let records = [
         ("a/data.pkl", pickle.to_vec()),
@@ -23,7 +23,7 @@ pub(super) fn with_pickle(pickle: &[u8]) -> Vec<u8> {
     zip(&records.map(|(name, bytes)| (name.to_owned(), bytes)))
 }
 
-/// What is said of a pickle.
+/// The error for a pickle.
 pub(super) fn refusal(pickle: &[u8]) -> String {
     match from_bytes(&with_pickle(pickle), MapLocation::None) {
         Ok(value) => format!("no error: {value}"),
@@ -31,7 +31,7 @@ pub(super) fn refusal(pickle: &[u8]) -> String {
     }
 }
 
-/// The pickle of a tensor with these arguments, in the storage `0` of `count` numbers.
+/// The pickle of a tensor with these arguments, in the storage `0` with `count` numbers.
 fn tensor(count: u8, offset: &[u8], sizes: &[u8], strides: &[u8]) -> Vec<u8> {
     let storage =
         [&b"((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK"[..], &[count], b"tQ"]
@@ -100,14 +100,14 @@ fn damaged_tensor() -> String {
         .to_owned()
 }
 
-/// A few bytes that ask for very much.
+/// A few bytes that request a huge amount of memory.
 #[test]
 fn small_files_that_stand_for_large_values_are_refused() {
     let (too_many, too_deep) = (
         "the pickle stands for more than 4000000 values, or for many more, or much more text, than it has bytes",
         "lists, tuples and dicts are more than 200 deep within each other",
     );
-    // A list of ten of a list of ten …
+    // A list of ten references to a list of ten … ("billion laughs").
     let mut laughs = b"](K\x01eq\0".to_vec();
     for place in 0..20u8 {
         laughs.extend(b"](");
@@ -120,7 +120,7 @@ fn small_files_that_stand_for_large_values_are_refused() {
     let mut text = [b"](X\x00\x00\x10\x00".as_slice(), &[b'x'; 1 << 20], b"q\0"].concat();
     (0..100_000).for_each(|_| text.extend(b"h\0"));
     text.extend(b"e.");
-    // A text of which bytes are made again and again.
+    // A string that is converted to bytes again and again.
     let mut bytes = [
         b"]c_codecs\nencode\nq\0X\x00\x00\x01\x00".as_slice(),
         &[b'x'; 1 << 16],
@@ -129,7 +129,7 @@ fn small_files_that_stand_for_large_values_are_refused() {
     .concat();
     (0..10_000).for_each(|_| bytes.extend(b"h\0h\x01R"));
     bytes.push(b'.');
-    // A list of pairs of which dicts are made again and again.
+    // A list of pairs that is converted to dicts again and again.
     let mut dicts = b"ccollections\nOrderedDict\nq\0](".to_vec();
     (0..10_000).for_each(|_| dicts.extend(b"NN\x86"));
     dicts.extend(b"e\x85q\x01");
@@ -147,7 +147,7 @@ fn small_files_that_stand_for_large_values_are_refused() {
         assert_eq!(message_of, message);
         assert!(bytes < (10 << 20) + 200 * pickle.len(), "{bytes} bytes for {}", pickle.len());
     }
-    // A header that says that the file is larger than any.
+    // A header whose stated length exceeds any file.
     let huge = [&99_999_999u64.to_le_bytes()[..], b"{}"].concat();
     let (result, bytes) = most(|| safetensors::load(&huge, Device::Cpu).is_err());
     assert!(result && bytes < 10_000, "{bytes} bytes");
@@ -188,7 +188,7 @@ fn records_are_checked() {
     assert!(from_bytes(&without_checksums(&change(&[0; 16])), MapLocation::None).is_ok());
 }
 
-/// Numbers that are the same each time.
+/// A deterministic generator.
 struct Random(u64);
 
 impl Random {
@@ -199,7 +199,7 @@ impl Random {
         (self.0 >> 16) as usize % end.max(1)
     }
 
-    /// Changes bytes here and there, cuts, doubles and moves parts, blows lengths up, and puts instructions in.
+    /// Mutates bytes: overwrites, truncates, duplicates and moves parts, inflates lengths, and inserts instructions.
     fn change(&mut self, bytes: &mut Vec<u8>, parts: &[&[u8]]) {
         for _ in 0..=self.below(4) {
             let at = self.below(bytes.len());
@@ -232,7 +232,7 @@ impl Random {
     }
 }
 
-/// What a pickle is made of.
+/// Pickle fragments.
 const INSTRUCTIONS: &[&[u8]] = &[
     b"(",
     b"t",
@@ -280,7 +280,7 @@ const INSTRUCTIONS: &[&[u8]] = &[
     b".",
 ];
 
-/// What a zip file is made of.
+/// Zip signatures.
 const SIGNATURES: &[&[u8]] = &[
     b"PK\x01\x02",
     b"PK\x03\x04",
@@ -292,7 +292,7 @@ const SIGNATURES: &[&[u8]] = &[
     b"data/0",
 ];
 
-/// What the header of a safetensors file is made of.
+/// Fragments of safetensors headers.
 const JSON: &[&[u8]] = &[
     b"{",
     b"}",
@@ -313,7 +313,8 @@ const JSON: &[&[u8]] = &[
     b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
 ];
 
-/// Loads changed files for a while, others for each seed but 0; gives how many there were, and how many were read without an error.
+/// Loads mutated files for some time, different ones for each seed but 0. Returns their number, and the number that
+/// loaded without an error.
 fn load_changed_files(time: Duration, seed: u64) -> (usize, usize) {
     let newest: &[u8] = include_bytes!("files/torch-2.11.0.pt");
     let small = with_pickle(&tensor(4, b"K\x00", b"K\x04\x85", b"K\x01\x85"));
@@ -328,7 +329,7 @@ fn load_changed_files(time: Duration, seed: u64) -> (usize, usize) {
         machine.enter(|| {
             for _ in 0..500 {
                 count += 1;
-                // A file as it is; the records of one, which are whole again; or of the other format.
+                // A file as it is; its records, repackaged; or the other format.
                 let (mut file, format) = match random.below(4) {
                     0 => (files[random.below(files.len())].to_vec(), "a checkpoint"),
                     1 => (OF_PYTHON.to_vec(), "safetensors"),

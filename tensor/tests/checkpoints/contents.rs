@@ -1,4 +1,4 @@
-//! What a checkpoint may be made of.
+//! The possible contents of a checkpoint.
 
 use todevice::nn::{Linear, Module, StateDict};
 use todevice::serialize::{Dict, Key, MapLocation, Value, from_bytes, save_to, to_bytes};
@@ -134,7 +134,7 @@ fn tensors_of_a_gpu_and_of_pinned_memory_are_saved_as_they_are() -> Result<()> {
     })
 }
 
-/// What an error will say of a tensor.
+/// The line that an error will report for the tensor.
 #[test]
 fn a_tensor_was_made_on_the_line_that_loaded_it() -> Result<()> {
     let machine: Machine = "sim:t4".parse().unwrap();
@@ -179,7 +179,7 @@ fn the_state_of_a_module_comes_back() -> Result<()> {
     assert!(read.as_dict()?.is_ordered());
     other.load_state_dict(&StateDict::try_from(&read)?, true)?;
     assert_eq!(other.weight.tensor().to_vec::<f32>()?, model.weight.tensor().to_vec::<f32>()?);
-    // Of two tensors of one name the later one stays, in the place of the first.
+    // Of two tensors with the same name the later one stays, at the position of the first.
     let three = [("a", 1.0), ("b", 2.0), ("a", 3.0)]
         .map(|(name, x)| (name.to_owned(), Tensor::from_slice(&[x], &[1]).unwrap()));
     let state = StateDict::from_iter(three);
@@ -201,7 +201,7 @@ fn what_could_not_be_read_again_is_not_written() {
     assert!(round(nested(200)).is_ok());
     let message = "lists, tuples and dicts are more than 200 deep within each other";
     assert_eq!(to_bytes(nested(201)).unwrap_err().to_string(), message);
-    // What could not be read again is not written: more values than may be, and more text.
+    // Values that could not be read back are not written: too many values, or too much text.
     let message = "the pickle stands for more than 4000000 values, or for many more, or much more text, than it has bytes";
     for value in [Value::List(vec![Value::None; 4_000_001]), "x".repeat((64 << 20) + 1).into()] {
         assert_eq!(to_bytes(value).unwrap_err().to_string(), message);

@@ -1,4 +1,4 @@
-//! Every kind of value that `torch.load(weights_only=True)` takes, and those that are refused: `files/kinds.json`.
+//! Every kind of value that `torch.load(weights_only=True)` accepts, and those that it rejects: `files/kinds.json`.
 
 use serde_json::Value as Json;
 use todevice::serialize::{Key, MapLocation, Value, from_bytes, to_bytes};
@@ -7,7 +7,7 @@ use todevice::{Device, Machine, Result};
 use super::changed::{refusal, with_pickle};
 use super::zip::zip;
 
-/// The cases of a part of the file.
+/// The cases in a section of the file.
 fn cases(part: &str) -> Vec<Json> {
     let mut all: Json = serde_json::from_str(include_str!("files/kinds.json")).unwrap();
     serde_json::from_value(all[part].take()).unwrap()
@@ -19,7 +19,7 @@ fn hex(text: &Json) -> Vec<u8> {
     text.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-/// A file with the records of a case.
+/// A checkpoint file with the records of a case.
 fn file(case: &Json) -> Vec<u8> {
     let records = case["records"].as_object().unwrap().iter();
     let mut records: Vec<_> = records.map(|(name, bytes)| (format!("a/{name}"), hex(bytes))).collect();
@@ -27,12 +27,12 @@ fn file(case: &Json) -> Vec<u8> {
     zip(&records)
 }
 
-/// What PyTorch prints of the value. A parameter is a tensor here.
+/// The value as PyTorch prints it. A parameter is a tensor here.
 fn said(case: &Json) -> String {
     case["said"].as_str().unwrap().replace("Parameter containing:\n", "")
 }
 
-/// Files of the values that PyTorch loads.
+/// Files with the values that PyTorch loads.
 pub(super) fn accepted() -> Vec<Vec<u8>> {
     cases("accepted").iter().map(file).collect()
 }
@@ -48,7 +48,7 @@ fn what_pytorch_loads_is_loaded_printed_as_there_and_written_again() -> Result<(
         assert_eq!(value.to_string(), said(&case));
         let again = from_bytes(&to_bytes(&value)?, MapLocation::None)?;
         assert_eq!((again.kind(), again.to_string()), (value.kind(), said(&case)));
-        // By way of a GPU.
+        // Through a GPU.
         machine.enter(|| {
             let on_gpu = to_bytes(from_bytes(&file(&case), Device::cuda(0))?)?;
             assert_eq!(from_bytes(&on_gpu, Device::Cpu)?.to_string(), said(&case));
@@ -70,7 +70,7 @@ fn files_of_the_format_before_1_6_are_loaded() -> Result<()> {
             assert!(from_bytes(&bytes[..end], MapLocation::None).is_err(), "{end} bytes of {case}");
         }
     }
-    // To a device too, with what they share.
+    // Also to a device, preserving sharing.
     let bytes = include_bytes!("files/before-1.6.pt");
     let machine: Machine = "sim:t4".parse().unwrap();
     machine.enter(|| {
@@ -115,7 +115,7 @@ fn types_that_this_crate_lacks_are_refused_by_pytorchs_names() {
     }
 }
 
-/// What PyTorch refuses too, and not since the file is damaged.
+/// Values that PyTorch rejects too, though the file is intact.
 #[test]
 fn what_is_not_allowed_is_refused_in_pytorchs_words() {
     let not_allowed = |name: &str| format!("Unsupported global: GLOBAL {name} was not an allowed global");
@@ -157,13 +157,13 @@ fn what_is_not_allowed_is_refused_in_pytorchs_words() {
 
 #[test]
 fn equal_keys_are_one_as_in_python() -> Result<()> {
-    // {True: 'a', 1: 'b', 1.0: 'c'}, of which only the first key stays.
+    // {True: 'a', 1: 'b', 1.0: 'c'}, which keeps only the first key.
     let text = refusal(b"}(\x88X\x01\0\0\0aK\x01X\x01\0\0\0bG\x3f\xf0\0\0\0\0\0\0X\x01\0\0\0cu.");
     assert_eq!(text, "no error: {True: 'c'}");
-    // NaN is equal to none.
+    // NaN equals nothing.
     let nan = b"G\x7f\xf8\0\0\0\0\0\0";
     assert_eq!(refusal(&[b"}(", &nan[..], b"N", nan, b"Nu."].concat()), "no error: {nan: None, nan: None}");
-    // A set has each element once.
+    // A set contains each element once.
     assert_eq!(refusal(b"c__builtin__\nset\n](K\x01\x88K\x02e\x85R."), "no error: {1, 2}");
 
     let pickle = b"}(K\x01K\x02\x86NNX\x01\0\0\0xG\x3f\xf8\0\0\0\0\0\0Nu.";
@@ -187,7 +187,7 @@ fn the_attributes_of_a_dict_come_back() -> Result<()> {
     Ok(())
 }
 
-/// Such an integer is kept, but is none to calculate with.
+/// Such an integer is kept, but cannot be used in arithmetic.
 #[test]
 fn an_integer_of_more_than_64_bits_is_named() -> Result<()> {
     let large = from_bytes(&with_pickle(b"\x8a\x09\0\0\0\0\0\0\0\0\x01."), MapLocation::None)?;

@@ -1,4 +1,5 @@
-//! Checkpoints and the files they are in. `files/` has those of PyTorch and of Python's safetensors, made by its `make.py`.
+//! Checkpoints and their files. `files/` contains files of PyTorch and of Python's safetensors, written by its
+//! `make.py`.
 
 mod allocations;
 mod changed;
@@ -12,7 +13,7 @@ mod zip;
 
 use std::path::{Path, PathBuf};
 
-/// A folder of a test's own, which goes with it.
+/// A temporary folder for a test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -26,7 +27,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// The names of the files in it, in order.
+    /// The sorted names of the files in it.
     fn names(&self) -> Vec<String> {
         let names = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> =

@@ -1,4 +1,4 @@
-//! Files that PyTorch wrote.
+//! Files written by PyTorch.
 
 use todevice::nn::{BatchNorm1d, Linear, Module, Sequential, StateDict};
 use todevice::serialize::{Dict, MapLocation, Value, from_bytes, to_bytes};
@@ -14,7 +14,7 @@ const OF_ALL_VERSIONS: [(&str, &[u8]); 5] = [
 
 pub(super) const CUDA: &[u8] = include_bytes!("files/cuda.pt");
 
-/// What `make.py` puts into a file, and what must have come of it.
+/// Checks the contents of a file written by `make.py`.
 fn check(checkpoint: &Dict) -> Result<()> {
     let said = |key: &str| checkpoint.at(key).map(|value| value.to_string());
     for (key, text) in [
@@ -130,7 +130,7 @@ fn what_is_no_checkpoint_is_named() {
             "This is no checkpoint: torch.save writes a zip file, which begins with PK, and this begins with <!DOCTYP",
         ),
         (
-            // In the old format, and of a pickle protocol that torch.load does not take.
+            // In the old format, with a pickle protocol that torch.load does not accept.
             b"\x80\x04\x95\r\0\0\0\0\0\0\0\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
             "Weights only load failed. Unsupported operand 149: torch.save writes the pickle protocol 2",
         ),
@@ -143,7 +143,7 @@ fn what_is_no_checkpoint_is_named() {
     }
 }
 
-/// Where its tensors are: on the CPU, on `cuda:0`, on `cuda:1`, and the view of the last.
+/// The devices of its tensors: on the CPU, on `cuda:0`, on `cuda:1`, and the view of the last.
 fn places(map: impl Into<MapLocation>) -> Result<[String; 4], String> {
     let read = from_bytes(CUDA, map).map_err(|error| error.to_string())?;
     let dict = read.as_dict().unwrap();
@@ -195,7 +195,7 @@ fn tensors_go_where_map_location_says() {
     assert_eq!(places, ok(["cpu", "cuda:0", "cuda:1", "cuda:1"]));
 }
 
-/// What `to` makes of a tensor knows the line that moved it; so does what loading moves.
+/// A tensor moved by `to` knows the line that moved it; so does one moved by loading.
 #[test]
 fn what_is_loaded_to_a_gpu_has_no_history() -> Result<()> {
     let one: Machine = "sim:t4".parse().unwrap();

@@ -1,4 +1,5 @@
-//! What we write, read by Python. These take a Python that has PyTorch and safetensors, so they are left out unless asked for:
+//! Python reads the files we write. These tests need a Python with PyTorch and safetensors, so they are ignored unless
+//! requested:
 //!
 //! ```sh
 //! TORCH_PYTHON=venv/bin/python cargo test -p tensor-tests -- --ignored python_reads
@@ -34,7 +35,7 @@ fn python_reads_our_checkpoints() -> Result<()> {
         save(from_bytes(&std::fs::read(&theirs)?, MapLocation::None)?, &ours)?;
         python("same", &[&ours, &theirs]);
     }
-    // Where a tensor was is in the file, also of a machine that is simulated.
+    // The file stores the device of each tensor, even of a simulated machine.
     let machine: Machine = "sim:t4x2".parse().unwrap();
     machine.enter(|| save(from_bytes(super::of_pytorch::CUDA, MapLocation::None)?, &ours))?;
     python("same", &[&ours, &format!("{files}/cuda.pt")]);

@@ -1,4 +1,4 @@
-//! A file is replaced as a whole or not at all, whatever happens meanwhile.
+//! Saving replaces a file atomically, whatever happens meanwhile.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,10 +11,10 @@ use todevice::{DType, Result, Tensor};
 
 use super::Folder;
 
-/// How many numbers the checkpoint has: 2 MB of them.
+/// The number of elements in the checkpoint, 2 MB.
 const NUMBERS: usize = 500_000;
 
-/// A checkpoint that says in two places which one it is.
+/// A checkpoint that states its generation in two places.
 fn checkpoint(generation: i64) -> Result<Dict> {
     let mut checkpoint = Dict::new();
     checkpoint.insert("generation", generation);
@@ -22,7 +22,7 @@ fn checkpoint(generation: i64) -> Result<Dict> {
     Ok(checkpoint)
 }
 
-/// Which checkpoint a file is, if all of it is of one.
+/// The generation of a file, if both places agree.
 fn generation(path: &Path) -> Result<i64> {
     let read = load(path, MapLocation::None)?;
     let generation = read.as_dict()?.at("generation")?.as_int()?;
@@ -31,7 +31,7 @@ fn generation(path: &Path) -> Result<i64> {
     Ok(generation)
 }
 
-/// This program again, to run `saves` with these in its environment.
+/// This program again, to run `saves` with these environment variables.
 #[cfg(unix)]
 fn saving(wrapper: &[&str], path: &Path, first: i64, last: i64) -> Command {
     let this = env::current_exe().unwrap();
@@ -44,7 +44,7 @@ fn saving(wrapper: &[&str], path: &Path, first: i64, last: i64) -> Command {
     command
 }
 
-/// What the tests below start as a program of its own; by itself it saves a file a few times.
+/// The child process of the tests below; on its own it saves a file a few times.
 #[test]
 #[ignore = "the tests beside it run it"]
 fn saves() -> Result<()> {
@@ -75,7 +75,7 @@ fn kill_9_at_a_hundred_moments_leaves_the_old_file_or_the_new_one() -> Result<()
         let mut child = saving(&[], &path, last + 1, i64::from(i32::MAX)).spawn().unwrap();
         let said = BufReader::new(child.stdout.as_mut().unwrap()).lines();
         assert!(said.map(Result::unwrap).any(|line| line.ends_with("saving")));
-        // It has begun: some moment of the next two saves.
+        // It has started: kill it at a random moment of the next two saves.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         std::thread::sleep(2 * time * (random >> 40) as u32 / (1 << 24));
         child.kill().unwrap();
@@ -84,7 +84,8 @@ fn kill_9_at_a_hundred_moments_leaves_the_old_file_or_the_new_one() -> Result<()
         assert!(found >= last, "{found} after {last}");
         moved += i32::from(found > last);
         last = found;
-        // Beside it there is at most what the program was writing when it ended: it removed what the one before it left.
+        // Next to the file there is at most the temporary file of the killed program: each save removes its
+        // predecessor's.
         let names = folder.names();
         assert!(names.len() <= 2, "{names:?}");
         leftovers += names.len() - 1;
@@ -98,7 +99,7 @@ fn kill_9_at_a_hundred_moments_leaves_the_old_file_or_the_new_one() -> Result<()
     Ok(())
 }
 
-/// The system ends the program at the byte, or, if it is asked not to, refuses the rest of a write.
+/// The system kills the program at this byte or, if configured, rejects the rest of a write.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_cannot_grow_leaves_the_old_one_at_whatever_byte() -> Result<()> {
@@ -107,7 +108,7 @@ fn a_file_that_cannot_grow_leaves_the_old_one_at_whatever_byte() -> Result<()> {
     save(checkpoint(0)?, &path)?;
     let length = fs::metadata(&path)?.len();
     let tensor = length - NUMBERS as u64 * 4;
-    // The beginning, headers, the pickle, the tensor, its end, the directory and the very last byte.
+    // The start, headers, the pickle, the tensor, its end, the directory and the very last byte.
     for bytes in
         [0, 1, 29, 64, 65, 200, tensor - 700, 5_000, length / 2, length - 800, length - 23, length - 1]
     {
@@ -115,7 +116,7 @@ fn a_file_that_cannot_grow_leaves_the_old_one_at_whatever_byte() -> Result<()> {
         let killed = saving(&["prlimit", &limit], &path, 1, 1).output().unwrap();
         assert!(!killed.status.success(), "{bytes}");
         assert_eq!(generation(&path)?, 0, "{bytes}");
-        // What is left from then is swept up before this one fails, and removes its own.
+        // This save first removes leftovers of the earlier one, then fails, and removes its own.
         let refused = ["bash", "-c", "trap '' XFSZ; exec prlimit \"$@\"", "bash", &limit];
         let refused = saving(&refused, &path, 1, 1).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stdout) + String::from_utf8_lossy(&refused.stderr);
@@ -123,7 +124,7 @@ fn a_file_that_cannot_grow_leaves_the_old_one_at_whatever_byte() -> Result<()> {
         assert!(!refused.status.success() && said.contains(&error), "{bytes}: {said}");
         assert_eq!((generation(&path)?, folder.names()), (0, vec!["model.pt".to_owned()]), "{bytes}");
     }
-    // With room for all of it, it is saved.
+    // With enough room, it is saved.
     let limit = format!("--fsize={length}");
     assert!(saving(&["prlimit", &limit], &path, 1, 1).output().unwrap().status.success());
     assert_eq!(generation(&path)?, 1);
@@ -157,7 +158,7 @@ fn links_stay_links_and_permissions_stay() -> Result<()> {
     let error = save(3, &circle).unwrap_err().to_string();
     assert_eq!(error, format!("too many symbolic links: '{}'", circle.display()));
     assert_eq!(folder.names(), ["best.pt", "circle.pt", "last.pt", "real"]);
-    // What is no file is written to, not replaced.
+    // Special files are written to, not replaced.
     save(1, "/dev/null")?;
     assert!(!fs::metadata("/dev/null")?.is_file());
     if cfg!(target_os = "linux") {
@@ -186,14 +187,15 @@ fn what_the_system_refuses_is_said_with_the_name_of_the_file() -> Result<()> {
     assert_eq!(error.kind(), "IsADirectoryError");
     assert_eq!(error.to_string(), format!("[Errno 21] Is a directory: '{}'", folder.0.display()));
     assert!(save(1, &folder.0).is_err() && save(1, "").is_err() && save(1, "..").is_err());
-    // As long a name as there can be.
+    // The longest possible name.
     let long = folder.file(&"ü".repeat(127));
     save(1, &long)?;
     assert_eq!(load(&long, MapLocation::None)?.as_int()?, 1);
     Ok(())
 }
 
-/// Two programs that save the same file at once: each replaces it as a whole, and neither takes the other's for left behind.
+/// Two programs that save the same file simultaneously: each replaces it atomically, and neither treats the other's
+/// temporary file as a leftover.
 #[test]
 fn several_may_save_the_same_file_at_once() -> Result<()> {
     let folder = Folder::new("together");

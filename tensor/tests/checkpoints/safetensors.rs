@@ -1,4 +1,4 @@
-//! Safetensors files: Python's, ours, and what neither can keep.
+//! Safetensors files: Python's, ours, and values that neither can store.
 
 use todevice::serialize::from_bytes;
 use todevice::serialize::safetensors::{Metadata, load, load_file, save, save_file};
@@ -70,7 +70,7 @@ fn files_come_back_from_any_device_to_any_other() -> Result<()> {
         assert_eq!(std::fs::read(&path)?, save(tensors, &metadata)?);
         let (read, said) = load_file(&path, Device::cuda(0))?;
         assert_eq!(said, metadata);
-        // The widest elements first.
+        // Sorted by element size, the largest first.
         assert_eq!(read.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["n", "y.weight", "x"]);
         assert!(read.iter().all(|(_, tensor)| tensor.device() == Device::cuda(0)));
         assert_eq!(read[1].1.to_vec::<f32>()?, y.to_vec::<f32>()?);
@@ -96,7 +96,7 @@ fn what_the_format_cannot_keep_is_refused() -> Result<()> {
              again: a, b."
         ));
     }
-    // Two parts of one storage that do not overlap share nothing.
+    // Two parts of one storage that do not overlap do not count as shared.
     save([("a", &x.get(0)?), ("b", &x.get(1)?)], &Metadata::new())?;
     let name =
         "a tensor cannot have the name `__metadata__`, which a safetensors file has for something else";

@@ -1,6 +1,6 @@
-//! Zip files taken apart and put together, to change what is in them.
+//! Takes zip files apart and puts them together, to change their contents.
 
-/// The records of a file in which they are stored as they are, by name.
+/// The records of a file without compression, by name.
 pub(super) fn records(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let number = |at: usize, bytes: usize| {
         file[at..at + bytes].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
@@ -36,7 +36,7 @@ pub(super) fn zip(records: &[(String, Vec<u8>)]) -> Vec<u8> {
     [&file[..], &directory, b"PK\x05\x06\0\0\0\0", &count, &count, &size, &start, &[0; 2]].concat()
 }
 
-/// The file with 0 for every checksum.
+/// The file with every checksum set to 0.
 pub(super) fn without_checksums(file: &[u8]) -> Vec<u8> {
     let mut file = file.to_vec();
     for (signature, place) in [(b"PK\x03\x04", 14), (b"PK\x01\x02", 16)] {

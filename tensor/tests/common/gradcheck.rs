@@ -1,8 +1,7 @@
 //! Compares gradients with central finite differences, in f64.
 //!
-//! A [`Case`] is an operation with the sizes of its inputs. [`check`] runs it with its inputs lying in
-//! memory in every way there is, with every set of inputs requiring grad, and with gradients of several
-//! layouts coming in from above.
+//! A [`Case`] is an operation with the sizes of its inputs. [`check`] runs it with inputs in every memory layout, with
+//! every subset of inputs requiring grad, and with incoming gradients of several layouts.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -20,8 +19,7 @@ pub struct Case {
     operation: Operation,
 }
 
-/// Where the values of the inputs lie. They differ from each other, and none is near a multiple of ½,
-/// where rounding and signs jump.
+/// The range of the input values. They are distinct, and none is near a multiple of ½, where rounding and signs jump.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
     /// Within ±2.
@@ -61,7 +59,7 @@ impl Domain {
     }
 }
 
-/// An operation on f64 inputs of the given sizes.
+/// A case of an operation on f64 inputs with the given sizes.
 pub fn case(
     name: impl Into<String>,
     sizes: &[&[usize]],
@@ -81,13 +79,13 @@ impl Case {
         Case { domain, ..self }
     }
 
-    /// Inputs of mixed types: exact arithmetic only.
+    /// Inputs of mixed dtypes: exact arithmetic only.
     pub fn of(self, dtypes: &[DType]) -> Case {
         Case { dtypes: dtypes.to_vec(), domain: Domain::Dyadic, ..self }
     }
 }
 
-/// How an input lies in memory: as which view of a leaf.
+/// The memory layout of an input, as a view of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// The leaf itself.
@@ -96,7 +94,7 @@ enum Place {
     Transposed,
     /// Every second element of the last dimension, after the first.
     Strided,
-    /// A dimension is repeated: its elements share their memory.
+    /// A dimension is expanded: its elements share memory.
     Repeated,
     /// The last two dimensions are overlapping windows.
     Windows,
@@ -105,7 +103,7 @@ enum Place {
 const PLACES: [Place; 5] = [Place::Dense, Place::Transposed, Place::Strided, Place::Repeated, Place::Windows];
 
 impl Place {
-    /// This place, or `Dense` where the sizes do not allow it.
+    /// This layout, or `Dense` if the sizes do not allow it.
     fn possible(self, sizes: &[usize]) -> Place {
         let possible = match self {
             Place::Dense => true,
@@ -150,7 +148,7 @@ impl Place {
     }
 }
 
-/// The names of the nodes that have occurred.
+/// The names of the graph nodes that have occurred.
 static SEEN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 fn note(tensor: &Tensor) {
@@ -161,7 +159,7 @@ pub fn names_seen() -> BTreeSet<&'static str> {
     SEEN.lock().unwrap().clone()
 }
 
-/// Runs the case once, only to see which nodes it records.
+/// Runs the case once, only to record its graph nodes.
 pub fn record_names(case: &Case) {
     let places = vec![Place::Dense; case.sizes.len()];
     let inputs = Inputs::new(case, &places);
@@ -170,7 +168,7 @@ pub fn record_names(case: &Case) {
     note(&out);
 }
 
-/// The inputs of a case in certain places.
+/// The inputs of a case in certain layouts.
 struct Inputs<'a> {
     places: &'a [Place],
     leaf_sizes: Vec<Vec<usize>>,
@@ -205,7 +203,7 @@ impl<'a> Inputs<'a> {
         (0..leaves.len()).map(view).collect()
     }
 
-    /// The values of the result for other values of the leaves.
+    /// The result for other values of the leaves.
     fn evaluate(&self, case: &Case, values: &[Vec<f64>]) -> Vec<f64> {
         let out = (case.operation)(&self.views(case, &self.leaves(case, values, 0))).unwrap();
         out.to(DType::F64).unwrap().to_vec().unwrap()
@@ -217,14 +215,14 @@ fn weights(count: usize) -> Vec<f64> {
     (0..count).map(|i| ((i * 37 + 11) % 61) as f64 / 32.0 - 0.9375).collect()
 }
 
-/// The same weights lying in memory against the order of the dimensions.
+/// The same weights with reversed memory order.
 fn transposed_weights(sizes: &[usize]) -> Tensor {
     let weights = Tensor::from_slice(&weights(sizes.iter().product()), sizes).unwrap();
     let reversed: Vec<i64> = (0..sizes.len() as i64).rev().collect();
     weights.permute(&reversed).unwrap().contiguous().unwrap().permute(&reversed).unwrap()
 }
 
-/// One weight for all elements, which share its memory.
+/// One weight for all elements, expanded.
 fn one_weight(sizes: &[usize]) -> Tensor {
     let sizes: Vec<i64> = sizes.iter().map(|size| *size as i64).collect();
     Tensor::full(&[], (0.75, DType::F64)).unwrap().expand(&sizes).unwrap()
@@ -250,7 +248,7 @@ fn check_places(case: &Case, places: &[Place]) {
     let plain = inputs.evaluate(case, &inputs.values);
     let weights = weights(plain.len());
 
-    // How the weighted sums of the result follow every element of every leaf.
+    // The derivative of the weighted sums of the result with respect to every element of every leaf.
     let mut expected: Vec<Vec<[f64; 2]>> = Vec::new();
     let mut values = inputs.values.clone();
     for input in 0..values.len() {

@@ -1,6 +1,6 @@
-//! Numbers of 16 bits by plain arithmetic, to test conversions against that know better ways.
+//! 16-bit floats by plain arithmetic, to test optimized conversions.
 
-/// A format: how many bits of the exponent and of the fraction.
+/// A format: the number of exponent bits and fraction bits.
 #[derive(Clone, Copy)]
 pub struct Format {
     pub exponent: i32,
@@ -15,7 +15,7 @@ impl Format {
         (1 << (self.exponent - 1)) - 1
     }
 
-    /// The number that bits stand for.
+    /// The number that the bits represent.
     pub fn value(self, bits: u16) -> f64 {
         let (exponent, fraction) = (
             i32::from(bits) >> self.fraction & ((1 << self.exponent) - 1),
@@ -33,13 +33,13 @@ impl Format {
         }
     }
 
-    /// How many bit patterns of positive numbers there are, infinity among them.
+    /// The bits of infinity, and so the number of positive bit patterns, infinity included.
     pub fn infinity(self) -> u16 {
         ((1 << self.exponent) - 1) << self.fraction
     }
 
-    /// The bits of the nearest number, of two as near the even one: found by going through all there are.
-    /// `numbers` are the positive ones, in order, with the first power of 2 too large in the place of infinity.
+    /// The bits of the nearest number, ties to even, found by exhaustive search. `numbers` are the nonnegative ones, in
+    /// order, with the first power of 2 that is too large in place of infinity.
     pub fn nearest(self, numbers: &[f64], x: f64) -> u16 {
         let sign = if x.is_sign_negative() { 0x8000 } else { 0 };
         let x = x.abs();
@@ -61,7 +61,7 @@ impl Format {
         (0..=self.infinity()).map(|bits| self.value(bits).min(too_large)).collect()
     }
 
-    /// Floats that are hard to round: every number of the format, what lies halfway between two of them, the floats next
+    /// Floats that are hard to round: every number of the format, the midpoints between adjacent ones, the floats next
     /// to those, and some of every kind.
     pub fn floats(self) -> Vec<f32> {
         let numbers = self.numbers();

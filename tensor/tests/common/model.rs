@@ -1,12 +1,12 @@
-//! Views of a tensor, and what they should be: a list of values with their places in the storage.
+//! A model of tensor views: a list of values with their positions in the storage.
 
-#![allow(dead_code)] // Each test file uses its own part.
+#![allow(dead_code)] // Each test file uses only part of it.
 
 use proptest::prelude::*;
 use todevice::errors::ShapeError;
 use todevice::{DType, Result, Tensor};
 
-/// A tensor as a list: for each element in logical order its value and its place in the storage.
+/// A tensor as a list: the value and storage position of each element in logical order.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub sizes: Vec<usize>,
@@ -49,7 +49,7 @@ impl Model {
         Model { elements: indices(&sizes).map(element).collect(), sizes }
     }
 
-    /// Whether some strides express this tensor under other sizes.
+    /// Whether some strides can express this tensor with other sizes.
     pub fn can_be_viewed_as(&self, sizes: &[usize]) -> bool {
         let place = |index: &[usize]| self.elements[position(sizes, index)].1 as i64;
         if self.elements.is_empty() {
@@ -78,19 +78,19 @@ impl Model {
         places.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    /// Whether both have an element at one place.
+    /// Whether both have an element at the same storage position.
     pub fn shares_a_place(&self, other: &Model) -> bool {
         self.elements.iter().any(|(_, place)| other.elements.iter().any(|(_, theirs)| theirs == place))
     }
 
-    /// What a copy is: the same values, in memory of its own.
+    /// A copy: the same values in new memory.
     fn copy(&self) -> Model {
         let elements = self.elements.iter().enumerate().map(|(i, (value, _))| (*value, i)).collect();
         Model { sizes: self.sizes.clone(), elements }
     }
 }
 
-/// One operation of a chain. The numbers are brought into range by whoever uses them.
+/// An operation of a chain. Its users bring the numbers into range.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub kind: u8,
@@ -106,7 +106,7 @@ pub fn shape(dims: usize, size: usize) -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(0..=size, 0..=dims)
 }
 
-/// Shapes without a size of 0, mostly: chains on nothing prove little.
+/// Mostly shapes without a size of 0, since chains on empty tensors test little.
 pub fn mostly_full_shape() -> impl Strategy<Value = Vec<usize>> {
     prop_oneof![9 => proptest::collection::vec(1usize..=4, 0..=4), 1 => shape(4, 4)]
 }
@@ -115,12 +115,12 @@ pub fn signed(sizes: &[usize]) -> Vec<i64> {
     sizes.iter().map(|size| *size as i64).collect()
 }
 
-/// The same dimension counted from the end, half of the time.
+/// Half of the time, the same dimension counted from the end.
 pub fn maybe_negative(dim: usize, ndim: usize, choice: usize) -> i64 {
     if choice.is_multiple_of(2) { dim as i64 } else { dim as i64 - ndim as i64 }
 }
 
-/// Another shape of as many elements.
+/// Another shape with the same number of elements.
 pub fn refactored(sizes: &[usize], [a, b, c]: [usize; 3]) -> Vec<usize> {
     let mut rest = numel(sizes);
     if rest == 0 {
@@ -137,7 +137,7 @@ pub fn refactored(sizes: &[usize], [a, b, c]: [usize; 3]) -> Vec<usize> {
     out
 }
 
-/// Does one step on both. `None`: the step makes no sense here.
+/// Applies a step to both. `None` if the step makes no sense here.
 pub fn step(tensor: &Tensor, model: &Model, step: &Step) -> Option<(Result<Tensor>, Option<Model>)> {
     let [a, b, c] = step.numbers;
     let sizes = &model.sizes;
@@ -151,7 +151,7 @@ pub fn step(tensor: &Tensor, model: &Model, step: &Step) -> Option<(Result<Tenso
     let signed_dim = |dim: usize| maybe_negative(dim, ndim, c);
     let outcome: (Result<Tensor>, Option<Model>) = match step.kind {
         0 => {
-            // A permutation, by taking dimensions out of a list.
+            // A permutation, by removing dimensions from a list.
             let mut left: Vec<usize> = (0..ndim).collect();
             let order: Vec<usize> = (0..ndim).map(|i| left.remove((a + b * i) % left.len())).collect();
             let new = order.iter().map(|dim| sizes[*dim]).collect();
@@ -225,7 +225,7 @@ pub fn step(tensor: &Tensor, model: &Model, step: &Step) -> Option<(Result<Tenso
             (tensor.squeeze(signed_dim(dim)), Some(model.view(new, from)))
         }
         7 if ndim < 6 => {
-            // Dimensions of size 1 become larger, and there may be a new one in front.
+            // Dimensions of size 1 are expanded, and there may be a new one in front.
             let mut new: Vec<usize> =
                 sizes.iter().map(|size| if *size == 1 { [1, 2, 3, 0][b % 4] } else { *size }).collect();
             let extra = usize::from(c.is_multiple_of(2));
@@ -297,7 +297,7 @@ pub fn step(tensor: &Tensor, model: &Model, step: &Step) -> Option<(Result<Tenso
     Some(outcome)
 }
 
-/// The tensor and its model agree on everything there is to see.
+/// Checks that the tensor and its model agree in everything observable.
 fn assert_same(tensor: &Tensor, model: &Model) {
     assert_eq!(tensor.sizes(), model.sizes);
     assert_eq!(tensor.to_vec::<i64>().unwrap(), model.values());
@@ -308,7 +308,7 @@ fn assert_same(tensor: &Tensor, model: &Model) {
     }
 }
 
-/// A chain of views of numbers that count up.
+/// A chain of views of consecutive numbers.
 pub fn chain(sizes: &[usize], steps: &[Step]) -> (Tensor, Model) {
     let base = Tensor::arange(0, numel(sizes) as i64, (1, DType::I64)).unwrap();
     let mut tensor = base.view(&signed(sizes)).unwrap();
@@ -334,7 +334,7 @@ pub fn chain(sizes: &[usize], steps: &[Step]) -> (Tensor, Model) {
     (tensor, model)
 }
 
-/// The shape two shapes broadcast to, or the last dimension where they do not.
+/// The broadcast shape of two shapes, or the last dimension at which they do not broadcast.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, usize> {
     let ndim = a.len().max(b.len());
     let padded = |sizes: &[usize]| [vec![1; ndim - sizes.len()], sizes.to_vec()].concat();

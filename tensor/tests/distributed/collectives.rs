@@ -1,4 +1,4 @@
-//! What ranks do together, on GPUs and on the host.
+//! Collectives of ranks, on GPUs and on the host.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use todevice::{DType, Device, Machine, Result, Tensor, cuda};
 
 use super::machine;
 
-/// Runs a program on four ranks: with GPUs, and without.
+/// Runs a program on four ranks: with and without GPUs.
 fn everywhere(program: impl Fn(usize, Device) -> Result<()> + Sync) {
     for (text, backend) in
         [("sim:t4x4", "nccl"), ("sim:rtx4090x4", ""), ("none", "gloo"), ("sim:h200x4", "gloo")]
@@ -51,7 +51,7 @@ fn every_rank_gets_the_reduction_of_all() {
     });
 }
 
-/// The sums are large enough for simulated GPUs to share them.
+/// The sums are large enough for simulated GPUs to divide them.
 #[test]
 fn what_a_rank_got_is_its_own_to_change() {
     const ROWS: usize = 256;
@@ -83,7 +83,7 @@ fn what_a_rank_got_is_its_own_to_change() {
         holds(&copy, 6.0, 6.0)?;
         holds(&read.matmul(&read)?, 36.0 * ROWS as f32, 36.0 * ROWS as f32)?;
         holds(&read, 6.0, 6.0)?;
-        // New tensors in memory that held what was shared.
+        // New tensors reuse the memory of the shared ones.
         drop((changed, copy, overwritten));
         let product = in_part.narrow(0, 0, 1)?.expand(&[ROWS as i64, -1])?.matmul(&read)?;
         let product_holds = 6.0 * own * ROWS as f32;
@@ -92,7 +92,7 @@ fn what_a_rank_got_is_its_own_to_change() {
     });
 }
 
-/// Rank 0 is the last to come here, and its number is the first of the sum all the same: 1e8 - 1e8 + 1 would be 1.
+/// Rank 0 arrives last, but its number is still the first of the sum: 1e8 - 1e8 + 1 would be 1.
 #[test]
 fn the_order_of_a_sum_is_that_of_the_ranks_whoever_comes_first() {
     everywhere(|rank, device| {
@@ -131,7 +131,7 @@ fn tensors_go_from_one_to_all_from_all_to_all_and_in_parts() {
     });
 }
 
-/// Each sends to the next and receives from the one before, round the ring.
+/// Each rank sends to the next and receives from the previous one, around the ring.
 #[test]
 fn messages_go_from_rank_to_rank() {
     everywhere(|rank, device| {
@@ -185,8 +185,8 @@ fn a_collective_is_queued_and_the_host_goes_on() -> Result<()> {
     })
 }
 
-/// Times follow from the program, and not from who runs first: rank 0 runs ahead until it must wait, and the last rank finds
-/// all others there already.
+/// Times depend on the program, not on which rank runs first: rank 0 runs ahead until it must wait, and the last rank
+/// finds all others waiting.
 #[test]
 fn all_ranks_of_one_program_take_the_same_time() -> Result<()> {
     for text in ["sim:t4x8", "sim:h200x8", "sim:rtx4090x8"] {
@@ -216,7 +216,7 @@ fn all_ranks_of_one_program_take_the_same_time() -> Result<()> {
     Ok(())
 }
 
-/// In phases a program gives the same with threads and, as in a page, without.
+/// Run in phases, a program gives the same results with threads and, as in a page, without.
 #[test]
 fn phases_run_with_threads_and_without() -> Result<()> {
     let run = |ranks: fn(usize) -> Result<Ranks>| {
@@ -310,8 +310,8 @@ fn halves_and_other_types_are_reduced_too() {
     });
 }
 
-/// The same, of programs made at random: each rank does what it does, at its own pace, on two streams and between collectives
-/// of two groups. Whoever began first, every rank's clock says the same in the end.
+/// The same for random programs: each rank has its own pace, uses two streams, and takes part in collectives of two
+/// groups. Whichever rank starts first, every rank's clock shows the same time at the end.
 #[test]
 fn who_runs_first_does_not_matter() -> Result<()> {
     use proptest::prelude::*;
@@ -320,7 +320,7 @@ fn who_runs_first_does_not_matter() -> Result<()> {
     let program = proptest::collection::vec((0..7u8, 0..3usize, 0..200u64), 1..14);
     let run = |steps: &[(u8, usize, u64)], first: usize| -> Result<Vec<Instant>> {
         let times = machine("sim:t4x3").enter(|| {
-            // The ranks are called by other names, and so run in another order.
+            // The ranks are renumbered, and so run in another order.
             dist::spawn(3, |number| {
                 let device = (number + first) % 3;
                 cuda::set_device(device)?;

@@ -1,4 +1,4 @@
-//! What ranks cost the computer that simulates them.
+//! The cost of ranks for the computer that simulates them.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::machine;
 
 const STEPS: usize = 5;
 
-/// On a computer with other work to do, one pair may say 1.1 and the next 1.5.
+/// The number of measured pairs. On a busy computer, one ratio may be 1.1 and the next 1.5.
 const PAIRS: usize = 31;
 
 fn network() -> Result<nn::Sequential> {
@@ -62,8 +62,9 @@ fn on_ranks(rows: usize) -> Result<Duration> {
     })
 }
 
-/// With 512 rows for each rank, as in lab 10, and with half of them. What ranks add does not grow with the rows: optimizers that take
-/// the same step, and averages that are made in the memory of this computer. So with half of them it counts for twice as much.
+/// With 512 rows per rank, as in lab 10, and with half of them. The overhead of ranks does not depend on the number of
+/// rows: optimizers that take the same step, and averages computed in the memory of this computer. So with half the
+/// rows its share doubles.
 #[test]
 #[ignore = "it measures time: run it by itself"]
 fn eight_ranks_cost_little_more_than_the_work_done_once() -> Result<()> {

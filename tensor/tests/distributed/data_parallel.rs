@@ -1,4 +1,4 @@
-//! `DistributedDataParallel` against one device.
+//! `DistributedDataParallel` compared with one device.
 
 use std::sync::Arc;
 
@@ -30,14 +30,14 @@ pub fn of_lab_06() -> Result<nn::Sequential> {
     )))
 }
 
-/// Sets up a rank of its own GPU.
+/// Sets up a rank with its own GPU.
 pub fn rank_on_gpu(rank: usize) -> Result<Device> {
     cuda::set_device(rank)?;
     dist::init_process_group("nccl")?;
     Ok(Device::cuda(rank))
 }
 
-/// Every parameter, and every gradient, one after the other.
+/// Every parameter, or every gradient, concatenated.
 fn all_of(model: &impl Module, gradients: bool) -> Result<Vec<f32>> {
     let mut all = Vec::new();
     for parameter in model.parameters() {
@@ -48,13 +48,13 @@ fn all_of(model: &impl Module, gradients: bool) -> Result<Vec<f32>> {
     Ok(all)
 }
 
-/// Rank `rank`'s part of equal ones.
+/// Rank `rank`'s share of equal parts.
 pub fn part(x: &Tensor, rank: usize, of: usize) -> Result<Tensor> {
     let length = x.sizes()[0] / of;
     x.narrow(0, rank * length, length)
 }
 
-/// Whole numbers, small ones: every sum and product of them is exact, in any order.
+/// Small integers: every sum and product of them is exact, in any order.
 fn whole(sizes: &[usize]) -> Result<Tensor> {
     Tensor::randint(-2, 3, sizes)?.to(DType::F32)
 }
@@ -98,8 +98,8 @@ fn gradients_of_whole_numbers_are_exactly_those_of_one_device() -> Result<()> {
     Ok(())
 }
 
-/// Of other numbers, gradients differ by what rounding makes of another order: sums of `n` terms by at most `n` roundings of
-/// the sum of their magnitudes. Here that is 1e-5 of the largest gradient, with room to spare.
+/// With other numbers, gradients differ by the rounding of another summation order: sums of `n` terms by at most `n`
+/// roundings of the sum of magnitudes. Here that is well within 1e-5 of the largest gradient.
 #[test]
 fn gradients_of_other_numbers_are_those_of_one_device_but_for_rounding() -> Result<()> {
     let data = || -> Result<[Tensor; 2]> {
@@ -138,7 +138,7 @@ fn gradients_of_other_numbers_are_those_of_one_device_but_for_rounding() -> Resu
     Ok(())
 }
 
-/// Lab 03's loop with the sampler, an epoch of it on one device with the whole batches that the ranks' make together.
+/// An epoch of lab 03's loop with the sampler, compared with one device that gets the ranks' batches combined.
 #[test]
 fn eight_ranks_train_the_network_of_lab_03_as_one_device_does() -> Result<()> {
     const EPOCHS: u64 = 2;
@@ -224,8 +224,8 @@ pub fn rings() -> Result<[Tensor; 2]> {
     Ok([x, ring])
 }
 
-/// In phases, as a page runs it: with threads and without. The losses of 100 steps, the ranks' parameters after each, and the
-/// modelled time.
+/// In phases, as a page runs it, with and without threads. Returns the losses of 100 steps, the ranks' parameters after
+/// each, and the modelled time.
 fn train_lab_06(
     machine: &Machine,
     ranks: fn(usize) -> Result<Ranks>,
@@ -244,7 +244,7 @@ fn train_lab_06(
             let device = rank_on_gpu(rank)?;
             let [x, y] = rings()?;
             let [x, y] = [part(&x, rank, 8)?.to(device)?, part(&y, rank, 8)?.to(device)?];
-            manual_seed(100 + rank as u64); // Other weights on each, until DDP has made them those of rank 0.
+            manual_seed(100 + rank as u64); // Different weights on each rank, until DDP copies rank 0's.
             let model = of_lab_06()?;
             model.to(device)?;
             let model = DistributedDataParallel::new(model)?;
@@ -300,7 +300,7 @@ fn parameters_stay_the_same_bits_on_eight_ranks_over_a_hundred_steps_of_lab_06()
         }
         Ok::<_, todevice::Error>(losses)
     })?;
-    // Rounding differs, and Adam makes more of it step by step.
+    // Rounding differs, and Adam amplifies it step by step.
     for (step, (a, b)) in with.0.iter().zip(&one).enumerate() {
         assert!((a - b).abs() < 1e-3 * (1.0 + step as f64 / 10.0), "step {step}: {a} and {b}");
     }
@@ -338,7 +338,7 @@ fn buckets_are_made_anew_in_the_order_of_arrival() -> Result<()> {
     assert_eq!(buckets[0], buckets[1]);
     let names = |bucket: &(usize, Vec<String>)| bucket.1.join(" ");
     let [first, after, second] = &buckets[0][..] else { panic!() };
-    // One for all, as long as nothing is known.
+    // A single bucket until the order of gradients is known.
     assert_eq!(
         first.iter().map(names).collect::<Vec<_>>(),
         ["0.weight 0.bias 2.weight 2.bias 4.weight 4.bias"]
@@ -390,7 +390,7 @@ fn buffers_are_those_of_the_first_rank() -> Result<()> {
             let buffers = model.module().named_buffers();
             buffers[0].1.tensor().to_vec::<f32>()
         })?;
-        // Rank 0 saw 0 and 1. Rank 1 began its second step where rank 0 was, and saw 11 then.
+        // Rank 0 saw 0 and 1. Rank 1 started its second step with rank 0's values, and then saw 11.
         assert_eq!(means, [[0.1f32; 2], [1.1; 2]]);
         Ok::<_, todevice::Error>(())
     })
@@ -409,7 +409,7 @@ fn what_cannot_be_wrapped_is_refused() -> Result<()> {
             Ok(())
         })
     })?;
-    // Another model on each.
+    // A different model on each rank.
     let error = machine("sim:t4x2").enter(|| {
         dist::spawn(2, |rank| {
             let device = rank_on_gpu(rank)?;
@@ -427,7 +427,7 @@ fn what_cannot_be_wrapped_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// On the host, with gloo, the same averages.
+/// On the host, gloo gives the same averages.
 #[test]
 fn ranks_without_gpus_train_too() -> Result<()> {
     let run = |text: &str| {
@@ -454,7 +454,7 @@ fn ranks_without_gpus_train_too() -> Result<()> {
     Ok(())
 }
 
-/// In the third step, whose buckets are those of the order of arrival.
+/// In the third step, whose buckets follow the order of arrival.
 #[test]
 fn the_first_bucket_leaves_before_the_last_kernel_of_the_backward_pass() -> Result<()> {
     for text in ["sim:t4x2", "sim:h200x8"] {
@@ -495,7 +495,7 @@ fn the_first_bucket_leaves_before_the_last_kernel_of_the_backward_pass() -> Resu
     Ok(())
 }
 
-/// Each rank has GPUs of its own to finish, and not those that another has used.
+/// Each rank waits only for its own GPUs, not for those that another rank has used.
 #[test]
 fn a_recording_takes_no_time_from_ranks() -> Result<()> {
     machine("sim:t4x2").enter(|| {

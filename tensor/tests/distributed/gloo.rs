@@ -1,4 +1,5 @@
-//! Gloo's words and habits, and ranks that take no part. What is expected is what two processes of PyTorch 2.11 do.
+//! Gloo's messages and behavior, and ranks that do not participate. Two PyTorch 2.11 processes gave the expected
+//! results.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use todevice::{DType, Device, Result, Tensor, cuda};
 
 use super::machine;
 
-/// What both ranks of gloo say, without GPUs and beside simulated ones.
+/// The results of both gloo ranks, without GPUs and with simulated ones.
 fn on_two_ranks<T: Send>(program: impl Fn(usize) -> Result<T> + Sync) -> Vec<Vec<T>> {
     let run = |gpu| {
         machine(gpu).enter(|| {
@@ -35,7 +36,7 @@ fn gloo_takes_tensors_that_are_not_contiguous() {
         let read = |x: &Tensor| x.reshape(&[-1])?.to_vec::<f32>();
         let reduced = matrix()?;
         dist::all_reduce(&reduced, ReduceOp::Sum)?;
-        let column = matrix()?.select(0, 1)?; // the odd elements of the memory
+        let column = matrix()?.select(0, 1)?; // the elements at odd positions in memory
         dist::broadcast(&column, 1)?;
         let gathered = dist::all_gather(&matrix()?)?.iter().map(read).collect::<Result<Vec<_>>>()?.concat();
         let scattered = Tensor::zeros(&[2, 1])?.t()?;
@@ -199,7 +200,7 @@ fn nccl_refuses_in_its_own_words() {
                 reduce_scatter_tensor(&output, &input, ReduceOp::Sum, Default::default())?.wait()
             };
             gather(&[2, 2], &[1, 2], DType::F32)?;
-            gather(&[4], &[1, 2], DType::F32)?; // NCCL counts elements alone.
+            gather(&[4], &[1, 2], DType::F32)?; // NCCL compares only element counts.
             scatter(&[1, 2], &[4], DType::F32)?;
             Ok([
                 error(gather(&[3], &[2], DType::F32)),
@@ -317,7 +318,7 @@ fn a_rank_outside_the_group_is_warned_and_goes_on() {
     }
 }
 
-/// A model of any tensors.
+/// A model with arbitrary tensors.
 #[derive(Clone, Default)]
 struct Model {
     learned: Vec<Tensor>,
@@ -385,7 +386,7 @@ fn a_model_that_is_another_one_on_one_rank_is_refused_on_all() {
             ],
         ),
         (
-            // As in PyTorch, sizes come before types.
+            // As in PyTorch, sizes are checked before dtypes.
             |device| {
                 with(device, |model| {
                     model.learned = vec![zeros(&[2, 3], (device, DType::F16)), zeros(&[5], device)]
@@ -429,7 +430,7 @@ fn a_model_that_is_another_one_on_one_rank_is_refused_on_all() {
                         cuda::set_device(rank)?;
                     }
                     dist::init_process_group(if gpu == "none" { "gloo" } else { "nccl" })?;
-                    // Ranks count from the first of the group.
+                    // Ranks are relative to the group.
                     let group = dist::new_group(&[1, 2])?;
                     if rank == 0 {
                         return Ok(String::new());

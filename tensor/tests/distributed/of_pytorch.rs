@@ -1,4 +1,5 @@
-//! The losses of PyTorch's own DistributedDataParallel, with real processes and gloo. It takes a Python that has PyTorch:
+//! Compares losses with PyTorch's DistributedDataParallel, run in real processes with gloo. Needs a Python with
+//! PyTorch:
 //!
 //! ```sh
 //! TORCH_PYTHON=venv/bin/python cargo test -p tensor-tests --test suite -- --ignored losses_are_pytorchs
@@ -20,7 +21,7 @@ use todevice::{DType, Result, Tensor, manual_seed};
 use super::data_parallel::{of_lab_03, of_lab_06, part, rings};
 use super::machine;
 
-/// The losses, and the sum of all parameters in the end.
+/// The losses, and the final sum of all parameters.
 type Trained = (Vec<f64>, f64);
 
 fn mean_over_ranks(loss: &Tensor, size: usize) -> Result<f64> {
@@ -34,7 +35,7 @@ fn sum_of(model: &impl Module) -> Result<f64> {
     model.parameters().into_iter().map(sum).sum()
 }
 
-/// As `ddp.py` has it.
+/// The same training as in `ddp.py`.
 fn lab_03(rank: usize, size: usize) -> Result<Trained> {
     manual_seed(0);
     let dataset = TensorDataset::new([Tensor::randn(&[1024, 16])?, Tensor::randn(&[1024, 1])?])?;

@@ -1,4 +1,4 @@
-//! What goes wrong between ranks, and how it is said.
+//! Errors between ranks, and their messages.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use todevice::{Device, Error, Result, Tensor, cuda};
 
 use super::machine;
 
-/// Runs a program on ranks with GPUs and without, and gives the errors that each rank saw.
+/// Runs a program on ranks with and without GPUs, and returns the errors of each rank.
 fn fails(size: usize, program: impl Fn(usize, Device) -> Result<()> + Sync) -> Vec<Error> {
     let run = |text: String, backend: &'static str| {
         let outcome = machine(&text).enter(|| {
@@ -79,7 +79,7 @@ fn a_deadlock_is_named_at_once() {
     }
 }
 
-/// Two groups, in another order on each rank: NCCL would hang.
+/// Two groups, in a different order on each rank: NCCL would hang.
 #[test]
 fn two_groups_in_two_orders_are_a_deadlock_on_the_host() {
     let error = machine("none").enter(|| {
@@ -128,7 +128,7 @@ fn a_rank_that_dies_is_the_cause() {
     }
 }
 
-/// All threads of the pool wait for ranks that compute what is worth several threads. None of them is free to help.
+/// All threads of the pool wait for ranks whose computations use several threads. None of them is free to help.
 #[test]
 fn ranks_started_by_the_jobs_of_a_thread_pool_end() {
     let (done, ends) = mpsc::channel();
@@ -148,7 +148,7 @@ fn ranks_started_by_the_jobs_of_a_thread_pool_end() {
     }
 }
 
-/// Each rank needs two open files, and a system may allow only so many.
+/// Each rank needs two open files, and a system may limit their number.
 #[test]
 #[cfg(unix)]
 fn more_ranks_than_files_is_an_error() {
@@ -172,7 +172,7 @@ fn helper_with_more_ranks_than_files() {
     }
 }
 
-/// Where several ranks fail, the first error is told, however fast the threads of the others are.
+/// If several ranks fail, the first error is reported, however fast the threads of the others are.
 #[test]
 fn of_several_errors_the_first_is_told() {
     for size in [2, 3].repeat(150) {
@@ -222,7 +222,7 @@ fn a_rank_that_is_too_slow_is_a_timeout() {
                     let x = Tensor::ones((&[4], device))?;
                     sleep(Duration::from_secs(9 * rank as u64));
                     dist::all_reduce(&x, ReduceOp::Sum)?;
-                    x.sum()?.item()?; // Nine seconds are not too many.
+                    x.sum()?.item()?; // Nine seconds are within the limit.
                     sleep(Duration::from_secs(11 * rank as u64));
                     dist::all_reduce(&x, ReduceOp::Sum)?;
                     x.sum()?.item().map(drop)
@@ -295,7 +295,7 @@ fn without_threads_a_phase_may_not_wait_for_one_that_has_not_begun() -> Result<(
     })
 }
 
-/// Where times are modelled, and where they are real: there, only for as long as a rank itself ran.
+/// With modelled times, and with real ones: there only the time during which a rank itself ran counts.
 #[test]
 fn a_rank_of_gloo_that_comes_too_late_is_named() {
     for gpu in ["none", "sim:t4"] {
@@ -324,16 +324,18 @@ fn a_rank_of_gloo_that_comes_too_late_is_named() {
             let slow = lines[1].strip_prefix("   = rank 1 was slow: it came ");
             let (after, place) =
                 slow.and_then(|slow| slow.split_once(" ms ")).unwrap_or_else(|| panic!("{text}"));
-            // On a busy computer rank 0 may come late itself.
+            // On a busy computer rank 0 may be late itself.
             assert!(after.parse::<u64>().is_ok_and(|ms| ms > 200), "{text}");
             assert!(place.starts_with(&format!("({how}) after rank 0, at ")), "{text}");
-            // Ranks that work at the same time wait for nobody, though on this computer one runs after the other.
+            // Ranks that work simultaneously do not wait for each other, even if this computer runs them one after the
+            // other.
             assert_eq!(late([150, 150], between).unwrap(), [2.0 + 2.0 * f64::from(between); 2]);
         }
     }
 }
 
-/// Each rank says what gloo says there: those that waited, in which direction, and the late one that it was given up.
+/// Each rank's message is gloo's: for those that waited, with the direction, and for the late one, that the others have
+/// left.
 #[test]
 fn every_rank_of_gloo_says_what_it_waited_for() {
     type Call = fn(usize, &Tensor) -> Result<()>;
@@ -388,7 +390,7 @@ fn every_rank_of_gloo_says_what_it_waited_for() {
             }
         }
     }
-    // The cause is that ranks waited, also where the late one is the first.
+    // The cause is that ranks waited, even if the late one is the first to fail.
     let error = machine("sim:t4").enter(|| {
         dist::spawn(2, |rank| {
             dist::init_process_group(("gloo", InitOptions { timeout: Some(Duration::from_millis(100)) }))?;
@@ -405,7 +407,7 @@ fn every_rank_of_gloo_says_what_it_waited_for() {
 
 #[test]
 fn groups_of_different_members_do_not_meet() {
-    // As PyTorch's rank does: the one waits for a rank that is not in the group as it knows it.
+    // As in PyTorch: the one waits for a rank that is not in its view of the group.
     for error in fails(2, |rank, device| {
         let members: &[usize] = if rank == 0 { &[0] } else { &[0, 1] };
         let group = Some(dist::new_group(members)?);
@@ -422,7 +424,7 @@ fn groups_of_different_members_do_not_meet() {
         );
         assert!(text.contains("rank 1 waits in ALLREDUCE number 1"), "{text}");
     }
-    // Groups of one rank each need no other.
+    // Groups of a single rank need no other ranks.
     for gpu in ["none", "sim:t4"] {
         let sums = machine(gpu).enter(|| {
             dist::spawn(2, |rank| {

@@ -1,4 +1,4 @@
-//! `DistributedDataParallel` of a network with a part that some passes leave out.
+//! `DistributedDataParallel` of a network with a part that some forward passes skip.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use todevice::{Device, Result, Tensor, no_grad};
 use super::data_parallel::rank_on_gpu;
 use super::machine;
 
-/// A network with a part that some passes leave out.
+/// A network with a part that some forward passes skip.
 struct Forked {
     always: nn::Linear,
     sometimes: nn::Linear,
@@ -71,11 +71,11 @@ fn unused_parameters_can_be_found() -> Result<()> {
                 DistributedDataParallelOptions { find_unused_parameters: true, ..Default::default() };
             let model = DistributedDataParallel::new((forked(device, rank == 1)?, options))?;
             let x = Tensor::ones((&[1, 2], device))?;
-            // Only rank 1 takes the branch. Both get the average: half of what it has.
+            // Only rank 1 takes the branch. Both get the average: half of rank 1's gradient.
             model.forward(&x)?.sum()?.backward()?;
             let bias = model.module().sometimes.bias.as_ref().unwrap();
             let one = bias.grad().unwrap().to_vec::<f32>()?;
-            // Nobody takes it: the gradient stays as it is.
+            // No rank takes it: the gradient stays unchanged.
             model.module().takes.store(false, Ordering::Relaxed);
             model.forward(&x)?.sum()?.backward()?;
             Ok((one, bias.grad().unwrap().to_vec::<f32>()?))
@@ -87,7 +87,7 @@ fn unused_parameters_can_be_found() -> Result<()> {
     Ok(())
 }
 
-/// A step on two ranks: which of them take the branch, and how it is done.
+/// A step on two ranks: which of them take the branch, and how gradients are averaged.
 struct Step {
     takes: [bool; 2],
     how: How,
@@ -98,13 +98,13 @@ enum How {
     /// Under `no_sync`.
     Local,
     Averaged,
-    /// Averaged, with `zero_grad` between the forward pass and the backward pass.
+    /// Averaged, with `zero_grad` between forward and backward.
     ZeroedBetween,
     /// Averaged, after rank 1 has added 1 to the gradient of the branch.
     Changed,
 }
 
-/// The gradients of both weights on both ranks after these steps. Both weights are 1 and 2, the input is 1 and 2.
+/// The gradients of both weights on both ranks after these steps. The weights are 1 and 2, the inputs are 1 and 2.
 fn gradients_after(steps: &[Step], gpu: &str) -> Result<Vec<[f64; 2]>> {
     machine(gpu).enter(|| {
         dist::spawn(2, |rank| {
@@ -147,7 +147,7 @@ fn gradients_after(steps: &[Step], gpu: &str) -> Result<Vec<[f64; 2]>> {
     })
 }
 
-/// The expected gradients are those of two gloo processes of PyTorch.
+/// The expected gradients come from two gloo processes of PyTorch.
 #[test]
 fn a_gradient_of_earlier_passes_counts_where_the_last_pass_left_the_branch_out() -> Result<()> {
     use How::{Averaged, Changed, Local, ZeroedBetween};

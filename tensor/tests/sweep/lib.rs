@@ -1,5 +1,5 @@
-//! Runs an operation on the CPU and on `cuda:0`, with its inputs lying in memory in every way there is, and
-//! compares everything there is to see, values and gradients bit for bit.
+//! Runs operations on the CPU and on `cuda:0`, with inputs in every memory layout, and compares all observable results,
+//! values and gradients bit for bit.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16]
 pub const ALL: [DType; 8] =
     [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8, DType::Bool];
 
-/// Pairs of types that are promoted.
+/// Pairs of dtypes that are promoted.
 const MIXED: [[DType; 2]; 9] = [
     [DType::F32, DType::F64],
     [DType::F64, DType::I64],
@@ -25,7 +25,7 @@ const MIXED: [[DType; 2]; 9] = [
     [DType::I64, DType::F16],
 ];
 
-/// An operation and the sizes of the inputs it is tried on. The first word of its name is the function.
+/// An operation and the input sizes it is tested on. The first word of its name is the function.
 pub struct Case {
     pub name: &'static str,
     sizes: Vec<Vec<Vec<usize>>>,
@@ -46,7 +46,7 @@ impl Case {
         self.name.split(' ').next().unwrap_or_default()
     }
 
-    /// One that a library of NVIDIA's computes on a real GPU.
+    /// Marks an operation that an NVIDIA library computes on a real GPU.
     pub fn by_library(self) -> Case {
         Case { by_library: true, ..self }
     }
@@ -60,17 +60,17 @@ pub fn one(result: Result<Tensor>) -> Result<Vec<Tensor>> {
     result.map(|tensor| vec![tensor])
 }
 
-/// Whether fewer sizes and ways to lie are tried: on the stand-ins, where each thread of a kernel takes its turn.
+/// Whether to test fewer sizes and layouts: on the stand-ins, which run the threads of a kernel sequentially.
 fn short() -> bool {
     std::env::var("TEST_SWEEP").is_ok_and(|sweep| sweep == "short") || once()
 }
 
-/// Whether each case is tried with the largest of its sizes alone: for tools that watch every access.
+/// Whether to test each case only with its largest size: for tools that watch every access.
 fn once() -> bool {
     std::env::var("TEST_SWEEP").is_ok_and(|sweep| sweep == "once")
 }
 
-/// The sizes where blocks, warps and vectors begin and end, for `inputs` tensors of one size.
+/// Sizes around the boundaries of blocks, warps and vectors, for `inputs` tensors of the same size.
 pub fn edges(inputs: usize) -> Vec<Vec<Vec<usize>>> {
     let lengths: &[usize] = match short() {
         true => &[0, 1, 3, 256, 257, 1024, 1025],
@@ -82,12 +82,12 @@ pub fn edges(inputs: usize) -> Vec<Vec<Vec<usize>>> {
     lengths.chain(more).map(|sizes| vec![sizes; inputs]).collect()
 }
 
-/// Sizes of a list of inputs, several times: `[[3, 1], [4]]` is one time.
+/// Several lists of input sizes: `[[3, 1], [4]]` is one list.
 pub fn sizes(all: &[&[&[usize]]]) -> Vec<Vec<Vec<usize>>> {
     all.iter().map(|inputs| inputs.iter().map(|sizes| sizes.to_vec()).collect()).collect()
 }
 
-/// How an input lies in memory: as which view of a base.
+/// The memory layout of an input, as a view of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lay {
     Dense,
@@ -101,7 +101,7 @@ enum Lay {
 const LAYS: [Lay; 6] = [Lay::Dense, Lay::Transposed, Lay::Step, Lay::Offset, Lay::Expanded, Lay::Windows];
 
 impl Lay {
-    /// This way, or `Dense` where the sizes do not allow it.
+    /// This layout, or `Dense` if the sizes do not allow it.
     fn possible(self, sizes: &[usize]) -> Lay {
         let possible = match self {
             Lay::Dense | Lay::Step => true,
@@ -148,12 +148,12 @@ impl Lay {
     }
 }
 
-/// Numbers of both signs, whole and not, equal ones among them; of floats, with what is not a number too.
+/// Numbers of both signs, integers and fractions, with duplicates; for floats also NaN and infinities.
 pub fn values(sizes: &[usize], dtype: DType, seed: usize) -> Tensor {
     numbers(sizes, dtype, seed, &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e-40, -1e-310])
 }
 
-/// Like [`values`], but all finite: among many of those there is a NaN or an infinity, and it decides every sum.
+/// Like [`values`], but all finite: among many values, a NaN or an infinity would determine every sum.
 pub fn finite_values(sizes: &[usize], dtype: DType, seed: usize) -> Tensor {
     numbers(sizes, dtype, seed, &[-0.0, 0.0, 1e-40, -1e-310])
 }
@@ -170,7 +170,7 @@ fn numbers(sizes: &[usize], dtype: DType, seed: usize, special: &[f64]) -> Tenso
     Tensor::from_slice(&numbers, sizes).unwrap().to(dtype).unwrap()
 }
 
-/// All there is to see of a tensor, but for where it is.
+/// Everything observable about a tensor, except its device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     sizes: Vec<usize>,
@@ -186,7 +186,7 @@ pub struct Seen {
     pub bits: Vec<u64>,
 }
 
-/// The bits of every element. Of a NaN only that it is one: which of its bits are set is up to the processor.
+/// The bits of every element. All NaNs count as equal: their bits depend on the processor.
 pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
     let f32_bits = |x: f32| u64::from(if x.is_nan() { f32::NAN } else { x }.to_bits());
     let f16_bits = |x: f16| u64::from(if x.is_nan() { f16::NAN } else { x }.to_bits());
@@ -204,15 +204,15 @@ pub fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
     })
 }
 
-/// Whether a product is added up in another order than the CPU's: on a card, and on stand-ins that are told to.
+/// Whether products are summed in another order than on the CPU: on a card, and on stand-ins configured for it.
 fn adds_otherwise() -> bool {
     let set = |variable| std::env::var_os(variable).is_some();
     std::env::var("TEST_GPU").is_ok_and(|gpu| gpu == "real")
         && (!set("FAKE_CUDA_KERNELS") || set("FAKE_CUBLAS_BACKWARDS"))
 }
 
-/// Whether the elements of two tensors of a type, as [`bits`] has them, are the same: in every bit, or where products are
-/// added up otherwise, to some parts of the largest.
+/// Whether the elements of two tensors of a dtype, as [`bits`] returns them, are equal: in every bit or, if products
+/// are summed in another order, relative to the largest element.
 pub fn same_bits(a: &[u64], b: &[u64], dtype: DType, parts: f64) -> bool {
     let number = |bits: &u64| match dtype {
         DType::F32 => f64::from(f32::from_bits(*bits as u32)),
@@ -229,9 +229,10 @@ pub fn same_bits(a: &[u64], b: &[u64], dtype: DType, parts: f64) -> bool {
 }
 
 impl Seen {
-    /// Whether these can be the same product, on the CPU and by a library.
+    /// Whether these can be the same product, one from the CPU and one from a library.
     pub fn is_same_product(&self, other: &Seen) -> bool {
-        // Some units in the last place of the largest: long sums of both signs are small beside what they add.
+        // A few units in the last place of the largest element: long sums with both signs are small compared with their
+        // terms.
         let parts = match self.dtype {
             DType::F32 => 2e-5,
             DType::F64 => 2e-14,
@@ -243,7 +244,7 @@ impl Seen {
     }
 }
 
-/// Looks at a tensor, which must be on the device.
+/// Observes a tensor, which must be on the device.
 pub fn see(tensor: &Tensor, device: Device) -> Result<Seen> {
     assert_eq!(tensor.device(), device, "the result is on another device");
     Ok(Seen {
@@ -261,7 +262,7 @@ pub fn see(tensor: &Tensor, device: Device) -> Result<Seen> {
     })
 }
 
-/// What an operation did: its results, what its inputs are afterwards, and their gradients; or its error.
+/// The outcome of an operation: its results, its inputs afterwards, and their gradients; or its error.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     results: Vec<Seen>,
@@ -300,7 +301,7 @@ fn observe(case: &Case, inputs: &Inputs, device: Device, gradients: bool) -> Res
     let mut views: Vec<Tensor> =
         leaves.iter().zip(inputs.lays).zip(inputs.sizes).map(view).collect::<Result<_>>()?;
     if gradients && case.is_in_place() {
-        views[0] = views[0].copy()?; // A leaf cannot be written to.
+        views[0] = views[0].copy()?; // A leaf must not be written to.
     }
     let results = (case.run)(&views)?;
     let seen = results.iter().map(|result| see(result, device)).collect::<Result<_>>()?;
@@ -318,7 +319,7 @@ fn observe(case: &Case, inputs: &Inputs, device: Device, gradients: bool) -> Res
     })
 }
 
-/// The first difference of two long texts.
+/// The first difference between two long texts.
 fn difference<T: Debug>(cpu: &T, cuda: &T) -> String {
     let (cpu, cuda) = (format!("{cpu:?}"), format!("{cuda:?}"));
     let at = cpu.bytes().zip(cuda.bytes()).take_while(|(a, b)| a == b).count().saturating_sub(60);
@@ -326,15 +327,15 @@ fn difference<T: Debug>(cpu: &T, cuda: &T) -> String {
     format!("\n    cpu  …{}\n    cuda …{}", part(&cpu), part(&cuda))
 }
 
-/// How often a case was refused and how often not, so that no test passes because nothing ran.
+/// How often a case was rejected or accepted, so that no test passes because nothing ran.
 #[derive(Default)]
 pub struct Tally {
     pub ran: usize,
     pub refused: usize,
-    /// How often the devices were not of one opinion, and the first of these times.
+    /// How often the devices disagreed, and the first time.
     pub differing: usize,
     pub differences: String,
-    /// Whether it was stopped before its end.
+    /// Whether it was stopped early.
     pub stopped: bool,
 }
 
@@ -347,7 +348,7 @@ fn compare(case: &Case, inputs: &Inputs, gradients: bool, tally: &mut Tally) {
     }
     let same = match (&cpu, &cuda) {
         (Ok(cpu), Ok(cuda)) if case.by_library => cpu.is_same_product(cuda),
-        // PyTorch asks for the types of parameters in other words on a GPU, and in another order.
+        // On a GPU, PyTorch checks parameter dtypes with other messages, and in another order.
         (Err(cpu), Err(_)) if cpu.starts_with("mixed dtype (CPU)") => true,
         (Err(cpu), Err(cuda)) if cpu.starts_with("expected scalar type") => {
             cuda.starts_with("expected scalar type")
@@ -368,7 +369,7 @@ fn compare(case: &Case, inputs: &Inputs, gradients: bool, tally: &mut Tally) {
     }
 }
 
-/// Runs the cases on the CPU and on `cuda:0` of the current machine.
+/// Compares the cases on the CPU and on `cuda:0` of the current machine.
 pub fn sweep(cases: &[Case]) {
     let mut differences = String::new();
     for case in cases {
@@ -379,7 +380,7 @@ pub fn sweep(cases: &[Case]) {
     assert!(differences.is_empty(), "cuda:0 is not what the CPU is:{differences}");
 }
 
-/// Runs a case, until it is at its end or `stop` says so.
+/// Runs a case to its end, or until `stop` returns true.
 pub fn tally(case: &Case, stop: &dyn Fn() -> bool) -> Tally {
     let mut tally = Tally::default();
     let mut largest_first: Vec<_> = case.sizes.iter().collect();
@@ -401,9 +402,9 @@ pub fn tally(case: &Case, stop: &dyn Fn() -> bool) -> Tally {
     tally
 }
 
-/// How the inputs lie in memory: small ones in every way, all in the same and each in another. Large ones are read by the
-/// same code, only more often, so they lie in three ways. The kernels in CUDA C++ find every element by one function, so
-/// on the stand-ins it is enough that each way is tried.
+/// The layouts of the inputs: small inputs in every layout, all the same and each different. Large inputs are read by
+/// the same code, only more often, so three layouts suffice. All CUDA C++ kernels locate elements with the same
+/// function, so on the stand-ins it is enough to test each layout once.
 fn ways_to_lie(sizes: &[Vec<usize>]) -> Vec<Vec<Lay>> {
     let large = sizes.iter().any(|sizes| sizes.iter().product::<usize>() > LARGE);
     let mut ways: Vec<Vec<Lay>> = Vec::new();
@@ -424,14 +425,14 @@ fn ways_to_lie(sizes: &[Vec<usize>]) -> Vec<Vec<Lay>> {
     ways
 }
 
-/// The elements of a tensor that is not large: more than a warp has.
+/// The maximum number of elements of a small tensor, more than a warp.
 const LARGE: usize = 100;
 
 /// Up to this many [`values`] are all finite, whichever input they are for.
 const SPECIAL: usize = 2;
 
-/// Calls `run` with inputs of all types, without gradients and, where there are any, with them. What lies in the first way has
-/// once [`values`] and once [`finite_values`]; the other ways have them by turns.
+/// Calls `run` with inputs of all dtypes, without gradients and, if supported, with them. The first layout is tested
+/// with both [`values`] and [`finite_values`]; the other layouts alternate.
 fn for_types(sizes: &[Vec<usize>], lays: &[Lay], way: usize, mut run: impl FnMut(&Inputs, bool)) {
     let mut types: Vec<Vec<DType>> = ALL.iter().map(|dtype| vec![*dtype; sizes.len()]).collect();
     if sizes.len() > 1 {
@@ -460,8 +461,8 @@ fn for_types(sizes: &[Vec<usize>], lays: &[Lay], way: usize, mut run: impl FnMut
     }
 }
 
-/// Runs the cases on `cuda:0` alone, once for each size and type. What comes of them is compared by [`sweep`]. The nodes
-/// of the results.
+/// Runs the cases on `cuda:0` only, once for each size and dtype, without comparing the results, which [`sweep`] does.
+/// Returns the graph nodes of the results.
 pub fn run(cases: &[Case]) -> BTreeSet<&'static str> {
     let mut nodes = BTreeSet::new();
     for case in cases {
@@ -478,12 +479,12 @@ pub fn run(cases: &[Case]) -> BTreeSet<&'static str> {
     nodes
 }
 
-/// What an operation makes is new to the program: its version is 0, in however many steps it was written.
+/// The result of an operation is new to the program: its version is 0, however many steps wrote it.
 fn check_versions(case: &Case, outcome: &Outcome) {
-    // The results of these cases are also the running means, which are written in place.
+    // The results of these cases include the running statistics, which are written in place.
     let has_running_means = case.function() == "batch_norm";
     let is_new = |result: &&Seen| !result.is_view && !case.is_in_place() && !has_running_means;
-    // With one result there is one backward pass, and no gradient is added to another.
+    // With a single result there is one backward pass, and no gradients are accumulated.
     let gradients = outcome.gradients.iter().flatten().filter(|_| outcome.results.len() == 1);
     for new in outcome.results.iter().filter(is_new).chain(gradients) {
         assert_eq!(new.version, 0, "the version of what {} makes", case.name);
