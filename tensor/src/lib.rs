@@ -71,9 +71,26 @@
 //!
 //! This crate draws nothing: the `drawing` crate turns traces into timelines and memory snapshots into maps.
 //!
-//! Kernels, the caching allocator, streams, the driver, and the simulated and real GPUs are in `todevice-gpu`
-//! (`gpu/src/lib.rs` has its own tour). A file imports only from layers below its own: `tests/tests/floors/mod.rs`
-//! lists the layers of both crates.
+//! Kernels, the caching allocator, streams, the driver, and the simulated and real GPUs are in `todevice-gpu`, whose `lib.rs` has a
+//! tour of its own.
+//!
+//! The rooms, from the ground up. A file imports from the rooms above its own in this table, and from its own.
+//!
+//! | room | files |
+//! | --- | --- |
+//! | errors | `error.rs`, `error/`, `python.rs` |
+//! | cpu | `cpu/` |
+//! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
+//! | tensor | `tensor.rs`, `storage.rs`, `print.rs`, `operation.rs`, `enter.rs`, `options.rs`, `moves.rs`, `autograd/` |
+//! | ops | `ops/`, `amp/autocast.rs` |
+//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/mod.rs` |
+//! | serialize | `serialize/` |
+//! | nn | `nn/` |
+//! | optim | `optim/` |
+//! | amp | `amp/` |
+//! | data | `data/` |
+//! | parallel | `parallel/` |
+//! | PyTorch's names | `cuda.rs`, `rng_state.rs`, `trace.rs`, `prelude.rs` |
 //!
 //! Every fallible call returns [`Result`], operators included. Error messages follow PyTorch's.
 
@@ -151,7 +168,6 @@ pub mod func {
 }
 
 /// The hardware figures that simulated machines are modelled on.
-#[doc(hidden)]
 pub mod profiles {
     pub use crate::figure_file::{FigureSet, figures};
     pub use crate::gpu::simulated::profile::{ALL, PROFILES, Profile};
