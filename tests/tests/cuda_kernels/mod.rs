@@ -2,6 +2,7 @@
 //! GPU is needed, so the results are not tested here.
 
 mod emulated;
+mod generated;
 mod host;
 mod nvrtc;
 mod ptx;
