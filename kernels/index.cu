@@ -53,8 +53,8 @@ __device__ void index_select(const T *x, const View &x_view, const long long *in
 // elements, with that slice, for all of them): a thread per element that searched the indices alone would take
 // 32 times as many steps. Slices without an index are neither read nor written.
 
-// Calls `add(j, entry)`, with all lanes of the warp, for each of `count` indices from `first` up to, but not
-// including, `last`: in index order, which determines the order of each sum.
+// Calls `add(j, entry)`, with all lanes of the warp, for each j of the `count` indices whose value is at least
+// `first` and less than `last`: in the order of j, which determines the order of each sum.
 template <typename Add>
 __device__ void for_matches(const long long *index, long long step, long long count, long long size, long long first,
                             long long last, Add add) {

@@ -2,7 +2,7 @@
 //
 // CUDA's own functions differ from those of the C library and of browsers in the last digit, and training
 // amplifies one such digit into a different loss curve. So this is a port of the functions in
-// tensor/src/ops/elementwise/math.rs, operation by operation: that file documents the source of the constants
+// tensor/src/cpu/math.rs, operation by operation: that file documents the source of the constants
 // and the size of the errors. Every product and sum here is rounded separately (`--fmad=false`).
 #pragma once
 

@@ -1,4 +1,4 @@
-// Normalization: values shifted and scaled to mean 0 and variance 1, over a batch or over a layer; and the
+// Normalisation: values shifted and scaled to mean 0 and variance 1, over a batch or over a layer; and the
 // gradients.
 //
 // All tensors are contiguous. A mean is needed before a variance, and both before the first result, so the
@@ -48,7 +48,7 @@ __device__ void for_channels(const View &view, Work work) {
     });
 }
 
-// The mean and variance of each channel, 1 / √(variance + eps), and the normalized channels. In evaluation,
+// The mean and variance of each channel, 1 / √(variance + eps), and the normalised channels. In evaluation,
 // mean and variance are the given ones.
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight, const Input<W> &bias,
@@ -59,8 +59,8 @@ __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight,
         const Moments<C> of = training ? moments<C>(threads, length, [&](long long i) { return (C)x[at[i]]; })
                                        : Moments<C>{running_mean[c], running_var[c]};
         const C deviation = of.invstd(training ? length : 1, eps), scale = deviation * (C)weight[c];
-        // As PyTorch calculates it on the CPU, an infinite weight gives NaNs: x · scale + (bias − mean ·
-        // scale).
+        // As PyTorch calculates it on the CPU, an infinite weight gives NaNs:
+        // x · scale + (bias − mean · scale).
         const bool is_finite = scale - scale == 0;
         const C middle = is_finite ? of.mean : (C)0;
         const C shift = is_finite ? (C)bias[c] : (C)bias[c] - of.mean * scale;
@@ -75,8 +75,8 @@ __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight,
     });
 }
 
-// The gradients of weight and bias, and of the input: (g − mean of g − (x − mean) · slope) · scale. A given
-// mean and variance do not depend on x, even if it is infinite: g · scale.
+// The gradients of weight and bias, and of the input: (g − mean of g − (x − mean) · slope) · scale. With
+// given mean and variance the gradient does not depend on x, which may be infinite: g · scale.
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void batch_norm_backward(const T *grad, const T *x, const View &view, const Input<W> &weight, const C *mean,
                                     const C *invstd, W *grad_weight, W *grad_bias, T *grad_x, bool training) {
@@ -125,7 +125,7 @@ __device__ void for_matrix_rows(const View &view, Work work) {
              [&](long long row, auto threads) { work(row * length, row, length, threads); });
 }
 
-// Normalizes each row. `stats` gets its mean and 1 / √(variance + eps).
+// Normalises each row. `stats` gets its mean and 1 / √(variance + eps).
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void layer_norm(const T *x, const Input<W> &weight, const Input<W> &bias, T *out, const View &view, C *stats,
                            double eps) {

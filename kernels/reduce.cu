@@ -34,7 +34,7 @@ __device__ calculated<T> chunk_of(int count, const T *x, const View &view, bool 
     return in_order ? chunk_in_order<Operation>(count, x + start) : strided_chunk<Operation>(count, x, view, start);
 }
 
-// Whether the rows are the columns of a matrix, whose neighbors in memory belong to neighboring results: the
+// Whether the rows are the columns of a matrix, whose neighbours in memory belong to neighbouring results: the
 // gradient of a bias is such a sum.
 __device__ inline bool are_columns(const View &view, long long length) {
     return view.ndim == 2 && view.size[1] == length && view.stride[0] == 1 && view.stride[1] > 1;

@@ -1,7 +1,7 @@
 // Reductions: a block or a warp combines many elements into one number.
 //
 // A floating-point sum depends on the order of its additions, so the order is part of the operation, the same
-// as on the CPU (tensor/src/ops/reduce/tree.rs). Elements are grouped into chunks of 1024.
+// as on the CPU (tensor/src/cpu/tree.rs). Elements are grouped into chunks of 1024.
 //
 // - Within a chunk, lane j of 32 combines elements j, j + 32, j + 64, … in order. Then lane j combines its
 //   result with that of lane j + 16, then j + 8, j + 4, j + 2, j + 1. A lane without elements is skipped: a sum
@@ -191,7 +191,7 @@ __device__ inline bool contiguous(const View &view) {
     return true;
 }
 
-// The columns of a matrix, whose neighbors in memory belong to neighboring results. If each thread walked along
+// The columns of a matrix, whose neighbours in memory belong to neighbouring results. If each thread walked along
 // a column, it would read 4 bytes at a time, while memory is read in units of 32 bytes. So a block takes up to
 // 32 columns, and adjacent threads take adjacent elements of a row and, if rows are shorter than a warp, of the
 // next row. A lane of the tree, which is a thread when reducing a row, is a row of threads here; it combines
