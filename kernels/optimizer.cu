@@ -35,7 +35,7 @@ __device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_v
         if (weight_decay != 0.0) {
             g = fused(shrunk, (C)weight_decay, g);
         }
-        // PyTorch's lerp starts from the nearer end.
+        // Like PyTorch's lerp, starts from the nearer end.
         const C new_m = small_weight ? fused(g - m, weight, m) : g - (g - m) * other_weight;
         const C new_v = fused(rest2 * g, g, v * (C)beta2);
         const C denominator = root(new_v) / (C)bias_correction2_sqrt + (C)eps;

@@ -89,7 +89,7 @@ template <typename T> struct Warp {
         return from_lane(chunk<Operation, T>((int)length, element), 0);
     }
 
-    // The same, where `of_chunk(start, count)` gives the result of a chunk.
+    // The same, given `of_chunk(start, count)`, which returns the result of a chunk.
     template <typename Operation, typename OfChunk>
     __device__ T reduce_chunks(long long length, OfChunk of_chunk) const {
         return from_lane(of_chunk(0, (int)length), 0);
