@@ -1,5 +1,5 @@
-// sin and cos of any angle, however large, with the bits of the CPU: those of the Rust crate libm, operation by
-// operation, which come from FreeBSD's.
+// sin and cos of any angle, however large, bit-identical to the CPU: a port of the Rust crate libm, operation
+// by operation, which in turn comes from FreeBSD.
 //
 //   Copyright (C) 1993, 2004 by Sun Microsystems, Inc. All rights reserved.
 //   Permission to use, copy, modify, and distribute this software is freely granted, provided that this notice
@@ -10,7 +10,7 @@
 
 namespace math {
 
-// An angle less n quarter turns: what is left, in two parts of a double each, is at most an eighth turn.
+// An angle minus n quarter turns: the remainder, as the sum of two doubles, is at most an eighth turn.
 struct Reduced {
     int n;
     double y, rest;
@@ -31,9 +31,9 @@ __constant__ const double HALF_PI[5] = {1.57079625129699707031e+00, 7.5497894158
                                         5.39030252995776476554e-15, 3.28200341580791294123e-22,
                                         1.27065575308067607349e-29};
 
-// A large angle: x times 2/π, of which only those digits are multiplied that tell where within a turn it is (Payne
-// and Hanek). The angle comes in `count` pieces of 24 bits, the first times 2ᵉ; `terms` more digits are taken than
-// there would have to be at least: 3 for the precision of a float, 4 for that of a double.
+// Reduces a large angle: multiplies x by only those digits of 2/π that determine the position within a turn
+// (Payne and Hanek). The angle comes in `count` pieces of 24 bits, the first scaled by 2ᵉ; `terms` more digits
+// are used than the minimum: 3 for float precision, 4 for double.
 inline __device__ __noinline__ Reduced reduce_large(const double x0, const double x1, const double x2, int count, int e,
                                                     int terms) {
     const double x[3] = {x0, x1, x2};
@@ -58,14 +58,14 @@ inline __device__ __noinline__ Reduced reduce_large(const double x0, const doubl
     int n, half, top = terms;
     double z;
     for (;;) {
-        // The product in whole pieces of 24 bits, from the last.
+        // The product in integer pieces of 24 bits, from the last.
         z = product[top];
         for (int i = 0, j = top; j > 0; i++, j--) {
             const double carry = (double)(int)(0x1p-24 * z);
             pieces[i] = (int)(z - 0x1p24 * carry);
             z = product[j - 1] + carry;
         }
-        // n: the quarter turns, of which eight are two turns.
+        // n: the number of quarter turns, modulo eight, which is two turns.
         z = scale(z, q0);
         z -= 8.0 * ::floor(z * 0.125);
         n = (int)z;
@@ -81,7 +81,7 @@ inline __device__ __noinline__ Reduced reduce_large(const double x0, const doubl
         } else if (z >= 0.5) {
             half = 2;
         }
-        if (half > 0) { // More than half a quarter turn: take one more, and what is too much.
+        if (half > 0) { // More than half a quarter turn: take one more, and the remainder is negative.
             n += 1;
             bool carry = false;
             for (int i = 0; i < top; i++) {
@@ -115,7 +115,7 @@ inline __device__ __noinline__ Reduced reduce_large(const double x0, const doubl
         if (some != 0) {
             break;
         }
-        // Nothing is left of the angle at this precision: take more digits.
+        // Nothing is left of the angle at this precision: use more digits.
         int more = 1;
         while (pieces[terms - more] == 0) {
             more++;
@@ -149,7 +149,7 @@ inline __device__ __noinline__ Reduced reduce_large(const double x0, const doubl
         }
     }
 
-    // Times π/2, as an angle again.
+    // Multiply by π/2 to get an angle again.
     double unit = scale(1.0, q0);
     for (int i = top; i >= 0; i--) {
         product[i] = unit * (double)pieces[i];
@@ -173,13 +173,13 @@ inline __device__ __noinline__ Reduced reduce_large(const double x0, const doubl
     return {n & 7, half == 0 ? y : -y, half == 0 ? rest : -rest};
 }
 
-// A double between a quarter of a turn and 2²⁰ of them: π/2 in three pieces, as many as it takes.
+// A double between a quarter turn and 2²⁰ of them: subtracts π/2 in up to three pieces, as needed.
 __device__ inline Reduced reduce_medium(double x, int exponent) {
     const double n = x * 6.36619772367581382433e-01 + 6755399441055744.0 - 6755399441055744.0;
     double r = x - n * 1.57079632673412561417e+00;
     double w = n * 6.07710050650619224932e-11;
     double y = r - w;
-    if (exponent - ((high(y) >> 20) & 0x7ff) > 16) { // So much cancelled that the second piece counts.
+    if (exponent - ((high(y) >> 20) & 0x7ff) > 16) { // Enough bits cancelled for the second piece to matter.
         double t = r;
         w = n * 6.07710050630396597660e-11;
         r = t - w;
@@ -201,7 +201,7 @@ inline __device__ __noinline__ Reduced reduce(double x) {
     const bool negative = high(x) < 0;
     if (size <= 0x401c463b) { // Up to 9π/4
         int n;
-        bool cancels; // Close to a whole number of quarter turns.
+        bool cancels; // Close to a multiple of a quarter turn.
         if (size <= 0x400f6a7a) {
             cancels = (size & 0xfffff) == 0x921fb;
             n = size <= 0x4002d97c ? 1 : 2;
@@ -239,7 +239,7 @@ inline __device__ __noinline__ Reduced reduce(double x) {
     return negative ? Reduced{-large.n, -large.y, -large.rest} : large;
 }
 
-// For angles up to an eighth turn, of which the second part is `rest`.
+// For angles up to an eighth turn; `rest` is the second part.
 __device__ inline double sin_near(double x, double rest) {
     const double z = x * x;
     const double w = z * z;
@@ -261,7 +261,7 @@ __device__ inline double cos_near(double x, double rest) {
     return first + (((1.0 - first) - half) + (z * r - x * rest));
 }
 
-// Sine of the angle and `quarters` quarter turns: the cosine is the sine a quarter turn on.
+// The sine of the angle plus `quarters` quarter turns: the cosine is the sine a quarter turn later.
 __device__ inline double sin_turned(const Reduced &angle, int quarters) {
     switch ((angle.n + quarters) & 3) {
     case 0: return sin_near(angle.y, angle.rest);
@@ -296,7 +296,7 @@ inline __device__ __noinline__ double cos(double x) {
     return size >= 0x7ff00000 ? x - x : sin_turned(reduce(x), 1);
 }
 
-// A float, in double precision.
+// Reduces a float, in double precision.
 inline __device__ __noinline__ Reduced reduce(float x) {
     const double wide = x;
     const unsigned int size = __float_as_uint(x) & 0x7fffffff;
@@ -354,7 +354,7 @@ __device__ inline float cos(float x) {
     if (size >= 0x7f800000) {
         return x - x;
     }
-    // The cosine of an angle is the sine a quarter turn on; of n = 1 and 3 it is minus and plus the sine.
+    // The cosine of an angle is the sine a quarter turn later; for n = 1 and 3 it is minus and plus the sine.
     const Reduced angle = reduce(x);
     return sin_turned(angle.y, (angle.n + 1) & 3);
 }

@@ -1,31 +1,31 @@
-// What all kernels share: where the elements of a tensor are, and which thread takes which of them.
+// Shared code of all kernels: the memory layout of tensors, and the elements that each thread takes.
 //
-// A kernel takes, for each input of type T, `const T* x, T x_value, View x_view`, and for each output
-// `T* y, View y_view`. The macros INPUT and OUTPUT write that down, so that every kernel agrees with the
+// A kernel takes, for each input of type T, `const T* x, T x_value, View x_view`, and for each output `T* y,
+// View y_view`. The macros INPUT and OUTPUT declare these parameters, so that every kernel agrees with the
 // launches of the tensor crate.
 #pragma once
 
 #include "half.cuh"
 
-// How a tensor lies in memory. Sizes and strides count elements, as in PyTorch. A broadcast dimension has
-// stride 0. A tensor without dimensions is a number: one element.
+// The memory layout of a tensor. Sizes and strides count elements, as in PyTorch. A broadcast dimension has
+// stride 0. A tensor without dimensions is a scalar: one element.
 //
-// It is passed by value, so a launch needs no memory on the device for it; hence the fixed 8 dimensions.
+// It is passed by value, so a launch needs no device memory for it; hence the fixed limit of 8 dimensions.
 struct View {
     long long ndim;
     long long size[8];
     long long stride[8];
 };
 
-// `__grid_constant__`: the view is the same for all threads and never written, so they read it where the
-// launch put it. Without this, each thread could make a copy of its own to look up `size[dim]`.
+// `__grid_constant__`: the view is the same for all threads and never written, so they read it in the parameter
+// memory. Otherwise, each thread might make its own copy to look up `size[dim]`.
 #define INPUT(T, x) const T *x, const T x##_value, const __grid_constant__ View x##_view
 #define OUTPUT(T, y) T *y, const __grid_constant__ View y##_view
 
-// The loops over the dimensions are short, and there is one for each operand of each kernel. Unrolled by the
-// compiler they would be most of the program: `#pragma unroll 1` says not to.
+// The loops over the dimensions are short, and there is one for each operand of each kernel. Unrolled, they
+// would make up most of the program, so `#pragma unroll 1` prevents that.
 
-// How many elements there are.
+// The number of elements.
 __device__ inline long long elements(const View &view) {
     long long count = 1;
 #pragma unroll 1
@@ -35,10 +35,10 @@ __device__ inline long long elements(const View &view) {
     return count;
 }
 
-// Where element `index`, counted row by row, is. The last dimension counts fastest, so it comes off first:
-// the remainder is its coordinate, the quotient what is left for the others. A division takes about as long as
-// dozens of additions, so there is but one for a dimension, from which the remainder follows too. And the first
-// dimension takes all that is left, so a view with one dimension needs none.
+// The position of element `index`, counted in row-major order. The last dimension varies fastest, so it is
+// split off first: the remainder is its coordinate, and the quotient is the index into the other dimensions. A
+// division takes about as long as dozens of additions, so there is only one per dimension, which gives the
+// remainder too. The first dimension takes the final quotient, so a view with one dimension needs no division.
 __device__ inline long long position(const View &view, long long index) {
     if (view.ndim == 0) {
         return 0;
@@ -53,14 +53,14 @@ __device__ inline long long position(const View &view, long long index) {
     return position + index * view.stride[0];
 }
 
-// An input that is a number has no memory on the device: its pointer is null, and the number came with the launch.
-// All threads of a launch take the same way, so the question is cheap.
+// A scalar input has no memory on the device: its pointer is null, and its value comes with the launch. All
+// threads of a launch take the same branch, so the test is cheap.
 template <typename T> struct Input {
     const T *x;
     T value;
     const View &view;
 
-    // Element `index`, counted row by row.
+    // Element `index`, counted in row-major order.
     __device__ T operator[](long long index) const {
         return x == nullptr ? value : x[position(view, index)];
     }
@@ -70,12 +70,12 @@ template <typename T> Input(const T *, T, const View &) -> Input<T>;
 // Input{x, x_value, x_view}
 #define READ(x) Input{x, x##_value, x##_view}
 
-// Which element a thread takes first, and how far its next one is: a grid-stride loop,
+// The first element of a thread, and the distance to its next one: a grid-stride loop,
 //
 //     for (long long i = first_element(); i < n; i += all_threads())
 //
-// It is right for any number of blocks, and neighbouring threads take neighbouring elements, which the
-// hardware then fetches together. The product is made in 64 bits: in 32 it overflows on large tensors.
+// It works for any number of blocks, and adjacent threads take adjacent elements, which the hardware fetches
+// together. The product is 64-bit: in 32 bits it would overflow on large tensors.
 __device__ inline long long first_element() {
     return (long long)blockIdx.x * blockDim.x + threadIdx.x;
 }
@@ -84,7 +84,7 @@ __device__ inline long long all_threads() {
     return (long long)gridDim.x * blockDim.x;
 }
 
-// What each type is called in the name of a kernel, for a kernel of every type.
+// The name of each type in kernel names, for a kernel of every type.
 #define FOR_FLOATS(KERNEL, ...) \
     KERNEL(__VA_ARGS__, f32, float) \
     KERNEL(__VA_ARGS__, f64, double) \
@@ -103,19 +103,19 @@ __device__ inline long long all_threads() {
     FOR_FLOATS(KERNEL, __VA_ARGS__) \
     FOR_INTEGERS(KERNEL, __VA_ARGS__)
 
-// In C++ a signed integer must not overflow; an unsigned one wraps around. So integers are calculated with as
-// unsigned ones, which gives the same bits. Floats are taken as they are.
+// In C++ signed integers must not overflow; unsigned ones wrap around. So integer arithmetic uses unsigned
+// types, which gives the same bits. Floats are used as they are.
 template <typename T> struct Wrapping { using type = T; };
 template <> struct Wrapping<long long> { using type = unsigned long long; };
 template <> struct Wrapping<int> { using type = unsigned int; };
 template <> struct Wrapping<unsigned char> { using type = unsigned int; };
 template <typename T> using wrapping = typename Wrapping<T>::type;
 
-// Whether a type has fractions: only then is half of one not nothing.
+// Whether a type is floating-point: only then is 1/2 not 0.
 template <typename T> constexpr bool is_float = calculated<T>(1) / calculated<T>(2) != calculated<T>(0);
 
-// a · b + c, rounded once. The compiler is told to fuse nothing by itself (`--fmad=false`), so a fused
-// multiply-add is where PyTorch has one, and nowhere else.
+// a · b + c, rounded once. The compiler does not fuse operations itself (`--fmad=false`), so there is a fused
+// multiply-add exactly where PyTorch has one.
 __device__ inline float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ inline double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 

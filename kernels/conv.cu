@@ -1,12 +1,12 @@
-// A convolution without cuDNN is a product of matrices, of the weight and of all that the kernel covers: im2col writes
-// that out, col2im takes it back, which is its gradient.
+// A convolution without cuDNN is a matrix product of the weight and of all patches that the kernel covers:
+// im2col writes out the patches, and col2im, its gradient, sums them back.
 //
-// An image of 64×56×56 under a kernel of 3×3 becomes a matrix nine times as large. That is why libraries read the
-// image in place instead ("implicit gemm").
+// A 64×56×56 image with a 3×3 kernel becomes a matrix nine times as large. That is why libraries read the image
+// in place instead ("implicit gemm").
 #include "common.cuh"
 #include "windows.cuh"
 
-// A thread for each element of the columns: which element of the kernel at which position, hence which pixel.
+// One thread per element of the columns: the kernel element and position determine the pixel.
 template <typename T>
 __device__ void im2col(const T *image, T *columns, long long n, const Windows &down, const Windows &across) {
     for (long long i = first_element(); i < n; i += all_threads()) {
@@ -19,8 +19,9 @@ __device__ void im2col(const T *image, T *columns, long long n, const Windows &d
     }
 }
 
-// A thread for each pixel: it looks up which positions have covered it, in the order of the kernel's elements. The
-// other way round, each element of the columns adding itself, needs atomics, and would add in whatever order.
+// One thread per pixel: it finds the positions that cover it, in the order of the kernel's elements. If instead
+// each element of the columns added itself, that would need atomics, and the order of additions would be
+// arbitrary.
 template <typename T>
 __device__ void col2im(const T *columns, T *image, long long n, const Windows &down, const Windows &across) {
     for (long long i = first_element(); i < n; i += all_threads()) {

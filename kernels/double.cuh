@@ -1,11 +1,12 @@
-// exp, log, tanh, sigmoid and erf of doubles, with the bits of the CPU: those of the Rust crate libm, operation by
-// operation, which come from FreeBSD's.
+// exp, log, tanh, sigmoid and erf of doubles, bit-identical to the CPU: a port of the Rust crate libm,
+// operation by operation, which in turn comes from FreeBSD.
 //
 //   Copyright (C) 1993, 2004 by Sun Microsystems, Inc. All rights reserved.
 //   Permission to use, copy, modify, and distribute this software is freely granted, provided that this notice
 //   is preserved.
 //
-// They are long, and doubles are rare in training: `__noinline__` keeps one of each in the program.
+// These functions are long, and doubles are rare in training: `__noinline__` keeps a single copy of each in the
+// program.
 #pragma once
 
 #include "common.cuh"
@@ -18,13 +19,13 @@ __device__ inline unsigned int low(double x) { return (unsigned int)__double_as_
 __device__ inline double from_words(unsigned int high, unsigned int low) {
     return __longlong_as_double((long long)((unsigned long long)high << 32 | low));
 }
-// Without its lower 32 bits.
+// The number without its lower 32 bits.
 __device__ inline double without_low(double x) { return from_words((unsigned int)high(x), 0); }
 
 constexpr double LN2_HI = 6.93147180369123816490e-01, LN2_LO = 1.90821492927058770002e-10;
 constexpr double INV_LN2 = 1.44269504088896338700e+00;
 
-// x · 2ⁿ, in up to three steps: 2ⁿ itself may be no double though the result is one.
+// x · 2ⁿ, in up to three steps: 2ⁿ itself may not be representable though the result is.
 __device__ inline double scale(double x, int n) {
     if (n > 1023) {
         x *= 0x1p1023;
@@ -34,7 +35,7 @@ __device__ inline double scale(double x, int n) {
             n = n - 1023 > 1023 ? 1023 : n - 1023;
         }
     } else if (n < -1022) {
-        // Not down to the subnormals at once, which would round twice.
+        // Avoid the subnormal range in this step, which would round twice.
         x *= 0x1p-969;
         n += 969;
         if (n < -1022) {
@@ -89,7 +90,7 @@ inline __device__ __noinline__ double log(double x) {
         if (size >> 31 != 0) {
             return (x - x) / (x - x);
         }
-        k = -54; // A subnormal.
+        k = -54; // Subnormal
         x *= 0x1p54;
         size = (unsigned int)high(x);
     } else if (size >= 0x7ff00000) {
@@ -114,7 +115,7 @@ inline __device__ __noinline__ double log(double x) {
     return s * (half_square + r) + (double)k * LN2_LO - half_square + f + (double)k * LN2_HI;
 }
 
-// eˣ − 1, precise near 0.
+// eˣ − 1, accurate near 0.
 inline __device__ __noinline__ double exp_minus_1(double x) {
     const unsigned int size = (unsigned int)high(x) & 0x7fffffff;
     const bool negative = high(x) < 0;

@@ -1,25 +1,25 @@
-// The loop of the kernels that compute each element of the output from the same element of each input.
+// The loop of kernels that compute each element of the output from the same element of each input.
 //
-// Such a kernel does next to nothing but read and write, so its speed is that of the memory. What lies in order
-// is moved 16 bytes at a time, the most that one instruction moves; that takes a quarter of the instructions
-// for floats. Whatever lies otherwise is moved element by element.
+// Such a kernel does hardly anything but read and write, so it runs at the speed of memory. Contiguous elements
+// are moved 16 bytes at a time, the maximum of one instruction, which takes a quarter of the instructions for
+// floats. Other layouts are moved element by element.
 #pragma once
 
 #include "common.cuh"
 
-// Some neighbouring elements. `alignas` is what makes it one load or store.
+// Some adjacent elements. `alignas` makes it a single load or store.
 template <typename T, int N> struct alignas(sizeof(T) * N) Pack {
     T at[N];
 };
 
-// Whether elements lie one after another, the first of them where a pack may begin. The launch gives a view as few
-// dimensions as its elements need, so they do exactly if there is one dimension with stride 1.
+// Whether elements are adjacent, and the first is aligned for a pack. The launch reduces a view to as few
+// dimensions as possible, so elements are adjacent exactly if there is one dimension with stride 1.
 template <int N, typename T>
 __device__ inline bool packed(const T *x, const View &view) {
     return view.ndim == 1 && view.stride[0] == 1 && (unsigned long long)x % sizeof(Pack<T, N>) == 0;
 }
 
-// A number needs no memory at all.
+// A scalar needs no memory at all.
 template <int N, typename T>
 __device__ inline bool packed(const Input<T> &in) {
     return in.x == nullptr || packed<N>(in.x, in.view);
@@ -53,7 +53,7 @@ template <typename... Rest> __device__ constexpr int largest(int a, int b, Rest.
     return largest(a > b ? a : b, rest...);
 }
 
-// out[i] = f(in[i]…). The output may be one of the inputs: a thread reads what it overwrites, and nobody else does.
+// out[i] = f(in[i]…). The output may be one of the inputs: only the thread that overwrites an element reads it.
 template <typename F, typename O, typename... I>
 __device__ inline void elementwise(F f, O *out, const View &out_view, Input<I>... in) {
     constexpr int N = 16 / largest(sizeof(O), sizeof(I)...);
@@ -63,7 +63,7 @@ __device__ inline void elementwise(F f, O *out, const View &out_view, Input<I>..
         for (long long i = first_element(); i < n / N; i += all_threads()) {
             store_pack<N>(f, out, i, load_pack<N>(in, i)...);
         }
-        done = n / N * N; // What is left is less than a pack.
+        done = n / N * N; // The rest is less than a pack.
     }
     for (long long i = done + first_element(); i < n; i += all_threads()) {
         out[position(out_view, i)] = f(in[i]...);
@@ -79,21 +79,22 @@ __device__ inline void from_position(F f, O *out, const View &out_view) {
     }
 }
 
-// A kernel's name cannot be a template's, since the launch looks it up by name: `extern "C"` makes the name in the
-// program the one that is written here. The macros write the same kernel for every operation and type; what
-// an operation does to one element is a function of that name in the namespace `element`, which takes halves as floats.
+// The launch looks a kernel up by name, so it cannot be a template: `extern "C"` keeps its name in the program
+// as written here. The macros write the same kernel for every operation and dtype; the function with the
+// operation's name in the namespace `element` computes one element, taking halves as floats.
 //
-// MAP(add, f32, float, float, float) names the types of the output and of each input; up to four inputs are taken. It is
+// MAP(add, f32, float, float, float) names the types of the output and of each input, of which there may be up
+// to four. It is
 //
-// add_f32(const float *a, float a_value, View a_view, const float *b, float b_value, View b_view,
-//         float *out, View out_view)
+//     add_f32(const float *a, float a_value, View a_view, const float *b, float b_value, View b_view,
+//             float *out, View out_view)
 #define MAP(operation, suffix, O, ...) MAP_BY(CALCULATED(element::operation), operation##_##suffix, O, __VA_ARGS__)
 
-// A half becomes the float that it is calculated with, any other number is itself.
+// A half is converted to the float used for arithmetic, any other number is unchanged.
 #define CALCULATED(function) [](auto... x) { return function(calculated<decltype(x)>(x)...); }
 
-// The same by a function that takes elements as they are. Each type moves the names on by one, so the fifth is that of
-// the macro for as many inputs as there are types.
+// The same with a function that takes elements as they are. Each type shifts the names by one, so the fifth
+// name is the macro for that number of inputs.
 #define MAP_BY(function, name, O, ...) \
     FIFTH(__VA_ARGS__, MAP_4, MAP_3, MAP_2, MAP_1, )(function, name, O, __VA_ARGS__)
 

@@ -1,14 +1,14 @@
-// Halves: numbers of 16 bits, to keep and to move. They are calculated with as floats.
+// Half-precision floats, for storage and transfer only. Arithmetic on them uses float.
 //
 //            sign  exponent  fraction
 //     f16       1         5        10    precise to 3 digits, but ends at 65504 (torch.float16)
 //     bf16      1         8         7    the upper half of a float: 2 digits, and its range (torch.bfloat16)
 //
-// Both convert by themselves. So a kernel reads a half into a float, calculates as any other kernel, and what it writes
-// is rounded once, to the nearest half; of two as near, to the even one.
+// Both convert implicitly. So a kernel reads a half into a float, calculates like any other kernel, and its
+// result is rounded once, to the nearest half, ties to even.
 #pragma once
 
-// These are instructions of a GPU; tests that run the kernels on the host have functions of their own.
+// These are GPU instructions; tests that run the kernels on the host provide their own functions.
 #ifndef CONVERSIONS_OF_F16
 __device__ inline float float_of_f16(unsigned short bits) {
     float x;
@@ -29,9 +29,9 @@ __device__ inline unsigned short bf16_of_float(float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
 #else
-    // Before the A100 there was no instruction. What is cut off is the lower half. Adding just less than half of what
-    // the last bit to stay is worth, and one more if that bit is odd, carries into it exactly if it should be rounded up.
-    // From the largest numbers that ends at infinity, as it should; a NaN must not be carried away.
+    // GPUs before the A100 have no instruction for it. The lower half is cut off. Adding just less than half a
+    // unit of the last bit kept, plus one if that bit is odd, carries into it exactly when the number should be
+    // rounded up. The largest numbers become infinity, as they should; a NaN must not overflow.
     const unsigned int all = __float_as_uint(x);
     return x != x ? 0x7fff : (unsigned short)((all + 0x7fff + (all >> 16 & 1)) >> 16);
 #endif
@@ -51,7 +51,7 @@ struct bf16 {
     __device__ operator float() const { return __uint_as_float((unsigned int)bits << 16); }
 };
 
-// The type that numbers of a type are calculated with.
+// The type used for arithmetic on a type.
 template <typename T> struct Calculated { using type = T; };
 template <> struct Calculated<f16> { using type = float; };
 template <> struct Calculated<bf16> { using type = float; };

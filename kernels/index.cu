@@ -1,14 +1,14 @@
-// Choosing elements by an index tensor: index_select and gather; and adding to them: index_add, scatter_add. An index
-// that counts from the end is brought into bounds by remainder.
+// Indexing with an index tensor: index_select and gather; and accumulating: index_add, scatter_add. A negative
+// index, which counts from the end, is brought into bounds by remainder.
 //
-// All tensors lie in order. An index out of bounds ends the program with an assertion, as in PyTorch: the host does
-// not know the indices, and what lies there belongs to somebody else.
+// All tensors are contiguous. An index out of bounds fails an assertion, as in PyTorch: the host does not know
+// the indices, and the memory there belongs to other tensors.
 #include "elementwise.cuh"
 #include "tree.cuh"
 
 namespace element {
 
-// Of the sign of b, as Python has it, for a b above 0. C++ has that of a.
+// A remainder with the sign of b, as in Python, for positive b. C++ uses the sign of a.
 __device__ inline long long remainder(long long a, long long b) {
     const long long rest = a % b;
     return rest < 0 ? rest + b : rest;
@@ -23,7 +23,7 @@ __device__ inline long long checked(long long index, long long size) {
     return index;
 }
 
-// How many elements there are to an entry of dimension `dim`.
+// The number of elements per index of dimension `dim`.
 __device__ inline long long inner_elements(const View &view, long long dim) {
     long long inner = 1;
 #pragma unroll 1
@@ -33,7 +33,7 @@ __device__ inline long long inner_elements(const View &view, long long dim) {
     return inner;
 }
 
-// The entries of a dimension that the indices name, in their order.
+// The slices of a dimension that the indices select, in order.
 template <typename T>
 __device__ void index_select(const T *x, const View &x_view, const long long *index, T *out, const View &out_view,
                              long long dim) {
@@ -46,15 +46,15 @@ __device__ void index_select(const T *x, const View &x_view, const long long *in
     }
 }
 
-// Adding is done by the target. The other way round, each element of the source adding itself by `atomicAdd`, would
-// read each index once, but in whatever order the threads come: floating point sums would differ from run to run. So a
-// warp takes some entries of the target's dimension, and looks for their numbers among all indices, 32 at a time. One
-// step of a warp compares 32 indices with 32 entries (or, where an entry has many elements, with that entry, for all of
-// them): a thread for each element that walked along the indices by itself would take 32 times as many steps. Entries
-// that no index names are neither read nor written.
+// The target gathers the sums. If instead each element of the source added itself with `atomicAdd`, each index
+// would be read only once, but the order of the threads would be arbitrary, and floating-point sums would
+// differ from run to run. So a warp takes some slices of the target's dimension, and searches all indices for
+// their numbers, 32 at a time. One step of a warp compares 32 indices with 32 slices (or, if a slice has many
+// elements, with that slice, for all of them): a thread per element that searched the indices alone would take
+// 32 times as many steps. Slices without an index are neither read nor written.
 
-// Calls `add(j, entry)`, with all lanes of the warp, for those of `count` indices that name an entry from `first` to
-// before `last`: in the order of the indices, which is the order of each sum.
+// Calls `add(j, entry)`, with all lanes of the warp, for each j of the `count` indices whose value is at least
+// `first` and less than `last`: in the order of j, which determines the order of each sum.
 template <typename Add>
 __device__ void for_matches(const long long *index, long long step, long long count, long long size, long long first,
                             long long last, Add add) {
@@ -62,26 +62,26 @@ __device__ void for_matches(const long long *index, long long step, long long co
     for (long long start = 0; start < count; start += LANES) {
         const long long mine = start + lane < count ? checked(index[(start + lane) * step], size) : -1;
         unsigned int matches = __ballot_sync(ALL_LANES, mine >= first && mine < last);
-        for (; matches != 0; matches &= matches - 1) { // The lowest bit goes out.
+        for (; matches != 0; matches &= matches - 1) { // Clears the lowest bit.
             const int from = __ffs(matches) - 1;
             add(start + from, from_lane(mine, from));
         }
     }
 }
 
-// Which warp this is, and how many there are: for a loop like that over elements.
+// The number of this warp, and of all warps, for a grid-stride loop over warps.
 __device__ inline long long first_warp() { return first_element() / LANES; }
 __device__ inline long long all_warps() { return all_threads() / LANES; }
 
-// Adds entry j of the source to entry index[j] of the target. An element of an entry is always the same lane's, so
-// each lane finds in memory what it has written itself.
+// Adds slice j of the source to slice index[j] of the target. An element of a slice is always handled by the
+// same lane, so each lane reads only values that it has written itself.
 template <typename T>
 __device__ void index_add(const T *source, const long long *index, const View &index_view, T *out,
                           const View &out_view, long long dim) {
     const long long inner = inner_elements(out_view, dim);
     const long long size = out_view.size[dim], added = elements(index_view);
-    const long long taken = inner < LANES ? LANES / inner : 1; // entries by a warp
-    const long long warps = divide_up(size, taken);            // for all entries
+    const long long taken = inner < LANES ? LANES / inner : 1; // slices per warp
+    const long long warps = divide_up(size, taken);            // for all slices
     const long long all = elements(out_view) / (size * inner) * warps;
     for (long long w = first_warp(); w < all; w += all_warps()) {
         const long long outer = w / warps, first = w % warps * taken;
@@ -95,8 +95,8 @@ __device__ void index_add(const T *source, const long long *index, const View &i
     }
 }
 
-// Each element of the result is one of x: that with the same coordinates, but in dimension `dim`, where it has the
-// index.
+// Each element of the result is the element of x with the same coordinates, except in dimension `dim`, where
+// the index gives the coordinate.
 template <typename T>
 __device__ void gather(const T *x, const View &x_view, const long long *index, const View &index_view, T *out,
                        long long dim) {
@@ -113,18 +113,19 @@ __device__ void gather(const T *x, const View &x_view, const long long *index, c
     }
 }
 
-// The reverse: adds each element of the source, which is as large as the index, where the index says. Along `dim` lie
-// lines of indices, each for a line of the target; a warp takes 32 entries of such a line, one for each lane.
+// The reverse: adds each element of the source, which has the shape of the index, at the position that the
+// index gives. Along `dim` there are lines of indices, each for a line of the target; a warp takes 32 elements
+// of such a line, one per lane.
 template <typename T>
 __device__ void scatter_add(const T *source, const long long *index, const View &index_view, T *out,
                             const View &out_view, long long dim) {
     const long long size = out_view.size[dim], added = index_view.size[dim];
     const long long index_step = inner_elements(index_view, dim), out_step = inner_elements(out_view, dim);
-    const long long warps = divide_up(size, LANES); // for a line
+    const long long warps = divide_up(size, LANES); // per line
     const long long all = added == 0 ? 0 : elements(index_view) / added * warps;
     for (long long w = first_warp(); w < all; w += all_warps()) {
         const long long line = w / warps, first = w % warps * LANES;
-        // Where the line starts in the index, and in the target, which may be larger.
+        // The start of the line in the index, and in the target, which may be larger.
         const long long start = line / index_step * added * index_step + line % index_step;
         long long rest = line, out_start = 0, step = 1;
 #pragma unroll 1

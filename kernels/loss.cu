@@ -1,24 +1,24 @@
 // The negative log likelihood; and, with log_softmax in the same pass, the cross entropy.
 //
-// A row has one target, the number of its class. Where that is `ignore_index` the row counts for
-// nothing. The weight of a class is 1 where there are none: a number instead of a vector.
+// A row has one target, the number of its class. A row with the target `ignore_index` is ignored. Without class
+// weights the weight is 1: a scalar instead of a vector.
 #include "softmax.cuh"
 
 enum Reduction : long long { MEAN, SUM, NONE };
 
-// Whether a row counts. A target that is no class ends the program: there is no telling what lies there.
+// Whether a row counts. An invalid target stops the program: the memory there is unknown.
 __device__ inline bool counts(long long target, long long ignore_index, long long classes) {
     assert(target == ignore_index || (target >= 0 && target < classes));
     return target != ignore_index;
 }
 
-// The weight of a class: a number stands for all of them.
+// The weight of a class: a scalar applies to all of them.
 template <typename T>
 __device__ calculated<T> of_class(const Input<T> &weight, long long c) {
     return (calculated<T>)(weight.x == nullptr ? weight.value : weight.x[c * weight.view.stride[0]]);
 }
 
-// The weights of the rows that count, together, for all threads of the block.
+// The total weight of the rows that count, for all threads of the block.
 template <typename T, typename C>
 __device__ C total_weight(const Block<C> &block, const long long *target, const Input<T> &weight, long long rows,
                           long long classes, long long ignore_index) {
@@ -27,7 +27,7 @@ __device__ C total_weight(const Block<C> &block, const long long *target, const 
     });
 }
 
-// The loss of each row, or, by one block, their sum or weighted mean.
+// The loss of each row or, computed by one block, their sum or weighted mean.
 template <typename T, typename C = calculated<T>>
 __device__ void nll_loss(const T *log_probs, const View &log_probs_view, const long long *target,
                          const Input<T> &weight, T *out, long long ignore_index, long long reduction) {
@@ -56,14 +56,14 @@ __device__ void nll_loss(const T *log_probs, const View &log_probs_view, const l
     }
 }
 
-// Writes the gradients that are not 0: one of each row, at its class.
+// Writes the nonzero gradients: one per row, at its class.
 template <typename T, typename C = calculated<T>>
 __device__ void nll_loss_backward(const T *grad, T grad_value, const long long *target, const Input<T> &weight, T *out,
                                   const View &out_view, long long ignore_index, long long reduction) {
     __shared__ Levels<C> levels;
     const long long rows = out_view.size[0], classes = out_view.size[1];
     if ((long long)blockIdx.x * blockDim.x >= rows) {
-        return; // Nothing to write, so no need of the total either. All threads of the block agree.
+        return; // Nothing to write, so the total is not needed. All threads of the block agree.
     }
     const C total = reduction == MEAN
                         ? total_weight(Block<C>{levels}, target, weight, rows, classes, ignore_index)
@@ -77,8 +77,8 @@ __device__ void nll_loss_backward(const T *grad, T grad_value, const long long *
     }
 }
 
-// The cross entropy of each row of scores, and the log-probabilities, for the gradient. A row is read from memory once,
-// and the probability of its class is at hand when it counts.
+// The cross entropy of each row of scores, and the log-probabilities, for the gradient. A row is read from
+// memory once, and the probability of its class is then already available.
 template <typename T, typename C = calculated<T>>
 __device__ void cross_entropy(const T *scores, const View &view, const long long *target, const Input<T> &weight,
                               T *log_probs, T *losses, long long ignore_index) {
@@ -99,8 +99,8 @@ __device__ void cross_entropy(const T *scores, const View &view, const long long
     });
 }
 
-// The losses of all rows, together or as their weighted mean, and what the sum was divided by: a double, since the
-// weights of thousands of rows are more than a half holds. One block: there is one loss for a row of scores.
+// The sum or weighted mean of all rows' losses, and its divisor: a double, since the weights of thousands of
+// rows exceed the range of a half. One block suffices: there is one loss per row of scores.
 template <typename T, typename C = calculated<T>>
 __device__ void cross_entropy_mean(const T *losses, const View &losses_view, const long long *target,
                                    const Input<T> &weight, T *out, double *divisor, long long classes,
@@ -116,8 +116,8 @@ __device__ void cross_entropy_mean(const T *losses, const View &losses_view, con
     }
 }
 
-// The gradient of the scores: g · (p − 1) at the class, g · p elsewhere, where p is the probability and g the weight of
-// the row times the gradient of its loss.
+// The gradient of the scores: g · (p − 1) at the class, g · p elsewhere, where p is the probability and g the
+// weight of the row times the gradient of its loss.
 template <typename T, typename C = calculated<T>>
 __device__ void cross_entropy_backward(const Input<T> &grad, const T *log_probs, const long long *target,
                                        const Input<T> &weight, double divisor, T *out, const View &out_view,

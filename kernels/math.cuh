@@ -1,9 +1,9 @@
-// exp, log, tanh, sigmoid and the normal distribution of floats, with the bits of the CPU.
+// exp, log, tanh, sigmoid and the normal distribution of floats, bit-identical to the CPU.
 //
-// CUDA has its own, which differ from those of the C library and of a browser in the last digit, and a training run
-// magnifies one such digit into another loss curve. So these are the functions of
-// tensor/src/ops/elementwise/math.rs once more, operation by operation: that file says where the numbers come from
-// and how large the errors are. Every product and sum here is rounded by itself (`--fmad=false`).
+// CUDA's own functions differ from those of the C library and of browsers in the last digit, and training
+// amplifies one such digit into a different loss curve. So this is a port of the functions in
+// tensor/src/cpu/math.rs, operation by operation: that file documents the source of the constants
+// and the size of the errors. Every product and sum here is rounded separately (`--fmad=false`).
 #pragma once
 
 #include "common.cuh"
@@ -12,14 +12,14 @@ namespace math {
 
 // ln 2 in two parts; the product of the first with an exponent is exact.
 constexpr float LN2_HIGH = 0.69314575f, LN2_LOW = 1.4286068e-6f;
-// 1.5 · 2²³: adding it rounds a small number to a whole one, which then stands in the low bits.
+// 1.5 · 2²³: adding it rounds a small number to an integer, which is then in the low bits.
 constexpr float TO_INTEGER = 12582912.0f;
 
 // 2ⁿ for −126 ≤ n ≤ 127, by writing the exponent.
 __device__ inline float two_to(int n) { return __uint_as_float((unsigned int)(n + 127) << 23); }
 
 __device__ inline float exp(float x) {
-    // Beyond these bounds the result is 0 or infinite. Asked this way round, a NaN comes through.
+    // Beyond these bounds the result is 0 or infinite. With these comparisons, NaN stays NaN.
     x = x < -104.0f ? -104.0f : x;
     x = x > 89.0f ? 89.0f : x;
 
@@ -40,14 +40,14 @@ __device__ inline float exp(float x) {
     const float lost = hi - (sum - 1.0f);
     const float power = sum + (lost + (r * r * q - lo));
 
-    // 2ⁿ in two halves, since n may be 128 or −150.
+    // 2ⁿ in two factors, since n may be 128 or −150.
     const int whole = (int)(__float_as_uint(shifted) - __float_as_uint(TO_INTEGER));
     const int half = whole >> 1;
     return power * two_to(half) * two_to(whole - half);
 }
 
 __device__ inline float log(float x) {
-    // A subnormal is lent 23 powers of two.
+    // A subnormal is scaled by 2²³.
     const bool subnormal = x < 1.17549435e-38f;
     const float normal = x * (subnormal ? 8388608.0f : 1.0f);
 
@@ -74,7 +74,7 @@ __device__ inline float log(float x) {
     const float lost = f - (sum - large);
     const float result = sum + (lost + (small + k * LN2_LOW));
 
-    // Positive and finite are the bits from 1 to 0x7f7fffff.
+    // The bits of positive finite numbers are 1 to 0x7f7fffff.
     const bool ordinary = __float_as_uint(x) - 1 < 0x7f7fffff;
     float edge = x < 0.0f ? __uint_as_float(0x7fc00000) : x;
     edge = x == 0.0f ? __uint_as_float(0xff800000) : edge;
@@ -99,7 +99,8 @@ __device__ inline float tanh(float x) {
     return copysignf(a < 0.625f ? near : far, x);
 }
 
-// The probability that a number drawn from the normal distribution is below x. Twice what lies below −|x| is p⁴.
+// The probability that a normally distributed number is below x. p⁴ is twice the probability of a number below
+// −|x|.
 __device__ inline float normal_cdf(float x) {
     const float a = fabsf(x);
     float p = -8.711299e-9f;
@@ -116,7 +117,7 @@ __device__ inline float normal_cdf(float x) {
     p = p * a + 1.0f;
     const float square = p * p;
     float below = 0.5f * square * square;
-    below = a > 5.5f ? 0.0f : below; // Asked this way round, a NaN comes through.
+    below = a > 5.5f ? 0.0f : below; // With this comparison, NaN stays NaN.
     return x < 0.0f ? below : 1.0f - below;
 }
 

@@ -1,12 +1,12 @@
-// Matrix products of integers. Those of floats are cuBLAS's.
+// Matrix products of integers. cuBLAS computes those of floats.
 #include "common.cuh"
 
-// One thread calculates one element of the result: a row of `a` times a column of `b`. Integers are rare here, so it
-// is the plain way, which reads each number as often as it is used.
+// One thread calculates one element of the result: a row of `a` times a column of `b`. Integer products are
+// rare here, so this is the simple version, which reads each number as often as it is used.
 template <typename T>
 __device__ void mm(const T *a, const View &a_view, const T *b, const View &b_view, T *out, const View &out_view,
                    bool accumulate) {
-    // A batch of matrices has one dimension more.
+    // A batch of matrices has one more dimension.
     const int row_dim = (int)a_view.ndim - 2, b_row_dim = (int)b_view.ndim - 2;
     const long long m = out_view.size[out_view.ndim - 2], n = out_view.size[out_view.ndim - 1];
     const long long k = a_view.size[row_dim + 1];

@@ -1,16 +1,18 @@
-// Normalisation: values shifted and scaled to mean 0 and variance 1, over a batch or over a layer; and the gradients.
+// Normalisation: values shifted and scaled to mean 0 and variance 1, over a batch or over a layer; and the
+// gradients.
 //
-// All tensors lie in order. A mean is needed before a variance, and both before the first result, so the threads that
-// share a row read it three times; the second and third time it comes from the cache, if it fits.
+// All tensors are contiguous. A mean is needed before a variance, and both before the first result, so the
+// threads that share a row read it three times; the second and third time from the cache, if it fits.
 //
-// T is the type of what is normalised, W that of weight, bias and running values: the same, or float beside halves. All
-// are calculated with as C, which for halves is float, and so is what is kept for the gradients.
+// T is the type of the input, W that of weight, bias and running statistics: the same, or float for
+// half-precision inputs. Arithmetic uses C, which is float for halves, and so do the values saved for the
+// gradients.
 #include "tree.cuh"
 
 __device__ inline float root(float x) { return __fsqrt_rn(x); }
 __device__ inline double root(double x) { return __dsqrt_rn(x); }
 
-// Mean, sum of squared deviations from it, and 1 / √(variance + eps) of a row.
+// The mean of a row, the sum of squared deviations from it, and 1 / √(variance + eps).
 template <typename T> struct Moments {
     T mean, squares;
 
@@ -26,7 +28,7 @@ __device__ Moments<T> moments(const Threads &threads, long long length, Element 
     return {mean, squares};
 }
 
-// Where the elements of a channel are in (batch, channels, positions).
+// The positions of a channel's elements in (batch, channels, positions).
 struct Channel {
     long long channels, positions, channel;
 
@@ -36,7 +38,7 @@ struct Channel {
     }
 };
 
-// Calls `work(channel, elements of a channel, threads)`; a channel is a row of all samples.
+// Calls `work(channel, elements of a channel, threads)`; a channel is a row across all samples.
 template <typename C, typename Work>
 __device__ void for_channels(const View &view, Work work) {
     __shared__ Levels<C> levels;
@@ -46,8 +48,8 @@ __device__ void for_channels(const View &view, Work work) {
     });
 }
 
-// Mean and variance of each channel, 1 / √(variance + eps), and the channels normalised with them. When not training,
-// mean and variance are those given.
+// The mean and variance of each channel, 1 / √(variance + eps), and the normalised channels. In evaluation,
+// mean and variance are the given ones.
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight, const Input<W> &bias,
                            const Input<W> &running_mean, const Input<W> &running_var, C *mean, C *squares, C *invstd,
@@ -57,7 +59,8 @@ __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight,
         const Moments<C> of = training ? moments<C>(threads, length, [&](long long i) { return (C)x[at[i]]; })
                                        : Moments<C>{running_mean[c], running_var[c]};
         const C deviation = of.invstd(training ? length : 1, eps), scale = deviation * (C)weight[c];
-        // As PyTorch calculates it on the CPU, an infinite weight makes NaNs: x · scale + (bias − mean · scale).
+        // As PyTorch calculates it on the CPU, an infinite weight gives NaNs:
+        // x · scale + (bias − mean · scale).
         const bool is_finite = scale - scale == 0;
         const C middle = is_finite ? of.mean : (C)0;
         const C shift = is_finite ? (C)bias[c] : (C)bias[c] - of.mean * scale;
@@ -72,8 +75,8 @@ __device__ void batch_norm(const T *x, const View &view, const Input<W> &weight,
     });
 }
 
-// The gradients of weight and bias, and of the input: (g − mean of g − (x − mean) · slope) · scale. Of given mean and
-// variance x is no part, be it infinite: g · scale.
+// The gradients of weight and bias, and of the input: (g − mean of g − (x − mean) · slope) · scale. With
+// given mean and variance the gradient does not depend on x, which may be infinite: g · scale.
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void batch_norm_backward(const T *grad, const T *x, const View &view, const Input<W> &weight, const C *mean,
                                     const C *invstd, W *grad_weight, W *grad_bias, T *grad_x, bool training) {
@@ -95,7 +98,8 @@ __device__ void batch_norm_backward(const T *grad, const T *x, const View &view,
     });
 }
 
-// The rounding after each step of a calculation with running values: bfloat16 is rounded as PyTorch rounds it on the CPU.
+// The rounding after each step of a calculation with running statistics: bfloat16 is rounded as PyTorch does on
+// the CPU.
 template <typename W> __device__ calculated<W> stepwise(calculated<W> x) { return x; }
 template <> __device__ inline float stepwise<bf16>(float x) { return (float)(bf16)x; }
 
@@ -121,7 +125,7 @@ __device__ void for_matrix_rows(const View &view, Work work) {
              [&](long long row, auto threads) { work(row * length, row, length, threads); });
 }
 
-// Each row normalised. `stats` gets its mean and 1 / √(variance + eps).
+// Normalises each row. `stats` gets its mean and 1 / √(variance + eps).
 template <typename T, typename W, typename C = calculated<T>>
 __device__ void layer_norm(const T *x, const Input<W> &weight, const Input<W> &bias, T *out, const View &view, C *stats,
                            double eps) {
@@ -156,13 +160,13 @@ __device__ void layer_norm_backward(const T *grad, const T *x, const Input<W> &w
     });
 }
 
-// What the gradients of weight and bias are sums of, for each column and each chunk of rows: n · g, and g. A block takes
-// a chunk of up to 32 columns.
+// The partial sums for the gradients of weight and bias, for each column and each chunk of rows: n · g, and g.
+// A block takes a chunk of up to 32 columns.
 template <typename T, typename C = calculated<T>>
 __device__ void layer_norm_sums(const T *grad, const T *x, const View &view, const C *stats, C *of_weight, C *of_bias) {
     __shared__ C lanes[CHUNK];
     const long long rows = view.size[0], length = view.size[1];
-    const long long chunks = divide_up(rows, CHUNK), blocks = divide_up(length, LANES); // for a chunk of all columns
+    const long long chunks = divide_up(rows, CHUNK), blocks = divide_up(length, LANES); // per chunk of all columns
     for (long long block = blockIdx.x; block < blocks * chunks; block += gridDim.x) {
         const long long c = block / blocks, start = c * CHUNK, first = block % blocks * LANES;
         const int columns = in_block(length, first), count = in_chunk(rows - start);

@@ -1,17 +1,18 @@
 // Optimizer steps.
 //
-// Each is one kernel that reads and writes every number once. Made of elementwise operations, Adam would take a
-// dozen kernels, and each of them would carry the parameters through the memory of the GPU and back.
+// Each is one kernel that reads and writes every number once. Composed of elementwise operations, Adam would
+// need a dozen kernels, each of which would move the parameters through the GPU's memory and back.
 #include "common.cuh"
 
 __device__ inline float root(float x) { return __fsqrt_rn(x); }
 __device__ inline double root(double x) { return __dsqrt_rn(x); }
 
-// Kingma and Ba, with PyTorch's rounding:
+// Adam (Kingma and Ba), with PyTorch's rounding:
 // m ← m + (1 − β₁)(g − m), v ← β₂v + (1 − β₂)g², p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε).
 //
-// What does not depend on the element is calculated in double precision and then rounded, by each thread
-// for itself: a few instructions against the waiting for memory. Halves are rounded once, when they are written.
+// Values that do not depend on the element are calculated in double precision and then rounded, redundantly by
+// each thread: a few instructions, compared with the memory latency. Halves are rounded once, when they are
+// written.
 template <typename T, typename C = calculated<T>>
 __device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_view, T *exp_avg,
                      const View &exp_avg_view, T *exp_avg_sq, const View &exp_avg_sq_view, double beta1, double beta2,
@@ -34,7 +35,7 @@ __device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_v
         if (weight_decay != 0.0) {
             g = fused(shrunk, (C)weight_decay, g);
         }
-        // PyTorch's lerp starts from the nearer end.
+        // Like PyTorch's lerp, starts from the nearer end.
         const C new_m = small_weight ? fused(g - m, weight, m) : g - (g - m) * other_weight;
         const C new_v = fused(rest2 * g, g, v * (C)beta2);
         const C denominator = root(new_v) / (C)bias_correction2_sqrt + (C)eps;
@@ -55,7 +56,7 @@ __device__ void adam(const Input<T> &grad, T *parameter, const View &parameter_v
 
 FOR_FLOATS(ADAM, adam)
 
-// The gradient with its sign and weight decay.
+// The gradient with its sign (for maximize) and weight decay.
 template <typename T>
 __device__ T decayed(T grad, T parameter, bool maximize, double weight_decay) {
     grad = maximize ? -grad : grad;
@@ -95,7 +96,7 @@ __device__ void sgd_momentum(const Input<T> &grad, T *parameter, const View &par
     }
 }
 
-// Every step takes all the options, whether it needs them or not.
+// Every step takes all options, whether it needs them or not.
 #define SGD(name, suffix, T)                                                                                    \
     extern "C" __global__ void name##_##suffix(INPUT(T, grad), OUTPUT(T, parameter), long long, long long maximize, \
                                                double lr, double, double, double weight_decay) {                \

@@ -1,8 +1,8 @@
 // Random numbers: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 //
-// A Philox number is a function of a key (the seed) and a counter, so every thread calculates its own without asking
-// the others. The numbers of a seed form one sequence, counted from 0, and an element of a tensor takes the two
-// at its own position. So the result does not depend on how a kernel is launched.
+// A Philox number is a function of a key (the seed) and a counter, so every thread calculates its own numbers
+// independently. The numbers of a seed form one sequence, counted from 0, and an element of a tensor takes the
+// two at its own position. So the result does not depend on the launch configuration.
 #pragma once
 
 struct Draws {
@@ -30,7 +30,7 @@ __device__ inline Four philox(unsigned long long seed, unsigned long long counte
     return {x0, x1, x2, x3};
 }
 
-// The two numbers of an element, where those of the tensor begin at `first`.
+// The two numbers of an element, for a tensor whose numbers begin at `first`.
 __device__ inline Draws draw(long long seed, long long first, long long element) {
     const unsigned long long position = (unsigned long long)first + 2 * (unsigned long long)element;
     const Four four = philox((unsigned long long)seed, position / 4);

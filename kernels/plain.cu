@@ -1,9 +1,9 @@
-// Copies to another place in memory, and tensors filled with a number.
+// Copies, and tensors filled with a number.
 #include "elementwise.cuh"
 
 constexpr int TILE = 32;
 
-// Whether x, seen as a matrix or a batch of them, lies column by column, while the output lies row by row.
+// Whether x, as a matrix or a batch of them, is column-major while the output is row-major.
 template <typename T>
 __device__ inline bool transposed(const Input<T> &x, const View &out_view) {
     const long long dims = x.view.ndim;
@@ -11,10 +11,10 @@ __device__ inline bool transposed(const Input<T> &x, const View &out_view) {
            out_view.stride[0] == 1;
 }
 
-// Writes a transposed matrix row by row. Threads side by side read best down a column and write best along a row, so a
-// block reads a square of 32 × 32 its way, keeps it in shared memory, and writes it the other way. Shared memory is
-// in 32 banks, which serve one request each at a time: with 32 elements to a row, a column would be all
-// in one bank. With one more the next row begins a bank further on.
+// Writes a transposed matrix row by row. Adjacent threads read best down a column and write best along a row,
+// so a block reads a 32 × 32 tile in the order of the input, keeps it in shared memory, and writes it in the
+// order of the output. Shared memory has 32 banks, each of which serves one request at a time: with 32 elements
+// per row, a column would lie in a single bank. With one element more, each row starts one bank later.
 template <typename T>
 __device__ void transpose(const T *x, const View &view, T *out) {
     __shared__ T tile[TILE][TILE + 1];
@@ -39,7 +39,7 @@ __device__ void transpose(const T *x, const View &view, T *out) {
                 to[(row + j) * columns + column + lane] = tile[lane][j];
             }
         }
-        __syncthreads(); // The next tile is written over this one.
+        __syncthreads(); // The next tile overwrites this one.
     }
 }
 
@@ -54,7 +54,7 @@ __device__ void transpose(const T *x, const View &view, T *out) {
 
 FOR_NUMBERS(COPY, copy)
 
-// The whole number, or the other one in a tensor of floats. It wraps around: −1 becomes 255 in a byte.
+// The integer, or the float in a floating-point tensor. Integers wrap around: −1 becomes 255 in a u8.
 #define FILL(operation, suffix, T)                                                                      \
     extern "C" __global__ void operation##_##suffix(OUTPUT(T, out), long long whole, double fraction) { \
         const T value = is_float<T> ? (calculated<T>)fraction : (calculated<T>)whole;                   \

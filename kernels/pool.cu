@@ -1,13 +1,13 @@
-// Pooling: the largest element, or the mean, of each window of a plane; and the gradients.
+// Pooling: the maximum or the mean of each window of a plane; and the gradients.
 //
-// All tensors are planes (planes, height, width) that lie in order. A thread takes an element of the output. For a
-// gradient, too: it is an element of the image, which looks for the windows over it and adds up in their order. The
-// other way round, each window adding to its elements by `atomicAdd`, sums would differ from run to run.
+// All tensors are contiguous planes (planes, height, width). Each thread computes one element of the output.
+// That also holds for a gradient: the thread of an image element finds the windows that cover it, and adds them
+// in order. If instead each window added to its elements with `atomicAdd`, sums would differ from run to run.
 #include "common.cuh"
 #include "convert.cuh"
 #include "windows.cuh"
 
-// Windows that cover a dimension, whatever its size.
+// Windows that cover a dimension of any size (adaptive pooling).
 struct Adaptive {
     long long size, count;
 
@@ -15,7 +15,7 @@ struct Adaptive {
     __device__ long long end(long long o) const { return ((o + 1) * size + count - 1) / count; }
     __device__ long long elements(long long o) const { return end(o) - first(o); }
 
-    // Seen from the elements, it is the same with the roles exchanged.
+    // From an element's point of view the formula is the same with the roles exchanged.
     __device__ long long first_over(long long i) const { return i * count / size; }
     __device__ long long end_over(long long i) const { return ((i + 1) * count + size - 1) / size; }
 };
@@ -30,7 +30,7 @@ __device__ void for_elements(const View &planes, Work work) {
     }
 }
 
-// The largest of nothing.
+// The maximum of an empty window.
 template <typename T> __device__ T nothing() {
     if constexpr (is_float<T>) {
         return -infinity<T>();
@@ -39,8 +39,8 @@ template <typename T> __device__ T nothing() {
     }
 }
 
-// The largest of each window, and where in its plane it is: the first if several are equal, but a NaN before all else;
-// −1 for a window that is all padding.
+// The maximum of each window, and its position in the plane: the first one if several are equal, but a NaN
+// takes precedence; −1 for a window of padding only.
 template <typename T>
 __device__ void max_pool2d(const T *x, T *out, const View &out_view, int *index, Windows down, Windows across) {
     for_elements(out_view, [=](long long i, long long plane, long long row, long long column) {
@@ -84,10 +84,10 @@ __device__ void max_pool2d_backward(const T *grad, const int *index, T *grad_x, 
     });
 }
 
-// What the sum of a window is divided by.
+// The divisor of a window's sum.
 struct Divisor {
-    long long count_include_pad; // Whether the padding counts.
-    long long fixed;             // A number for all windows; 0 if there is none.
+    long long count_include_pad; // Whether padding counts.
+    long long fixed;             // A divisor for all windows; 0 if there is none.
 
     __device__ long long of(const Windows &down, const Windows &across, long long row, long long column) const {
         if (fixed != 0) {
@@ -126,7 +126,7 @@ __device__ void adaptive_avg_pool2d(const T *x, T *out, const View &out_view, Ad
     });
 }
 
-// The gradient of each element: `divided(gradient, row, column)` of each window over it, added up.
+// The gradient of each element: the sum of `divided(gradient, row, column)` over the windows that cover it.
 template <typename T, typename Along, typename Divided>
 __device__ void means_backward(const T *grad, T *grad_x, const View &grad_x_view, Along down, Along across,
                                Divided divided) {

@@ -1,4 +1,5 @@
-// pow with the bits of the CPU: that of the Rust crate libm, operation by operation, which comes from FreeBSD's.
+// pow, bit-identical to the CPU: a port of the Rust crate libm, operation by operation, which in turn comes
+// from FreeBSD.
 //
 //   Copyright (C) 1993, 2004 by Sun Microsystems, Inc. All rights reserved.
 //   Permission to use, copy, modify, and distribute this software is freely granted, provided that this notice
@@ -9,7 +10,7 @@
 
 namespace math {
 
-// Whether y is a whole number, and odd or even: 0 for no, 1 for odd, 2 for even.
+// Whether y is an integer, and its parity: 0 for no integer, 1 for odd, 2 for even.
 __device__ inline int whole(double y) {
     const double size = fabs(y);
     if (size >= 0x1p53) {
@@ -18,7 +19,7 @@ __device__ inline int whole(double y) {
     return size != ::floor(size) ? 0 : (long long)size & 1 ? 1 : 2;
 }
 
-// xʸ = 2^(y log₂ x), with the logarithm in two doubles, so that its error times y stays small.
+// xʸ = 2^(y log₂ x), with the logarithm as two doubles, so that its error times y stays small.
 inline __device__ __noinline__ double pow(double x, double y) {
     const int hx = high(x), hy = high(y);
     const int ix = hx & 0x7fffffff, iy = hy & 0x7fffffff;
@@ -92,7 +93,7 @@ inline __device__ __noinline__ double pow(double x, double y) {
         }
         a = from_words((unsigned int)bits, low(a));
         const double base = upper ? 1.5 : 1.0;
-        const double base_high = upper ? 5.84962487220764160156e-01 : 0.0; // log₂ of it
+        const double base_high = upper ? 5.84962487220764160156e-01 : 0.0; // its log₂
         const double base_low = upper ? 1.35003920212974897128e-08 : 0.0;
 
         // s = (a − base) / (a + base), in two parts.
@@ -143,7 +144,7 @@ inline __device__ __noinline__ double pow(double x, double y) {
         }
     }
 
-    // 2 to the power of that: the whole part n goes to the exponent.
+    // 2 to that power: the integer part n goes into the exponent.
     const int i = j & 0x7fffffff;
     int n = 0;
     if (i > 0x3fe00000) { // |z| > ½
@@ -171,7 +172,7 @@ inline __device__ __noinline__ double pow(double x, double y) {
     return sign * (exponent >> 20 <= 0 ? scale(z, n) : from_words((unsigned int)exponent, low(z)));
 }
 
-// Through a double, which is rounded once.
+// Calculated in double, and rounded once.
 __device__ inline float pow(float x, float y) { return (float)pow((double)x, (double)y); }
 
 } // namespace math

@@ -4,7 +4,7 @@
 #include "elementwise.cuh"
 #include "philox.cuh"
 
-// Uniform in [0, 1): as many bits as the type has, so that 1 itself never comes out.
+// Uniform in [0, 1): uses as many bits as the type has, so that the result is never 1.
 template <typename T> __device__ T unit(Draws draws);
 template <> __device__ inline float unit(Draws draws) { return (float)(draws.a >> 8) / 16777216.0f; }
 template <> __device__ inline double unit(Draws draws) {
@@ -16,21 +16,21 @@ __device__ T uniform(Draws draws, double from, double to) {
     using C = calculated<T>;
     const C low = T((C)from), high = T((C)to);
     const C value = T(unit<C>(draws) * (high - low) + low);
-    // Rounding may reach the end, which does not belong to the range.
+    // Rounding may give the upper bound, which is not part of the range.
     return value == high ? low : value;
 }
 
-// Box and Muller: the radius from one number, the angle from the other.
+// Box-Muller: the radius from one number, the angle from the other.
 template <typename T>
 __device__ T normal(Draws draws, T mean, T std) {
-    // In (0, 1]: there is no logarithm of 0.
+    // In (0, 1], because the logarithm of 0 is infinite.
     const double distance = ((double)draws.a + 1.0) / 4294967296.0;
     const double angle = (double)draws.b / 4294967296.0;
     const double radius = __dsqrt_rn(-2.0 * math::log(distance));
     return (T)(radius * math::cos(6.28318530717958647693 * angle)) * std + mean;
 }
 
-// Whole numbers from `low` on, `range` of them; 0 stands for 2⁶⁴.
+// Integers from `low`, `range` of them; 0 means 2⁶⁴.
 template <typename T>
 __device__ T integer(Draws draws, long long low, long long range) {
     const unsigned long long bits = (unsigned long long)draws.a << 32 | draws.b;
@@ -51,7 +51,7 @@ FOR_FLOATS(UNIFORM, uniform)
 FOR_FLOATS(NORMAL, normal)
 FOR_NUMBERS(RANDOM, random)
 
-// 1 with the probability that each element of x gives, else 0.
+// 1 with the probability given by each element of x, else 0.
 extern "C" __global__ void bernoulli(INPUT(double, x), OUTPUT(unsigned char, out), long long seed, long long first) {
     const Input<double> probability = READ(x);
     from_position(

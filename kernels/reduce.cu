@@ -1,8 +1,8 @@
-// Reductions of rows: sum, amax, amin; and where the largest or the smallest is: argmax, argmin.
+// Reductions of rows: sum, amax, amin; and the positions of the extremes: argmax, argmin.
 #include "convert.cuh"
 #include "tree.cuh"
 
-// A NaN, once met, stays. Only a NaN differs from itself.
+// A NaN persists once found. Only a NaN differs from itself.
 struct Largest {
     template <typename T> static __device__ T nothing() {
         if constexpr (is_float<T>) {
@@ -24,7 +24,7 @@ struct Smallest {
     template <typename T> static __device__ T combine(T a, T b) { return b < a || b != b ? b : a; }
 };
 
-// The result of `count` elements of x from `start` on, counted row by row, made by one warp.
+// The result of `count` elements of x from `start`, in row-major order, computed by one warp.
 template <typename Operation, typename T>
 __device__ __noinline__ calculated<T> strided_chunk(int count, const T *x, const View &view, long long start) {
     return chunk<Operation, calculated<T>>(count, [&](int i) { return x[position(view, start + i)]; });
@@ -34,13 +34,13 @@ __device__ calculated<T> chunk_of(int count, const T *x, const View &view, bool 
     return in_order ? chunk_in_order<Operation>(count, x + start) : strided_chunk<Operation>(count, x, view, start);
 }
 
-// Whether the rows are the columns of a matrix, where neighbours in memory belong to neighbouring results: the gradient
-// of a bias is such a sum.
+// Whether the rows are the columns of a matrix, whose neighbours in memory belong to neighbouring results: the
+// gradient of a bias is such a sum.
 __device__ inline bool are_columns(const View &view, long long length) {
     return view.ndim == 2 && view.size[1] == length && view.stride[0] == 1 && view.stride[1] > 1;
 }
 
-// Each column by the block that has it, its chunks one after another.
+// Each column is handled by the block that owns it, one chunk after another.
 template <typename Operation, typename T, typename C>
 __device__ void reduce_columns(Levels<C> &levels, const T *x, const View &x_view, T *out, const View &out_view,
                                long long length) {
@@ -65,11 +65,11 @@ __device__ void reduce_columns(Levels<C> &levels, const T *x, const View &x_view
     }
 }
 
-// One result for each row. The rows of `x` are its first dimensions, each row `length` elements.
+// One result per row. The rows of `x` are its first dimensions, and each row has `length` elements.
 template <typename Operation, typename T>
 __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &out_view, long long length) {
     __shared__ Levels<calculated<T>> levels;
-    // The results of 32 chunks of 32 columns are as many as fit into the memory of the levels.
+    // The results of 32 chunks of 32 columns are the maximum that fits in the memory of the levels.
     if (are_columns(x_view, length) && length > 0 && length <= LANES * CHUNK) {
         reduce_columns<Operation>(levels, x, x_view, out, out_view, length);
         return;
@@ -85,16 +85,16 @@ __device__ void reduce_rows(const T *x, const View &x_view, T *out, const View &
     });
 }
 
-// The same for rows that are long and few: one block each would leave most of the GPU idle. So a warp reduces a chunk,
-// whatever row it belongs to, or a block that of 32 columns, and a second launch, of the kernel above, combines the
-// chunks' results of each row. Those of halves stay floats in between.
+// The same for few long rows: with one block per row, most of the GPU would be idle. So a warp reduces a chunk
+// of any row, or a block the chunks of 32 columns, and a second launch, of the kernel above, combines the
+// results of each row's chunks. For halves, they stay floats in between.
 template <typename Operation, typename T, typename C>
 __device__ void reduce_chunks(const T *x, const View &x_view, C *out, const View &out_view, long long length) {
     const long long chunks = divide_up(length, CHUNK);
     if (are_columns(x_view, length)) {
         __shared__ C lanes[CHUNK];
         const long long step = x_view.stride[1];
-        const long long blocks = divide_up(x_view.size[0], LANES); // for a chunk of all columns
+        const long long blocks = divide_up(x_view.size[0], LANES); // per chunk of all columns
         for (long long i = blockIdx.x; i < blocks * chunks; i += gridDim.x) {
             const long long c = i / blocks, start = c * CHUNK, first = i % blocks * LANES;
             const int columns = in_block(x_view.size[0], first);
@@ -130,11 +130,11 @@ __device__ void reduce_chunks(const T *x, const View &x_view, C *out, const View
     }
 
 FOR_FLOATS(REDUCE, sum, Sum)
-REDUCE(sum, Sum, i64, long long) // Smaller integers are summed as these.
+REDUCE(sum, Sum, i64, long long) // Smaller integers are summed as i64.
 FOR_NUMBERS(REDUCE, amax, Largest)
 FOR_NUMBERS(REDUCE, amin, Smallest)
 
-// An element and where in its row it is.
+// An element and its position in the row.
 template <typename T> struct Found {
     T value;
     long long at;
@@ -149,8 +149,8 @@ __device__ inline Found<T> from_lane_further_on(Found<T> found, int lanes) {
     return {from_lane_further_on(found.value, lanes), from_lane_further_on(found.at, lanes)};
 }
 
-// The better of two: a NaN beats every number, and of equal ones the first counts. So the order in which elements are
-// compared does not matter.
+// The better of two: a NaN beats every number, and of equal ones the first wins. So the order of comparisons
+// does not matter.
 template <bool LARGEST> struct First {
     template <typename T> static __device__ Found<T> combine(Found<T> a, Found<T> b) {
         const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
@@ -162,7 +162,7 @@ template <bool LARGEST> struct First {
         }
         return a.at < b.at ? a : b;
     }
-    // A row has an element, and lanes without one take no part.
+    // A row is never empty, and lanes without elements are skipped.
     template <typename F> static __device__ F nothing() { return {0, 0}; }
 };
 

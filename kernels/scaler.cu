@@ -1,8 +1,8 @@
-// What a gradient scaler does: unscaling gradients, and choosing the next scale.
+// Kernels of the gradient scaler: unscaling gradients, and choosing the next scale.
 #include "common.cuh"
 
-// Multiplies a gradient by a number, and sets another to 1 if an element is infinite or not a number. Many threads may
-// set it at once: all to the same.
+// Multiplies a gradient by a number, and sets a flag to 1 if an element is infinite or NaN. Many threads may
+// set it at once, all to the same value.
 template <typename T, typename C = calculated<T>>
 __device__ void amp_unscale(const Input<float> &inv_scale, T *grad, const View &view, float *found_inf) {
     const float factor = inv_scale[0];
@@ -10,7 +10,7 @@ __device__ void amp_unscale(const Input<float> &inv_scale, T *grad, const View &
     for (long long i = first_element(); i < n; i += all_threads()) {
         T &element = grad[position(view, i)];
         const C value = element;
-        if (value - value != 0) { // Of a finite number it is 0, of the others not a number.
+        if (value - value != 0) { // 0 for a finite number, else NaN.
             *found_inf = 1.0f;
         }
         element = value * factor;
@@ -27,8 +27,8 @@ AMP_UNSCALE(f32, float)
 AMP_UNSCALE(f64, double)
 AMP_UNSCALE(bf16, bf16)
 
-// Backs off from a scale with which something was found, and lets it grow after so many others, as long as it stays
-// finite. The scale stays on the device: the host need not wait to know it.
+// Reduces the scale if infinite or NaN gradients were found, and increases it after a number of steps without,
+// as long as it stays finite. The scale stays on the device: the host need not wait to know it.
 extern "C" __global__ void amp_update_scale(INPUT(float, found_inf), OUTPUT(float, scale),
                                             OUTPUT(int, growth_tracker), long long growth_interval,
                                             double growth_factor, double backoff_factor) {

@@ -1,15 +1,15 @@
-// Tensors made from nothing but the positions of their elements.
+// Tensors computed from nothing but the positions of their elements.
 #include "convert.cuh"
 #include "elementwise.cuh"
 
-// The type that a range of Ts is counted in.
+// The type in which a range of Ts is calculated.
 template <typename T> struct Counted { using type = float; };
 template <> struct Counted<float> { using type = double; };
 template <> struct Counted<double> { using type = double; };
 
-// start + i · step, counted in whole numbers for tensors of them: a double does not tell 2⁵³ from 2⁵³ + 1. Floats are
-// made in vectors of 32 bytes, as on the CPU, which decides the last bits: a vector counts from its first element, which
-// is rounded, and the elements that are left from the start.
+// start + i · step, in integers for integer tensors: a double cannot distinguish 2⁵³ from 2⁵³ + 1. Floats are
+// computed in vectors of 32 bytes, as on the CPU, which determines the last bits: a vector counts from its
+// first element, which is rounded, and the remaining elements count from the start.
 template <typename T>
 __device__ T arange_at(long long i, long long whole_start, long long whole_step, long long in_vectors, double start,
                        double step) {
@@ -37,18 +37,18 @@ __device__ T arange_at(long long i, long long whole_start, long long whole_step,
 
 FOR_NUMBERS(ARANGE, arange)
 
-// The type that evenly spaced Ts are calculated in.
+// The type in which evenly spaced Ts are calculated.
 template <typename T> struct SpacedIn { using type = double; };
 template <> struct SpacedIn<float> { using type = float; };
 
-// Evenly spaced, counted from both ends, so that the last value is the end itself. Whole numbers lie between whole ends. Of
-// halves, every step of the calculation is rounded.
+// Evenly spaced numbers, counted from both ends, so that the last value is exactly the end. For integers, the
+// ends are integers too. For halves, every step of the calculation is rounded.
 template <typename T>
 __device__ T linspace_at(long long i, long long steps, long long whole_start, long long whole_end, double from,
                          double to) {
     const bool is_first_half = i < steps / 2;
     const long long count = is_first_half ? i : steps - 1 - i;
-    if constexpr (sizeof(T) == 2) { // Halves alone have two bytes.
+    if constexpr (sizeof(T) == 2) { // Only halves have two bytes.
         const auto round = [](float x) { return (float)(T)x; };
         const float start = round((float)from), end = round((float)to);
         const float step = round(round(end - start) / round((float)(steps - 1)));

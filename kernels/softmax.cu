@@ -1,10 +1,10 @@
-// Softmax and its logarithm, of the rows along the last dimension, and their gradients.
+// Softmax and its logarithm along the last dimension, and their gradients.
 //
-// A row is read from memory once and written once. What is needed a second time comes from the cache, and an
-// exponential is calculated a second time rather than kept: that is cheaper than any memory.
+// A row is read from memory once and written once. The second read comes from the cache, and exponentials are
+// recalculated rather than stored, which is cheaper than any memory access.
 #include "softmax.cuh"
 
-// Calls `work(x of the row, out of the row, threads)`; all tensors lie in order.
+// Calls `work(x of the row, out of the row, threads)`; all tensors are contiguous.
 template <typename C, typename Work>
 __device__ void for_rows_of(const View &view, Work work) {
     __shared__ Levels<C> levels;
@@ -32,7 +32,7 @@ __device__ void softmax(const T *x, T *out, const View &view) {
     });
 }
 
-// Of softmax: y · (g − Σ g·y). Of its logarithm: g − eʸ · Σ g.
+// For softmax: y · (g − Σ g·y). For its logarithm: g − eʸ · Σ g.
 template <bool LOG, typename T, typename C = calculated<T>>
 __device__ void softmax_backward(const T *grad, const T *y, T *out, const View &view) {
     for_rows_of<C>(view, [&](long long start, long long length, auto threads) {

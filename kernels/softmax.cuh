@@ -1,17 +1,17 @@
-// What softmax and the cross entropy need to know of a row of scores.
+// Reductions over a row of scores, for softmax and cross entropy.
 #pragma once
 
 #include "double.cuh"
 #include "math.cuh"
 #include "tree.cuh"
 
-// The larger of both, a NaN if there is one.
+// The larger of two numbers, NaN if either is.
 struct Larger {
     template <typename T> static __device__ T nothing() { return -infinity<T>(); }
     template <typename T> static __device__ T combine(T a, T b) { return a > b || a != a ? a : b; }
 };
 
-// The largest score, and the sum of the exponentials of all of them less the largest: so no exponential overflows.
+// The largest score, and the sum of the exponentials of all scores minus the largest, so that none overflows.
 template <typename C> struct Exponentials {
     C largest, total;
 };

@@ -1,14 +1,15 @@
-// Reductions: many elements become one number, by a block or a warp.
+// Reductions: a block or a warp combines many elements into one number.
 //
-// A floating point sum depends on the order of its additions, so the order is part of the operation, the same
-// as on the CPU (tensor/src/ops/reduce/tree.rs). Elements are taken 1024 to a chunk.
+// A floating-point sum depends on the order of its additions, so the order is part of the operation, the same
+// as on the CPU (tensor/src/cpu/tree.rs). Elements are grouped into chunks of 1024.
 //
-// - Within a chunk, lane j of 32 combines elements j, j + 32, j + 64, … in order. Then lane j takes in lane j + 16,
-//   then j + 8, j + 4, j + 2, j + 1. A lane without elements takes no part: a sum of −0.0 alone is −0.0.
+// - Within a chunk, lane j of 32 combines elements j, j + 32, j + 64, … in order. Then lane j combines its
+//   result with that of lane j + 16, then j + 8, j + 4, j + 2, j + 1. A lane without elements is skipped: a sum
+//   of −0.0 alone is −0.0.
 // - The results of the chunks are combined in the same way, until one is left.
 //
-// The order was made for this hardware: a lane is a thread of a warp, and the 32 threads of a warp read 32
-// neighbouring elements at a time.
+// The order suits this hardware: a lane is a thread of a warp, and the 32 threads of a warp read 32 adjacent
+// elements at a time.
 #pragma once
 
 #include "common.cuh"
@@ -17,7 +18,7 @@ constexpr int LANES = 32;
 constexpr int CHUNK = 1024;
 constexpr unsigned int ALL_LANES = 0xffffffff;
 
-// What two numbers become. An operation also says what nothing becomes.
+// Combines two numbers. An operation also defines the result of no elements.
 struct Sum {
     template <typename T> static __device__ T nothing() { return 0; }
     template <typename T> static __device__ T combine(T a, T b) { return (T)((wrapping<T>)a + (wrapping<T>)b); }
@@ -25,15 +26,15 @@ struct Sum {
 
 __device__ inline long long divide_up(long long a, long long b) { return (a + b - 1) / b; }
 
-// How many of `count` elements a chunk takes.
+// The number of elements in a chunk, out of `count`.
 __device__ inline int in_chunk(long long count) { return count < CHUNK ? (int)count : CHUNK; }
 
-// A shuffle hands a register to another thread of the warp, without any memory in between.
+// A shuffle passes a register to another thread of the warp, without going through memory.
 template <typename T>
 __device__ inline T from_lane(T value, int lane) { return __shfl_sync(ALL_LANES, value, lane); }
 template <typename T>
 __device__ inline T from_lane_further_on(T value, int lanes) { return __shfl_down_sync(ALL_LANES, value, lanes); }
-// It takes numbers of 32 or 64 bits.
+// Shuffles exist only for numbers of 32 or 64 bits.
 __device__ inline unsigned char from_lane(unsigned char value, int lane) {
     return (unsigned char)from_lane((int)value, lane);
 }
@@ -41,13 +42,13 @@ __device__ inline unsigned char from_lane_further_on(unsigned char value, int la
     return (unsigned char)from_lane_further_on((int)value, lanes);
 }
 
-// The result of up to 1024 elements, made by one warp. All its threads have to come along. Lane 0 gets the result,
-// the others something in between.
+// The result of up to 1024 elements, computed by one warp. All its threads must participate. Lane 0 gets the
+// result, the others an intermediate value.
 template <typename Operation, typename T, typename Element>
 __device__ T chunk(int count, Element element) {
     const int lane = threadIdx.x % LANES;
     T result = lane < count ? (T)element(lane) : Operation::template nothing<T>();
-    // Four loads under way at a time hide some of the waiting; more would make a long program.
+    // Four concurrent loads hide some of the latency; more would make the program too long.
 #pragma unroll 4
     for (int i = lane + LANES; i < count; i += LANES) {
         result = Operation::combine(result, (T)element(i));
@@ -61,15 +62,15 @@ __device__ T chunk(int count, Element element) {
     return result;
 }
 
-// The same of elements that lie in order, wherever in memory. `__noinline__`: it is called in several places, and need
-// not be in the program as often.
+// The same for adjacent elements anywhere in memory. `__noinline__`: it is called in several places, and need
+// not be duplicated.
 template <typename Operation, typename T>
 __device__ __noinline__ calculated<T> chunk_in_order(int count, const T *elements) {
     return chunk<Operation, calculated<T>>(count, [=](int i) { return elements[i]; });
 }
 
-// The levels of the tree above the elements, in shared memory: a block writes them, one warp reads them. A row has
-// up to 128 · 2³⁰ elements: no GPU holds more.
+// The levels of the tree above the elements, in shared memory: the block writes them, and one warp reads them.
+// A row has up to 128 · 2³⁰ elements, more than any GPU holds.
 template <typename T> struct Levels {
     T chunks[CHUNK]; // results of 2¹⁰ elements each
     T groups[CHUNK]; // results of 2²⁰
@@ -77,18 +78,18 @@ template <typename T> struct Levels {
     T all;
 };
 
-// The threads that work on one row: a warp, whose row is no longer than a chunk …
+// The threads that work on a row: a warp, for a row of at most one chunk …
 template <typename T> struct Warp {
     __device__ int first() const { return threadIdx.x % LANES; }
     __device__ int threads() const { return LANES; }
 
-    // The result of a row, for all threads.
+    // The result of a row, in all threads.
     template <typename Operation, typename Element>
     __device__ T reduce(long long length, Element element) const {
         return from_lane(chunk<Operation, T>((int)length, element), 0);
     }
 
-    // The same, where `of_chunk(start, count)` gives the result of a chunk.
+    // The same, given `of_chunk(start, count)`, which returns the result of a chunk.
     template <typename Operation, typename OfChunk>
     __device__ T reduce_chunks(long long length, OfChunk of_chunk) const {
         return from_lane(of_chunk(0, (int)length), 0);
@@ -127,15 +128,15 @@ template <typename T> struct Block {
                     levels.chunks[i] = result;
                 }
             }
-            // One warp combines the chunks' results, once all warps have written theirs …
+            // One warp combines the chunks' results once all warps have written theirs …
             __syncthreads();
             if (warp == 0) {
                 const T result = chunk_in_order<Operation>(in_group, levels.chunks);
                 if (lane == 0) {
                     levels.groups[group % CHUNK] = result;
                 }
-                __syncwarp(); // The other lanes are about to read what lane 0 wrote.
-                // … and the groups' results when there are 1024 of them, or no more to come.
+                __syncwarp(); // Lane 0's write must be visible to the other lanes.
+                // … and the groups' results when there are 1024 of them, or no more groups.
                 if (group % CHUNK == CHUNK - 1 || group == all_groups - 1) {
                     const T result = chunk_in_order<Operation>((int)(group % CHUNK) + 1, levels.groups);
                     if (lane == 0) {
@@ -144,7 +145,7 @@ template <typename T> struct Block {
                     __syncwarp();
                 }
             }
-            // No warp may write the next chunk's result over one that has not been read.
+            // The next chunk's results must not overwrite unread ones.
             __syncthreads();
         }
         if (warp == 0) {
@@ -154,13 +155,14 @@ template <typename T> struct Block {
             }
         }
         __syncthreads();
-        // The next call writes `all` only after its own barriers, or, without elements, the same value again.
+        // The next call writes `all` only after its own barriers or, without elements, writes the same value
+        // again.
         return levels.all;
     }
 };
 
-// Calls `work(row, threads)` for each row, with the threads that are to work on it: a warp where a row is one chunk,
-// so that a block does several rows at once and waits for nobody; else a block, which needs shared memory.
+// Calls `work(row, threads)` for each row, with the threads that work on it: a warp if a row is one chunk, so
+// that a block handles several rows at once without waiting; otherwise a block, which needs shared memory.
 template <typename T, typename Work>
 __device__ void for_rows(Levels<T> &levels, long long rows, long long length, Work work) {
     if (length <= CHUNK) {
@@ -176,7 +178,7 @@ __device__ void for_rows(Levels<T> &levels, long long rows, long long length, Wo
     }
 }
 
-// Whether the elements of a view lie one after another.
+// Whether the elements of a view are adjacent.
 __device__ inline bool contiguous(const View &view) {
     long long expected = 1;
 #pragma unroll 1
@@ -189,18 +191,18 @@ __device__ inline bool contiguous(const View &view) {
     return true;
 }
 
-// The columns of a matrix, where neighbours in memory belong to neighbouring results. Threads that walked along a column
-// each would read 4 bytes here and 4 there, and memory comes in pieces of 32. So a block takes up to 32 columns, and
-// neighbouring threads take neighbouring elements of a row, and, where the rows are shorter than a warp, of the next one.
-// What is a lane of the tree, a thread for a row, is a row of threads here; it combines the same numbers in the same
-// order.
+// The columns of a matrix, whose neighbours in memory belong to neighbouring results. If each thread walked along
+// a column, it would read 4 bytes at a time, while memory is read in units of 32 bytes. So a block takes up to
+// 32 columns, and adjacent threads take adjacent elements of a row and, if rows are shorter than a warp, of the
+// next row. A lane of the tree, which is a thread when reducing a row, is a row of threads here; it combines
+// the same numbers in the same order.
 
-// How many of the columns from `first` on a block takes.
+// The number of columns from `first` that a block takes.
 __device__ inline int in_block(long long columns, long long first) {
     return columns - first < LANES ? (int)(columns - first) : LANES;
 }
 
-// The results of up to 32 lanes, which lie in shared memory `step` apart, together.
+// Combines the results of up to 32 lanes, which are `step` apart in shared memory.
 template <typename Operation, typename T>
 __device__ inline T lanes_together(T *lanes, int step, int count) {
     for (int width = LANES / 2; width > 0; width /= 2) {
@@ -211,8 +213,9 @@ __device__ inline T lanes_together(T *lanes, int step, int count) {
     return lanes[0];
 }
 
-// One chunk of some columns, made of `element(row, column)`: thread i gets the result of column i, and those beyond get
-// nothing. The block has at least as many threads as there are columns, and all of them come along.
+// One chunk of some columns, from `element(row, column)`: thread i gets the result of column i, and threads
+// beyond the columns get nothing. The block has at least as many threads as there are columns, and all of them
+// must participate.
 template <typename Operation, typename C, typename Element>
 __device__ C chunk_of_columns(C *lanes, int columns, int count, Element element) {
     const int used = (count < LANES ? count : LANES) * columns;
@@ -229,6 +232,6 @@ __device__ C chunk_of_columns(C *lanes, int columns, int count, Element element)
     const bool mine = threadIdx.x < columns;
     const C result = mine ? lanes_together<Operation>(lanes + threadIdx.x, columns, count)
                           : Operation::template nothing<C>();
-    __syncthreads(); // The next chunk goes to the same memory.
+    __syncthreads(); // The next chunk uses the same memory.
     return result;
 }

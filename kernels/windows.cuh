@@ -1,14 +1,14 @@
-// The windows that a convolution or a pooling slides over a plane.
+// The windows that a convolution or pooling slides over a plane.
 #pragma once
 
 // The windows along one dimension of `size` elements.
 struct Windows {
     long long kernel, stride, padding, dilation, size, count;
 
-    // Where window o begins, before the first element perhaps.
+    // The start of window o, possibly before the first element.
     __device__ long long start(long long o) const { return o * stride - padding; }
 
-    // Where element k of window o is, and whether that is inside.
+    // The position of element k of window o, which may be outside.
     __device__ long long element(long long o, long long k) const { return start(o) + k * dilation; }
     __device__ bool inside(long long i) const { return i >= 0 && i < size; }
 
@@ -18,17 +18,17 @@ struct Windows {
         return start >= 0 && start % stride == 0 && start / stride < count ? start / stride : -1;
     }
 
-    // The elements of window o, if they are neighbours: from `first` to before `end`.
+    // The elements of window o without dilation: from `first` up to, but not including, `end`.
     __device__ long long first(long long o) const { return start(o) > 0 ? start(o) : 0; }
     __device__ long long end(long long o) const { return start(o) + kernel < size ? start(o) + kernel : size; }
 
-    // How many elements it has, those of the padding included. Beyond the padding there are none.
+    // The number of its elements, including padding. Positions beyond the padding do not count.
     __device__ long long padded_elements(long long o) const {
         const long long end = start(o) + kernel, last = size + padding;
         return (end < last ? end : last) - start(o);
     }
 
-    // The windows that element i may be in: from `first_over` to before `end_over`.
+    // The windows that may contain element i: from `first_over` up to, but not including, `end_over`.
     __device__ long long first_over(long long i) const {
         const long long beyond = i + padding - ((kernel - 1) * dilation + 1);
         return beyond < 0 ? 0 : beyond / stride + 1;
@@ -39,5 +39,5 @@ struct Windows {
     }
 };
 
-// Those of a plane, as a kernel takes them.
+// The windows of a plane, as kernel parameters.
 #define WINDOWS const __grid_constant__ Windows down, const __grid_constant__ Windows across

@@ -45,7 +45,7 @@ impl Course {
     /// A file of the checkout, by its path from the root.
     pub(crate) fn read(&self, file: &str) -> Result<String, String> {
         match fs::read_to_string(self.root.join(file)) {
-            // On Windows, Git may end lines in its own way.
+            // On Windows, Git may convert line endings.
             Ok(text) => Ok(text.replace("\r\n", "\n")),
             Err(error) => Err(format!("{file} cannot be read: {error}")),
         }

@@ -1,5 +1,5 @@
-//! Code that makes errors: `cargo course explain --run` shows one of these functions, and what it comes to. Each is called as its kind
-//! of error is.
+//! Code that causes errors: `cargo course explain --run` shows one of these functions and its error. Each function is
+//! named after its kind of error.
 
 use todevice::Machine;
 use todevice::amp::{GradScaler, GradScalerOptions, autocast};

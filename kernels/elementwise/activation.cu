@@ -1,5 +1,4 @@
-// Activations that have numbers of their own, or are products with what is between 0 and 1: softplus, silu, leaky_relu,
-// gelu.
+// Activations with parameters, or that multiply by a number between 0 and 1: softplus, silu, leaky_relu, gelu.
 #include "double.cuh"
 #include "elementwise.cuh"
 #include "math.cuh"
@@ -9,7 +8,7 @@ namespace element {
 using math::exp;
 using math::log;
 
-// ln(1 + x). Of a small x the sum keeps but a part, and its logarithm is off by the ratio of the two.
+// ln(1 + x). For small x the sum loses digits, and its logarithm is off by the ratio of the part kept to x.
 template <typename T> __device__ T log_of_one_and(T x) {
     const T sum = 1 + x;
     const T kept = sum - 1;
@@ -35,11 +34,11 @@ template <typename T> __device__ T silu_backward(T grad, T x) {
     return grad * sigmoid * (1 + x * (1 - sigmoid));
 }
 
-// From x itself: of a result that is 0 it could not be told where it came from, if the slope is.
+// Computed from x itself: a zero result does not reveal the sign of x if the slope is 0.
 template <typename T> __device__ T leaky_relu(T x, T slope) { return x > 0 ? x : x * slope; }
 template <typename T> __device__ T leaky_relu_backward(T grad, T x, T slope) { return x > 0 ? grad : grad * slope; }
 
-// √(2/π), and what x³ is multiplied by: tanh(√(2/π) · (x + 0.044715 · x³)) stands for erf(x / √2).
+// √(2/π), and the coefficient of x³: tanh(√(2/π) · (x + 0.044715 · x³)) approximates erf(x / √2).
 constexpr double SLOPE = 1.12837916709551257390 * 0.70710678118654752440;
 constexpr double CUBE = 0.044715;
 
@@ -64,7 +63,7 @@ template <typename T> __device__ T gelu_tanh_backward(T grad, T x) {
 
 } // namespace element
 
-// The numbers beside x are of the type that elements are calculated with.
+// The scalar parameters have the type used for arithmetic.
 #define SOFTPLUS(operation, suffix, T)                         \
     MAP(operation, suffix, T, T, calculated<T>, calculated<T>) \
     MAP(operation##_backward, suffix, T, T, T, calculated<T>, calculated<T>)

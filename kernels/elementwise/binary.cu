@@ -1,4 +1,4 @@
-// Arithmetic on two tensors, element by element: add, sub, …
+// Elementwise arithmetic on two tensors: add, sub, …
 #include "elementwise.cuh"
 
 namespace element {
@@ -9,8 +9,7 @@ template <typename T> __device__ T sub(T a, T b) { return (T)((wrapping<T>)a - (
 template <typename T> __device__ T mul(T a, T b) { return (T)((wrapping<T>)a * (wrapping<T>)b); }
 template <typename T> __device__ T div(T a, T b) { return a / b; }
 
-// A NaN on either side stays a NaN. CUDA's own `fmaxf` would return the other number. Only a NaN differs
-// from itself.
+// NaN if either input is NaN. CUDA's own `fmaxf` would return the other number. Only a NaN differs from itself.
 template <typename T> __device__ T maximum(T a, T b) { return a > b || a != a ? a : b; }
 template <typename T> __device__ T minimum(T a, T b) { return a < b || a != a ? a : b; }
 

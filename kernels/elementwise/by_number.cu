@@ -1,4 +1,4 @@
-// Products and quotients of halves and a number, which is not rounded to a half before.
+// Products and quotients of halves and a scalar, which is not rounded to a half first.
 #include "elementwise.cuh"
 
 namespace element {

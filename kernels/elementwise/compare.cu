@@ -1,7 +1,7 @@
 // Comparisons: eq, lt, …
 #include "elementwise.cuh"
 
-// A truth is a byte, 1 or 0. Nothing equals a NaN, and nothing is larger or smaller than one.
+// A bool is a byte, 1 or 0. Nothing equals NaN, and nothing is larger or smaller.
 namespace element {
 
 template <typename T> __device__ unsigned char eq(T a, T b) { return a == b; }

@@ -1,4 +1,4 @@
-// Conversions of each element to another type.
+// Conversions of each element to another dtype.
 #include "convert.cuh"
 #include "elementwise.cuh"
 
@@ -25,15 +25,15 @@ CAST(i32, int, f64, double)
 CAST(i32, int, i64, long long)
 CAST(i32, int, u8, unsigned char)
 
-// A truth is a byte too, so this is also how it becomes a number.
+// A bool is a byte too, so this also converts bools to numbers.
 CAST(u8, unsigned char, f32, float)
 CAST(u8, unsigned char, f64, double)
 CAST(u8, unsigned char, i64, long long)
 CAST(u8, unsigned char, i32, int)
 CAST(u8, unsigned char, u8, unsigned char)
 
-// A half is a float on its way to another type, and what becomes a half is one before: a double is rounded twice, as
-// by PyTorch.
+// A half is converted to another type through float, and so is any type to a half: a double is rounded twice,
+// as in PyTorch.
 #define CAST_TO_HALVES(_, from, From) \
     CAST(from, From, f16, f16)        \
     CAST(from, From, bf16, bf16)
@@ -55,7 +55,7 @@ FOR_HALVES(CAST_OF_HALVES, )
 
 namespace element {
 
-// Everything but 0 is true, a NaN too.
+// Everything but 0 is true, even NaN.
 template <typename T> __device__ unsigned char truth(T x) { return x != 0; }
 
 } // namespace element

@@ -1,4 +1,4 @@
-// Powers of which the exponent is a number.
+// Powers with a scalar exponent.
 #include "elementwise.cuh"
 #include "pow.cuh"
 

@@ -1,9 +1,9 @@
-// One of several numbers: where, clamp.
+// Selecting one of several numbers: where, clamp.
 #include "elementwise.cuh"
 
 namespace element {
 
-// When the bounds cross, the upper one wins. Asked this way round, a NaN stays a NaN.
+// If the bounds cross, the upper one wins. With this comparison, NaN stays NaN.
 template <typename T> __device__ T clamp(T x, T low, T high) {
     x = x < low ? low : x;
     return x > high ? high : x;
@@ -11,7 +11,7 @@ template <typename T> __device__ T clamp(T x, T low, T high) {
 
 } // namespace element
 
-// What is chosen is not calculated with: a half stays as it is, a NaN too.
+// Selected values are not calculated with: halves are copied unchanged, including NaNs.
 #define WHERE(operation, suffix, T)                                                                      \
     MAP_BY([](unsigned char condition, T a, T b) { return condition ? a : b; }, operation##_##suffix, T, \
            unsigned char, T, T)

@@ -1,36 +1,36 @@
-// Operations on each element by itself: neg, abs, …; exp, log, …; and the gradients of relu, tanh and sigmoid.
+// Unary elementwise operations: neg, abs, …; exp, log, …; and the gradients of relu, tanh and sigmoid.
 //
-// They give the same bits as on the CPU. What that takes: integers wrap around, floats follow IEEE 754, and
-// nothing is fused that is not written so.
+// They are bit-identical to the CPU, which requires that integers wrap around, floats follow IEEE 754, and
+// nothing is fused unless written so.
 #include "angle.cuh"
 #include "double.cuh"
 #include "elementwise.cuh"
 #include "math.cuh"
 
-// The operations on one element. In a namespace, since CUDA has functions called `abs` and `sqrt` too.
+// The operations on one element, in a namespace because CUDA also has functions called `abs` and `sqrt`.
 namespace element {
 
 template <typename T> __device__ T neg(T x) { return (T)(-(wrapping<T>)x); }
 
-// The absolute value of the smallest integer is itself: there is no larger one to hold it.
+// The absolute value of the smallest integer is itself: the positive value does not fit.
 template <typename T> __device__ T abs(T x) { return x < 0 ? neg(x) : x; }
-// −0.0 is not below 0, and yet its sign has to go.
+// −0.0 is not less than 0, but must lose its sign.
 template <> __device__ float abs(float x) { return fabsf(x); }
 template <> __device__ double abs(double x) { return fabs(x); }
-// What has no sign is not asked for it.
+// Unsigned numbers need no test.
 template <> __device__ unsigned char abs(unsigned char x) { return x; }
 
-// 1, 0 or −1; of a NaN it is 0.
+// 1, 0 or −1; 0 for NaN.
 template <typename T> __device__ T sign(T x) { return (T)((x > 0) - (x < 0)); }
 template <> __device__ unsigned char sign(unsigned char x) { return x > 0; }
 
 template <typename T> __device__ T square(T x) { return (T)((wrapping<T>)x * (wrapping<T>)x); }
 
-// Asked this way round, a NaN stays a NaN.
+// With this comparison, NaN stays NaN.
 template <typename T> __device__ T relu(T x) { return x < 0 ? 0 : x; }
 template <> __device__ unsigned char relu(unsigned char x) { return x; }
 
-// Halves go to the even neighbour.
+// Ties round to even.
 __device__ inline float round(float x) { return rintf(x); }
 __device__ inline double round(double x) { return rint(x); }
 __device__ inline float floor(float x) { return floorf(x); }
@@ -38,16 +38,16 @@ __device__ inline double floor(double x) { return ::floor(x); }
 __device__ inline float ceil(float x) { return ceilf(x); }
 __device__ inline double ceil(double x) { return ::ceil(x); }
 
-// `_rn`: rounded to the nearest float, as IEEE 754 asks; the default of the compiler, but a flag could
-// turn it into a faster approximation.
+// `_rn`: rounds to the nearest float, as IEEE 754 requires; it is the compiler's default, but a flag could
+// select a faster approximation.
 __device__ inline float sqrt(float x) { return __fsqrt_rn(x); }
 __device__ inline double sqrt(double x) { return __dsqrt_rn(x); }
 __device__ inline float reciprocal(float x) { return __frcp_rn(x); }
 __device__ inline double reciprocal(double x) { return __drcp_rn(x); }
-// Two roundings, as on the CPU. CUDA's `rsqrt` has one, but not the nearest.
+// Rounds twice, as on the CPU. CUDA's `rsqrt` rounds once, but not to nearest.
 template <typename T> __device__ T rsqrt(T x) { return reciprocal(sqrt(x)); }
 
-// CUDA's own differ from those of the CPU in the last digit.
+// CUDA's own differ from the CPU's in the last digit.
 using math::cos;
 using math::exp;
 using math::log;
@@ -55,10 +55,10 @@ using math::sigmoid;
 using math::sin;
 using math::tanh;
 
-// The gradients of activations, from the gradient in the result and the result itself: in one pass over
-// memory what the elementwise operations would take three for.
+// The gradients of activations, from the gradient of the result and the result itself: one pass over memory,
+// where elementwise operations would take three.
 
-// A NaN result passes its gradient on, so that the trouble stays visible.
+// A NaN result passes its gradient on, so that the problem stays visible.
 template <typename T> __device__ T relu_backward(T grad, T y) { return y <= 0 ? 0 : grad; }
 template <typename T> __device__ T tanh_backward(T grad, T y) { return grad * (1 - y * y); }
 template <typename T> __device__ T sigmoid_backward(T grad, T y) { return grad * ((1 - y) * y); }

@@ -3,7 +3,7 @@
 
 namespace element {
 
-// What is kept is scaled up, so that the expected sum stays.
+// Scales up the elements that are kept, so that the expected sum stays the same.
 template <typename T> __device__ T masked_scale(T x, unsigned char keep, T scale) { return x * (keep ? scale : 0); }
 
 } // namespace element

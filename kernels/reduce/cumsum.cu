@@ -1,10 +1,10 @@
-// Sums of all elements so far.
+// Cumulative sums.
 #include "tree.cuh"
 
-// The sums of all elements so far, of the rows along the last dimension; or, from the end, of all that are left. Both
-// tensors lie in order. A warp takes a row, 32 elements at a time: each lane takes in the one before it, then the sum that
-// is then 2 lanes before it, 4, 8, 16; and all of them take in the sum of what came before the 32. Floats are summed up as
-// doubles, and each sum is rounded once.
+// The cumulative sums of rows along the last dimension; or, in reverse, the sums of all remaining elements.
+// Both tensors are contiguous. A warp takes a row, 32 elements at a time: each lane adds the sum 1 lane before
+// it, then those 2, 4, 8 and 16 lanes before it; finally all add the sum of everything before these 32. Floats
+// are summed as doubles, and each sum is rounded once.
 template <bool FIRST, typename A, typename B> struct Either { using type = A; };
 template <typename A, typename B> struct Either<false, A, B> { using type = B; };
 

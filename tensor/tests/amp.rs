@@ -71,7 +71,7 @@ fn classes(of: &Tensor) -> Result<Tensor> {
 }
 
 /// Operations on an activation (half, 4 × 4) and an f32 matrix, and the dtype in which they run: on the CPU, on CUDA
-/// devices. The CPU's column is PyTorch 2.11's observed behavior; the other is from its lists.
+/// devices. The CPU's column is PyTorch 2.11's observed behaviour; the other is from its lists.
 const TABLE: [(&str, OfTwo, [Runs; 2]); 47] = [
     ("matmul", |y, x| y.matmul(x), [Low, Low]),
     ("matmul of f32", |_, x| x.matmul(x), [Low, Low]),

@@ -860,7 +860,7 @@ fn worker_init_fn_runs_in_the_worker_after_seeding() {
         assert_eq!(values(&loader, 9), [first.clone(), other.clone(), second.clone()]);
         assert_eq!(next_rand(), 0.2858424782752991);
     });
-    // Persistent workers are initialized once, and their random numbers continue from epoch to epoch.
+    // Persistent workers are initialised once, and their random numbers continue from epoch to epoch.
     let more = [vec![0.29077035188674927, 0.05694246292114258], vec![0.9107693433761597, 0.35293048620224]];
     seeded(3, || {
         let options = DataLoaderOptions { persistent_workers: true, ..options(2) };

@@ -180,7 +180,7 @@ fn the_report_tells_the_lines_and_the_fix() -> Result<()> {
         assert!(
             w.t()?.mm(&Tensor::zeros(&[3, 1])?).unwrap_err().report().contains("fix: move mat2 to cuda:0")
         );
-        // Through a model, the line is the user's own.
+        // For a model, the reported line is the user's.
         let model = nn::Sequential::new((nn::Linear::new(3, 2)?, nn::ReLU));
         model.to(Device::cuda(0))?;
         let (error, failed) = (model.forward(&x).unwrap_err(), line());

@@ -1,4 +1,4 @@
-//! Every differentiable operation against finite differences, and proof that none is missing.
+//! Gradients of every differentiable operation compared with finite differences, and a check that none is missing.
 
 use std::collections::BTreeSet;
 

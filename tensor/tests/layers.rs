@@ -1,4 +1,4 @@
-//! Pooling, normalization, activations, embeddings and operations along a dimension, compared with PyTorch: values,
+//! Pooling, normalisation, activations, embeddings and operations along a dimension, compared with PyTorch: values,
 //! gradients, and running statistics. `vectors/layers.py` wrote `vectors/layers.json`, and documents its contents.
 
 use serde_json::Value;

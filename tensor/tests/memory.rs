@@ -377,7 +377,7 @@ fn the_report_says_who_holds_the_memory_and_the_program_goes_on() {
 #[test]
 fn a_long_report_ends_with_how_many_lines_more() {
     on("sim:t4,mem=512MiB", || {
-        // One line in a loop is one line of the table.
+        // All allocations on a line in a loop share one line of the table.
         let mut held = (0..3).map(|_| floats(2 << 18)).collect::<Result<Vec<_>>>()?;
         held.push(floats(11 << 18)?);
         held.push(floats(3 << 18)?);

@@ -429,7 +429,7 @@ fn tensors_are_made_like_others_on_every_device() -> Result<()> {
 #[test]
 fn masked_fill_keeps_the_type_of_what_it_fills() -> Result<()> {
     let mask = Tensor::new([true, false])?;
-    let large = (1i64 << 62) + 1; // An f64 cannot distinguish it from its neighbors.
+    let large = (1i64 << 62) + 1; // An f64 cannot distinguish it from its neighbours.
     for value in
         [Operand::from(2.5), (&Tensor::from_slice(&[2.5f64], &[])?).into(), (&Tensor::new(2.5f32)?).into()]
     {
@@ -681,7 +681,7 @@ fn deviations_are_squared_where_their_squares_fit() {
     assert!(slopes(&[2.0, 3.0], 2, |x, n| x.std(&[], n, false)).iter().all(|slope| slope.is_nan()));
 }
 
-/// A bound that rounds to a neighboring float moves there, which changes all results.
+/// A bound that rounds to a neighbouring float moves there, which changes all results.
 #[test]
 fn random_whole_numbers_of_floats_are_drawn_between_floats() {
     let drawn = |low: i64, high: i64, dtype| {

@@ -1,4 +1,4 @@
-//! Views, broadcasting and reductions against naive indexing.
+//! Views, broadcasting and reductions compared with naive indexing.
 
 use crate::model::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Mixed precision against PyTorch 2.11's own numbers (`vectors/amp.py`, and the runs of `training_vectors.json`).
+//! Mixed precision compared with PyTorch 2.11's numbers (`vectors/amp.py`, and the runs of `training_vectors.json`).
 
 use course_tests::{numbers, vectors};
 use serde_json::Value as Json;

@@ -1,4 +1,4 @@
-//! Whole training runs and optimizers against PyTorch 2.11's own numbers.
+//! Whole training runs and optimizers compared with PyTorch 2.11's numbers.
 
 use course_tests::{numbers, vectors};
 use serde_json::Value as Json;

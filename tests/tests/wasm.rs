@@ -243,7 +243,7 @@ fn the_same_events_in_wasm() {
     assert!(here.0.lines().count() > 30 && here.0.contains(r#""mean_absolute_error""#), "{}", here.0);
 }
 
-/// The simulated GPU's behavior does not depend on how the numbers are computed: the launches and copies, their source
+/// The simulated GPU's behaviour does not depend on how the numbers are computed: the launches and copies, their source
 /// lines, and their times are the same.
 #[test]
 fn the_same_timeline_in_wasm() {

@@ -131,7 +131,7 @@ pub(crate) fn compile_root(library: &Library, root: &str, program: &Path) -> Res
     fs::write(&main, root).map_err(cannot)?;
     let mut rustc = library.rustc(&main, program);
     let folder = program.parent().unwrap_or(Path::new("."));
-    // So that no temporary files remain elsewhere if it is stopped.
+    // Keep temporary files in our folder, so that none remain elsewhere if the compiler is stopped.
     for variable in ["TMPDIR", "TEMP", "TMP"] {
         rustc.env(variable, folder);
     }
@@ -236,7 +236,7 @@ pub fn run(
             Verdict::Failed { diagnosis: Box::new(diagnosis), case: stopped_at }
         }
     };
-    // Timelines that are compared share an axis, whose length is known only now.
+    // Draw the two timelines again on a common axis, whose length is known only now.
     if let Verdict::Failed { diagnosis, case: Some(case) } = &mut verdict
         && diagnosis.timelines.is_some()
         && let Some(at) = cases.iter().position(|known| known == case)

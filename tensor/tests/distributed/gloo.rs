@@ -1,4 +1,4 @@
-//! Gloo's messages and behavior, and ranks that do not participate. Two PyTorch 2.11 processes gave the expected
+//! Gloo's messages and behaviour, and ranks that do not participate. Two PyTorch 2.11 processes gave the expected
 //! results.
 
 use std::sync::{Arc, Mutex};

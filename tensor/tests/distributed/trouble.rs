@@ -334,8 +334,8 @@ fn a_rank_of_gloo_that_comes_too_late_is_named() {
     }
 }
 
-/// Each rank's message is gloo's: for those that waited, with the direction, and for the late one, that the others have
-/// left.
+/// Each rank's message is gloo's: those that waited report the direction, and the late one that its connection was
+/// closed.
 #[test]
 fn every_rank_of_gloo_says_what_it_waited_for() {
     type Call = fn(usize, &Tensor) -> Result<()>;

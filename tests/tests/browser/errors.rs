@@ -6,7 +6,7 @@ use crate::driver::{Browser, ENTER, TAB};
 use crate::site::BOOK;
 use crate::{MODES, faults, none, show_as, wait_until};
 
-/// A line wrapped by a terminal, with a color code.
+/// A line wrapped by a terminal, with a colour code.
 const MESSAGE: &str = "\u{1b}[31mRuntimeError\u{1b}[0m: mat1 and mat2 shapes cannot be mult\niplied (64x512 and 2048x10) <b>secret-4711</b>";
 
 /// The requests that the page has made.

@@ -45,7 +45,7 @@ const MODES: [Mode; 4] = [
 
 fn show_as(browser: &Browser, mode: &Mode) {
     resize(browser, mode.size);
-    // Without motion, so that no color is read during a transition.
+    // Without motion, so that no colour is read during a transition.
     let features = json!([
         { "name": "prefers-color-scheme", "value": mode.scheme },
         { "name": "prefers-reduced-motion", "value": "reduce" },
@@ -83,7 +83,7 @@ fn faults_of(browser: &Browser, site: &Site, page: &str, mode: &Mode) -> Vec<Str
         "print.html" => {
             faults(browser, json!({ "runOnly": ["scrollable-region-focusable", "duplicate-id-aria"] }))
         }
-        // In dark mode only the colors differ.
+        // In dark mode only the colours differ.
         _ if mode.scheme == "dark" => faults(browser, json!({ "runOnly": ["color-contrast"] })),
         _ => faults(browser, json!({})),
     });

@@ -39,7 +39,7 @@ pub struct Kernels(Library);
 
 impl Kernels {
     fn load(path: &Path) -> Kernels {
-        // SAFETY: its only initializers are those of constants.
+        // SAFETY: its only initialisers are those of constants.
         Kernels(unsafe { Library::new(path) }.unwrap())
     }
 

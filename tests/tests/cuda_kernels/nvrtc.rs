@@ -45,7 +45,7 @@ impl Nvrtc {
             Some(path) => PathBuf::from(path),
             None => fetched()?,
         };
-        // SAFETY: loading runs the initializers of the library, which is NVIDIA's.
+        // SAFETY: loading runs the initialisers of the library, which is NVIDIA's.
         let library = unsafe { Library::new(&path) };
         library.map(Nvrtc).map_err(|error| {
             let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();

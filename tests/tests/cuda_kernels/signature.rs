@@ -34,7 +34,7 @@ pub fn check_layout(symbol: &str, entry: &Entry<'_>, parameters: &[&str]) -> Res
 pub fn assertion(symbol: &str, parameters: &[&str]) -> String {
     let types: Vec<String> = parameters.iter().flat_map(|p| taken(p)).map(|(cpp, _)| cpp).collect();
     let blocks = parameters.iter().filter_map(|parameter| block(parameter));
-    // A struct is initialized in the order of its fields.
+    // A struct is initialised in the order of its fields.
     let fields = blocks.flat_map(|(name, fields)| {
         let numbers = Vec::from_iter((0..fields.len()).map(|i| i.to_string())).join(", ");
         let is_in_order = move |(i, field)| format!(" && {name}{{{numbers}}}.{field} == {i}");

@@ -304,7 +304,7 @@ fn arguments_at(tokens: &[TokenTree], from: usize) -> Option<&Group> {
     }
 }
 
-/// Whether the parameters of a function are those of a method: `self`, `&self`, `&'a mut self`, `mut self`.
+/// Whether a function's parameters make it a method: `self`, `&self`, `&'a mut self`, `mut self`.
 fn takes_self(parameters: &Group) -> bool {
     let first = within(parameters).into_iter().take_while(|token| !is_punct(token, ','));
     first.into_iter().any(|token| word(&token) == "self")

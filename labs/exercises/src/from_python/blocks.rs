@@ -1,4 +1,4 @@
-//! Python's blocks: `for … :`, `def`, `with`, and code that is an argument.
+//! Python's blocks: `for … :`, `def`, `with`; and code that should be a closure.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Compile errors of programmers who come from Python: explains the idea behind an error, and gives the corrected line.
 //!
-//! [`KINDS`] is the table. Each kind recognizes its errors by the compiler's message and by the student's text, and
+//! [`KINDS`] is the table. Each kind recognises its errors by the compiler's message and by the student's text, and
 //! corrects that text. An error that is not clearly of a kind keeps the compiler's message.
 
 mod arguments;
@@ -51,7 +51,7 @@ pub struct Explained {
     pub mended: String,
 }
 
-/// An error is explained by the first kind that recognizes it.
+/// An error is explained by the first kind that recognises it.
 pub const KINDS: [Kind; 26] = [
     Kind {
         id: "comment",

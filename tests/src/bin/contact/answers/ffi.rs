@@ -19,7 +19,7 @@ impl Loaded {
         Ok(Loaded { name, library })
     }
 
-    /// A function of this type; nothing if the library has none of that name.
+    /// A function of this type; None if the library has no function of that name.
     ///
     /// # Safety
     /// The function has the type `F`.
@@ -48,7 +48,7 @@ impl Loaded {
 /// A text of a library.
 ///
 /// # Safety
-/// The pointer is null or that of a text.
+/// The pointer is null or points to a NUL-terminated string.
 pub unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return "(null)".to_owned();

@@ -101,7 +101,7 @@ pub fn ask(cudnn: &Loaded) {
 ///
 /// # Safety
 /// # Safety
-/// The library is cuDNN, or stands in for it.
+/// The library is cuDNN or its stand-in.
 unsafe fn describing(cudnn: &Loaded) -> Option<(Cudnn, Described)> {
     let mut handles = [ptr::null_mut(); 4];
     // SAFETY: these are the types of the functions, and there is room for their results.
@@ -155,7 +155,7 @@ impl Cudnn {
 ///
 /// # Safety
 /// # Safety
-/// The library is cuDNN, or stands in for it, and the handle is its.
+/// The library is cuDNN or its stand-in, and the handle belongs to it.
 unsafe fn algorithms(cudnn: &Loaded, handle: Handle, described: &Described, what: &str) {
     let [x, weight, convolution, y] = described.0;
     for (pass, [first, second, out]) in

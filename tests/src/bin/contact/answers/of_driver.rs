@@ -55,7 +55,7 @@ const ATTRIBUTES: [(&str, c_int); 9] = [
     ("shared memory of a block that asks for it", 97),
 ];
 
-/// The errors that a program meets.
+/// The errors that programs commonly get.
 const ERRORS: [c_int; 20] =
     [0, 1, 2, 3, 4, 100, 101, 200, 201, 209, 218, 400, 500, 600, 700, 702, 710, 716, 719, 999];
 

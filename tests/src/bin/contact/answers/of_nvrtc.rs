@@ -72,10 +72,10 @@ pub fn ask(nvrtc: &Loaded, driver: &Loaded) {
     }
 }
 
-/// Compiles a source, says what the compiler says, and returns the machine code.
+/// Compiles a source, prints the compiler's answers, and returns the machine code.
 ///
 /// # Safety
-/// The library is NVRTC, or stands in for it.
+/// The library is NVRTC or its stand-in.
 unsafe fn compile(nvrtc: &Loaded, what: &str, source: &str, options: &[&str]) -> Option<Vec<u8>> {
     let (source, name) = (CString::new(source).ok()?, c"asked.cu");
     let options: Vec<CString> = options.iter().filter_map(|option| CString::new(*option).ok()).collect();
@@ -111,10 +111,10 @@ unsafe fn compile(nvrtc: &Loaded, what: &str, source: &str, options: &[&str]) ->
     }
 }
 
-/// What the compiler has to say in bytes, or the code of its error.
+/// The bytes that the compiler outputs, or its error code.
 ///
 /// # Safety
-/// The functions have these types, and the program lives.
+/// The functions have these types, and the program has not been destroyed.
 unsafe fn output(nvrtc: &Loaded, program: Program, functions: [&str; 2]) -> Result<Vec<u8>, c_int> {
     // SAFETY: by the contract; there is room for the number of bytes that it reports.
     unsafe {
