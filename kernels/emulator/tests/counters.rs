@@ -173,7 +173,7 @@ fn counters_do_not_depend_on_checks_and_change_no_results() {
 #[test]
 fn the_table() {
     let (program, counters) = counted(&TRANSPOSED.replace("WIDTH", "33"), "k<<<1, dim3(32, 32)>>>(a, o)");
-    let table = report::counters::text(&[counters.clone()], &program.kernels, &|_| None);
+    let table = report::counters::text(std::slice::from_ref(&counters), &program.kernels, &|_| None);
     assert_eq!(table, include_str!("programs/counters.txt"));
     let json = report::counters::json(&[counters], &program.kernels, &|_| Some(20));
     assert!(
