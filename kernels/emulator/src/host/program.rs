@@ -125,7 +125,8 @@ impl Program {
         self.run_on(machine, MOST_TIME)
     }
 
-    fn run_on(&self, mut machine: Machine, most_time: Duration) -> Option<Run> {
+    /// The same on a machine that [`Program::machine`] has made.
+    pub fn run_on(&self, mut machine: Machine, most_time: Duration) -> Option<Run> {
         let main = self.main.as_ref()?;
         let checks = machine.checks();
         // A page has no clock here; it ends a run that takes too long.

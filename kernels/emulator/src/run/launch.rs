@@ -19,6 +19,8 @@ pub struct Machine {
     pub output: String,
     pub order: Order,
     pub next_interval: u32,
+    /// No access waits to be noted, which changes no finding.
+    pub notes_at_once: bool,
     /// One for each word of the heap, if races are checked.
     pub cells: super::cells::Cells,
     /// Which program's instruction an access names: programs by the interval they began with.

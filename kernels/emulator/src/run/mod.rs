@@ -8,6 +8,7 @@ pub mod cells;
 pub mod checks;
 pub mod clocks;
 pub mod counters;
+pub mod ended;
 pub mod hazards;
 pub mod interpreter;
 pub mod launch;
@@ -19,6 +20,7 @@ pub mod operations;
 pub mod printf;
 pub mod races;
 pub mod registers;
+pub mod steps;
 pub mod warp_operations;
 pub mod words;
 

@@ -93,7 +93,7 @@ impl Runner<'_> {
         kind: Kind,
     ) {
         let mut lanes = Lanes { warp: warp.number, mask, turns: warp.turns, steps: warp.steps };
-        let may_wait = self.machine.order.clocks.is_none();
+        let may_wait = self.machine.order.clocks.is_none() && !self.machine.notes_at_once;
         if !is_shared {
             if may_wait && kind == Kind::Read && mask == ALL && size == 4 {
                 lanes.mask = self.wait_in_runs(block, &lanes, pc, at);

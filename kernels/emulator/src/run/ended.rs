@@ -1,0 +1,103 @@
+//! Why a program ends before its time, and what else an instruction reports.
+
+use super::arithmetic;
+use super::block::{Block, Warp};
+use super::checks::Site;
+use super::interpreter::{Runner, Stop};
+use super::launch::{fatal, thread};
+use crate::ir::{Bin, LANES, Prim};
+
+impl Runner<'_> {
+    /// C++ leaves a division by 0 open: a GPU goes on with some number, and a host ends the program.
+    pub fn check_divisor(
+        &mut self,
+        block: &Block,
+        warp: &Warp,
+        mask: u32,
+        pc: u32,
+        op: Bin,
+        a: u32,
+        b: u32,
+    ) -> Result<(), Stop> {
+        let wide = op.widths().1 == 2;
+        let is_zero = |lane: usize| match wide {
+            true => warp.registers.row::<u64>(b)[lane] == 0,
+            false => warp.registers.row::<u32>(b)[lane] == 0,
+        };
+        let any = (0..LANES).fold(false, |any, lane| any | is_zero(lane));
+        if !any && !self.is_host {
+            return Ok(());
+        }
+        let found = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane));
+        if self.is_host {
+            // x86 stops at a quotient that does not fit as well.
+            let ty = if wide { Prim::I64 } else { Prim::I32 };
+            let (x, y) = (warp.registers.bits(ty, a, 0), warp.registers.bits(ty, b, 0));
+            let overflows = arithmetic::quotient_overflows(op, x, y);
+            let note = match (found, overflows) {
+                (Some(_), _) => "an integer is divided by zero",
+                (_, true) => "the smallest integer is divided by -1",
+                _ => return Ok(()),
+            };
+            let (title, site) = ("Floating-point exception".to_owned(), self.site("at", pc));
+            let notes = vec![note.to_owned()];
+            self.machine.findings.add(fatal("host", title, &self.program.name, vec![site], notes));
+            return Err(Stop::HostFault);
+        }
+        let Some(lane) = found else { return Ok(()) };
+        let site = self.site_of("at", pc, block, warp, lane);
+        let title = "Integer division by zero".to_owned();
+        let mut finding = fatal("memcheck", title, &self.program.name, vec![site], Vec::new());
+        finding.severity = super::checks::Severity::Warning;
+        finding.is_fatal = false;
+        self.machine.findings.add(finding);
+        Ok(())
+    }
+
+    pub fn site(&self, text: &str, pc: u32) -> Site {
+        Site { text: text.to_owned(), span: Some(self.program.spans[pc as usize]), thread: None }
+    }
+
+    pub fn site_of(&self, text: &str, pc: u32, block: &Block, warp: &Warp, lane: usize) -> Site {
+        let by = thread(&self.shape, block.index, warp.number * 32 + lane as u32);
+        Site { thread: (!self.is_host).then_some(by), ..self.site(text, pc) }
+    }
+
+    pub fn assertion(&mut self, block: &Block, warp: &Warp, pc: u32, lane: usize, text: u32) -> Stop {
+        let title = format!("Assertion `{}` failed", self.program.texts[text as usize]);
+        let site = self.site_of("at", pc, block, warp, lane);
+        let check = if self.is_host { "host" } else { "assert" };
+        self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], Vec::new()));
+        if self.is_host { Stop::HostFault } else { Stop::Assert }
+    }
+
+    pub fn trapped(&mut self, block: &Block, warp: &Warp, pc: u32, mask: u32, text: u32) -> Stop {
+        let title = format!("The kernel ended itself ({})", self.program.texts[text as usize]);
+        let site = self.site_of("at", pc, block, warp, mask.trailing_zeros() as usize);
+        self.machine.findings.add(fatal("trap", title, &self.program.name, vec![site], Vec::new()));
+        Stop::LaunchFailure
+    }
+
+    pub fn out_of_budget(&mut self, block: &Block, warp: &Warp, pc: u32) -> Stop {
+        let lane = warp.groups.last().map_or(0, |group| group.mask.trailing_zeros() as usize).min(31);
+        let site = self.site_of("still running at", pc, block, warp, lane);
+        let count = super::access::thousands(self.machine.budget);
+        let limit = format!("{count} {}", if self.is_host { "instructions" } else { "warp instructions" });
+        self.stopped(site, &limit)
+    }
+
+    pub fn out_of_output(&mut self, pc: u32) -> Stop {
+        let most = super::access::thousands(super::launch::MOST_OUTPUT as u64);
+        self.stopped(self.site("printing at", pc), &format!("{most} bytes of output"))
+    }
+
+    /// A limit is reached.
+    pub fn stopped(&mut self, site: Site, limit: &str) -> Stop {
+        let what = if self.is_host { "program" } else { "kernel" };
+        let title =
+            format!("Stopped after {limit}: the {what} loops for ever, or is too long for this emulator");
+        let check = if self.is_host { "host" } else { "timeout" };
+        self.machine.findings.add(fatal(check, title, &self.program.name, vec![site], Vec::new()));
+        if self.is_host { Stop::HostFault } else { Stop::Timeout }
+    }
+}
