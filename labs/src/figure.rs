@@ -115,15 +115,19 @@ pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Modelled, name, value.into())
 }
 
-/// A time in milliseconds taken with [`todevice::time::Instant`]: modelled where the machine's time is, measured
-/// elsewhere.
-pub fn timed(name: &'static str, time: Duration) -> Figure {
+/// A figure that the machine works out if its time is modelled, and measures elsewhere.
+pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
     let kind = if Machine::current().time_is_modelled() {
         Kind::Modelled
     } else {
         Kind::Measured
     };
-    Figure::new(kind, name, (time.as_nanos() as f64 / 1e6).into()).unit("ms").digits(3)
+    Figure::new(kind, name, value.into())
+}
+
+/// The same of a time in milliseconds, taken with [`todevice::time::Instant`].
+pub fn timed(name: &'static str, time: Duration) -> Figure {
+    found(name, time.as_nanos() as f64 / 1e6).unit("ms").digits(3)
 }
 
 /// A result that a real GPU may not give again: on a machine whose time is modelled it is the same on every run,

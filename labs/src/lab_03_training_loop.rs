@@ -11,10 +11,11 @@ use todevice::trace::{Call, Counters, EventKind, Trace};
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
+use crate::clock::wait_for;
 use crate::experiments::{Step, step_on};
 use crate::{
-    Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, measured,
-    modelled, row, text, timed,
+    Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, found, row,
+    text, timed,
 };
 
 pub const LAB: Entry<Options> =
@@ -609,8 +610,6 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     }
     lab.picture(&trace, &what_the_step_shows(&trace, done, computed));
     let share = 100.0 * computed.as_secs_f64() / done.as_secs_f64();
-    let of_kind =
-        if Machine::current().time_is_modelled() { modelled } else { measured };
     lab.table(
         Table::new(["one step", ""])
             .row(row!["kernels launched", exact("step_launches", launches)])
@@ -622,10 +621,10 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
             .row(row!["until the loss is read", timed("step_done_time", done)])
             .row(row![
                 "share in which the GPU computes",
-                of_kind("compute_share", share).unit("%").digits(0)
+                found("compute_share", share).unit("%").digits(0)
             ]),
     );
-    lab.answer(guess, of_kind("share_of_a_step", share).unit("%").digits(0));
+    lab.answer(guess, found("share_of_a_step", share).unit("%").digits(0));
     let verdict = if queued - moved > 2 * computed {
         "For most of the step the GPU waits for the host, which takes longer to launch the kernels than the GPU takes to \
          run them. The step is bound by launches."
@@ -678,8 +677,8 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     lab.prose(text!(
         "With 16 times as many samples a step takes {} times as long on the CPU, and {} times as long on the GPU: it \
          has as many launches as before, with more work in each.",
-        of_kind("large_cpu_step_ratio", ratio(cpu_large_done, cpu_done)).digits(2),
-        of_kind("large_step_ratio", ratio(large_done, done)).digits(2)
+        found("large_cpu_step_ratio", ratio(cpu_large_done, cpu_done)).digits(2),
+        found("large_step_ratio", ratio(large_done, done)).digits(2)
     ));
     Ok(())
 }
@@ -772,9 +771,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     // On a CPU the two passes take about the same time, and either may be the shorter.
     let share =
         (100.0 * returned.as_secs_f64() / synchronized.as_secs_f64()).min(100.0);
-    let of_kind =
-        if Machine::current().time_is_modelled() { modelled } else { measured };
-    lab.answer(guess, of_kind("share_shown", share).unit("%").digits(0));
+    lab.answer(guess, found("share_shown", share).unit("%").digits(0));
     lab.prose(if !device.is_cuda() {
         "On the CPU a call returns when its work is done, so all three clocks show the work. On a GPU, as with --gpu \
          sim:t4, the first one does not. No clock ran during the very first pass, which takes memory from the system."
@@ -787,11 +784,6 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
          from the driver and, on a real GPU, loads code as well."
     });
     Ok(())
-}
-
-/// Returns when the device has done all it was asked for.
-fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 
 /// A computer with few cores would warn of workers, and one without a GPU of pinned memory.

@@ -10,9 +10,10 @@ use todevice::trace::Trace;
 use todevice::{GpuSpec, Machine, RaceCheck, ToOptions, cuda};
 
 use crate::cli::count;
+use crate::clock::wait_for;
 use crate::{
-    Entry, Figure, Lab, Prediction, Run, Table, Text, exact, hardware, measured,
-    modelled, row, text, timed,
+    Entry, Figure, Lab, Prediction, Run, Table, Text, exact, found, hardware, row,
+    text, timed,
 };
 
 pub const LAB: Entry<Options> = Entry { name: "lab-08", title: "Asynchrony", run };
@@ -371,9 +372,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
 
 /// A share of time, in percent.
 fn share(name: &'static str, percent: f64) -> Figure {
-    let of_kind =
-        if Machine::current().time_is_modelled() { modelled } else { measured };
-    of_kind(name, percent).unit("%").digits(0)
+    found(name, percent).unit("%").digits(0)
 }
 
 /// Shows the error of a call that would have waited.
@@ -1095,17 +1094,6 @@ fn until_done<R>(device: Device, work: impl FnOnce() -> Result<R>) -> Result<Dur
     wait_for(device)?;
     Ok(start.elapsed())
 }
-
-// ANCHOR: wait_for
-/// Returns when the device has done all it was asked for.
-fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() {
-        cuda::device(device.index(), || cuda::synchronize())?
-    } else {
-        Ok(())
-    }
-}
-// ANCHOR_END: wait_for
 
 /// The runs that are tested. The book shows them.
 pub const RUNS: &[Run] = &[Run::NONE, Run::T4];

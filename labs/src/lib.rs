@@ -40,6 +40,7 @@
 #[cfg(not(target_family = "wasm"))]
 pub mod calibrate;
 pub mod cli;
+pub mod clock;
 pub mod doctor;
 mod entry;
 mod event;
@@ -90,8 +91,8 @@ pub use entry::{
 };
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{
-    BYTES, Figure, Kind, Value, bytes, exact, hardware, measured, modelled, observed,
-    raced, timed,
+    BYTES, Figure, Kind, Value, bytes, exact, found, hardware, measured, modelled,
+    observed, raced, timed,
 };
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};

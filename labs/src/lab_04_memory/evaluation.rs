@@ -6,7 +6,8 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{Machine, inference_mode};
 
-use super::{memory_allocated, wait_for};
+use super::memory_allocated;
+use crate::clock::wait_for;
 use crate::{Lab, Table, Text, bytes, exact, row, timed};
 
 pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {

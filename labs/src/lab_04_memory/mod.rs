@@ -115,11 +115,6 @@ fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
     on_gpu
 }
 
-/// Returns when the device has done all it was asked for.
-fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
-}
-
 /// Stands for whatever a program does with a tensor.
 fn use_it(_tensor: &Tensor) {}
 

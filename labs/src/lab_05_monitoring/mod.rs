@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use todevice::cuda;
 use todevice::monitor::{self, Gpu};
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{Machine, cuda};
 
 use crate::cli::count;
-use crate::{Entry, Figure, Lab, Run, Value, measured, modelled};
+use crate::{Entry, Figure, Lab, Run, Value, found};
 
 mod the_table;
 mod watch;
@@ -59,16 +59,7 @@ pub(crate) fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
     on_gpu
 }
 
-/// A figure that the machine works out if its time is modelled, and measures elsewhere.
-pub(crate) fn found(name: &'static str, value: impl Into<Value>) -> Figure {
-    if Machine::current().time_is_modelled() {
-        modelled(name, value)
-    } else {
-        measured(name, value)
-    }
-}
-
-/// The same of a reading that not every card, nor every system, gives.
+/// A reading that not every card, nor every system, gives.
 pub(crate) fn reading(name: &'static str, value: Option<impl Into<Value>>) -> Figure {
     found(name, value.map_or_else(|| Value::from("N/A"), Into::into))
 }
@@ -132,11 +123,6 @@ pub(crate) const BATCH: usize = 1024;
 pub(crate) fn pictures(n: usize) -> Result<(Tensor, Tensor)> {
     let classes: Vec<i64> = (0..n as i64).map(|index| index % 10).collect();
     Ok((Tensor::rand(&[n, 1024])?, Tensor::from_slice(&classes, &[n])?))
-}
-
-/// Returns when the device has done all it was asked for.
-pub(crate) fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 
 /// Long enough for the monitor to forget what was before.

@@ -11,7 +11,8 @@ use todevice::prelude::*;
 use todevice::time::sleep;
 use todevice::{Machine, cuda};
 
-use super::{BATCH, Training, on_gpu, pause, pictures, reading, wait_for, watched};
+use super::{BATCH, Training, on_gpu, pause, pictures, reading, watched};
+use crate::clock::wait_for;
 use crate::render_text::wrap;
 use crate::{
     Figure, Lab, Prediction, Table, Text, Value, exact, hardware, measured, row, text,

@@ -6,7 +6,8 @@ use todevice::monitor::{self, Gpu, Host};
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use super::{Training, pictures, reading, wait_for};
+use super::{Training, pictures, reading};
+use crate::clock::wait_for;
 use crate::{Lab, hardware, measured, text};
 
 /// What is drawn: the latest samples.

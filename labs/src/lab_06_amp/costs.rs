@@ -10,9 +10,8 @@ use todevice::prelude::*;
 
 use super::scaling::scaler_of;
 use super::training::{casting, loss_of};
-use super::{
-    first_product, kibibytes, median, name_of, other_card, peak_of, time_of, wait_for,
-};
+use super::{first_product, kibibytes, median, name_of, other_card, peak_of, time_of};
+use crate::clock::wait_for;
 use crate::{Figure, Lab, Prediction, Table, Text, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu

@@ -14,6 +14,7 @@ use todevice::time::Instant;
 use todevice::{Machine, cuda};
 
 use crate::cli::count;
+use crate::clock::wait_for;
 use crate::{Entry, Figure, Lab, Run, exact};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-06", title: "Mixed precision", run };
@@ -83,11 +84,6 @@ fn name_of(dtype: DType) -> &'static str {
         DType::BF16 => "bfloat16",
         _ => "float32",
     }
-}
-
-/// Waits for the GPU, if there is one.
-fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 
 /// How long it takes until the work of `run` is done.

@@ -9,12 +9,12 @@ use std::time::Duration;
 use todevice::backends::{self, cudnn};
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{Conv2dOptions, Machine, cuda};
+use todevice::{Conv2dOptions, cuda};
 
 use crate::cli::count;
+use crate::clock::wait_for;
 use crate::{
-    Entry, Figure, Lab, Run, Table, Value, exact, hardware, measured, modelled,
-    observed, row,
+    Entry, Figure, Lab, Run, Table, Value, exact, found, hardware, observed, row,
 };
 
 pub const LAB: Entry<Options> =
@@ -105,9 +105,7 @@ const OWN_ALGORITHMS: &str = "cuDNN chooses there, if it is installed";
 
 /// A time that the machine works out if its time is modelled, and measures elsewhere.
 fn microseconds(name: &'static str, time: Duration) -> Figure {
-    let of_kind =
-        if Machine::current().time_is_modelled() { modelled } else { measured };
-    of_kind(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
+    found(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
 }
 
 /// What comes of how a device rounds, and in which order it adds. Of a real GPU that is what was seen in this run.
@@ -124,10 +122,6 @@ fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<Duratio
     Ok(start.elapsed())
 }
 // ANCHOR_END: time_of
-
-fn wait_for(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
-}
 
 /// Whether convolutions are computed by cuDNN here.
 fn has_cudnn(device: Device) -> bool {

@@ -12,8 +12,8 @@ use todevice::trace::{CopyKind, EventKind, Trace};
 
 use super::feeding::blocking;
 use super::time_of;
-use crate::lab_05_monitoring::{found, wait_for};
-use crate::{Figure, Lab, Prediction, Table, Text, Value, row, timed};
+use crate::clock::wait_for;
+use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
 
 /// In each of the data sets of small pictures.
 pub(super) const SAMPLES: usize = 512;

@@ -10,9 +10,10 @@ use todevice::trace::{CopyKind, EventKind, Trace, Work, record_function};
 use todevice::{Machine, RaceCheck, ToOptions};
 
 use super::time_of;
-use crate::lab_05_monitoring::found;
 use crate::render_text::wrap;
-use crate::{Figure, Lab, Prediction, Table, Text, exact, raced, row, text, timed};
+use crate::{
+    Figure, Lab, Prediction, Table, Text, exact, found, raced, row, text, timed,
+};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     if lab.section(1, "Pageable and pinned") {

@@ -11,10 +11,11 @@ use todevice::time::Instant;
 
 use super::epoch::Pictures;
 use super::feeding::blocking;
+use crate::clock::wait_for;
 use crate::lab_05_monitoring::{
-    BATCH, Seen, Training, found, on_gpu, pause, pictures, reading, wait_for, watched,
+    BATCH, Seen, Training, on_gpu, pause, pictures, reading, watched,
 };
-use crate::{Cell, Figure, Lab, Prediction, Table, Text, row};
+use crate::{Cell, Figure, Lab, Prediction, Table, Text, found, row};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     if lab.section(7, "Why is my GPU not busy?") {

@@ -7,8 +7,7 @@ use todevice::{Machine, cuda};
 
 use super::pitfall::Pitfall;
 use super::training::time_of_a_step;
-use crate::lab_05_monitoring::found;
-use crate::{Cell, Lab, Prediction, Table, Text, exact, row, timed};
+use crate::{Cell, Lab, Prediction, Table, Text, exact, found, row, timed};
 
 // ANCHOR: tiny
 /// How long a training step of a tiny network takes.

@@ -10,8 +10,7 @@ use todevice::{Machine, ToOptions, cuda};
 
 use super::pitfall::Pitfall;
 use super::training::{network, train_step};
-use crate::lab_05_monitoring::found;
-use crate::{Figure, Lab, Prediction, Table, Text, Value, row, timed};
+use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
 
 // ANCHOR: pictures
 /// Pictures as bytes. Each takes the CPU some time: it becomes floats of mean 0 and

@@ -9,6 +9,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::pitfall::Pitfall;
+use crate::clock::wait_for;
 use crate::render_text::wrap;
 use crate::{Lab, Prediction, Table, bytes, exact, row, text};
 
@@ -49,12 +50,11 @@ pub(super) fn time_of_a_step(
     device: Device,
     mut step: impl FnMut() -> Result<Tensor>,
 ) -> Result<Duration> {
-    let wait = || if device.is_cuda() { cuda::synchronize() } else { Ok(()) };
     step()?; // the first takes memory
-    wait()?;
+    wait_for(device)?;
     let start = Instant::now();
     step()?;
-    wait()?;
+    wait_for(device)?;
     Ok(start.elapsed())
 }
 
