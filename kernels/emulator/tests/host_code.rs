@@ -68,7 +68,7 @@ found:
     printf("%d\n", i);
     printf("%s %d\n", __func__, (int)std::sqrt(17.0));
 }"#;
-    assert_eq!(output(text), "5 1 1\n5 1 55\n25 0\n304\nmain 4\n");
+    assert_eq!(output(text), "5 1 1\n5 1 55\n25 0\n206\nmain 4\n");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! needed, so what they calculate is not tested here.
 
 mod emulated;
+mod generated;
 mod host;
 mod nvrtc;
 mod ptx;

@@ -34,6 +34,15 @@ impl Lower<'_> {
         if !arrow {
             return Ok(value);
         }
+        // A struct may have an `operator->` that says what it points to.
+        let value = match self.struct_of(value.ty).map(|number| self.methods(number, "operator->")) {
+            Some(candidates) if !candidates.is_empty() => {
+                let functions = Functions { name: "operator->".into(), candidates, arguments: None };
+                let span = self.span;
+                self.method_call(value, functions, Vec::new(), span)?
+            }
+            _ => value,
+        };
         let value = self.loaded(value)?;
         let Some((to, is_const)) = self.types.pointee(value.ty) else {
             return self
