@@ -152,7 +152,7 @@ fn graphs(folder: &Path) -> Result<Vec<Graph>, String> {
         let mut random = Random::new(1);
         let count = (*nodes).max(*edges) as usize;
         let mut data = |below: i32| {
-            let next = |_| random.next() as i32 % below;
+            let next = |_| random.number() as i32 % below;
             std::iter::once(0).chain((1..count).map(next)).collect::<Vec<i32>>()
         };
         let arrays = [first.to_vec(), neighbours.to_vec(), data(*nodes), data((*edges).max(1))];

@@ -53,7 +53,7 @@ impl Host<'_> {
             "abort" => {
                 return Err(self.fault(machine, span, "The program called `abort`".to_owned(), Vec::new()));
             }
-            "rand" => u64::from(self.random.next()),
+            "rand" => u64::from(self.random.number()),
             "srand" => {
                 self.random = Random::new(argument(0) as u32);
                 0

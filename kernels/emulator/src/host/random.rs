@@ -18,12 +18,12 @@ impl Random {
         }
         let mut random = Random { state, at: 0 };
         for _ in 0..310 {
-            random.next();
+            random.number();
         }
         random
     }
 
-    pub fn next(&mut self) -> u32 {
+    pub fn number(&mut self) -> u32 {
         let front = (self.at + 3) % 31;
         self.state[front] = self.state[front].wrapping_add(self.state[self.at]);
         self.at = (self.at + 1) % 31;

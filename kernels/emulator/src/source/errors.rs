@@ -90,8 +90,8 @@ pub struct Errors(pub Vec<Box<Error>>);
 impl Errors {
     /// Notes an error. `Err`: it is the last one.
     pub fn add(&mut self, error: Box<Error>) -> Result<()> {
-        let is_new = |known: &Box<Error>| known.span != error.span || known.message != error.message;
-        if !error.is_known && self.0.len() < MOST_ERRORS && self.0.iter().all(is_new) {
+        let is_new = |known: &Error| known.span != error.span || known.message != error.message;
+        if !error.is_known && self.0.len() < MOST_ERRORS && self.0.iter().all(|known| is_new(known)) {
             self.0.push(error.clone());
         }
         if error.is_last || self.0.len() == MOST_ERRORS {

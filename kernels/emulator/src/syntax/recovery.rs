@@ -77,7 +77,7 @@ impl Parser {
         self.at = mark.at;
         let is_loop = self.is_word("for");
         let (mut braces, mut parentheses) = (0, 0);
-        while !self.at_end() && !(braces == 0 && self.is("}")) {
+        while !(self.at_end() || braces == 0 && self.is("}")) {
             let is_behind = self.at >= error_at && !is_loop;
             match self.advance().tok {
                 Tok::Punct("(") => parentheses += 1,
