@@ -35,7 +35,7 @@ const PLAYER_KB: (usize, usize) = (505, 612);
 const EXERCISES_KB: (usize, usize) = (334, 426);
 const ASSESSMENT_KB: usize = 530;
 const ERRORS_KB: usize = 72;
-const KERNELS_KB: usize = 340;
+const KERNELS_KB: usize = 360;
 
 /// The base in a folder of modules.
 const BASE: &str = "base.wasm";
