@@ -89,7 +89,7 @@ int main() {
     for (int round = 1; round < 3; round++) {
         Pair pair{10 * round, 0.5};
         long long big = 1000;
-        each<<<1, 32>>>(d, 4, [=] __device__ (int i, int old) { return old + i * pair.a + (int)(pair.b * 4) + (int)big; });
+        each<< <1, 32>> >(d, 4, [=] __device__ (int i, int old) { return old + i * pair.a + (int)(pair.b * 4) + (int)big; });
     }
     cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost);
     printf("%d %d %d\n", h[0], h[1], h[3]);

@@ -252,18 +252,25 @@ impl Parser {
                     self.mark_written(object);
                 }
                 value = Expr { kind: ExprKind::Call(Box::new(value), arguments), span: self.since(start) };
-            } else if self.is("<<<") {
-                self.advance();
+            } else if self.is("<<<") || self.is("<<") && self.ahead(1).is("<") {
+                // Formatters part the brackets, and nvcc takes that.
+                if self.advance().is("<<") {
+                    self.advance();
+                }
                 let outer = std::mem::replace(&mut self.in_arguments, true);
                 let mut config = Vec::new();
-                while !self.is(">>>") {
+                while !(self.is(">>>") || self.is(">>")) {
                     config.push(if self.is("{") { self.braces()? } else { self.conditional()? });
                     if !self.eat(",") {
                         break;
                     }
                 }
                 self.in_arguments = outer;
-                self.expect(">>>")?;
+                if self.eat(">>") {
+                    self.expect(">")?;
+                } else {
+                    self.expect(">>>")?;
+                }
                 let arguments = self.list("(", ")")?;
                 let span = self.since(start);
                 value = Expr { kind: ExprKind::Launch(Box::new(value), config, arguments), span };
