@@ -122,7 +122,8 @@ fn compiled_and_run(
     std::fs::write(&source, text).map_err(trouble)?;
     std::fs::write(folder.join("cuda_on_host.h"), HEADER).map_err(trouble)?;
     std::fs::write(folder.join("halves.h"), HALVES).map_err(trouble)?;
-    let options = ["-std=c++17", "-O1", "-ffp-contract=off", "-w", "-o"];
+    // Without the third one, g++ makes `0.0f - (float)i` to `-(float)i`, which is -0 for a 0.
+    let options = ["-std=c++17", "-O1", "-frounding-math", "-ffp-contract=off", "-w", "-o"];
     let made = compiler.args(options).arg(&binary).arg(&source).output();
     let made = made.map_err(|trouble| format!("the compiler of C++: {trouble}"))?;
     if !made.status.success() {
