@@ -302,3 +302,23 @@ fn output_is_limited_on_both_sides() {
         assert_eq!((run.exit_code(), run.output.matches("left out").count()), (1, 1));
     }
 }
+
+#[test]
+fn a_copy_to_the_host_of_bytes_that_nothing_wrote_is_found() {
+    let text = |written: u32| {
+        format!(
+            "int main() {{\n    float h[100], *d;\n    cudaMalloc(&d, 400);\n    cudaMemset(d, 0, {written});\n    \
+             cudaMemcpy(h, d, 400, cudaMemcpyDeviceToHost);\n    cudaFree(d);\n}}"
+        )
+    };
+    let found = |written, checks| {
+        let (program, run) = run(&text(written), checks);
+        report::text(&program.files, &run, Checks::MEMORY)
+    };
+    let told = found(200, Checks::ALL);
+    assert!(told.contains("Host API memory access error at host access to 0x7f"), "{told}");
+    assert!(told.contains(" of size 400 bytes\n=========     at main in my.cu:5:"), "{told}");
+    assert!(told.contains(" on access by cudaMemcpy source\n"), "{told}");
+    assert!(!found(400, Checks::ALL).contains("Host API"));
+    assert!(!found(200, Checks::MEMORY).contains("Host API"));
+}

@@ -74,9 +74,20 @@ impl<'a> Host<'a> {
     }
 
     pub(super) fn misuse(&self, machine: &mut Machine, span: Span, title: String, notes: Vec<String>) {
+        self.find("memcheck", machine, span, title, notes);
+    }
+
+    fn find(
+        &self,
+        check: &'static str,
+        machine: &mut Machine,
+        span: Span,
+        title: String,
+        notes: Vec<String>,
+    ) {
         let site = Site { text: "at".to_owned(), span: Some(span), thread: None };
         machine.findings.add(Finding {
-            check: "memcheck",
+            check,
             severity: Severity::Error,
             title,
             function: "main".to_owned(),
@@ -230,6 +241,9 @@ impl<'a> Host<'a> {
             }
             ranges.push(range);
         }
+        if machine.checks().init && machine.heap.is_of_device(&ranges[0]) && machine.heap.is_of_host(&ranges[1]) {
+            self.check_source(machine, from, &ranges[0], span);
+        }
         let (from, to) = (ranges[0].clone(), ranges[1].clone());
         // A byte that was uninitialised before the copy still is after it.
         let states: Vec<u8> =
@@ -239,6 +253,17 @@ impl<'a> Host<'a> {
             *state = *state & !WRITTEN | written;
         }
         Ok(0)
+    }
+
+    /// Reports the first byte that the host copies although nothing was written there.
+    fn check_source(&self, machine: &mut Machine, at: u64, range: &std::ops::Range<usize>, span: Span) {
+        let states = &machine.heap.space.states[range.clone()];
+        let Some(first) = states.iter().position(|state| state & WRITTEN == 0) else { return };
+        let size = crate::run::access::bytes(range.len() as u64);
+        let title = format!("Host API memory access error at host access to {at:#x} of size {size}");
+        let first = at + first as u64;
+        let note = format!("Uninitialized access at {first:#x} on access by cudaMemcpy source");
+        self.find("initcheck", machine, span, title, vec![note]);
     }
 
     pub(super) fn set(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
