@@ -151,7 +151,7 @@ impl Cuda {
         })
     }
 
-    /// The milliseconds of a second run: the first includes one-time setup on the device.
+    /// The milliseconds of a second run: in the first, the algorithm may still have to be loaded onto the device.
     fn time_convolution(
         &self,
         stream: StreamId,

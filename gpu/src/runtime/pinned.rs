@@ -69,7 +69,8 @@ impl PinnedCache {
         }
     }
 
-    /// Frees the blocks that no copy uses any more, oldest first, up to the first one that is still in use.
+    /// Returns the blocks that no copy uses any more to the cache, oldest first, up to the first one that is still in
+    /// use.
     fn poll(&mut self, cuda: &Cuda) -> DriverResult<()> {
         while let Some((block, events)) = self.waiting.front_mut() {
             while let Some(event) = events.last() {

@@ -75,7 +75,7 @@ impl Cuda {
         ordered.and(destroyed)
     }
 
-    /// Like [`order`](Self::order), for callers that are not inside a driver call.
+    /// Like `order`, for callers that are not inside a driver call.
     pub fn wait_stream(&self, later: StreamId, earlier: StreamId) -> Result<()> {
         self.check_thread()?;
         if later == earlier {
