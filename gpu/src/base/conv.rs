@@ -155,8 +155,8 @@ pub struct Conv {
     pub a: DevicePtr,
     pub b: DevicePtr,
     pub out: DevicePtr,
-    /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands. The number is
-    /// the seed of the order in which [`Way::Disorder`] adds its partial sums, which is not fixed.
+    /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands.
+    /// [`Way::Disorder`] adds partial sums in no fixed order; the number is the seed of that order.
     pub twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> Ran,
 }
 

@@ -35,7 +35,7 @@ pub trait FigureSet: Clone + PartialEq + Send + Sync + 'static {
     /// The same set under another key.
     fn with_key(self, key: &'static str) -> Self;
 
-    /// A figure of this name.
+    /// The figure of this name.
     fn figure(&self, name: &str) -> Option<&Figure>;
 
     /// The figure of this name, mutably.

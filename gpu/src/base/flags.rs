@@ -1,4 +1,4 @@
-//! Flags that let a machine's libraries trade exactness for speed; `backends` describes each of them.
+//! Flags for the trade-offs that a machine's libraries may make for speed; `backends` describes each of them.
 
 /// The flags of a machine.
 #[derive(Clone, Copy, Debug, Default)]

@@ -253,7 +253,7 @@ impl Layout {
         out
     }
 
-    /// `length` entries of `dim` from `start` on, every `step`-th.
+    /// Every `step`-th element of `dim` from `start` on, `length` of them.
     pub fn slice(&self, dim: usize, start: usize, length: usize, step: usize) -> Layout {
         let mut out = *self;
         out.sizes[dim] = length;

@@ -33,7 +33,7 @@ pub trait Others: Send + Sync {
     /// that was deferred only because one of these might end before it.
     fn wait(&self, keys: &[Key], can_go_on: bool) -> Result<Waited, MeetingError>;
 
-    /// Whether they can run now: a host that only queries the progress of work lets them.
+    /// Whether they can run now: a host that only queries the progress of work lets them run.
     fn can_run(&self) -> bool;
 
     /// Sets how the devices of this process continue while its host is blocked.

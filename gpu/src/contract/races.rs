@@ -18,7 +18,7 @@ pub enum RaceCheck {
     Warn,
     /// The call that races returns [`GpuError::Race`](crate::GpuError::Race).
     Error,
-    /// Nothing; `Machine::races` lists it all the same.
+    /// Nothing happens; `Machine::races` lists the race all the same.
     Ignore,
 }
 

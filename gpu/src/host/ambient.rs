@@ -274,7 +274,7 @@ impl Ambient {
         }
     }
 
-    /// Clones the handler out of its lock: a handler may warn, or set another handler.
+    /// Returns a clone of the handler, with its lock released: a handler may warn, or set another handler.
     fn warning_handler() -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
         of_current(|ambient| lock(&ambient.on_warning).clone())
     }

@@ -34,8 +34,8 @@ struct FreeBuffers {
 /// Smaller buffers are left to the system allocator, which is as fast for them.
 const SMALLEST_CACHED: usize = 4 * 1024;
 
-/// The maximum number of bytes kept for reuse. When a buffer exceeds it, the whole cache is given back first: a program
-/// whose sizes have changed should not keep the old ones.
+/// The maximum number of bytes kept for reuse. When a buffer would exceed it, the whole cache is given back first: a
+/// program whose sizes have changed should not keep the old ones.
 const MOST_CACHED: usize = 512 << 20;
 
 impl HostMemory {

@@ -20,7 +20,7 @@ pub struct Context {
     pub streams: Streams,
     /// The current operation, and its line of the program.
     pub scope: Scope,
-    /// Whether it computes without helpers: other threads are busy with the work that it might split.
+    /// Whether it computes alone, without helpers: other threads are busy with work of their own.
     pub is_alone: bool,
 }
 
@@ -39,7 +39,7 @@ impl Context {
     };
 }
 
-/// A context that each thread has one of. The crate above has another, for its knowledge of tensors.
+/// A per-thread context. The crate above has another one, for its knowledge of tensors.
 pub trait OfThread: Clone + 'static {
     /// Accesses this thread's context. Values must not be dropped inside: dropping a tensor may need the context.
     fn with<R>(access: impl FnOnce(&Local<Self>) -> R) -> R;

@@ -215,7 +215,7 @@ impl Cuda {
     }
 }
 
-/// Notes.
+/// The record of calls.
 impl Cuda {
     /// Calls the driver, and records what it did and for whom. If launches are blocking, the queued work has run on
     /// return.

@@ -1,4 +1,4 @@
-//! `torch.Generator` for the CPU: one engine, shared by whoever holds the handle.
+//! `torch.Generator` for the CPU: one engine, shared by all holders of a handle.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};

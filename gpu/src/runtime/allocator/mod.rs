@@ -57,7 +57,7 @@ const LARGE_BUFFER: u64 = 20 << 20;
 const MIN_LARGE_ALLOC: u64 = 10 << 20;
 /// ... which is a multiple of this (`kRoundLarge`).
 const ROUND_LARGE: u64 = 2 << 20;
-/// Larger requests are rejected at once, so that no sum below can overflow.
+/// Requests of at least this size are rejected at once, so that no sum below can overflow.
 const EXABYTE: u64 = 1 << 60;
 
 /// `cudaErrorMemoryAllocation`, the only error of `cudaMalloc` that emptying the cache may resolve.

@@ -5,8 +5,8 @@ use super::{Allocator, Block, BlockId, DeviceDriver, FreeBlock, Pool};
 use crate::contract::driver::{DevicePtr, DriverResult, StreamId};
 
 impl Allocator {
-    /// Returns to the driver all segments that can be. If that fails, the remaining segments are still in the cache,
-    /// and can be used or returned later.
+    /// Returns all unused segments to the driver. If that fails, the remaining segments are still in the cache, and can
+    /// be used or returned later.
     pub(super) fn release_cached_blocks(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.synchronize_and_free_events(driver)?;
         for pool in [Pool::Large, Pool::Small] {

@@ -286,7 +286,8 @@ fn any_driver_call_may_fail_and_nothing_is_lost() {
             let allocator = &mut Allocator::default();
             let result = exercise(allocator, &driver);
             match call {
-                // Freeing cannot return an error. Recording is retried later, and fails visibly only then.
+                // Freeing cannot return an error. Recording is retried later, and only a failure of that retry is
+                // reported.
                 Call::CreateEvent | Call::RecordEvent => assert_eq!(result, Ok(()), "{at}"),
                 _ => assert_eq!(result, Err(MallocError::Driver(error)), "{at}"),
             }
