@@ -1,24 +1,26 @@
 //! CUDA without tensors: memory, copies, streams, events and launches, on a simulated GPU or on a real one.
 //!
-//! A tour of the source, from the ground up. A file imports from the rooms above its own in this table, and from its own.
+//! A tour of the source, from the ground up. A file imports only from its own room and from the rooms above it in this
+//! table.
 //!
 //! | room | files | what is there |
 //! | --- | --- | --- |
-//! | base | `base/` | types of elements, `shape.rs` (how they lie in memory), devices, errors, random numbers; what a driver is asked for, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs` |
-//! | host | `host/` | `thread.rs`, the context of a thread; `ambient.rs`, the host that it has entered; `scope.rs`, whose line of the program is under way; `host_profile.rs`, how long the modelled host takes |
-//! | contract | `contract/` | `driver.rs`, all that is asked of a GPU; `others.rs`, what several processes do together; `events.rs`, what was asked for and when it ran; `races.rs` |
-//! | runtime | `runtime/` | what stands between tensors and the driver; `allocator/`, PyTorch's caching allocator; `pinned.rs` |
+//! | base | `base/` | element types, layouts (`shape.rs`), devices, errors, random numbers; the requests to a driver, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs` |
+//! | host | `host/` | `thread.rs`, the context of a thread; `ambient.rs`, the host that the thread has entered; `scope.rs`, the line of the program that is running; `host_profile.rs`, the speed of the modelled host |
+//! | contract | `contract/` | `driver.rs`, everything that is asked of a GPU; `others.rs`, work that several processes do together; `events.rs`, the record of what was asked and when it ran; `races.rs` |
+//! | runtime | `runtime/` | the layer between tensors and the driver; `allocator/`, PyTorch's caching allocator; `pinned.rs` |
 //! | simulated | `simulated/` | the simulated GPU, with a tour of its own |
-//! | nvidia | `nvidia/` | the real one, likewise |
-//! | ranks | `ranks/` | several programs on one machine, and how one hands on its turn |
+//! | nvidia | `nvidia/` | the real GPU, also with a tour |
+//! | ranks | `ranks/` | several programs on one machine, and how they take turns |
 //!
-//! It knows no tensor and no operation, and calculates nothing: how a kernel, a product of matrices or a convolution is
-//! computed on the host comes with it, as a `fn` (its *twin*). It has generators of random numbers, which the host owns, but
-//! fills no tensor with them.
+//! This crate knows no tensors and no operations, and computes nothing itself: each kernel, matrix product and
+//! convolution brings its host implementation with it, as a `fn` (its *twin*). The crate has random number generators,
+//! which the host owns, but does not fill tensors from them.
 //!
 //! # Memory under PyTorch's rules
 //!
-//! A block belongs to a segment that was taken from the driver. It goes back to the allocator, not to the driver.
+//! A block belongs to a segment that was taken from the driver. A freed block returns to the allocator, not to the
+//! driver.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -52,7 +54,7 @@
 //!
 //! # Two streams, and a race
 //!
-//! Nothing orders the work of two streams but an event. Who forgets it is told, whatever the numbers came to.
+//! Only events order the work of two streams. A missing event is reported as a race, whatever the result was.
 //!
 //! ```
 //! use todevice_gpu::contract::driver::Driver;
@@ -82,8 +84,8 @@
 //!
 //! # A copy that overlaps
 //!
-//! A device copies with one engine and computes with another. A copy from pinned memory runs beside the work of another
-//! stream, and the host waits for neither.
+//! A device copies and computes with different engines. A copy from pinned memory overlaps the work of another stream,
+//! and the host waits for neither.
 //!
 //! ```
 //! use todevice_gpu::contract::driver::{Driver, Engine, HostSource};

@@ -1,7 +1,7 @@
-//! Collectives: what several ranks do together, as a driver is asked for it.
+//! Collectives: work that several ranks do together, as it is requested from a driver.
 //!
-//! Each rank calls a collective by itself, on its own memory. The first call of a group on one rank belongs to the first
-//! call on every other, the second to the second, and so on: that is all that says which calls meet.
+//! Each rank calls a collective on its own, with its own memory. Calls are matched by order alone: the first call in a
+//! group on one rank belongs to the first call on every other rank, the second to the second, and so on.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use smallvec::SmallVec;
 use crate::base::dtype::DType;
 use crate::base::handles::DevicePtr;
 
-/// How the numbers of several ranks become one (`torch.distributed.ReduceOp`).
+/// How the values of several ranks are reduced to one (`torch.distributed.ReduceOp`).
 ///
-/// They are taken in the order of the ranks, so that all get the same bits, in every run.
+/// Values are reduced in rank order, so every rank gets the same bits in every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReduceOp {
-    /// Their sum.
+    /// The sum.
     #[default]
     Sum,
-    /// Their sum divided by how many there are.
+    /// The sum divided by the number of ranks.
     Avg,
     /// The largest.
     Max,
@@ -28,25 +28,25 @@ pub enum ReduceOp {
     Min,
 }
 
-/// What the ranks of a group do together. Ranks are counted within the group.
+/// The operation that the ranks of a group perform together. Ranks are numbered within the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveKind {
-    /// Every rank gets the reduction of what all have.
+    /// Every rank gets the reduction of all inputs.
     AllReduce(ReduceOp),
-    /// Every rank gets what `root` has.
+    /// Every rank gets the input of `root`.
     Broadcast { root: usize },
-    /// Every rank gets what all have, one after the other.
+    /// Every rank gets all inputs, concatenated.
     AllGather,
-    /// What all have is reduced, and every rank gets a part of that.
+    /// All inputs are reduced, and every rank gets its part of the result.
     ReduceScatter(ReduceOp),
-    /// Nobody goes on before all are there.
+    /// No rank continues before all have arrived.
     Barrier,
     /// The first of two ranks sends, and the second receives.
     PointToPoint,
 }
 
 impl CollectiveKind {
-    /// What PyTorch calls it where it tells of collectives.
+    /// PyTorch's name in messages about collectives.
     pub fn name(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce(_) => "ALLREDUCE",
@@ -58,7 +58,7 @@ impl CollectiveKind {
         }
     }
 
-    /// What a timeline calls it: the function of NCCL's.
+    /// The name in a timeline: that of the NCCL function.
     pub fn label(self) -> &'static str {
         match self {
             CollectiveKind::AllReduce(_) => "all_reduce",
@@ -71,17 +71,17 @@ impl CollectiveKind {
     }
 }
 
-/// What must be the same on all ranks for a collective to be one.
+/// The properties that must agree on all ranks of a collective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     pub kind: CollectiveKind,
-    /// The sizes of what a rank brings.
+    /// The sizes of a rank's input.
     pub sizes: SmallVec<[usize; 4]>,
     pub dtype: DType,
 }
 
 impl Fingerprint {
-    /// How many bytes a rank brings.
+    /// The size of a rank's input in bytes.
     pub fn bytes(&self) -> usize {
         self.numel() * self.dtype.size()
     }
@@ -98,17 +98,17 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Which collective it is: the same on all ranks that take part.
+/// Identifies a collective: the same on all ranks that take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub group: u32,
-    /// The sender and the receiver, which count what passes between them by themselves.
+    /// The sender and the receiver, which number the transfers between them separately.
     pub pair: Option<(usize, usize)>,
     /// Counted from 1, as PyTorch's `SeqNum`.
     pub number: u64,
 }
 
-/// Reduces what the ranks have brought, in their order, in the memory of what the first has brought.
+/// Reduces the inputs of the ranks, in rank order, in place in the first.
 pub type Reduce = fn(ReduceOp, DType, first: &mut [u8], others: &[&[u8]]);
 
 /// The part of one rank in a collective on the memory of a device.
@@ -116,18 +116,18 @@ pub type Reduce = fn(ReduceOp, DType, first: &mut [u8], others: &[&[u8]]);
 pub struct Collective {
     pub key: Key,
     pub fingerprint: Arc<Fingerprint>,
-    /// Where this rank is in the group, and how many there are.
+    /// The position of this rank in the group, and the size of the group.
     pub place: usize,
     pub of: usize,
-    /// What it brings, ...
+    /// The input of this rank, ...
     pub input: DevicePtr,
-    /// ... and where what it gets goes. They may be the same.
+    /// ... and its output. The two may be the same.
     pub output: DevicePtr,
     pub reduce: Reduce,
 }
 
 impl Collective {
-    /// How many bytes are read.
+    /// The number of bytes that this rank reads.
     pub fn reads(&self) -> usize {
         match self.fingerprint.kind {
             CollectiveKind::Broadcast { root } if root != self.place => 0,
@@ -136,7 +136,7 @@ impl Collective {
         }
     }
 
-    /// How many bytes are written.
+    /// The number of bytes that this rank writes.
     pub fn writes(&self) -> usize {
         match self.fingerprint.kind {
             CollectiveKind::PointToPoint if self.place == 0 => 0,
@@ -145,7 +145,7 @@ impl Collective {
     }
 }
 
-/// How many bytes there are when all have met.
+/// The size of the combined result in bytes.
 fn result_bytes(fingerprint: &Fingerprint, of: usize) -> usize {
     match fingerprint.kind {
         CollectiveKind::AllGather => of * fingerprint.bytes(),
@@ -154,7 +154,7 @@ fn result_bytes(fingerprint: &Fingerprint, of: usize) -> usize {
     }
 }
 
-/// What all ranks make of what they have brought.
+/// Computes the combined result from the inputs of all ranks.
 pub fn result(fingerprint: &Fingerprint, mut inputs: Vec<Vec<u8>>, reduce: Reduce) -> Vec<u8> {
     match fingerprint.kind {
         CollectiveKind::AllReduce(op) | CollectiveKind::ReduceScatter(op) => {
@@ -170,8 +170,8 @@ pub fn result(fingerprint: &Fingerprint, mut inputs: Vec<Vec<u8>>, reduce: Reduc
     }
 }
 
-/// How two inputs are reduced to one, if that one and a third give the same as all three at once. An average is divided once,
-/// and halves are rounded once.
+/// The operation, if reducing the inputs pair by pair gives the same result as reducing them all at once. `None` for an
+/// average, which is divided once, and for half types, which are rounded once.
 pub fn in_pairs(fingerprint: &Fingerprint) -> Option<ReduceOp> {
     match fingerprint.kind {
         CollectiveKind::AllReduce(op) | CollectiveKind::ReduceScatter(op) => {
@@ -181,7 +181,7 @@ pub fn in_pairs(fingerprint: &Fingerprint) -> Option<ReduceOp> {
     }
 }
 
-/// Which part of that a rank gets.
+/// The part of the combined result that a rank gets.
 pub fn gets(kind: CollectiveKind, place: usize, of: usize, bytes: usize) -> Range<usize> {
     match kind {
         CollectiveKind::ReduceScatter(_) => place * (bytes / of)..(place + 1) * (bytes / of),
@@ -189,22 +189,22 @@ pub fn gets(kind: CollectiveKind, place: usize, of: usize, bytes: usize) -> Rang
     }
 }
 
-/// In which steps a collective goes from device to device.
+/// The pattern in which a collective moves data between devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Each passes on to its neighbour a part at a time: all links are busy, and there are as many steps as ranks.
+    /// Each device passes one part at a time to its neighbor: all links are busy, and there are as many steps as ranks.
     Ring,
-    /// Pairs of pairs: few steps, for what is small.
+    /// Pairs of pairs: few steps, for small inputs.
     Tree,
 }
 
-/// How long a collective takes once all ranks are there.
+/// The duration of a collective once all ranks have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveTime {
     pub algorithm: Algorithm,
-    /// Nanoseconds that its steps take, however few the bytes.
+    /// Nanoseconds for the steps, independent of the size.
     pub latency: u64,
-    /// Nanoseconds that its bytes take on the links.
+    /// Nanoseconds for moving the bytes over the links.
     pub transfer: u64,
 }
 
@@ -214,7 +214,7 @@ impl CollectiveTime {
         self.latency + self.transfer
     }
 
-    /// Whether the steps take longer than the bytes: twice as many bytes would then take hardly longer.
+    /// Whether the steps take longer than the bytes: doubling the bytes would then hardly change the duration.
     pub fn latency_rules(&self) -> bool {
         self.latency > self.transfer
     }

@@ -1,11 +1,11 @@
-//! Convolutions, as a driver is asked for them: their sizes, which of the three products is meant, and ways to make it.
+//! Convolutions, as they are requested from a driver: sizes, the three passes, and algorithms.
 
 use crate::base::dtype::DType;
 use crate::base::handles::DevicePtr;
 use crate::base::kernel::{Ran, Work};
 
-/// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). None
-/// but `n` and `c` is zero, and no kernel is larger than the padded image.
+/// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). Only `n`
+/// and `c` may be zero, and no kernel is larger than the padded image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvShape {
     pub n: usize,
@@ -21,19 +21,19 @@ pub struct ConvShape {
     pub groups: usize,
 }
 
-/// What is computed from what.
+/// The pass of a convolution: its result and its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvPass {
     /// y from x and the weight.
     Forward,
-    /// The gradient in x from that in y and the weight.
+    /// The gradient of x from that of y and the weight.
     BackwardData,
-    /// The gradient in the weight from x and the gradient in y.
+    /// The gradient of the weight from x and the gradient of y.
     BackwardFilter,
 }
 
 impl ConvPass {
-    /// What it is called where work is listed.
+    /// The name in lists of work.
     pub fn name(self) -> &'static str {
         match self {
             ConvPass::Forward => "conv_forward",
@@ -42,7 +42,7 @@ impl ConvPass {
         }
     }
 
-    /// cuDNN's name of an algorithm (`cudnnConvolutionFwdAlgo_t` and its siblings, without what they begin with).
+    /// cuDNN's name of an algorithm (`cudnnConvolutionFwdAlgo_t` and its siblings, without the prefix).
     pub fn algorithm(self, number: u32) -> &'static str {
         let names: &[&str] = match self {
             ConvPass::Forward => &[
@@ -79,13 +79,13 @@ impl ConvShape {
         [self.h + 2 * self.padding[0], self.w + 2 * self.padding[1]]
     }
 
-    /// Height and width of what a dilated kernel covers.
+    /// Height and width of the area that a dilated kernel covers.
     pub fn reach(&self) -> [usize; 2] {
         [self.dilation[0] * (self.r - 1) + 1, self.dilation[1] * (self.s - 1) + 1]
     }
 
-    /// [`padded`](Self::padded) and [`reach`](Self::reach) of any sizes, unless they, or strides, are beyond counting
-    /// with a sign.
+    /// [`padded`](Self::padded) and [`reach`](Self::reach) for arbitrary sizes. `None` if one of them, or a stride,
+    /// does not fit into `isize`.
     pub fn checked_extents(&self) -> Option<([usize; 2], [usize; 2])> {
         let padded = |size: usize, zeros: usize| size.checked_add(zeros.checked_mul(2)?);
         let reach = |size: usize, apart: usize| apart.checked_mul(size.checked_sub(1)?)?.checked_add(1);
@@ -95,17 +95,17 @@ impl ConvShape {
         all.iter().all(|extent| isize::try_from(*extent).is_ok()).then_some((padded, reach))
     }
 
-    /// Elements of a tile of the image as Winograd's F(2×2, 3×3) transforms it.
+    /// Elements of an image tile as Winograd's F(2×2, 3×3) transforms it.
     pub const WINOGRAD_TILE: usize = 16;
 
-    /// The tiles of 2×2 elements that y has in all images.
+    /// The number of 2×2 tiles of y, over all images.
     pub fn winograd_tiles(&self) -> usize {
         let [p, q] = self.out();
         self.n * p.div_ceil(2) * q.div_ceil(2)
     }
 
-    /// The gradient of the input is a convolution as well: of the gradient of the result, with the kernel turned round
-    /// and input and output channels exchanged.
+    /// The shape of the forward convolution that computes this pass. The gradient of the input is a convolution too: of
+    /// the output's gradient, with the kernel rotated by 180° and input and output channels swapped.
     pub fn as_forward(&self, pass: ConvPass) -> ConvShape {
         let [p, q] = self.out();
         match pass {
@@ -131,36 +131,36 @@ impl ConvShape {
         ]
     }
 
-    /// Floating point operations of any pass: two for each element of y and each weight that takes part in it.
+    /// Floating point operations of any pass: two for each element of y and each weight that contributes to it.
     pub fn flops(&self) -> u64 {
         let [.., y] = self.elements();
         2 * (y * (self.c / self.groups) * self.r * self.s) as u64
     }
 
-    /// What any pass does, each operand moved once.
+    /// The work of any pass, with each operand moved once.
     pub fn work(&self, dtype: DType) -> Work {
         let elements: usize = self.elements().iter().sum();
         Work { bytes: (elements * dtype.size()) as u64, flops: self.flops(), double: dtype == DType::F64 }
     }
 }
 
-/// One of the three products of a convolution (`cudnnConvolutionForward` and its siblings), all operands dense.
+/// One pass of a convolution (`cudnnConvolutionForward` and its siblings), all operands dense.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv {
     pub pass: ConvPass,
     pub shape: ConvShape,
     pub dtype: DType,
-    /// Whether operands in f32 may be rounded to TF32.
+    /// Whether f32 operands may be rounded to TF32.
     pub tf32: bool,
     pub a: DevicePtr,
     pub b: DevicePtr,
     pub out: DevicePtr,
-    /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands. For
-    /// [`Way::Disorder`], which adds partial sums in no fixed order, the number is the seed of that order.
+    /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands.
+    /// [`Way::Disorder`] adds partial sums in no fixed order; the number is the seed of that order.
     pub twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> Ran,
 }
 
-/// How a convolution is made.
+/// The kind of computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Implicit,
@@ -169,15 +169,15 @@ pub enum Way {
     Disorder,
 }
 
-/// A way to compute a convolution.
+/// An algorithm for a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvAlgorithm {
-    /// cuDNN's number of it, among those of the pass.
+    /// cuDNN's number of the algorithm, within its pass.
     pub number: u32,
-    /// Bytes of memory that it works in.
+    /// Bytes of workspace.
     pub workspace: usize,
     /// Whether it gives the same bits in every run.
     pub deterministic: bool,
-    /// How it may multiply: cuDNN's `cudnnMathType_t`, which has to be told to it again.
+    /// The arithmetic that is allowed: a `cudnnMathType_t`, which has to be passed back to cuDNN.
     pub math: u32,
 }

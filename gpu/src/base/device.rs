@@ -1,14 +1,14 @@
-//! Where a tensor lives.
+//! Devices: where a tensor lives.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Tells machines apart.
+/// Identifies a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MachineId(u32);
 
 impl MachineId {
-    /// One that no machine had before.
+    /// A new, unused id.
     pub fn next() -> MachineId {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         MachineId(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -17,7 +17,7 @@ impl MachineId {
 
 /// The CPU or one CUDA device (`torch.device`).
 ///
-/// Two CUDA devices are equal when they are of one machine and have the same index.
+/// Two CUDA devices are equal if they belong to the same machine and have the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Device {
     /// The host.
@@ -25,14 +25,14 @@ pub enum Device {
     Cpu,
     /// An NVIDIA GPU, real or simulated.
     Cuda {
-        /// Which one of its machine, counted from 0.
+        /// Index within its machine, from 0.
         index: usize,
         /// The machine it belongs to.
         machine: MachineId,
     },
 }
 
-/// A sort of devices (`device.type`).
+/// A kind of device (`device.type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceType {
     /// The host.
@@ -42,7 +42,7 @@ pub enum DeviceType {
 }
 
 impl DeviceType {
-    /// What PyTorch calls it.
+    /// PyTorch's name.
     pub const fn name(self) -> &'static str {
         match self {
             DeviceType::Cpu => "cpu",
@@ -64,18 +64,18 @@ impl Device {
         matches!(self, Device::Cuda { .. })
     }
 
-    /// What sort of device it is (`device.type`).
+    /// The kind of device (`device.type`).
     #[inline]
     pub const fn device_type(self) -> DeviceType {
         if self.is_cuda() { DeviceType::Cuda } else { DeviceType::Cpu }
     }
 
-    /// What it is called without its index.
+    /// The device's name without its index.
     pub const fn kind(self) -> &'static str {
         self.device_type().name()
     }
 
-    /// Which one of its kind it is; the CPU is one.
+    /// The index among devices of its kind; 0 for the CPU.
     pub const fn index(self) -> usize {
         match self {
             Device::Cpu => 0,

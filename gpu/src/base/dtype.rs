@@ -1,4 +1,4 @@
-//! Element types: which there are, how they promote, and which Rust type holds each.
+//! Element types, their promotion, and the Rust type of each.
 
 use std::convert::identity;
 use std::fmt;
@@ -7,21 +7,21 @@ use half::{bf16, f16};
 
 /// The type of a tensor's elements (`torch.dtype`).
 ///
-/// `F16` and `BF16` are types to keep numbers in. As in PyTorch, nothing is calculated in them: an operation
-/// takes each number for the f32 that it is, calculates with those, and rounds its result once.
+/// `F16` and `BF16` are storage types only. As in PyTorch, an operation converts each element to f32, computes in f32,
+/// and rounds its result once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
-    /// `torch.bool`, a byte each.
+    /// `torch.bool`, one byte per element.
     Bool,
     /// `torch.uint8`
     U8,
     /// `torch.int32`
     I32,
-    /// `torch.int64`, the type of indices and classes.
+    /// `torch.int64`, the type of indices and class labels.
     I64,
     /// `torch.float16`: 5 bits of exponent, 10 of fraction. From 6·10⁻⁸ to 65504.
     F16,
-    /// `torch.bfloat16`: 8 bits of exponent, 7 of fraction. The range of `F32`, with two to three digits.
+    /// `torch.bfloat16`: 8 bits of exponent, 7 of fraction. The range of `F32` with two to three decimal digits.
     BF16,
     /// `torch.float32`, the default.
     F32,
@@ -40,7 +40,7 @@ impl DType {
         }
     }
 
-    /// Whether gradients can be taken: only floating point types have them.
+    /// Whether tensors of this type can have gradients: only floating point types can.
     #[inline]
     pub const fn is_floating_point(self) -> bool {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
@@ -74,7 +74,7 @@ impl DType {
         }
     }
 
-    /// Bool < integers < floating point: what decides a mixed operation first.
+    /// Bool < integers < floating point: the first criterion in a mixed operation.
     const fn category(self) -> u8 {
         match self {
             DType::Bool => 0,
@@ -101,7 +101,7 @@ impl DType {
         self.category() <= target.category()
     }
 
-    /// Whether it is one of the two types of 16 bits.
+    /// Whether it is one of the two 16-bit types.
     #[inline]
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
@@ -126,10 +126,10 @@ impl fmt::Display for DType {
 
 /// A Rust type that tensors can be made from and read into.
 pub trait Element: Copy + PartialEq + Send + Sync + fmt::Debug + 'static + sealed::Sealed {
-    /// The type that lies in memory. `bool` is kept as a byte, since not every byte is a `bool`.
+    /// The type in memory. A `bool` is stored as a byte, since not every byte is a valid `bool`.
     #[doc(hidden)]
     type Stored: bytemuck::Pod + Send + Sync;
-    /// The type of a tensor of such elements.
+    /// The dtype of a tensor of such elements.
     const DTYPE: DType;
     #[doc(hidden)]
     fn store(self) -> Self::Stored;
@@ -158,11 +158,11 @@ macro_rules! element {
 }
 element!(f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, i64 => I64, i32 => I32, u8 => U8);
 
-/// A memory type, and the type that its elements are calculated in.
+/// A storage type, together with the type that its elements are computed in.
 pub trait Memory: Element<Stored = Self> + bytemuck::Pod {
     type Math;
     fn widen(self) -> Self::Math;
-    /// Rounded to the nearest, of two as near to the even one.
+    /// Rounds to nearest, ties to even.
     fn narrow(value: Self::Math) -> Self;
 }
 
@@ -272,7 +272,7 @@ pub fn result_type(tensors: &[(DType, usize)], scalars: &[Scalar]) -> DType {
         .unwrap_or(DType::F32)
 }
 
-/// Runs `$body` with the type alias `$T` standing for the memory type of `$dtype`: for what only moves elements.
+/// Runs `$body` with `$T` as an alias for the storage type of `$dtype`, for code that only moves elements.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! with_dtype {
@@ -310,7 +310,7 @@ macro_rules! with_dtype {
     };
 }
 
-/// The same with the type that the elements are calculated in: f32 for halves.
+/// Like `with_dtype`, but `$T` is the type that the elements are computed in: f32 for halves.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! with_math {
@@ -325,14 +325,14 @@ macro_rules! with_math {
                 $body
             }
             _ => {
-                type $T = u8; // And truths.
+                type $T = u8; // And `bool`.
                 $body
             }
         })
     };
 }
 
-/// The same for the floating point types alone; `$else` answers for the others.
+/// Like `with_math`, for the floating point types only; `$else` is the result for the others.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! with_float {

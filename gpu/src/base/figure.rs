@@ -1,18 +1,18 @@
-//! A number with its unit, and where it comes from.
+//! A number with its unit and its source.
 
-/// How a figure came to be known.
+/// How a figure is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The maker says so.
+    /// From the manufacturer.
     Datasheet,
-    /// Somebody measured it.
+    /// Measured.
     Measured,
-    /// The order of magnitude is right.
+    /// A guess, right to the order of magnitude.
     Guess,
 }
 
-/// What a figure counts. Times are in microseconds, rates in billions a second, so that a rate is also
-/// what happens in a nanosecond.
+/// The unit of a figure. Times are in microseconds and rates in billions per second, so a rate is also the amount per
+/// nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Microseconds,
@@ -22,7 +22,7 @@ pub enum Unit {
     Megahertz,
     Watts,
     Bytes,
-    /// A count, or a part of a whole.
+    /// A count or a fraction.
     One,
 }
 
@@ -54,7 +54,7 @@ impl Figure {
         (self.value * 1e3) as u64
     }
 
-    /// How many nanoseconds `amount` takes at this rate.
+    /// The nanoseconds that `amount` takes at this rate.
     pub fn time_of(&self, amount: u64) -> f64 {
         debug_assert!(matches!(self.unit, Unit::GigabytesPerSecond | Unit::GigaflopsPerSecond));
         amount as f64 / self.value

@@ -1,9 +1,9 @@
-//! Sets of figures, each of them by its name, and files that change some: `my-card.profile` for `--gpu
-//! sim:my-card.profile`, as `calibrate` writes one, and `my-computer.host` for `--host my-computer.host`.
+//! Sets of named figures, and files that override some of them: `my-card.profile` for `--gpu sim:my-card.profile`, as
+//! `calibrate` writes one, and `my-computer.host` for `--host my-computer.host`.
 //!
-//! A file begins with `like = ` and the built-in set whose figures it keeps. A line after that is `name = value`, in the
-//! units of the built-in sets: times in microseconds, rates in billions a second. What follows a `#` says where the figure
-//! comes from; one that begins with "assumed" is a guess.
+//! A file begins with `like = ` and the built-in set whose figures it keeps. Each further line is `name = value`, in
+//! the units of the built-in sets: times in microseconds, rates in billions per second. The text after a `#` is the
+//! source of the figure; if it begins with "assumed", the figure is a guess.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,43 +12,43 @@ use std::sync::Mutex;
 use crate::base::figure::{Figure, Status};
 use crate::base::lock::lock;
 
-/// What a machine is modelled on: a card, a host.
+/// The figures of something that is modelled: a card or a host.
 pub trait FigureSet: Clone + PartialEq + Send + Sync + 'static {
-    /// What it is the set of, for messages: "profile".
+    /// The kind of set, for messages: "profile".
     const KIND: &'static str;
 
-    /// How the name of a file ends.
+    /// The extension of its files.
     const ENDING: &'static str;
 
-    /// The names of its figures, in the order in which they are shown.
+    /// The names of its figures, in display order.
     const NAMES: &'static [&'static str];
 
-    /// Those that need no file, the usual one first.
+    /// The built-in sets, the default first.
     fn built_in() -> &'static [&'static Self];
 
-    /// Those that have been read. They live as long as the program, like the built-in ones.
+    /// The sets read from files. They live as long as the program, like the built-in ones.
     fn loaded() -> &'static Mutex<Vec<&'static Self>>;
 
-    /// What users call it: a word, or the path of a file.
+    /// The name that users give: a word, or the path of a file.
     fn key(&self) -> &'static str;
 
-    /// The same, called otherwise.
+    /// The same set under another key.
     fn with_key(self, key: &'static str) -> Self;
 
-    /// A figure of this name.
+    /// The figure of this name.
     fn figure(&self, name: &str) -> Option<&Figure>;
 
-    /// A figure of this name, to be changed.
+    /// The figure of this name, mutably.
     fn figure_mut(&mut self, name: &str) -> Option<&mut Figure>;
 
-    /// Whether a figure may be 0: there is no such thing, or it takes no time.
+    /// Whether a figure may be 0: the thing does not exist, or takes no time.
     fn may_be_zero(name: &str) -> bool;
 
-    /// Takes what is no figure, such as a name; `None` if there is no such thing.
+    /// Sets an entry that is not a figure, such as a name; `None` if there is no such entry.
     fn set_word(&mut self, name: &str, value: &'static str) -> Option<Result<(), String>>;
 }
 
-/// Finds a figure by its name: three items of a [`FigureSet`].
+/// Defines the lookup of figures by name: three items of a [`FigureSet`].
 macro_rules! figures_by_name {
     ($($name:ident)*) => {
         const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
@@ -75,13 +75,13 @@ pub fn figures<S: FigureSet>(set: &S) -> impl Iterator<Item = (&'static str, &Fi
     S::NAMES.iter().filter_map(|name| Some((*name, set.figure(name)?)))
 }
 
-/// One that is built in, or has been read before.
+/// Finds a set that is built in or already loaded.
 pub fn find<S: FigureSet>(key: &str) -> Option<&'static S> {
     let loaded = lock(S::loaded());
     S::built_in().iter().chain(loaded.iter().rev()).find(|set| set.key() == key).copied()
 }
 
-/// One that is built in, or in this file.
+/// Finds a built-in set, or loads a file.
 pub fn find_or_load<S: FigureSet>(key: &str) -> Result<&'static S, String> {
     match S::built_in().iter().find(|set| set.key() == key) {
         Some(set) => Ok(set),
@@ -92,12 +92,12 @@ pub fn find_or_load<S: FigureSet>(key: &str) -> Result<&'static S, String> {
     }
 }
 
-/// The names of those that are built in.
+/// The keys of the built-in sets.
 fn keys<S: FigureSet>() -> String {
     S::built_in().iter().map(|set| set.key()).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads a file. An error is one line that names it.
+/// Loads a file. An error is a single line that names the file.
 fn load<S: FigureSet>(path: &str) -> Result<&'static S, String> {
     let text = read(path).map_err(|error| format!("{path}: {error}"))?;
     let set = parse::<S>(path, &text).map_err(|error| format!("{path}: {error}"))?;
@@ -109,10 +109,10 @@ fn load<S: FigureSet>(path: &str) -> Result<&'static S, String> {
     Ok(set)
 }
 
-/// No file of figures is larger.
+/// The maximum size of a file, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The text of a file. Other things that a path may name, such as `/dev/zero`, may have no end.
+/// Reads the text of a file. Other things that a path may name, such as `/dev/zero`, may never end.
 fn read(path: &str) -> io::Result<String> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
@@ -175,7 +175,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::host::host_profile::HostProfile;
 
-    /// Every figure of a kind of set can be named, and is another one then. Each has a source.
+    /// Every figure of a kind of set can be overridden by name, and each has a source.
     pub(crate) fn every_figure_can_be_named<S: FigureSet + std::fmt::Debug>() {
         for set in S::built_in() {
             assert_eq!(format!("{set:?}").matches("Figure {").count(), S::NAMES.len(), "{}", set.key());
@@ -233,7 +233,7 @@ pub(crate) mod tests {
         let refused = |path: &str| find_or_load::<HostProfile>(path).unwrap_err();
         let folder = std::env::temp_dir().join(format!("figures-{}", std::process::id()));
         let file = |name: &str| folder.join(name).display().to_string();
-        // A folder stands for all that is no file; a device without an end would be read forever.
+        // A folder stands for everything that is not a regular file; reading an endless device would never return.
         fs::create_dir_all(file("folder.host")).unwrap();
         fs::write(file("large.host"), vec![b'#'; LARGEST as usize + 1]).unwrap();
         fs::write(file("utf-16.host"), b"\xff\xfel\0i\0k\0e\0").unwrap();

@@ -1,4 +1,4 @@
-//! What a machine's libraries may trade for speed; `backends` says what each flag does.
+//! Flags for the trade-offs that a machine's libraries may make for speed; `backends` describes each of them.
 
 /// The flags of a machine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,34 +11,34 @@ pub struct Backends {
 /// All flags of cuDNN, for `flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
-    /// Whether cuDNN is used. If not, a convolution is a copy and a product of matrices, by kernels of this crate.
+    /// Whether cuDNN is used. If not, a convolution is a copy and a matrix product, by kernels of this crate.
     pub enabled: bool,
-    /// Whether the first convolution of a kind tries out the algorithms, and later ones take the fastest. If not, a
-    /// rule of thumb picks one.
+    /// Whether the first convolution of a kind tries out the algorithms, and later ones use the fastest. If not, a
+    /// heuristic picks one.
     pub benchmark: bool,
-    /// Whether only algorithms that give the same bits in every run are taken.
+    /// Whether only algorithms are used that give the same bits in every run.
     pub deterministic: bool,
-    /// Whether a GPU with tensor cores for it may round f32 operands to TF32.
+    /// Whether a GPU with tensor cores for TF32 may round f32 operands to it.
     pub allow_tf32: bool,
     /// How many algorithms benchmark mode tries; 0 means all.
     pub benchmark_limit: usize,
 }
 
 impl Default for Flags {
-    /// PyTorch's.
+    /// PyTorch's defaults.
     fn default() -> Flags {
         Flags { enabled: true, benchmark: false, deterministic: false, allow_tf32: true, benchmark_limit: 10 }
     }
 }
 
-/// How exact products of f32 matrices are to be (`torch.set_float32_matmul_precision`).
+/// The precision of f32 matrix products (`torch.set_float32_matmul_precision`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Float32MatmulPrecision {
-    /// Operands have all 24 significant bits of f32.
+    /// Operands keep all 24 significant bits of f32.
     #[default]
     Highest,
-    /// They may be rounded to TF32, which has 11.
+    /// Operands may be rounded to TF32, which has 11 significant bits.
     High,
-    /// They may be rounded further, to bf16; cuBLAS takes TF32 all the same.
+    /// Operands may be rounded further, to bf16; cuBLAS uses TF32 all the same.
     Medium,
 }

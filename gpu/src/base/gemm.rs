@@ -1,11 +1,11 @@
-//! Products of matrices, as a driver is asked for them.
+//! Matrix products, as they are requested from a driver.
 
 use crate::base::dtype::DType;
 use crate::base::handles::DevicePtr;
 use crate::base::kernel::{Ran, Work};
 
-/// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with
-/// strides in elements: `[row, column]`, and from matrix to matrix. C is contiguous.
+/// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with strides in
+/// elements: `[row, column]`, and a step from matrix to matrix. C is contiguous.
 #[derive(Clone, Copy, Debug)]
 pub struct Gemm {
     pub dtype: DType,
@@ -21,17 +21,18 @@ pub struct Gemm {
     pub b_step: usize,
     pub c: DevicePtr,
     pub accumulate: bool,
-    /// Whether operands in f32 may be rounded to TF32, for a device that is faster then.
+    /// Whether f32 operands may be rounded to TF32, on a device that is faster with it.
     pub tf32: bool,
-    /// Memory to work in, and how many bytes of it.
+    /// The workspace and its size in bytes.
     #[cfg_attr(target_family = "wasm", allow(dead_code))] // The simulated GPU needs none.
     pub workspace: (DevicePtr, usize),
-    /// The same on the host, for a device that is simulated: on the bytes of A, B and C, each from its first element on.
+    /// Computes the products on the host, for a simulated device, from the bytes of A, B and C, each starting at its
+    /// first element.
     pub twin: fn(&Gemm, &[u8], &[u8], &mut [u8]) -> Ran,
 }
 
 impl Gemm {
-    /// What it does, each operand moved once.
+    /// Its work, with each operand moved once.
     pub fn work(&self) -> Work {
         let (batch, m, n, k) = (self.batch as u64, self.m as u64, self.n as u64, self.k as u64);
         let elements = m * k + k * n + m * n * (1 + u64::from(self.accumulate));
@@ -42,7 +43,7 @@ impl Gemm {
         }
     }
 
-    /// How many elements of memory A, B and C reach, each from its first one on.
+    /// The span of memory of A, B and C in elements, each from its first element on.
     pub fn reach(&self) -> [usize; 3] {
         let reach = |step: usize, sizes: [usize; 2], strides: [usize; 2]| match self.batch {
             0 => 0,

@@ -1,6 +1,6 @@
-//! What a driver's memory, streams and events are known by.
+//! Handles of a driver's memory, streams, events and work.
 
-/// An address in the memory of a device (`CUdeviceptr`). 0 is no address.
+/// An address in the memory of a device (`CUdeviceptr`). 0 is the null address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DevicePtr(pub u64);
 
@@ -26,5 +26,6 @@ impl StreamId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventId(pub u64);
 
-/// The number of a piece of work, in the order it was queued: counted from 0, or from the first number of a rank. Spans name it.
+/// The number of a piece of work, in the order of queuing: counted from 0, or from the first number of a rank. Spans
+/// refer to it.
 pub type OpId = u64;

@@ -1,8 +1,8 @@
-//! What a kernel is: the unit that operations are made of, on the CPU and on a GPU alike.
+//! Kernels: the units that operations are made of, on the CPU and on a GPU alike.
 //!
-//! An operation checks its inputs, makes room for its result, and launches kernels. On the host the
-//! *twin*, the kernel in Rust, runs at once. On a device the same launch is queued: a simulated GPU runs
-//! the same twin when the time has come, an NVIDIA GPU runs the `__global__` function of the same name.
+//! An operation checks its inputs, allocates its result, and launches kernels. On the host the *twin*, the kernel in
+//! Rust, runs at once. On a device the same launch is queued: a simulated GPU runs the same twin when its time has
+//! come, an NVIDIA GPU runs the `__global__` function of the same name.
 
 use std::ops::Range;
 
@@ -14,43 +14,45 @@ use crate::base::error::{GpuError, LayoutError, layout};
 use crate::base::handles::DevicePtr;
 use crate::base::shape::Layout;
 
-/// A kernel for given types: `add` of floats is another than `add` of doubles.
+/// A kernel for given types: `add` of floats and `add` of doubles are different kernels.
 #[derive(Debug)]
 pub struct KernelDef {
-    /// Its name; with the types it is the name of the `__global__` function (see [`symbol`](Self::symbol)).
+    /// Its name; together with the types it forms the name of the `__global__` function (see [`symbol`](Self::symbol)).
     pub name: &'static str,
-    /// The module that declares it, which says where its `__global__` function is (see [`source`](Self::source)).
+    /// The module that declares it, which determines the file of its `__global__` function (see
+    /// [`source`](Self::source)).
     pub module: &'static str,
-    /// What tells it from its siblings, as the arguments of a template would.
+    /// The types that distinguish it from its siblings, like template arguments.
     pub types: &'static [DType],
-    /// What it takes, in order.
+    /// Its parameters, in order.
     pub parameters: &'static [Parameter],
-    /// How its threads are laid out.
+    /// The layout of its threads.
     pub geometry: Geometry,
-    /// What one element costs.
+    /// The cost of one element.
     pub cost: Cost,
     /// The kernel in Rust.
     pub twin: fn(Args<'_, '_>) -> Ran,
-    /// The kernel of f32 that this one, of halves, is between two conversions. Its twin is the same for all of them.
+    /// For a kernel of halves: the f32 kernel that it runs between two conversions. All such kernels have the same
+    /// twin.
     pub of_f32: Option<&'static KernelDef>,
 }
 
-/// The types that kernels take: a truth is stored as a u8.
+/// The types that kernels work on: a bool is stored as a u8.
 pub const NUMBERS: [DType; 7] =
     [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::I32, DType::U8];
 
-/// Those of them that are floating point numbers.
+/// The floating point types among them.
 pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
-/// What a twin returns.
+/// The result of a twin.
 pub type Ran = Result<(), Stopped>;
 
 /// Why a twin stopped.
 #[derive(Debug)]
 pub enum Stopped {
-    /// There was no memory of the host for what it works in.
+    /// The host had no memory for the twin's workspace.
     OutOfHostMemory { bytes: usize },
-    /// What on a device is a failed assertion: an index that is out of range.
+    /// The equivalent of a failed assertion on a device: an index that is out of range.
     Because(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -71,13 +73,13 @@ impl From<GpuError> for Stopped {
 
 /// A parameter of a kernel.
 ///
-/// | parameter | what a `__global__` function takes for it |
+/// | parameter | parameters of the `__global__` function |
 /// | --- | --- |
-/// | `In(T)` | `const T* x, T x_value, View x_view`; `x` is null for a number, which is then `x_value` |
-/// | `Out(T)` | `T* y, View y_view`; it may be read before it is written, too |
+/// | `In(T)` | `const T* x, T x_value, View x_view`; `x` is null for a number, which is then passed as `x_value` |
+/// | `Out(T)` | `T* y, View y_view`; it may also be read before it is written |
 /// | `Int` | `long long` |
 /// | `Float` | `double` |
-/// | `Block(name, fields)` | a struct of that name, of such fields in that order, all of them `long long` |
+/// | `Block(name, fields)` | a struct of that name with these fields in order, each a `long long` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
     In(DType),
@@ -87,24 +89,24 @@ pub enum Parameter {
     Block(&'static str, &'static [&'static str]),
 }
 
-/// What the threads of a kernel stand for.
+/// The meaning of the threads of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
-    /// A thread for each element of the (first) output, up to a limit from where on each takes several. Inputs are
-    /// broadcast to the output's sizes, and no more is known of an operand than where its elements are: its view
-    /// has as few dimensions as that takes.
+    /// One thread for each element of the (first) output, up to a limit beyond which each thread handles several.
+    /// Inputs are broadcast to the output's sizes. The kernel knows only where the elements of an operand are: its view
+    /// has the fewest dimensions that can express that.
     Elements,
     /// The same number of threads; but each view is the tensor's own, since the kernel asks for its dimensions.
     Indexed,
-    /// A block for each result, which is made of a row.
+    /// One block for each result, which is computed from a row.
     Rows,
-    /// A block for each row of the output: what lies along its last dimension.
+    /// One block for each row of the output, along its last dimension.
     LastDim,
-    /// A warp for each result: a chunk of a row.
+    /// One warp for each result, which is computed from a chunk of a row.
     Warps,
 }
 
-/// How much work one element of the largest operand is.
+/// The cost of one element of the largest operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Additions, comparisons, copies.
@@ -114,7 +116,7 @@ pub enum Cost {
 }
 
 impl Parameter {
-    /// The type of a tensor's elements; a number has none.
+    /// The dtype of a tensor parameter; `None` for a number.
     pub fn dtype(self) -> Option<DType> {
         match self {
             Parameter::In(dtype) | Parameter::Out(dtype) => Some(dtype),
@@ -124,7 +126,7 @@ impl Parameter {
 }
 
 impl Cost {
-    /// Floating point operations of one element, roughly.
+    /// Approximate floating point operations per element.
     pub fn flops(self) -> u64 {
         match self {
             Cost::Cheap => 1,
@@ -132,8 +134,8 @@ impl Cost {
         }
     }
 
-    /// How many elements make it worth waking a second thread of the host. Waking one takes about 17 µs, and computing that many
-    /// elements about 100 µs.
+    /// The number of elements from which a second thread of the host is worth waking. Waking one takes about 17 µs, and
+    /// computing that many elements about 100 µs.
     pub fn smallest_parallel(self) -> usize {
         match self {
             Cost::Cheap => 1 << 18,
@@ -142,28 +144,27 @@ impl Cost {
     }
 }
 
-/// What a launch does, for the model of its time.
+/// The work of a launch, for the model of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Bytes read and written, each once.
     pub bytes: u64,
     /// Floating point operations.
     pub flops: u64,
-    /// Whether they are in double precision.
+    /// Whether the operations are in double precision.
     pub double: bool,
 }
 
-/// An input as the twin sees it.
+/// An input, as seen by the twin.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
-    /// The memory that the layout's positions are counted in. `None`: the input is the (first) output,
-    /// which is about to be overwritten.
+    /// The memory that the layout refers to. `None`: the input is the (first) output, which is about to be overwritten.
     pub bytes: Option<&'a [u8]>,
     pub layout: &'a Layout,
 }
 
 impl<'a> Input<'a> {
-    /// All of the memory that the layout's positions are counted in, for kernels that never run in place.
+    /// All of the memory that the layout refers to, for kernels that never run in place.
     pub fn values<T: Pod>(&self) -> &'a [T] {
         bytemuck::cast_slice(self.bytes.expect("its output is fresh memory"))
     }
@@ -179,7 +180,7 @@ impl<'a> Input<'a> {
         &self.values()[dense_bytes(self.layout, dtype)]
     }
 
-    /// The elements of a vector, or a number that stands for all of them.
+    /// The elements of a vector, or one number that stands for all of them.
     pub fn entries<T: Pod>(&self, count: usize) -> layout::Result<impl Fn(usize) -> T + use<'a, T>> {
         let layout = self.layout.expand(&[count])?;
         let (values, stride) = (self.values::<T>(), layout.strides()[0]);
@@ -187,7 +188,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// An output as the twin sees it.
+/// An output, as seen by the twin.
 pub struct Output<'a> {
     pub bytes: &'a mut [u8],
     pub layout: &'a Layout,
@@ -206,14 +207,15 @@ impl Output<'_> {
     }
 }
 
-/// Where the elements of a contiguous tensor are.
+/// The byte range of the elements of a contiguous tensor.
 fn dense_bytes(layout: &Layout, dtype: DType) -> Range<usize> {
     layout.offset * dtype.size()..(layout.offset + layout.numel()) * dtype.size()
 }
 
-/// The arguments of a twin. Those of one kind are in the order of the parameters. A block is as many ints as it has fields.
+/// The arguments of a twin. Arguments of one kind are in the order of the parameters. A block is passed as one int per
+/// field.
 pub struct Args<'a, 'm> {
-    /// The kernel itself: several may have one twin.
+    /// The kernel itself: several kernels may share a twin.
     pub kernel: &'static KernelDef,
     pub inputs: &'a [Input<'m>],
     pub outputs: &'a mut [Output<'m>],
@@ -224,12 +226,12 @@ pub struct Args<'a, 'm> {
 /// An argument of a launch on a device.
 #[derive(Clone)]
 pub enum Argument {
-    /// A tensor on the device. The pointer is that of its first element, so the layout has no offset.
+    /// A tensor on the device. The pointer points to its first element, so the layout has no offset.
     Tensor {
         pointer: DevicePtr,
         view: Layout,
     },
-    /// A number in the place of an input: its bytes, in the type of the parameter.
+    /// A number passed as an input: its bytes, in the type of the parameter.
     Value([u8; 8]),
     Int(i64),
     Float(f64),
@@ -239,9 +241,9 @@ pub enum Argument {
 /// A kernel with its arguments, ready to be queued.
 pub struct Launch {
     pub kernel: &'static KernelDef,
-    /// Blocks.
+    /// The number of blocks.
     pub grid: u32,
-    /// Threads of a block.
+    /// Threads per block.
     pub block: u32,
     pub arguments: SmallVec<[Argument; 4]>,
     pub work: Work,
@@ -253,15 +255,15 @@ impl KernelDef {
         self.types.iter().fold(self.name.to_string(), |name, dtype| format!("{name}_{}", short(*dtype)))
     }
 
-    /// The file of its `__global__` function, below `kernels/`. It is called as the module of the row that declares it:
-    /// `elementwise/pow.cu` for `ops/elementwise/pow.rs`, and `pool.cu` for `ops/pool/kernels.rs`.
+    /// The file of its `__global__` function, below `kernels/`. It is named after the module of the row that declares
+    /// it: `elementwise/pow.cu` for `ops/elementwise/pow.rs`, and `pool.cu` for `ops/pool/kernels.rs`.
     pub fn source(&self) -> String {
         let below_ops = self.module.split_once("::ops::").map_or(self.module, |(_, below)| below);
         format!("{}.cu", below_ops.trim_end_matches("::kernels").replace("::", "/"))
     }
 
-    /// Whether an element of the one output depends on nothing but the same element of the inputs, not even on where it is.
-    /// The output is not read, unless it is an input as well.
+    /// Whether each element of the single output depends only on the elements of the inputs at the same place, and not
+    /// on the place itself. The output is not read, unless it is also an input.
     pub fn is_elementwise(&self) -> bool {
         let is_output = |parameter: &&Parameter| matches!(parameter, Parameter::Out(_));
         self.geometry == Geometry::Elements
@@ -269,12 +271,12 @@ impl KernelDef {
             && self.parameters.iter().filter(is_output).count() == 1
     }
 
-    /// Whether it is the kernel that moves elements and does nothing else.
+    /// Whether it is the kernel that only copies elements.
     pub fn is_copy(&self) -> bool {
         self.name == "copy"
     }
 
-    /// What it takes, in words: `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`.
+    /// Its parameters in words: `In f32`, `Out f32`, `Int`, `Float`, `Block Name field field`.
     pub fn signature(&self) -> Vec<String> {
         let words = |parameter: &Parameter| match parameter {
             Parameter::In(dtype) => format!("In {}", short(*dtype)),
@@ -287,7 +289,7 @@ impl KernelDef {
     }
 }
 
-/// A type as the names of kernels have it.
+/// The short name of a dtype in kernel names.
 fn short(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",

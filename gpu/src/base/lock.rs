@@ -1,18 +1,18 @@
-//! Locks that a panic does not close.
+//! Locks that ignore poisoning by a panic.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A panic while a lock was held left nothing half done that the next holder could not live with.
+/// Locks a mutex. A panic while it was held has left no state that the next holder could not handle.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same for a lock that many may read under at once.
+/// Locks for reading, likewise.
 pub fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same for the one that writes.
+/// Locks for writing, likewise.
 pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }

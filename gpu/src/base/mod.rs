@@ -1,4 +1,4 @@
-//! What all of the crate is written in: types, layouts, devices, errors, and what a driver is asked for, as plain data.
+//! The vocabulary of the crate: element types, layouts, devices, errors, and the requests to a driver, as plain data.
 
 pub mod collective;
 pub mod conv;

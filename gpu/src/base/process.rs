@@ -1,4 +1,4 @@
-//! Who else uses a GPU.
+//! Processes that use a GPU.
 
 use std::borrow::Cow;
 

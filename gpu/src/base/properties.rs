@@ -1,10 +1,10 @@
-//! What a GPU is.
+//! Properties of a GPU.
 
-/// What a device is (`torch.cuda.get_device_properties`).
+/// The properties of a device (`torch.cuda.get_device_properties`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceProperties {
-    /// `Tesla T4`; a simulated one says so: `Tesla T4 (simulated)`.
+    /// `Tesla T4`; the name of a simulated one is marked: `Tesla T4 (simulated)`.
     pub name: String,
     /// Compute capability: 7 of 7.5.
     pub major: u32,
@@ -14,13 +14,13 @@ pub struct DeviceProperties {
     pub total_memory: u64,
     /// Streaming multiprocessors.
     pub multi_processor_count: u32,
-    /// Threads that run in step.
+    /// Threads that execute in lockstep.
     pub warp_size: u32,
-    /// The most threads of a block.
+    /// Maximum threads per block.
     pub max_threads_per_block: u32,
-    /// The most threads a multiprocessor holds at a time.
+    /// Maximum threads resident on a multiprocessor.
     pub max_threads_per_multi_processor: u32,
-    /// Bytes of the second-level cache.
+    /// Size of the L2 cache in bytes.
     pub l2_cache_size: u64,
     /// The highest clock in kHz.
     pub clock_rate: u32,

@@ -1,30 +1,30 @@
-//! Which cards a build of PyTorch has kernels for.
+//! The cards for which a build of PyTorch has kernels.
 //!
-//! A build brings the machine code of its kernels for a list of architectures, `sm_90` for compute capability 9.0. Code for one
-//! runs on cards of the same major version that are as new or newer. On any other card PyTorch warns when it first uses CUDA,
-//! memory and copies work, and the first kernel fails.
+//! A build contains the machine code of its kernels for a list of architectures, `sm_90` for compute capability 9.0.
+//! Code for one of them runs on cards of the same major version that are as new or newer. On any other card PyTorch
+//! warns when it first uses CUDA; memory and copies work, and the first kernel fails.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::base::error::GpuError;
 
-/// A build of PyTorch, named as its wheels are.
+/// A build of PyTorch, named like its wheels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// `cu126`: with CUDA 12.6.
+    /// `cu126`: built with CUDA 12.6.
     pub name: &'static str,
-    /// The architectures that it has kernels for, 75 for `sm_75`.
+    /// The architectures with kernels, 75 for `sm_75`.
     architectures: &'static [u32],
 }
 
-/// Those that can be asked for: the lists of PyTorch 2.6.0+cu126 (pytorch/pytorch#150733) and 2.11.0+cu130, on x86-64.
+/// The known builds: the lists of PyTorch 2.6.0+cu126 (pytorch/pytorch#150733) and 2.11.0+cu130, on x86-64.
 static BUILDS: [Build; 2] = [
     Build { name: "cu126", architectures: &[50, 60, 70, 75, 80, 86, 90] },
     Build { name: "cu130", architectures: &[75, 80, 86, 90, 100, 120] },
 ];
 
-/// Which builds PyTorch 2.11 recommends, by their CUDA version: `PYTORCH_RELEASES_CODE_CC`.
+/// The releases that PyTorch 2.11 recommends, by CUDA version: `PYTORCH_RELEASES_CODE_CC`.
 static RELEASES: [(&str, &[u32]); 3] = [
     ("12.6", &[50, 60, 70, 80, 86, 90]),
     ("12.8", &[70, 80, 86, 90, 100, 120]),
@@ -40,7 +40,7 @@ fn any_runs_on(architectures: &[u32], (major, minor): (u32, u32)) -> bool {
 }
 
 impl Build {
-    /// What a name can be.
+    /// The valid names.
     pub const NAMES: &'static str = "cu126 or cu130";
 
     /// `sm_75`, `sm_80` …
@@ -53,7 +53,7 @@ impl Build {
         any_runs_on(self.architectures, capability)
     }
 
-    /// PyTorch 2.11's warning about a card that it does not run on: `_check_capability`, then `_check_cubins`.
+    /// PyTorch 2.11's warnings about a card that the build does not run on: `_check_capability`, then `_check_cubins`.
     pub fn warnings(self, index: usize, name: &str, (major, minor): (u32, u32)) -> [String; 2] {
         let mut lines = vec![
             format!("Found GPU{index} {name} which is of compute capability (CC) {major}.{minor}."),
@@ -86,7 +86,7 @@ impl Build {
     }
 }
 
-/// The integrated GPU of the same major version on which code for an architecture does not run.
+/// The integrated GPU of the same major version that cannot run code for an architecture.
 fn except(architecture: u32) -> Option<(u32, u32)> {
     match architecture {
         50 => Some((5, 3)),
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// `_CompatInterval` of PyTorch 2.11 leaves these out.
+    /// `_CompatInterval` of PyTorch 2.11 excludes these.
     #[test]
     fn integrated_gpus_are_left_out_where_pytorch_leaves_them_out() {
         for capability in [(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)] {
@@ -165,7 +165,7 @@ mod tests {
              NVIDIA GeForce RTX 5090 GPU with PyTorch, please check the instructions at \
              https://pytorch.org/get-started/locally/\n"
         );
-        // No release has code for a card as old as this one.
+        // No release has code for such an old card.
         assert!(!build("cu130").warnings(0, "Tesla K80", (3, 7))[0].contains("Please follow"));
     }
 

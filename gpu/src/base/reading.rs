@@ -1,57 +1,54 @@
-//! What a monitor reads off a GPU.
+//! Readings of a GPU monitor.
 
-/// What a monitor says of a GPU (`monitor::gpu` of `todevice`). What the card, its driver or the operating system does not
-/// tell is `None`, where `nvidia-smi` prints `N/A`.
+/// A monitor's readings of a GPU (`monitor::gpu` of `todevice`). Values that the card, its driver or the operating
+/// system does not report are `None`, where `nvidia-smi` prints `N/A`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gpu {
-    /// CUDA's number of it. `nvidia-smi` may have another: it counts by the place on the PCI bus.
+    /// CUDA's index. That of `nvidia-smi` may differ: it follows the order on the PCI bus.
     pub index: usize,
-    /// `Tesla T4`; a simulated one says so: `Tesla T4 (simulated)`.
+    /// `Tesla T4`; the name of a simulated one is marked: `Tesla T4 (simulated)`.
     pub name: String,
-    /// The place on the PCI bus; a simulated GPU has none.
+    /// The address on the PCI bus; `None` for a simulated GPU.
     pub bus_id: Option<String>,
-    /// Percent of the highest speed that the fan is meant to have; a card without a fan has none.
+    /// Target fan speed in percent of the maximum; `None` for a card without a fan.
     pub fan_speed: Option<u32>,
-    /// In degrees Celsius; a simulated GPU has none.
+    /// In degrees Celsius; `None` for a simulated GPU.
     pub temperature: Option<u32>,
     /// From 0, the fastest, to 12, the slowest: the 8 of P8.
     pub performance_state: Option<u32>,
     /// In milliwatts.
     pub power_draw: Option<u32>,
-    /// The most it may draw, in milliwatts.
+    /// The power limit in milliwatts.
     pub power_limit: Option<u32>,
-    /// Bytes in use, whoever uses them.
+    /// Bytes in use, by any process.
     pub memory_used: u64,
-    /// Bytes there are.
+    /// Total bytes.
     pub memory_total: u64,
-    /// Percent of the last sample period in which at least one kernel ran. (How much of the GPU it kept busy counts
-    /// for nothing.)
+    /// Percent of the last sample period during which at least one kernel ran, however little of the GPU it used.
     pub utilization: Option<u32>,
-    /// Percent of the last sample period in which the GPU's memory was read or written. (How full the memory is counts
-    /// for nothing.)
+    /// Percent of the last sample period during which the GPU's memory was read or written, however full it is.
     pub memory_utilization: Option<u32>,
-    /// Bytes a second that came from the host, over the PCI bus.
+    /// Bytes per second from the host, over the PCI bus.
     pub pcie_to_device: Option<u64>,
-    /// Bytes a second that went to the host.
+    /// Bytes per second to the host.
     pub pcie_to_host: Option<u64>,
     /// Percent of the multiprocessors that had work, averaged over the sample period: `SM_ACTIVE` of NVIDIA's DCGM.
-    /// `nvidia-smi`'s table does not have it, and here only a simulated GPU does.
+    /// `nvidia-smi`'s table does not show it, and here only a simulated GPU reports it.
     pub sm_active: Option<u32>,
-    /// Percent of the threads that the GPU can hold that it held, averaged over the sample period: `SM_OCCUPANCY` of
-    /// DCGM.
+    /// Resident threads in percent of the GPU's maximum, averaged over the sample period: `SM_OCCUPANCY` of DCGM.
     pub sm_occupancy: Option<u32>,
-    /// Whether its driver stays loaded while nobody uses it, which only Linux can be asked for.
+    /// Whether the driver stays loaded while nobody uses the GPU, which is available on Linux only.
     pub persistence_mode: Option<bool>,
-    /// Whether a screen shows what it draws.
+    /// Whether a display shows its output.
     pub display_active: Option<bool>,
-    /// Memory errors since the driver was loaded that could not be corrected. A card that corrects none counts none.
+    /// Uncorrectable memory errors since the driver was loaded. `None` for a card without error correction.
     pub ecc_errors: Option<u64>,
-    /// Who may use it.
+    /// Which programs may use it.
     pub compute_mode: Option<ComputeMode>,
-    /// Whether it may be divided into several (Multi-Instance GPU).
+    /// Whether it may be partitioned into several GPUs (Multi-Instance GPU).
     pub mig_mode: Option<bool>,
-    /// Who holds memory of it.
+    /// The processes that hold its memory.
     pub processes: Vec<GpuProcess>,
 }
 
@@ -59,20 +56,20 @@ pub struct Gpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Versions {
-    /// Of NVML, which is also that of `nvidia-smi`.
+    /// The version of NVML, which is also that of `nvidia-smi`.
     pub nvml: Option<String>,
-    /// Of the driver in the kernel.
+    /// The version of the kernel driver.
     pub driver: Option<String>,
-    /// The newest CUDA that the driver can run.
+    /// The newest version of CUDA that the driver supports.
     pub cuda: Option<String>,
 }
 
-/// Who may use a GPU: `nvidia-smi`'s column `Compute M.`
+/// Which programs may use a GPU: `nvidia-smi`'s column `Compute M.`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComputeMode {
     /// Any program.
     Default,
-    /// One thread; long out of use.
+    /// A single thread; long deprecated.
     ExclusiveThread,
     /// No program.
     Prohibited,
@@ -96,19 +93,19 @@ impl ComputeMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GpuProcess {
-    /// The operating system's number of it. (Within a container that may be another one than NVML's.)
+    /// The operating system's process id. (Within a container it may differ from NVML's.)
     pub pid: u32,
-    /// Its program, where that may be known.
+    /// Its executable, if known.
     pub name: String,
     /// What it uses the GPU for.
     pub kind: ProcessKind,
-    /// Bytes; unknown on Windows, where the operating system has the memory in hand.
+    /// Bytes; `None` on Windows, where the operating system manages the memory.
     pub used_memory: Option<u64>,
     /// Whether it is this program.
     pub is_this: bool,
 }
 
-/// What a process uses a GPU for: `nvidia-smi`'s column `Type`.
+/// How a process uses a GPU: `nvidia-smi`'s column `Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessKind {
     /// `C`

@@ -5,8 +5,8 @@
 use crate::base::error::layout::{LayoutError, Result};
 use crate::base::sort;
 
-/// The most dimensions a tensor can have. A kernel's arguments carry sizes and strides by value, so
-/// the number is fixed.
+/// The maximum number of dimensions of a tensor. It is fixed because a kernel's arguments carry sizes and strides by
+/// value.
 pub const MAX_DIMS: usize = 8;
 
 /// Sizes and strides in elements, and the position of the first element in the storage.
@@ -27,7 +27,7 @@ impl Layout {
         for dim in (0..layout.ndim).rev() {
             layout.strides[dim] = stride;
             if dim > 0 {
-                // An empty tensor keeps the strides of a tensor of size 1, as PyTorch's does.
+                // An empty tensor has the strides of one whose zero sizes are 1, as in PyTorch.
                 let next = stride.checked_mul(sizes[dim].max(1)).filter(|next| *next <= isize::MAX as usize);
                 stride = next.ok_or(LayoutError::StridesTooLarge)?;
             }
@@ -35,7 +35,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Like [`contiguous`](Self::contiguous), with the error of operations that count elements before they allocate memory.
+    /// Like [`contiguous`](Self::contiguous), with the error of operations that count elements before they allocate
+    /// memory.
     pub fn counted(sizes: &[usize]) -> Result<Layout> {
         Layout::contiguous(sizes).map_err(|error| match error {
             LayoutError::TooLarge { .. } => LayoutError::TooManyElements,
@@ -43,14 +44,15 @@ impl Layout {
         })
     }
 
-    /// The bytes that the elements take in memory of their own, at `of_each` bytes each.
+    /// The bytes of a contiguous copy, at `of_each` bytes per element.
     pub fn bytes(&self, of_each: usize) -> Result<usize> {
         let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         let bytes = numel.and_then(|numel| numel.checked_mul(of_each));
         bytes.filter(|bytes| *bytes <= isize::MAX as usize).ok_or_else(|| too_large(self.sizes()))
     }
 
-    /// As many strides as sizes, whatever they are, and the first element at `offset`; none of an empty tensor is anywhere.
+    /// A layout with arbitrary strides, one per size, and the first element at `offset`. An empty tensor gets a
+    /// contiguous layout instead.
     pub fn strided(sizes: &[usize], strides: &[usize], offset: usize) -> Result<Layout> {
         if sizes.contains(&0) {
             return Layout::contiguous(sizes);
@@ -91,11 +93,11 @@ impl Layout {
 
     #[inline]
     pub fn numel(&self) -> usize {
-        // A size of 0 first: the others may multiply to more than there is.
+        // Check for a size of 0 first: the product of the others may overflow.
         if self.sizes().contains(&0) { 0 } else { self.sizes().iter().product() }
     }
 
-    /// How many elements of memory it reaches from its first one on; none if it is empty.
+    /// The span of memory in elements, from the first element to the last; 0 if it is empty.
     #[inline]
     pub fn reach(&self) -> usize {
         if self.numel() == 0 {
@@ -104,7 +106,7 @@ impl Layout {
         1 + self.sizes().iter().zip(self.strides()).map(|(size, stride)| (size - 1) * stride).sum::<usize>()
     }
 
-    /// How many elements of memory it names: those it repeats count once.
+    /// The number of distinct elements; repeated ones count once.
     #[inline]
     pub fn distinct(&self) -> usize {
         self.sizes()
@@ -115,8 +117,7 @@ impl Layout {
             .product()
     }
 
-    /// The elements that it names, each once, and how the same tensor lies where those are all there is, one after
-    /// another.
+    /// Two layouts: the distinct elements, each once, and the same tensor over those elements packed one after another.
     pub fn packed(&self) -> (Layout, Layout) {
         let (mut distinct, mut packed, mut stride) = (*self, self.at_start(), 1);
         for dim in (0..self.ndim).rev() {
@@ -130,15 +131,15 @@ impl Layout {
         (distinct, packed)
     }
 
-    /// The same, counted from its first element.
+    /// The same layout with offset 0.
     #[inline]
     pub fn at_start(&self) -> Layout {
         Layout { offset: 0, ..*self }
     }
 
-    /// The same elements in the same order in as few dimensions as can be: how many, their sizes, their strides.
-    /// Those of size 1 are dropped, and a dimension that steps exactly over the next one is made one with it: a
-    /// contiguous tensor is left with one, or none.
+    /// The same elements in the same order in the fewest dimensions: their number, sizes and strides. Dimensions of
+    /// size 1 are dropped, and a dimension that steps exactly over the next one is merged with it: a contiguous tensor
+    /// is left with one dimension, or none.
     pub fn merged_dims(&self) -> (usize, [usize; MAX_DIMS], [usize; MAX_DIMS]) {
         let (mut ndim, mut sizes, mut strides) = (0usize, [1; MAX_DIMS], [0; MAX_DIMS]);
         for (size, stride) in self.sizes().iter().zip(self.strides()).filter(|(size, _)| **size != 1) {
@@ -154,7 +155,7 @@ impl Layout {
         (ndim, sizes, strides)
     }
 
-    /// Whether walking the tensor in logical order walks memory without gaps.
+    /// Whether iterating over the tensor in logical order walks memory without gaps.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
         if self.numel() == 0 {
@@ -174,8 +175,8 @@ impl Layout {
 
     /// Whether two different indices can name the same element (an expanded or unfolded view).
     ///
-    /// Sorted by stride, each dimension must step over everything the smaller ones reach. That is
-    /// PyTorch's test too: it may call an exotic layout overlapping that is not, never the reverse.
+    /// Sorted by stride, each dimension must step over everything the smaller ones reach. PyTorch's test is the same:
+    /// it may report an exotic layout as overlapping that is not, but never the reverse.
     pub fn overlaps_itself(&self) -> bool {
         if self.numel() == 0 || self.is_contiguous() {
             return false;
@@ -198,12 +199,12 @@ impl Layout {
         false
     }
 
-    /// A dimension given by the user, negative ones counted from the end.
+    /// Resolves a user's dimension; negative ones count from the end.
     pub fn dim(&self, dim: i64) -> Result<usize> {
         normalize_dim(dim, self.ndim)
     }
 
-    /// Itself, unless it has more elements than can be counted: a view that repeats memory may.
+    /// Itself, or an error if the number of elements overflows, which is possible for a view that repeats memory.
     fn countable(self) -> Result<Layout> {
         let numel = self.sizes().iter().try_fold(1usize, |numel, size| numel.checked_mul(*size));
         match numel {
@@ -229,7 +230,7 @@ impl Layout {
                 return Err(LayoutError::Expand { from, to, dim: new_dims + dim });
             }
         }
-        // Nothing is repeated by a new dimension of size 1: it steps over the one that follows.
+        // A new dimension of size 1 repeats nothing, so its stride steps over the dimension that follows.
         for dim in (0..new_dims.min(sizes.len().saturating_sub(1))).rev().filter(|dim| sizes[*dim] == 1) {
             out.strides[dim] = sizes[dim + 1] * out.strides[dim + 1];
         }
@@ -252,12 +253,12 @@ impl Layout {
         out
     }
 
-    /// `length` entries of `dim` from `start` on, every `step`-th.
+    /// Every `step`-th element of `dim` from `start` on, `length` of them.
     pub fn slice(&self, dim: usize, start: usize, length: usize, step: usize) -> Layout {
         let mut out = *self;
         out.sizes[dim] = length;
-        out.strides[dim] = out.strides[dim].wrapping_mul(step); // Too large only if nothing is stepped over.
-        // A view of nothing stays where it was: past the end there may be no memory to point to.
+        out.strides[dim] = out.strides[dim].wrapping_mul(step); // It overflows only if `length` is at most 1.
+        // An empty view keeps its offset: past the end there may be no memory to point to.
         if out.numel() > 0 {
             out.offset += start * self.strides[dim];
         }
@@ -295,8 +296,8 @@ impl Layout {
         if self.is_contiguous() {
             return Ok(Some(out));
         }
-        // Walk both shapes from the back. A run of old dimensions that lies in memory like one long
-        // dimension can be cut anew; a new dimension must not straddle two runs.
+        // Walk both shapes from the back. A run of old dimensions that lies in memory like one long dimension can be
+        // divided differently; a new dimension must not straddle two runs.
         let (mut run_numel, mut run_stride) = (1, self.strides().last().copied().unwrap_or(1));
         let (mut taken, mut new_dim) = (1, sizes.len());
         for dim in (0..self.ndim).rev() {
@@ -322,7 +323,7 @@ impl Layout {
     }
 }
 
-/// A dimension given by the user, negative ones counted from the end. A 0-dim tensor takes 0 and −1.
+/// Resolves a user's dimension; negative ones count from the end. A 0-dim tensor accepts 0 and −1.
 pub fn normalize_dim(dim: i64, ndim: usize) -> Result<usize> {
     let range = ndim.max(1) as i64;
     if dim < -range || dim >= range {
@@ -331,14 +332,14 @@ pub fn normalize_dim(dim: i64, ndim: usize) -> Result<usize> {
     Ok(if dim < 0 { (dim + range) as usize } else { dim as usize })
 }
 
-/// The common shape of operands (`torch.broadcast_shapes`): aligned at the last dimension, a size of
-/// 1 gives way to the other.
+/// The common shape of operands (`torch.broadcast_shapes`): aligned at the last dimension, a size of 1 is expanded to
+/// the other size.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size =
         |sizes: &[usize], dim: usize| (dim + sizes.len()).checked_sub(ndim).map_or(1, |dim| sizes[dim]);
     let mut sizes = vec![0; ndim];
-    // From the back: of several dimensions that do not fit, PyTorch names the last.
+    // From the back: PyTorch names the last of several mismatched dimensions.
     for dim in (0..ndim).rev() {
         sizes[dim] = match (size(a, dim), size(b, dim)) {
             (a, b) if a == b || b == 1 => a,
@@ -349,7 +350,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     Ok(sizes)
 }
 
-/// The error for sizes whose bytes cannot be counted. To PyTorch a size above `isize::MAX` is negative.
+/// The error for sizes whose byte count overflows. To PyTorch a size above `isize::MAX` is negative.
 #[cold]
 #[inline(never)]
 fn too_large(sizes: &[usize]) -> LayoutError {
@@ -360,7 +361,7 @@ fn too_large(sizes: &[usize]) -> LayoutError {
     }
 }
 
-/// Sizes as the operations take them from users, who may write −1.
+/// Sizes in the signed form that users pass, where −1 is allowed.
 pub fn signed(sizes: &[usize]) -> Vec<i64> {
     sizes.iter().map(|size| *size as i64).collect()
 }

@@ -1,34 +1,34 @@
-//! How the GPUs of a machine are connected, as `nvidia-smi topo -m` says it.
+//! The connections between the GPUs of a machine, as in `nvidia-smi topo -m`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::base::error::GpuError;
 
-/// The way from one GPU to another. Its names are `nvidia-smi`'s letters.
+/// The connection between two GPUs, under the name that `nvidia-smi` uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// `X`: it is the same GPU.
+    /// `X`: the same GPU.
     X,
-    /// `NV18`: so many NVLinks.
+    /// `NV18`: that many NVLinks.
     Nv(u32),
-    /// `PIX`: PCI Express, by one bridge at most.
+    /// `PIX`: PCI Express, across at most one bridge.
     Pix,
-    /// `PXB`: PCI Express, by several bridges, but not by the host's.
+    /// `PXB`: PCI Express, across several bridges, but not the host bridge.
     Pxb,
-    /// `PHB`: PCI Express, by way of the host.
+    /// `PHB`: PCI Express, across the host bridge.
     Phb,
-    /// `NODE`: by way of the host, from one of its bridges to another.
+    /// `NODE`: PCI Express, and between host bridges within a NUMA node.
     Node,
-    /// `SYS`: by way of the host, from one of its processors to another.
+    /// `SYS`: PCI Express, and between processors of the host.
     Sys,
 }
 
-/// Those that go over PCI Express or are none, from the shortest on.
+/// The connections without NVLink, from the shortest to the longest.
 const WITHOUT_NVLINK: [Link; 6] = [Link::X, Link::Pix, Link::Pxb, Link::Phb, Link::Node, Link::Sys];
 
 impl Link {
-    /// What `nvidia-smi`'s legend says of it.
+    /// Its description in `nvidia-smi`'s legend.
     pub fn meaning(self) -> &'static str {
         match self {
             Link::X => "Self",
@@ -48,7 +48,7 @@ impl Link {
     }
 }
 
-/// `NV18`
+/// Prints its name in `nvidia-smi`: `NV18`.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -74,28 +74,28 @@ impl FromStr for Link {
     }
 }
 
-/// The way from every GPU of a machine to every other.
+/// The connections between all GPUs of a machine.
 ///
-/// It prints as the first columns of `nvidia-smi topo -m` do, and with `{:#}` its legend follows.
+/// It prints as the first columns of `nvidia-smi topo -m`; with `{:#}` the legend follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
     links: Vec<Vec<Link>>,
 }
 
 impl Topology {
-    /// Made of the way from one GPU to another of so many.
+    /// Builds the topology of `gpus` GPUs from the connection between each two.
     pub fn new(gpus: usize, between: impl Fn(usize, usize) -> Link) -> Topology {
         let link = |from, to| if from == to { Link::X } else { between(from, to) };
         let row = |from| (0..gpus).map(|to| link(from, to)).collect();
         Topology { links: (0..gpus).map(row).collect() }
     }
 
-    /// How many GPUs there are.
+    /// The number of GPUs.
     pub fn gpu_count(&self) -> usize {
         self.links.len()
     }
 
-    /// The way between two GPUs; `None` if one of them is not there.
+    /// The connection between two GPUs; `None` if one of them does not exist.
     pub fn between(&self, from: usize, to: usize) -> Option<Link> {
         self.links.get(from)?.get(to).copied()
     }
@@ -110,7 +110,7 @@ impl fmt::Display for Topology {
         };
         f.write_str(&line("", &names))?;
         for (name, links) in names.iter().zip(&self.links) {
-            // The X stands in the middle of its column.
+            // The X is centered in its column.
             let letters = |link: &Link| if *link == Link::X { " X".to_owned() } else { link.to_string() };
             let columns: Vec<String> = links.iter().map(letters).collect();
             write!(f, "\n{}", line(name, &columns))?;

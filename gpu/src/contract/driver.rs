@@ -1,8 +1,8 @@
-//! The driver contract: what this crate asks of whatever stands behind `cuda:0`.
+//! The driver contract: the interface that this crate requires of the devices behind `cuda:0`.
 //!
-//! It is as low as the CUDA driver's own interface: memory, copies, streams, events, launches. It knows no
-//! tensors and no operations. Everything above it (the caching allocator, streams, statistics, and the
-//! GPU side of every operation) is written once, for the simulated GPU and for the real one.
+//! It is as low-level as the CUDA driver's own interface: memory, copies, streams, events, launches. It knows no
+//! tensors and no operations. Everything above it (the caching allocator, streams, statistics, and the GPU side of
+//! every operation) is written once, for the simulated GPU and for the real one.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use crate::contract::others;
 use crate::contract::races::RaceLog;
 use crate::host::time::Clock;
 
-/// Where the host end of a copy lies.
+/// The host source of a copy.
 pub enum HostSource<'a> {
     /// Ordinary memory: read before the call returns.
     Pageable(&'a [u8]),
@@ -27,7 +27,7 @@ pub enum HostSource<'a> {
     Pinned(PinnedPtr),
 }
 
-/// Where the host end of a copy lies.
+/// The host destination of a copy.
 pub enum HostTarget<'a> {
     /// Ordinary memory: written before the call returns.
     Pageable(&'a mut [u8]),
@@ -35,7 +35,7 @@ pub enum HostTarget<'a> {
     Pinned(PinnedPtr),
 }
 
-/// An error of the driver (`CUresult`), by its number, its name and its text.
+/// An error of the driver (`CUresult`), with its number, name and text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverError {
     pub code: u32,
@@ -43,7 +43,7 @@ pub struct DriverError {
     pub name: &'static str,
     /// `out of memory`
     pub message: &'static str,
-    /// What more is known: the kernel and its assertion, the piece of work that can never run.
+    /// Further details: the kernel and its assertion, or the piece of work that can never run.
     pub detail: Option<String>,
 }
 
@@ -62,20 +62,20 @@ pub struct MemoryInfo {
     pub total: u64,
 }
 
-/// Which unit of a device did a piece of work.
+/// The unit of a device that did a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Engine {
     /// The multiprocessors.
     Compute,
-    /// The copy engine to the device.
+    /// The copy engine for host-to-device copies.
     HostToDevice,
-    /// The copy engine from the device.
+    /// The copy engine for device-to-host copies.
     DeviceToHost,
     /// The link to another device.
     Peer,
 }
 
-/// When a piece of work ran, in nanoseconds of the host's clock.
+/// The time in which a piece of work ran, in nanoseconds of the host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub op: OpId,
@@ -85,41 +85,41 @@ pub struct Span {
     pub end: u64,
 }
 
-/// What stands behind the CUDA devices of a machine.
+/// The driver of a machine's CUDA devices.
 ///
-/// Calls may fail with an error of work queued earlier: errors of kernels surface late, and stick.
-#[allow(dead_code)] // Nothing above it fills memory by bytes.
+/// Calls may fail with an error of work that was queued earlier: errors of kernels surface late, and are sticky.
+#[allow(dead_code)] // No caller fills memory by bytes.
 pub trait Driver: Send + Sync {
     fn device_count(&self) -> usize;
     fn properties(&self, device: usize) -> DeviceProperties;
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo>;
-    /// Who holds memory of a device; nobody where that is not known.
+    /// The processes that hold memory of a device; empty if unknown.
     fn processes(&self, device: usize) -> Vec<Process>;
-    /// What a monitor says of a device; nothing where NVML is to be asked, which is no part of CUDA.
+    /// A monitor's readings of a device; `None` where they come from NVML, which is not part of CUDA.
     fn monitor(&self, _device: usize) -> Option<Gpu> {
         None
     }
-    /// Where it sits, `00000000:01:00.0`: what NVML knows it by. (Its numbers are other ones than CUDA's.)
+    /// The PCI address, `00000000:01:00.0`, by which NVML knows the device. (NVML's indices differ from CUDA's.)
     fn pci_bus_id(&self, _device: usize) -> Option<String> {
         None
     }
 
-    /// The build of PyTorch that the program is to run as; none if kernels are compiled for the card.
+    /// The build of PyTorch that the program emulates; `None` if kernels are compiled for the card.
     fn build(&self) -> Option<Build> {
         None
     }
 
-    /// Takes memory (`cudaMalloc`): waits for the device.
+    /// Allocates memory (`cudaMalloc`), which waits for the device.
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr>;
-    /// Gives memory back (`cudaFree`): waits for the device.
+    /// Frees memory (`cudaFree`), which waits for the device.
     fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()>;
-    /// Takes page-locked host memory (`cudaMallocHost`).
+    /// Allocates page-locked host memory (`cudaMallocHost`).
     fn malloc_host(&self, bytes: usize) -> DriverResult<PinnedPtr>;
-    /// Gives it back; the memory lives on until the work that uses it has run.
+    /// Frees page-locked memory, which stays alive until the work that uses it has run.
     fn free_host(&self, pointer: PinnedPtr) -> DriverResult<()>;
-    /// Reads page-locked memory as it is now, whatever copies are still under way.
+    /// Reads page-locked memory as it is now, even if copies are still pending.
     fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()>;
-    /// Writes page-locked memory now, whatever copies are still under way.
+    /// Writes page-locked memory now, even if copies are still pending.
     fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()>;
 
     fn copy_host_to_device(
@@ -136,7 +136,8 @@ pub trait Driver: Send + Sync {
         from: DevicePtr,
         bytes: usize,
     ) -> DriverResult<OpId>;
-    /// A copy from one device to another, or within one, on a stream of either. Through the host if they are no peers.
+    /// Copies from one device to another, or within one, on a stream of either. If they are not peers, the copy goes
+    /// through the host.
     fn copy_peer(
         &self,
         stream: StreamId,
@@ -146,36 +147,37 @@ pub trait Driver: Send + Sync {
     ) -> DriverResult<OpId>;
     fn memset(&self, stream: StreamId, to: DevicePtr, value: u8, bytes: usize) -> DriverResult<OpId>;
 
-    /// A new stream. A blocking one keeps order with the device's default stream, as CUDA's do unless told
+    /// Creates a stream. A blocking stream synchronizes with the device's default stream, as CUDA's do unless created
     /// otherwise; PyTorch's do not.
     fn stream_create(&self, device: usize, blocking: bool) -> DriverResult<StreamId>;
     /// Whether all work queued on the stream has run.
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool>;
-    /// Waits until it has.
+    /// Waits until all work queued on the stream has run.
     fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()>;
-    /// Makes later work of the stream wait for what the event recorded last; nothing if it never did.
+    /// Makes later work of the stream wait for the event's last record; does nothing if it was never recorded.
     fn stream_wait_event(&self, stream: StreamId, event: EventId) -> DriverResult<()>;
 
     fn event_create(&self, device: usize, timing: bool) -> DriverResult<EventId>;
     fn event_destroy(&self, event: EventId) -> DriverResult<()>;
     fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()>;
-    /// Whether the work before the event's last record has run; true if there never was one.
+    /// Whether the work before the event's last record has run; true if it was never recorded.
     fn event_query(&self, event: EventId) -> DriverResult<bool>;
     fn event_synchronize(&self, event: EventId) -> DriverResult<()>;
     /// Milliseconds from one event to another.
     fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32>;
 
-    /// An input may be the first output, element for element. What is written must overlap nothing else.
+    /// Queues a kernel. An input may be the first output, element for element. Apart from that, outputs must not
+    /// overlap other operands.
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
 
-    /// The version of cuDNN, 91900 for 9.19.0, if convolutions can be asked for.
+    /// The version of cuDNN, 91900 for 9.19.0; `None` if convolutions are not available.
     fn cudnn_version(&self) -> Option<usize>;
-    /// The algorithms for a convolution, the one that a rule of thumb takes to be the fastest first
+    /// The algorithms for a convolution, starting with the one that a heuristic expects to be the fastest
     /// (`cudnnGetConvolutionForwardAlgorithm_v7`).
     fn convolution_algorithms(&self, device: usize, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>>;
-    /// Tries algorithms out, with memory to work in, and waits for them (`cudnnFindConvolutionForwardAlgorithmEx`):
-    /// each that ran with its milliseconds. `None`: whoever asks can time [`convolution`](Self::convolution) as well.
+    /// Tries out the algorithms in a workspace and waits for them (`cudnnFindConvolutionForwardAlgorithmEx`). Returns
+    /// each that ran with its milliseconds. `None`: the caller can time [`convolution`](Self::convolution) itself.
     fn find_convolution(
         &self,
         _stream: StreamId,
@@ -184,7 +186,7 @@ pub trait Driver: Send + Sync {
     ) -> DriverResult<Option<Vec<(ConvAlgorithm, f32)>>> {
         Ok(None)
     }
-    /// Computes a convolution in memory of the algorithm's size.
+    /// Computes a convolution in a workspace of the algorithm's size.
     fn convolution(
         &self,
         stream: StreamId,
@@ -193,17 +195,18 @@ pub trait Driver: Send + Sync {
         workspace: DevicePtr,
     ) -> DriverResult<OpId>;
 
-    /// The same devices as another process has them: with streams, memory and a clock of its own. Nothing, where they are not to
-    /// be had so.
+    /// The same devices as seen by another process: with streams, memory and a clock of its own. `None` if the driver
+    /// does not support it.
     fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Driver>> {
         None
     }
-    /// Takes part in a collective (`ncclAllReduce` and its like), which begins when all processes have come to it.
+    /// Takes part in a collective (`ncclAllReduce` and its siblings), which begins when all processes have reached it.
     fn collective(&self, _stream: StreamId, _part: Collective) -> DriverResult<OpId> {
         let message = "collectives of real GPUs are NCCL's, which this crate does not call yet";
         Err(DriverError { code: 0, name: "NCCL", message, detail: None })
     }
-    /// How long a collective of so many processes takes, each of which brings so many bytes, where that is known beforehand.
+    /// The duration of a collective between `_processes` processes, each with an input of `_bytes` bytes, if it is
+    /// known in advance.
     fn collective_time(
         &self,
         _kind: CollectiveKind,
@@ -213,8 +216,8 @@ pub trait Driver: Send + Sync {
         None
     }
 
-    /// Waits until all work of the stream has run, and leaves the program's order as it is: races that this wait
-    /// hides are found all the same.
+    /// Waits until all work of the stream has run, without ordering it for the race check: races that this wait hides
+    /// are still found.
     fn finish(&self, stream: StreamId) -> DriverResult<()> {
         self.stream_synchronize(stream)
     }
@@ -223,18 +226,18 @@ pub trait Driver: Send + Sync {
     fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool>;
     fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()>;
 
-    /// Called when an error has been returned to the program. An error that is not sticky is cleared by this.
+    /// Called when an error has been returned to the program. This clears an error that is not sticky.
     fn told(&self, _error: &DriverError) {}
 
-    /// Turns on or off the recording of when work runs. A driver that always knows this may ignore the call.
+    /// Turns the recording of execution times on or off. A driver that always records them may ignore the call.
     fn record_spans(&self, _on: bool) {}
-    /// When the work that has run since the last call ran.
+    /// The spans of the work that has run since the last call.
     fn take_spans(&self) -> Vec<Span>;
 
-    /// Says that the caching allocator has handed out this range again. The driver cannot see that, because
-    /// the range is only part of a segment. It is used for race reports only.
+    /// Tells the driver that the caching allocator has reused this range. The driver cannot see that, because the range
+    /// is only part of a segment. Used for race reports only.
     fn reused(&self, _pointer: DevicePtr, _bytes: usize) {}
-    /// Where it puts the data races it finds, if it looks for them.
+    /// The log for the data races it finds, if it looks for them.
     fn race_log(&self) -> Option<&RaceLog> {
         None
     }

@@ -1,16 +1,16 @@
-//! Why a driver is of no use.
+//! Why a driver cannot be used.
 
-/// What is the matter with NVIDIA's driver. `Probe::driver` says it in words.
+/// The problem with NVIDIA's driver. `Probe::driver` describes it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverTrouble {
-    /// Its library is not there.
+    /// Its library does not exist.
     NotInstalled,
-    /// Its library is there, and cannot be loaded.
+    /// Its library exists, but cannot be loaded.
     CannotBeLoaded,
     /// It is older than CUDA 12.0.
     TooOld,
-    /// It fails when it is asked what there is, with this number of CUDA's.
+    /// It fails to list the devices, with this CUDA error number.
     Fails(u32),
-    /// It has no GPU to show.
+    /// It reports no GPU.
     NoGpu,
 }

@@ -1,7 +1,7 @@
-//! What the GPUs were asked to do: noted at the driver's boundary, and counted.
+//! The record of requests to the GPUs, made and counted at the driver's boundary.
 //!
-//! `Machine::profile` records a part of a program, and `record_function` names stretches of it. The crate `drawing` makes a
-//! timeline of a recording.
+//! `Machine::profile` records a part of a program, and `record_function` names stretches of it. The crate `drawing`
+//! draws a timeline of a recording.
 
 use std::collections::HashMap;
 use std::ops::Sub;
@@ -16,30 +16,30 @@ use crate::contract::driver::{Engine, EventId, OpId, Span, StreamId};
 use crate::host::ambient::Ambient;
 use crate::host::scope::{self, Place};
 
-/// How often something happened on the GPUs of a machine (`Machine::counters`).
+/// Counts of what happened on the GPUs of a machine (`Machine::counters`).
 ///
-/// The difference of two readings is what happened between them; of readings in the wrong order, nothing.
+/// The difference of two readings counts what happened between them; readings in the wrong order give zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Kernels launched, matrix products included.
     pub launches: u64,
     /// Copies from host to device.
     pub copies_to_device: u64,
-    /// Their bytes.
+    /// Bytes of these copies.
     pub bytes_to_device: u64,
-    /// Copies from device to host. Each waits for the device, unless it is a `non_blocking` one.
+    /// Copies from device to host. Each waits for the device, unless it is `non_blocking`.
     pub copies_to_host: u64,
-    /// Their bytes.
+    /// Bytes of these copies.
     pub bytes_to_host: u64,
     /// Copies from device to device.
     pub copies_between_devices: u64,
-    /// Their bytes.
+    /// Bytes of these copies.
     pub bytes_between_devices: u64,
-    /// Parts that ranks took in collectives.
+    /// Participations of ranks in collectives.
     pub collectives: u64,
-    /// Times the host was told to wait: for a device (`torch.cuda.synchronize`), a stream or an event.
+    /// Requests that make the host wait: for a device (`torch.cuda.synchronize`), a stream or an event.
     pub synchronizations: u64,
-    /// Blocks taken from the caching allocator.
+    /// Blocks allocated by the caching allocator.
     pub allocations: u64,
     /// Segments the allocator took from the driver (`cudaMalloc`).
     pub driver_mallocs: u64,
@@ -70,7 +70,7 @@ impl Sub for Counters {
     }
 }
 
-/// Which way a copy goes.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyKind {
     /// `Memcpy HtoD`
@@ -85,11 +85,11 @@ pub enum CopyKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
     Event(EventId),
-    /// All that has been queued on another stream so far.
+    /// All work queued on another stream so far.
     Stream(StreamId),
 }
 
-/// What the driver was asked to do.
+/// A request to the driver.
 #[derive(Clone, Copy, Debug)]
 pub enum EventKind {
     Launch {
@@ -101,21 +101,21 @@ pub enum EventKind {
     Convolution {
         dtype: DType,
         pass: ConvPass,
-        /// cuDNN's number of it.
+        /// cuDNN's number of the algorithm.
         algorithm: u32,
-        /// Bytes of memory to work in.
+        /// Bytes of workspace.
         workspace: usize,
     },
     Copy {
         kind: CopyKind,
         bytes: u64,
     },
-    /// A rank's part in a collective: what it brings.
+    /// A rank's part in a collective, with the size of its input.
     Collective {
         kind: CollectiveKind,
         bytes: u64,
     },
-    /// The host waits for a device, a stream, an event.
+    /// The host waits for a device, a stream or an event.
     Synchronize,
     StreamSynchronize,
     EventSynchronize {
@@ -128,22 +128,22 @@ pub enum EventKind {
     StreamWaitEvent {
         on: Awaited,
     },
-    /// A block of the caching allocator: what was asked for, and how large the block is that it got.
+    /// A block of the caching allocator: the bytes requested, and the size of the block.
     Allocate {
         address: u64,
         bytes: u64,
         block: u64,
     },
-    /// Nobody holds the block any more. It `waits` where other streams may still use it.
+    /// The block was freed. It `waits` if other streams may still use it.
     Free {
         address: u64,
         waits: bool,
     },
-    /// Nor do other streams use it any more.
+    /// A freed block is no longer used by other streams either.
     FreeCompleted {
         address: u64,
     },
-    /// A segment of the driver.
+    /// A segment is taken from the driver.
     DriverMalloc {
         address: u64,
         bytes: u64,
@@ -158,7 +158,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// What a timeline calls it: `gemm`, or a kernel's own name.
+    /// The name in a timeline: `gemm`, or a kernel's own name.
     pub fn name(&self) -> String {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
@@ -174,7 +174,7 @@ impl EventKind {
         }
     }
 
-    /// The bytes that are copied, or taken.
+    /// The bytes copied or allocated.
     pub fn bytes(&self) -> Option<u64> {
         match self {
             EventKind::Copy { bytes, .. }
@@ -186,7 +186,7 @@ impl EventKind {
         }
     }
 
-    /// What the host calls to have it done.
+    /// The function that the host calls for it.
     pub fn call(&self) -> &'static str {
         match self {
             EventKind::Launch { .. } => "cudaLaunchKernel",
@@ -217,15 +217,15 @@ impl EventKind {
     }
 }
 
-/// One call of the driver, as the host saw it.
+/// One call of the driver, as seen by the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: EventKind,
     pub stream: StreamId,
-    /// The work that it queued.
+    /// The work that the call queued.
     pub op: Option<OpId>,
-    /// The operation of the user's program that it was part of, and its line. A tensor that goes out of scope
-    /// frees its memory on no line.
+    /// The operation of the user's program that the call is part of, and its line. A tensor that goes out of scope
+    /// frees its memory without a line.
     pub operation: Option<&'static str>,
     pub place: Option<Place>,
     /// The rank whose program it is, if there are several.
@@ -235,7 +235,7 @@ pub struct Call {
     pub end: u64,
 }
 
-/// A stretch of the host's time that the program gave a name.
+/// A range of the host's time that the program has named.
 #[derive(Clone, Debug)]
 pub struct Range {
     pub name: String,
@@ -243,13 +243,13 @@ pub struct Range {
     /// In nanoseconds of the host's clock.
     pub begin: u64,
     pub end: u64,
-    /// How many others it is part of.
+    /// The number of ranges that enclose it.
     pub depth: usize,
     /// The rank whose program it is, if there are several.
     pub rank: Option<usize>,
 }
 
-/// What one recording has seen so far.
+/// The contents of one recording so far.
 struct Log {
     number: u64,
     began: u64,
@@ -258,33 +258,34 @@ struct Log {
     ranges: Vec<Range>,
 }
 
-/// Counts always, and writes down what happens for every recording that runs: each has a log of its own, so
+/// Counts all requests, and writes them to the log of every running recording. Each recording has a log of its own, so
 /// none disturbs another.
 #[derive(Default)]
 pub struct Recorder {
     pub counters: Counters,
     logs: Vec<Log>,
     recordings: u64,
-    /// How many ranks have noted their work here.
+    /// The number of ranks that record their work here.
     ranks: u64,
-    /// Calls since spans were fetched last.
+    /// Calls since spans were last fetched.
     unfetched: usize,
 }
 
-/// The recording of `Machine::start_trace`; all others have numbers from 1.
+/// The recording of `Machine::start_trace`; all others are numbered from 1.
 pub const TRACE: u64 = 0;
 
-/// A driver keeps its latest spans only. After so many calls they are fetched, lest some be lost.
+/// The number of calls after which spans are fetched: a driver keeps only its latest spans, and older ones would be
+/// lost.
 const FETCH_SPANS: usize = 1 << 16;
 
 impl Recorder {
-    /// Starts [`TRACE`], anew if it runs.
+    /// Starts [`TRACE`], or restarts it.
     pub fn start_trace(&mut self, began: u64) {
         self.stop(TRACE);
         self.open(TRACE, began);
     }
 
-    /// Starts another recording, and says its number.
+    /// Starts another recording and returns its number.
     pub fn start(&mut self, began: u64) -> u64 {
         self.recordings += 1;
         self.open(self.recordings, began);
@@ -300,7 +301,7 @@ impl Recorder {
         self.logs.retain(|log| log.number != number);
     }
 
-    /// Where the numbers of another rank's work begin: no other rank has any of the 2^40 from there on.
+    /// The first operation number of another rank: no other rank uses any of the 2^40 numbers from there on.
     pub fn numbers_of_a_rank(&mut self) -> OpId {
         self.ranks += 1;
         self.ranks << 40
@@ -310,18 +311,18 @@ impl Recorder {
         !self.logs.is_empty()
     }
 
-    /// Whether a recording has seen work for a device, of this rank where there are several.
+    /// Whether a recording has seen work for a device, from this rank if there are several.
     pub fn saw(&self, device: usize, rank: Option<usize>) -> bool {
         let mut calls = self.logs.iter().flat_map(|log| &log.calls);
         calls.any(|call| call.stream.device == device && call.op.is_some() && call.rank == rank)
     }
 
-    /// Whether it is time to fetch the spans of the driver.
+    /// Whether the driver's spans should be fetched.
     pub fn wants_spans(&self) -> bool {
         self.unfetched >= FETCH_SPANS
     }
 
-    /// Keeps what the driver did, where something is recorded.
+    /// Adds the driver's spans to all running recordings.
     pub fn keep(&mut self, spans: Vec<Span>) {
         self.unfetched = 0;
         for log in &mut self.logs {
@@ -329,7 +330,7 @@ impl Recorder {
         }
     }
 
-    /// Keeps a range for the recordings that ran when it began.
+    /// Adds a range to the recordings that were running when it began.
     pub fn note_range(&mut self, range: &Range) {
         for log in self.logs.iter_mut().filter(|log| log.began <= range.begin) {
             log.ranges.push(range.clone());
@@ -375,14 +376,14 @@ impl Recorder {
         }
     }
 
-    /// What a recording has seen; nothing if it does not run.
+    /// The contents of a recording; empty if it is not running.
     pub fn trace(&self, number: u64, machine: String, devices: Vec<String>, modelled: bool) -> Trace {
         let Some(log) = self.logs.iter().find(|log| log.number == number) else {
             return Trace { machine, devices, modelled, ..Trace::default() };
         };
         let queued: HashMap<OpId, Call> =
             log.calls.iter().filter_map(|call| Some((call.op?, *call))).collect();
-        // Work that was queued before has its span here too, if it was still under way.
+        // Work that was queued before the recording may have a span here too, if it was still running.
         let call_of = |span: &Span| queued.get(&span.op).copied();
         let mut work: Vec<Work> =
             log.spans.iter().filter_map(|span| Some(Work { span: *span, call: call_of(span)? })).collect();
@@ -399,29 +400,28 @@ pub struct Work {
     pub call: Call,
 }
 
-/// What happened while a recording ran, on the host and on the devices
-/// (`Machine::profile`, `Machine::trace`).
+/// Everything that happened during a recording, on the host and on the devices (`Machine::profile`, `Machine::trace`).
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// The machine in words.
+    /// A description of the machine.
     pub machine: String,
     /// The names of the devices.
     pub devices: Vec<String>,
-    /// Whether its times are of a virtual clock.
+    /// Whether its times come from a virtual clock.
     pub modelled: bool,
     /// When the recording began, in nanoseconds of the host's clock.
     pub began: u64,
-    /// What the host asked for, in order.
+    /// The calls of the host, in order.
     pub calls: Vec<Call>,
-    /// What the devices did, in order of time. Known for simulated devices.
+    /// The work of the devices, ordered by time. Known for simulated devices only.
     pub work: Vec<Work>,
-    /// What the program named, in the order in which it ended.
+    /// The named ranges of the program, in the order in which they ended.
     pub ranges: Vec<Range>,
 }
 
 impl Trace {
-    /// The time in which the multiprocessors of device `index` worked: kernels and matrix products, not copies.
-    /// None if the device did nothing, or is not simulated.
+    /// The time that the multiprocessors of device `index` spent on kernels and matrix products, not copies. Zero if
+    /// the device did nothing, or is not simulated.
     ///
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
@@ -436,8 +436,7 @@ impl Trace {
         Duration::from_nanos(computed.map(|span| span.end - span.start).sum())
     }
 
-    /// What the multiprocessors of device `index` were asked to do, in order: kernels, matrix products and
-    /// convolutions.
+    /// The kernels, matrix products and convolutions requested of device `index`, in order.
     ///
     /// ```
     /// # use todevice::{Device, Machine, Tensor};
@@ -470,14 +469,14 @@ impl Trace {
 /// A kernel, a matrix product or a convolution ([`Trace::kernels`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// As the timeline calls it. That of a convolution ends in cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
+    /// The name in the timeline. A convolution's name ends in cuDNN's algorithm: `conv_forward WINOGRAD_NONFUSED`.
     pub name: String,
-    /// The operation of the program that it was part of: `linear`, or in the backward pass `AddmmBackward0`.
+    /// The operation of the program that it is part of: `linear`, or in the backward pass `AddmmBackward0`.
     pub operation: &'static str,
-    /// The types it is made for: one, or two of a conversion, from and to.
+    /// Its dtypes: one, or two for a conversion, from and to.
     pub types: Vec<DType>,
-    /// How long the device was at it. Known of simulated devices.
+    /// Its duration on the device. Known for simulated devices only.
     pub time: Option<Duration>,
-    /// Bytes of memory that it worked in, beside operands and result. Only convolutions need some.
+    /// Bytes of workspace, besides operands and result. Only convolutions need one.
     pub workspace: u64,
 }

@@ -1,4 +1,4 @@
-//! All that is asked of a GPU, and notes of it.
+//! Requests to a GPU, and the record of them.
 
 pub mod driver;
 pub mod driver_trouble;

@@ -1,4 +1,4 @@
-//! Data races: where a driver puts those it finds, and whom to tell.
+//! Data races: the log of those that a driver finds, and how they are reported.
 
 use std::collections::HashSet;
 use std::panic::Location;
@@ -9,27 +9,27 @@ use crate::base::error::Race;
 use crate::base::lock::lock;
 use crate::host::ambient::Ambient;
 
-/// What is done about a data race (GPU0003), like the modes of PyTorch's `torch.cuda.set_sync_debug_mode`. Whatever
-/// it is, the work goes on as it does on hardware.
+/// The reaction to a data race (GPU0003), similar to the modes of PyTorch's `torch.cuda.set_sync_debug_mode`. In every
+/// mode the work goes on as it does on hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RaceCheck {
-    /// Its report is a warning of the machine, once for each two lines of the program.
+    /// The machine warns with the report, once for each pair of lines.
     #[default]
     Warn,
     /// The call that races returns [`GpuError::Race`](crate::GpuError::Race).
     Error,
-    /// Nothing; `Machine::races` has it all the same.
+    /// Nothing happens; `Machine::races` lists the race all the same.
     Ignore,
 }
 
-/// The name of the error that a driver gives for a race; no CUDA driver knows one.
+/// The name of the error that a driver returns for a race; no CUDA driver uses it.
 pub const RACE: &str = "GPU0003";
 
-/// Where a driver puts the races it finds.
+/// The log of the races that a driver finds.
 #[derive(Default)]
 pub struct RaceLog {
     inner: Mutex<Inner>,
-    /// Whether the current call of the driver has found a race that it has not reported yet.
+    /// Whether the current driver call has found a race that is not reported yet.
     is_untold: AtomicBool,
 }
 
@@ -37,9 +37,9 @@ pub struct RaceLog {
 struct Inner {
     check: RaceCheck,
     races: Vec<Race>,
-    /// What makes two races the same: where the work stands in the program.
+    /// The identity of the races found so far: the operations and their lines.
     seen: HashSet<[(&'static str, Option<&'static Location<'static>>); 2]>,
-    /// How many of the races have been reported.
+    /// The number of races that have been reported.
     told: usize,
     /// The first race that the current call has found, even if the same race was found before.
     latest: Option<Race>,
@@ -60,11 +60,11 @@ impl RaceLog {
         }
     }
 
-    /// Called at the end of each call of the driver. Reports the races that the call has found, and returns
-    /// whether the call is to fail because of them. The driver must hold no lock here, because the handler of
-    /// warnings may use the machine.
+    /// Called at the end of each driver call. Reports the races that the call has found, and returns whether the call
+    /// must fail because of them. The driver must not hold a lock here, because the handler of warnings may use the
+    /// machine.
     pub fn tell(&self) -> bool {
-        // Nearly always.
+        // The common case.
         if !self.is_untold.load(Ordering::Relaxed) {
             return false;
         }
@@ -93,7 +93,7 @@ impl RaceLog {
         self.inner().check = check;
     }
 
-    /// The one that the error of the call under way stands for.
+    /// The race that the error of the current call stands for.
     pub fn latest(&self) -> Option<Race> {
         self.inner().latest
     }

@@ -1,7 +1,7 @@
-//! What is around the code that runs on a thread: the host of the machine it is on, with the clock, default random numbers,
-//! memory, flags and warnings that belong to it, and what of these the thread has to itself.
+//! The environment of the code on a thread: the host of its machine, with its clock, default generator, memory, flags
+//! and warnings, and the thread's own replacements of these.
 //!
-//! Nothing here is global but the default host. Of GPUs no more is known here than how many there are.
+//! Nothing here is global except the default host. Of GPUs only their number is known here.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,43 +22,43 @@ use crate::host::time::Clock;
 pub struct Ambient {
     id: MachineId,
     clock: Clock,
-    /// How long things take here, where time is virtual.
+    /// The costs of operations here, if time is virtual.
     profile: &'static HostProfile,
-    /// For how long threads with clocks of their own worked, in nanoseconds, where time is virtual.
+    /// The total time that threads with clocks of their own have worked, in nanoseconds, if time is virtual.
     others_worked: AtomicU64,
     generator: Generator,
     memory: Arc<HostMemory>,
     backends: Mutex<Backends>,
-    /// Of what, and where, if a warning is for each line that gives it.
+    /// Topics already warned about, with the line if the warning is given once per line.
     warned: Mutex<HashSet<(&'static str, Option<Place>)>>,
-    /// Receives warnings. The crate itself never prints.
+    /// Receives warnings. The crate itself never prints them.
     on_warning: Arc<Mutex<Option<Arc<dyn Fn(&str) + Send + Sync>>>>,
-    /// Warnings of how the machine was made, until somebody hears them.
+    /// Warnings from the creation of the machine, until a handler receives them.
     untold: Mutex<Vec<String>>,
-    /// How many GPUs the machine has: set once, when it is made.
+    /// The number of GPUs of the machine: set once, when it is created.
     gpus: OnceLock<usize>,
-    /// How many more operations its program may ask for, where somebody has said so.
+    /// The number of operations that the program may still request, if limited.
     operations_left: Arc<Mutex<Option<u64>>>,
     is_limited: AtomicBool,
-    /// Which of several processes has it so.
+    /// The number of the process that owns it, if there are several.
     process: Option<usize>,
 }
 
 static DEFAULT: LazyLock<Arc<Ambient>> = LazyLock::new(|| Ambient::new(Clock::real()));
 
-/// The host that a thread has entered, and what the thread has of it to itself.
+/// The host that a thread has entered, and the thread's own replacements.
 #[derive(Clone)]
 pub struct Entered {
     ambient: Arc<Ambient>,
-    /// Stands in for the machine's own generator: a data loading worker draws from its own stream.
+    /// Replaces the machine's own generator: a data loading worker draws from its own stream.
     generator: Option<Generator>,
-    /// The thread's own clock on a machine whose time is virtual; the first thread's is the machine's.
+    /// The thread's own clock on a machine with virtual time; the first thread's clock is the machine's.
     lane: Clock,
-    /// A data loading worker may not touch a GPU.
+    /// Whether the thread is a data loading worker, which may not touch a GPU.
     is_worker: bool,
 }
 
-/// Reads something of what this thread is on.
+/// Reads from the host that this thread is on.
 fn of_current<R>(read: impl FnOnce(&Ambient) -> R) -> R {
     of_entered(|entered| read(entered.map_or(&DEFAULT, |entered| &entered.ambient)))
 }
@@ -72,7 +72,7 @@ impl Ambient {
         Ambient::like(&LAPTOP_8_CORES, clock)
     }
 
-    /// A host of this kind.
+    /// A host with this profile.
     pub fn like(profile: &'static HostProfile, clock: Clock) -> Arc<Ambient> {
         Arc::new(Ambient {
             id: MachineId::next(),
@@ -92,8 +92,8 @@ impl Ambient {
         })
     }
 
-    /// What another process on the same computer has of this host. Generator, flags and clock are its own;
-    /// memory, the handler of warnings and the number of operations left are shared.
+    /// This host as seen by another process on the same computer. Generator, flags and clock are its own; memory, the
+    /// handler of warnings and the number of remaining operations are shared.
     pub fn fork(&self, process: usize, clock: Clock) -> Arc<Ambient> {
         Arc::new(Ambient {
             id: MachineId::next(),
@@ -113,7 +113,7 @@ impl Ambient {
         })
     }
 
-    /// The number of the process that this thread is of, if there are several: its rank.
+    /// The number of this thread's process, if there are several: its rank.
     pub fn rank() -> Option<usize> {
         of_current(|ambient| ambient.process)
     }
@@ -122,7 +122,7 @@ impl Ambient {
         self.profile
     }
 
-    /// Where a thread that has entered nothing is.
+    /// The host of a thread that has entered none.
     pub fn default_one() -> Arc<Ambient> {
         DEFAULT.clone()
     }
@@ -138,36 +138,36 @@ impl Ambient {
         of_current(Ambient::id)
     }
 
-    /// Says how many GPUs the machine has. Not said where there is no driver.
+    /// Sets the number of GPUs of the machine. Not called if there is no driver.
     pub fn set_gpus(&self, gpus: usize) {
         let _ = self.gpus.set(gpus);
     }
 
-    /// How many GPUs there are on the machine that this thread is on.
+    /// The number of GPUs of the machine that this thread is on.
     pub fn gpus() -> usize {
         of_current(|ambient| ambient.gpus.get().copied().unwrap_or(0))
     }
 
-    /// Whether the machine that this thread is on has a driver, if only one that shows no GPU.
+    /// Whether the machine that this thread is on has a driver, even one that reports no GPU.
     pub fn has_driver() -> bool {
         of_current(|ambient| ambient.gpus.get().is_some())
     }
 
-    /// Runs `scope` here.
+    /// Runs `scope` on this host.
     pub fn enter<R>(self: &Arc<Ambient>, scope: impl FnOnce() -> R) -> R {
         let _left = self.context().enter();
         scope()
     }
 
-    /// The context of code that this thread runs here. Where it has entered this host already nothing changes: a data loading
-    /// worker stays one.
+    /// The context for code that this thread runs here. If the thread has already entered this host, its entry is kept:
+    /// a data loading worker stays one.
     pub fn context(self: &Arc<Ambient>) -> Context {
         let again = of_entered(|entered| entered.filter(|entered| entered.ambient.id == self.id).cloned());
         let host = again.unwrap_or_else(|| self.entered_as(None, self.clock.clone(), false));
         Context { host: Some(host), device: CurrentDevice(0), ..Context::current() }
     }
 
-    /// What a thread has of this host that draws from this generator if there is one, on a clock of its own.
+    /// The entry of a thread on this host with a clock of its own, and a generator of its own if one is given.
     pub fn entered_as(
         self: &Arc<Ambient>,
         generator: Option<Generator>,
@@ -189,7 +189,7 @@ impl Ambient {
         Context::read(|context| context.device.0)
     }
 
-    /// The generator operations draw from when none is given (`torch.default_generator`).
+    /// The generator that operations draw from by default (`torch.default_generator`).
     pub fn default_generator() -> Generator {
         let own = of_entered(|entered| entered.and_then(|entered| entered.generator.clone()));
         own.unwrap_or_else(|| of_current(|ambient| ambient.generator.clone()))
@@ -200,13 +200,13 @@ impl Ambient {
         &self.generator
     }
 
-    /// Lets the program ask for so many more operations.
+    /// Limits the program to this many more operations.
     pub fn limit_operations(&self, count: u64) {
         *lock(&self.operations_left) = Some(count);
         self.is_limited.store(true, Ordering::Relaxed);
     }
 
-    /// Counts an operation. Says whether the program may ask for it.
+    /// Counts an operation. Returns whether the program may run it.
     #[inline]
     pub fn count_operation() -> bool {
         of_current(|ambient| !ambient.is_limited.load(Ordering::Relaxed) || ambient.one_less())
@@ -232,7 +232,7 @@ impl Ambient {
         of_current(|ambient| ambient.memory.clone())
     }
 
-    /// Reads or changes the flags of the current machine.
+    /// Accesses the flags of the current machine.
     pub fn backends<R>(access: impl FnOnce(&mut Backends) -> R) -> R {
         of_current(|ambient| access(&mut lock(&ambient.backends)))
     }
@@ -240,7 +240,7 @@ impl Ambient {
 
 /// Warnings.
 impl Ambient {
-    /// Gives warnings to `handler`, beginning with those that nobody has heard yet.
+    /// Sends warnings to `handler`, beginning with those that no handler has received yet.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         let handler = Arc::new(handler);
         *lock(&self.on_warning) = Some(handler.clone());
@@ -248,17 +248,17 @@ impl Ambient {
         untold.iter().for_each(|warning| handler(warning));
     }
 
-    /// Keeps warnings for whoever asks for them first.
+    /// Stores warnings for the first handler.
     pub fn warn_later(&self, warnings: Vec<String>) {
         lock(&self.untold).extend(warnings);
     }
 
-    /// Warns of `topic` if it has not been warned of on this machine.
+    /// Warns about `topic`, once per machine.
     pub fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
         Ambient::warn_once_at(topic, None, message);
     }
 
-    /// The same for each line of the program.
+    /// Warns about `topic`, once for each line of the program.
     pub fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
         let Some(handler) = Ambient::warning_handler() else { return };
         let is_new = of_current(|ambient| lock(&ambient.warned).insert((topic, place)));
@@ -267,14 +267,14 @@ impl Ambient {
         }
     }
 
-    /// Warns, each time.
+    /// Warns every time.
     pub fn warn(message: &str) {
         if let Some(handler) = Ambient::warning_handler() {
             handler(message);
         }
     }
 
-    /// Out of its lock before it is called: a handler may warn, or set another handler.
+    /// Returns a clone of the handler, with its lock released: a handler may warn, or set another handler.
     fn warning_handler() -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
         of_current(|ambient| lock(&ambient.on_warning).clone())
     }
@@ -287,7 +287,7 @@ impl Ambient {
         &self.clock
     }
 
-    /// Now, on this thread's lane.
+    /// The current time on this thread's clock.
     #[inline]
     pub fn now() -> u64 {
         of_entered(|entered| entered.map_or(&DEFAULT.clock, |entered| &entered.lane).now())
@@ -299,18 +299,17 @@ impl Ambient {
         of_entered(|entered| entered.map_or(&DEFAULT.clock, |entered| &entered.lane).clone())
     }
 
-    /// Adds what data loading workers worked, in nanoseconds.
+    /// Adds the time that data loading workers worked, in nanoseconds.
     pub fn others_worked(&self, nanoseconds: u64) {
         self.others_worked.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// For how long threads of this machine have had a core until now, in nanoseconds, where time is virtual.
+    /// The total time that threads of this machine have had a core, in nanoseconds, if time is virtual.
     pub fn cpu_time(&self) -> u64 {
         self.clock.worked() + self.others_worked.load(Ordering::Relaxed)
     }
 
-    /// Lets virtual time pass on this thread's lane, by as much as its host takes for something. Where time
-    /// is real this is no more than a look.
+    /// Advances this thread's virtual clock by the cost of something on this host. Does nothing if time is real.
     pub fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
         of_entered(|entered| match entered {
             Some(Entered { lane, ambient, .. }) if lane.is_virtual() => {
@@ -322,7 +321,7 @@ impl Ambient {
         });
     }
 
-    /// [`charge`](Self::charge) for a figure of the host's, on one core.
+    /// [`charge`](Self::charge) for one figure of the host, on one core.
     pub fn spend(figure: impl FnOnce(&HostProfile) -> &Figure) {
         Ambient::charge(|host| HostTime::of_one_core(figure(host).nanoseconds()));
     }

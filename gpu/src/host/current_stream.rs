@@ -1,33 +1,33 @@
-//! The streams that a thread queues its work on.
+//! The current streams of a thread.
 
 use crate::base::device::MachineId;
 use crate::base::handles::StreamId;
 use crate::host::thread::{Context, OfThread, Part, Restore};
 
-/// A stream by its full name.
+/// The full name of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamKey {
     pub machine: MachineId,
     pub id: StreamId,
 }
 
-/// The current streams that are not the default ones.
+/// The current streams that are not default streams.
 pub type Streams = Vec<StreamKey>;
 
-/// The stream that this thread queues its work for a device on.
+/// This thread's current stream on a device.
 #[inline]
 pub fn current(machine: MachineId, device: usize) -> StreamId {
     Context::read(|context| find(&context.streams, machine, device))
 }
 
-/// The same of a snapshot.
+/// The current stream of a snapshot.
 #[inline]
 pub fn find(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
     let of_device = |key: &&StreamKey| key.machine == machine && key.id.device == device;
     streams.iter().find(of_device).map_or(StreamId::default_of(device), |key| key.id)
 }
 
-/// All current streams of this thread, for later.
+/// All current streams of this thread.
 pub fn snapshot() -> Streams {
     Context::read(|context| context.streams.clone())
 }

@@ -1,4 +1,4 @@
-//! The host's memory: what tensors hold of it, and what is kept for reuse.
+//! Host memory: the buffers of tensors, and freed buffers kept for reuse.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,15 +9,15 @@ use bytemuck::allocation::try_zeroed_vec;
 use crate::base::error::gpu::{GpuError, Result};
 use crate::base::lock::lock;
 
-/// One cache line. Buffers are made of whole lines, so every buffer is aligned for any vector type.
+/// One cache line. Buffers consist of whole lines, so every buffer is aligned for any vector type.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// The machine's host memory: what tensors hold, and freed buffers kept for reuse.
+/// The host memory of a machine: allocated bytes, and freed buffers kept for reuse.
 ///
-/// The first touch of fresh memory costs a page fault every 4 KiB (a 64 MB result costs more in
-/// faults than in additions), so freed buffers are kept by size and given out again.
+/// The first touch of fresh memory costs a page fault every 4 KiB (a 64 MB result costs more in faults than in
+/// additions), so freed buffers are kept by size and reused.
 #[derive(Default)]
 pub struct HostMemory {
     free: Mutex<FreeBuffers>,
@@ -31,11 +31,11 @@ struct FreeBuffers {
     bytes: usize,
 }
 
-/// Buffers below this are left to the system allocator, which is as fast for them.
+/// Smaller buffers are left to the system allocator, which is as fast for them.
 const SMALLEST_CACHED: usize = 4 * 1024;
 
-/// The most bytes kept for reuse. One buffer over it, and the whole cache is given back: a program
-/// whose sizes changed should not carry the old ones around.
+/// The maximum number of bytes kept for reuse. When a buffer would exceed it, the whole cache is given back first: a
+/// program whose sizes have changed should not keep the old ones.
 const MOST_CACHED: usize = 512 << 20;
 
 impl HostMemory {
@@ -49,12 +49,12 @@ impl HostMemory {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Starts the peak anew from what is held now.
+    /// Resets the peak to the current value.
     pub fn reset_peak(&self) {
         self.peak.store(self.allocated(), Ordering::Relaxed);
     }
 
-    /// Bytes of freed buffers kept for reuse, beside [`allocated`](Self::allocated).
+    /// Bytes of freed buffers kept for reuse, besides [`allocated`](Self::allocated).
     pub fn cached(&self) -> usize {
         lock(&self.free).bytes
     }
@@ -64,14 +64,14 @@ impl HostMemory {
         *lock(&self.free) = FreeBuffers::default();
     }
 
-    /// Room for so many bytes, in whole lines.
+    /// A buffer for `asked` bytes, in whole lines.
     fn take(&self, asked: usize) -> Result<Vec<Line>> {
         let lines = asked.div_ceil(size_of::<Line>());
         let bytes = lines * size_of::<Line>();
         let reused = (bytes >= SMALLEST_CACHED).then(|| self.take_cached(lines)).flatten();
         let buffer = match reused {
             Some(buffer) => buffer,
-            // The system hands out zeroed pages when they are touched: memory that is never used costs none.
+            // The system provides zeroed pages on first touch: memory that is never used costs nothing.
             None => try_zeroed_vec(lines).map_err(|()| GpuError::OutOfHostMemory { bytes: asked })?,
         };
         let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;

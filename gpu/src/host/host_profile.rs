@@ -1,4 +1,4 @@
-//! The host of a simulated machine: what calls of the driver and work of the CPU take on it.
+//! Profiles of a simulated machine's host: the costs of driver calls and CPU work.
 
 use std::sync::Mutex;
 
@@ -7,12 +7,12 @@ use crate::base::figure_file::{FigureSet, figures_by_name};
 use crate::base::kernel::Work;
 use Unit::{GigabytesPerSecond, GigaflopsPerSecond, Microseconds, MicrosecondsPerMebibyte};
 
-/// A kind of host: a computer, and what the framework costs on it.
+/// A kind of host: a computer, and the costs of the framework on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostProfile {
-    /// What `--host` calls it.
+    /// Its name for `--host`.
     pub key: &'static str,
-    /// The same in words.
+    /// Its description.
     pub name: &'static str,
     // Calls of the driver, until they return or begin to wait.
     pub launch: Figure,
@@ -34,17 +34,17 @@ pub struct HostProfile {
     /// The copy to or from the driver's staging memory.
     pub staging: Figure,
     // Work of the CPU.
-    /// One operation, before its kernel: checks, the result's memory, the graph's node.
+    /// One operation, before its kernel: checks, allocation of the result, the autograd node.
     pub dispatch: Figure,
     /// A backward pass, before its first node.
     pub backward: Figure,
-    /// A node of the graph in it, or a leaf, beyond the operations that it is made of.
+    /// An autograd node or a leaf in it, in addition to the operations that it consists of.
     pub node: Figure,
-    /// A step of an optimizer, before its first parameter.
+    /// An optimizer step, before its first parameter.
     pub step: Figure,
-    /// A parameter in a step of Adam or AdamW, beyond one operation.
+    /// A parameter in a step of Adam or AdamW, in addition to one operation.
     pub adam_parameter: Figure,
-    /// A parameter in a step of SGD, beyond one operation.
+    /// A parameter in a step of SGD, in addition to one operation.
     pub sgd_parameter: Figure,
     pub zero_grad: Figure,
     /// Handing work to the thread pool and getting it back.
@@ -53,17 +53,17 @@ pub struct HostProfile {
     pub memory_of_all_cores: Figure,
     pub elementwise_of_one_core: Figure,
     pub elementwise_of_all_cores: Figure,
-    /// A rule of thumb of cuDNN's.
+    /// Choosing an algorithm by cuDNN's heuristic.
     pub choose_algorithm: Figure,
     pub gemm_of_one_core: Figure,
     pub gemm_of_all_cores: Figure,
-    /// One item of a data set that lies in memory.
+    /// One item of an in-memory data set.
     pub fetch: Figure,
-    /// A row of a `TensorDataset` on its way into a batch, where rows are not taken all at once.
+    /// Copying a row of a `TensorDataset` into a batch, if rows are not gathered all at once.
     pub row: Figure,
-    /// Starting a worker of a loader, a thread or a process, and waiting for its end.
+    /// Starting a worker of a loader, a thread or a process, and joining it.
     pub worker: Figure,
-    /// A batch on its way from a worker to the caller, and the order for another.
+    /// Handing a batch from a worker to the caller, and requesting another.
     pub hand_over: Figure,
 }
 
@@ -71,7 +71,7 @@ const CALL: &str = "usual range of traces of the CUDA runtime";
 const LAPTOP: &str = "a laptop of about 2024 with 8 cores";
 const IN_OPERATIONS: &str = "included in the time of this crate's operations";
 
-/// How long something takes, and how many cores are at it.
+/// A duration, and the number of cores that work during it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostTime {
     pub nanoseconds: u64,
@@ -84,7 +84,7 @@ impl HostTime {
     }
 }
 
-/// The cores of the one host that is modelled.
+/// The cores of the only host that is modelled.
 pub const MODELLED_CORES: usize = 8;
 
 /// A typical laptop.
@@ -144,11 +144,11 @@ pub static LAPTOP_8_CORES: HostProfile = HostProfile {
     ),
 };
 
-/// The same laptop with what PyTorch takes on it in place of this crate. Each figure is the shortest time of PyTorch 2.11
-/// on one thread of an EPYC, with tensors of one number, which are hardly any work (`tests/bench/host.py`).
+/// The same laptop with the costs of PyTorch in place of this crate's. Each figure is the shortest time of PyTorch 2.11
+/// on one thread of an EPYC, with one-element tensors, which are hardly any work (`tests/bench/host.py`).
 ///
-/// What calling a module adds to its operation, 1.5 µs for a ReLU and 3 µs for a Linear, is not modelled. A
-/// training step of lab 03's network is modelled to take 225 µs on the CPU, and took PyTorch 245.
+/// The overhead of a module over its operation, 1.5 µs for a ReLU and 3 µs for a Linear, is not modelled. A training
+/// step of lab 03's network is modelled to take 225 µs on the CPU; PyTorch took 245.
 pub static PYTORCH: HostProfile = HostProfile {
     key: "pytorch",
     name: "the same laptop with PyTorch's cost of an operation",
@@ -173,10 +173,10 @@ pub static PYTORCH: HostProfile = HostProfile {
     ..LAPTOP_8_CORES
 };
 
-/// All there are, the one that machines have unless something else is said first.
+/// The built-in hosts; the first is the default.
 pub static HOSTS: [&HostProfile; 2] = [&LAPTOP_8_CORES, &PYTORCH];
 
-/// Those of files.
+/// Those loaded from files.
 static LOADED: Mutex<Vec<&'static HostProfile>> = Mutex::new(Vec::new());
 
 impl FigureSet for HostProfile {
@@ -206,7 +206,7 @@ impl FigureSet for HostProfile {
         HostProfile { key, ..self }
     }
 
-    /// What this crate does within something else, or not at all.
+    /// Figures of work that this crate does as part of something else, or not at all.
     fn may_be_zero(name: &str) -> bool {
         LAPTOP_8_CORES.figure(name).is_some_and(|figure| figure.value == 0.0)
     }
@@ -222,8 +222,7 @@ impl FigureSet for HostProfile {
 }
 
 impl HostProfile {
-    /// How long a kernel's twin takes: bound by memory or by arithmetic, on one core or on all, whichever is done
-    /// first.
+    /// The duration of a kernel's twin: limited by memory or by arithmetic, on one core or on all, whichever is faster.
     #[inline]
     pub fn kernel_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.elementwise_of_one_core);
@@ -231,14 +230,14 @@ impl HostProfile {
         self.one_or_all(one, all)
     }
 
-    /// How long a matrix product takes.
+    /// The duration of a matrix product.
     pub fn gemm_time(&self, work: &Work) -> HostTime {
         let one = roofline(work, &self.memory_of_one_core, &self.gemm_of_one_core);
         let all = roofline(work, &self.memory_of_all_cores, &self.gemm_of_all_cores);
         self.one_or_all(one, all)
     }
 
-    /// What takes so many nanoseconds on one core, or on all.
+    /// The faster of one core and all cores, given the nanoseconds on each.
     fn one_or_all(&self, one: f64, all: f64) -> HostTime {
         let all = self.thread_wake.nanoseconds() as f64 + all;
         match one <= all {
@@ -247,7 +246,7 @@ impl HostProfile {
         }
     }
 
-    /// How long taking page-locked memory takes.
+    /// The nanoseconds for allocating page-locked memory.
     pub(crate) fn malloc_host_time(&self, bytes: usize) -> u64 {
         let mebibytes = bytes as f64 / 1048576.0;
         self.malloc_host.nanoseconds() + (self.malloc_host_growth.value * mebibytes * 1e3) as u64

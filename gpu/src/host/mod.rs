@@ -1,4 +1,4 @@
-//! The host that calls a GPU: its clock, memory and profile, and what each thread has of it.
+//! The host that drives a GPU: its clock, memory and profile, and the context of each thread.
 
 pub mod ambient;
 pub mod current_stream;

@@ -7,20 +7,19 @@ use crate::base::error::gpu::{GpuError, Result};
 use crate::host::ambient::Ambient;
 
 impl Device {
-    /// `cuda:index` of the current machine. Naming a device does not ask whether it is there; the first use
-    /// does.
+    /// `cuda:index` of the current machine. This does not check that the device exists; its first use does.
     pub fn cuda(index: usize) -> Device {
         Device::Cuda { index, machine: Ambient::current_id() }
     }
 
-    /// The line that makes a program portable: the current GPU if there is one, else the CPU.
+    /// The current GPU if there is one, else the CPU: the line that makes a program portable.
     ///
     /// `torch.device("cuda" if torch.cuda.is_available() else "cpu")`
     pub fn cuda_if_available() -> Device {
         if Ambient::gpus() > 0 { Device::cuda(Ambient::current_device()) } else { Device::Cpu }
     }
 
-    /// Errors unless tensors can be made on this device, with the reason PyTorch would give.
+    /// Returns an error unless tensors can be created on this device, with PyTorch's reason.
     pub fn check_usable(self) -> Result<()> {
         let Device::Cuda { index, machine } = self else { return Ok(()) };
         if machine != Ambient::current_id() {
@@ -70,7 +69,7 @@ impl FromStr for Device {
             },
         };
         match kind {
-            // PyTorch keeps an index in one byte, where larger ones wrap around.
+            // PyTorch stores an index in one byte, where larger ones wrap around.
             _ if index > i8::MAX as usize => Err(invalid()),
             "cpu" => Ok(Device::Cpu),
             "cuda" => Ok(Device::cuda(index)),
@@ -80,7 +79,7 @@ impl FromStr for Device {
     }
 }
 
-/// Types of devices that PyTorch knows and this crate does not have.
+/// Device types that PyTorch knows and this crate does not have.
 const OTHER_TYPES: [&str; 18] = [
     "ipu",
     "xpu",
@@ -134,7 +133,7 @@ mod tests {
                 format!("Could not parse device index '{index}' in device string '{text}'")
             );
         }
-        // Those of other types are no mistakes in PyTorch. And it reads this index as -128.
+        // PyTorch accepts other device types. It also reads this index as -128.
         assert_eq!(says("mps:0"), "this crate has cpu and cuda devices, and no mps devices");
         assert_eq!(says("cuda:128"), "Invalid device string: 'cuda:128'");
         let list = says("gpu");

@@ -1,5 +1,5 @@
-//! The context of a thread: all that code on it depends on without being given it, in one place. A thread that works for
-//! another one takes a copy of it along.
+//! The context of a thread: everything that its code depends on without receiving it as an argument, in one place. A
+//! thread that works for another one takes a copy of it.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -10,17 +10,17 @@ use crate::host::ambient::Entered;
 use crate::host::current_stream::Streams;
 use crate::host::scope::Scope;
 
-/// The context of a thread, as far as it is known without tensors.
+/// The context of a thread, as far as it does not involve tensors.
 #[derive(Clone)]
 pub struct Context {
-    /// The host that was entered last; none on the default one.
+    /// The most recently entered host; `None` for the default one.
     pub host: Option<Entered>,
     pub device: CurrentDevice,
-    /// The current streams that are not the default ones.
+    /// The current streams that are not default streams.
     pub streams: Streams,
-    /// The operation that is under way, and its line of the program.
+    /// The current operation, and its line of the program.
     pub scope: Scope,
-    /// Whether it computes alone: other threads do what it might ask for help with.
+    /// Whether it computes alone, without helpers: other threads are busy with work of their own.
     pub is_alone: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct Context {
 pub struct CurrentDevice(pub usize);
 
 impl Context {
-    /// That of a thread on which nothing has happened yet.
+    /// The context of a new thread.
     pub const FRESH: Context = Context {
         host: None,
         device: CurrentDevice(0),
@@ -39,18 +39,18 @@ impl Context {
     };
 }
 
-/// One context of each thread. The crate above has another, for what it knows of tensors.
+/// A per-thread context. The crate above has another one, for its knowledge of tensors.
 pub trait OfThread: Clone + 'static {
-    /// Gives access to that of this thread. Values must not be dropped within: a tensor that goes may need the context.
+    /// Accesses this thread's context. Values must not be dropped inside: dropping a tensor may need the context.
     fn with<R>(access: impl FnOnce(&Local<Self>) -> R) -> R;
 
-    /// Reads a part of the context.
+    /// Reads from the context.
     #[inline(always)]
     fn read<R>(read: impl FnOnce(&Self) -> R) -> R {
         Self::with(|context| read(&context.borrow()))
     }
 
-    /// The whole context, to be entered later or on another thread.
+    /// A copy of the whole context, to be entered later or on another thread.
     fn current() -> Self {
         Self::read(Self::clone)
     }
@@ -62,19 +62,19 @@ pub trait Part: Sized {
 
     fn of(context: &mut Self::Context) -> &mut Self;
 
-    /// Makes it that of this thread, and returns the one before.
+    /// Makes it the current value on this thread, and returns the previous one.
     #[inline(always)]
     fn set(self) -> Self {
         Self::Context::with(|context| mem::replace(Self::of(&mut context.borrow_mut()), self))
     }
 
-    /// Makes it that of this thread until the guard is dropped.
+    /// Makes it the current value on this thread until the guard is dropped.
     #[inline(always)]
     fn enter(self) -> Restore<Self> {
         Self::enter_after(|_| self)
     }
 
-    /// The same, made of the one before.
+    /// Like [`enter`](Self::enter), with a value derived from the previous one.
     #[inline(always)]
     fn enter_after(make: impl FnOnce(&Self) -> Self) -> Restore<Self> {
         let before = Self::Context::with(|context| {
@@ -87,7 +87,7 @@ pub trait Part: Sized {
     }
 }
 
-/// Says which fields of a context are parts that can be entered by themselves, beside the whole.
+/// Declares the fields of a context that can be entered separately, besides the whole.
 #[macro_export]
 macro_rules! parts {
     ($Context:ty: $($Part:ty = $($field:ident).+),+ $(,)?) => {
@@ -114,16 +114,16 @@ pub use parts;
 
 parts!(Context: CurrentDevice = device, Streams = streams, Scope = scope);
 
-/// Has no destructor, so that a tensor in another thread-local can ask for the context when its thread ends. Every scope has
-/// been left by then, so the context is what it was at first and holds no memory.
+/// The storage of a context. It has no destructor, so that a tensor in another thread-local can use the context when
+/// its thread ends. Every scope has been left by then, so the context has its initial value and holds no memory.
 pub type Local<C> = RefCell<ManuallyDrop<C>>;
 
-/// The context of a thread that has just been started.
+/// The context of a thread that has just started.
 pub const fn local<C>(context: C) -> Local<C> {
     RefCell::new(ManuallyDrop::new(context))
 }
 
-/// Gives a thread a part of its context back, also when a panic passes through.
+/// Restores a part of the thread's context, even during a panic.
 #[must_use]
 pub struct Restore<P: Part> {
     before: Option<P>,
@@ -141,7 +141,7 @@ impl<P: Part> Drop for Restore<P> {
 
 struct Thread {
     context: Local<Context>,
-    /// Counted from 1 in the order in which threads asked for it.
+    /// Counted from 1 in the order in which threads first request their number.
     number: Cell<u64>,
 }
 
@@ -156,7 +156,7 @@ impl OfThread for Context {
     }
 }
 
-/// The number of this thread: no other thread has it, also after this one has ended.
+/// The number of this thread, which is unique even after the thread has ended.
 #[inline]
 pub(crate) fn number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -1,8 +1,8 @@
-//! The clock of a machine: virtual where GPUs are simulated, the real one elsewhere.
+//! The clock of a machine: virtual if its GPUs are simulated, else the real one.
 //!
-//! A simulated GPU has no speed of its own, so on its machine all time is modelled: CPU operations, copies
-//! and kernels take what the profiles of host and device say they take, and [`Instant`] reads that clock.
-//! Times of it are *modelled*, and whoever prints one says so.
+//! A simulated GPU has no speed of its own, so on its machine all time is modelled: CPU operations, copies and kernels
+//! take the times given by the profiles of host and device, and [`Instant`] reads that clock. Its times are *modelled*,
+//! and output that shows one says so.
 
 use std::ops::Sub;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use crate::host::ambient::Ambient;
 
-/// The time of a thread of the host in nanoseconds, counted from when the clock was made. Clones are the same clock.
+/// The time of a host thread in nanoseconds, counted from the creation of the clock. Clones are the same clock.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// Moves when somebody says how long something takes.
+    /// Advances when it is told how long something takes.
     Virtual(Arc<Lane>),
-    /// Moves by itself.
+    /// Advances by itself.
     #[cfg(not(target_family = "wasm"))]
     Real(std::time::Instant),
 }
@@ -25,9 +25,9 @@ pub enum Clock {
 #[derive(Debug, Default)]
 pub struct Lane {
     now: AtomicU64,
-    /// How much of that it slept.
+    /// The part of that time that it slept.
     slept: AtomicU64,
-    /// For how long other cores worked for it.
+    /// The time that other cores worked for it.
     helped: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// The real one; in a browser's page, where there is none, a virtual one.
+    /// The real clock; a virtual one in a browser page, where there is no real one.
     pub fn real() -> Clock {
         #[cfg(not(target_family = "wasm"))]
         return Clock::Real(std::time::Instant::now());
@@ -59,7 +59,7 @@ impl Clock {
         }
     }
 
-    /// The host works, or waits, for this long. Real time passes without being told.
+    /// The host works, or waits, for this long. Real time passes on its own.
     pub fn advance(&self, nanoseconds: u64) {
         match self {
             Clock::Virtual(lane) => _ = lane.now.fetch_add(nanoseconds, Ordering::Relaxed),
@@ -68,7 +68,7 @@ impl Clock {
         }
     }
 
-    /// The host waits until then, and asks all the time whether it has come, as CUDA does; it does not go back.
+    /// The host waits until then, by spinning, as CUDA does. The clock does not go back.
     pub fn advance_to(&self, then: u64) {
         match self {
             Clock::Virtual(lane) => _ = lane.now.fetch_max(then, Ordering::Relaxed),
@@ -77,7 +77,7 @@ impl Clock {
         }
     }
 
-    /// The thread sleeps until then, and leaves its core to others. Real time is waited for elsewhere.
+    /// The thread sleeps until then, and leaves its core to others. Real sleeping happens elsewhere.
     pub fn sleep_until(&self, then: u64) {
         match self {
             Clock::Virtual(lane) => {
@@ -89,7 +89,7 @@ impl Clock {
         }
     }
 
-    /// Other cores worked for this thread.
+    /// Adds time that other cores worked for this thread.
     pub fn helped(&self, nanoseconds: u64) {
         match self {
             Clock::Virtual(lane) => _ = lane.helped.fetch_add(nanoseconds, Ordering::Relaxed),
@@ -98,8 +98,8 @@ impl Clock {
         }
     }
 
-    /// For how long this thread had a core, and others worked for it; 0 of real threads, whom the operating system
-    /// knows.
+    /// The time that this thread had a core, plus the time that others worked for it; 0 for real threads, which the
+    /// operating system measures.
     pub fn worked(&self) -> u64 {
         match self {
             Clock::Virtual(lane) => {
@@ -113,7 +113,7 @@ impl Clock {
     }
 }
 
-/// Lets this thread do nothing for a while (`time.sleep`): virtual time passes at once.
+/// Sleeps for a while (`time.sleep`): virtual time passes at once.
 ///
 /// ```
 /// use std::time::Duration;
@@ -157,19 +157,19 @@ pub fn sleep(time: Duration) {
 pub struct Instant(u64);
 
 impl Instant {
-    /// Now, on this thread's lane of the current machine.
+    /// The current time, on this thread's clock of the current machine.
     #[inline]
     pub fn now() -> Instant {
         Instant(Ambient::now())
     }
 
-    /// The time since then.
+    /// The time since this moment.
     pub fn elapsed(self) -> Duration {
         Instant::now() - self
     }
 }
 
-/// The time between two moments; none if the second is the later one.
+/// The time between two moments; zero if the second is the later one.
 impl Sub for Instant {
     type Output = Duration;
 

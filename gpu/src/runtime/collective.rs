@@ -1,4 +1,4 @@
-//! The devices as one of several processes has them, and what processes do together.
+//! The devices of one of several processes, and collectives between processes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,8 +14,8 @@ use crate::host::thread;
 use crate::host::time::Clock;
 
 impl Cuda {
-    /// The same devices for another process, if the driver can be had so: with memory, streams and a clock of its own. What
-    /// they do is noted in the same place.
+    /// The same devices for another process, with memory, streams and a clock of its own, if the driver supports it.
+    /// Their work goes to the same record.
     pub fn fork(&self, process: Process, machine: MachineId, clock: Clock) -> Option<Arc<Cuda>> {
         let (number, others) = (process.number, process.others.clone());
         let driver = self.driver.fork(process, clock.clone())?;
@@ -23,7 +23,7 @@ impl Cuda {
         Some(Arc::new(Cuda { process: Some((number, others)), ..cuda }))
     }
 
-    /// From now on this thread drives the devices.
+    /// Makes this thread the one that drives the devices.
     pub fn drive(&self) {
         self.thread.store(thread::number(), Ordering::Relaxed);
     }
@@ -36,7 +36,7 @@ impl Cuda {
         self.submit(stream, kind, |driver| driver.collective(stream, part).map(Some))
     }
 
-    /// How long a collective takes, where that is modelled.
+    /// The duration of a collective, if it is modelled.
     pub fn collective_time(
         &self,
         kind: CollectiveKind,

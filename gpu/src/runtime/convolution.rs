@@ -1,4 +1,4 @@
-//! Convolutions by cuDNN: which algorithm, in which memory.
+//! Convolutions by cuDNN: the choice of algorithm, and workspaces.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,17 +12,18 @@ use crate::base::lock::lock;
 use crate::base::sort;
 use crate::contract::events::EventKind;
 
-/// How an algorithm is chosen.
+/// How to choose an algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Whether so many of them are tried out, 0 for all, and the fastest is taken; if not, a rule of thumb picks one.
+    /// Whether to try out algorithms and use the fastest; if not, a heuristic picks one. The limit is the number to
+    /// try; 0 means all.
     pub benchmark: bool,
     pub benchmark_limit: usize,
-    /// Whether only those will do that give the same bits in every run.
+    /// Whether to use only algorithms that give the same bits in every run.
     pub deterministic: bool,
 }
 
-/// What decides which algorithm is the best. Not the values, and not the stream.
+/// The key that determines the best algorithm. Values and stream do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
     pass: ConvPass,
@@ -33,17 +34,17 @@ struct Kind {
     deterministic: bool,
 }
 
-/// The algorithms that have been chosen on a device.
+/// The algorithms chosen so far on a device.
 #[derive(Default)]
 pub(super) struct Chosen(HashMap<Kind, ConvAlgorithm>);
 
 impl Cuda {
-    /// The version of cuDNN; nothing if there is none.
+    /// The version of cuDNN; `None` without it.
     pub fn cudnn_version(&self) -> Option<usize> {
         self.driver.cudnn_version()
     }
 
-    /// Computes a product of a convolution.
+    /// Computes one pass of a convolution.
     #[track_caller]
     pub fn convolution(self: &Arc<Cuda>, stream: StreamId, conv: Conv, choice: Choice) -> Result<()> {
         self.check_thread()?;
@@ -51,7 +52,7 @@ impl Cuda {
         let Conv { pass, shape, dtype, tf32, .. } = conv;
         let kind = Kind { pass, shape, dtype, tf32, benchmark, deterministic };
         let known = lock(&self.devices[stream.device].chosen).0.get(&kind).copied();
-        // If its memory is no longer to be had, another is chosen.
+        // If its workspace can no longer be allocated, another algorithm is chosen.
         if let Some(algorithm) = known
             && let Ok(workspace) = self.work_space(stream, algorithm.workspace)
         {
@@ -62,12 +63,12 @@ impl Cuda {
         candidates.retain(|algorithm| algorithm.deterministic || !deterministic);
         if benchmark {
             let limit = if benchmark_limit == 0 { usize::MAX } else { benchmark_limit };
-            // A search of cuDNN's own tries all there are.
+            // cuDNN's own search always tries all algorithms.
             let all = candidates.len() <= limit;
             candidates.truncate(limit);
             candidates = self.fastest_first(stream, &conv, candidates, all, deterministic)?;
         }
-        // The best whose memory is to be had.
+        // Use the best algorithm whose workspace can be allocated.
         let mut refused = None;
         for algorithm in candidates {
             match self.work_space(stream, algorithm.workspace) {
@@ -100,8 +101,8 @@ impl Cuda {
         self.submit(stream, kind, |driver| driver.convolution(stream, conv, algorithm, memory).map(Some))
     }
 
-    /// Tries the algorithms out: cuDNN itself if they are all there are. One for whose workspace there is no memory is
-    /// none, nor is one that fails in a search of cuDNN's.
+    /// Tries out the algorithms, in cuDNN itself if they are all it has. Algorithms whose workspace cannot be allocated
+    /// are dropped, as are those that fail in cuDNN's search.
     #[track_caller]
     fn fastest_first(
         self: &Arc<Cuda>,
@@ -111,7 +112,7 @@ impl Cuda {
         all: bool,
         deterministic: bool,
     ) -> Result<Vec<ConvAlgorithm>> {
-        // One workspace serves all candidates: the largest of their workspaces that can be allocated.
+        // All candidates share one workspace: the largest of theirs that can be allocated.
         let mut sizes: Vec<usize> = candidates.iter().map(|algorithm| algorithm.workspace).collect();
         sort::by(&mut sizes, |a, b| b.cmp(a));
         let Some((bytes, workspace)) =
@@ -141,7 +142,7 @@ impl Cuda {
             }
         };
         sort::by(&mut timed, |a, b| a.1.total_cmp(&b.1));
-        // As PyTorch does: what the search took, a search seldom needs again.
+        // As in PyTorch: the memory of a search is seldom needed again.
         drop(workspace);
         self.empty_cache()?;
         Ok(match timed.is_empty() {
@@ -150,7 +151,7 @@ impl Cuda {
         })
     }
 
-    /// Milliseconds of a second run: the first also has to get to the device.
+    /// The milliseconds of a second run: in the first, the algorithm may still have to be loaded onto the device.
     fn time_convolution(
         &self,
         stream: StreamId,
@@ -177,7 +178,7 @@ impl Cuda {
         measured
     }
 
-    /// Memory to work in, of the caching allocator like any tensor's.
+    /// Workspace from the caching allocator, like a tensor's memory.
     #[track_caller]
     fn work_space(self: &Arc<Cuda>, stream: StreamId, bytes: usize) -> Result<Option<DeviceMemory>> {
         (bytes > 0).then(|| self.allocate(stream.device, bytes)).transpose()

@@ -1,7 +1,7 @@
 //! Copies between host and devices, and from device to device.
 //!
-//! Each is queued on the current stream of its device. Whether the host waits for it depends on the memory: the
-//! driver reads or writes pageable memory before the call returns, page-locked memory when the copy runs.
+//! Each copy is queued on the current stream of its device. Whether the host waits for it depends on the memory: the
+//! driver accesses pageable memory before the call returns, and page-locked memory when the copy runs.
 
 use super::{Cuda, DeviceMemory};
 use crate::base::error::gpu::Result;
@@ -10,11 +10,11 @@ use crate::contract::driver::{Driver, DriverResult, HostSource, HostTarget, OpId
 use crate::contract::events::{CopyKind, EventKind};
 use crate::runtime::pinned::PinnedMemory;
 
-/// Memory from a byte on.
+/// Memory, and a byte offset into it.
 type Part<'a, Memory> = (&'a Memory, usize);
 
 impl Cuda {
-    /// Copies pageable memory, which may be overwritten as soon as this returns, to a device.
+    /// Copies pageable memory to a device. The source may be overwritten as soon as this returns.
     pub fn upload(&self, (to, offset): Part<DeviceMemory>, from: &[u8], non_blocking: bool) -> Result<()> {
         self.check_thread()?;
         if !non_blocking {
@@ -32,7 +32,7 @@ impl Cuda {
         })
     }
 
-    /// Copies memory of a device to pageable memory, and waits for it.
+    /// Copies device memory to pageable memory, and waits for it.
     pub fn download(&self, to: &mut [u8], (from, offset): Part<DeviceMemory>) -> Result<()> {
         self.check_thread()?;
         self.check_sync()?;
@@ -43,8 +43,8 @@ impl Cuda {
         })
     }
 
-    /// Copies pinned memory to a device. With `non_blocking` this returns at once, and the memory is read when the
-    /// copy runs.
+    /// Copies pinned memory to a device. With `non_blocking` this returns at once, and the memory is read when the copy
+    /// runs.
     pub fn upload_pinned(
         &self,
         (to, target_offset): Part<DeviceMemory>,
@@ -59,8 +59,8 @@ impl Cuda {
         })
     }
 
-    /// Copies memory of a device to pinned memory. With `non_blocking` this returns at once, and the memory is written
-    /// when the copy runs.
+    /// Copies device memory to pinned memory. With `non_blocking` this returns at once, and the memory is written when
+    /// the copy runs.
     pub fn download_pinned(
         &self,
         (to, target_offset): Part<PinnedMemory>,
@@ -87,7 +87,8 @@ impl Cuda {
         if !non_blocking {
             self.check_sync()?;
         }
-        // First of all: whatever fails from here on, the memory is not used again before the stream is through.
+        // This comes first: whatever fails afterwards, the memory is not reused before the stream has reached this
+        // point.
         let ticket = pinned.used_by(stream);
         self.submit(stream, kind, |driver| {
             let op = call(driver)?;
@@ -119,12 +120,12 @@ impl Cuda {
                 }
                 lock(&self.peers).push(pair);
             }
-            // What each of the two devices was asked to do before comes first, and what comes after waits.
+            // Earlier work of both devices runs before the copy, and later work waits for it.
             self.order(target, source)?;
             let to = (to.device, to.pointer(target_offset));
             let op = driver.copy_peer(source, to, (from.device, from.pointer(offset)), bytes)?;
             self.order(source, target).inspect_err(|_| {
-                // The target's memory is about to go: not before the copy has run.
+                // The target's memory is about to be freed, which must not happen before the copy has run.
                 let _ = driver.stream_synchronize(source);
             })?;
             Ok(Some(op))

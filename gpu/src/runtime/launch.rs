@@ -1,4 +1,4 @@
-//! Kernels and products of matrices.
+//! Launches of kernels and matrix products.
 
 use super::Cuda;
 use crate::base::error::gpu::Result;
@@ -27,19 +27,20 @@ impl Cuda {
         })
     }
 
-    /// The first product on a stream takes the memory that cuBLAS works in, through the caching allocator: it
-    /// is part of what a program uses.
+    /// Returns the workspace of cuBLAS. The first product on a stream allocates it from the caching allocator: it is
+    /// part of a program's memory use.
     fn workspace(&self, stream: StreamId) -> Result<(DevicePtr, usize)> {
         let (gpu, place) = (&self.devices[stream.device], scope::here());
-        // cuBLAS's defaults: 32 MiB on compute capability 9.0, else two of 4 MiB and eight of 16 KiB.
+        // cuBLAS's defaults: 32 MiB on compute capability 9.0, else two buffers of 4 MiB and eight of 16 KiB.
         let bytes = if (gpu.properties.major, gpu.properties.minor) == (9, 0) { 32 << 20 } else { 8_519_680 };
-        // Held until the memory is listed: of two threads with the first product, one takes it and one finds it.
+        // Held until the workspace is listed: of two threads with the first product, one allocates it and the other
+        // finds it.
         let mut workspaces = lock(&gpu.workspaces);
         let workspace = match workspaces.iter().find(|(taken, _)| *taken == stream) {
             Some((_, taken)) => Ok(*taken),
             None => self.try_malloc(stream, bytes, place).inspect(|taken| workspaces.push((stream, *taken))),
         };
-        drop(workspaces); // The report of an error reads them.
+        drop(workspaces); // The error report reads the list.
         let workspace = workspace.map_err(|error| self.no_memory(stream.device, bytes, place, error))?;
         Ok((workspace.pointer, bytes))
     }
@@ -58,7 +59,7 @@ mod tests {
     use crate::simulated::profile::T4;
     use crate::simulated::{Simulated, SimulatedOptions};
 
-    /// So many, since the threads do not meet on every one.
+    /// This many, since the threads do not collide on every one.
     const STREAMS: u32 = 400;
 
     #[test]

@@ -18,12 +18,12 @@ use crate::runtime::allocator::snapshot::{BlockState, SegmentInfo};
 use crate::runtime::allocator::{Allocation, DeviceDriver, MallocError};
 use crate::runtime::stats::DeviceStats;
 
-/// Memory of a device that a storage holds.
+/// Device memory held by a storage.
 pub struct DeviceMemory {
     cuda: Arc<Cuda>,
     pub(super) device: usize,
     allocation: Allocation,
-    /// It was taken for work of this stream, and goes back to it.
+    /// The stream that it was allocated for and is returned to.
     stream: StreamId,
 }
 
@@ -36,34 +36,34 @@ impl DeviceMemory {
         &self.cuda
     }
 
-    /// The stream that work on this memory is queued on: the thread's current one.
+    /// The stream that work on this memory is queued on: the thread's current stream.
     pub fn current_stream(&self) -> StreamId {
         stream::current(self.cuda.machine, self.device)
     }
 
-    /// The same, by its full name.
+    /// The same, as its full name.
     pub fn current_stream_key(&self) -> StreamKey {
         StreamKey { machine: self.cuda.machine, id: self.current_stream() }
     }
 
-    /// The current one of a snapshot.
+    /// The current stream of a snapshot.
     pub fn find_stream(&self, streams: &Streams) -> StreamKey {
         let machine = self.cuda.machine;
         StreamKey { machine, id: stream::find(streams, machine, self.device) }
     }
 
-    /// The address of a position in it, counted in bytes.
+    /// The address at a byte offset.
     pub fn pointer(&self, offset: usize) -> DevicePtr {
         DevicePtr(self.allocation.pointer.0 + offset as u64)
     }
 
-    /// Where it begins.
+    /// The start address.
     pub fn address(&self) -> u64 {
         self.allocation.pointer.0
     }
 
-    /// Says that work of a stream uses it (`Tensor.record_stream`): what is queued there before it is dropped
-    /// will have run before the memory is used again.
+    /// Marks the memory as used by work of a stream (`Tensor.record_stream`): work queued there before the memory is
+    /// dropped will have run before the memory is reused.
     pub fn record_stream(&self, stream: StreamId) {
         lock(&self.cuda.devices[self.device].allocator).record_stream(self.allocation, stream);
     }
@@ -72,7 +72,7 @@ impl DeviceMemory {
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
         let driver = OfDevice { cuda: &self.cuda, device: self.device };
-        // Noted before anybody else can get it.
+        // Recorded under the lock, before the memory can be allocated again.
         let mut allocator = lock(&self.cuda.devices[self.device].allocator);
         allocator.free(&driver, self.allocation);
         let waits = allocator.waits(self.allocation);
@@ -81,7 +81,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// The driver, for the allocator of one device.
+/// The driver, as seen by the allocator of one device.
 struct OfDevice<'a> {
     cuda: &'a Cuda,
     device: usize,
@@ -139,7 +139,7 @@ impl Cuda {
         Ok(DeviceMemory { cuda: self.clone(), device, allocation, stream })
     }
 
-    /// Memory for work of a stream, which the line under way asks for.
+    /// Allocates memory for work of a stream, on behalf of the current line.
     #[track_caller]
     pub(super) fn malloc(&self, stream: StreamId, bytes: usize) -> Result<Allocation> {
         let place = scope::here();
@@ -147,8 +147,8 @@ impl Cuda {
         allocated.map_err(|error| self.no_memory(stream.device, bytes, place, error))
     }
 
-    /// The same, without the report of an error: that reads the list of workspaces, whose lock the caller may hold. It
-    /// calls [`no_memory`](Self::no_memory) for it once the lock is free.
+    /// Like [`malloc`](Self::malloc), without building the error report: that reads the list of workspaces, whose lock
+    /// the caller may hold. The caller passes the error to [`no_memory`](Self::no_memory) once the lock is free.
     pub(super) fn try_malloc(
         &self,
         stream: StreamId,
@@ -198,7 +198,7 @@ impl Cuda {
         }))
     }
 
-    /// Which lines hold the memory of a device, those that hold the most first.
+    /// The lines that hold memory of a device, largest first.
     fn holders(&self, device: usize) -> Vec<MemoryHolder> {
         let workspaces = self.workspaces(device);
         let mut by_line = BTreeMap::new();
@@ -221,7 +221,7 @@ impl Cuda {
         *lock(&self.devices[device].allocator).stats()
     }
 
-    /// Everything that is counted, by PyTorch's names.
+    /// All statistics by PyTorch's names.
     pub fn memory_stats_by_name(&self, device: usize) -> BTreeMap<String, i64> {
         let allocator = lock(&self.devices[device].allocator);
         let mut numbers = allocator.stats().by_name();
@@ -234,7 +234,7 @@ impl Cuda {
         lock(&self.devices[device].allocator).snapshot().collect()
     }
 
-    /// Where the workspaces of cuBLAS begin.
+    /// The start addresses of the cuBLAS workspaces.
     pub fn workspaces(&self, device: usize) -> Vec<u64> {
         let workspaces = lock(&self.devices[device].workspaces);
         workspaces.iter().map(|(_, allocation)| allocation.pointer.0).collect()
@@ -248,8 +248,7 @@ impl Cuda {
         lock(&self.devices[device].allocator).reset_accumulated_memory_stats();
     }
 
-    /// Empties the caches of all devices. One that fails does not keep the others from it; its error is the
-    /// result.
+    /// Empties the caches of all devices. A failure on one device does not stop the others; its error is the result.
     pub fn empty_cache(&self) -> Result<()> {
         self.check_thread()?;
         let mut result = Ok(());
@@ -260,20 +259,20 @@ impl Cuda {
         result.map_err(|error| self.error(error))
     }
 
-    /// Bytes that are free, and all there are.
+    /// Free and total bytes.
     pub fn memory_info(&self, device: usize) -> Result<(u64, u64)> {
         self.check_thread()?;
         let info = self.driver.memory_info(device).map_err(|error| self.error(error))?;
         Ok((info.free, info.total))
     }
 
-    /// Whether one device can reach the memory of another.
+    /// Whether one device can access the memory of another.
     pub fn can_access_peer(&self, device: usize, peer: usize) -> Result<bool> {
         self.check_thread()?;
         self.driver.can_access_peer(device, peer).map_err(|error| self.error(error))
     }
 
-    /// Lets the allocator of a device reserve no more than a share of its memory.
+    /// Limits the allocator of a device to a fraction of its memory.
     pub fn set_memory_fraction(&self, device: usize, fraction: f64) -> Result<()> {
         check_fraction(fraction).map_err(GpuError::AllocatorOption)?;
         self.devices[device].limit_memory(fraction);
@@ -286,7 +285,7 @@ impl Cuda {
         allowed.map_or(1.0, |allowed| allowed as f64 / gpu.properties.total_memory as f64)
     }
 
-    /// Whether all allocators cache memory from now on.
+    /// Enables or disables the cache of all allocators.
     pub fn caching_allocator_enable(&self, value: bool) {
         for gpu in &self.devices {
             lock(&gpu.allocator).enable(value);
@@ -351,13 +350,13 @@ mod tests {
                 [stats.allocated_bytes, stats.active_bytes].map(|stat| stat.all.current)
             };
             assert_eq!(figures(), [0, bytes as u64]);
-            // Small memory makes the driver wait for the device. Its stream is done then, and that is seen by
-            // who asks next.
+            // Allocating from the small pool makes the driver wait for the device. The stream has finished then, and
+            // the next allocation notices it.
             let small = cuda.allocate(0, 1).unwrap();
             assert!(cuda.driver.stream_query(other).unwrap());
             let again = cuda.allocate(0, bytes).unwrap();
             assert_eq!((again.pointer(0), figures()), (address, [bytes as u64 + 512; 2]));
-            // As long as the stream is not done, it is other memory.
+            // While the stream is busy, an allocation gets other memory.
             let spare = cuda.allocate(0, bytes).unwrap();
             drop(spare);
             cuda.driver.memset(other, address, 2, bytes).unwrap();

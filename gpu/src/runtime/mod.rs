@@ -1,5 +1,5 @@
-//! What stands between tensors and the driver: memory through the caching allocator, launches (`launch.rs`),
-//! copies (`copy.rs`), streams and events (`streams.rs`), and a note of all of it.
+//! The layer between tensors and the driver: memory from the caching allocator, launches (`launch.rs`), copies
+//! (`copy.rs`), streams and events (`streams.rs`), and the record of all of it.
 
 pub mod allocator;
 mod collective;
@@ -46,12 +46,14 @@ pub struct Cuda {
     pinned: Mutex<PinnedCache>,
     sync_debug: Mutex<SyncDebugMode>,
     launch_blocking: AtomicBool,
-    /// Which devices the driver has been asked to let read which others' memory: once is enough, and takes long.
+    /// The pairs of devices for which peer access has been requested from the driver: once is enough, and the call is
+    /// slow.
     peers: Mutex<Vec<(usize, usize)>>,
     recorder: Arc<Mutex<Recorder>>,
-    /// The thread that drives simulated devices: with two, the order of the work would be an accident. 0 before the first.
+    /// The thread that drives simulated devices: with two, the order of the work would be random. 0 before the first
+    /// use.
     thread: AtomicU64,
-    /// Which process has them so, and the others, if there are several.
+    /// The number of the process that owns the devices, and the other processes, if there are several.
     process: Option<(usize, Arc<dyn Others>)>,
     build: Option<Build>,
 }
@@ -60,10 +62,10 @@ struct PerDevice {
     properties: DeviceProperties,
     allocator: Mutex<Allocator>,
     generator: Mutex<Philox>,
-    /// What cuBLAS works in, one for each stream that has multiplied matrices.
+    /// The workspaces of cuBLAS, one for each stream that has multiplied matrices.
     workspaces: Mutex<SmallVec<[(StreamId, Allocation); 1]>>,
     streams: Mutex<StreamPool>,
-    /// The algorithms that convolutions have been found to do best with.
+    /// The algorithms chosen for convolutions so far.
     chosen: Mutex<convolution::Chosen>,
 }
 
@@ -126,12 +128,12 @@ impl Cuda {
         self.machine
     }
 
-    /// What a monitor says of a device, where that is no business of NVML's.
+    /// A monitor's readings of a device, unless they come from NVML.
     pub fn monitor(&self, device: usize) -> Option<crate::base::reading::Gpu> {
         self.driver.monitor(device)
     }
 
-    /// Where NVML finds it.
+    /// The PCI address by which NVML knows the device.
     #[cfg(not(target_family = "wasm"))]
     pub fn pci_bus_id(&self, device: usize) -> Option<String> {
         self.driver.pci_bus_id(device)
@@ -145,12 +147,12 @@ impl Cuda {
         &self.devices[device].properties
     }
 
-    /// The build of PyTorch that the program is to run as.
+    /// The build of PyTorch that the program emulates.
     pub fn build(&self) -> Option<Build> {
         self.build
     }
 
-    /// Warns once, in PyTorch's words, of every device that the build has no kernels for.
+    /// Warns once, in PyTorch's words, about every device that the build has no kernels for.
     pub fn warn_of_build(&self) {
         let Some(build) = self.build else { return };
         let (mut checked, mut of_cubins) = (Vec::new(), Vec::new());
@@ -173,7 +175,7 @@ impl Cuda {
         }
     }
 
-    /// Refuses the threads that may not use CUDA.
+    /// Returns an error on threads that may not use CUDA.
     pub fn check_thread(&self) -> Result<()> {
         if Ambient::in_worker() {
             return Err(GpuError::CudaInWorker);
@@ -192,12 +194,12 @@ impl Cuda {
         }
     }
 
-    /// Takes the next `draws` numbers of a device's generator: the seed, and where they begin.
+    /// Reserves the next `draws` numbers of a device's generator. Returns the seed and the position of the first.
     pub fn draw(&self, device: usize, draws: u64) -> [i64; 2] {
         self.generator(device).take(draws)
     }
 
-    /// The generator of a device, until this is dropped.
+    /// The generator of a device, locked until the guard is dropped.
     pub fn generator(&self, device: usize) -> MutexGuard<'_, Philox> {
         lock(&self.devices[device].generator)
     }
@@ -213,9 +215,10 @@ impl Cuda {
     }
 }
 
-/// Notes.
+/// The record of calls.
 impl Cuda {
-    /// Calls the driver, and notes what it did and for whom. If launches block, the work it queued has run then.
+    /// Calls the driver, and records what it did and for whom. If launches are blocking, the queued work has run on
+    /// return.
     fn submit(
         &self,
         stream: StreamId,
@@ -248,22 +251,22 @@ impl Cuda {
         self.driver.race_log()
     }
 
-    /// A recording starts, or all have ended.
+    /// Called when a recording starts, or when all have ended.
     pub fn record_spans(&self, on: bool) {
         self.driver.record_spans(on);
     }
 
-    /// Gives the recordings that run what the devices have done so far.
+    /// Adds the devices' work so far to the running recordings.
     pub fn fetch_spans(&self) {
         lock(&self.recorder).keep(self.driver.take_spans());
     }
 
-    /// Waits for all work that a recording has seen, and fetches when it ran.
+    /// Waits for all work that a recording has seen, and fetches its spans.
     pub fn finish_recorded(&self) {
         let process = self.process.as_ref().map(|(number, _)| *number);
         for device in 0..self.devices.len() {
-            // A device that was not used is left so: its first use takes long. One that has failed has its
-            // spans up to then.
+            // An unused device stays untouched: its first use is slow. A device that has failed has its spans up to the
+            // failure.
             if lock(&self.recorder).saw(device, process) {
                 let _ = self.driver.synchronize(device);
             }
@@ -274,7 +277,7 @@ impl Cuda {
 
 /// Errors.
 impl Cuda {
-    /// An error of the driver's, for the user.
+    /// Converts an error of the driver for the user.
     pub fn error(&self, error: DriverError) -> GpuError {
         if error.name == RACE
             && let Some(race) = self.race_log().and_then(RaceLog::latest)
@@ -291,7 +294,7 @@ impl Cuda {
             return GpuError::custom(format!("{}: {}{detail}", error.name, error.message));
         }
         self.driver.told(&error);
-        // Where launches block, an error is of the call that returns it.
+        // If launches are blocking, the error belongs to the call that returns it.
         let late = !self.launch_blocking();
         GpuError::Cuda { name: error.name, message: error.message, detail: error.detail, late }
     }

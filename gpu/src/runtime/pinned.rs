@@ -1,13 +1,13 @@
 //! Page-locked ("pinned") memory of the host, which copy engines read and write by themselves.
 //!
-//! Pageable memory the driver must first copy to or from memory of its own, and the host waits. Pinned memory
-//! is copied when the copy's turn comes, and the host goes on at once. The price: until then what the host reads
-//! is old, and what it writes may or may not be what is copied. Nobody can see that from the outside, so whoever
-//! asks for such a copy (`non_blocking`) must wait before touching the memory.
+//! The driver must first copy pageable memory to or from its own staging memory, and the host waits. Pinned memory is
+//! copied when the copy's turn comes, and the host continues at once. The price: until then the host may read stale
+//! values, and its writes may or may not be included in the copy. Nothing shows from the outside whether the copy has
+//! run, so the caller of such a copy (`non_blocking`) must wait before touching the memory.
 //!
-//! Taking it from the driver is slow, so it is kept and handed out again, by the rules of PyTorch's
-//! `CachingHostAllocator`: sizes are powers of two, and a block serves requests of its own size only. A block
-//! that was dropped with copies under way is used again once an event of each stream says that they have run.
+//! Allocating it from the driver is slow, so it is cached by the rules of PyTorch's `CachingHostAllocator`: sizes are
+//! powers of two, and a block serves requests of its own size only. A block that was dropped with pending copies is
+//! reused once an event on each stream shows that they have run.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -21,7 +21,7 @@ use crate::contract::driver::{DriverResult, EventId, PinnedPtr, StreamId};
 use crate::contract::events::EventKind;
 use crate::runtime::Cuda;
 
-/// A block of pinned memory. One of no bytes has no address.
+/// A block of pinned memory. An empty one has no address.
 #[derive(Clone, Copy, Debug)]
 struct CachedBlock {
     pointer: PinnedPtr,
@@ -33,11 +33,11 @@ type Streams = SmallVec<[StreamId; 1]>;
 /// The blocks that no tensor holds.
 #[derive(Default)]
 pub struct PinnedCache {
-    /// Those that can be handed out, by size.
+    /// Free blocks, by size.
     free: BTreeMap<usize, Vec<CachedBlock>>,
-    /// Dropped, with the streams that used them; how far those have come is yet to be recorded.
+    /// Dropped blocks with the streams that used them, on which no event has been recorded yet.
     dropped: Vec<(CachedBlock, Streams)>,
-    /// Dropped, with the events that are yet to happen; in the order in which they were recorded.
+    /// Dropped blocks with their pending events, in the order in which these were recorded.
     waiting: VecDeque<(CachedBlock, Vec<EventId>)>,
 }
 
@@ -58,18 +58,19 @@ impl PinnedCache {
         self.free.entry(block.size).or_default().push(block);
     }
 
-    /// Records on each stream that used a dropped block how far it has come.
+    /// Records an event on each stream that used a dropped block.
     fn record_dropped(&mut self, cuda: &Cuda) {
         for (block, streams) in mem::take(&mut self.dropped) {
             match record(cuda, &streams) {
                 Ok(events) => self.waiting.push_back((block, events)),
-                // When it may be used again is not known. The driver keeps it for as long as copies need it.
+                // It is unknown when the block may be reused. The driver keeps it as long as copies need it.
                 Err(_) => _ = cuda.driver().free_host(block.pointer),
             }
         }
     }
 
-    /// Finds the blocks that no copy uses any more, the oldest first, up to one that is still used.
+    /// Returns the blocks that no copy uses any more to the cache, oldest first, up to the first one that is still in
+    /// use.
     fn poll(&mut self, cuda: &Cuda) -> DriverResult<()> {
         while let Some((block, events)) = self.waiting.front_mut() {
             while let Some(event) = events.last() {
@@ -87,7 +88,7 @@ impl PinnedCache {
     }
 }
 
-/// An event on each stream, or none at all.
+/// Records an event on each stream, or on none if one fails.
 fn record(cuda: &Cuda, streams: &[StreamId]) -> DriverResult<Vec<EventId>> {
     let mut events = Vec::new();
     let mut record = |stream: &StreamId| {
@@ -102,27 +103,27 @@ fn record(cuda: &Cuda, streams: &[StreamId]) -> DriverResult<Vec<EventId>> {
     recorded.map(|()| events)
 }
 
-/// Pinned memory that a storage holds.
+/// Pinned memory held by a storage.
 pub struct PinnedMemory {
     cuda: Arc<Cuda>,
     block: CachedBlock,
-    /// Streams with copies from or to it that nobody has waited for.
+    /// Streams with copies from or to it that have not been waited for.
     used_by: Mutex<Uses>,
 }
 
-/// The latest use of each stream.
+/// The latest use by each stream.
 #[derive(Default)]
 struct Uses {
     count: u64,
     latest: SmallVec<[(StreamId, Ticket); 1]>,
 }
 
-/// Tells one use of a block from another.
+/// Identifies a use of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
 impl PinnedMemory {
-    /// Memory with unspecified contents. Taking it from the driver waits for all devices.
+    /// Allocates memory with unspecified contents. Getting it from the driver waits for all devices.
     pub fn allocate(cuda: &Arc<Cuda>, bytes: usize) -> Result<PinnedMemory> {
         cuda.check_thread()?;
         let block = match bytes {
@@ -139,12 +140,12 @@ impl PinnedMemory {
         &self.cuda
     }
 
-    /// The address of a position in it, counted in bytes.
+    /// The address at a byte offset.
     pub(crate) fn pointer(&self, offset: usize) -> PinnedPtr {
         PinnedPtr(self.block.pointer.0 + offset as u64)
     }
 
-    /// What its bytes from a position on are now, whatever copies are under way.
+    /// Reads its current bytes from an offset on, even if copies are pending.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
         if into.is_empty() {
             return Ok(());
@@ -152,7 +153,7 @@ impl PinnedMemory {
         self.cuda.driver().read_host(self.pointer(offset), into).map_err(|error| self.cuda.error(error))
     }
 
-    /// Overwrites bytes of it now, whatever copies are under way.
+    /// Overwrites its bytes now, even if copies are pending.
     pub fn write(&self, offset: usize, from: &[u8]) -> Result<()> {
         if from.is_empty() {
             return Ok(());
@@ -160,7 +161,7 @@ impl PinnedMemory {
         self.cuda.driver().write_host(self.pointer(offset), from).map_err(|error| self.cuda.error(error))
     }
 
-    /// A copy is about to be queued on a stream. The ticket says which use it is.
+    /// Called before a copy is queued on a stream. The ticket identifies this use.
     pub(crate) fn used_by(&self, stream: StreamId) -> Ticket {
         let mut uses = lock(&self.used_by);
         uses.count += 1;
@@ -172,13 +173,13 @@ impl PinnedMemory {
         ticket
     }
 
-    /// All copies of a stream up to this one have run. Another thread may have queued a later one.
+    /// Called when all copies of a stream up to this use have run. Another thread may have queued a later one.
     pub(crate) fn no_longer_used_by(&self, stream: StreamId, ticket: Ticket) {
         lock(&self.used_by).latest.retain(|(user, latest)| *user != stream || *latest != ticket);
     }
 }
 
-/// Gives the block back. This cannot fail, and the device is not waited for.
+/// Returns the block to the cache. This cannot fail, and does not wait for the device.
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
         if self.block.size == 0 {
@@ -191,7 +192,7 @@ impl Drop for PinnedMemory {
             return cache.put(self.block);
         }
         cache.dropped.push((self.block, streams));
-        // Any thread may drop a tensor. What only the GPU's may do waits until that one takes memory.
+        // Any thread may drop a tensor. Steps that only the GPU's thread may take are deferred until it next allocates.
         if self.cuda.check_thread().is_ok() {
             cache.record_dropped(&self.cuda);
         }

@@ -1,17 +1,17 @@
-//! What the caching allocator counts (`torch.cuda.memory_stats`).
+//! Statistics of the caching allocator (`torch.cuda.memory_stats`).
 //!
-//! Each counter is kept for all memory and for each of the two pools, and each of these has four numbers:
-//! what is there now, the most there has been, and all that ever came and went.
+//! Each counter is kept for all memory and for each of the two pools. Each of these has four numbers: the current
+//! value, the peak, and the sums of all increases and of all decreases.
 
 use std::collections::BTreeMap;
 
 use crate::runtime::allocator::Pool;
 
-/// One number of interest over time.
+/// A value over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     pub current: u64,
-    /// The most `current` has been since the last reset.
+    /// The maximum of `current` since the last reset.
     pub peak: u64,
     /// The sum of all increases since the last reset.
     pub allocated: u64,
@@ -31,7 +31,8 @@ impl Stat {
         self.freed += amount;
     }
 
-    /// What is counted has changed: there are this many now, and nothing came or went.
+    /// Restarts at a new current value after the definition of the counter has changed; this counts as neither an
+    /// increase nor a decrease.
     pub(crate) fn restart_at(&mut self, current: u64) {
         self.current = current;
         self.peak = current;
@@ -57,7 +58,7 @@ impl StatArray {
         self.of(pool).decrease(amount);
     }
 
-    /// Counts that `old` becomes `new`: as one change, not as a decrease and an increase.
+    /// Counts the change from `old` to `new` as one change, not as a decrease and an increase.
     pub(crate) fn replace(&mut self, pool: Pool, old: u64, new: u64) {
         if new >= old {
             self.increase(pool, new - old);
@@ -78,17 +79,17 @@ impl StatArray {
     }
 }
 
-/// All counters of a device. Bytes are those of whole blocks, but for `requested_bytes`.
+/// All counters of a device. Bytes are those of whole blocks, except in `requested_bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// Blocks that somebody holds.
+    /// Allocated blocks.
     pub allocation: StatArray,
-    /// Segments taken from the driver and not given back.
+    /// Segments allocated from the driver and not yet freed.
     pub segment: StatArray,
-    /// Blocks that are not free to be used again.
+    /// Blocks that are not free for reuse.
     pub active: StatArray,
-    /// Free blocks that share their segment with others: they cannot be given back to the driver, and so are
-    /// the "non-releasable memory" of the summary.
+    /// Free blocks that share their segment with others: they cannot be returned to the driver, and are the
+    /// "non-releasable memory" of the summary.
     pub inactive_split: StatArray,
     /// `memory_allocated()`.
     pub allocated_bytes: StatArray,
@@ -96,26 +97,26 @@ pub struct DeviceStats {
     pub reserved_bytes: StatArray,
     pub active_bytes: StatArray,
     pub inactive_split_bytes: StatArray,
-    /// What was asked for in active blocks, before any rounding.
+    /// Bytes requested in active blocks, before any rounding.
     pub requested_bytes: StatArray,
-    /// Blocks that somebody holds of at least `max_split_size`.
+    /// Allocated blocks of at least `max_split_size`.
     pub oversize_allocations: Stat,
     /// Segments of at least `max_split_size`.
     pub oversize_segments: Stat,
-    /// Times `cudaMalloc` failed and was tried again with the cache emptied.
+    /// Times `cudaMalloc` failed and was retried with an emptied cache.
     pub num_alloc_retries: u64,
-    /// Times that did not help.
+    /// Times the retry failed too.
     pub num_ooms: u64,
-    /// Times the allocator made sure that freed blocks are out of use on all streams.
+    /// Times the allocator waited until freed blocks were out of use on all streams.
     pub num_sync_all_streams: u64,
-    /// Calls of `cudaMalloc` that gave memory.
+    /// Successful calls of `cudaMalloc`.
     pub num_device_alloc: u64,
-    /// Calls of `cudaFree` that took it back.
+    /// Successful calls of `cudaFree`.
     pub num_device_free: u64,
 }
 
 impl DeviceStats {
-    /// The counters that have pools and peaks, by their names in `memory_stats()`, which are sorted.
+    /// The counters with pools and peaks, by their names in `memory_stats()`, sorted.
     pub fn counters(&mut self) -> [(&'static str, &mut StatArray); 9] {
         [
             ("active", &mut self.active),
@@ -130,7 +131,7 @@ impl DeviceStats {
         ]
     }
 
-    /// Everything by its name in `memory_stats()`, but for `max_split_size`, which is an option.
+    /// All numbers by their names in `memory_stats()`, except `max_split_size`, which is an option.
     pub fn by_name(mut self) -> BTreeMap<String, i64> {
         let mut numbers = BTreeMap::new();
         let mut insert = |name: &str, stat: Stat| {
@@ -170,12 +171,12 @@ impl DeviceStats {
         change(&mut self.oversize_segments);
     }
 
-    /// Every peak starts again from what there is now (`reset_peak_memory_stats`).
+    /// Resets every peak to the current value (`reset_peak_memory_stats`).
     pub(crate) fn reset_peak(&mut self) {
         self.each_stat(|stat| stat.peak = stat.current);
     }
 
-    /// Sums over time start again from 0 (`reset_accumulated_memory_stats`).
+    /// Resets the accumulated sums to 0 (`reset_accumulated_memory_stats`).
     pub(crate) fn reset_accumulated(&mut self) {
         self.each_stat(|stat| (stat.allocated, stat.freed) = (0, 0));
         self.num_alloc_retries = 0;

@@ -1,4 +1,4 @@
-//! Streams and events, as the driver has them.
+//! Streams and events of the driver.
 
 use super::Cuda;
 use crate::base::error::gpu::Result;
@@ -7,7 +7,7 @@ use crate::contract::driver::{Driver, DriverResult, EventId, StreamId};
 use crate::contract::events::{Awaited, EventKind};
 
 impl Cuda {
-    /// A stream of the device's pool.
+    /// Returns a stream of the device's pool.
     pub fn stream_from_pool(&self, device: usize) -> Result<StreamId> {
         self.check_thread()?;
         let mut pool = lock(&self.devices[device].streams);
@@ -31,7 +31,7 @@ impl Cuda {
         self.driver.event_create(device, timing).map_err(|error| self.error(error))
     }
 
-    /// A driver that cannot forget an event has lost it. The next call will say what ails it.
+    /// Errors are ignored: a driver that cannot destroy an event is broken, and the next call returns the reason.
     pub fn event_destroy(&self, event: EventId) {
         let _ = self.driver.event_destroy(event);
     }
@@ -70,29 +70,29 @@ impl Cuda {
         let event = self.driver.event_create(earlier.device, false)?;
         let recorded = self.driver.event_record(event, earlier);
         let ordered = recorded.and_then(|()| self.driver.stream_wait_event(later, event));
-        // What waits, waits for the work, not for the event.
+        // The later stream waits for the work, not for the event object.
         let destroyed = self.driver.event_destroy(event);
         ordered.and(destroyed)
     }
 
-    /// The same, for who is not in a call of the driver.
+    /// Like `order`, for callers that are not inside a driver call.
     pub fn wait_stream(&self, later: StreamId, earlier: StreamId) -> Result<()> {
         self.check_thread()?;
         if later == earlier {
-            return Ok(()); // A stream is in order.
+            return Ok(()); // The work of a stream is in order anyway.
         }
         let kind = EventKind::StreamWaitEvent { on: Awaited::Stream(earlier) };
         self.submit(later, kind, |_| self.order(earlier, later).map(|()| None))
     }
 }
 
-/// A device has so many streams to hand out.
+/// The number of streams in a device's pool.
 const POOL: usize = 32;
 
-/// The streams of a device that are handed out.
+/// The pool of a device's streams.
 #[derive(Default)]
 pub struct StreamPool {
-    /// Made when they are first asked for.
+    /// Created on first use.
     streams: Vec<StreamId>,
     handed_out: usize,
 }

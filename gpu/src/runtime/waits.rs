@@ -1,4 +1,4 @@
-//! Waits that a program may not know of.
+//! Warnings and errors for implicit waits.
 
 use std::str::FromStr;
 
@@ -8,15 +8,15 @@ use crate::base::lock::lock;
 use crate::host::ambient::Ambient;
 use crate::host::scope;
 
-/// What happens when an operation makes the host wait for a GPU.
+/// The reaction to an operation that makes the host wait for a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncDebugMode {
-    /// It waits.
+    /// The host waits.
     #[default]
     Default,
-    /// It waits, and the machine warns, once for each line of the program.
+    /// The host waits, and the machine warns, once for each line of the program.
     Warn,
-    /// It is an error, and nothing is done.
+    /// The operation returns an error, and does nothing.
     Error,
 }
 

@@ -1,17 +1,17 @@
-//! What can go wrong with GPUs, in the words of PyTorch and CUDA.
+//! Errors of GPUs, in the words of PyTorch and CUDA.
 
 use std::panic::Location;
 
 use super::{MeetingError, OutOfMemory, Race};
 use crate::base::device::Device;
 
-/// The result of what asks a GPU for something.
+/// The result of a request to a GPU.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
-/// An error of a GPU, of its driver or of its memory.
+/// An error of a GPU, its driver or its memory.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The message of a variant describes it and its fields.
 pub enum GpuError {
     #[error(
         "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate memory)"
@@ -60,7 +60,7 @@ pub enum GpuError {
     Synchronizing {
         operation: Option<&'static str>,
         place: Option<&'static Location<'static>>,
-        /// Where the tensor was made, if it was printed: who prints does not say on which line.
+        /// Where the tensor was created, if it was being printed: formatting does not tell the line that prints.
         printed: Option<&'static Location<'static>>,
     },
     #[error("invalid value of debug_mode, expected one of `default`, `warn`, `error`")]
@@ -90,34 +90,34 @@ pub enum GpuError {
         name: &'static str,
         message: &'static str,
         detail: Option<String>,
-        /// Whether an earlier call may be to blame.
+        /// Whether an earlier call may have caused the error.
         late: bool,
     },
     /// The GPU is full: GPU0002.
     #[error("{0}")]
     OutOfDeviceMemory(Box<OutOfMemory>),
-    /// A wrong option of the caching allocator.
+    /// An invalid option of the caching allocator.
     #[error("{0}")]
     AllocatorOption(String),
-    /// The bytes are no state of a generator.
+    /// The bytes are not the state of a generator.
     #[error("{0}")]
     GeneratorState(String),
     #[error("CUDA out of memory. Tried to allocate more than 1EB memory.")]
     MoreThanAnExabyte { bytes: u64 },
-    /// GPU0003, only where [`RaceCheck::Error`](crate::contract::races::RaceCheck::Error) is asked for.
+    /// GPU0003, returned only under [`RaceCheck::Error`](crate::contract::races::RaceCheck::Error).
     #[error("{0}")]
     Race(Box<Race>),
-    /// Ranks did not come together.
+    /// The ranks did not meet in a collective.
     #[error("{0}")]
     Meeting(Box<MeetingError>),
-    /// One that has no name of its own.
+    /// An error without a variant of its own.
     #[error("{0}")]
     Custom(String),
 }
 
 crate::debug_is_message!(GpuError);
 
-/// What PyTorch adds to every error of CUDA, and to those that may be late.
+/// The text that PyTorch adds to every CUDA error, including the paragraph for errors that may be late.
 fn cuda_advice(late: bool) -> String {
     const LATE: &str = "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n";
     let late = if late { LATE } else { "" };
@@ -125,7 +125,7 @@ fn cuda_advice(late: bool) -> String {
 }
 
 impl GpuError {
-    /// The code under which the course explains this error, if it has one.
+    /// The code of this error in the course, if it has one.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             GpuError::OutOfDeviceMemory(_) => Some("GPU0002"),
@@ -134,7 +134,7 @@ impl GpuError {
         }
     }
 
-    /// The whole story, as `Error::report` tells it.
+    /// The full report, as `Error::report` prints it.
     pub fn report(&self) -> String {
         match self {
             GpuError::OutOfDeviceMemory(memory) => memory.report(),

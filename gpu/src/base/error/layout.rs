@@ -1,12 +1,12 @@
-//! What can go wrong with shapes.
+//! Errors of shapes.
 
-/// The result of what works out a shape.
+/// The result of a shape computation.
 pub type Result<T, E = LayoutError> = std::result::Result<T, E>;
 
-/// An error of a shape, or of the way in which a tensor lies in memory.
+/// An error of a shape or of a memory layout.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The message of a variant describes it and its fields.
 pub enum LayoutError {
     #[error(
         "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"

@@ -1,4 +1,4 @@
-//! What can go wrong between ranks: a collective that is not the same on all, or that not all come to.
+//! Errors between ranks: a collective that differs between ranks, or that not all ranks reach.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::base::collective::{CollectiveKind, Fingerprint};
 use crate::base::place::Place;
 
-/// Why ranks did not come together.
+/// Why ranks did not meet in a collective.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The message of a variant describes it and its fields.
 pub enum MeetingError {
     #[error("{0}")]
     Mismatch(Box<Mismatch>),
@@ -19,7 +19,7 @@ pub enum MeetingError {
     Timeout(Box<Timeout>),
     #[error("Duplicate GPU detected : rank {rank} and rank {other} both on CUDA device {device}")]
     DuplicateGpu { rank: usize, other: usize, device: usize },
-    /// Where there are no threads.
+    /// For platforms without threads.
     #[error(
         "rank {rank} waits in {what} for rank {missing}, which has not begun this phase. There are no threads here, so a \
          phase must end before it waits for what all ranks do in it"
@@ -30,7 +30,7 @@ pub enum MeetingError {
 crate::debug_is_message!(MeetingError);
 
 impl MeetingError {
-    /// The same error, for one of the ranks that get it.
+    /// The same error, addressed to one of the ranks that get it.
     pub fn seen_by(mut self, rank: usize) -> MeetingError {
         if let MeetingError::Timeout(timeout) = &mut self {
             timeout.seen_by = Some(rank);
@@ -38,18 +38,18 @@ impl MeetingError {
         self
     }
 
-    /// Whether this is the error of a rank that came too late for the others.
+    /// Whether this error belongs to a rank that arrived too late for the others.
     pub fn is_of_the_late(&self) -> bool {
         matches!(self, MeetingError::Timeout(timeout) if timeout.seen_by == Some(timeout.last.0))
     }
 }
 
-/// Two ranks called different collectives where one was due.
+/// Two ranks called different collectives in the same place of the sequence.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
-    /// The `SeqNum` that both have.
+    /// The `SeqNum` of both calls.
     pub number: u64,
-    /// The two ranks, what they called, and where.
+    /// The two ranks, their calls, and where they made them.
     pub calls: [(usize, Fingerprint, Option<Place>); 2],
 }
 
@@ -72,16 +72,16 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// No rank can go on.
+/// A deadlock: no rank can continue.
 #[derive(Clone, Debug)]
 pub struct Stuck {
-    /// Those that wait.
+    /// The ranks that wait.
     pub waits: Vec<Wait>,
-    /// Those that have ended without coming to what the others wait for.
+    /// The ranks that have ended without reaching what the others wait for.
     pub ended: Vec<(usize, Ended)>,
 }
 
-/// What a rank waits for.
+/// A rank that waits, and what it waits for.
 #[derive(Clone, Debug)]
 pub struct Wait {
     pub rank: usize,
@@ -100,14 +100,14 @@ pub struct Wait {
 pub enum Ended {
     /// It returned.
     Returned,
-    /// It returned an error: its first line.
+    /// It returned an error, of which this is the first line.
     Failed(String),
     /// It panicked.
     Panicked(String),
 }
 
 impl Stuck {
-    /// Whether a rank that died is to blame.
+    /// Whether the cause is a rank that died.
     pub fn somebody_died(&self) -> bool {
         self.ended.iter().any(|(_, ended)| *ended != Ended::Returned)
     }
@@ -150,20 +150,20 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// A rank came so late that the others no longer waited.
+/// A rank arrived after the others had stopped waiting.
 #[derive(Clone, Debug)]
 pub struct Timeout {
     pub number: u64,
     pub fingerprint: Fingerprint,
-    /// Whether it was between programs of the host, by gloo.
+    /// Whether the collective ran between host programs, over gloo.
     pub of_host: bool,
-    /// Whether times are real.
+    /// Whether times are measured on a real clock.
     pub is_measured: bool,
     /// Milliseconds.
     pub timeout: u64,
-    /// The rank that waited longest, and the milliseconds it would have waited.
+    /// The rank that waited longest, and how many milliseconds it would have waited.
     pub waited: (usize, u64),
-    /// The rank that came last, and where it called.
+    /// The rank that arrived last, and the line of its call.
     pub last: (usize, Option<Place>),
     /// The ranks of the group, and the one that gets this error.
     pub members: Arc<[usize]>,
@@ -171,8 +171,8 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// Whether this rank waits until another one takes its data, rather than for data of another one. Gloo passes data on from
-    /// rank to rank; data of few elements may wait otherwise there.
+    /// Whether this rank waits for another to accept its data, rather than for data from another. Gloo passes data on
+    /// from rank to rank; with few elements, the direction of the wait may differ.
     fn waits_to_send(&self) -> bool {
         let place = |rank: usize| self.members.iter().position(|member| *member == rank).unwrap_or(0);
         let (own, of) = (self.seen_by.map_or(0, place), self.members.len());

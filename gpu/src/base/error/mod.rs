@@ -1,7 +1,7 @@
-//! What can go wrong below tensors.
+//! Errors of the layers below tensors.
 
-/// `Debug` for an error: its message. That is how `unwrap` and a `main` that returns an error print it, and a derived `Debug`
-/// of all errors takes a fortieth of the code that a page fetches.
+/// Implements `Debug` for an error as its message, which is what `unwrap` and a `main` that returns an error print.
+/// Derived `Debug` implementations of all errors would take a fortieth of the code that a page downloads.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_is_message {

@@ -1,48 +1,48 @@
-//! GPU0002: a GPU has not the memory that was asked for.
+//! GPU0002: a GPU is out of memory.
 
 use std::fmt::{self, Write};
 use std::panic::Location;
 
 use crate::base::process::Process;
 
-/// What matrix products work in: the one block that no tensor holds.
+/// The workspace of matrix products: the only block that no tensor holds.
 pub const WORKSPACE: &str = "cuBLAS workspace";
 
-/// The most lines of the program that a report names.
+/// The maximum number of source lines that a report names.
 const MOST_LINES: usize = 8;
 
-/// A GPU is full: what was asked for, what there is, and who holds it. All sizes are in bytes.
+/// A GPU is full: the request, the capacity, and who holds the memory. All sizes are in bytes.
 #[derive(Debug)]
 pub struct OutOfMemory {
     /// The GPU.
     pub device: usize,
-    /// The segment that was asked of the driver, which may be larger than the tensor.
+    /// The segment that was requested from the driver, which may be larger than the tensor.
     pub tried: u64,
-    /// All memory of the GPU.
+    /// Total memory of the GPU.
     pub total: u64,
-    /// What of it nobody holds.
+    /// Free memory of the GPU.
     pub free: u64,
-    /// Who holds the rest.
+    /// The processes that hold the rest.
     pub processes: Vec<Process>,
-    /// What this program may reserve, if it set a limit
-    /// (`set_per_process_memory_fraction`).
+    /// The limit of this program, if it has set one (`set_per_process_memory_fraction`).
     pub allowed: Option<u64>,
-    /// In blocks that tensors hold.
+    /// Bytes in blocks that tensors hold.
     pub allocated: u64,
-    /// In segments that the caching allocator holds.
+    /// Bytes in segments that the caching allocator holds.
     pub reserved: u64,
-    /// The operation that asked.
+    /// The operation that needed the memory.
     pub operation: Option<&'static str>,
-    /// Where it stands.
+    /// The line of that operation.
     pub place: &'static Location<'static>,
-    /// Which lines of the program hold the memory, those that hold the most first.
+    /// The lines of the program that hold the memory, largest first.
     pub holders: Vec<MemoryHolder>,
 }
 
-/// What is held of the memory that one line of the program asked for.
+/// The memory that one line of the program has requested and that is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHolder {
-    /// The line. None for cuBLAS's workspace: the line that happens to multiply first takes it, for all.
+    /// The line. `None` for cuBLAS's workspace, which the first line that multiplies matrices allocates on behalf of
+    /// all.
     pub place: Option<&'static Location<'static>>,
     /// Blocks of the caching allocator.
     pub blocks: usize,
@@ -68,7 +68,7 @@ impl OutOfMemory {
         report
     }
 
-    /// Line, blocks and bytes of the largest holders, and of all others together, as wide as they need be.
+    /// Rows of line, blocks and bytes for the largest holders, and one row for all others, padded to equal width.
     fn table(&self) -> Vec<[String; 3]> {
         let row = |line: String, holders: &[MemoryHolder]| {
             let blocks: usize = holders.iter().map(|holder| holder.blocks).sum();
@@ -76,7 +76,7 @@ impl OutOfMemory {
             let plural = if blocks == 1 { "" } else { "s" };
             [line, format!("{blocks} block{plural}"), Size(bytes).to_string()]
         };
-        // A line for "1 more" could as well be that one.
+        // A row that says "1 more" could as well show that one.
         let shown = match self.holders.len() {
             all if all <= MOST_LINES => all,
             _ => MOST_LINES - 1,
@@ -114,7 +114,7 @@ impl OutOfMemory {
     }
 }
 
-/// PyTorch's sentences.
+/// PyTorch's message.
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -148,7 +148,7 @@ impl fmt::Display for OutOfMemory {
     }
 }
 
-/// Bytes, as PyTorch writes them in this message.
+/// A size in bytes, formatted as in PyTorch's message.
 struct Size(u64);
 
 impl fmt::Display for Size {

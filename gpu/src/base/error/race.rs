@@ -1,80 +1,80 @@
-//! GPU0003, a data race: two pieces of work use the same memory, at least one of them changes it, and nothing
-//! says which comes first.
+//! GPU0003, a data race: two pieces of work use the same memory, at least one of them writes to it, and nothing orders
+//! them.
 
 use std::fmt::{self, Write};
 use std::panic::Location;
 
-/// Two uses of the same memory that nothing orders.
+/// Two unordered uses of the same memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Race {
-    /// The GPU whose memory it is; of page-locked memory, the GPU that does the earlier work.
+    /// The GPU that owns the memory; for page-locked memory, the GPU that does the earlier work.
     pub device: usize,
-    /// Whether it is page-locked memory of the host.
+    /// Whether the memory is page-locked host memory.
     pub pinned: bool,
-    /// What was queued first, and what was found to race with it.
+    /// The operation that was queued first, and the one found to race with it.
     pub operations: [RacingOperation; 2],
-    /// Bytes that both use, from the first to the last.
+    /// Size in bytes of the range that both use, from its first byte to its last.
     pub bytes: u64,
-    /// Whether the memory was freed after the first and belongs to another tensor at the second.
+    /// Whether the memory was freed after the first use and belongs to another tensor at the second.
     pub reused: bool,
 }
 
-/// One of the two.
+/// One of the two racing operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RacingOperation {
-    /// What the program calls it; a kernel's name where it is no operation.
+    /// The operation's name in the program, or the kernel's name if it is not part of an operation.
     pub operation: &'static str,
-    /// The line of the program that asked for it, where that is known.
+    /// The line of the program that called it, if known.
     pub place: Option<&'static Location<'static>>,
-    /// Who does it.
+    /// The worker that performs it.
     pub worker: RacingWorker,
-    /// What it does to the memory.
+    /// How it uses the memory.
     pub access: RacingAccess,
-    /// Bytes it uses in one piece, from the first to the last.
+    /// Size in bytes of the range that it uses, from its first byte to its last.
     pub bytes: u64,
 }
 
-/// Who does work.
+/// Who performs the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RacingWorker {
     /// The program itself.
     Host,
     /// A stream. Number 0 is the default stream.
     Stream {
-        /// The GPU that it is a stream of.
+        /// The GPU that the stream belongs to.
         device: usize,
         /// Its number.
         number: u32,
     },
 }
 
-/// What is done to memory.
+/// A use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RacingAccess {
-    /// It is read.
+    /// The memory is read.
     Read,
-    /// It is written.
+    /// The memory is written.
     Write,
-    /// It is given back.
+    /// The memory is freed.
     Free,
 }
 
-/// What kind of race it is, in the words of compute-sanitizer's racecheck.
+/// The kind of a race, in the terms of compute-sanitizer's racecheck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RaceKind {
-    /// RAW: what is read may not be there yet.
+    /// RAW: the value read may not have been written yet.
     ReadAfterWrite,
-    /// WAR: what is overwritten may still be needed.
+    /// WAR: the overwritten value may still be needed.
     WriteAfterRead,
-    /// WAW: either may be the one that stays.
+    /// WAW: either value may be the one that remains.
     WriteAfterWrite,
-    /// Memory is given back that may still be needed.
+    /// Memory is freed that may still be in use.
     FreeInUse,
 }
 
 impl Race {
-    /// What kind of race it is.
+    /// The kind of race.
     pub fn kind(&self) -> RaceKind {
         match self.operations.map(|operation| operation.access) {
             [_, RacingAccess::Free] => RaceKind::FreeInUse,
@@ -84,7 +84,7 @@ impl Race {
         }
     }
 
-    /// The whole story: both operations, their lines, and the fix.
+    /// The full report: both operations, their lines, and the fix.
     pub fn report(&self) -> String {
         let [_, second] = &self.operations;
         let mut report = format!("error[GPU0003]: {self}\n");
@@ -126,7 +126,7 @@ impl Race {
     }
 }
 
-/// The sentence alone.
+/// The first sentence of the report.
 impl fmt::Display for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second] = &self.operations;

@@ -1,4 +1,4 @@
-//! `torch.Generator` for the CPU: one engine, shared by whoever holds the handle.
+//! `torch.Generator` for the CPU: one engine, shared by all holders of a handle.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,8 +12,8 @@ const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
 /// A source of random numbers with its own state (`torch.Generator(device="cpu")`).
 ///
-/// Clones are handles to the *same* engine, as two Python names for one generator are. Threads may share
-/// it: a lock keeps each fill of a tensor in one piece.
+/// Clones are handles to the *same* engine, like two Python names for one generator. Threads may share it: a lock keeps
+/// each fill of a tensor in one piece.
 #[derive(Clone)]
 pub struct Generator {
     engine: Arc<Mutex<Engine>>,
@@ -113,7 +113,8 @@ impl Generator {
         Ok(())
     }
 
-    /// Continues from the state of `other`, if this thread chose that state or its seed later than this generator's was chosen.
+    /// Continues from the state of `other`, if this thread seeded it or set its state later than this generator's state
+    /// was chosen.
     pub fn follow(&self, other: &Generator) {
         if Arc::ptr_eq(&self.engine, &other.engine) {
             return;

@@ -1,8 +1,8 @@
-//! Random numbers: what a generator is, and its state. The numbers that are made of its words are the tensor crate's.
+//! Random numbers: generators and their state. The tensor crate turns their words into values.
 //!
-//! 1. `mt19937`: the *engine* of the CPU. It knows nothing but a stream of 32-bit words.
+//! 1. `mt19937`: the *engine* of the CPU, which produces a stream of 32-bit words.
 //! 2. `generator`: `torch.Generator`, a handle that several owners share, with `get_state` and `set_state`.
-//! 3. `philox`: numbers made on a device.
+//! 3. `philox`: numbers generated on a device.
 
 mod generator;
 mod mt19937;

@@ -1,20 +1,19 @@
 //! Random numbers made on a CUDA device: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 //! 1, 2, 3", 2011).
 //!
-//! A Philox number is a function of a key (the seed) and a counter, so every thread of a kernel computes its
-//! own without asking the others. Here the numbers of a generator form one sequence, counted from 0, and an
-//! element of a tensor takes the ones at its own position. So the result does not depend on how a kernel is
-//! launched, and is the same on a simulated device and a real one. It is not PyTorch's CUDA sequence, which
-//! depends on the launch.
+//! A Philox number is a function of a key (the seed) and a counter, so every thread of a kernel computes its own
+//! without asking the others. Here the numbers of a generator form one sequence, counted from 0, and each element of a
+//! tensor takes the numbers at its own position. The result therefore does not depend on how a kernel is launched, and
+//! is the same on a simulated device and a real one. It is not PyTorch's CUDA sequence, which depends on the launch.
 
-/// What remains to be drawn: a seed and a position. Each device has one.
+/// The state of a generator: a seed and the next position. Each device has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Philox {
     seed: u64,
     next: u64,
 }
 
-/// The seed of a generator nobody seeded, as in PyTorch.
+/// The seed of a generator that was not seeded, as in PyTorch.
 const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
 impl Default for Philox {
@@ -34,14 +33,14 @@ impl Philox {
         std::array::from_fn(|i| words[i / 8][i % 8])
     }
 
-    /// The generator whose state this is; none, if it is none.
+    /// The generator with this state; `None` if the bytes are not a state.
     pub fn from_state(state: &[u8]) -> Option<Philox> {
         let (seed, next) = state.split_first_chunk()?;
         let next = next.try_into().ok()?;
         Some(Philox { seed: u64::from_le_bytes(*seed), next: u64::from_le_bytes(next) })
     }
 
-    /// Sets `count` numbers aside: the seed, and the position of the first, as a kernel takes them.
+    /// Reserves `count` numbers. Returns the seed and the position of the first, as a kernel takes them.
     pub fn take(&mut self, count: u64) -> [i64; 2] {
         let first = self.next;
         self.next = first.wrapping_add(count);
@@ -49,8 +48,8 @@ impl Philox {
     }
 }
 
-/// The random numbers of a seed's sequence from a position on, 32 bits each.
-// Inlined, so that it is compiled for speed where it is used.
+/// Fills `numbers` with the 32-bit random numbers of a seed's sequence, starting at a position.
+// Inlined, so that it is optimized at its place of use.
 #[inline]
 pub fn fill(seed: u64, position: u64, numbers: &mut [u32]) {
     let before = ((4 - position % 4) % 4) as usize;
@@ -82,7 +81,7 @@ fn block(seed: u64, counter: u64) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    /// The known answers that come with Random123, for counters whose upper half is 0.
+    /// The known-answer tests of Random123, for counters whose upper half is 0.
     #[test]
     fn the_numbers_are_those_of_the_paper() {
         assert_eq!(block(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);

@@ -1,4 +1,4 @@
-//! How blocks are cut and merged, and how the free ones are kept for the search.
+//! Splitting and merging of blocks, and the pools of free blocks.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::{Allocator, Block, BlockId, FreeBlock, Pool};
 use crate::contract::driver::DevicePtr;
 
 impl Allocator {
-    /// Splits off and leaves free what a block just found has beyond `size` bytes, if that is worth it.
+    /// Splits off the part of a newly found block beyond `size` bytes, if that is worth it. The rest stays free.
     pub(super) fn cut_to_size(&mut self, block: BlockId, size: u64) {
         let found = self.blocks[block];
         let pool = found.pool;
@@ -36,7 +36,7 @@ impl Allocator {
         }
     }
 
-    /// Makes a block, just freed, one with its free neighbours, and puts it into its pool.
+    /// Merges a newly freed block with its free neighbors, and adds the result to its pool.
     pub(super) fn return_to_pool(&mut self, block: BlockId) {
         let Block { pool, previous, next, .. } = self.blocks[block];
         let previous = self.take_if_free(previous);
@@ -62,14 +62,14 @@ impl Allocator {
         self.stats.inactive_split_bytes.replace(pool, bytes, new_bytes);
     }
 
-    /// The neighbour of a block, taken out of its pool, if there is one and it is free.
+    /// Removes a neighbor from its pool if it is free.
     fn take_if_free(&mut self, neighbour: Option<BlockId>) -> Option<BlockId> {
         let neighbour = neighbour.filter(|&neighbour| self.blocks[neighbour].contents.is_none())?;
         self.remove_from_pool(neighbour);
         Some(neighbour)
     }
 
-    /// Merges a block and the one behind it. The first of a segment so stays the first.
+    /// Merges a block with the one behind it, so that the first block of a segment stays the first.
     fn absorb_next(&mut self, block: BlockId, next: BlockId) {
         let absorbed = self.blocks[next];
         self.blocks[block].size += absorbed.size;

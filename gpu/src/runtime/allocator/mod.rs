@@ -1,30 +1,29 @@
-//! The caching allocator: where the memory of a CUDA device comes from.
+//! The caching allocator, which provides the memory of a CUDA device.
 //!
-//! The driver's own `cudaMalloc` and `cudaFree` are slow and, worse, wait for the device, which a program
-//! that wants to keep its GPU busy cannot do at every tensor. But a training loop asks for the same sizes
-//! step after step. So memory, once taken from the driver, is kept and handed out again. The rules are those
-//! of PyTorch's `CUDACachingAllocator`, and so are the figures:
+//! The driver's own `cudaMalloc` and `cudaFree` are slow and, worse, wait for the device, which a program that wants to
+//! keep its GPU busy cannot afford for every tensor. But a training loop requests the same sizes step after step. So
+//! memory, once allocated from the driver, is kept and reused. The rules and the constants are those of PyTorch's
+//! `CUDACachingAllocator`:
 //!
-//! * The driver gives *segments*. A segment is cut into *blocks*, which know their neighbours; a block is
+//! * The driver provides *segments*. A segment is divided into *blocks*, which know their neighbors; a block is
 //!   allocated or free.
-//! * A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it is served by the *small pool*, whose
-//!   segments have 2 MiB; beyond that by the *large pool*, whose segments have 20 MiB for requests below
-//!   10 MiB, and from there on as much as the request, rounded up to 2 MiB. Kept apart, small tensors cannot
-//!   sit in the middle of the memory that a large one needs.
-//! * A free block belongs to the stream its segment was taken for, and serves only that stream. This is why
-//!   it is free at once, though work that uses it may still be queued: the work of whoever gets it next is
-//!   queued behind. A block that other streams use as well has to wait for them: `streams.rs`.
-//! * A request gets the smallest free block of its pool and stream that is large enough; of equals, the one
-//!   with the lowest address. Without any, a segment is taken from the driver.
-//! * What the request does not need of a block is split off and stays free, if it is worth it: from 512 bytes
-//!   on in the small pool, above 1 MiB in the large one. Otherwise the request is charged the whole block.
-//! * A block that is freed merges with its neighbours if they are free. When all of a segment is free again,
-//!   it is one block again.
-//! * When `cudaMalloc` finds no memory, all segments that are one free block go back to the driver, and it is
-//!   tried once more. A segment in which anything lives must stay. Much free memory in such segments, and
-//!   none in one piece, is what is called *fragmentation*.
-//! * A program may set itself a limit, a fraction of the memory: a segment beyond it counts as one that
-//!   `cudaMalloc` has no memory for.
+//! * A request is rounded up to a multiple of 512 bytes. Up to 1 MiB it is served from the *small pool*, whose segments
+//!   have 2 MiB; larger requests from the *large pool*. Its segments have 20 MiB for requests below 10 MiB; from there
+//!   on a segment is as large as the request, rounded up to 2 MiB. Separate pools keep small tensors from splitting up
+//!   the memory that a large one needs.
+//! * A free block belongs to the stream its segment was allocated for, and serves only that stream. This is why it is
+//!   free at once, even if work that uses it is still queued: the work of its next owner is queued behind. A block that
+//!   other streams use as well has to wait for them: `streams.rs`.
+//! * A request gets the smallest sufficient free block of its pool and stream; among equals, the one with the lowest
+//!   address. If there is none, a segment is allocated from the driver.
+//! * The rest of a block is split off and stays free if it is large enough: at least 512 bytes in the small pool, more
+//!   than 1 MiB in the large one. Otherwise the request is charged the whole block.
+//! * A freed block merges with free neighbors. Once all of a segment is free again, it is one block again.
+//! * When `cudaMalloc` runs out of memory, all segments that are one free block are returned to the driver, and the
+//!   call is retried once. A segment with any live block must stay. Much free memory in such segments, but not enough
+//!   in one piece, is called *fragmentation*.
+//! * A program may limit itself to a fraction of the memory: a segment beyond the limit is treated as if `cudaMalloc`
+//!   had no memory for it.
 //!
 //! Follow [`Allocator::malloc`] and [`Allocator::free`]; each step is a function below them.
 
@@ -46,25 +45,25 @@ mod streams;
 mod tests;
 mod uncached;
 
-/// Sizes of blocks are multiples of this (`kMinBlockSize`).
+/// Block sizes are multiples of this (`kMinBlockSize`).
 const MIN_BLOCK_SIZE: u64 = 512;
 /// The largest block of the small pool (`kSmallSize`).
 const SMALL_SIZE: u64 = 1 << 20;
-/// The segments of the small pool (`kSmallBuffer`).
+/// The size of segments of the small pool (`kSmallBuffer`).
 const SMALL_BUFFER: u64 = 2 << 20;
-/// The segments of the large pool for blocks below [`MIN_LARGE_ALLOC`] (`kLargeBuffer`).
+/// The size of segments of the large pool for blocks below [`MIN_LARGE_ALLOC`] (`kLargeBuffer`).
 const LARGE_BUFFER: u64 = 20 << 20;
-/// From here on a block gets a segment of its own size (`kMinLargeAlloc`), ...
+/// From this size on a block gets a segment of its own size (`kMinLargeAlloc`), ...
 const MIN_LARGE_ALLOC: u64 = 10 << 20;
 /// ... which is a multiple of this (`kRoundLarge`).
 const ROUND_LARGE: u64 = 2 << 20;
-/// Requests from here on are refused unseen, so that no sum below can overflow.
+/// Requests of at least this size are rejected at once, so that no sum below can overflow.
 const EXABYTE: u64 = 1 << 60;
 
-/// `cudaErrorMemoryAllocation`, the one error of `cudaMalloc` that an emptied cache may cure.
+/// `cudaErrorMemoryAllocation`, the only error of `cudaMalloc` that emptying the cache may resolve.
 const ERROR_MEMORY_ALLOCATION: u32 = 2;
 
-/// What a driver says that has no memory.
+/// The driver's error when it has no memory.
 const NO_MEMORY: DriverError = DriverError {
     code: ERROR_MEMORY_ALLOCATION,
     name: "cudaErrorMemoryAllocation",
@@ -72,31 +71,31 @@ const NO_MEMORY: DriverError = DriverError {
     detail: None,
 };
 
-/// What the allocator of a device asks of the driver.
+/// The driver interface that a device's allocator needs.
 pub trait DeviceDriver {
-    /// Takes a segment.
+    /// Allocates a segment.
     fn malloc(&self, bytes: usize) -> DriverResult<DevicePtr>;
-    /// Gives it back.
+    /// Frees a segment.
     fn free(&self, pointer: DevicePtr) -> DriverResult<()>;
-    /// A block that was freed, and waited for streams that might still use it, is free.
+    /// Called when a freed block that waited for other streams is free for reuse.
     fn completed(&self, _pointer: DevicePtr, _stream: StreamId) {}
     /// Whether this thread may use the driver. Any thread may drop a tensor.
     fn is_of_this_thread(&self) -> bool;
-    /// An event for streams of a device, which may be another one.
+    /// Creates an event for streams of a device, which may be another one.
     fn create_event(&self, device: usize) -> DriverResult<EventId>;
     fn record_event(&self, event: EventId, stream: StreamId) -> DriverResult<()>;
-    /// Whether the work before it has run.
+    /// Whether the work before the event has run.
     fn query_event(&self, event: EventId) -> DriverResult<bool>;
-    /// Waits until it has.
+    /// Waits until the work before the event has run.
     fn synchronize_event(&self, event: EventId) -> DriverResult<()>;
 }
 
-/// Memory that somebody holds, to be handed back to [`Allocator::free`] once.
+/// Allocated memory, to be passed to [`Allocator::free`] once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     /// 0 for an allocation of 0 bytes.
     pub pointer: DevicePtr,
-    /// None for one of 0 bytes, and for one that was not cached.
+    /// `None` for an allocation of 0 bytes, and for uncached memory.
     block: Option<BlockId>,
 }
 
@@ -105,13 +104,13 @@ impl Allocation {
     pub const NULL: Allocation = Allocation { pointer: DevicePtr(0), block: None };
 }
 
-/// Why there is no memory.
+/// Why an allocation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MallocError {
     OutOfMemory(OutOfMemory),
-    /// More was asked for than any device will ever have. PyTorch has a message of its own for it.
+    /// The request is larger than any device will ever be. PyTorch has a message of its own for it.
     MoreThanAnExabyte,
-    /// The driver failed for another reason, which need not have to do with memory.
+    /// The driver failed for another reason, which may be unrelated to memory.
     Driver(DriverError),
 }
 
@@ -124,17 +123,17 @@ impl From<DriverError> for MallocError {
 /// The device is full, and emptying the cache did not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// The segment that the driver was asked for: what PyTorch says it "tried to allocate".
+    /// The size of the segment that was requested from the driver: what PyTorch says it "tried to allocate".
     pub requested: u64,
     /// Bytes in allocated blocks.
     pub allocated: u64,
     /// Bytes in segments, after the cache was emptied.
     pub reserved: u64,
-    /// Bytes that may be, if there is a limit.
+    /// The limit on reserved bytes, if there is one.
     pub allowed: Option<u64>,
 }
 
-/// The two kinds of memory: so that small blocks do not break up what large ones need.
+/// The two pools, separate so that small blocks do not break up what large ones need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     Large,
@@ -142,7 +141,7 @@ pub enum Pool {
 }
 
 impl Pool {
-    /// Which pool serves blocks of a size.
+    /// The pool that serves blocks of a size.
     fn serving(size: u64) -> Pool {
         if size <= SMALL_SIZE { Pool::Small } else { Pool::Large }
     }
@@ -161,29 +160,29 @@ struct Block {
     /// The blocks before and after it in its segment.
     previous: Option<BlockId>,
     next: Option<BlockId>,
-    /// What it holds; nothing if it is free.
+    /// Its contents; `None` if it is free.
     contents: Option<Contents>,
 }
 
-/// What is known of the bytes in a block that is not free.
+/// Information on the contents of a block that is not free.
 #[derive(Clone, Copy)]
 struct Contents {
-    /// Bytes asked for.
+    /// Bytes requested.
     requested: u64,
-    /// The line that asked.
+    /// The line that requested them.
     place: &'static Location<'static>,
-    /// How many events must complete before the block is free. 0 for one that somebody still holds.
+    /// The number of events that must complete before the block is free. 0 if it is still allocated.
     events: u32,
 }
 
 impl Block {
-    /// Whether it is one of several in its segment.
+    /// Whether its segment has other blocks too.
     fn is_split(&self) -> bool {
         self.previous.is_some() || self.next.is_some()
     }
 }
 
-/// A free block as its pool sees it. The order of the fields is the order of the search.
+/// A free block's entry in its pool. The order of the fields is the order of the search.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FreeBlock {
     /// The stream's number. Its device is the allocator's, and comparing it would only take time.
@@ -196,27 +195,27 @@ struct FreeBlock {
 /// The caching allocator of one device.
 #[derive(Default)]
 pub struct Allocator {
-    /// All blocks. A block keeps its position for as long as it is; positions in `vacant` have no block now.
+    /// All blocks. A block keeps its position for its lifetime; positions in `vacant` are unused.
     blocks: Vec<Block>,
     vacant: Vec<BlockId>,
     /// The first block of every segment, by address.
     segments: BTreeMap<DevicePtr, BlockId>,
     large_blocks: BTreeSet<FreeBlock>,
     small_blocks: BTreeSet<FreeBlock>,
-    /// Which streams use which blocks, beside the blocks' own.
+    /// The streams that use blocks, besides the blocks' own.
     uses: StreamUses,
     settings: Settings,
-    /// The most bytes that may be reserved.
+    /// The limit on reserved bytes.
     allowed: Option<u64>,
     stats: DeviceStats,
-    /// Nothing is cached: each request is one of the driver's.
+    /// Whether caching is disabled: each request goes to the driver.
     disabled: bool,
-    /// What was not cached, and of which size.
+    /// Uncached allocations, with their sizes.
     uncached: HashMap<DevicePtr, u64>,
 }
 
 impl Allocator {
-    /// Memory for `bytes` bytes, used by work of `stream`, which is one of this device.
+    /// Allocates `bytes` bytes for work of `stream`, which is one of this device.
     pub fn malloc(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -256,14 +255,14 @@ impl Allocator {
         Ok(Allocation { pointer, block: Some(block) })
     }
 
-    /// Takes memory back. It stays with the allocator, unless it was not cached, so this cannot fail. If other streams use the block, it
-    /// is free once they have done so.
+    /// Frees memory. Cached memory stays with the allocator, so this cannot fail. If other streams use the block, it
+    /// becomes free once they have finished with it.
     pub fn free(&mut self, driver: &dyn DeviceDriver, allocation: Allocation) {
         let Some(block) = allocation.block else { return self.free_uncached(driver, allocation.pointer) };
         let Block { pointer, size, pool, contents, .. } = self.blocks[block];
         let held = contents.filter(|contents| contents.events == 0 && pointer == allocation.pointer);
         let Some(contents) = held else {
-            // To go on would hand the same memory to two tensors.
+            // Continuing would give the same memory to two tensors.
             panic!("{:?} is freed, but is not allocated", allocation.pointer);
         };
         self.stats.allocation.decrease(pool, 1);
@@ -277,12 +276,12 @@ impl Allocator {
         }
     }
 
-    /// Whether memory that has just been taken back waits for other streams.
+    /// Whether memory that has just been freed waits for other streams.
     pub fn waits(&self, allocation: Allocation) -> bool {
         allocation.block.is_some_and(|block| self.blocks[block].contents.is_some())
     }
 
-    /// How many bytes the block has that somebody holds.
+    /// The size in bytes of an allocated block.
     pub fn size_of(&self, allocation: Allocation) -> u64 {
         match allocation.block {
             Some(block) => self.blocks[block].size,
@@ -290,7 +289,7 @@ impl Allocator {
         }
     }
 
-    /// One of the events that a freed block waits for has completed.
+    /// Called when one of the events that a freed block waits for has completed.
     fn event_completed(&mut self, driver: &dyn DeviceDriver, block: BlockId) {
         match &mut self.blocks[block].contents {
             Some(Contents { events, .. }) if *events > 1 => *events -= 1,
@@ -302,7 +301,7 @@ impl Allocator {
         }
     }
 
-    /// Nothing uses the block any more.
+    /// Makes a block free for reuse.
     fn free_block(&mut self, block: BlockId) {
         let Block { size, pool, contents, .. } = self.blocks[block];
         let requested = contents.map_or(0, |contents| contents.requested);
@@ -313,16 +312,16 @@ impl Allocator {
         self.stats.requested_bytes.decrease(pool, requested);
     }
 
-    /// Gives all segments in which nothing lives back to the driver, once all streams are done with them. If
-    /// that fails, the segments not given back are still in the cache.
+    /// Returns all unused segments to the driver, once all streams are done with them. If that fails, the remaining
+    /// segments are still in the cache.
     pub fn empty_cache(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.release_cached_blocks(driver)
     }
 
-    /// Changes the options. What there is stays as it is.
+    /// Changes the options. Existing blocks and segments stay as they are.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
-        // What counts as oversize is another question now.
+        // The definition of oversize has changed.
         let (mut allocations, mut segments) = (0, 0);
         for segment in self.snapshot() {
             let oversize = |block: &&BlockInfo| {
@@ -339,7 +338,7 @@ impl Allocator {
         &self.settings
     }
 
-    /// Sets the limit for what is reserved, in bytes.
+    /// Sets the limit on reserved bytes.
     pub fn set_allowed(&mut self, bytes: u64) {
         self.allowed = Some(bytes);
     }
@@ -349,12 +348,12 @@ impl Allocator {
         self.allowed
     }
 
-    /// The best free block for `size` bytes, if there is one, taken out of its pool.
+    /// Finds the best free block for `size` bytes, and removes it from its pool.
     fn get_free_block(&mut self, pool: Pool, stream: StreamId, size: u64) -> Option<BlockId> {
         let smallest = FreeBlock { stream: stream.number, size, pointer: DevicePtr(0), block: 0 };
         let best = *self.free_blocks(pool).range(smallest..).next()?;
-        // Behind the last block of a stream come those of the next one. If the options keep the best block from
-        // the request, no other is looked for.
+        // A stream's blocks are followed by those of the next stream. If the options forbid the best block, no other is
+        // considered.
         if best.stream != stream.number || !self.settings.may_take(size, best.size) {
             return None;
         }
@@ -362,7 +361,7 @@ impl Allocator {
         Some(best.block)
     }
 
-    /// A new segment that holds a block of `size` bytes, as one block.
+    /// Allocates a segment for a block of `size` bytes, as one block.
     fn get_segment(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -381,7 +380,7 @@ impl Allocator {
             block = self.alloc_block(driver, pool, stream, segment_size);
         }
         match block {
-            // With a reason of the driver's own it is not the device that is full.
+            // If the driver gives a reason of its own, the device is not full.
             Err(error) if error.code == ERROR_MEMORY_ALLOCATION && error.detail.is_none() => {
                 self.stats.num_ooms += 1;
                 Err(MallocError::OutOfMemory(OutOfMemory {
@@ -395,7 +394,7 @@ impl Allocator {
         }
     }
 
-    /// A segment of `size` bytes as one block.
+    /// Allocates a segment of `size` bytes, as one block.
     fn alloc_block(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -407,7 +406,7 @@ impl Allocator {
         if self.allowed.is_some_and(|allowed| reserved + size > allowed) {
             return Err(NO_MEMORY);
         }
-        // Where addresses have 32 bits, rounding can make more of a request than a driver can be asked for.
+        // With 32-bit addresses, rounding can turn a request into more than a driver can be asked for.
         let bytes = usize::try_from(size).map_err(|_| NO_MEMORY)?;
         let pointer = driver.malloc(bytes)?;
         self.stats.num_device_alloc += 1;
@@ -444,7 +443,7 @@ fn round_size(requested: u64) -> u64 {
     requested.next_multiple_of(MIN_BLOCK_SIZE)
 }
 
-/// The size of the segment that is taken for a block.
+/// The size of the segment that is allocated for a block.
 fn get_allocation_size(size: u64) -> u64 {
     if size <= SMALL_SIZE {
         SMALL_BUFFER

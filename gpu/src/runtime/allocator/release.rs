@@ -1,12 +1,12 @@
-//! How segments go back to the driver: all that can, when the cache is emptied; some, when a limit is set for
-//! what may be split.
+//! Returning segments to the driver: all that can be, when the cache is emptied; some of the oversize ones, when the
+//! options limit splitting.
 
 use super::{Allocator, Block, BlockId, DeviceDriver, FreeBlock, Pool};
 use crate::contract::driver::{DevicePtr, DriverResult, StreamId};
 
 impl Allocator {
-    /// Gives back to the driver whatever can be. If that fails, the segments not given back are still in the
-    /// cache, and can be used or given back later.
+    /// Returns all unused segments to the driver. If that fails, the remaining segments are still in the cache, and can
+    /// be used or returned later.
     pub(super) fn release_cached_blocks(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.synchronize_and_free_events(driver)?;
         for pool in [Pool::Large, Pool::Small] {
@@ -20,8 +20,8 @@ impl Allocator {
         Ok(())
     }
 
-    /// Gives back as many oversize segments as a request needs: the smallest that is enough, or else the
-    /// largest ones. True if that may have helped.
+    /// Returns as many oversize segments as a request needs: the smallest sufficient one, or else the largest ones.
+    /// Returns whether they add up to enough.
     pub(super) fn release_available_cached_blocks(
         &mut self,
         driver: &dyn DeviceDriver,
@@ -32,7 +32,7 @@ impl Allocator {
         let Some(max_split_size) = self.settings.max_split_size else { return Ok(false) };
         let wanted = size.max(max_split_size);
         let key = FreeBlock { stream: stream.number, size: wanted, pointer: DevicePtr(0), block: 0 };
-        // Of whole segments only: a limit set late finds segments that were split before.
+        // Whole segments only: when the limit is set late, there may be segments that were split before.
         let is_segment = |free: &&FreeBlock| !self.blocks[free.block].is_split();
         let free_blocks = match pool {
             Pool::Large => &self.large_blocks,
@@ -58,10 +58,10 @@ impl Allocator {
         Ok(released >= wanted)
     }
 
-    /// Gives a segment, all of which is one free block, back to the driver.
+    /// Returns a segment to the driver. All of it is one free block.
     fn release_block(&mut self, driver: &dyn DeviceDriver, block: BlockId) -> DriverResult<()> {
         let Block { pointer, size, pool, .. } = self.blocks[block];
-        // First of all: if it fails, we still have the segment, and all our books say so.
+        // This comes first: if it fails, the segment is still there, and all statistics say so.
         driver.free(pointer)?;
         self.stats.num_device_free += 1;
         self.stats.segment.decrease(pool, 1);

@@ -4,14 +4,14 @@ use super::{LARGE_BUFFER, MIN_BLOCK_SIZE, Pool, SMALL_SIZE};
 
 const MIB: u64 = 1 << 20;
 
-/// How the allocator is to go about it.
+/// The options of an allocator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Blocks from here on are *oversize*: never split, and not given to smaller requests.
+    /// Blocks of at least this size are *oversize*: they are never split, and not given to smaller requests.
     pub max_split_size: Option<u64>,
-    /// An oversize request takes a block that is larger by less than this.
+    /// An oversize request accepts only a block that exceeds it by less than this.
     max_non_split_rounding: u64,
-    /// The share of a device's memory that may be reserved, if it is named.
+    /// The fraction of a device's memory that may be reserved, if set.
     pub memory_fraction: Option<f64>,
 }
 
@@ -27,7 +27,7 @@ impl Settings {
         self.max_split_size.is_some_and(|limit| size >= limit)
     }
 
-    /// Whether a request of `size` bytes may have a block that is large enough for it.
+    /// Whether a request of `size` bytes may use a block that is large enough for it.
     pub(super) fn may_take(&self, size: u64, block: u64) -> bool {
         match self.is_oversize(size) {
             true => block < size.saturating_add(self.max_non_split_rounding),
@@ -35,7 +35,7 @@ impl Settings {
         }
     }
 
-    /// Whether what a request of `size` bytes leaves of a block is worth a block of its own.
+    /// Whether the rest of a block after a request of `size` bytes is worth a block of its own.
     pub(super) fn should_split(&self, pool: Pool, size: u64, remaining: u64) -> bool {
         match pool {
             Pool::Small => remaining >= MIN_BLOCK_SIZE,
@@ -43,8 +43,9 @@ impl Settings {
         }
     }
 
-    /// What the environment asks for: `PYTORCH_CUDA_ALLOC_CONF`, else `PYTORCH_ALLOC_CONF`. It was set for PyTorch, so
-    /// what this allocator cannot do, or not read, is no reason to stop: it is ignored, and a line says so.
+    /// The options in the environment: `PYTORCH_CUDA_ALLOC_CONF`, else `PYTORCH_ALLOC_CONF`. The variable was set for
+    /// PyTorch, so options that this allocator does not support or cannot parse are no reason to stop: they are
+    /// ignored, each with a message.
     pub fn from_environment() -> (Settings, Vec<String>) {
         Settings::from_variables(|name| {
             std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
@@ -55,7 +56,7 @@ impl Settings {
         let names = ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
         let (mut settings, mut ignored) = (Settings::default(), Vec::new());
         if let Some((name, text)) = names.into_iter().find_map(|name| Some((name, value_of(name)?))) {
-            let text = text.replace(char::is_control, " "); // Each reason is to be one line.
+            let text = text.replace(char::is_control, " "); // Each message must be one line.
             for (key, value) in options(&text) {
                 if let Err(reason) = settings.set(key, value) {
                     ignored.push(format!("{name}: {} (ignored)", reason.trim_end()));
@@ -65,7 +66,8 @@ impl Settings {
         (settings, ignored)
     }
 
-    /// `key:value,key:value`. What is not named has its default; an unknown key or a wrong value is refused.
+    /// Parses `key:value,key:value`. Missing options get their defaults; an unknown key or an invalid value is an
+    /// error.
     pub fn parse(text: &str) -> Result<Settings, String> {
         let mut settings = Settings::default();
         options(text).try_for_each(|(key, value)| settings.set(key, value))?;
@@ -110,7 +112,7 @@ impl Settings {
                 }
                 _ => Err(not_supported(key, value)),
             },
-            // What there is not yet may be named, as long as it is left as it is.
+            // An option that is not supported yet may be given with its default value.
             _ => match OTHERS.iter().find(|(known, _)| *known == key) {
                 Some((_, default)) if *default == value => Ok(()),
                 Some(_) => Err(not_supported(key, value)),
@@ -120,7 +122,7 @@ impl Settings {
     }
 }
 
-/// Options that PyTorch has and this allocator has not, with their defaults.
+/// Options of PyTorch that this allocator does not support, with their defaults.
 const OTHERS: [(&str, &str); 9] = [
     ("expandable_segments", "False"),
     ("large_segment_size_mb", "20"),
@@ -133,7 +135,7 @@ const OTHERS: [(&str, &str); 9] = [
     ("graph_capture_record_stream_reuse", "False"),
 ];
 
-/// The options with their values, divided at commas, but not at those of a list in brackets.
+/// Splits the options at commas, except within the brackets of a list.
 fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut depth = 0;
     let at_comma = move |letter: char| {
@@ -159,7 +161,7 @@ fn number(key: &str, value: &str) -> Result<f64, String> {
     value.parse().map_err(|_| format!("{key} expects a number, but got '{value}'"))
 }
 
-/// Refuses what is no share of the whole.
+/// Returns an error unless the value is a fraction.
 pub fn check_fraction(fraction: f64) -> Result<(), String> {
     match (0.0..=1.0).contains(&fraction) {
         true => Ok(()),
@@ -184,7 +186,7 @@ mod tests {
             memory_fraction: Some(0.5),
         };
         assert_eq!(settings, Ok(expected));
-        // The last word counts.
+        // The last value wins.
         let twice = Settings::parse("max_split_size_mb:30,max_split_size_mb:20").unwrap();
         assert_eq!(twice.max_split_size, Some(20 << 20));
     }
@@ -206,7 +208,7 @@ mod tests {
         assert_eq!(limit(&[("PYTORCH_ALLOC_CONF", "foo"), ("PYTORCH_CUDA_ALLOC_CONF", "")]), None);
     }
 
-    /// What `from_variables` makes of these.
+    /// The result of `from_variables` for these variables.
     fn of(variables: &'static [(&str, &str)]) -> (Settings, Vec<String>) {
         Settings::from_variables(|name| {
             let found = variables.iter().find(|(variable, _)| *variable == name);

@@ -1,4 +1,4 @@
-//! What lies where (`torch.cuda.memory_snapshot`): every segment, its blocks, and who holds them.
+//! The contents of the memory (`torch.cuda.memory_snapshot`): every segment, its blocks, and who holds them.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,18 +6,18 @@ use std::panic::Location;
 use super::{Allocator, Block, BlockId, Contents, Pool};
 use crate::contract::driver::{DevicePtr, StreamId};
 
-/// What a block of the caching allocator is used for.
+/// The use of a block of the caching allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
-    /// A tensor, or a library such as cuBLAS, holds it.
+    /// It is held by a tensor, or by a library such as cuBLAS.
     ActiveAllocated,
     /// It was freed, but work on other streams may still use it.
     ActiveAwaitingFree,
-    /// It is free to be used again.
+    /// It is free for reuse.
     Inactive,
 }
 
-/// PyTorch's words: `active_allocated`, `active_awaiting_free`, `inactive`.
+/// PyTorch's names: `active_allocated`, `active_awaiting_free`, `inactive`.
 impl fmt::Display for BlockState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -28,31 +28,31 @@ impl fmt::Display for BlockState {
     }
 }
 
-/// A segment as reports show it.
+/// A segment, for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
     pub pointer: DevicePtr,
     pub size: u64,
     pub stream: StreamId,
     pub pool: Pool,
-    /// In the order of their addresses, without gaps.
+    /// Ordered by address, without gaps.
     pub blocks: Vec<BlockInfo>,
 }
 
-/// A block as reports show it.
+/// A block, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     pub pointer: DevicePtr,
     pub size: u64,
     pub state: BlockState,
-    /// Bytes asked for; 0 if it is free.
+    /// Bytes requested; 0 if it is free.
     pub requested_size: u64,
-    /// The line that asked; none if it is free.
+    /// The line that requested it; `None` if it is free.
     pub place: Option<&'static Location<'static>>,
 }
 
 impl Allocator {
-    /// All segments with their blocks as they are now, in the order of their addresses.
+    /// All segments with their current blocks, ordered by address.
     pub fn snapshot(&self) -> impl Iterator<Item = SegmentInfo> {
         self.segments.values().map(|&first| {
             let Block { pointer, stream, pool, .. } = self.blocks[first];

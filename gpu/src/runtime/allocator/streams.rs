@@ -1,9 +1,9 @@
 //! Blocks that several streams use (`Tensor.record_stream`).
 //!
-//! A block serves its own stream, and may be used again as soon as it is freed: the work of whoever gets it
-//! next is queued behind. That says nothing of work on other streams. For these the allocator records an event
-//! when the block is freed, and the block stays *active*, though no one holds it, until all its events have
-//! completed. They are looked at when something is allocated, and at no other time.
+//! A block serves its own stream, and may be reused as soon as it is freed: the work of its next owner is queued
+//! behind. That does not order work on other streams. For these the allocator records an event when the block is freed,
+//! and the block stays *active*, though not allocated, until all its events have completed. Events are checked only
+//! when memory is allocated.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,25 +15,24 @@ use crate::contract::driver::{DriverResult, EventId, StreamId};
 
 #[derive(Default)]
 pub(super) struct StreamUses {
-    /// The streams other than its own that use a block which somebody holds.
+    /// The streams, other than its own, that use an allocated block.
     recorded: HashMap<BlockId, SmallVec<[StreamId; 2]>>,
-    /// What freed blocks wait for, on each stream in the order they were freed.
+    /// The pending events of freed blocks, on each stream in the order in which the blocks were freed.
     pub(super) pending: HashMap<StreamId, VecDeque<Pending>>,
-    /// Events that wait for nothing, by their device.
+    /// Unused events, with their devices.
     pub(super) spare: Vec<(usize, EventId)>,
 }
 
 pub(super) struct Pending {
-    /// `None` if recording the event failed, or if the block was freed on a thread that may not call the
-    /// driver. Then it is recorded later. The block is reusable later than necessary in that case, but not
-    /// too early.
+    /// `None` if recording the event failed, or if the block was freed on a thread that may not call the driver. Then
+    /// it is recorded later. In that case the block is reusable later than necessary, but never too early.
     pub(super) event: Option<EventId>,
     block: BlockId,
 }
 
 impl Allocator {
-    /// Says that work of a stream uses a block. What is queued there before the block is freed will have run
-    /// before the block is used again.
+    /// Marks a block as used by work of a stream. Work queued there before the block is freed will have run before the
+    /// block is reused.
     pub fn record_stream(&mut self, allocation: Allocation, stream: StreamId) {
         let Some(block) = allocation.block.filter(|block| self.blocks[*block].stream != stream) else {
             return;
@@ -44,7 +43,7 @@ impl Allocator {
         }
     }
 
-    /// Records an event on every other stream that uses a block, just freed, and says how many there are.
+    /// Records an event on every other stream that uses a newly freed block, and returns the number of events.
     pub(super) fn insert_events(&mut self, driver: &dyn DeviceDriver, block: BlockId) -> u32 {
         if self.uses.recorded.is_empty() {
             return 0;
@@ -58,13 +57,13 @@ impl Allocator {
         streams.len() as u32
     }
 
-    /// Takes back the blocks whose events have completed. A stream does its work in order, so its first event
-    /// that has not completed is the last one worth asking for.
+    /// Frees the blocks whose events have completed. A stream does its work in order, so its events after the first
+    /// incomplete one need not be queried.
     pub(super) fn process_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.take_events(driver, |driver, event| driver.query_event(event))
     }
 
-    /// Waits for all events, and takes back all blocks.
+    /// Waits for all events, and frees all blocks.
     pub(super) fn synchronize_and_free_events(&mut self, driver: &dyn DeviceDriver) -> DriverResult<()> {
         self.stats.num_sync_all_streams += 1;
         self.take_events(driver, |driver, event| driver.synchronize_event(event).map(|()| true))
@@ -75,7 +74,7 @@ impl Allocator {
         driver: &dyn DeviceDriver,
         has_completed: impl Fn(&dyn DeviceDriver, EventId) -> DriverResult<bool>,
     ) -> DriverResult<()> {
-        // Nearly always there are none.
+        // The common case.
         if self.uses.pending.is_empty() {
             return Ok(());
         }
@@ -109,7 +108,7 @@ impl StreamUses {
         Ok(event)
     }
 
-    /// The event that the stream will reach first, if it is to reach any.
+    /// The stream's first pending event, if there is one.
     fn first_event(&mut self, driver: &dyn DeviceDriver, stream: StreamId) -> DriverResult<Option<EventId>> {
         let Some(first) = self.pending.get(&stream).and_then(VecDeque::front) else { return Ok(None) };
         if first.event.is_some() {
@@ -122,7 +121,7 @@ impl StreamUses {
         Ok(Some(event))
     }
 
-    /// The block of a stream's first event, which there is.
+    /// Removes the stream's first pending event, which must exist, and returns its block.
     fn pop_first(&mut self, stream: StreamId) -> BlockId {
         let queue = self.pending.get_mut(&stream);
         let first = queue.and_then(VecDeque::pop_front).expect("an event has completed");

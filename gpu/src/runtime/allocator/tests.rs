@@ -18,7 +18,7 @@ fn malloc(allocator: &mut Allocator, driver: &FakeDriver, bytes: u64) -> Result<
     allocator.malloc(driver, usize::try_from(bytes).unwrap(), STREAM, Location::caller())
 }
 
-/// Allocated, reserved, non-releasable bytes, and segments.
+/// Allocated, reserved and non-releasable bytes, and the number of segments.
 fn figures(allocator: &Allocator) -> [u64; 4] {
     let stats = allocator.stats();
     [&stats.allocated_bytes, &stats.reserved_bytes, &stats.inactive_split_bytes, &stats.segment]
@@ -53,7 +53,7 @@ fn the_notebook_has_the_figures_of_pytorch_at_every_step() {
 
 #[test]
 fn sizes_at_the_edges_of_the_rules_get_their_block_and_segment() {
-    // Bytes asked for, block, segment.
+    // Bytes requested, block size, segment size.
     let table = [
         (1, 512, 2 * MIB),
         (511, 512, 2 * MIB),
@@ -63,10 +63,10 @@ fn sizes_at_the_edges_of_the_rules_get_their_block_and_segment() {
         (MIB, MIB, 2 * MIB),
         (MIB + 1, MIB + 512, 20 * MIB),
         (10 * MIB - 512, 10 * MIB - 512, 20 * MIB),
-        // Rounded to 10 MiB, it needs no more than its own segment, which it fills.
+        // Rounded to 10 MiB, the request gets a segment of exactly its own size.
         (10 * MIB - 1, 10 * MIB, 10 * MIB),
         (10 * MIB, 10 * MIB, 10 * MIB),
-        // A remainder of up to 1 MiB is not worth a block: all of the segment is charged. Here more remains.
+        // A remainder of up to 1 MiB is not split off: the request is charged the whole segment. Here more remains.
         (10 * MIB + 1, 10 * MIB + 512, 12 * MIB),
         (11 * MIB - 512, 11 * MIB - 512, 12 * MIB),
         (11 * MIB, 12 * MIB, 12 * MIB),
@@ -99,7 +99,7 @@ fn nothing_asked_for_is_nothing_given_and_nothing_counted() {
     allocator.free(&driver, nothing);
     assert_eq!(*allocator.stats(), DeviceStats::default());
     assert_eq!(CALLS.map(|call| driver.calls(call)), [0; 6]);
-    // The null allocation is not mistaken for the block at position 0.
+    // The null allocation must not be mistaken for the block at position 0.
     let first = malloc(allocator, &driver, 1).unwrap();
     allocator.free(&driver, nothing);
     assert_eq!(allocator.stats().allocation.all.current, 1);
@@ -175,7 +175,7 @@ fn a_stream_never_gets_memory_of_another() {
     for (number, pointer) in [(1, pointers[0]), (0, pointers[1]), (2, pointers[2])] {
         assert_eq!(allocator.malloc(&driver, 4096, on(number), place).unwrap().pointer, pointer);
     }
-    // Stream 0 has none of 4 MiB, though the streams behind it may.
+    // Stream 0 has no block of 4 MiB, but the streams that follow it in the pool may.
     let large = allocator.malloc(&driver, 4 << 20, on(1), place).unwrap();
     allocator.free(&driver, large);
     assert_ne!(allocator.malloc(&driver, 4 << 20, on(0), place).unwrap().pointer, large.pointer);
@@ -239,8 +239,8 @@ fn freeing_twice_is_noticed() {
     allocator.free(&driver, one);
 }
 
-/// A run that touches everything the driver does: hits, splits, merges, blocks that other streams use, a retry,
-/// emptying the cache.
+/// A run with every kind of driver call: hits, splits, merges, blocks that other streams use, a retry, emptying the
+/// cache.
 fn exercise(allocator: &mut Allocator, driver: &FakeDriver) -> Result<(), MallocError> {
     let other = StreamId { device: 0, number: 1 };
     let mut held = Vec::new();
@@ -257,7 +257,7 @@ fn exercise(allocator: &mut Allocator, driver: &FakeDriver) -> Result<(), Malloc
         held.push(malloc(allocator, driver, 2 * MIB)?);
         allocator.record_stream(held[1], other);
         allocator.free(driver, held.remove(1));
-        // More than is left, but not more than there is.
+        // More than is free, but not more than the total.
         held.push(malloc(allocator, driver, 44 * MIB)?);
         for block in held.drain(..) {
             allocator.free(driver, block);
@@ -286,12 +286,13 @@ fn any_driver_call_may_fail_and_nothing_is_lost() {
             let allocator = &mut Allocator::default();
             let result = exercise(allocator, &driver);
             match call {
-                // No one can be told when something is freed. It is tried again, and said if that fails.
+                // Freeing cannot return an error. Recording is retried later, and only a failure of that retry is
+                // reported.
                 Call::CreateEvent | Call::RecordEvent => assert_eq!(result, Ok(()), "{at}"),
                 _ => assert_eq!(result, Err(MallocError::Driver(error)), "{at}"),
             }
             driver.check(allocator);
-            // The next time all is well.
+            // The next run succeeds.
             exercise(allocator, &driver).unwrap();
             driver.check(allocator);
             allocator.empty_cache(&driver).unwrap();
@@ -313,7 +314,7 @@ fn an_event_that_cannot_be_recorded_keeps_its_block_until_it_can() {
     driver.fail(Call::RecordEvent, 1, error.clone());
     allocator.free(&driver, block);
     assert_eq!(malloc(allocator, &driver, 512), Err(MallocError::Driver(error)));
-    // Now it is recorded, and only then does time pass on the stream.
+    // Now the event is recorded, and only then does the stream advance.
     let second = malloc(allocator, &driver, 512).unwrap();
     assert_ne!(second.pointer, block.pointer);
     driver.advance(other, 1);
@@ -342,7 +343,7 @@ fn a_block_that_other_streams_use_is_free_when_all_of_them_are_done() {
     };
     assert_eq!(state(allocator), BlockState::ActiveAwaitingFree);
     assert_eq!(figures(allocator), [512, 1024, 1024]);
-    // It keeps what is beside it from merging with it.
+    // The waiting block does not merge with its neighbor.
     allocator.free(&driver, neighbour);
     assert_eq!(figures(allocator), [0, 512, 512]);
     driver.advance(on(1), 1);
@@ -356,7 +357,7 @@ fn a_block_that_other_streams_use_is_free_when_all_of_them_are_done() {
     assert_eq!(malloc(allocator, &driver, 512).unwrap().pointer, block.pointer);
     assert_eq!(figures(allocator), [1024; 3]);
     driver.check(allocator);
-    // Events are used again.
+    // Events are reused.
     allocator.record_stream(block, on(2));
     allocator.free(&driver, block);
     assert_eq!(driver.events(), (2, 1));
@@ -391,7 +392,7 @@ fn a_limit_counts_as_a_full_device() {
         OutOfMemory { requested: 12 * MIB, allocated: 20 * MIB, reserved: 30 * MIB, allowed: Some(40 * MIB) };
     assert_eq!(error, MallocError::OutOfMemory(expected));
     assert_eq!(driver.calls(Call::Malloc), 1, "the driver is not even asked");
-    // Exactly up to the limit there is memory.
+    // Allocations exactly up to the limit succeed.
     malloc(allocator, &driver, 10 * MIB + 1 - 512).unwrap();
     allocator.set_allowed(0);
     assert!(matches!(malloc(allocator, &driver, 21 * MIB), Err(MallocError::OutOfMemory(_))));
@@ -407,7 +408,7 @@ fn a_late_limit_for_splitting_leaves_split_segments_whole() {
     allocator.set_settings(Settings::parse("max_split_size_mb:20").unwrap());
     let stats = *allocator.stats();
     assert_eq!((stats.oversize_allocations.current, stats.oversize_segments.current), (0, 1));
-    // 58 MiB are free beside the small block. They are no segment, and cannot go back to the driver.
+    // 58 MiB are free beside the small block. They are not a whole segment, and cannot be returned to the driver.
     assert!(matches!(malloc(allocator, &driver, 90 * MIB), Err(MallocError::OutOfMemory(_))));
     driver.check(allocator);
     allocator.free(&driver, small);
@@ -436,7 +437,7 @@ fn how_long_a_hit_takes() {
     const PAIRS: u32 = 2_000_000;
     let driver = FakeDriver::default();
     let allocator = &mut Allocator::default();
-    // As in a training run: some 200 live blocks, and some 100 free ones of other sizes between them.
+    // As in a training run: about 200 live blocks, and about 100 free ones of other sizes between them.
     let blocks: Vec<_> = (0..300).map(|i| malloc(allocator, &driver, 1000 * (i % 60 + 1)).unwrap()).collect();
     blocks.into_iter().step_by(3).for_each(|block| allocator.free(&driver, block));
     for (what, bytes) in [

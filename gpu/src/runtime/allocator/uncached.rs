@@ -1,15 +1,16 @@
-//! Memory without the cache (`torch.cuda.caching_allocator_enable(False)`): each request is a `cudaMalloc` of just its
-//! size, and each tensor that is dropped a `cudaFree`, which waits for the device.
+//! Allocation without the cache (`torch.cuda.caching_allocator_enable(False)`): each request is a `cudaMalloc` of
+//! exactly its size, and each dropped tensor a `cudaFree`, which waits for the device.
 //!
-//! It is slow, and good for one thing. In a segment one tensor lies next to the other, so a kernel that reads past
-//! the end of its input finds memory that the program may read, and no tool can tell. Without the cache it finds the end of
-//! an allocation, which `compute-sanitizer` reports. As in PyTorch no statistics count such memory.
+//! It is slow, but useful for debugging. Within a segment tensors lie next to each other, so a kernel that reads past
+//! the end of its input finds memory that the program may read, and no tool can detect that. Without the cache it reads
+//! past the end of an allocation, which `compute-sanitizer` reports. As in PyTorch, the statistics do not count such
+//! memory.
 
 use super::{Allocation, Allocator, DeviceDriver, MallocError, OutOfMemory, is_out_of_memory};
 use crate::contract::driver::DevicePtr;
 
 impl Allocator {
-    /// Whether requests from now on are cached. Memory that somebody holds goes back to where it came from.
+    /// Enables or disables caching for new requests. Existing allocations are returned to where they came from.
     pub fn enable(&mut self, value: bool) {
         self.disabled = !value;
     }
@@ -34,7 +35,7 @@ impl Allocator {
         Ok(Allocation { pointer, block: None })
     }
 
-    /// If the driver refuses to take it back, whoever drops a tensor cannot be told; the next call will be.
+    /// If the driver fails to free it, dropping a tensor cannot return the error; the next call will.
     pub(super) fn free_uncached(&mut self, driver: &dyn DeviceDriver, pointer: DevicePtr) {
         match self.uncached.remove(&pointer) {
             Some(_) => _ = driver.free(pointer),

@@ -1,5 +1,5 @@
-//! The allocator again, as naively as it can be said: a list of segments, each a list of blocks, searched
-//! from one end to the other. No figure is kept up to date; all are counted anew after every step.
+//! A naive model of the allocator: a list of segments, each a list of blocks, searched from one end to the other. No
+//! statistic is updated incrementally; all are recounted after every step.
 
 use super::driver::FakeDriver;
 use crate::contract::driver::{DevicePtr, DriverResult};
@@ -9,17 +9,17 @@ use crate::runtime::stats::{DeviceStats, Stat};
 #[derive(Default)]
 pub(super) struct Model {
     segments: Vec<Segment>,
-    /// Oversize is what has this many bytes.
+    /// The size from which a block is oversize.
     max_split: Option<u64>,
-    /// The most that may be reserved.
+    /// The limit on reserved bytes.
     pub(super) allowed: Option<u64>,
-    /// What freed blocks wait for, in the order they were freed.
+    /// The streams that freed blocks wait for, in the order in which the blocks were freed.
     waits: Vec<Wait>,
     stats: DeviceStats,
-    /// Segments and their bytes that came and went in this step: `[large, small]`.
+    /// The number and bytes of segments allocated and freed in this step: `[large, small]`.
     came: [(u64, u64); 2],
     went: [(u64, u64); 2],
-    /// The oversize ones of these.
+    /// The number of oversize segments among these.
     oversize_came: u64,
     oversize_went: u64,
 }
@@ -38,22 +38,22 @@ struct Block {
     size: u64,
     /// 0 if it is free.
     requested: u64,
-    /// Whether it was freed, and waits for other streams.
+    /// Whether it was freed and waits for other streams.
     waiting: bool,
 }
 
-/// A freed block waits for a stream.
+/// A freed block that waits for a stream.
 struct Wait {
     stream: u32,
     address: u64,
-    /// Whether the stream is past it.
+    /// Whether the stream has passed the event.
     done: bool,
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     Address(u64),
-    /// What was tried.
+    /// The size that was tried.
     OutOfMemory(u64),
     DriverFailed,
 }
@@ -122,7 +122,7 @@ impl Model {
         }
     }
 
-    /// A segment of the driver, if it is allowed.
+    /// Allocates a segment from the driver, if the limit allows it.
     fn ask(&self, driver: &FakeDriver, bytes: u64) -> DriverResult<DevicePtr> {
         let reserved: u64 = self.segments.iter().map(|segment| segment.size).sum();
         match self.allowed {
@@ -135,7 +135,7 @@ impl Model {
         self.max_split.is_some_and(|limit| size >= limit)
     }
 
-    /// Allocates in the segments that there are, as far as the options let it; or in the `fresh` one.
+    /// Allocates in the existing segments, as far as the options allow it, or in the `fresh` one.
     fn take(
         &mut self,
         requested: u64,
@@ -175,7 +175,7 @@ impl Model {
         Some(address)
     }
 
-    /// Frees a block that streams beside its own use.
+    /// Frees a block that streams other than its own use.
     pub(super) fn free(&mut self, address: u64, used_on: &[u32]) {
         let waits = used_on.iter().map(|&stream| Wait { stream, address, done: false });
         self.waits.extend(waits);
@@ -207,13 +207,13 @@ impl Model {
         }
     }
 
-    /// A stream gets past some of what is waited for.
+    /// Lets a stream pass the next `count` events that blocks wait for.
     pub(super) fn advance(&mut self, stream: u32, count: usize) {
         let ahead = self.waits.iter_mut().filter(|wait| wait.stream == stream && !wait.done);
         ahead.take(count).for_each(|wait| wait.done = true);
     }
 
-    /// Frees what no stream is waited for any more.
+    /// Frees the blocks that no longer wait for any stream.
     fn look_at_streams(&mut self) {
         let mut streams: Vec<u32> = self.waits.iter().map(|wait| wait.stream).collect();
         streams.sort_unstable();
@@ -230,7 +230,7 @@ impl Model {
         }
     }
 
-    /// Gives back oversize segments of a stream: the smallest that is enough, else the largest.
+    /// Returns oversize segments of a stream to the driver: the smallest sufficient one, else the largest.
     fn release_oversize(
         &mut self,
         driver: &FakeDriver,
@@ -309,7 +309,7 @@ impl Model {
         &self.stats
     }
 
-    /// Counts everything and books the differences.
+    /// Recounts everything and updates the statistics by the differences.
     fn count(&mut self) {
         let limit = self.max_split.unwrap_or(u64::MAX);
         let Model { segments, stats, came, went, .. } = self;
@@ -350,7 +350,7 @@ impl Model {
         let stat = &mut stats.oversize_allocations;
         let (more, less) = (now.saturating_sub(stat.current), stat.current.saturating_sub(now));
         book(stat, more, less);
-        // Nothing goes back to the driver after something came from it in the same step.
+        // Within a step, no segment is freed after one was allocated.
         for (segments, gone) in [(went, true), (came, false)] {
             for (small, (count, bytes)) in [false, true].into_iter().zip(std::mem::take(segments)) {
                 for (counter, amount) in [(&mut stats.segment, count), (&mut stats.reserved_bytes, bytes)] {

@@ -17,23 +17,23 @@ enum Step {
         bytes: u64,
         stream: u32,
     },
-    /// Frees one of those alive.
+    /// Frees one of the live allocations.
     Free(usize),
-    /// Uses one of those alive on a stream.
+    /// Uses one of the live allocations on a stream.
     RecordStream {
         which: usize,
         stream: u32,
     },
-    /// A stream gets past some of the events recorded on it.
+    /// Lets a stream pass some of the events recorded on it.
     Advance {
         stream: u32,
         events: usize,
     },
-    /// Allows that many bytes in segments.
+    /// Sets the limit on reserved bytes.
     Allow(u64),
     EmptyCache,
     ResetPeak,
-    /// Makes a later call of the driver fail; the next if `after` is 0.
+    /// Makes a later `malloc` of the driver fail; the next one if `after` is 0.
     FailMalloc {
         after: usize,
         memory: bool,
@@ -48,7 +48,7 @@ fn bytes() -> impl Strategy<Value = u64> {
     prop_oneof![
         2 => 0u64..3000,
         2 => 0..=MIB,
-        // Few different sizes, so that holes fit exactly and are alike.
+        // Few different sizes, so that holes fit exactly and there are ties.
         4 => (1u64..5).prop_map(|n| n * 256 * 1024),
         1 => MIB - 600..MIB + 600,
         2 => MIB..12 * MIB,
@@ -72,13 +72,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The allocator and the model, each with a driver of its own that behaves alike.
+/// The allocator and the model, each with its own driver; both drivers behave alike.
 struct Pair {
     driver: FakeDriver,
     allocator: Allocator,
     model_driver: FakeDriver,
     model: Model,
-    /// Those alive, each with its stream and the other streams that use it.
+    /// The live allocations, each with its stream and the other streams that use it.
     live: Vec<(Allocation, u32, Vec<u32>)>,
 }
 
@@ -149,7 +149,7 @@ impl Pair {
         assert_eq!(allocator.stats(), model.stats());
     }
 
-    /// Checks that no two live blocks share a byte, and that all there is comes from the driver.
+    /// Checks that no two live blocks overlap, and that all memory comes from the driver.
     fn check(&self) {
         self.driver.check(&self.allocator);
         let live = self.live.iter().map(|(allocation, ..)| *allocation);
@@ -157,8 +157,8 @@ impl Pair {
     }
 }
 
-/// Checks that the blocks held are those that the allocator takes to be. No two blocks overlap, which the driver
-/// has checked, so addresses that are the same say all.
+/// Checks that the live allocations are those that the allocator considers allocated. The driver has checked that
+/// blocks do not overlap, so comparing addresses is enough.
 fn check_live(allocator: &Allocator, live: impl Iterator<Item = Allocation>) {
     let blocks = allocator.snapshot().flat_map(|segment| segment.blocks);
     let theirs: Vec<u64> = blocks
@@ -170,9 +170,9 @@ fn check_live(allocator: &Allocator, live: impl Iterator<Item = Allocation>) {
     assert_eq!(ours, theirs);
 }
 
-/// Checks that everything can be given back: to the driver, and in the allocator's own books.
+/// Checks that everything can be returned: to the driver, and in the allocator's own state.
 fn check_that_nothing_is_lost(allocator: &mut Allocator, driver: &FakeDriver) {
-    // Failures may still be on order.
+    // Injected failures may still be pending.
     let freed = (0..40).any(|_| allocator.empty_cache(driver).is_ok());
     assert!(freed);
     driver.check(allocator);
@@ -182,7 +182,7 @@ fn check_that_nothing_is_lost(allocator: &mut Allocator, driver: &FakeDriver) {
     assert!(allocator.uses.pending.is_empty());
 }
 
-/// Options, and the same for the model.
+/// The option `max_split_size`, for the allocator and the model.
 fn max_split() -> impl Strategy<Value = Option<u64>> {
     prop_oneof![2 => Just(None), 2 => (20u64..30).prop_map(Some)]
 }
@@ -223,7 +223,7 @@ proptest! {
         check_that_nothing_is_lost(&mut pair.allocator, &pair.driver);
     }
 
-    /// Here every call of the driver may fail, those for events as well.
+    /// In this test every call of the driver may fail, including those for events.
     #[test]
     fn random_failures_lose_nothing(
         max_split in max_split(),

@@ -1,4 +1,4 @@
-//! Traces that the model of PyTorch's allocator wrote (`tests/vectors/allocator_traces_model.json`).
+//! Replays traces written by the model of PyTorch's allocator (`tests/vectors/allocator_traces_model.json`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
@@ -11,7 +11,7 @@ use crate::runtime::allocator::settings::Settings;
 use crate::runtime::allocator::{Allocator, MallocError};
 use crate::runtime::stats::DeviceStats;
 
-/// Traces of what there is not yet.
+/// Traces that need unsupported features.
 const LEFT_ASIDE: [(&str, &str); 1] = [("roundup_power2_divisions_4", "the option roundup_power2_divisions")];
 
 fn traces() -> Vec<Value> {
@@ -27,7 +27,7 @@ fn name(trace: &Value) -> &str {
     trace["name"].as_str().unwrap()
 }
 
-/// Whether a trace uses only what there is.
+/// Whether a trace uses only supported features.
 fn can_run(trace: &Value) -> bool {
     let settings = ["total", "context", "fraction", "max_split"];
     let configured = trace["config"].as_object().unwrap().keys().all(|key| settings.contains(&key.as_str()));
@@ -138,7 +138,7 @@ fn check_figures(stats: &DeviceStats, step: &Value, at: &str) {
     }
 }
 
-/// Every number of `memory_stats()`.
+/// Checks every number of `memory_stats()`.
 fn check_stats(allocator: &Allocator, expected: &Value, trace: &str) {
     let mut ours = allocator.stats().by_name();
     let max_split_size = allocator.settings().max_split_size.map_or(-1, |bytes| bytes as i64);
