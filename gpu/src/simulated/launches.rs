@@ -70,8 +70,8 @@ impl Simulated {
         state.submit(stream, Some(engine), duration, Task::Memset { to, value, bytes })
     }
 
-    /// Queues a collective. It occupies the link until all processes have arrived, and then for as long as the transfer
-    /// takes.
+    /// Queues a collective. It stays on the link until all processes have arrived, and then for the duration of the
+    /// transfer.
     pub(super) fn queue_collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {
         let device = stream.device;
         let (mut state, stream) = self.enter_to_compute(stream)?;
