@@ -243,7 +243,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Checks that the last step is found to race exactly with the work that it races with in the model.
+    /// Checks that a race is found for the last step if it has one, and only with work that it races with.
     fn compare(&mut self, rig: &Rig, model: &Model) {
         if self.steps == model.steps.len() {
             return;
