@@ -3,8 +3,8 @@
 //! There is no command line there, and a function of a module takes and returns numbers only. So the caller requests
 //! memory with [`input`], writes the lab's name and flags into it, separated by NULs, and calls [`run`]. [`output`] and
 //! [`errors`] then hold what a terminal would show. A page calls [`stream`] instead: it gets the lab's output as HTML
-//! while the lab runs, through a function that it lends the module (`page.tell`). Each run gets its own instance, which
-//! frees all run is freed with it.
+//! while the lab runs, through a function that it lends the module (`page.tell`). Each run has its own instance, so all
+//! its memory is freed with the instance.
 //!
 //! The book's builder compiles it with the profile `player` and splits it: see the package `modules`. The resulting
 //! sizes are listed next to the profile, in the workspace's `Cargo.toml`.

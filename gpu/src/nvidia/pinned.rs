@@ -18,7 +18,7 @@ pub(super) struct PinnedBlocks(RwLock<BTreeMap<u64, Arc<Block>>>);
 struct Block {
     bytes: usize,
     /// Whether the block has not been freed yet. A call that uses the block holds this lock, so the memory stays until
-    /// the call returns, and no two threads access it at once. Other blocks are not blocked by that.
+    /// the call returns, and no two threads access it at once. Calls that use other blocks do not wait.
     is_live: Mutex<bool>,
 }
 

@@ -30,7 +30,7 @@ struct Piece {
     bus: u64,
     /// The fraction of the multiprocessors that run one of its blocks.
     multiprocessors: f64,
-    /// The fraction of the threads that the device can hold.
+    /// Its threads as a fraction of those that the device can hold.
     threads: f64,
 }
 

@@ -44,7 +44,7 @@ pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
 pub fn gemm(profile: &Profile, gemm: &Gemm) -> u64 {
     let memory = profile.dram.time_of(gemm.work().bytes) / profile.dram_factor.value;
     let (arithmetic, _) = tiling(profile, gemm);
-    // Loading the first tiles and storing the last ones hides behind nothing.
+    // Loading the first tiles and storing the last ones overlaps with nothing.
     profile.smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64
 }
 

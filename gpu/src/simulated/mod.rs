@@ -88,7 +88,7 @@ pub struct SimulatedOptions {
 pub struct Setup {
     /// The build of PyTorch, whose kernels may not run on the card. If `None`, the kernels are compiled for the card.
     pub build: Option<Build>,
-    /// How devices reach each other's memory.
+    /// How devices access each other's memory.
     pub p2p: P2p,
     /// Whether collectives avoid peer access: `NCCL_P2P_DISABLE=1`.
     pub nccl_p2p_disable: bool,
@@ -369,7 +369,7 @@ impl Driver for Simulated {
             }
             _ => {}
         }
-        // Also if the event has already happened: that was luck.
+        // Records the order even if the event has already happened, which is a matter of luck.
         let State { races, streams, .. } = &mut *state;
         races.wait((waiting, &streams[waiting]), event);
         Ok(())

@@ -1,5 +1,5 @@
-//! Page-locked host memory. The simulation owns it, so that a copy engine can still read and write a buffer
-//! whose owner has given it back: such a block lives on until the last copy that uses it has run.
+//! Page-locked host memory. The simulation owns it, so that a copy engine can still access a buffer that its owner has
+//! freed: such a block lives on until the last copy that uses it has run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

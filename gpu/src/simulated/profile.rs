@@ -42,9 +42,9 @@ pub struct Profile {
     pub memory: Figure,
     /// Memory that CUDA itself uses as soon as the device is used.
     pub context: Figure,
-    /// From the call on the host to the start on the device.
+    /// The time from the call on the host to the start on the device.
     pub launch_latency: Figure,
-    /// From the end of a kernel to the start of the next.
+    /// The time from the end of a kernel to the start of the next.
     pub kernel_gap: Figure,
     /// The duration of a kernel that does nothing.
     pub smallest_kernel: Figure,
@@ -54,7 +54,7 @@ pub struct Profile {
     pub pinned_to_host: Figure,
     pub pageable_to_device: Figure,
     pub pageable_to_host: Figure,
-    /// Directly to another device of the same kind. 0: the cards are not peers.
+    /// The bandwidth of direct copies to another device of the same kind. 0: the cards are not peers.
     pub peer: Figure,
     /// The kind of connection to another device of the same kind, in `nvidia-smi`'s letters.
     pub link: Link,
@@ -73,7 +73,7 @@ pub struct Profile {
     pub state_ready: u32,
 }
 
-/// Those that the labs are tested on, the one most readers meet first first.
+/// The profiles that the labs are tested on, beginning with the one that most readers meet first.
 pub static PROFILES: [&Profile; 3] = [&T4, &RTX_4090, &H200];
 
 /// All built-in profiles.

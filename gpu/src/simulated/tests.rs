@@ -87,7 +87,7 @@ impl Rig {
         let clock = Clock::default();
         let rig = Rig { gpu: Simulated::new(options, clock.clone()), clock };
         for device in 0..options.count {
-            rig.gpu.synchronize(device).unwrap(); // The context is made.
+            rig.gpu.synchronize(device).unwrap(); // Creates the context.
         }
         rig
     }

@@ -195,7 +195,7 @@ fn two_gpus() -> Machine {
     "sim:t4x2".parse().unwrap()
 }
 
-/// What a data loading worker reads whose iterator was created in `started`.
+/// What a data loading worker reads if its iterator was created in `started`.
 fn in_worker(threads: bool, started: &mut dyn FnMut(&mut dyn FnMut()), read: fn() -> String) -> String {
     struct Reads(fn() -> String, Arc<Mutex<String>>);
     impl Dataset for Reads {

@@ -44,7 +44,7 @@ impl Stripes {
         }
     }
 
-    /// By how many bytes the runs of `other` start after the runs of `self`, and the pitch that both have in
+    /// The number of bytes by which the runs of `other` start after those of `self`, and the pitch that both have in
     /// common. `None` if they have no common pitch, because then the offset changes from run to run.
     fn offset_to(&self, start: u64, other: &Stripes, other_start: u64) -> Option<(u64, u64)> {
         let pitch = self.pitch.max(other.pitch);
@@ -53,8 +53,7 @@ impl Stripes {
             .then(|| ((other_start % pitch + pitch - start % pitch) % pitch, pitch))
     }
 
-    /// Whether all runs of `other` lie in the gaps between the runs of `self`, so that the two do not
-    /// overlap.
+    /// Whether all runs of `other` lie in the gaps between the runs of `self`, so that the two do not overlap.
     pub(super) fn is_apart_from(&self, start: u64, other: &Stripes, other_start: u64) -> bool {
         let between = |(offset, pitch)| self.run <= offset && offset + other.run <= pitch;
         self.offset_to(start, other, other_start).is_some_and(between)

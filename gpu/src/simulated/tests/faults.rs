@@ -94,7 +94,7 @@ fn work_behind_a_fault_never_runs_and_its_buffers_are_let_go() {
     let (stream, event) = (rig.stream(false), rig.event());
     fail(&rig);
     rig.gpu.copy_device_to_host(StreamId::default_of(0), HostTarget::Pinned(host), x, 16).unwrap();
-    rig.fill(stream, x, 4, 2.0, 1_000); // Running, or waiting for the multiprocessors, when it happens.
+    rig.fill(stream, x, 4, 2.0, 1_000); // Running or waiting for the multiprocessors at the time of the fault.
     rig.gpu.event_record(event, stream).unwrap();
     assert!(rig.gpu.event_synchronize(event).is_err());
     assert_eq!(rig.read_pinned(host, 4), [-1.0; 4]);

@@ -137,7 +137,7 @@ fn nvlink_is_faster_than_pci_express_which_is_faster_than_through_the_host() {
     let [down, up] = [&h200.pinned_to_host, &h200.pinned_to_device].map(|figure| bytes / figure.value);
     let expected = [latency + bytes / h200.peer.value, latency + up, 2.0 * latency + down + up];
     for (time, expected) in times.iter().zip(expected) {
-        assert!((*time as f64 - expected).abs() < 2.0, "{times:?} {expected}"); // Each is cut to whole nanoseconds.
+        assert!((*time as f64 - expected).abs() < 2.0, "{times:?} {expected}"); // Each is truncated to integer nanoseconds.
     }
     assert!(times.is_sorted(), "{times:?}");
     // A T4 has its peers on PCI Express. Through the host, the copy would take longer.

@@ -326,7 +326,7 @@ fn memory_that_was_freed_and_given_anew_has_no_past() {
     let (a, b) = (rig.stream(false), rig.stream(false));
     let x = rig.gpu.malloc(0, BYTES).unwrap();
     rig.fill(a, x, COUNT, 1.0, 20);
-    rig.gpu.free(0, x).unwrap(); // It waits for the device.
+    rig.gpu.free(0, x).unwrap(); // `free` waits for the device.
     let y = rig.gpu.malloc(0, BYTES).unwrap();
     assert_eq!(x, y);
     rig.fill(b, y, COUNT, 1.0, 20);
