@@ -1,13 +1,13 @@
 //! The labs as a WebAssembly module, for a web page or Node.
 //!
-//! There is no command line there, and a function of a module takes and returns numbers only. So the caller
-//! asks for memory with [`input`], writes the lab's name and its flags into it, each but the last followed
-//! by a NUL, and calls [`run`]. What a terminal would show is then [`output`] and [`errors`]. A page calls [`stream`]
-//! instead: it is told what the lab says while it runs, as HTML, by a function that it lends the module (`page.tell`).
-//! Each run is in an instance of its own, so that all memory of a run goes with it.
+//! There is no command line there, and a function of a module takes and returns numbers only. So the caller requests
+//! memory with [`input`], writes the lab's name and flags into it, separated by NULs, and calls [`run`]. [`output`] and
+//! [`errors`] then hold what a terminal would show. A page calls [`stream`] instead: it gets the lab's output as HTML
+//! while the lab runs, through a function that it lends the module (`page.tell`). Each run has its own instance, so all
+//! its memory is freed with the instance.
 //!
-//! The builder of the book compiles it with the profile `player`, and splits it: see the package `modules`. What that weighs is beside
-//! the profile, in the `Cargo.toml` of the workspace.
+//! The book's builder compiles it with the profile `player` and splits it: see the package `modules`. The resulting
+//! sizes are listed next to the profile, in the workspace's `Cargo.toml`.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,15 +17,15 @@ use labs::render_html::{Piece, Shows, Stream};
 use labs::{Captured, Event, Listed, Sink, Stop, given, knobs, what_if};
 
 thread_local! {
-    // A module has one thread, so this is all the state there is.
+    // A module has one thread, so this is all the state.
     static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static OUTPUT: RefCell<String> = const { RefCell::new(String::new()) };
     static ERRORS: RefCell<String> = const { RefCell::new(String::new()) };
     static TRACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Makes room for `length` bytes of input, and says where. They may be written until the next call.
-// No mangling: the caller looks the function up by this name, and no other has it. So too below.
+/// Allocates `length` bytes of input and returns their address. They may be written until the next call.
+// Not mangled: the caller looks the function up by this name, which is unique. The same holds below.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(length: usize) -> *mut u8 {
     INPUT.with_borrow_mut(|input| {
@@ -34,8 +34,8 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
     })
 }
 
-/// Runs the lab that the input names, with the flags of the input. Returns its exit code: 0 if all went well, 1
-/// if it failed, 2 if there is no such lab or a flag was wrong.
+/// Runs the lab that the input names, with the flags in the input. Returns its exit code: 0 for success, 1 if the lab
+/// failed, 2 if there is no such lab or a flag was wrong.
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> u32 {
     let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
@@ -58,30 +58,31 @@ pub extern "C" fn run() -> u32 {
 #[cfg(target_family = "wasm")]
 #[link(wasm_import_module = "page")]
 unsafe extern "C" {
-    /// Tells the page something: what kind it is, and where its text is, in UTF-8. The page copies it before it returns.
+    /// Sends the page a message: its kind, and the address of its text in UTF-8. The page copies the text before it
+    /// returns.
     #[link_name = "tell"]
     safe fn tell_page(kind: u32, start: *const u8, length: usize);
 }
 
-/// There is no page elsewhere.
+/// Other targets have no page.
 #[cfg(not(target_family = "wasm"))]
 fn tell_page(_kind: u32, _start: *const u8, _length: usize) {}
 
-/// What a page is told. `run-worker.js` knows these numbers.
+/// The kinds of message to a page. `run-worker.js` knows these numbers.
 #[derive(Clone, Copy)]
 enum Told {
-    /// HTML that goes on in the block of text before it.
+    /// HTML that continues the previous block of text.
     Text = 0,
     /// HTML that begins a block of text.
     Begin = 1,
-    /// HTML that stands for itself.
+    /// HTML that stands on its own.
     Block = 2,
-    /// Why the lab did not start, in words.
+    /// The reason why the lab did not start, in words.
     Trouble = 3,
     /// The name of a file; its bytes follow.
     FileName = 4,
     File = 5,
-    /// Nothing of the section that was asked for follows, so the page may end the run.
+    /// The requested section is complete, so the page may end the run.
     Over = 6,
     /// The machine that the lab runs on, and the seed: `machine: Tesla T4 (simulated), seed: 42`.
     Machine = 7,
@@ -123,8 +124,8 @@ impl Sink for Page {
     }
 }
 
-/// Runs the lab that the input names, and tells the page what it says as it comes: `all` of it, or its `results`. The input is
-/// one of these words, the lab and its flags. Returns the exit code.
+/// Runs the lab that the input names, and sends the page its output as it comes: `all` of it, or only its `results`.
+/// The input is one of these words, the lab's name and its flags. Returns the exit code.
 #[unsafe(no_mangle)]
 pub extern "C" fn stream() -> u32 {
     let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
@@ -143,7 +144,7 @@ pub extern "C" fn stream() -> u32 {
     exit_code.into()
 }
 
-/// Keeps a file for the lab that runs next: the input is its name, a NUL and its bytes.
+/// Stores a file for the next lab that runs. The input is its name, a NUL and its bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn give() {
     let input = INPUT.take();
@@ -152,7 +153,8 @@ pub extern "C" fn give() {
     }
 }
 
-/// What a page offers to turn of the lab that the input names, as JSON: see `labs::knobs`. Returns 0, or 2 if there is no such lab.
+/// The controls that a page offers for the lab that the input names, as JSON: see `labs::knobs`. Returns 0, or 2 if
+/// there is no such lab.
 #[unsafe(no_mangle)]
 pub extern "C" fn knobs_of() -> u32 {
     let name = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
@@ -161,8 +163,8 @@ pub extern "C" fn knobs_of() -> u32 {
     0
 }
 
-/// Answers a question of the page, such as an experiment with its knobs: see [`what_if::answer`]. The answer is then the output, as
-/// JSON. Returns 0, or 1 if there is none.
+/// Answers a question of the page, such as an experiment with its knobs: see [`what_if::answer`]. The answer becomes
+/// the output, as JSON. Returns 0, or 1 if there is no answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> u32 {
     let input = INPUT.with_borrow(|input| String::from_utf8_lossy(input).into_owned());
@@ -174,37 +176,37 @@ pub extern "C" fn answer() -> u32 {
     code
 }
 
-/// Where the output of the last run is, in UTF-8.
+/// The address of the last run's output, in UTF-8.
 #[unsafe(no_mangle)]
 pub extern "C" fn output() -> *const u8 {
     OUTPUT.with_borrow(|output| output.as_ptr())
 }
 
-/// How many bytes it has.
+/// The length of the output in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn output_length() -> usize {
     OUTPUT.with_borrow(|output| output.len())
 }
 
-/// Where the errors and warnings of the last run are, in UTF-8.
+/// The address of the last run's errors and warnings, in UTF-8.
 #[unsafe(no_mangle)]
 pub extern "C" fn errors() -> *const u8 {
     ERRORS.with_borrow(|errors| errors.as_ptr())
 }
 
-/// How many bytes they have.
+/// The length of the errors and warnings in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn errors_length() -> usize {
     ERRORS.with_borrow(|errors| errors.len())
 }
 
-/// Where the timeline of the last run is, if `--trace` asked for one.
+/// The address of the last run's timeline, if `--trace` asked for one.
 #[unsafe(no_mangle)]
 pub extern "C" fn trace() -> *const u8 {
     TRACE.with_borrow(|trace| trace.as_ptr())
 }
 
-/// How many bytes it has.
+/// The length of the timeline in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn trace_length() -> usize {
     TRACE.with_borrow(|trace| trace.len())

@@ -1,6 +1,6 @@
-//! The context of a thread: that of `todevice-gpu`, and what this crate adds to it.
+//! The context of a thread: that of `todevice-gpu` and this crate's additions.
 //!
-//! Code that runs for another thread, or once more at another time, takes [`All`] of it along.
+//! Code that runs on behalf of another thread, or again at another time, takes [`All`] of it along.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,22 +15,22 @@ use crate::cpu::pool;
 use crate::dtype::DType;
 use crate::machine::Machine;
 
-/// What this crate adds to the context of a thread.
+/// This crate's additions to the context of a thread.
 #[derive(Clone)]
 pub(crate) struct Context {
-    /// The machine that was entered last; none on the default one.
+    /// The machine that was entered last; `None` for the default one.
     pub machine: Option<Machine>,
     pub seed: Seed,
     pub ranges: OpenRanges,
     pub mode: Mode,
     pub autocast: Autocast,
-    /// The data loading worker that runs here.
+    /// The data loading worker that runs on this thread.
     pub worker: Option<CurrentWorker>,
     pub stand_ins: StandIns,
     pub checkpoint: AroundCheckpoint,
 }
 
-/// Something of a type that only a module above knows.
+/// A value whose type only a higher module knows.
 pub(crate) type Above = Option<Arc<dyn Any + Send + Sync>>;
 
 parts!(
@@ -38,66 +38,67 @@ parts!(
     StandIns = stand_ins, AroundCheckpoint = checkpoint,
 );
 
-/// The last call on this thread that seeded all GPUs: its number, and the seed. It also seeds the GPUs of machines that the
-/// thread enters after the call. When the thread leaves a machine, calls that were made on that machine are forgotten.
+/// The last call on this thread that seeded all GPUs: its number and the seed. It also seeds the GPUs of machines that
+/// the thread enters after the call. When the thread leaves a machine, calls that were made on that machine are
+/// forgotten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seed(pub Option<(u64, u64)>);
 
-/// How many named ranges are open.
+/// The number of open named ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenRanges(pub usize);
 
-/// Whether autocast does nothing for now: within an operation, whose parts are not cast again.
+/// Whether autocast is suspended: within an operation, whose parts are not cast again.
 #[derive(Clone, Copy)]
 pub(crate) struct Suspended(pub bool);
 
-/// The tensors that stand for those of parameters and buffers.
+/// The tensors that replace those of parameters and buffers.
 #[derive(Clone)]
 pub(crate) struct StandIns(pub Above);
 
-/// The checkpoint whose function runs.
+/// The checkpoint whose function is running.
 #[derive(Clone)]
 pub(crate) struct AroundCheckpoint(pub Above);
 
-/// Whether operations are recorded.
+/// Whether operations are recorded for autograd.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode {
     pub grad: bool,
     pub inference: bool,
 }
 
-/// What autocast does.
+/// The state of autocast.
 #[derive(Clone)]
 pub(crate) struct Autocast {
     pub cpu: Casting,
     pub cuda: Casting,
     pub cache_enabled: bool,
-    /// How many regions there are around.
+    /// The number of enclosing regions.
     pub depth: u32,
     pub suspended: Suspended,
-    /// What weights were cast to in the outermost region.
+    /// The results of casting weights in the outermost region.
     pub weights: Above,
 }
 
-/// What autocast does on devices of a type.
+/// The state of autocast for one device type.
 #[derive(Clone, Copy)]
 pub(crate) struct Casting {
     pub enabled: bool,
     pub dtype: DType,
 }
 
-/// Which worker this is (`torch.utils.data.get_worker_info`).
+/// Information about a data loading worker (`torch.utils.data.get_worker_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerInfo {
-    /// From 0.
+    /// The id of the worker, from 0.
     pub id: usize,
-    /// How many workers the loader was asked for, whether or not there was work for all.
+    /// The number of workers that the loader was asked for, whether or not there was work for all of them.
     pub num_workers: usize,
     /// The seed of this worker's default generator: the epoch's base seed plus the id.
     pub seed: u64,
 }
 
-/// A worker, and whether its work is no longer wanted.
+/// A worker, and whether it should stop because its work is no longer wanted.
 #[derive(Clone)]
 pub(crate) struct CurrentWorker {
     pub info: WorkerInfo,
@@ -105,7 +106,7 @@ pub(crate) struct CurrentWorker {
 }
 
 impl Context {
-    /// That of a thread on which nothing has happened yet.
+    /// The context of a thread on which nothing has happened yet.
     const FRESH: Context = Context {
         machine: None,
         seed: Seed(None),
@@ -130,8 +131,8 @@ struct Thread {
     doomed: RefCell<Doomed>,
 }
 
-/// While a thread is freeing something: what is still to be freed, if there is anything. `autograd::graph` knows what that is.
-/// It has no destructor either.
+/// While a thread is freeing something: the values still to be freed, if there are any. `autograd::graph` knows their
+/// type. It has no destructor either.
 pub(crate) type Doomed = Option<ManuallyDrop<Option<Box<dyn Any>>>>;
 
 thread_local! {
@@ -146,7 +147,7 @@ impl OfThread for Context {
     }
 }
 
-/// Not part of the context: what a thread frees is its own affair.
+/// Not part of the context: each thread frees its own values.
 pub(crate) fn with_doomed<R>(access: impl FnOnce(&mut Doomed) -> R) -> R {
     THREAD.with(|thread| access(&mut thread.doomed.borrow_mut()))
 }
@@ -166,7 +167,7 @@ impl All {
         }
     }
 
-    /// That of a new process, which computes alone where this thread does.
+    /// The context of a new process, which computes alone if this thread does.
     pub fn of_new_process() -> All {
         All { gpu: GpuContext { is_alone: pool::is_alone(), ..GpuContext::FRESH }, own: Context::FRESH }
     }

@@ -1,4 +1,4 @@
-//! The C++ compiler that stand-ins are made with.
+//! The C++ compiler for the stand-ins.
 
 #[path = "pip.rs"]
 pub mod pip;
@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// Zig's compiler of C++, which pip can fetch.
+/// Zig's C++ compiler, which pip can fetch.
 const ZIG: (&str, &str, &str) = ("ziglang", "0.15.2", "ziglang/zig");
 
-/// The compiler that `CXX` names, or g++. Where neither is there, one is fetched.
+/// The compiler that `CXX` names, or g++. If neither exists, Zig's is fetched.
 pub fn gpp() -> Result<Command, String> {
     static FOUND: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let words = FOUND.get_or_init(find).as_ref()?;
@@ -44,16 +44,17 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Makes a shared object of one source.
-#[allow(dead_code)] // Not all who compile make one.
+/// Compiles one source to a shared object.
+#[allow(dead_code)] // Not every user of this module makes one.
 pub fn shared_object(source: &Path, to: &Path, options: &[&str]) -> Result<(), String> {
     let mut command = gpp()?;
     command.args(["-std=c++17", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden"]);
-    // A function of another library is looked up when it is called: Zig would look it up when the object is loaded.
+    // A function of another library is looked up when it is called. Zig's default is to look it up when the object is
+    // loaded.
     command.arg("-Wl,-z,lazy");
     if let Some(name) = to.file_name() {
         command.arg(format!("-Wl,-soname,{}", name.to_string_lossy()));
     }
-    // A library among the options is linked only if what stands before it needs it.
+    // A library among the options is linked only if something before it needs it.
     run(command.arg(source).args(options).arg("-o").arg(to).arg("-ldl"))
 }

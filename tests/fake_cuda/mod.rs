@@ -1,4 +1,4 @@
-//! The CUDA kernels as a library of the host, made by g++ with `cuda_on_host.h` in the place of CUDA.
+//! The CUDA kernels as a host library, compiled by g++ with `cuda_on_host.h` in place of CUDA.
 
 #[path = "gpp.rs"]
 pub mod gpp;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use gpp::{gpp, run};
 use rayon::prelude::*;
 
-/// CUDA C++ for g++, and what it includes.
+/// CUDA C++ for g++, and the header that it includes.
 pub const CUDA_ON_HOST: &str = include_str!("cuda_on_host.h");
 pub const HALVES: &str = include_str!("halves.h");
 
-/// As NVRTC is told to: no two operations are fused (see [`kernels::OPTIONS`]), and no loop is turned into calls
-/// of functions.
+/// The same options as for NVRTC: no two operations are fused (see [`kernels::OPTIONS`]), and no loop becomes a
+/// function call.
 const OPTIONS: [&str; 7] = [
     "-std=c++17",
     "-O1",
@@ -26,13 +26,13 @@ const OPTIONS: [&str; 7] = [
     "-U_FORTIFY_SOURCE",
 ];
 
-/// Compiles all kernels to a shared object in a folder, and returns its path.
+/// Compiles all kernels to a shared object in a folder and returns its path.
 ///
-/// It has three functions of C. `int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3],
-/// unsigned shared, void **arguments)` runs a kernel to its end, with the arguments as `cuLaunchKernel` takes them,
-/// and returns 0, or 1 for an unknown kernel, 2 for an assertion that failed or threads that hang, 3 for a grid or a
-/// block that no GPU runs. `const char *run_kernel_failure()` then says what it was. `size_t kernel_parameters(const char *name, size_t *sizes)`
-/// says how many parameters a kernel has, none if there is no such kernel, and writes how many bytes each is.
+/// It has three C functions. `int run_kernel(const char *name, const unsigned grid[3], const unsigned block[3],
+/// unsigned shared, void **arguments)` runs a kernel to its end, with arguments as for `cuLaunchKernel`. It returns 0,
+/// or 1 for an unknown kernel, 2 for a failed assertion or a hang, 3 for a grid or block that no GPU runs. `const char
+/// *run_kernel_failure()` then describes the failure. `size_t kernel_parameters(const char *name, size_t *sizes)`
+/// returns the number of parameters of a kernel (0 if there is no such kernel) and writes the size of each in bytes.
 pub fn compile(
     folder: &Path,
     sources: &[kernels::Source],
@@ -64,13 +64,13 @@ pub fn compile(
     };
     files.par_iter().zip(&objects).map(compile).collect::<Result<Vec<()>, String>>()?;
     let library = folder.join("libkernels_on_host.so");
-    // A kernel of the table that no source has is an error here, not when it is called.
+    // A kernel of the table that no source defines is an error here, not at the call.
     run(gpp()?.args(["-shared", "-Wl,--no-undefined", "-o"]).arg(&library).args(&objects))?;
     Ok(library)
 }
 
-/// What a `__global__` function takes for a parameter of a launch (`In f32`, `Out f32`, `Int`, `Float`,
-/// `Block Name field field`), as `gpu/src/base/kernel.rs` has it.
+/// The C++ parameter types of a `__global__` function for one parameter of a launch (`In f32`, `Out f32`, `Int`,
+/// `Float`, `Block Name field field`), as defined in `gpu/src/base/kernel.rs`.
 pub fn cpp_types(parameter: &str) -> Vec<String> {
     let number = |dtype| match dtype {
         "bool" | "u8" => "unsigned char",
@@ -94,13 +94,13 @@ pub fn cpp_types(parameter: &str) -> Vec<String> {
     }
 }
 
-/// The name and the fields of a parameter that is a block.
+/// The name and the fields of a block parameter.
 pub fn block(parameter: &str) -> Option<(&str, impl ExactSizeIterator<Item = &str> + Clone)> {
     let words: Vec<&str> = parameter.strip_prefix("Block ")?.split(' ').collect();
     Some((words[0], words.into_iter().skip(1)))
 }
 
-/// The kernels by name, with what they take: C++ has no way to look a function up.
+/// The kernels by name, with their parameters: C++ has no way to look up a function.
 fn table(signatures: &[(String, Vec<String>)]) -> String {
     let parameters: BTreeSet<&String> = signatures.iter().flat_map(|(_, parameters)| parameters).collect();
     let blocks: String = (parameters.iter().filter_map(|parameter| block(parameter)))

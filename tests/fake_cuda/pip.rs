@@ -1,10 +1,10 @@
-//! Packages of the Python index that tests need, fetched once into the target folder.
+//! Python packages that tests need, fetched once into the target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
 
-/// A file of a package. `pip` fetches the package the first time.
+/// The path of a file of a package. `pip` fetches the package the first time.
 pub fn fetched(package: &str, version: &str, file: &str) -> Result<PathBuf, String> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder");
     let folder = target.join(format!("{package}-{version}"));
@@ -12,7 +12,7 @@ pub fn fetched(package: &str, version: &str, file: &str) -> Result<PathBuf, Stri
     if found.exists() {
         return Ok(found);
     }
-    // Renamed when complete, since it may be interrupted, and another process may fetch the same.
+    // Renamed when complete, since the download may be interrupted, and another process may fetch the same package.
     let unfinished = target.join(format!("{package}-{version}.{}", process::id()));
     let pip = Command::new("python3")
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])

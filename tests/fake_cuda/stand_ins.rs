@@ -1,5 +1,5 @@
-//! Stand-ins for NVIDIA's libraries, for tests of the driver without a GPU. What each pretends to be is said in
-//! its own first lines.
+//! Stand-ins for NVIDIA's libraries, to test the driver without a GPU. The first lines of each source say what it
+//! imitates.
 
 #[path = "mod.rs"]
 pub mod fake_cuda;
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use fake_cuda::gpp::{gpp, shared_object};
 use fake_cuda::{CUDA_ON_HOST, HALVES, compile};
 
-/// The libraries by the names that are looked for, and their sources.
+/// The file names of the libraries and their sources.
 const LIBRARIES: [(&str, &str); 5] = [
     ("libcuda.so.1", include_str!("libcuda.cpp")),
     ("libnvrtc.so.12", include_str!("libnvrtc.cpp")),
@@ -23,29 +23,29 @@ const LIBRARIES: [(&str, &str); 5] = [
     ("libnvidia-ml.so.1", include_str!("libnvidia-ml.cpp")),
 ];
 
-/// Beside them, a clock.
+/// A clock to preload.
 const FAST_CLOCK: (&str, &str) = ("fast_clock.so", include_str!("fast_clock.cpp"));
 
-/// What both of NVIDIA's libraries of arithmetic do.
+/// The code that the stand-ins for cuBLAS and cuDNN share.
 const PRODUCT: &str = include_str!("product.h");
 
 /// The libraries, compiled.
 pub struct StandIns {
-    /// The folder they are in, and nothing else.
+    /// The folder that contains them and nothing else.
     pub folder: PathBuf,
-    /// The kernels, as a library of the host.
+    /// The kernels as a host library.
     pub kernels: PathBuf,
-    /// To be preloaded by a program that measures for seconds.
+    /// The clock, to be preloaded by a program that measures for seconds.
     #[allow(dead_code)]
     pub fast_clock: PathBuf,
     #[allow(dead_code)]
-    /// A cache of compiled kernels that is nobody else's.
+    /// A separate cache of compiled kernels.
     cache: PathBuf,
 }
 
-#[allow(dead_code)] // Not all who compile them run a program on them.
+#[allow(dead_code)] // Not every user of this module runs a program on them.
 impl StandIns {
-    /// Lets a program find them, in the place of any real ones.
+    /// Makes a program find them in place of any real ones.
     pub fn on<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for variable in [
             "CUDA_HOME",
@@ -65,7 +65,7 @@ impl StandIns {
     }
 }
 
-/// Compiles them once for all tests, and for the next time.
+/// Compiles the libraries once, for all tests and later runs.
 pub fn stand_ins(signatures: fn() -> Vec<(String, Vec<String>)>) -> &'static StandIns {
     static MADE: OnceLock<StandIns> = OnceLock::new();
     MADE.get_or_init(|| make(&signatures()).unwrap_or_else(|message| panic!("{message}")))
@@ -97,7 +97,7 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
     if made.folder.is_dir() {
         return Ok(made);
     }
-    // Made beside it and renamed: several tests may come here at once.
+    // Made in another folder and renamed: several tests may get here at once.
     let unfinished = base.with_extension(std::process::id().to_string());
     let kernels = || compile(&unfinished.join("kernels"), kernels::SOURCES, signatures);
     let (kernels, libraries) = rayon::join(kernels, || compile_libraries(&unfinished));
@@ -120,7 +120,7 @@ fn compile_libraries(folder: &Path) -> Result<(), String> {
     for (name, source) in LIBRARIES {
         let file = folder.join(format!("{name}.cpp"));
         fs::write(&file, source).map_err(text)?;
-        // Products and convolutions are queued with the stand-in for the driver.
+        // Matrix products and convolutions are queued on the driver's stand-in.
         let driver = lib.join(LIBRARIES[0].0);
         let mut options = vec!["-O3", "-march=native"];
         options.extend(Some("-fvisibility=default").filter(|_| name.starts_with("libnvidia-ml")));

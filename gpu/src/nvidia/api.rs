@@ -1,7 +1,7 @@
 //! The functions of NVIDIA's libraries that this crate calls, and no others.
 //!
-//! cudarc looks for a function when it is first called, and panics if the library has none of that name. So
-//! all functions are named once, here: what is in scope elsewhere is what the probe has found before.
+//! cudarc looks up a function at its first call and panics if the library lacks it. So all functions are named once,
+//! here: every function in scope elsewhere has been found by the probe.
 
 use std::ffi::c_char;
 
@@ -52,12 +52,12 @@ functions!(cudnn:
     cudnnConvolutionForward, cudnnConvolutionBackwardData, cudnnConvolutionBackwardFilter,
 );
 
-/// Milliseconds between two events. Its newer name is not in drivers before CUDA 12.8, its older one not in
-/// cudarc for CUDA 13; they do the same.
+/// The function for the milliseconds between two events. Drivers before CUDA 12.8 lack the newer name, and cudarc for
+/// CUDA 13 lacks the older one; both do the same.
 pub(super) const EVENT_ELAPSED: [&str; 2] = ["cuEventElapsedTime", "cuEventElapsedTime_v2"];
 
 /// # Safety
-/// As for any function of the driver: it has been probed, and the events live.
+/// As for any function of the driver: it has been probed, and the events are alive.
 pub(super) unsafe fn event_elapsed(milliseconds: &mut f32, start: CUevent, end: CUevent) -> CUresult {
     type Elapsed = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
     // SAFETY: both names are of functions of this type.
@@ -68,10 +68,10 @@ pub(super) unsafe fn event_elapsed(milliseconds: &mut f32, start: CUevent, end: 
     }
 }
 
-/// A text of one of the libraries, which lives as long as they do.
+/// A string of one of the libraries, which lives as long as they do.
 ///
 /// # Safety
-/// The pointer is null or that of a text that is never freed.
+/// The pointer is null or points to a string that is never freed.
 pub(super) unsafe fn text(pointer: *const c_char) -> &'static str {
     if pointer.is_null() {
         return "unknown error";

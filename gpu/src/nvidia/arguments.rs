@@ -1,4 +1,4 @@
-//! The arguments of a launch as a `__global__` function takes them (`kernels/common.cuh`).
+//! The arguments of a launch in the layout that a `__global__` function takes (`kernels/common.cuh`).
 
 use std::ffi::c_void;
 
@@ -7,13 +7,13 @@ use smallvec::SmallVec;
 use crate::base::kernel::{Argument, Geometry, Launch, Parameter};
 use crate::base::shape::{Layout, MAX_DIMS};
 
-/// Words of 8 bytes: every argument is made of such.
+/// 8-byte words, which make up every argument.
 type Words = SmallVec<[u64; 96]>;
 
-/// A view is `ndim`, eight sizes, eight strides.
+/// The words of a view: `ndim`, eight sizes and eight strides.
 const VIEW: usize = 1 + 2 * MAX_DIMS;
 
-/// The arguments, and where each begins.
+/// The arguments, and the start of each.
 pub(super) struct Arguments {
     words: Words,
     starts: SmallVec<[usize; 16]>,
@@ -34,7 +34,7 @@ impl Arguments {
                     arguments
                         .push(&sizes.and_then(|sizes| along(view, sizes)).unwrap_or_else(|| as_it_is(view)));
                 }
-                // A number has no memory. Its bytes are the first ones of the word, as long as its type is.
+                // A scalar has no memory. Its bytes are the first ones of the word, as many as its dtype has.
                 Argument::Value(bytes) => {
                     arguments.push(&[0]);
                     arguments.push(&[u64::from_ne_bytes(*bytes)]);
@@ -53,14 +53,14 @@ impl Arguments {
         self.words.extend_from_slice(words);
     }
 
-    /// Pointers to the arguments, which are good for as long as these live and do not move.
+    /// Pointers to the arguments, valid as long as these live and do not move.
     pub(super) fn pointers(&mut self) -> SmallVec<[*mut c_void; 16]> {
         let words = &mut self.words;
         self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect()
     }
 }
 
-/// The sizes of the first output, if the kernel goes through its elements.
+/// The sizes of the first output, if the kernel iterates over its elements.
 fn elements_of(launch: &Launch) -> Option<&[usize]> {
     let operands = launch.kernel.parameters.iter().zip(&launch.arguments);
     let output = operands
@@ -74,8 +74,8 @@ fn elements_of(launch: &Launch) -> Option<&[usize]> {
     }
 }
 
-/// A view broadcast to sizes, in as few dimensions as can be: which they were does not matter to a kernel that counts
-/// its elements, and finding one takes a division for each dimension but the first.
+/// A view broadcast to `sizes`, with as few dimensions as possible. A kernel that counts elements does not care about
+/// the original dimensions, and locating an element takes a division for each dimension but the first.
 fn along(view: &Layout, sizes: &[usize]) -> Option<[u64; VIEW]> {
     let (ndim, sizes, strides) = view.expand(sizes).ok()?.merged_dims();
     Some(words_of(&sizes[..ndim], &strides[..ndim]))

@@ -1,4 +1,4 @@
-//! Matrix products by cuBLAS.
+//! Matrix products with cuBLAS.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -15,14 +15,14 @@ use super::errors::library;
 use crate::base::dtype::DType;
 use crate::contract::driver::{DevicePtr, DriverResult, Gemm};
 
-/// cuBLAS on one device. Calls come one at a time.
+/// cuBLAS on one device. It takes one call at a time.
 pub(super) struct Blas(cublasHandle_t);
 
-// SAFETY: a handle may be used from any thread, by one at a time; whoever has it has it alone.
+// SAFETY: any thread may use a handle, one at a time, and the owner has exclusive access.
 unsafe impl Send for Blas {}
 
 impl Blas {
-    /// For the device whose context is current.
+    /// Creates a handle for the device whose context is current.
     pub(super) fn new() -> DriverResult<Blas> {
         let mut handle = ptr::null_mut();
         // SAFETY: there is room for the answer.
@@ -30,22 +30,22 @@ impl Blas {
         Ok(Blas(handle))
     }
 
-    /// Queues products on a stream, with memory to work in.
+    /// Queues products on a stream, with a workspace.
     pub(super) fn gemm(&self, stream: CUstream, gemm: &Gemm) -> DriverResult<()> {
         let (data, compute) = match gemm.dtype {
             DType::F32 if gemm.tf32 => (Type::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F_FAST_TF32),
             DType::F32 => (Type::CUDA_R_32F, Compute::CUBLAS_COMPUTE_32F),
             DType::F64 => (Type::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F),
-            // Multiplied and summed in f32, rounded once.
+            // Multiplied and summed in f32, and rounded once.
             DType::F16 => (Type::CUDA_R_16F, Compute::CUBLAS_COMPUTE_32F),
             DType::BF16 => (Type::CUDA_R_16BF, Compute::CUBLAS_COMPUTE_32F),
             dtype => return Err(library("cuBLAS", "the type is not supported", dtype.to_string())),
         };
-        // C = A·B by rows is Cᵀ = Bᵀ·Aᵀ by columns, which is how cuBLAS counts.
+        // C = A·B in row-major order is Cᵀ = Bᵀ·Aᵀ in column-major order, which cuBLAS uses.
         let (m, n, k) = (int(gemm.n)?, int(gemm.m)?, int(gemm.k)?);
         let (first, first_stride) = operand(gemm.b_strides, [gemm.k, gemm.n])?;
         let (second, second_stride) = operand(gemm.a_strides, [gemm.m, gemm.k])?;
-        // C = alpha·A·B + beta·C, in the type that it is calculated in.
+        // C = alpha·A·B + beta·C. Alpha and beta have the dtype of the computation.
         let beta = if gemm.accumulate { 1 } else { 0 };
         let (floats, doubles) = ([1.0, beta as f32], [1.0, f64::from(beta)]);
         let [alpha, beta]: [*const c_void; 2] = match gemm.dtype {
@@ -53,8 +53,8 @@ impl Blas {
             _ => [0, 1].map(|i| (&raw const floats[i]).cast()),
         };
         let (workspace, workspace_bytes) = gemm.workspace;
-        // SAFETY: the operands lie where the allocator put them, and are as large as the sizes say. Choosing a stream
-        // takes the workspace away, so it comes second.
+        // SAFETY: the operands lie where the allocator put them and have the given sizes. Setting the stream resets the
+        // workspace, so the workspace is set second.
         unsafe {
             check(cublasSetStream_v2(self.0, stream.cast()))?;
             check(cublasSetWorkspace_v2(self.0, pointer(workspace).cast_mut(), workspace_bytes))?;
@@ -86,18 +86,18 @@ impl Blas {
         }
     }
 
-    /// To be called while the context lives.
+    /// Destroys the handle. The context must be alive.
     pub(super) fn destroy(self) {
-        // SAFETY: it was created, and is not used again.
+        // SAFETY: the handle was created and is not used again.
         unsafe { cublasDestroy_v2(self.0) };
     }
 }
 
-/// How cuBLAS takes a matrix: as it is or transposed, and the step between its columns.
+/// How to pass a matrix to cuBLAS: as it is or transposed, and the stride between its columns.
 fn operand(strides: [usize; 2], sizes: [usize; 2]) -> DriverResult<(Operation, c_int)> {
     let leading = |stride: usize, size: usize| int(stride.max(size).max(1));
     match strides {
-        // Its rows lie without gaps. By columns that is the transpose, which is what is wanted.
+        // Its rows have no gaps. In column-major order that is the transpose, which is what is needed.
         [row, 1] => Ok((Operation::CUBLAS_OP_N, leading(row, sizes[1])?)),
         [1, column] => Ok((Operation::CUBLAS_OP_T, leading(column, sizes[0])?)),
         _ => Err(library("cuBLAS", "the matrix has gaps both ways", format!("strides {strides:?}"))),
@@ -116,7 +116,7 @@ fn check(status: Status) -> DriverResult<()> {
     if status == Status::CUBLAS_STATUS_SUCCESS {
         return Ok(());
     }
-    // SAFETY: its texts are never freed.
+    // SAFETY: its strings are never freed.
     let message = unsafe { api::text(cublasGetStatusString(status)) };
     Err(library("cuBLAS", message, format!("{status:?}")))
 }

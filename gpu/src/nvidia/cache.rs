@@ -1,7 +1,7 @@
-//! Compiled kernels on disk, so that they are compiled once.
+//! A cache of compiled kernels on disk, so that each is compiled only once.
 //!
-//! A file holds what it was made from (the key) and a checksum beside the machine code. One that is cut off, from
-//! another version or somebody else's is as good as none: the kernels are compiled again.
+//! A file holds the hash of its inputs (the key) and a checksum besides the machine code. A file that is truncated or
+//! belongs to another version or program is ignored: the kernels are compiled again.
 
 use std::env;
 use std::fs;
@@ -11,14 +11,14 @@ use std::process;
 
 use kernels::{Source, headers};
 
-/// Changes when the layout of the files does.
+/// Changes whenever the layout of the files changes.
 const MAGIC: &[u8; 16] = b"todevice kernel1";
 
-/// What machine code is made from.
+/// The inputs that machine code is made from.
 pub(super) struct Key {
-    /// Of the source, its headers and the options.
+    /// The hash of the source, its headers, the options, the target and the compiler.
     inputs: u64,
-    /// For people: `elementwise-gelu-sm_90`.
+    /// A readable name: `elementwise-gelu-sm_90`.
     name: String,
 }
 
@@ -39,7 +39,7 @@ impl Key {
     }
 }
 
-/// The user's own folder for what can be made again; nobody else can put machine code there.
+/// The user's own cache folder; nobody else can put machine code there.
 fn folder() -> Option<PathBuf> {
     let set = |variable| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME")
@@ -63,7 +63,7 @@ fn header(key: &Key, image: &[u8]) -> [u8; 40] {
     header
 }
 
-/// The machine code, if it is there and whole.
+/// The cached machine code, if the file exists and is intact.
 pub(super) fn load(key: &Key) -> Option<Vec<u8>> {
     let mut file = fs::read(key.file()?).ok()?;
     let image = file.get(40..)?;
@@ -74,11 +74,11 @@ pub(super) fn load(key: &Key) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// Keeps machine code. Where that cannot be, it is compiled again next time.
+/// Stores machine code. If that fails, the kernel is compiled again next time.
 pub(super) fn store(key: &Key, image: &[u8]) {
     let Some(file) = key.file() else { return };
     let Some(folder) = file.parent() else { return };
-    // Written beside it and renamed, so that nobody reads half of it.
+    // Written to another file first and then renamed, so that nobody reads a partial file.
     let unfinished = folder.join(format!("{}.{}", key.name, process::id()));
     let written = fs::create_dir_all(folder)
         .and_then(|()| fs::write(&unfinished, [&header(key, image), image].concat()))

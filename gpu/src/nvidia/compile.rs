@@ -1,6 +1,6 @@
-//! Compiling the kernels for the GPU that is found, with NVIDIA's own compiler.
+//! Compiles the kernels for the GPU with NVIDIA's own compiler, NVRTC.
 //!
-//! This takes seconds, so what it gives is kept on disk.
+//! This takes seconds, so the result is cached on disk.
 
 use std::ffi::{CString, c_char, c_int};
 use std::ptr;
@@ -14,8 +14,8 @@ use super::cache;
 use super::errors::library;
 use crate::contract::driver::{DriverError, DriverResult};
 
-/// The machine code of all sources for a compute capability: 90 for 9.0. (Or PTX, which the driver compiles, if
-/// the card is newer than the compiler.)
+/// The machine code of all sources for a compute capability: 90 for 9.0. (If the card is newer than the compiler, PTX,
+/// which the driver compiles.)
 pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
     let target = target(capability)?;
     let version = version()?;
@@ -28,7 +28,7 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
         cache::store(&key, &image);
         Ok(image)
     };
-    // Not on the pool: a thread of it that waits takes other work, which may be a launch that waits for this.
+    // Not on the thread pool: a pool thread that waits takes other work, which may be a launch that waits for this.
     std::thread::scope(|scope| {
         let threads: Vec<_> = SOURCES.iter().map(|source| scope.spawn(|| image(source))).collect();
         let lost = |_| Err(library("NVRTC", "the compiler has failed", String::new()));
@@ -46,7 +46,7 @@ fn target(capability: u32) -> DriverResult<Target> {
     // SAFETY: there is room for the answer.
     check(unsafe { nvrtcGetNumSupportedArchs(&mut count) })?;
     let mut known = vec![0; count.max(0) as usize];
-    // SAFETY: there is room for as many as it said.
+    // SAFETY: there is room for the number that it returned.
     check(unsafe { nvrtcGetSupportedArchs(known.as_mut_ptr()) })?;
     if known.contains(&(capability as c_int)) {
         return Ok(Target { option: format!("--gpu-architecture=sm_{capability}"), machine_code: true });
@@ -73,12 +73,12 @@ fn version() -> DriverResult<String> {
     Ok(format!("{major}.{minor}"))
 }
 
-/// A program that is destroyed in the end.
+/// An NVRTC program, destroyed when it is dropped.
 struct Program(nvrtcProgram);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: it was created, and is not used again.
+        // SAFETY: the program was created and is not used again.
         unsafe { nvrtcDestroyProgram(&mut self.0) };
     }
 }
@@ -92,7 +92,7 @@ fn compile(source: &Source, target: &Target) -> DriverResult<Vec<u8>> {
     let (headers, header_names, options) = (pointers(&headers), pointers(&header_names), pointers(&options));
 
     let mut program = Program(ptr::null_mut());
-    // SAFETY: all texts live until the end of this function.
+    // SAFETY: all strings live until the end of this function.
     check(unsafe {
         nvrtcCreateProgram(
             &mut program.0,
@@ -117,17 +117,17 @@ fn compile(source: &Source, target: &Target) -> DriverResult<Vec<u8>> {
     }
 }
 
-/// What the compiler has to say in bytes: how many, then the bytes.
+/// An output of the compiler: first its size, then its bytes.
 fn output(
     program: &Program,
     size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,
     get: unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult,
 ) -> DriverResult<Vec<u8>> {
     let mut bytes = 0;
-    // SAFETY: the program lives, and there is room for the answer.
+    // SAFETY: the program is alive, and there is room for the answer.
     check(unsafe { size(program.0, &mut bytes) })?;
     let mut output = vec![0u8; bytes];
-    // SAFETY: there is room for as many as it said.
+    // SAFETY: there is room for the number of bytes that it returned.
     check(unsafe { get(program.0, output.as_mut_ptr().cast()) })?;
     Ok(output)
 }
@@ -149,7 +149,7 @@ fn check(result: nvrtcResult) -> DriverResult<()> {
 }
 
 fn nvrtc_error(error: nvrtcResult) -> DriverError {
-    // SAFETY: its texts are never freed.
+    // SAFETY: its strings are never freed.
     let message = unsafe { api::text(nvrtcGetErrorString(error)) };
     library("NVRTC", message, format!("{error:?}"))
 }

@@ -1,4 +1,4 @@
-//! Convolutions by cuDNN.
+//! Convolutions with cuDNN.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -19,13 +19,13 @@ use crate::base::conv::ConvPass;
 use crate::base::dtype::DType;
 use crate::contract::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult};
 
-/// cuDNN on one device. Calls come one at a time.
+/// cuDNN on one device. It takes one call at a time.
 pub(super) struct Dnn(cudnnHandle_t);
 
-// SAFETY: a handle may be used from any thread, by one at a time; whoever has it has it alone.
+// SAFETY: any thread may use a handle, one at a time, and the owner has exclusive access.
 unsafe impl Send for Dnn {}
 
-/// cuDNN's numbers of the algorithms, as its calls want them.
+/// cuDNN's algorithms by number, in the types that its calls take.
 const FORWARD: [ForwardAlgorithm; 8] = {
     use ForwardAlgorithm::*;
     [
@@ -69,7 +69,7 @@ const MATH: [Math; 4] = [
     Math::CUDNN_FMA_MATH,
 ];
 
-/// A descriptor of cuDNN's, destroyed when it is dropped.
+/// A cuDNN descriptor, destroyed when it is dropped.
 macro_rules! descriptor {
     ($Name:ident, $raw:ty, $create:ident, $destroy:ident) => {
         struct $Name($raw);
@@ -110,7 +110,7 @@ descriptor!(
     cudnnDestroyConvolutionDescriptor
 );
 
-/// A convolution as cuDNN is told of it.
+/// The cuDNN descriptors of a convolution.
 struct Described {
     x: TensorDescriptor,
     weight: FilterDescriptor,
@@ -135,7 +135,7 @@ impl Described {
         let image = |[n, c, h, w]: [usize; 4]| -> DriverResult<TensorDescriptor> {
             let tensor = TensorDescriptor::new()?;
             let (n, c, h, w) = (int(n)?, int(c)?, int(h)?, int(w)?);
-            // SAFETY: the descriptor lives.
+            // SAFETY: the descriptor is alive.
             check(unsafe {
                 cudnnSetTensor4dDescriptor(tensor.0, Format::CUDNN_TENSOR_NCHW, data, n, c, h, w)
             })?;
@@ -152,11 +152,11 @@ impl Described {
         let pair = |[a, b]: [usize; 2]| Ok((int(a)?, int(b)?));
         let (padding, stride, dilation) = (pair(shape.padding)?, pair(shape.stride)?, pair(shape.dilation)?);
         let convolution = described.convolution.0;
-        // SAFETY: the descriptors live.
+        // SAFETY: the descriptors are alive.
         unsafe {
             let nchw = Format::CUDNN_TENSOR_NCHW;
             check(cudnnSetFilter4dDescriptor(described.weight.0, data, nchw, k, c, r, s))?;
-            // What networks call a convolution is what mathematics calls a cross-correlation.
+            // Neural networks call a convolution what mathematics calls a cross-correlation.
             let mode = Mode::CUDNN_CROSS_CORRELATION;
             check(cudnnSetConvolution2dDescriptor(
                 convolution,
@@ -176,8 +176,8 @@ impl Described {
     }
 }
 
-/// The same call for each pass, by the function of that pass: they differ in their names, and in which operand comes
-/// first.
+/// Makes the same call for each pass with that pass's function. The functions differ in their names and in which
+/// operand comes first.
 macro_rules! for_pass {
     (
         $described:ident, $conv:ident, [$forward:ident, $data:ident, $filter:ident],
@@ -208,7 +208,7 @@ macro_rules! for_pass {
     }};
 }
 
-/// What cuDNN has to say of algorithms: those that can be used, each with its milliseconds.
+/// cuDNN's answers about algorithms: the usable ones, each with its time in milliseconds.
 macro_rules! answers {
     ($most:expr, |$room:ident, $count:ident, $answers:ident| $call:expr) => {{
         let mut answers = Vec::with_capacity($most);
@@ -233,7 +233,7 @@ macro_rules! answers {
 }
 
 impl Dnn {
-    /// For the device whose context is current.
+    /// Creates a handle for the device whose context is current.
     pub(super) fn new() -> DriverResult<Dnn> {
         let mut handle = ptr::null_mut();
         // SAFETY: there is room for the answer.
@@ -241,10 +241,10 @@ impl Dnn {
         Ok(Dnn(handle))
     }
 
-    /// The algorithms that could be used, the most promising first.
+    /// The usable algorithms, the most promising first.
     pub(super) fn algorithms(&self, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>> {
         let described = Described::new(conv)?;
-        // SAFETY: there is room for as many answers as are asked for; the descriptors live.
+        // SAFETY: there is room for as many answers as are asked for, and the descriptors are alive.
         let answers: Vec<(ConvAlgorithm, f32)> = for_pass!(
             described,
             conv,
@@ -269,7 +269,7 @@ impl Dnn {
         Ok(answers.into_iter().map(|(algorithm, _)| algorithm).collect())
     }
 
-    /// Tries them out on a stream, in that memory, and waits.
+    /// Benchmarks the algorithms on a stream, with the given workspace, and waits for the results.
     pub(super) fn find(
         &self,
         stream: CUstream,
@@ -279,7 +279,7 @@ impl Dnn {
         let described = Described::new(conv)?;
         let to = pointer(conv.out).cast_mut();
         let workspace = pointer(workspace).cast_mut();
-        // SAFETY: as above; the operands lie where the allocator put them, as large as the sizes say.
+        // SAFETY: as above; the operands lie where the allocator put them and have the given sizes.
         unsafe {
             check(cudnnSetStream(self.0, stream.cast()))?;
             Ok(for_pass!(
@@ -322,7 +322,7 @@ impl Dnn {
         let described = Described::new(conv)?;
         let unknown = || library("cuDNN", "there is no such algorithm", format!("{algorithm:?}"));
         let math = *MATH.get(algorithm.math as usize).ok_or_else(unknown)?;
-        // out = alpha · (the product) + beta · out, in the type that it is calculated in.
+        // out = alpha · (the product) + beta · out. Alpha and beta have the dtype of the computation.
         let (single, double) = ([1f32, 0.0], [1f64, 0.0]);
         let [alpha, beta]: [*const c_void; 2] = match conv.dtype {
             DType::F64 => [0, 1].map(|i| (&raw const double[i]).cast()),
@@ -330,7 +330,7 @@ impl Dnn {
         };
         let to = pointer(conv.out).cast_mut();
         let workspace = pointer(workspace).cast_mut();
-        // SAFETY: as above; the workspace is of the size that the algorithm has asked for.
+        // SAFETY: as above; the workspace has the size that the algorithm asked for.
         unsafe {
             check(cudnnSetStream(self.0, stream.cast()))?;
             check(cudnnSetConvolutionMathType(described.convolution.0, math))?;
@@ -357,9 +357,9 @@ impl Dnn {
         }
     }
 
-    /// To be called while the context lives.
+    /// Destroys the handle. The context must be alive.
     pub(super) fn destroy(self) {
-        // SAFETY: it was created, and is not used again.
+        // SAFETY: the handle was created and is not used again.
         unsafe { cudnnDestroy(self.0) };
     }
 }
@@ -376,7 +376,7 @@ fn check(status: Status) -> DriverResult<()> {
     if status == Status::CUDNN_STATUS_SUCCESS {
         return Ok(());
     }
-    // SAFETY: its texts are never freed.
+    // SAFETY: its strings are never freed.
     let message = unsafe { api::text(cudnnGetErrorString(status)) };
     Err(library("cuDNN", message, format!("{status:?}")))
 }

@@ -1,4 +1,4 @@
-//! The errors of the driver, by the names that programs know them by.
+//! The errors of the driver, under the names that programs know.
 
 use cudarc::driver::sys::CUresult;
 
@@ -6,7 +6,7 @@ use super::api;
 use super::api::driver::{cuGetErrorName, cuGetErrorString};
 use crate::contract::driver::{DriverError, DriverResult};
 
-/// What a call of the driver came to.
+/// The result of a driver call.
 pub(super) fn check(result: CUresult) -> DriverResult<()> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -14,7 +14,7 @@ pub(super) fn check(result: CUresult) -> DriverResult<()> {
     }
 }
 
-/// Whether something has run; any error but "not yet" is one.
+/// Whether something has run. Any result but success and "not ready" is an error.
 pub(super) fn has_run(result: CUresult) -> DriverResult<bool> {
     match result {
         CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -25,7 +25,7 @@ pub(super) fn has_run(result: CUresult) -> DriverResult<bool> {
 fn driver_error(error: CUresult) -> DriverError {
     let code = error as u32;
     let (mut name, mut message) = (std::ptr::null(), std::ptr::null());
-    // SAFETY: the driver fills in pointers to texts of its own.
+    // SAFETY: the driver fills in pointers to its own strings.
     let (name, message) = unsafe {
         cuGetErrorName(error, &mut name);
         cuGetErrorString(error, &mut message);
@@ -34,7 +34,7 @@ fn driver_error(error: CUresult) -> DriverError {
     DriverError { code, name: runtime_name(code).unwrap_or(name), message, detail: None }
 }
 
-/// An error that is not the driver's, but of a library that it serves. It has no number of CUDA's.
+/// An error of a library on top of the driver, such as cuBLAS. It has no CUDA error number.
 pub(super) fn library(name: &'static str, message: &'static str, detail: String) -> DriverError {
     DriverError { code: 0, name, message, detail: Some(detail) }
 }
@@ -51,12 +51,12 @@ pub(super) fn invalid(code: u32, message: &'static str) -> DriverError {
     DriverError { code, name: runtime_name(code).unwrap_or_default(), message, detail: None }
 }
 
-/// Whether a context is lost with it: every later call fails with it too.
+/// Whether the error is sticky: the context is lost, and every later call fails with the same error.
 pub(super) fn sticks(error: &DriverError) -> bool {
     matches!(error.code, 214 | 226 | 700 | 702 | 710 | 714..=719 | 721)
 }
 
-/// The names that CUDA's runtime, and so PyTorch, has for the numbers that both know.
+/// The names that CUDA's runtime, and so PyTorch, uses for the numbers that it shares with the driver.
 fn runtime_name(code: u32) -> Option<&'static str> {
     Some(match code {
         1 => "cudaErrorInvalidValue",

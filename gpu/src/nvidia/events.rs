@@ -1,8 +1,7 @@
-//! Events of libcuda, and the numbers by which the rest of the crate knows them.
+//! libcuda's events, and the numbers by which the rest of the crate knows them.
 //!
 //! An `EventId` can be any number, since safe code may make one up, and libcuda does not check the address of an event.
-//! So an event is known by a number that is looked up here. No number is used twice: that of an event that has
-//! been destroyed stays invalid.
+//! So an event has a number that is looked up here. Numbers are never reused: that of a destroyed event stays invalid.
 
 use std::collections::HashMap;
 use std::mem;
@@ -18,13 +17,13 @@ use super::errors::{check, has_run, invalid_handle};
 use crate::base::lock::{read, write};
 use crate::contract::driver::{DriverResult, EventId};
 
-/// An event, which is destroyed when it is dropped. Some context is current then: the driver drops all events before it
-/// releases its contexts.
+/// An event, destroyed when it is dropped. Some context is current then: the driver drops all events before it releases
+/// its contexts.
 pub(super) struct Event(CUevent);
 
-// SAFETY: an event may be used from any thread.
+// SAFETY: any thread may use an event.
 unsafe impl Send for Event {}
-// SAFETY: and from several at once; the driver sees to that.
+// SAFETY: several threads may use it at once; the driver is thread-safe.
 unsafe impl Sync for Event {}
 
 impl Event {
@@ -39,38 +38,38 @@ impl Event {
     }
 
     /// # Safety
-    /// The stream lives.
+    /// The stream must be alive.
     pub(super) unsafe fn record(&self, stream: CUstream) -> DriverResult<()> {
-        // SAFETY: both live. If they are of different devices, that is an error.
+        // SAFETY: both are alive. If they belong to different devices, that is an error.
         check(unsafe { cuEventRecord(self.0, stream) })
     }
 
     /// # Safety
-    /// The stream lives.
+    /// The stream must be alive.
     pub(super) unsafe fn hold_up(&self, stream: CUstream) -> DriverResult<()> {
-        // SAFETY: both live.
+        // SAFETY: both are alive.
         check(unsafe { cuStreamWaitEvent(stream, self.0, 0) })
     }
 
     pub(super) fn query(&self) -> DriverResult<bool> {
-        // SAFETY: it lives.
+        // SAFETY: the event is alive.
         has_run(unsafe { cuEventQuery(self.0) })
     }
 
     pub(super) fn synchronize(&self) -> DriverResult<()> {
-        // SAFETY: it lives.
+        // SAFETY: the event is alive.
         check(unsafe { cuEventSynchronize(self.0) })
     }
 
     /// Milliseconds from another event to this one.
     pub(super) fn since(&self, start: &Event) -> DriverResult<f32> {
         let mut milliseconds = 0.0;
-        // SAFETY: both live. If one keeps no time or was never recorded, that is an error.
+        // SAFETY: both are alive. If one does not record time or was never recorded, that is an error.
         check(unsafe { api::event_elapsed(&mut milliseconds, start.0, self.0) })?;
         Ok(milliseconds)
     }
 
-    /// Destroys it now, and returns the error that `drop` could not.
+    /// Destroys the event now and returns the error, which `drop` cannot.
     pub(super) fn destroy(self) -> DriverResult<()> {
         let event = mem::ManuallyDrop::new(self);
         // SAFETY: it was created, and nothing names it any more.
@@ -89,7 +88,7 @@ impl Drop for Event {
 #[derive(Default)]
 pub(super) struct Events {
     created: AtomicU64,
-    /// A call shares the event that it uses, so that another thread may destroy it meanwhile.
+    /// A call shares the event that it uses, so another thread may destroy it in the meantime.
     live: RwLock<HashMap<u64, Arc<Event>>>,
 }
 
@@ -104,7 +103,7 @@ impl Events {
         read(&self.live).get(&event.0).cloned().ok_or_else(invalid_handle)
     }
 
-    /// Destroys an event, or leaves that to the call which still uses it.
+    /// Destroys an event, or leaves that to a call that still uses it.
     pub(super) fn destroy(&self, event: EventId) -> DriverResult<()> {
         let event = write(&self.live).remove(&event.0).ok_or_else(invalid_handle)?;
         Arc::into_inner(event).map_or(Ok(()), Event::destroy)

@@ -1,28 +1,28 @@
-//! Where NVIDIA's libraries are.
+//! The search for NVIDIA's libraries.
 //!
-//! The driver's is where the loader finds it. The others may be anywhere: in a CUDA toolkit, or in a package that
-//! pip has installed for PyTorch. One that the loader does not find by itself is looked for in the usual folders
-//! and loaded by its path; a library that is loaded is then found by its name.
+//! The loader finds the driver's library. The others may be anywhere: in a CUDA toolkit, or in a package that pip has
+//! installed for PyTorch. A library that the loader does not find is looked for in the usual folders and loaded by
+//! path; once loaded, it is found by name.
 
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A library that may have to be searched.
+/// A library that may have to be searched for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Library {
-    /// Its file without the version: `libnvrtc.so`.
+    /// Its file name without the version: `libnvrtc.so`.
     pub(super) file: &'static str,
-    /// Its major versions that go with a driver's CUDA, the best first.
+    /// Its major versions that work with the driver's CUDA version, best first.
     pub(super) versions: fn(driver: u32) -> &'static [u32],
     /// The folder of its pip package in `site-packages/nvidia`. Packages for CUDA 13 share one, `cu13`.
     pip: &'static str,
-    /// Libraries beside it that it needs, of the same major version.
+    /// Libraries in the same folder that it needs, of the same major version.
     needs: &'static [&'static str],
 }
 
-/// A library made for a newer CUDA than the driver's does not work with it; for an older one it does.
+/// A library made for a newer CUDA than the driver's does not work with it; one made for an older CUDA does.
 fn as_the_driver(driver: u32) -> &'static [u32] {
     match driver {
         13.. => &[13, 12],
@@ -35,7 +35,7 @@ pub(super) const NVRTC: Library = Library {
     file: "libnvrtc.so",
     versions: as_the_driver,
     pip: "cuda_nvrtc",
-    needs: &["libnvrtc-builtins.so"], // It opens it by name when it compiles, and fails unless it is loaded already.
+    needs: &["libnvrtc-builtins.so"], // Opened by name at compilation, which fails unless it is loaded.
 };
 pub(super) const CUBLAS: Library =
     Library { file: "libcublas.so", versions: as_the_driver, pip: "cublas", needs: &["libcublasLt.so"] };
@@ -44,8 +44,8 @@ pub(super) const CUDNN: Library =
 pub(super) const NCCL: Library = Library { file: "libnccl.so", versions: |_| &[2], pip: "nccl", needs: &[] };
 
 impl Library {
-    /// Loads it for good, and says where it was found: in a folder, or by the loader, which does not say. The error
-    /// is what is wrong with those that are there, each in a line.
+    /// Loads the library for good. Returns its path if it was found in a folder, or `None` if the loader found it,
+    /// which does not say where. The error lists what is wrong with the files that exist, one line each.
     pub(super) fn load(&self, driver: u32) -> Result<Option<PathBuf>, Vec<String>> {
         let mut wrong = Vec::new();
         for version in (self.versions)(driver) {
@@ -56,7 +56,8 @@ impl Library {
             }
             for folder in folders(self.pip).iter().filter(|folder| folder.join(&name).is_file()) {
                 for needed in self.needs {
-                    // `libcublasLt.so.13`, `libnvrtc-builtins.so.13.0`. Whether it is missing is told by the one that needs it.
+                    // `libcublasLt.so.13`, `libnvrtc-builtins.so.13.0`. If it is missing, the library that needs it
+                    // reports that.
                     matching(folder, &format!("{needed}.{version}")).iter().for_each(|file| _ = open(file));
                 }
                 match open(&folder.join(&name)) {
@@ -68,7 +69,7 @@ impl Library {
         Err(wrong)
     }
 
-    /// One that is there, and made for a newer driver than this.
+    /// The path of an installed library that is made for a newer driver than this.
     pub(super) fn too_new(&self, driver: u32) -> Option<PathBuf> {
         let usable = (self.versions)(driver);
         let newer = (self.versions)(u32::MAX).iter().filter(|version| !usable.contains(version));
@@ -79,21 +80,21 @@ impl Library {
     }
 }
 
-/// Loads a library and keeps it. The error is what is wrong with it, or nothing if there is no such file. What a
-/// library does when it is loaded is NVIDIA's to answer for.
+/// Loads a library and keeps it loaded. The error is the loader's message, or `None` if there is no such file. NVIDIA
+/// answers for what a library does when it is loaded.
 fn open(path: &Path) -> Result<(), Option<String>> {
-    // SAFETY: its name is that of a library of NVIDIA's; like any program that links with it we trust it.
+    // SAFETY: the name is that of an NVIDIA library, which we trust as does any program that links with it.
     let library = unsafe { libloading::Library::new(path) };
     library.map(std::mem::forget).map_err(|error| {
         let message = std::error::Error::source(&error)?.to_string();
-        // It begins with the file that is the matter, which may be one that this one needs.
+        // The message begins with the file at fault, which may be one that this library needs.
         let about_it = message.split(':').next() == path.to_str();
         let absent = message.contains("cannot open shared object file");
         (cfg!(target_os = "linux") && !(about_it && absent)).then_some(message)
     })
 }
 
-/// The folders that are there to be searched for any of the libraries, after the loader's own.
+/// The existing folders to search for any of the libraries, after the loader's own.
 pub(super) fn searched() -> Vec<PathBuf> {
     let mut all = Vec::new();
     for library in [NVRTC, CUBLAS, CUDNN, NCCL] {
@@ -106,7 +107,7 @@ pub(super) fn searched() -> Vec<PathBuf> {
     all
 }
 
-/// Where libraries are installed, in the order in which they are looked for.
+/// The existing folders where libraries are installed, in search order.
 fn folders(pip: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
@@ -127,8 +128,8 @@ fn folders(pip: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Where pip installs: for the environment that is active, one beside the program, the Python that a shell would
-/// start, the user, and the system.
+/// The folders where pip installs: those of the active environment, of one in the current folder, of the Python that a
+/// shell would start, of the user, and of the system.
 fn site_packages() -> Vec<PathBuf> {
     let mut prefixes = Vec::new();
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
@@ -137,7 +138,7 @@ fn site_packages() -> Vec<PathBuf> {
     prefixes.extend([PathBuf::from(".venv"), PathBuf::from("venv")]);
     for folder in env::split_paths(&env::var_os("PATH").unwrap_or_default()) {
         for python in ["python3", "python"] {
-            // Its own place, and that of what it is a link to.
+            // Its own location, and that of the target if it is a link.
             let python = folder.join(python);
             for path in [Some(python.clone()), fs::canonicalize(&python).ok()].into_iter().flatten() {
                 if path.is_file() {
@@ -158,7 +159,7 @@ fn site_packages() -> Vec<PathBuf> {
     found
 }
 
-/// The entries of a folder whose names begin so, in order.
+/// The entries of a folder whose names begin with `start`, sorted.
 fn matching(folder: &Path, start: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -169,7 +170,7 @@ fn matching(folder: &Path, start: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Where a library that is loaded came from, if the system tells.
+/// The file that a loaded library came from, if the system reports it.
 pub(super) fn loaded_from(file: &str) -> Option<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
     let mut paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
@@ -180,8 +181,8 @@ pub(super) fn loaded_from(file: &str) -> Option<PathBuf> {
 /// The driver's library.
 pub(super) const DRIVER: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
-/// Loads the driver's library, also from where WSL and Jetson have it, if the loader does not look there. The error
-/// is what is wrong with one that is there.
+/// Loads the driver's library, also from where WSL and Jetson keep it if the loader does not look there. The error is
+/// the loader's message about an existing file.
 pub(super) fn load_driver() -> Result<(), Option<String>> {
     let first = open(Path::new(DRIVER));
     if first.is_ok() {
@@ -195,8 +196,8 @@ pub(super) fn load_driver() -> Result<(), Option<String>> {
     }
 }
 
-/// The version of the library that a path leads to: what follows `.so.` in the name of its file, `9.1.0`, or what
-/// pip has noted of its package, if the name has only a major version.
+/// The version of the library at a path: the part after `.so.` in its file name, `9.1.0`, or the version that pip has
+/// recorded for its package if the name has only a major version.
 pub(super) fn version_of(path: &Path) -> Option<String> {
     let file = fs::canonicalize(path).ok()?;
     let (name, in_name) = file.file_name()?.to_str()?.split_once(".so.")?;
@@ -207,8 +208,8 @@ pub(super) fn version_of(path: &Path) -> Option<String> {
     }
 }
 
-/// What pip has noted of `site-packages/nvidia/cublas/lib/libcublas.so.12`: a folder beside `nvidia` whose name ends
-/// in the version, `nvidia_cublas_cu12-12.9.1.4.dist-info`. That of CUDA 13 is `nvidia_cublas-13.1.0.3.dist-info`.
+/// The version that pip has recorded for `site-packages/nvidia/cublas/lib/libcublas.so.12`. It is in the name of a
+/// folder next to `nvidia`: `nvidia_cublas_cu12-12.9.1.4.dist-info`, or `nvidia_cublas-13.1.0.3.dist-info` for CUDA 13.
 fn version_of_package(file: &Path, library: &str, major: &str) -> Option<String> {
     let nvidia = file.ancestors().nth(3).filter(|folder| folder.ends_with("nvidia"))?;
     matching(nvidia.parent()?, &format!("nvidia_{library}")).iter().find_map(|record| {

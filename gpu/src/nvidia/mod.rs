@@ -2,23 +2,23 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | what is on this computer | `probe.rs`, `libraries.rs` |
+//! | which drivers, GPUs and libraries are installed | `probe.rs`, `libraries.rs` |
 //! | which of NVIDIA's functions are called | `api.rs` |
 //! | how a kernel gets onto the GPU | `compile.rs`, `cache.rs`, `kernels/` |
 //! | how it is launched | `arguments.rs`, `Nvidia::launch` |
 //! | matrix products | `blas.rs` |
 //! | convolutions | `dnn.rs` |
-//! | which numbers from outside are known | `events.rs`, `pinned.rs`, `Nvidia::enter_stream` |
+//! | how handles from outside are checked | `events.rs`, `pinned.rs`, `Nvidia::enter_stream` |
 //! | when work ran | `spans.rs` |
 //!
-//! Nothing here is clever: each method of the [`Driver`] is one call of libcuda, or two. What is clever, caching
-//! memory and keeping streams apart, stands above it and is the same for simulated GPUs.
+//! Nothing here is clever: each method of the [`Driver`] is one or two calls of libcuda. The clever parts, caching
+//! memory and keeping streams apart, are above it and the same for simulated GPUs.
 //!
-//! Pinned addresses, events and streams come in as plain numbers, which safe code can make up, and libcuda would use them
-//! unchecked. So each is looked up first. Device addresses are not: libcuda refuses a copy outside its allocations, and a
-//! kernel with a wrong address faults on the device, not in this process. (That does not hold for a GPU that can reach all
-//! memory of the host, as with heterogeneous memory management.)
-#![allow(unsafe_code)] // Every call of libcuda is.
+//! Pinned addresses, events and streams come in as plain numbers, which safe code can make up, and libcuda would use
+//! them unchecked. So each is looked up first. Device addresses are not: libcuda rejects a copy outside its
+//! allocations, and a kernel with an invalid address faults on the device, not in this process. (That does not hold for
+//! a GPU that can access all host memory, as with heterogeneous memory management.)
+#![allow(unsafe_code)] // Every call of libcuda is unsafe.
 
 mod api;
 mod arguments;
@@ -66,7 +66,7 @@ use events::{Event, Events};
 use pinned::PinnedBlocks;
 use spans::Spans;
 
-/// A pointer of the driver's. What it points to may be used from any thread; the driver sees to that.
+/// A pointer from the driver. Any thread may use what it points to; the driver is thread-safe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Handle<T>(*mut T);
 
@@ -94,37 +94,37 @@ struct Card {
     /// `CUdevice`
     device: c_int,
     properties: DeviceProperties,
-    /// The primary context, made when the GPU is first used: that takes time and memory.
+    /// The primary context, created at the first use of the GPU, since that takes time and memory.
     context: Mutex<Option<Context>>,
-    /// By number; the first is the default stream.
+    /// By stream number; the first is the default stream.
     streams: RwLock<Vec<Stream>>,
     modules: Mutex<Vec<Module>>,
     functions: RwLock<HashMap<*const KernelDef, Function>>,
     blas: Mutex<Option<Blas>>,
     dnn: Mutex<Option<Dnn>>,
-    /// The latest launches that nobody has waited for.
+    /// The latest launches that nothing has waited for.
     launched: Mutex<VecDeque<Launched>>,
 }
 
-// SAFETY: the addresses of kernel definitions are keys, and those live as long as the program.
+// SAFETY: the addresses of kernel definitions are only keys, and the definitions live as long as the program.
 unsafe impl Send for Card {}
 // SAFETY: see above.
 unsafe impl Sync for Card {}
 
-/// A launch that may turn out to have failed.
+/// A launch that may yet turn out to have failed.
 struct Launched {
     stream: StreamId,
     kernel: Option<&'static KernelDef>,
     place: Option<Place>,
 }
 
-/// How many of the latest launches are remembered.
+/// The maximum number of launches that are remembered.
 const REMEMBERED: usize = 64;
-/// How many of them an error message names.
+/// The maximum number of launches that an error message names.
 const TOLD: usize = 4;
 
 impl Nvidia {
-    /// The GPUs of this computer, or in one line why there are none to be used.
+    /// Opens the GPUs of this computer. The error says in one line why none can be used.
     pub fn open(clock: Clock) -> Result<Nvidia, String> {
         let probe = probe();
         if let Some(obstacle) = probe.obstacle() {
@@ -162,16 +162,16 @@ impl Nvidia {
         self.devices.get(device).ok_or_else(|| errors::invalid(101, "invalid device ordinal"))
     }
 
-    /// Makes a device the one that this thread's calls are about.
+    /// Makes a device's context current on this thread.
     fn enter(&self, device: usize) -> DriverResult<&Card> {
         let gpu = self.gpu(device)?;
         let context = gpu.context()?;
-        // SAFETY: the context is retained until this is dropped.
+        // SAFETY: the context is retained until `self` is dropped.
         check(unsafe { cuCtxSetCurrent(context.0) })?;
         Ok(gpu)
     }
 
-    /// For calls about events, which know their device by themselves, but not without any context.
+    /// For calls about events: an event knows its device, but the call still needs some current context.
     fn enter_any(&self) -> DriverResult<&Card> {
         self.enter(self.devices.iter().position(Card::is_used).unwrap_or(0))
     }
@@ -182,7 +182,7 @@ impl Nvidia {
         Ok((gpu, raw.ok_or_else(errors::invalid_handle)?.0))
     }
 
-    /// Queues work, timed if something is recorded.
+    /// Queues work, and times it if spans are being recorded.
     fn queue(
         &self,
         engine: Engine,
@@ -203,7 +203,7 @@ impl Nvidia {
 }
 
 impl Card {
-    /// What cuDNN, which is made when it is first used, does.
+    /// Calls cuDNN, whose handle is created at the first use.
     fn dnn<R>(&self, call: impl FnOnce(&Dnn) -> DriverResult<R>) -> DriverResult<R> {
         match &mut *lock(&self.dnn) {
             Some(dnn) => call(dnn),
@@ -211,7 +211,7 @@ impl Card {
         }
     }
 
-    /// A failure is not kept: there may be room later.
+    /// A failure is not cached: there may be enough memory later.
     fn context(&self) -> DriverResult<Context> {
         let mut known = lock(&self.context);
         if let Some(context) = *known {
@@ -227,8 +227,8 @@ impl Card {
         lock(&self.context).is_some()
     }
 
-    /// The `__global__` function of a kernel. The first time all kernels are compiled, or fetched from where they are
-    /// kept. The context is current.
+    /// The `__global__` function of a kernel. The first call compiles all kernels or loads them from the cache. The
+    /// context must be current.
     fn function(&self, kernel: &'static KernelDef) -> DriverResult<CUfunction> {
         let known = read(&self.functions);
         if let Some(function) = known.get(&ptr::from_ref(kernel)) {
@@ -256,9 +256,9 @@ impl Card {
     fn load(&self) -> DriverResult<Vec<Module>> {
         let images = compile::images(10 * self.properties.major + self.properties.minor)?;
         let load = |mut image: Vec<u8>| {
-            image.push(0); // PTX is a text.
+            image.push(0); // PTX is a C string.
             let mut module: CUmodule = ptr::null_mut();
-            // SAFETY: it is what NVIDIA's compiler made, whole.
+            // SAFETY: the image is the complete output of NVIDIA's compiler.
             check(unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) })?;
             Ok(Handle(module))
         };
@@ -267,7 +267,7 @@ impl Card {
             match load(image) {
                 Ok(module) => modules.push(module),
                 Err(error) => {
-                    // SAFETY: nobody has a function of them yet.
+                    // SAFETY: no function of these modules is in use yet.
                     modules.iter().for_each(|module: &Module| _ = unsafe { cuModuleUnload(module.0) });
                     return Err(error);
                 }
@@ -284,12 +284,12 @@ impl Card {
         launched.push_back(Launched { stream, kernel, place: scope::current_place() });
     }
 
-    /// All work of these streams has run, and well.
+    /// Forgets the launches on these streams, whose work has all run without errors.
     fn forget(&self, ran: impl Fn(StreamId) -> bool) {
         lock(&self.launched).retain(|launched| !ran(launched.stream));
     }
 
-    /// An error of a kernel surfaces in some later call. This adds to it which launches may have caused it.
+    /// A kernel's error surfaces in some later call. This adds the launches that may have caused it.
     fn told<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
         result.map_err(|error| match errors::sticks(&error) {
             true => DriverError { detail: self.suspects().or(error.detail), ..error },
@@ -314,7 +314,7 @@ impl Card {
     }
 }
 
-/// What a device is.
+/// The properties of a device.
 fn properties(device: c_int) -> DriverResult<DeviceProperties> {
     let mut name = [0; 256];
     let mut total_memory = 0;
@@ -381,7 +381,7 @@ impl Driver for Nvidia {
 
     fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()> {
         let gpu = self.enter(device)?;
-        // SAFETY: whoever frees memory uses it no more; the driver waits for the device.
+        // SAFETY: the caller no longer uses the memory, and the driver waits for the device.
         gpu.told(check(unsafe { cuMemFree_v2(pointer.0) }))
     }
 
@@ -391,7 +391,8 @@ impl Driver for Nvidia {
         let mut pointer = ptr::null_mut();
         // SAFETY: there is room for the answer.
         check(unsafe { cuMemHostAlloc(&mut pointer, bytes, PORTABLE) })?;
-        // SAFETY: it is ours, as large as that, and nobody else has it. Rust may read no memory that was never written.
+        // SAFETY: the block is ours, of that size, and nobody else has it. It is zeroed because Rust must not read
+        // uninitialized memory.
         unsafe { ptr::write_bytes(pointer.cast::<u8>(), 0, bytes) };
         let pointer = PinnedPtr(pointer as u64);
         self.pinned.insert(pointer, bytes);
@@ -402,19 +403,19 @@ impl Driver for Nvidia {
         self.pinned.remove(pointer)?;
         for device in 0..self.devices.len() {
             if self.devices[device].is_used() {
-                // A device that has failed uses it no more.
+                // A device that has failed no longer uses the block.
                 let _ = self.synchronize(device);
             }
         }
         self.enter(0)?;
-        // SAFETY: it is a block of ours, which no call can name any more, and no copy is under way.
+        // SAFETY: it is our block, which no call can name any more, and no copy is in progress.
         check(unsafe { cuMemFreeHost(pointer.0 as *mut c_void) })
     }
 
     fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
         self.pinned.access(from, into.len(), |from| {
-            // SAFETY: the block holds as many bytes. A device may be writing them: what is read is what is there now,
-            // and no reference to it ever exists.
+            // SAFETY: the block holds that many bytes. A device may be writing them: the bytes read are those there
+            // now, and no reference to them ever exists.
             unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), into.as_mut_ptr(), into.len()) };
             Ok(())
         })
@@ -438,8 +439,8 @@ impl Driver for Nvidia {
         let (gpu, raw) = self.enter_stream(stream)?;
         let copy = |source: *const c_void| {
             self.queue(Engine::HostToDevice, (gpu, stream, raw), || {
-                // SAFETY: the source is as large as that. Pinned memory lives until the copy has run, borrowed memory
-                // until this returns, which is after the wait below. The driver checks the device's range.
+                // SAFETY: the source has that size. Pinned memory lives until the copy has run, and borrowed memory
+                // until this function returns, which is after the wait below. The driver checks the device's range.
                 check(unsafe { cuMemcpyHtoDAsync_v2(to.0, source, bytes, raw) })
             })
         };
@@ -462,7 +463,7 @@ impl Driver for Nvidia {
         let (gpu, raw) = self.enter_stream(stream)?;
         let copy = |target: *mut c_void| {
             self.queue(Engine::DeviceToHost, (gpu, stream, raw), || {
-                // SAFETY: as for copies the other way.
+                // SAFETY: as for copies in the other direction.
                 check(unsafe { cuMemcpyDtoHAsync_v2(target, from.0, bytes, raw) })
             })
         };
@@ -512,13 +513,13 @@ impl Driver for Nvidia {
 
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {
         let (gpu, raw) = self.enter_stream(stream)?;
-        // SAFETY: it lives.
+        // SAFETY: the stream is alive.
         gpu.told(has_run(unsafe { cuStreamQuery(raw) }))
     }
 
     fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()> {
         let (gpu, raw) = self.enter_stream(stream)?;
-        // SAFETY: it lives.
+        // SAFETY: the stream is alive.
         gpu.told(check(unsafe { cuStreamSynchronize(raw) }))?;
         gpu.forget(|other| other == stream);
         Ok(())
@@ -569,7 +570,7 @@ impl Driver for Nvidia {
         let mut pointers = arguments.pointers();
         gpu.remember(stream, Some(launch.kernel));
         self.queue(Engine::Compute, (gpu, stream, raw), || {
-            // SAFETY: the arguments are those that the kernel takes (`kernels` tests that), and are copied before
+            // SAFETY: the arguments match the parameters of the kernel (`kernels` tests that), and are copied before
             // this returns.
             check(unsafe {
                 cuLaunchKernel(
@@ -601,7 +602,7 @@ impl Driver for Nvidia {
     }
 
     fn cudnn_version(&self) -> Option<usize> {
-        // SAFETY: it was found, with all functions that are called.
+        // SAFETY: the library was found, with all the functions that are called.
         probe().cudnn.is_found().then(|| unsafe { api::cudnn::cudnnGetVersion() })
     }
 
@@ -662,7 +663,7 @@ impl Driver for Nvidia {
 
     fn take_spans(&self) -> Vec<Span> {
         let mut spans = lock(&self.spans);
-        // Without a context nothing can be asked of an event.
+        // Events cannot be queried without a context.
         if spans.is_empty() || self.enter_any().is_err() {
             return Vec::new();
         }
@@ -671,11 +672,11 @@ impl Driver for Nvidia {
 }
 
 impl Nvidia {
-    /// A copy from or to borrowed memory has run when it returns, whatever else happened: no borrow outlives it.
+    /// Waits until a copy from or to borrowed memory has run, whatever else happens: no borrow may outlive it.
     fn wait_for_borrowed(&self, stream: StreamId, op: DriverResult<OpId>) -> DriverResult<OpId> {
         let waited = self.stream_synchronize(stream);
         if waited.is_err() {
-            // The copy may still be under way, unless the context is dead; in that case this fails as well.
+            // The copy may still be in progress, unless the context is dead; then this fails as well.
             let _ = self.synchronize(stream.device);
         }
         let op = op?;
@@ -705,7 +706,7 @@ impl Drop for Nvidia {
                 dnn.destroy();
             }
             let modules = std::mem::take(&mut *lock(&gpu.modules));
-            // SAFETY: nothing runs any more, and nothing of this can be named again.
+            // SAFETY: nothing runs any more, and none of this can be named again.
             unsafe {
                 modules.iter().for_each(|module| _ = cuModuleUnload(module.0));
                 cuDevicePrimaryCtxRelease_v2(gpu.device);

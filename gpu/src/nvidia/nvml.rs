@@ -1,6 +1,6 @@
-//! NVML, the library behind `nvidia-smi`, as far as the monitor asks it. It comes with the driver.
+//! The functions of NVML, the library behind `nvidia-smi`, that the monitor needs. NVML comes with the driver.
 //!
-//! An older driver lacks functions and a card lacks sensors, so each question fails by itself.
+//! An older driver may lack functions and a card may lack sensors, so each query fails on its own.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -12,20 +12,20 @@ use crate::base::reading::ComputeMode;
 
 const FILE: &str = if cfg!(windows) { "nvml.dll" } else { "libnvidia-ml.so.1" };
 
-/// What NVML answers when it did what was asked, and when a list needs more room.
+/// NVML's return codes for success and for a list that needs more room.
 const SUCCESS: c_int = 0;
 const INSUFFICIENT_SIZE: c_int = 7;
 
-/// What stands for the memory of a process that the system does not tell.
+/// The value that NVML returns if the system does not report the memory of a process.
 const NOT_AVAILABLE: u64 = u64::MAX;
 
-/// A performance state that is not known.
+/// The value of an unknown performance state.
 const UNKNOWN_STATE: c_uint = 32;
 
-/// NVML, initialised. It is for all threads, and stays until the program ends.
+/// NVML, initialised. All threads share it, until the program ends.
 pub struct Nvml(Library);
 
-/// A GPU as NVML refers to it.
+/// NVML's handle of a GPU.
 pub struct Card {
     nvml: &'static Nvml,
     handle: *mut c_void,
@@ -42,7 +42,7 @@ pub struct MemoryUse {
     pub used: u64,
 }
 
-/// Percent of the time.
+/// Percentages of the time.
 #[repr(C)]
 #[derive(Default)]
 pub struct Utilization {
@@ -65,7 +65,7 @@ struct ProcessInfo {
     instances: [c_uint; 2],
 }
 
-/// Where a card sits. Its fields are NVML's.
+/// The place of a card on the PCI bus. Its fields are NVML's.
 #[repr(C)]
 #[derive(Default)]
 struct PciInfo {
@@ -77,32 +77,32 @@ struct PciInfo {
     bus_id: [u8; 32],
 }
 
-/// What is at the other end of an NVLink: a GPU, or a switch that leads to all.
+/// The kinds of device at the other end of an NVLink: a GPU, or a switch that leads to all GPUs.
 const LINKED_TO_GPU: c_uint = 0;
 const LINKED_TO_SWITCH: c_uint = 2;
 
-/// No card has so many NVLinks.
+/// An upper limit on the number of NVLinks of a card.
 const MOST_NVLINKS: c_uint = 64;
 
-/// Calls a function of NVML's, as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
+/// Calls an NVML function as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
 macro_rules! ask {
     ($nvml:expr, $name:expr, ($($argument:ident: $Type:ty),*)) => {{
         type Function = unsafe extern "C" fn($($Type),*) -> c_int;
-        // SAFETY: that is its signature, and what the pointers lead to outlives the call.
+        // SAFETY: that is its signature, and the targets of the pointers outlive the call.
         let answer = unsafe { $nvml.0.get::<Function>($name).map(|function| function($($argument),*)) };
         answer.map_err(|_| format!("it has no {}", $name))
     }};
 }
 
 impl Nvml {
-    /// Looked for once; what is found does not change while a program runs.
+    /// Loads NVML once; the result does not change while a program runs.
     pub fn get() -> Result<&'static Nvml, String> {
         static NVML: OnceLock<Result<Nvml, String>> = OnceLock::new();
         NVML.get_or_init(Nvml::start).as_ref().map_err(Clone::clone)
     }
 
     fn start() -> Result<Nvml, String> {
-        // SAFETY: its name is that of a library of NVIDIA's, which we trust as any program does that links with it.
+        // SAFETY: the name is that of an NVIDIA library, which we trust as does any program that links with it.
         let library = unsafe { Library::new(FILE) };
         let nvml = Nvml(library.map_err(|error| match std::error::Error::source(&error) {
             Some(source) => source.to_string(),
@@ -112,12 +112,12 @@ impl Nvml {
         Ok(nvml)
     }
 
-    /// An answer that is no success becomes its text.
+    /// Turns a return code other than success into its message.
     fn check(&self, answer: c_int) -> Result<(), String> {
         if answer == SUCCESS {
             return Ok(());
         }
-        // SAFETY: that is its signature, and its texts stay where they are.
+        // SAFETY: that is its signature, and its strings are static.
         let text = unsafe {
             let function = self.0.get::<unsafe extern "C" fn(c_int) -> *const c_char>("nvmlErrorString").ok();
             function
@@ -128,7 +128,7 @@ impl Nvml {
         Err(text.map_or(format!("error {answer}"), |text| text.to_string_lossy().into_owned()))
     }
 
-    /// The GPU at a place of the PCI bus, as in `00000000:3B:00.0`.
+    /// The GPU at a PCI bus id such as `00000000:3B:00.0`.
     pub fn card(&'static self, bus_id: &CStr) -> Result<Card, String> {
         let mut handle = null_mut();
         let (place, out) = (bus_id.as_ptr(), &mut handle);
@@ -137,7 +137,7 @@ impl Nvml {
         Ok(Card { nvml: self, handle })
     }
 
-    /// Its own version, as in `13.610.43.02`: the first number is CUDA's.
+    /// NVML's own version, such as `13.610.43.02`: the first number is CUDA's.
     pub fn version(&self) -> Result<String, String> {
         self.text_of("nvmlSystemGetNVMLVersion")
     }
@@ -177,7 +177,7 @@ impl Card {
     }
 
     pub fn memory(&self) -> Result<MemoryUse, String> {
-        // The version of a struct is its number and its size.
+        // The version of a struct combines its number and its size.
         let mut memory =
             MemoryUse { version: size_of::<MemoryUse>() as c_uint | 2 << 24, ..MemoryUse::default() };
         let (card, out) = (self.handle, &mut memory);
@@ -194,33 +194,33 @@ impl Card {
         Ok(rates)
     }
 
-    /// Of the first fan, in percent of the fastest.
+    /// The speed of the first fan, in percent of its maximum.
     pub fn fan_speed(&self) -> Result<u32, String> {
         self.number_of("nvmlDeviceGetFanSpeed_v2", 0)
     }
 
-    /// Of the chip, the only sensor there is, in degrees Celsius.
+    /// The temperature of the chip, the only sensor there is, in degrees Celsius.
     pub fn temperature(&self) -> Result<u32, String> {
         self.number_of("nvmlDeviceGetTemperature", 0)
     }
 
-    /// The number of P0 to P15; nothing where it is not known.
+    /// The number of the performance state, P0 to P15; `None` if unknown.
     pub fn performance_state(&self) -> Result<Option<u32>, String> {
         self.number("nvmlDeviceGetPerformanceState")
             .map(|state| Some(state).filter(|state| *state < UNKNOWN_STATE))
     }
 
-    /// Milliwatts.
+    /// The power draw in milliwatts.
     pub fn power_draw(&self) -> Result<u32, String> {
         self.number("nvmlDeviceGetPowerUsage")
     }
 
-    /// Milliwatts.
+    /// The power limit in milliwatts.
     pub fn power_limit(&self) -> Result<u32, String> {
         self.number("nvmlDeviceGetEnforcedPowerLimit")
     }
 
-    /// Kilobytes a second.
+    /// The PCI Express throughput in kilobytes per second.
     pub fn pcie_throughput(&self, way: Way) -> Result<u32, String> {
         self.number_of("nvmlDeviceGetPcieThroughput", way as c_uint)
     }
@@ -235,7 +235,7 @@ impl Card {
         self.number("nvmlDeviceGetDisplayActive").map(is_on)
     }
 
-    /// Who may use the card; nothing for a mode that is not known here.
+    /// Who may use the card; `None` for an unknown mode.
     pub fn compute_mode(&self) -> Result<Option<ComputeMode>, String> {
         self.number("nvmlDeviceGetComputeMode").map(|mode| match mode {
             0 => Some(ComputeMode::Default),
@@ -246,7 +246,7 @@ impl Card {
         })
     }
 
-    /// Memory errors since the driver was loaded that could not be corrected.
+    /// The uncorrectable memory errors since the driver was loaded.
     pub fn uncorrected_errors(&self) -> Result<u64, String> {
         const UNCORRECTED: c_uint = 1;
         const SINCE_THE_DRIVER_WAS_LOADED: c_uint = 0;
@@ -259,7 +259,7 @@ impl Card {
         Ok(errors)
     }
 
-    /// Whether the card is divided into several now.
+    /// Whether the card is currently divided into several.
     pub fn mig_mode(&self) -> Result<bool, String> {
         let (mut now, mut next) = (0, 0);
         let (card, out, after_reset) = (self.handle, &mut now, &mut next);
@@ -269,17 +269,17 @@ impl Card {
         Ok(is_on(now))
     }
 
-    /// Those that compute: their numbers and, where it is told, their bytes of memory.
+    /// The processes that compute: their process ids and, if reported, their memory in bytes.
     pub fn compute_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
         self.processes("nvmlDeviceGetComputeRunningProcesses_v3")
     }
 
-    /// Those that draw.
+    /// The processes that draw.
     pub fn graphics_processes(&self) -> Result<Vec<(u32, Option<u64>)>, String> {
         self.processes("nvmlDeviceGetGraphicsRunningProcesses_v3")
     }
 
-    /// How far up the tree of PCI Express the way to another card leads, in NVML's numbers: 10 is one bridge.
+    /// The level of the PCI Express tree at which the path to another card turns, in NVML's numbers: 10 is one bridge.
     pub fn common_ancestor(&self, other: &Card) -> Result<u32, String> {
         let mut level = 0;
         let (card, other, out) = (self.handle, other.handle, &mut level);
@@ -289,7 +289,7 @@ impl Card {
         Ok(level)
     }
 
-    /// How many NVLinks lead to another card, straight or by way of switches.
+    /// The number of NVLinks to another card, directly or through switches.
     pub fn nvlinks_to(&self, bus_id: &str) -> u32 {
         let leads_there = |link: c_uint| {
             let end = self.number_of("nvmlDeviceGetNvLinkRemoteDeviceType", link).ok();
@@ -297,13 +297,13 @@ impl Card {
                 || end.is_none_or(|end| end == LINKED_TO_GPU)
                     && self.linked_to(link).is_ok_and(|other| other.eq_ignore_ascii_case(bus_id))
         };
-        // Asked of a link that it has not, or having none, a card answers with an error.
+        // Asked about a link that it does not have, a card answers with an error.
         let states = (0..MOST_NVLINKS)
             .map_while(|link| Some((link, self.number_of("nvmlDeviceGetNvLinkState", link).ok()?)));
         states.filter(|(link, state)| is_on(*state) && leads_there(*link)).count() as u32
     }
 
-    /// Where the card sits that is at the other end of an NVLink.
+    /// The PCI bus id of the card at the other end of an NVLink.
     fn linked_to(&self, link: c_uint) -> Result<String, String> {
         let mut place = PciInfo::default();
         let (card, out) = (self.handle, &mut place);
@@ -314,7 +314,7 @@ impl Card {
         Ok(bus_id.to_string_lossy().into_owned())
     }
 
-    /// What a function tells that tells a number.
+    /// Calls a function that returns a number.
     fn number(&self, name: &str) -> Result<u32, String> {
         let mut number = 0;
         let (card, out) = (self.handle, &mut number);
@@ -322,7 +322,7 @@ impl Card {
         Ok(number)
     }
 
-    /// The same of one fan, sensor or way.
+    /// The same for one fan, sensor or direction.
     fn number_of(&self, name: &str, which: c_uint) -> Result<u32, String> {
         let mut number = 0;
         let (card, out) = (self.handle, &mut number);
@@ -339,7 +339,7 @@ impl Card {
             // There are none.
             return self.nvml.check(answer).map(|()| Vec::new());
         }
-        // Some may have come in between.
+        // More may have started in between.
         count += 5;
         let mut processes = vec![ProcessInfo::default(); count as usize];
         self.nvml.check(list(&mut count, processes.as_mut_ptr())?)?;
@@ -349,12 +349,12 @@ impl Card {
     }
 }
 
-/// NVML's answer to whether something is on.
+/// Interprets NVML's answer to whether something is on.
 fn is_on(answer: c_uint) -> bool {
     answer == 1
 }
 
-/// A text that NVML writes into room for so many letters.
+/// A string that NVML writes into a buffer of a given length.
 fn text(write: impl Fn(*mut c_char, c_uint) -> Result<(), String>) -> Result<String, String> {
     let mut room = [0u8; 256];
     write(room.as_mut_ptr().cast(), room.len() as c_uint)?;

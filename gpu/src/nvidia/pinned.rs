@@ -1,7 +1,7 @@
-//! Page-locked memory that has been given out.
+//! The page-locked memory that has been allocated.
 //!
-//! A `PinnedPtr` can be any number, since safe code may make one up. So before the host or a copy engine reads or writes
-//! there, the block that the range is in is looked up here.
+//! A `PinnedPtr` can be any number, since safe code may make one up. So the block that contains a range is looked up
+//! here before the host or a copy engine reads or writes it.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -11,14 +11,14 @@ use super::errors::invalid_value;
 use crate::base::lock::{lock, read, write};
 use crate::contract::driver::{DriverResult, PinnedPtr};
 
-/// The blocks by the addresses where they begin.
+/// The blocks by start address.
 #[derive(Default)]
 pub(super) struct PinnedBlocks(RwLock<BTreeMap<u64, Arc<Block>>>);
 
 struct Block {
     bytes: usize,
-    /// Whether the block has not been given back yet. A call that uses the block holds this lock, so the memory stays
-    /// until the call returns, and no two threads read and write it at once. Other blocks are not held up by that.
+    /// Whether the block has not been freed yet. A call that uses the block holds this lock, so the memory stays until
+    /// the call returns, and no two threads access it at once. Calls that use other blocks do not wait.
     is_live: Mutex<bool>,
 }
 
@@ -27,15 +27,15 @@ impl PinnedBlocks {
         write(&self.0).insert(address.0, Arc::new(Block { bytes, is_live: Mutex::new(true) }));
     }
 
-    /// Removes the block that begins there, once no call uses it. From then on nobody can name its memory.
+    /// Removes the block that begins at `address`, once no call uses it. From then on nobody can name its memory.
     pub(super) fn remove(&self, address: PinnedPtr) -> DriverResult<()> {
         let block = write(&self.0).remove(&address.0).ok_or_else(invalid_value)?;
         *lock(&block.is_live) = false;
         Ok(())
     }
 
-    /// Calls `access` with a pointer to as many bytes of one block, which live and are nobody else's until it returns. No
-    /// bytes may be anywhere.
+    /// Calls `access` with a pointer to `bytes` bytes of one block, which are alive and exclusive until it returns. An
+    /// empty range may be anywhere.
     pub(super) fn access<R>(
         &self,
         pointer: PinnedPtr,

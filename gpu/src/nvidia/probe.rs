@@ -1,7 +1,7 @@
-//! What of NVIDIA's is on this computer: the driver, its GPUs, the libraries that this crate uses.
+//! Looks for what this computer has from NVIDIA: the driver, its GPUs, and the libraries that this crate uses.
 //!
-//! Nothing here takes anything for granted: a library or a function of it may be missing, the driver may be too
-//! old, or be there without a GPU. Each of these is a finding, in words for its owner.
+//! Nothing is taken for granted: a library or one of its functions may be missing, the driver may be too old, or there
+//! may be a driver but no GPU. Each of these is a finding, worded for the computer's owner.
 
 use std::ffi::c_int;
 use std::path::PathBuf;
@@ -19,20 +19,20 @@ use crate::base::properties::DeviceProperties;
 use crate::contract::driver::{DriverError, DriverResult};
 use crate::contract::driver_trouble::DriverTrouble;
 
-/// How the libraries are had that a driver comes without.
+/// The command that installs the libraries that a driver comes without.
 pub const INSTALL: &str = "pip install nvidia-cuda-nvrtc-cu12 nvidia-cublas-cu12 nvidia-cudnn-cu12";
 
-/// What was looked for and is there, or why not.
+/// The result of a search: found, or the reason why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
     /// It is there.
     Found {
         /// `12.4`
         version: String,
-        /// Its file, where the system tells.
+        /// Its file, if the system reports it.
         path: Option<PathBuf>,
     },
-    /// It is not there, or of no use.
+    /// It is not there, or not usable.
     Missing {
         /// Why, in one line.
         reason: String,
@@ -58,15 +58,15 @@ impl Finding {
     }
 }
 
-/// What of NVIDIA's is on this computer.
+/// What this computer has from NVIDIA.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Probe {
-    /// The driver, libcuda. Its version is the newest CUDA that it runs.
+    /// The driver, libcuda. Its version is the newest CUDA version that it supports.
     pub driver: Finding,
-    /// What is the matter with it, if anything is.
+    /// The problem with the driver, if there is one.
     pub trouble: Option<DriverTrouble>,
-    /// The GPUs that it shows to this program.
+    /// The GPUs that the driver shows to this program.
     pub devices: Vec<DeviceProperties>,
     /// The compiler of kernels, libnvrtc.
     pub nvrtc: Finding,
@@ -76,12 +76,12 @@ pub struct Probe {
     pub cudnn: Finding,
     /// Several GPUs, libnccl.
     pub nccl: Finding,
-    /// The folders in which the libraries were looked for, after those of the loader.
+    /// The folders that were searched for the libraries, after those of the loader.
     pub searched: Vec<PathBuf>,
 }
 
 impl Probe {
-    /// Why tensors cannot be on a real GPU here, in one line; nothing if they can.
+    /// Why tensors cannot be on a real GPU here, in one line; `None` if they can.
     pub fn obstacle(&self) -> Option<String> {
         if let Some(reason) = self.driver.reason() {
             return Some(reason.to_owned());
@@ -101,7 +101,7 @@ impl Probe {
     }
 }
 
-/// Looks once; what is found does not change while a program runs.
+/// Looks once; the result does not change while a program runs.
 pub fn probe() -> &'static Probe {
     static PROBE: OnceLock<Probe> = OnceLock::new();
     PROBE.get_or_init(look)
@@ -109,17 +109,17 @@ pub fn probe() -> &'static Probe {
 
 fn look() -> Probe {
     let driver = look_for_driver();
-    // Without a driver the libraries cannot be used, but it is known whether they are there.
+    // Without a driver the libraries cannot be used, but the probe still reports whether they are there.
     let cuda = driver.as_ref().map_or(13, |(version, _)| version / 1000);
     let nvrtc = look_for(NVRTC, cuda, "nvidia-cuda-nvrtc-cu12", || unsafe {
-        // SAFETY: present, and so are the functions that are called.
+        // SAFETY: the library and the functions that are called are present.
         if !nvrtc::sys::is_culib_present() {
             return Err("it cannot be loaded".to_owned());
         }
         lacks(nvrtc::sys::culib(), api::nvrtc::NAMES)?;
         let (mut major, mut minor) = (0, 0);
         nvrtcVersion(&mut major, &mut minor);
-        // The loader may find another one first, by a name without a version.
+        // The loader may first find another version, by a name without a version.
         match (NVRTC.versions)(cuda).contains(&(major.max(0) as u32)) {
             true => Ok(format!("{major}.{minor}")),
             false => Err(format!(
@@ -157,7 +157,7 @@ fn look() -> Probe {
     Probe { driver, trouble, devices, nvrtc, cublas, cudnn, nccl, searched: libraries::searched() }
 }
 
-/// The driver's CUDA, 12040 for 12.4, and its GPUs.
+/// The driver's CUDA version, 12040 for 12.4, and its GPUs.
 fn look_for_driver() -> Result<(u32, Vec<DeviceProperties>), (DriverTrouble, String)> {
     let too_old = |reason| (DriverTrouble::TooOld, format!("the NVIDIA driver is too old: {reason}"));
     let fails = |error: DriverError| {
@@ -182,7 +182,7 @@ fn look_for_driver() -> Result<(u32, Vec<DeviceProperties>), (DriverTrouble, Str
     if api::EVENT_ELAPSED.iter().all(|name| lacks(library, &[name]).is_err()) {
         return Err(too_old(format!("it has no {}", api::EVENT_ELAPSED[0])));
     }
-    // SAFETY: what is called is there, and gets room for what it returns.
+    // SAFETY: the called functions are present, and get room for their results.
     unsafe {
         let (mut version, mut count) = (0, 0);
         check(cuInit(0)).map_err(fails)?;
@@ -207,15 +207,15 @@ fn device_properties(ordinal: c_int) -> DriverResult<DeviceProperties> {
     properties(device)
 }
 
-/// Says which function a library lacks.
+/// Errors if a library lacks a function, and names it.
 fn lacks(library: &libloading::Library, names: &[&str]) -> Result<(), String> {
-    // SAFETY: it is only looked for.
+    // SAFETY: the function is only looked up.
     let missing =
         names.iter().find(|name| unsafe { library.get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err());
     missing.map_or(Ok(()), |name| Err(format!("it has no {name}")))
 }
 
-/// Loads a library, and asks it for its version.
+/// Loads a library and determines its version.
 fn look_for(
     library: Library,
     cuda: u32,

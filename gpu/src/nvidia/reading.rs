@@ -1,7 +1,7 @@
-//! Real GPUs: NVML, the library behind `nvidia-smi`. It comes with the driver.
+//! Readings of real GPUs from NVML, the library behind `nvidia-smi`, which comes with the driver.
 //!
-//! It knows GPUs by their place on the PCI bus; its numbers need not be CUDA's. Each question is asked by itself: a card
-//! that does not know its fan speed still has a temperature.
+//! NVML identifies GPUs by PCI bus id; its indices may differ from CUDA's. Each query is separate: a card that does not
+//! report its fan speed still has a temperature.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -19,7 +19,7 @@ fn card(bus_id: &str) -> Result<Card, String> {
         .map_err(|error| format!("NVML does not know the GPU at {bus_id}: {error}"))
 }
 
-/// What NVML says of the GPU at a place of the PCI bus.
+/// What NVML reports about the GPU at a PCI bus id.
 pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
     let card = card(bus_id)?;
     let memory = card.memory().map_err(|error| format!("NVML does not tell the memory: {error}"))?;
@@ -51,7 +51,7 @@ pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
     })
 }
 
-/// How the GPUs at these places of the PCI bus are connected. NVLinks count for more than the bus.
+/// How the GPUs at these PCI bus ids are connected. NVLinks take precedence over the bus.
 pub fn topology(bus_ids: &[String]) -> Result<Topology, String> {
     let cards = bus_ids.iter().map(|bus_id| card(bus_id)).collect::<Result<Vec<_>, _>>()?;
     let link = |from: usize, to: usize| match cards[from].nvlinks_to(&bus_ids[to]) {
@@ -76,7 +76,7 @@ pub fn topology(bus_ids: &[String]) -> Result<Topology, String> {
     Ok(Topology::new(cards.len(), |from, to| links[from * cards.len() + to]))
 }
 
-/// The versions that NVML tells; none where there is no NVML.
+/// The versions that NVML reports; none without NVML.
 pub fn versions() -> Versions {
     let Ok(nvml) = Nvml::get() else { return Versions::default() };
     Versions {
@@ -88,7 +88,7 @@ pub fn versions() -> Versions {
     }
 }
 
-/// Who holds memory of that GPU; nobody where that is not known.
+/// The processes that hold memory of that GPU; empty if unknown.
 pub fn processes(bus_id: &str) -> Vec<Process> {
     let known = |process: GpuProcess| {
         let used_memory = process.used_memory?;
@@ -98,7 +98,7 @@ pub fn processes(bus_id: &str) -> Vec<Process> {
     processes.into_iter().filter_map(known).collect()
 }
 
-/// A process that computes and draws is in both lists.
+/// The processes of a card. One that both computes and draws is in both of NVML's lists.
 fn processes_of(card: &Card) -> Vec<GpuProcess> {
     let mut by_pid = BTreeMap::new();
     let lists = [

@@ -1,4 +1,4 @@
-//! When work ran: an event before and one after each piece of it, while something is recorded.
+//! The spans of work: an event before and one after each piece of work, while spans are recorded.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +11,7 @@ use super::events::Event;
 use crate::contract::driver::{DriverResult, Engine, OpId, Span, StreamId};
 use crate::host::time::Clock;
 
-/// Work that has not been told of yet.
+/// Work whose spans have not been taken yet.
 #[derive(Default)]
 pub(super) struct Spans {
     recording: bool,
@@ -19,12 +19,12 @@ pub(super) struct Spans {
     devices: HashMap<usize, Timing>,
 }
 
-/// The events of one device; none is of use on another.
+/// The events of one device; they are of no use on another.
 struct Timing {
-    /// What times count from, and when that was on the host's clock.
+    /// The event that times count from, and its time on the host's clock.
     base: Event,
     base_time: u64,
-    /// Events to be used again.
+    /// Events to reuse.
     idle: Vec<Event>,
 }
 
@@ -32,14 +32,14 @@ struct Pending {
     op: OpId,
     stream: StreamId,
     engine: Engine,
-    /// When the host asked for it: no work is earlier.
+    /// The time at which the host asked for it: no work begins earlier.
     asked: u64,
     start: Event,
     end: Event,
 }
 
 impl Timing {
-    /// The device's context is current.
+    /// The device's context must be current.
     fn new(clock: &Clock) -> DriverResult<Timing> {
         let base = Event::new(true)?;
         // SAFETY: the default stream of a context lives as long as that.
@@ -55,7 +55,7 @@ impl Timing {
     /// An event recorded on a stream.
     ///
     /// # Safety
-    /// The stream lives.
+    /// The stream must be alive.
     unsafe fn recorded(&mut self, stream: CUstream) -> DriverResult<Event> {
         let event = self.event()?;
         // SAFETY: by the contract.
@@ -74,7 +74,8 @@ impl Spans {
         self.recording
     }
 
-    /// Times are counted anew with each recording: an event's time is a float, which grows coarse.
+    /// Turns recording on or off. Each recording has a new base, because an event's time is a float, which loses
+    /// precision as it grows.
     pub(super) fn record(&mut self, on: bool) {
         if on && !self.recording && self.pending.is_empty() {
             self.devices.clear();
@@ -86,10 +87,10 @@ impl Spans {
         self.pending.is_empty()
     }
 
-    /// Queues work between two events. The device's context is current.
+    /// Queues work between two events. The device's context must be current.
     ///
     /// # Safety
-    /// The stream lives.
+    /// The stream must be alive.
     pub(super) unsafe fn around(
         &mut self,
         (op, engine): (OpId, Engine),
@@ -123,7 +124,7 @@ impl Spans {
             }
             let Pending { op, stream, engine, asked, start, end } = work;
             if let (Some(from), Some(to)) = (timing.time_of(&start), timing.time_of(&end)) {
-                // On an idle stream the first event happens before the work is asked for.
+                // On an idle stream, the first event happens before the work is asked for.
                 let end = timing.base_time + to;
                 let start = (timing.base_time + from).max(asked).min(end);
                 spans.push(Span { op, stream, engine, start, end });

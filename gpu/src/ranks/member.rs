@@ -1,4 +1,4 @@
-//! A rank of a world, as the driver of its devices sees it: one of several processes.
+//! A rank of a world as its devices' driver sees it: one of several processes.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,14 +1,13 @@
-//! Ranks: several programs on one machine, of which one runs at a time.
+//! Ranks: several programs on one machine, one of which runs at a time.
 //!
-//! Each rank has its own thread, clock and devices, and shares nothing with the others but collectives, so it
-//! may run ahead of them. When a rank needs the end of a collective that others have not reached, it hands on
-//! a *baton* to the next rank that can continue. This order is fixed; the operating system's scheduler has no
-//! influence on it. How long a collective takes depends only on when each rank reaches it on its own clock,
-//! not on which rank ran first.
+//! Each rank has its own thread, clock and devices, and shares only collectives with the others, so it may run ahead of
+//! them. When a rank needs the end of a collective that others have not reached, it hands a *baton* to the next rank
+//! that can continue. This order is fixed; the operating system's scheduler has no influence on it. The duration of a
+//! collective depends only on when each rank reaches it on its own clock, not on which rank ran first.
 //!
 //! If no rank can continue, that is a deadlock. Every waiting rank then gets an error at once.
 //!
-//! Where there are no threads, ranks run one after the other, a phase of their program at a time.
+//! Without threads, ranks run one after the other, one phase of their program at a time.
 
 mod member;
 mod turn;
@@ -29,25 +28,25 @@ use crate::base::place::Place;
 use crate::contract::others::{Drain, Waited};
 use turn::Turn;
 
-/// The ranks of one run, and what is between them.
+/// The ranks of one run and their shared state.
 pub struct World {
     size: usize,
     /// Whether each rank has a thread of its own.
     threads: bool,
     state: Mutex<State>,
-    /// Where each rank that has a thread waits for the baton.
+    /// Where each rank's thread waits for the baton, if ranks have threads.
     turns: Vec<Turn>,
 }
 
 struct State {
     ranks: Vec<Rank>,
-    /// Who has the baton.
+    /// The rank that has the baton.
     running: usize,
     meetings: HashMap<Key, Meeting>,
-    /// The process groups that there were: the how manieth of a rank's it was, and its members. Two ranks have the same group
-    /// if both are the same.
+    /// The process groups created so far: the number of groups that the rank had made before, and the members. Two
+    /// ranks have the same group if both are equal.
     groups: Vec<(usize, Arc<[usize]>)>,
-    /// How often somebody came to a collective.
+    /// The number of arrivals at collectives.
     arrivals: u64,
     buffers: Buffers,
 }
@@ -58,46 +57,47 @@ struct Rank {
     verdict: Option<MeetingError>,
     /// Whether the rank may simulate work that it has held back because a collective might end before it.
     may_go_on: bool,
-    /// Runs the work that is queued on its devices.
+    /// Runs the work queued on its devices.
     drain: Option<Drain>,
     /// Whether its thread is blocked until it gets the baton.
     sleeps: bool,
-    /// Why its devices were given up, for the error that the program gets.
+    /// The error for which its devices were given up, to be reported to the program.
     trouble: Option<MeetingError>,
-    /// For how long it ran until it last handed on the baton, and when it got it since, where it has a thread.
+    /// If it has a thread: how long it had run when it last handed on the baton, and when it got the baton back.
     ran: u64,
     runs_since: Option<Instant>,
 }
 
 enum Doing {
-    /// It has not begun this phase, or runs.
+    /// It has not begun this phase, or it is running.
     Ready,
     Waiting {
         keys: Vec<Key>,
         place: Option<Place>,
-        /// Whether its devices have work beside those collectives.
+        /// Whether its devices have other work besides those collectives.
         can_go_on: bool,
     },
     Ended(Ended),
 }
 
-/// A collective under way.
+/// A collective in progress.
 struct Meeting {
     members: Arc<[usize]>,
     timeout: u64,
-    /// By the place in the group: what was called, on which device, and where.
+    /// By place in the group: the call, its device, and its place in the program.
     calls: Vec<Option<(Fingerprint, Option<usize>, Option<Place>)>>,
     arrivals: Vec<Option<Arrival>>,
-    /// What the first ranks have brought, reduced, and how many these are. The others' is kept until it is their turn.
+    /// The reduced inputs of the first ranks, and the number of these ranks. The inputs of the others are kept until it
+    /// is their turn.
     reduced: (Vec<u8>, usize),
     outcome: Option<Result<Outcome, MeetingError>>,
-    /// How many ranks have what they get.
+    /// The number of ranks that have taken their result.
     taken: usize,
 }
 
-/// The buffers that collectives have used. The result of a collective stays in use as long as the memory of a
-/// device refers to it; after that its buffer is reused for the next collective. Allocating a new buffer
-/// would take the operating system longer than filling it.
+/// The buffers that collectives have used. The result of a collective stays in use as long as the memory of a device
+/// refers to it. After that, its buffer is reused for the next collective: allocating a new buffer would take longer
+/// than filling it.
 #[derive(Default)]
 struct Buffers(Vec<Arc<Vec<u8>>>);
 
@@ -108,8 +108,8 @@ impl Buffers {
         bytes
     }
 
-    /// Copies the input into an unused buffer of the same size. If there is none, the copy gets a new buffer,
-    /// and all buffers are freed whose size no buffer in use has any more.
+    /// Copies the input into an unused buffer of the same size. If there is none, allocates a new one, and frees all
+    /// unused buffers whose size matches no buffer in use.
     fn copy_of(&mut self, input: &[u8]) -> Vec<u8> {
         let is_read = |bytes: &Arc<Vec<u8>>| Arc::strong_count(bytes) > 1;
         let found = self.0.iter().position(|bytes| !is_read(bytes) && bytes.len() == input.len());
@@ -124,16 +124,16 @@ impl Buffers {
     }
 }
 
-/// A rank has come to a collective.
+/// The arrival of a rank at a collective.
 pub struct Arrival {
-    /// On its clock.
+    /// The time on its clock.
     pub time: u64,
-    /// What it brings, unless that has been reduced.
+    /// Its input, unless that has been reduced already.
     input: Vec<u8>,
-    /// How long it takes once all are there.
+    /// How long the collective takes once all ranks have arrived.
     pub duration: u64,
     pub reduce: Reduce,
-    /// When it came, as ranks compare it: their clocks, or, where time is real, for how long each ran.
+    /// The time by which ranks are compared: their clocks or, if time is real, how long each has run.
     came: u64,
 }
 
@@ -142,35 +142,35 @@ impl Arrival {
         Arrival { time, input: Vec::new(), duration, reduce, came: time }
     }
 
-    /// The same where time is real, and the rank has run for so long.
+    /// The same for real time, after the rank has run for `ran` nanoseconds.
     pub fn after(self, ran: u64) -> Arrival {
         Arrival { came: ran, ..self }
     }
 }
 
-/// All have come.
+/// The result of a collective that all ranks have reached.
 #[derive(Clone)]
 pub struct Outcome {
     pub start: u64,
     pub end: u64,
-    /// What all ranks together get.
+    /// The results of all ranks together.
     pub data: Arc<Vec<u8>>,
 }
 
-/// What a rank calls.
+/// A rank's call of a collective.
 pub struct Call {
     pub key: Key,
     pub fingerprint: Fingerprint,
-    /// Of the group, in its order.
+    /// The members of the group, in its order.
     pub members: Arc<[usize]>,
     pub device: Option<usize>,
-    /// Nanoseconds that the first one waits for the last.
+    /// The maximum time in nanoseconds that the first rank waits for the last.
     pub timeout: u64,
     pub place: Option<Place>,
 }
 
 impl World {
-    /// Errors if ranks have threads, and the system has nothing for each to wait at.
+    /// Errors if ranks have threads and the system cannot provide a `Turn` for each.
     pub fn new(size: usize, threads: bool) -> io::Result<Arc<World>> {
         let rank = |_| Rank {
             doing: Doing::Ready,
@@ -201,7 +201,8 @@ impl World {
         lock(&self.state)
     }
 
-    /// The number of a process group, the same on all ranks: `count` groups of this rank were made before it.
+    /// The number of a process group, the same on all its ranks. `count` is the number of groups that this rank made
+    /// before it.
     pub fn group(&self, count: usize, members: &Arc<[usize]>) -> u32 {
         let groups = &mut self.state().groups;
         let is_it = |(before, of): &(usize, Arc<[usize]>)| (*before, of) == (count, members);
@@ -213,7 +214,7 @@ impl World {
         number as u32
     }
 
-    /// For how long a rank that has a thread ran, in nanoseconds, with the waits in which others were behind it.
+    /// How long a rank with a thread has run, in nanoseconds, including its waits for slower ranks.
     pub fn ran(&self, rank: usize) -> u64 {
         self.state().ranks[rank].ran_until_now()
     }
@@ -222,7 +223,7 @@ impl World {
         self.state().ranks[rank].drain = Some(drain);
     }
 
-    /// Keeps what went wrong for whoever tells the program.
+    /// Stores an error for whoever reports it to the program.
     pub fn note_trouble(&self, rank: usize, error: MeetingError) {
         self.state().ranks[rank].trouble = Some(error);
     }
@@ -232,23 +233,23 @@ impl World {
     }
 }
 
-/// The baton.
+/// Passing the baton.
 impl World {
-    /// All ranks are about to run once more. The first one has the baton.
+    /// Prepares all ranks to run once more. The first one gets the baton.
     pub fn start_phase(&self) {
         let mut state = self.state();
         state.ranks.iter_mut().for_each(|rank| rank.doing = Doing::Ready);
         state.running = 0;
     }
 
-    /// A rank's thread waits for its turn.
+    /// Makes a rank's thread wait for its turn.
     pub fn begin(&self, rank: usize) {
         if self.threads {
             drop(self.turn(self.state(), rank));
         }
     }
 
-    /// The program of a rank has come to its end, and another one goes on.
+    /// Ends a rank's program, and lets another rank continue.
     pub fn finish(&self, rank: usize, ended: Ended) {
         let mut state = self.state();
         state.ranks[rank].pause();
@@ -263,7 +264,7 @@ impl World {
         self.wake(&mut state);
     }
 
-    /// A rank has no thread, and does not begin.
+    /// Notes that a rank could not get a thread and does not begin.
     pub fn never_begins(&self, rank: usize, why: String) {
         let is_its_turn = {
             let mut state = self.state();
@@ -283,7 +284,7 @@ impl World {
         }
     }
 
-    /// Another rank runs until it is this one's turn again.
+    /// Lets another rank run until it is this one's turn again.
     fn hand_on<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -307,10 +308,9 @@ impl World {
         state
     }
 
-    /// The rank that runs waits until one of these collectives has an outcome, and lets others run meanwhile.
+    /// Makes the running rank wait until one of these collectives has an outcome, and lets others run meanwhile.
     ///
-    /// `can_go_on` says that its devices have work which was only put off because the end of a collective might come
-    /// before it.
+    /// `can_go_on` says that its devices have work that was held back only because a collective might end before it.
     pub fn wait(
         &self,
         rank: usize,
@@ -331,8 +331,7 @@ impl World {
                 state = self.hand_on(state, rank, next);
             } else {
                 state = self.nobody_runs(state, rank);
-                // The devices' work may have made other ranks able to continue. The first of them runs before
-                // this one.
+                // The devices' work may have enabled other ranks to continue. The first of them runs before this one.
                 let first = state.running;
                 if self.threads && first != rank {
                     state = self.hand_on(state, rank, first);
@@ -347,10 +346,10 @@ impl World {
         }
     }
 
-    /// If a rank with a lower number can continue now, hands the baton to it.
+    /// Hands the baton to the first rank with a lower number that can continue, if there is one.
     fn give_way(&self, state: MutexGuard<'_, State>, rank: usize) {
-        // A device may reach a collective after its rank's program has ended. Then another rank has the
-        // baton, and keeps it.
+        // A device may reach a collective after its rank's program has ended. Then another rank has the baton and keeps
+        // it.
         let runs = state.running == rank && matches!(state.ranks[rank].doing, Doing::Ready);
         if self.threads
             && runs
@@ -360,9 +359,8 @@ impl World {
         }
     }
 
-    /// Called when no program can continue. Devices may still have work that makes a rank able to: first the
-    /// devices of ranks whose program has ended are run, then a waiting rank may simulate the work it has
-    /// held back.
+    /// Called when no program can continue. Devices may still have work that enables a rank to continue: first the
+    /// devices of ranks whose program has ended are run, then a waiting rank may simulate the work it has held back.
     fn nobody_runs<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
         loop {
             let before = state.arrivals;
@@ -407,11 +405,11 @@ impl Rank {
 
 impl State {
     fn has_outcome(&self, key: Key) -> bool {
-        // One that is not there any more has been taken by all.
+        // All ranks have taken a collective that is no longer there.
         self.meetings.get(&key).is_none_or(|meeting| meeting.outcome.is_some())
     }
 
-    /// Whether a rank that does not run can go on; without threads, none can that has not begun.
+    /// Whether a rank that is not running can continue. Without threads, a rank that has not begun cannot.
     fn can_go_on(&self, rank: usize, threads: bool) -> bool {
         let Rank { doing, verdict, may_go_on, .. } = &self.ranks[rank];
         match doing {
@@ -423,12 +421,12 @@ impl State {
         }
     }
 
-    /// The next rank that can go on, after one that waits or has ended.
+    /// The next rank after `rank` that can continue.
     fn next_after(&self, rank: usize, size: usize, threads: bool) -> Option<usize> {
         (1..=size).map(|step| (rank + step) % size).find(|other| self.can_go_on(*other, threads))
     }
 
-    /// Where there are no threads: what a rank waits for that has not begun this phase.
+    /// Without threads, the error of a rank that waits for one that has not begun this phase.
     fn not_yet(&self, rank: usize) -> Option<MeetingError> {
         let wait = self.wait_of(rank)?;
         let ready = |other: &&usize| matches!(self.ranks[**other].doing, Doing::Ready);
@@ -436,7 +434,7 @@ impl State {
         Some(MeetingError::NotYet { rank, what: wait.what, missing })
     }
 
-    /// Tells every rank that waits who waits for whom. The first of them runs.
+    /// Gives every waiting rank an error that says who waits for whom. The first of them runs.
     fn tell_all_stuck(&mut self) {
         let waits: Vec<Wait> = (0..self.ranks.len()).filter_map(|rank| self.wait_of(rank)).collect();
         let ended = self.ranks.iter().enumerate().filter_map(|(rank, of)| match &of.doing {
@@ -474,8 +472,8 @@ impl State {
 
 /// Collectives.
 impl World {
-    /// A rank calls a collective. If another rank has called a different one in its place, that is an error,
-    /// and every rank of the group gets it.
+    /// Records a rank's call of a collective. If another rank has called a different one in its place, every rank of
+    /// the group gets an error.
     pub fn call(&self, rank: usize, call: Call) -> Result<(), MeetingError> {
         let mut state = self.state();
         let count = call.members.len();
@@ -513,7 +511,8 @@ impl World {
         }
     }
 
-    /// A rank has come to a collective that it called, with what it brings. With the last one the outcome is there.
+    /// Records that a rank has reached a collective that it called, with its input. The last arrival produces the
+    /// outcome.
     pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival, input: &[u8]) {
         let mut state = self.state();
         state.arrivals += 1;
@@ -522,19 +521,20 @@ impl World {
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
         meeting.bring(place, arrival, input, buffers);
         meeting.conclude(key, buffers);
-        // If the last rank to arrive went on at once, it would also be the first at the next collective. Its
-        // input would have to be copied and kept until the ranks before it have brought theirs.
+        // If the last rank to arrive continued at once, it would also be the first at the next collective. Its input
+        // would have to be copied and kept until the ranks before it had brought theirs.
         if meeting.outcome.is_some() {
             self.give_way(state, rank);
         }
     }
 
-    /// What came of a collective, if all have come or something is wrong.
+    /// The outcome of a collective, if all ranks have arrived or there was an error.
     pub fn outcome(&self, key: Key) -> Option<Result<Outcome, MeetingError>> {
         self.state().meetings.get(&key)?.outcome.clone()
     }
 
-    /// A rank has the outcome, and when all have, it is forgotten. It is shown what all ranks get, and which part of that is its own.
+    /// Gives a rank the outcome: calls `show` with the results of all ranks and the range of its own. Forgets the
+    /// outcome once all ranks have taken it.
     pub fn take(&self, rank: usize, key: Key, show: impl FnOnce(&Arc<Vec<u8>>, Range<usize>)) {
         let mut state = self.state();
         let Some(meeting) = state.meetings.get_mut(&key) else { return };
@@ -544,7 +544,7 @@ impl World {
             show(&outcome.data, gets(fingerprint.kind, place, of, outcome.data.len()));
         }
         meeting.taken += 1;
-        // It has waited for the last one.
+        // The rank has waited for the last one.
         let last = meeting.arrivals.iter().flatten().map(|arrival| arrival.came).max().unwrap_or(0);
         let this = &mut state.ranks[rank];
         this.ran += last.saturating_sub(this.ran_until_now());
@@ -556,8 +556,8 @@ impl World {
 }
 
 impl Meeting {
-    /// Inputs are reduced in the order of the ranks. If all ranks before this one have arrived, its input is
-    /// added to their sum at once; otherwise a copy of it is kept.
+    /// Adds a rank's input. Inputs are reduced in the order of the ranks: if all ranks before this one have arrived,
+    /// its input is reduced into theirs at once; otherwise a copy is kept.
     fn bring(&mut self, place: usize, mut arrival: Arrival, input: &[u8], buffers: &mut Buffers) {
         let (is_next, reduce) = (place == self.reduced.1, arrival.reduce);
         let call = self.calls[place].as_ref().filter(|_| is_next);
@@ -629,7 +629,7 @@ mod tests {
     use crate::base::collective::{CollectiveKind, ReduceOp};
     use crate::base::dtype::DType;
 
-    /// Even if some of them have met before, without the others.
+    /// This also holds if some of them have met before without the others.
     #[test]
     fn ranks_come_to_each_collective_in_their_order() {
         const RANKS: usize = 3;
@@ -659,7 +659,7 @@ mod tests {
     #[test]
     fn memory_is_used_again_when_nobody_reads_it_any_more() {
         let mut buffers = Buffers::default();
-        // Its capacity is what it is known by.
+        // The test recognizes the buffer by its capacity.
         let mut first = Vec::with_capacity(1000);
         first.resize(100, 1);
         let read = buffers.keep(first);
@@ -668,7 +668,7 @@ mod tests {
         drop(read);
         let again = buffers.copy_of(&[3; 100]);
         assert_eq!((again.capacity(), &again[..]), (1000, &[3; 100][..]));
-        // For another size it is kept as long as one of its own size is read.
+        // A buffer of another size is kept as long as one of the same size is read.
         let read = [buffers.keep(again), buffers.keep(vec![5; 100])];
         let [again, read] = read;
         drop(again);

@@ -1,7 +1,7 @@
-//! What a device did lately: what the counters of a real one would say.
+//! The recent activity of a device, as the counters of a real one would report it.
 //!
-//! Real counters are read once in a sample period, of between a sixth of a second and a second. Programs of a
-//! simulated machine are short, and so is its period; it ends now, whenever that is.
+//! Real counters are averaged over a sample period of between a sixth of a second and a second. Programs on a simulated
+//! machine are short, so its period is short too. It always ends now.
 
 use std::collections::VecDeque;
 
@@ -15,22 +15,22 @@ use crate::contract::driver::{Engine, Process};
 /// The sample period in nanoseconds.
 pub const PERIOD: u64 = 4_000_000;
 
-/// The registers that a good matrix product takes leave room for so many threads of a multiprocessor.
+/// The number of threads per multiprocessor that the registers of a good matrix product leave room for.
 const GEMM_THREADS: f64 = 256.0;
 
-/// A piece of work, and what it keeps busy.
+/// A piece of work, and what it occupies.
 #[derive(Clone, Copy)]
 struct Piece {
     start: u64,
     end: u64,
     engine: Engine,
-    /// Nanoseconds in which it moves bytes of the device's memory.
+    /// The nanoseconds in which it moves bytes of the device's memory.
     moving: f64,
-    /// Bytes that go over the bus.
+    /// The bytes that cross the bus.
     bus: u64,
-    /// The share of the multiprocessors that have a block of it.
+    /// The fraction of the multiprocessors that run one of its blocks.
     multiprocessors: f64,
-    /// The share of all the threads that the device could hold.
+    /// Its threads as a fraction of those that the device can hold.
     threads: f64,
 }
 
@@ -69,26 +69,26 @@ impl Piece {
         }
     }
 
-    /// How much of it lies between two moments: nanoseconds, and the share of the whole.
+    /// The part of it between two moments: in nanoseconds, and as a fraction of the whole.
     fn within(&self, from: u64, to: u64) -> (f64, f64) {
         let time = self.end.min(to).saturating_sub(self.start.max(from)) as f64;
         (time, time / (self.end - self.start).max(1) as f64)
     }
 }
 
-/// Fills and copies within the device have blocks of so many threads, each with four bytes.
+/// The threads per block of fills and of copies within the device. Each thread handles four bytes.
 const BLOCK: f64 = 256.0;
 
 fn blocks_of(bytes: usize) -> f64 {
     (bytes as f64 / 4.0 / BLOCK).ceil().max(1.0)
 }
 
-/// The latest work of a device.
+/// The recent work of a device.
 #[derive(Default)]
 pub(super) struct Activity(VecDeque<Piece>);
 
 impl Activity {
-    /// A piece of work has run.
+    /// Records a piece of work that has run.
     pub(super) fn note(&mut self, profile: &Profile, engine: Engine, task: &Task, (start, end): (u64, u64)) {
         while self.0.front().is_some_and(|first| first.end + PERIOD < end) {
             self.0.pop_front();
@@ -97,7 +97,7 @@ impl Activity {
     }
 }
 
-/// Shares of the sample period.
+/// Fractions of the sample period.
 #[derive(Default)]
 struct Shares {
     compute: f64,
@@ -127,8 +127,8 @@ impl Shares {
     }
 }
 
-/// What a monitor says of a device now. `running` is the work that is under way: what it is, the engine at it, from
-/// when to when.
+/// What a monitor reports about a device now. `running` is the current work: the task, the engine that runs it, and its
+/// start and end.
 pub(super) fn monitor<'a>(
     (index, device): (usize, &Card),
     now: u64,
@@ -165,7 +165,7 @@ pub(super) fn monitor<'a>(
         persistence_mode: None,
         display_active: None,
         ecc_errors: None,
-        // Others may hold memory of it.
+        // Other processes may use the device.
         compute_mode: Some(ComputeMode::Default),
         mig_mode: None,
         processes: processes.into_iter().map(process).collect(),

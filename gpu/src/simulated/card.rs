@@ -1,4 +1,4 @@
-//! A simulated device, and what CUDA keeps for it.
+//! A simulated device and the state that CUDA keeps for it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,48 +9,48 @@ use super::profile::Profile;
 use crate::base::properties::DeviceProperties;
 use crate::contract::driver::{DriverError, MemoryInfo, Process};
 
-/// The addresses of a device's memory begin here, those of the next ones [`APART`] each. 48 bits, as of
-/// current GPUs.
+/// The address where the memory of device 0 begins; that of each further device begins [`APART`] later. Addresses have
+/// 48 bits, as on current GPUs.
 const BASE: u64 = 0x0a00_0000_0000;
 const APART: u64 = 0x0100_0000_0000;
 
-/// Memory is mapped in pages of 2 MiB; CUDA shares one among small blocks, here each has its own.
+/// Memory is mapped in pages of 2 MiB. CUDA puts several small blocks on one page; here each block has its own.
 const PAGE: u64 = 2 << 20;
 
-/// Who else uses a simulated GPU, if anybody does: most often it is the browser.
+/// The other process that uses a simulated GPU, if there is one: most often it is the browser.
 const BROWSER: Process =
     Process { pid: 2112, name: Cow::Borrowed("/opt/google/chrome/chrome"), used_memory: 0, is_this: false };
 
-/// The program itself. Its number is no real one, so that it is the same in every run.
+/// The program itself. Its process id is made up, so that it is the same in every run.
 const THIS_PROGRAM: Process =
     Process { pid: 4242, name: Cow::Borrowed("todevice"), used_memory: 0, is_this: true };
 
-/// Which device an address is one of; none if it is of the host.
+/// The device that an address belongs to; `None` for a host address.
 pub(super) fn index_of(address: u64) -> Option<usize> {
     (address < super::pinned::BASE).then(|| (address.saturating_sub(BASE) / APART) as usize)
 }
 
 pub(super) struct Card {
     pub(super) profile: &'static Profile,
-    /// Bytes of memory, which may be less than the profile's.
+    /// The memory in bytes, which may be less than the profile's.
     total: u64,
-    /// Bytes of it that another process holds.
+    /// The part of that memory, in bytes, that another process holds.
     others: u64,
-    /// Which process uses it.
+    /// The number of the process that uses it.
     process: usize,
     pub(super) memory: AddressSpace,
-    /// Whether it has been used: CUDA makes its context then.
+    /// Whether it has been used: CUDA creates its context at the first use.
     pub(super) used: bool,
-    /// Streams by their numbers: where they are among all.
+    /// The index among all streams of each of its streams, by stream number.
     pub(super) streams: Vec<usize>,
-    /// Pieces of work queued or running.
+    /// The number of pieces of work queued or running.
     pub(super) queued: usize,
-    /// What killed the context. Every later call gets it. If it was that the computer has no memory left for the
-    /// simulation, the context lives again once the program has been told.
+    /// The error that killed the context. Every later call returns it. If the computer had no memory left for the
+    /// simulation, the context recovers once the program has been told.
     pub(super) fault: Option<DriverError>,
-    /// Devices whose memory it was allowed to reach.
+    /// The devices whose memory it was allowed to access.
     pub(super) peers: Vec<usize>,
-    /// What it did lately.
+    /// Its recent work.
     pub(super) activity: Activity,
 }
 
@@ -92,7 +92,7 @@ impl Card {
         }
     }
 
-    /// What this program has: CUDA's context, and what it asked for.
+    /// The memory that this program uses: CUDA's context and the program's own allocations.
     fn taken(&self) -> u64 {
         self.profile.context.value as u64 + self.memory.taken()
     }
@@ -102,7 +102,7 @@ impl Card {
         MemoryInfo { free, total: self.total }
     }
 
-    /// Who holds memory, those that were there first first.
+    /// The processes that hold memory, the earliest first.
     pub(super) fn processes(&self) -> Vec<Process> {
         let other = Process { used_memory: self.others, is_this: false, ..BROWSER };
         let this = Process { used_memory: self.taken(), is_this: true, ..THIS_PROGRAM };
@@ -113,7 +113,7 @@ impl Card {
         processes
     }
 
-    /// Whether a block of that size can be had.
+    /// Whether a block of that size can be allocated.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         bytes as u64 <= self.total && self.memory.size_of(bytes) <= self.memory_info().free
     }

@@ -1,19 +1,19 @@
-//! Convolutions on a simulated GPU: the algorithms there are, and what each takes. How each computes is up to who asks
-//! for it ([`Conv::twin`]).
+//! Convolutions on a simulated GPU: the algorithms and their cost. The caller supplies the computation
+//! ([`Conv::twin`]).
 //!
-//! They are what cuDNN has by the same names, as far as it is known. Each adds up in an order of its own, so no two
-//! give the same bits.
+//! They model cuDNN's algorithms of the same names, as far as those are known. Each sums in an order of its own, so no
+//! two give the same bits.
 //!
-//! | pass | algorithm | how | works in |
+//! | pass | algorithm | method | workspace |
 //! | --- | --- | --- | --- |
-//! | forward | `IMPLICIT_PRECOMP_GEMM` | a product of matrices that reads the image in place | a table |
-//! | | `GEMM` | the same, of a matrix of all that the kernel covers, written out | that matrix |
+//! | forward | `IMPLICIT_PRECOMP_GEMM` | a matrix product that reads the image in place | a table |
+//! | | `GEMM` | the same, with the matrix of all image patches written out | that matrix |
 //! | | `WINOGRAD_NONFUSED` | fewer multiplications for 3×3 kernels | three transforms |
-//! | gradient of the input | `ALGO_0` | parts that are added in whatever order they come | |
+//! | gradient of the input | `ALGO_0` | partial sums, added in any order | |
 //! | | `ALGO_1` | as `IMPLICIT_PRECOMP_GEMM` | a table |
-//! | | `WINOGRAD_NONFUSED` | as forward, with the kernel turned round | three transforms |
-//! | gradient of the weight | `ALGO_0` | parts that are added in whatever order they come | |
-//! | | `ALGO_1` | as `IMPLICIT_PRECOMP_GEMM`, parts added in order | those parts |
+//! | | `WINOGRAD_NONFUSED` | as forward, with the kernel rotated | three transforms |
+//! | gradient of the weight | `ALGO_0` | partial sums, added in any order | |
+//! | | `ALGO_1` | as `IMPLICIT_PRECOMP_GEMM`, partial sums added in order | the partial sums |
 
 use super::execute::run;
 use super::memory::{Access, AddressSpace, Bytes};
@@ -24,10 +24,10 @@ use crate::base::dtype::DType;
 use crate::base::sort;
 use crate::contract::driver::{Conv, ConvAlgorithm, DriverResult};
 
-/// The version of cuDNN whose algorithms these are modelled on.
+/// The version of cuDNN whose algorithms are modelled.
 pub const VERSION: usize = 91_900;
 
-/// A way with cuDNN's number of it.
+/// The algorithms of a pass, each with cuDNN's number for it.
 pub fn ways(pass: ConvPass) -> &'static [(u32, Way)] {
     match pass {
         ConvPass::Forward => &[(1, Way::Implicit), (2, Way::Explicit), (7, Way::Winograd)],
@@ -44,7 +44,7 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The convolution as a card computes it, if it has the algorithm.
+    /// The convolution as the card computes it. Errors if the card does not have the algorithm.
     pub fn new(profile: &Profile, conv: &Conv, algorithm: &ConvAlgorithm) -> DriverResult<Convolution> {
         let way = ways(conv.pass).iter().find(|(number, _)| *number == algorithm.number);
         let (_, way) = way.ok_or_else(errors::invalid_value)?;
@@ -52,7 +52,7 @@ impl Convolution {
         Ok(Convolution { conv: Conv { tf32, ..*conv }, way: *way })
     }
 
-    /// The sizes as those of a product of matrices: m, n, k, and how many of them.
+    /// The sizes as those of matrix products: m, n, k and the number of products.
     pub fn as_product(&self) -> [usize; 4] {
         let ConvShape { n, c, h, w, k, r, s, groups, .. } = self.conv.shape;
         let [p, q] = self.conv.shape.out();
@@ -64,18 +64,18 @@ impl Convolution {
         }
     }
 
-    /// Bytes of memory that it works in.
+    /// The size of the workspace in bytes.
     pub fn workspace(&self) -> usize {
         let shape = &self.conv.shape;
         let [m, n, k, groups] = self.as_product();
         match (self.way, self.conv.pass) {
             (Way::Disorder, _) => 0,
-            // A part for each piece of the long sum, added in order at the end.
+            // A partial sum for each piece of the long sum, added in order at the end.
             (Way::Implicit, ConvPass::BackwardFilter) => {
                 let pieces = cost::ordered_pieces(k);
                 if pieces > 1 { pieces * m * n * groups * 4 } else { 0 }
             }
-            // Where each row of the virtual matrix begins.
+            // The start of each row of the virtual matrix.
             (Way::Implicit, _) => k * groups * 4,
             (Way::Explicit, _) => k * n * groups * self.conv.dtype.size(),
             (Way::Winograd, _) => winograd_transformed(shape, self.conv.pass) * 4,
@@ -86,13 +86,13 @@ impl Convolution {
         let shape = &self.conv.shape;
         match self.way {
             Way::Winograd => winograd_fits(shape) && self.conv.dtype != DType::F64,
-            // Of groups the parts would be too small.
+            // With groups, the parts would be too small.
             Way::Disorder => shape.groups == 1,
             Way::Implicit | Way::Explicit => true,
         }
     }
 
-    /// The memory it uses: two operands and the result.
+    /// The memory that it accesses: two operands and the result.
     pub(super) fn accesses(&self) -> [Access; 3] {
         let Conv { pass, shape, dtype, a, b, out, .. } = self.conv;
         let [x, weight, y] = shape.elements();
@@ -110,21 +110,21 @@ impl Convolution {
     }
 }
 
-/// Whether Winograd's way can be used.
+/// Whether Winograd's algorithm can be used.
 fn winograd_fits(shape: &ConvShape) -> bool {
     let plain = shape.stride == [1, 1] && shape.dilation == [1, 1] && shape.groups == 1;
     plain && [shape.r, shape.s] == [3, 3] && shape.padding.iter().all(|zeros| *zeros <= 2)
 }
 
-/// Elements of the transformed image, kernel and result together.
+/// The number of elements of the transformed image, kernel and result together.
 fn winograd_transformed(shape: &ConvShape, pass: ConvPass) -> usize {
     let shape = shape.as_forward(pass);
     let tiles = shape.winograd_tiles();
     ConvShape::WINOGRAD_TILE * (shape.c * tiles + shape.k * shape.c + shape.k * tiles)
 }
 
-/// All algorithms for a convolution, in the order of a rule of thumb. It knows the sizes, not the card, so it can be
-/// wrong: benchmark mode finds out.
+/// All algorithms for a convolution, ordered by a rule of thumb. The rule knows the sizes but not the card, so it can
+/// be wrong; benchmark mode finds out.
 pub fn algorithms(profile: &Profile, conv: &Conv) -> Vec<ConvAlgorithm> {
     let algorithm = |(number, way): &(u32, Way)| {
         let none =
@@ -136,7 +136,7 @@ pub fn algorithms(profile: &Profile, conv: &Conv) -> Vec<ConvAlgorithm> {
     let many_channels = conv.shape.c.min(conv.shape.k) >= 64;
     let rank = |way: Way| match (way, conv.pass) {
         (Way::Winograd, _) if many_channels => 0,
-        // A small result of a long sum: only parts of it are enough work for all multiprocessors.
+        // A long sum with a small result: only its parts are enough work for all multiprocessors.
         (Way::Disorder, ConvPass::BackwardFilter) => 1,
         (Way::Implicit, _) => 2,
         (Way::Winograd, _) => 3,

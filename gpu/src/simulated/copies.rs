@@ -1,16 +1,16 @@
-//! The calls that copy.
+//! The driver calls that copy memory.
 
 use super::engine::State;
 use super::op::{Copy, End, Task};
 use super::{Simulated, check_device, check_pinned, cost, errors};
 use crate::contract::driver::{DevicePtr, DriverResult, Engine, HostSource, HostTarget, OpId, StreamId};
 
-/// Pageable copies to the device of up to so many bytes go through the command buffer: the call does not
-/// wait for the stream.
+/// The largest pageable copy to the device, in bytes, that goes through the command buffer: the call does not wait for
+/// the stream.
 const SMALL_PAGEABLE: usize = 64 << 10;
 
 impl Simulated {
-    /// From page-locked memory when the engine gets to it; from pageable memory before the call returns.
+    /// Reads page-locked memory when the engine gets to it, and pageable memory before the call returns.
     pub(super) fn host_to_device(
         &self,
         stream: StreamId,
@@ -34,7 +34,7 @@ impl Simulated {
             HostSource::Pageable(source) => source.get(..bytes).ok_or_else(errors::invalid_value)?,
         };
 
-        // Through the driver's staging memory, which is the source from then on.
+        // Through the driver's staging memory, which is the source from here on.
         let small = bytes <= SMALL_PAGEABLE;
         let duration = if small {
             self.clock.advance(self.host.staging.time_of(bytes as u64) as u64);
@@ -52,13 +52,13 @@ impl Simulated {
         let submitted = submit_copy(&mut state, stream, engine, duration, copy);
         state.pinned.give_back(block)?;
         if !small {
-            // The engine follows the host piece by piece, and is done soon after it.
+            // The engine follows the host piece by piece and finishes shortly after it.
             self.clock.advance(duration - profile.copy_latency.nanoseconds());
         }
         submitted
     }
 
-    /// To page-locked memory when the engine gets to it; to pageable memory before the call returns.
+    /// Writes page-locked memory when the engine gets to it, and pageable memory before the call returns.
     pub(super) fn device_to_host(
         &self,
         stream: StreamId,
@@ -96,7 +96,7 @@ impl Simulated {
         done
     }
 
-    /// By the multiprocessors.
+    /// Copies within a device, on the multiprocessors.
     pub(super) fn within_device(
         &self,
         stream: StreamId,
@@ -114,7 +114,7 @@ impl Simulated {
         submit_copy(&mut state, stream, (device, Engine::Compute, 0), duration, copy)
     }
 
-    /// Over the link, if one may reach the other's memory; else down to the host and up again.
+    /// Copies over the link if one device may access the other's memory, else down to the host and up again.
     pub(super) fn across_devices(
         &self,
         stream: StreamId,
@@ -160,7 +160,7 @@ impl Simulated {
     }
 }
 
-/// Queues a copy, whose duration is that of the engine that does it.
+/// Queues a copy. `duration` is the time that the engine takes.
 fn submit_copy(
     state: &mut State,
     stream: usize,

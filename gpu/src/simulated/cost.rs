@@ -1,8 +1,8 @@
-//! How long work takes on a device, in nanoseconds: a roofline, and what small work loses against it.
+//! How long work takes on a device, in nanoseconds: a roofline model, with the losses of small work.
 //!
-//! A kernel moves its bytes at the memory's pace or does its arithmetic at the processors', whichever is
-//! slower. It needs enough threads for either: with a quarter of the threads that hide the latency of
-//! memory it gets a quarter of the bandwidth. And none is shorter than one that does nothing.
+//! A kernel moves its bytes at the speed of the memory or does its arithmetic at the speed of the processors, whichever
+//! takes longer. It needs enough threads for either: with a quarter of the threads that hide the memory latency, it
+//! gets a quarter of the bandwidth. And no kernel is shorter than an empty one.
 
 use super::convolution::Convolution;
 use super::profile::Profile;
@@ -14,22 +14,23 @@ use crate::base::kernel::Work;
 use crate::base::random::mix;
 use crate::contract::driver::{Engine, Gemm};
 
-/// So many threads a multiprocessor needs to keep memory and arithmetic busy (a quarter of what an H200's
-/// holds: with the independent loads of each, enough to cover the latency of memory).
+/// The number of threads that a multiprocessor needs to keep memory and arithmetic busy: a quarter of what one of an
+/// H200 can hold. With the independent loads of each thread, this is enough to cover the memory latency.
 const SATURATING_THREADS: f64 = 512.0;
 
-/// How large the tiles of a matrix product are, and what of the processors' pace each attains: smaller
-/// ones reuse less of what they load.
+/// The sizes of the tiles of a matrix product, and the fraction of the processors' speed that each attains: smaller
+/// tiles reuse less of the data that they load.
 const TILES: [(u64, f64); 3] = [(128, 1.0), (64, 0.75), (32, 0.4)];
 
-/// What tensor cores attain when a size of the product is no multiple of 16 bytes, so that rows begin in the
-/// middle of what is loaded at once. (A guess; NVIDIA's guide to mixed precision asks for such sizes.)
+/// The fraction of their speed that tensor cores attain when a size of the product is not a multiple of 16 bytes, so
+/// that rows begin in the middle of a 16-byte load. (A guess; NVIDIA's guide to mixed precision recommends such
+/// multiples.)
 const MISFIT: f64 = 0.5;
 
-/// The inner dimension is cut into pieces of this, which multiprocessors can share.
+/// The length of the pieces into which the inner dimension is cut, which multiprocessors can share.
 const INNER: u64 = 256;
 
-/// A kernel of so many blocks of so many threads.
+/// The time of a kernel with `grid` blocks of `block` threads.
 pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
     let threads = f64::from(grid.max(1)) * f64::from(block.max(1));
     let filled = (threads / (profile.multiprocessors.value * SATURATING_THREADS)).min(1.0);
@@ -38,29 +39,29 @@ pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
     smallest(profile, memory.max(arithmetic) / filled)
 }
 
-/// A matrix product: the result is cut into tiles, and those into pieces of the inner dimension, which the
-/// multiprocessors take in waves. The library picks the size of tile that is done first.
+/// The time of a matrix product. The result is cut into tiles, and each tile into pieces of the inner dimension, which
+/// the multiprocessors process in waves. The library picks the tile size that finishes first.
 pub fn gemm(profile: &Profile, gemm: &Gemm) -> u64 {
     let memory = profile.dram.time_of(gemm.work().bytes) / profile.dram_factor.value;
     let (arithmetic, _) = tiling(profile, gemm);
-    // Loading the first tiles and storing the last ones hides behind nothing.
+    // Loading the first tiles and storing the last ones overlaps with nothing.
     profile.smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64
 }
 
-/// How many pieces of it the multiprocessors share.
+/// The number of pieces of a product that the multiprocessors share.
 pub(super) fn gemm_pieces(profile: &Profile, gemm: &Gemm) -> f64 {
     tiling(profile, gemm).1
 }
 
-/// The time for the arithmetic with the tiles that are done first, and how many pieces there are then.
+/// The time of the arithmetic with the fastest tile size, and the number of pieces.
 fn tiling(profile: &Profile, gemm: &Gemm) -> (f64, f64) {
     let sizes = [gemm.m, gemm.n, gemm.k, gemm.batch].map(|size| size as u64);
     let pace = product_pace(profile, gemm.dtype, gemm.tf32, &[gemm.m, gemm.n, gemm.k]);
     tiles_of(profile, sizes, pace, u64::MAX)
 }
 
-/// Of products m × n × k, of which there are `batch`: at that pace of all multiprocessors together, with the inner
-/// dimension in `most` pieces at the most.
+/// The same for `batch` products of m × n × k. `pace` is the speed of all multiprocessors together, and `most` the
+/// maximum number of pieces of the inner dimension.
 fn tiles_of(profile: &Profile, [m, n, k, batch]: [u64; 4], pace: f64, most: u64) -> (f64, f64) {
     let one = pace / profile.multiprocessors.value;
     let depth = k.clamp(1, INNER).max(k.div_ceil(most));
@@ -76,22 +77,22 @@ fn tiles_of(profile: &Profile, [m, n, k, batch]: [u64; 4], pace: f64, most: u64)
         .fold((f64::INFINITY, 0.0), |best, other| if other.0 < best.0 { other } else { best })
 }
 
-/// What the index arithmetic of a product that reads an image in place leaves of its pace.
+/// The fraction of its speed that remains to a product that reads an image in place, because of the index arithmetic.
 const IN_PLACE: f64 = 0.85;
 
-/// A long sum that is to be made in order is made in so many pieces at most; a second step adds those.
+/// The maximum number of pieces of a long sum that must be made in order; a second step adds the pieces.
 const ORDERED: usize = 8;
 
-/// How many pieces the sum of a gradient over so many positions is made in, if the order matters.
+/// The number of pieces in which a gradient is summed over `positions` positions, if the order matters.
 pub(super) fn ordered_pieces(positions: usize) -> usize {
     positions.div_ceil(INNER as usize).clamp(1, ORDERED)
 }
 
-/// A convolution: the product of matrices that it is, and what its way of making it adds or saves.
+/// The time of a convolution: that of its matrix product, plus or minus what its algorithm adds or saves.
 pub fn convolution(profile: &Profile, task: &Convolution) -> u64 {
     let (arithmetic, _) = convolution_tiling(profile, task);
     let memory = profile.dram.time_of(convolution_bytes(task)) / profile.dram_factor.value;
-    // Kernels that write the columns, or transform image, weight and result, come before and after it.
+    // Before and after the product, kernels write the columns or transform the image, the weight and the result.
     let kernels = match task.way {
         Way::Implicit | Way::Disorder => 1,
         Way::Explicit => 2,
@@ -101,7 +102,7 @@ pub fn convolution(profile: &Profile, task: &Convolution) -> u64 {
     profile.smallest_kernel.nanoseconds() + between + memory.max(arithmetic) as u64
 }
 
-/// The bytes it moves: its operands, and what it writes to its workspace and reads again.
+/// The bytes that a convolution moves: its operands, and what it writes to its workspace and reads back.
 pub(super) fn convolution_bytes(task: &Convolution) -> u64 {
     let table =
         matches!((task.way, task.conv.pass), (Way::Implicit, ConvPass::Forward | ConvPass::BackwardData));
@@ -109,7 +110,7 @@ pub(super) fn convolution_bytes(task: &Convolution) -> u64 {
     task.conv.shape.work(task.conv.dtype).bytes + workspace
 }
 
-/// How many pieces of it the multiprocessors share.
+/// The number of pieces of a convolution that the multiprocessors share.
 pub(super) fn convolution_pieces(profile: &Profile, task: &Convolution) -> f64 {
     convolution_tiling(profile, task).1
 }
@@ -127,8 +128,8 @@ fn convolution_tiling(profile: &Profile, task: &Convolution) -> (f64, f64) {
             let most = if conv.pass == ConvPass::BackwardFilter { ORDERED as u64 } else { whole };
             tiles_of(profile, [m, n, k, groups], pace * IN_PLACE, most)
         }
-        // 16 products for each 2×2 of results, of as many channels as there are. In single precision: the transforms
-        // would lose too much of anything shorter.
+        // 16 products for each 2×2 tile of the result, over all channels. In single precision: the transforms would
+        // lose too much accuracy in any shorter type.
         Way::Winograd => {
             let [p, q] = conv.shape.out();
             let (rows, columns) =
@@ -140,17 +141,17 @@ fn convolution_tiling(profile: &Profile, task: &Convolution) -> (f64, f64) {
     }
 }
 
-/// A fill of memory.
+/// The time of a fill.
 pub fn memset(profile: &Profile, bytes: usize) -> u64 {
     smallest(profile, profile.dram.time_of(bytes as u64) / profile.dram_factor.value)
 }
 
-/// A copy within the device: each byte is read and written.
+/// The time of a copy within the device: each byte is read and written.
 pub fn copy_within(profile: &Profile, bytes: usize) -> u64 {
     memset(profile, 2 * bytes)
 }
 
-/// A copy to or from page-locked memory, or to a peer.
+/// The time of a copy to or from page-locked memory, or to a peer.
 pub fn copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
     let bandwidth = match engine {
         Engine::Compute => return copy_within(profile, bytes),
@@ -161,21 +162,23 @@ pub fn copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
     profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
 }
 
-/// A copy to or from pageable memory that the staging memory's few KiB pass through.
+/// The time of a copy to or from pageable memory, which passes through a few KiB of staging memory.
 pub fn pageable_copy(profile: &Profile, engine: Engine, bytes: usize) -> u64 {
     let to_device = engine == Engine::HostToDevice;
     let bandwidth = if to_device { &profile.pageable_to_device } else { &profile.pageable_to_host };
     profile.copy_latency.nanoseconds() + bandwidth.time_of(bytes as u64) as u64
 }
 
-/// A collective of `ranks` devices, each of which brings so many bytes, when all have come to it.
+/// The time of a collective of `ranks` devices, each of which contributes `bytes` bytes, once all have reached it.
 ///
-/// A ring has a link from each to the next. An all-reduce goes round it twice, and each time all but one of as many parts as
-/// there are ranks pass over every link. A tree, two of them in fact, so that all links are busy, moves everything up and
-/// down, in steps as few as its height. The shorter of both is taken. A step takes what a copy takes to set out.
+/// A ring has a link from each rank to the next. An all-reduce goes round it twice. The data is cut into as many parts
+/// as there are ranks, and each time all but one of the parts cross every link. A tree (in fact two, so that all links
+/// are busy) moves all the data up and down, in as few steps as its height. The faster of the two is used. Each step
+/// has the latency of a copy.
 ///
-/// Cards that are no peers, or may not use that way, go through the host: down from one and up to the next, one after the other. That all share the
-/// host's memory, and some of them a switch, is left out; so is what a collective takes of the multiprocessors.
+/// Cards that are not peers, or may not use peer access, go through the host: down from one card and then up to the
+/// next. The model leaves out that all cards share the host's memory and some share a switch, and that a collective
+/// occupies multiprocessors.
 pub fn collective(
     profile: &Profile,
     uses_p2p: bool,
@@ -214,21 +217,21 @@ pub fn collective(
     ways.iter().map(time).rfind(|other| other.total() < ring.total()).unwrap_or(ring)
 }
 
-/// `cudaMalloc`, beside waiting for the device.
+/// The time of `cudaMalloc`, without the wait for the device.
 pub fn malloc(profile: &Profile, bytes: usize) -> u64 {
     let mebibytes = bytes as f64 / 1048576.0;
     profile.malloc.nanoseconds() + (profile.malloc_growth.value * mebibytes * 1e3) as u64
 }
 
-/// What `seed` makes of the duration of a piece of work: up to a fifth more or less.
+/// Varies the duration of a piece of work by up to a fifth either way, depending on `seed`.
 pub fn jitter(duration: u64, op: u64, seed: Option<u64>) -> u64 {
     let Some(seed) = seed else { return duration };
     let part = (mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ mix(op)) >> 11) as f64 / (1u64 << 53) as f64;
     (duration as f64 * (0.8 + 0.4 * part)) as u64
 }
 
-/// What all multiprocessors together attain of products in a type, in floating point operations a nanosecond.
-/// `sizes` are those that rows of the operands can have.
+/// The speed of matrix products in a dtype on all multiprocessors together, in floating point operations per
+/// nanosecond. `sizes` are the possible row lengths of the operands.
 fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) -> f64 {
     let tensor_cores = match dtype {
         DType::F16 => &profile.tensor_f16,
@@ -237,7 +240,7 @@ fn product_pace(profile: &Profile, dtype: DType, tf32: bool, sizes: &[usize]) ->
         dtype => return peak(profile, dtype == DType::F64).value * profile.gemm_factor.value,
     };
     if tensor_cores.value == 0.0 {
-        // Converted on the way in, and multiplied in single precision.
+        // The operands are converted as they are loaded and multiplied in single precision.
         return profile.fp32.value * profile.gemm_factor.value;
     }
     let fits = sizes.iter().all(|size| size.is_multiple_of(16 / dtype.size()));
@@ -265,7 +268,8 @@ mod tests {
     use super::*;
     use crate::host::host_profile::LAPTOP_8_CORES;
 
-    /// Formulas that a reader can check by hand: a ring goes round twice with all but one part, a tree up and down with all.
+    /// Formulas that a reader can check by hand: a ring goes round twice with all but one part, a tree up and down with
+    /// all.
     #[test]
     fn a_collective_takes_what_the_ring_or_the_tree_takes() {
         use crate::base::collective::ReduceOp;
@@ -275,9 +279,9 @@ mod tests {
                 collective(profile, profile.has_peers(), sum, bytes, ranks);
             (algorithm, latency, transfer)
         };
-        // 10 MB at 10 GB/s: half of it twice, in two steps.
+        // 10 MB at 10 GB/s: half of the data twice, in two steps.
         assert_eq!(of(&T4, 10_000_000, 2), (Algorithm::Ring, 2_500 + 2 * 2_000, 1_000_000));
-        // 7/8 of it twice, in 14 steps; the tree would move all of it twice.
+        // 7/8 of the data twice, in 14 steps; the tree would move all of it twice.
         assert_eq!(of(&T4, 10_000_000, 8), (Algorithm::Ring, 2_500 + 14 * 2_000, 1_750_000));
         // A kibibyte on NVLink: three steps up and three down.
         assert_eq!(of(&H200, 1024, 8), (Algorithm::Tree, 2_000 + 6 * 1_500, 2 * 1024 / 380));
@@ -293,7 +297,7 @@ mod tests {
         squares(1, size)
     }
 
-    /// What a user waits for: the call, the way to the device, the product.
+    /// The time a user waits: the call, the launch latency, the product and the synchronization.
     fn on_device(profile: &Profile, size: usize) -> u64 {
         LAPTOP_8_CORES.launch.nanoseconds()
             + profile.launch_latency.nanoseconds()
@@ -328,7 +332,7 @@ mod tests {
             gemm_.work().flops as f64 / gemm(profile, &gemm_) as f64
         };
         use DType::{BF16, F16, F32};
-        // What a T4 lacks it lacks.
+        // The simulation also lacks what a T4 lacks.
         assert!(pace(&T4, F16, false, 4096) > 5.0 * pace(&T4, F32, false, 4096));
         assert_eq!(pace(&T4, F32, true, 4096), pace(&T4, F32, false, 4096));
         assert!((pace(&T4, BF16, false, 4096) / pace(&T4, F32, false, 4096) - 1.0).abs() < 0.01);
@@ -336,10 +340,10 @@ mod tests {
             let [single, tf32] = [false, true].map(|tf32| pace(profile, F32, tf32, 8192));
             assert!(tf32 > 1.1 * single && pace(profile, BF16, false, 8192) > 1.8 * tf32, "{}", profile.key);
             assert_eq!(pace(profile, F16, false, 8192), pace(profile, BF16, false, 8192));
-            // A row more, and its neighbours begin in the middle of 16 bytes.
+            // With one more row, the neighbouring rows begin in the middle of a 16-byte load.
             assert!(pace(profile, F16, false, 4097) < 0.6 * pace(profile, F16, false, 4096));
         }
-        // Small products are bound by something else.
+        // Other costs dominate small products.
         assert!(pace(&H200, F16, false, 16) < 1.2 * pace(&H200, F32, false, 16));
     }
 

@@ -1,13 +1,13 @@
-//! The event simulation: streams, engines, and the order in which things happen.
+//! The event simulation: streams, engines and the order of events.
 //!
-//! The rule is that **nothing later than the host's `now` has happened**. Work is queued at the host's time
-//! and begins later than that, so every decision up to `now` is made with all there is to know: it is final,
-//! nothing is ever rolled back, and the same program happens the same way every time.
+//! The rule is that **nothing later than the host's `now` has happened**. Work is queued at the host's time and begins
+//! later than that. So every decision up to `now` is made with full knowledge and is final: nothing is ever rolled
+//! back, and the same program always runs the same way.
 //!
 //! Work of several processes is the exception, and `together.rs` handles it.
 //!
-//! Work of a stream runs in order. The first piece of each stream is ready when the work it waits for has
-//! run; an engine that is free takes what has been ready longest, of equals what was queued first.
+//! The work of a stream runs in order. A stream's first piece of work is ready when the work it waits for has run. A
+//! free engine takes the work that has been ready longest, and among equals the work that was queued first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ use crate::contract::driver::{DriverError, DriverResult, Engine, OpId, Span, Str
 use crate::contract::races::RaceLog;
 use crate::host::time::Clock;
 
-/// The device takes so much work ahead, then the host waits.
+/// The maximum number of pieces of work queued on a device. Beyond that, the host waits.
 pub(super) const LAUNCH_QUEUE: usize = 1024;
 
-/// So many spans are kept for whoever asks, the latest ones.
+/// The maximum number of spans kept until someone asks for them; the latest are kept.
 const MOST_SPANS: usize = 1 << 18;
 
-/// Engines every device has: those of [`Engine`] but the links to peers.
+/// The number of engines that every device has: those of [`Engine`] except the links to peers.
 const OWN_ENGINES: usize = 3;
 
 pub(super) struct State {
@@ -48,12 +48,13 @@ pub(super) struct State {
     pub(super) pinned: PinnedSpace,
     pub(super) events: Events,
     pub(super) races: Races,
-    /// Streams that have work.
+    /// The streams that have work.
     pub(super) active: Vec<usize>,
     engines: Vec<EngineState>,
     next_op: OpId,
     pub(super) spans: VecDeque<Span>,
-    /// Copies of which the next piece of work is the other half: both are work of one call, and have its number.
+    /// The first halves of copies whose second half is the next piece of work. Both belong to one call and share its
+    /// number.
     pub(super) first_halves: Vec<OpId>,
     pub(super) together: Together,
 }
@@ -61,12 +62,12 @@ pub(super) struct State {
 #[derive(Clone, Copy, Default)]
 struct EngineState {
     busy: bool,
-    /// From when on it can begin the next piece of work.
+    /// The earliest time at which it can begin the next piece of work.
     free_at: u64,
 }
 
-/// What happens next. The least one does: the earliest; then what ends before what begins; then what has
-/// been ready longest, and was queued first.
+/// A candidate for the next event. The least one happens: the earliest; at the same time, ends before beginnings; then
+/// the work that has been ready longest; then the work that was queued first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Next {
     pub(super) time: u64,
@@ -115,7 +116,7 @@ impl State {
         id
     }
 
-    /// An engine of a device; of the links, the one to `peer`.
+    /// The index of an engine of a device. `peer` selects the link.
     pub(super) fn engine(&self, device: usize, engine: Engine, peer: usize) -> usize {
         let own = match engine {
             Engine::Compute => 0,
@@ -135,7 +136,7 @@ impl State {
         }
     }
 
-    /// Queues a piece of work, for which the host may have to wait until there is room.
+    /// Queues a piece of work. The host may have to wait until there is room.
     pub(super) fn submit(
         &mut self,
         stream: usize,
@@ -146,7 +147,7 @@ impl State {
         self.submit_not_before(0, (stream, engine), duration, task)
     }
 
-    /// The same, to begin at that time at the earliest.
+    /// The same, but the work begins no earlier than `then`.
     pub(super) fn submit_not_before(
         &mut self,
         then: u64,
@@ -173,13 +174,13 @@ impl State {
         queue.push_back(Op { id, earliest, duration, engine, task });
         if queue.len() == 1 {
             self.active.push(stream);
-            // What devices did while the host stood still may be later than the host is.
+            // The stream's last work may have ended after the host's time.
             self.stamp(stream, self.streams[stream].ended);
         }
         Ok(id)
     }
 
-    /// Lets happen what happens until the host's time.
+    /// Simulates all events up to the host's time.
     pub(super) fn run_to_now(&mut self) {
         let now = self.clock.now();
         self.meet();
@@ -188,7 +189,7 @@ impl State {
         }
     }
 
-    /// The host waits until that is so, and for no longer.
+    /// Makes the host wait until `done` holds, and no longer.
     pub(super) fn wait_until(&mut self, device: usize, done: impl Fn(&State) -> bool) -> DriverResult<()> {
         self.run_to_now();
         while self.devices[device].fault.is_none() && !done(self) {
@@ -204,7 +205,7 @@ impl State {
         self.check(device)
     }
 
-    /// When the last work of a device ended that has run.
+    /// The end of the last work of a device that has run.
     pub(super) fn last_end(&self, device: usize) -> u64 {
         let streams = self.devices[device].streams.iter().map(|stream| &self.streams[*stream]);
         streams.map(|stream| stream.ended).max().unwrap_or(0)
@@ -215,7 +216,7 @@ impl State {
         self.devices[device].fault.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether queued work of any device touches the memory of this one.
+    /// Whether queued work of any device uses the memory of this one.
     pub(super) fn is_in_use(&self, device: usize) -> bool {
         self.devices[device].queued > 0
             || self.active.iter().any(|stream| {
@@ -224,7 +225,7 @@ impl State {
             })
     }
 
-    /// What a monitor says of a device.
+    /// What a monitor reports about a device.
     pub(super) fn monitor(&self, device: usize) -> Gpu {
         let running = self.devices[device].streams.iter().filter_map(|stream| {
             let Queue { head: Head::Running { start, .. }, queue, .. } = &self.streams[*stream] else {
@@ -247,7 +248,7 @@ impl State {
         }
     }
 
-    /// What happens next, whatever others do.
+    /// The next event, if it does not depend on other processes.
     fn next_final(&self) -> Option<Next> {
         self.next().filter(|next| next.time < self.horizon())
     }
@@ -296,12 +297,12 @@ impl State {
                 let next = start + duration * (done as u64 + 1) / slices as u64;
                 self.streams[stream].head = Head::Running { start, slices: done, next };
             }
-            // A mark: an event recorded, or waited for.
+            // A marker: an event recorded or waited for.
             _ => self.complete(stream, time, time),
         }
     }
 
-    /// Applies the effect of a part of a stream's first piece of work.
+    /// Applies the effect of one slice of a stream's first piece of work.
     fn execute(&mut self, stream: usize, slice: usize) -> DriverResult<()> {
         let Queue { id, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return Ok(()) };
@@ -330,7 +331,7 @@ impl State {
         }
     }
 
-    /// The first piece of work of a stream has run.
+    /// Completes the first piece of work of a stream.
     fn complete(&mut self, stream: usize, start: u64, end: u64) {
         let id = self.streams[stream].id;
         let Some(op) = self.streams[stream].queue.pop_front() else { return };
@@ -362,7 +363,7 @@ impl State {
         self.stamp_all(end);
     }
 
-    /// A fault kills the context of its device: nothing that is queued there will run.
+    /// Kills the context of a device after a fault: nothing that is queued there will run.
     pub(super) fn kill(&mut self, device: usize, fault: DriverError, time: u64) {
         self.devices[device].fault = Some(fault);
         self.devices[device].queued = 0;
@@ -374,7 +375,7 @@ impl State {
                     self.engines[engine] = EngineState { busy: false, free_at: time };
                 }
                 match op.task {
-                    // If the context lives again, nobody may wait for it for ever.
+                    // If the context recovers, nothing may wait for this event forever.
                     Task::Record(event) => self.events.reached(event, op.id, time),
                     Task::Copy(copy) => self.for_pinned(copy.places(), PinnedSpace::release),
                     _ => {}
@@ -395,7 +396,7 @@ impl State {
         }
     }
 
-    /// Work ended at `time`: finds what has become ready by it.
+    /// Finds the work that has become ready because other work ended at `time`.
     fn stamp_all(&mut self, time: u64) {
         for index in 0..self.active.len() {
             self.stamp(self.active[index], time);
@@ -412,7 +413,7 @@ impl State {
         }
     }
 
-    /// Whether a stream's first piece of work waits for no other stream.
+    /// Whether a stream's first piece of work does not wait for another stream.
     fn may_run(&self, stream: usize, op: &Op) -> bool {
         if let Task::Wait { stream, op, .. } = op.task
             && !self.streams[stream].has_run(op)
@@ -422,7 +423,7 @@ impl State {
         let Queue { id, blocking, .. } = self.streams[stream];
         let default = self.devices[id.device].streams[0];
         match (stream == default, blocking) {
-            // The legacy default stream waits for all blocking ones, and they for it.
+            // The legacy default stream waits for all blocking streams, and they wait for it.
             (true, _) => self.active.iter().map(|stream| &self.streams[*stream]).all(|other| {
                 other.id.device != id.device || other.id == id || !other.blocking || other.has_run(op.id)
             }),

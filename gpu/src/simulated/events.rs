@@ -1,4 +1,4 @@
-//! Events: marks in streams, by handles that a destroyed event's successor does not share.
+//! Events: markers in streams. A destroyed event's handle is never reused.
 
 use super::errors;
 use crate::contract::driver::{DriverResult, EventId, OpId};
@@ -15,7 +15,7 @@ pub(super) struct Event {
 pub(super) struct Record {
     pub(super) stream: usize,
     pub(super) op: OpId,
-    /// When the work before it had run, if it has.
+    /// The time at which the work before it had run, if it has.
     pub(super) time: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ impl Event {
         self.record.is_none_or(|record| record.time.is_some())
     }
 
-    /// The same at a time: devices may be ahead of the host.
+    /// The same at the time `now`: devices may be ahead of the host.
     pub(super) fn is_complete_at(&self, now: u64) -> bool {
         self.record.is_none_or(|record| record.time.is_some_and(|time| time <= now))
     }
@@ -74,7 +74,7 @@ impl Events {
         slot.and_then(|slot| slot.event.as_mut()).ok_or_else(errors::invalid_handle)
     }
 
-    /// A record has been reached. The event may have been recorded anew, or be gone.
+    /// Notes that a record has been reached. The event may have been recorded again since, or destroyed.
     pub(super) fn reached(&mut self, id: EventId, op: OpId, time: u64) {
         let Ok(event) = self.get_mut(id) else { return };
         if let Some(record) = event.record.as_mut().filter(|record| record.op == op) {

@@ -1,4 +1,4 @@
-//! What work does to memory, when its time has come.
+//! The effects of work on memory, applied when its time has come.
 
 use std::array::from_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +16,10 @@ use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, Ran,
 use crate::base::shape::Layout;
 use crate::contract::driver::{DevicePtr, DriverResult, Gemm};
 
-/// The most inputs, and the most outputs, that a kernel has.
+/// The maximum number of inputs, and of outputs, of a kernel.
 const MOST_OPERANDS: usize = 8;
 
-/// The layout of a number in the place of a tensor.
+/// The layout of a scalar that takes the place of a tensor.
 static NUMBER: LazyLock<Layout> =
     LazyLock::new(|| Layout::contiguous(&[]).expect("no dimensions are not too many"));
 
@@ -52,7 +52,7 @@ pub(super) fn memset(memory: &mut AddressSpace, to: DevicePtr, value: u8, bytes:
     Ok(())
 }
 
-/// Whether the arguments of a launch are of the kinds that the kernel takes.
+/// Whether the arguments of a launch match the parameters of the kernel.
 pub(super) fn arguments_fit(launch: &Launch) -> bool {
     let parameters = launch.kernel.parameters;
     let fits = |(parameter, argument): (&Parameter, &Argument)| match (parameter, argument) {
@@ -73,7 +73,7 @@ fn operands_of(launch: &Launch, kind: impl Fn(&Parameter) -> bool) -> usize {
     launch.kernel.parameters.iter().filter(|parameter| kind(parameter)).count()
 }
 
-/// Where an input of a twin is.
+/// Where the twin reads an input from.
 enum ReadFrom {
     /// It is the first output.
     FirstOutput,
@@ -84,7 +84,7 @@ enum ReadFrom {
     },
 }
 
-/// Calls the twin of a kernel.
+/// Calls a kernel's twin.
 pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult<()> {
     let operands = || launch.kernel.parameters.iter().zip(&launch.arguments);
     let (mut written, mut output_views) = (SmallVec::<[Access; 6]>::new(), SmallVec::<[&Layout; 4]>::new());
@@ -122,7 +122,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         }
     }
 
-    // What is overwritten as a whole need not keep what it holds, and a copy of what is shared shares it.
+    // Contents that are overwritten completely need not be kept, and a copy of a shared range shares it.
     if let ([output], [view]) = (&written[..], &output_views[..])
         && launch.kernel.is_elementwise()
         && view.is_contiguous()
@@ -138,7 +138,7 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
         memory.discard(output.address, output.bytes);
     }
 
-    // The outputs come first, then the inputs that are in memory. These overlap no output: whoever launches sees to it.
+    // The outputs come first, then the inputs in memory. The caller of the launch ensures that these overlap no output.
     let mut borrowed = memory.borrow(&accesses)?.into_iter();
     let mut outputs: [Output; MOST_OPERANDS] = from_fn(|_| Output { bytes: &mut [], layout: number });
     for (output, layout) in outputs.iter_mut().zip(&output_views) {
@@ -165,9 +165,9 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
     run(|| launch.kernel.symbol(), || (launch.kernel.twin)(arguments))
 }
 
-/// Runs a twin. An error of it is a failed assertion on the device, unless it found no memory of the computer to
-/// work in. A panic is a mistake of the twin's author; it must not leave the simulation half way through an event, so
-/// it is a failed launch.
+/// Runs a twin. An error means a failed assertion on the device, unless the computer had no memory for the twin's
+/// workspace. A panic is a bug in the twin. It must not leave the simulation halfway through an event, so it becomes a
+/// failed launch.
 pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Ran) -> DriverResult<()> {
     match catch_unwind(AssertUnwindSafe(twin)) {
         Ok(Ok(())) => Ok(()),
@@ -177,7 +177,7 @@ pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Ran) -> Dr
     }
 }
 
-/// The memory of a tensor, which must lie at a multiple of its elements' size.
+/// The memory of a tensor. Its address must be a multiple of the element size.
 fn operand(pointer: DevicePtr, view: &Layout, dtype: DType, write: bool) -> DriverResult<Access> {
     let bytes = view.reach() * dtype.size();
     if bytes > 0 && !pointer.0.is_multiple_of(dtype.size() as u64) {
@@ -253,7 +253,7 @@ mod tests {
         of_f32: None,
     };
 
-    /// A copy moves no bytes where the source is shared, and takes part in the sharing.
+    /// A copy of a shared range moves no bytes: it shares the range too.
     #[test]
     fn a_copy_of_what_is_shared_shares_it() {
         let mut memory = AddressSpace::new(1 << 40, 1 << 21, Arc::default());

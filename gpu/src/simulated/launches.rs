@@ -1,4 +1,4 @@
-//! The calls that launch kernels, and what is like one.
+//! The driver calls that launch kernels and similar work.
 
 use super::convolution::Convolution;
 use super::op::Task;
@@ -70,7 +70,8 @@ impl Simulated {
         state.submit(stream, Some(engine), duration, Task::Memset { to, value, bytes })
     }
 
-    /// On the link, until all processes have come, and then for as long as the bytes take.
+    /// Queues a collective. It stays on the link until all processes have arrived, and then for the duration of the
+    /// transfer.
     pub(super) fn queue_collective(&self, stream: StreamId, part: Collective) -> DriverResult<OpId> {
         let device = stream.device;
         let (mut state, stream) = self.enter_to_compute(stream)?;

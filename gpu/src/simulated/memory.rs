@@ -1,9 +1,9 @@
-//! An address space whose memory the simulation owns: that of a device, and that of page-locked buffers.
+//! An address space whose memory the simulation owns: that of a device or of the page-locked buffers.
 //!
-//! Work names memory by address, never by reference: a block may be freed, reused and overwritten while work
-//! that names it is still queued, and then the work finds what is there, as on hardware. Every access is
-//! checked against the blocks there are. A block costs the computer nothing until it is touched, and a range that holds
-//! what others hold as well costs nothing until it is written (`shared.rs`).
+//! Work names memory by address, never by reference: a block may be freed, reused and overwritten while work that names
+//! it is still queued. The work then finds whatever is there, as on hardware. Every access is checked against the
+//! existing blocks. A block takes no memory of the computer until it is touched, and a range that holds the same bytes
+//! as others takes none until it is written (`shared.rs`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,13 +14,13 @@ use super::errors;
 use super::shared::{Shared, SharedRanges};
 use crate::contract::driver::DriverResult;
 
-/// Buffers begin at a multiple of this, for any vector type.
+/// The alignment of buffers, enough for any vector type.
 const ALIGNMENT: usize = 64;
 
 /// The largest alignment of an element.
 const ELEMENT_ALIGNMENT: usize = 8;
 
-/// From so many bytes on a range is shared. Fewer are copied in no time.
+/// The minimum number of bytes for a range to be shared. Copying fewer takes no time worth saving.
 const WORTH_SHARING: usize = 64 << 10;
 
 /// A range of memory that a piece of work reads or writes.
@@ -55,8 +55,8 @@ impl<'m> Bytes<'m> {
     }
 }
 
-/// Memory of the computer for one block. Made zeroed by the system, so that pages no one touches cost
-/// nothing; of `u128`, because that is the widest alignment for which it is.
+/// The computer's memory for one block. The system provides it zeroed, so that untouched pages take no memory. It
+/// consists of `u128` because that is the widest type for which this works.
 pub(super) struct Buffer {
     words: Vec<u128>,
     /// Where the aligned part begins.
@@ -73,7 +73,7 @@ impl Buffer {
         Ok(Buffer { words, start, bytes })
     }
 
-    /// As many bytes of it, with what they hold; `None` if it is too small.
+    /// Resizes the buffer to `bytes`, keeping its contents; `None` if it is too small.
     pub(super) fn resized(self, bytes: usize) -> Option<Buffer> {
         (bytes <= self.capacity()).then_some(Buffer { bytes, ..self })
     }
@@ -90,19 +90,19 @@ impl Buffer {
     }
 }
 
-/// What the computer has for the simulated memory of a machine. The profile of a GPU may have more memory than
-/// the computer it is simulated on, and a system that promises what it has not ends the program when it is
-/// touched, or swaps until nobody waits any more.
+/// The memory of the computer that is available for the simulated memory of a machine. The profile of a GPU may have
+/// more memory than the computer has. A system that overcommits would kill the program when the memory is touched, or
+/// swap for so long that nobody waits for it.
 #[derive(Default)]
 pub(super) struct Room {
-    /// Bytes that were there when the first block was touched; `None` inside where that is not known.
+    /// The bytes available when the first block was touched; the inner `None` if unknown.
     limit: OnceLock<Option<u64>>,
     taken: AtomicU64,
 }
 
 impl Room {
-    /// Whether a block of that size could be given. Much of what was given before may not have been written to
-    /// yet, so it is counted as well as looked for.
+    /// Whether a block of that size fits. Blocks given out earlier may not have been written yet, and so may not show
+    /// up in the system's figure. So they are counted here as well.
     fn has(&self, bytes: usize) -> bool {
         let available = available_memory();
         let limit = self.limit.get_or_init(|| available);
@@ -111,7 +111,7 @@ impl Room {
         fits(bytes as u64, &available) && fits(taken, limit)
     }
 
-    /// Memory for a block that is about to be touched.
+    /// Allocates the memory of a block that is about to be touched.
     fn give(&self, bytes: usize) -> DriverResult<Buffer> {
         if !self.has(bytes) {
             return Err(errors::out_of_host_memory(bytes));
@@ -126,7 +126,7 @@ impl Room {
     }
 }
 
-/// Bytes of the computer's memory that programs can have without swapping, where the system says so.
+/// The bytes that programs can allocate without swapping, if the system reports it.
 fn available_memory() -> Option<u64> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -139,9 +139,9 @@ fn available_memory() -> Option<u64> {
 struct Segment {
     address: u64,
     bytes: usize,
-    /// Made at the first touch.
+    /// Allocated at the first touch.
     buffer: Option<Buffer>,
-    /// Whether it was: it then counts as taken from the computer.
+    /// Whether it was allocated by a touch, and so counts as taken from the computer.
     is_given: bool,
 }
 
@@ -162,9 +162,9 @@ impl Segment {
 pub(super) struct AddressSpace {
     base: u64,
     granularity: u64,
-    /// In order of their addresses.
+    /// Sorted by address.
     segments: Vec<Segment>,
-    /// The segment found last: most accesses are to the same as the one before.
+    /// The index of the segment found last: most accesses are to the same segment as the one before.
     last: usize,
     taken: u64,
     room: Arc<Room>,
@@ -172,33 +172,33 @@ pub(super) struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// Addresses from `base` on, in multiples of `granularity`.
+    /// Creates an address space that begins at `base`. Blocks begin at multiples of `granularity`.
     pub(super) fn new(base: u64, granularity: u64, room: Arc<Room>) -> AddressSpace {
         let shared = SharedRanges::default();
         AddressSpace { base, granularity, segments: Vec::new(), last: 0, taken: 0, room, shared }
     }
 
-    /// What a block of that size takes of the memory.
+    /// The memory that a block of that size takes up.
     pub(super) fn size_of(&self, bytes: usize) -> u64 {
         (bytes.max(1) as u64).next_multiple_of(self.granularity)
     }
 
-    /// What all blocks take.
+    /// The memory that all blocks take up.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Whether the computer has the memory of such a block, should it be touched.
+    /// Whether the computer could provide the memory of a block of that size if it were touched.
     pub(super) fn can_back(&self, bytes: usize) -> bool {
         self.room.has(bytes)
     }
 
-    /// A new block, in the first gap that is large enough.
+    /// Adds a block in the first gap that is large enough, and returns its address.
     pub(super) fn insert(&mut self, bytes: usize) -> u64 {
         self.insert_with(bytes, None)
     }
 
-    /// The same, with a buffer that there is already.
+    /// The same, with an existing buffer.
     pub(super) fn insert_with(&mut self, bytes: usize, buffer: Option<Buffer>) -> u64 {
         let size = self.size_of(bytes);
         let mut address = self.base;
@@ -215,18 +215,18 @@ impl AddressSpace {
         address
     }
 
-    /// How large the block is that begins there.
+    /// The size of the block that begins at `address`.
     pub(super) fn size_at(&self, address: u64) -> Option<usize> {
         let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         Some(self.segments[index].bytes)
     }
 
-    /// Removes the block that begins there; false if none does.
+    /// Removes the block that begins at `address`. Returns whether there was one.
     pub(super) fn remove(&mut self, address: u64) -> bool {
         self.take(address).is_some()
     }
 
-    /// The same; the memory it had if it was touched.
+    /// The same, but returns the block's memory, if it was touched.
     pub(super) fn take(&mut self, address: u64) -> Option<Option<Buffer>> {
         let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         let segment = self.segments.remove(index);
@@ -254,7 +254,7 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Lets a range hold bytes that others hold as well.
+    /// Makes a range share bytes with other ranges.
     pub(super) fn share(&mut self, address: u64, shared: Shared) -> DriverResult<()> {
         let bytes = shared.bytes();
         let lies_alike =
@@ -267,18 +267,18 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// What a range holds, if others may hold it as well.
+    /// The contents of a range, if they are shared.
     pub(super) fn shared(&self, address: u64, bytes: usize) -> Option<Shared> {
         let (shared, offset) = self.shared.around(address, bytes)?;
         Some(shared.part(offset..offset + bytes))
     }
 
-    /// All of a range is about to be overwritten, so it need not keep what it holds.
+    /// Drops the shared contents of a range that is about to be overwritten completely.
     pub(super) fn discard(&mut self, address: u64, bytes: usize) {
         self.shared.discard(address, bytes);
     }
 
-    /// Gives a range bytes of its own, unless it is only read and lies within one that is shared.
+    /// Gives a range its own bytes, unless it is only read and lies within a shared range.
     fn settle(&mut self, Access { address, bytes, write }: Access) -> DriverResult<()> {
         if !write && self.shared.around(address, bytes).is_some() {
             return Ok(());
@@ -293,8 +293,8 @@ impl AddressSpace {
     pub(super) fn bytes(&mut self, address: u64, bytes: usize) -> DriverResult<&[u8]> {
         self.settle(Access { address, bytes, write: false })?;
         let pointer = self.pointer_to_read(address, bytes)?;
-        // SAFETY: `pointer_to_read` has found `bytes` initialized bytes there, which `self` keeps, and `self` is
-        // borrowed for as long as they are.
+        // SAFETY: `pointer_to_read` has found `bytes` initialized bytes there. `self` owns them and is borrowed for as
+        // long as the slice.
         Ok(unsafe { std::slice::from_raw_parts(pointer, bytes) })
     }
 
@@ -302,11 +302,12 @@ impl AddressSpace {
     pub(super) fn bytes_mut(&mut self, address: u64, bytes: usize) -> DriverResult<&mut [u8]> {
         self.settle(Access { address, bytes, write: true })?;
         let pointer = self.pointer(address, bytes)?;
-        // SAFETY: as in `bytes`, in a block of its own; `self` is borrowed mutably, so nothing else refers to them.
+        // SAFETY: as in `bytes`, in a block of its own. `self` is borrowed mutably, so nothing else refers to the
+        // bytes.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) })
     }
 
-    /// Copies a range onto another, which it may overlap.
+    /// Copies a range to another one. The two may overlap.
     #[allow(unsafe_code)]
     pub(super) fn copy_within(&mut self, from: u64, to: u64, bytes: usize) -> DriverResult<()> {
         if let Some(shared) = self.shared(from, bytes) {
@@ -316,13 +317,13 @@ impl AddressSpace {
             self.settle(Access { address, bytes, write: true })?;
         }
         let (from, to) = (self.pointer(from, bytes)?, self.pointer(to, bytes)?);
-        // SAFETY: both have `bytes` initialized bytes that belong to `self`, no reference into it is alive
-        // (it is borrowed mutably), and `copy` allows the ranges to overlap.
+        // SAFETY: both pointers lead to `bytes` initialized bytes that `self` owns. No reference into them is alive,
+        // since `self` is borrowed mutably, and `copy` allows the ranges to overlap.
         unsafe { std::ptr::copy(from, to, bytes) };
         Ok(())
     }
 
-    /// The memory of several ranges at once, in their order. What is written must overlap nothing else.
+    /// Borrows the memory of several ranges at once, in the given order. A written range must not overlap any other.
     #[allow(unsafe_code)]
     pub(super) fn borrow<'m>(&'m mut self, accesses: &[Access]) -> DriverResult<SmallVec<[Bytes<'m>; 6]>> {
         for (index, written) in accesses.iter().enumerate().filter(|(_, access)| access.write) {
@@ -331,7 +332,7 @@ impl AddressSpace {
                 return Err(errors::illegal_address());
             }
         }
-        // Settle all of them first: settling one may end what another shares.
+        // Settle all ranges first: settling one may end the sharing of another.
         accesses.iter().try_for_each(|access| self.settle(*access))?;
         let mut borrowed = SmallVec::new();
         for Access { address, bytes, write } in accesses.iter().copied() {
@@ -339,8 +340,9 @@ impl AddressSpace {
                 true => self.pointer(address, bytes)?,
                 false => self.pointer_to_read(address, bytes)?.cast_mut(),
             };
-            // SAFETY: there are `bytes` initialized bytes there, which `self` keeps: nothing is settled any more. `self` is
-            // borrowed mutably for 'm. The ranges that become `&mut` lie in blocks, and overlap no other, checked above.
+            // SAFETY: there are `bytes` initialized bytes there, which `self` owns, and no range is settled from here
+            // on. `self` is borrowed mutably for 'm. The ranges that become `&mut` lie in blocks and overlap no other
+            // range (checked above).
             borrowed.push(unsafe {
                 if write {
                     Bytes::Write(std::slice::from_raw_parts_mut(pointer, bytes))
@@ -352,7 +354,7 @@ impl AddressSpace {
         Ok(borrowed)
     }
 
-    /// A pointer to that many bytes, wherever they are. It stays good until the next call that changes any.
+    /// A pointer to `bytes` bytes, shared or in a block. It is valid until the next call that changes any memory.
     fn pointer_to_read(&mut self, address: u64, bytes: usize) -> DriverResult<*const u8> {
         match self.shared.around(address, bytes) {
             Some((shared, offset)) => Ok(shared.bytes()[offset..].as_ptr()),
@@ -360,7 +362,7 @@ impl AddressSpace {
         }
     }
 
-    /// A pointer to that many bytes of a block. It stays good until its block is removed.
+    /// A pointer to `bytes` bytes of a block. It is valid until the block is removed.
     fn pointer(&mut self, address: u64, bytes: usize) -> DriverResult<*mut u8> {
         if bytes == 0 {
             return Ok(std::ptr::without_provenance_mut(ALIGNMENT));
@@ -371,8 +373,9 @@ impl AddressSpace {
         Ok(segment.touch(&self.room)?.pointer(offset))
     }
 
-    /// Sees to it that the computer has the memory of a block that queued work will touch: the call that
-    /// queues it can say so, and the device lives on. Of an address in no block the work itself will tell.
+    /// Allocates the memory of a block that queued work will touch. If the computer has none, the call that queues the
+    /// work can report it, and the device survives. An address outside every block is left to the work itself to
+    /// report.
     pub(super) fn back(&mut self, address: u64) -> DriverResult<()> {
         match self.find(address, 1) {
             Some(index) => self.segments[index].touch(&self.room).map(drop),
@@ -468,7 +471,7 @@ mod tests {
         assert_eq!(spaces[1].back(other), Ok(()));
         assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
         assert_eq!(spaces[0].bytes(blocks[2], 1), Err(errors::out_of_host_memory(200)));
-        // What was never touched gives nothing back.
+        // Removing a block that was never touched releases nothing.
         assert!(spaces[0].remove(blocks[1]));
         assert_eq!(spaces[0].back(blocks[2]), Err(errors::out_of_host_memory(200)));
         assert!(spaces[1].remove(other));
@@ -499,7 +502,7 @@ mod tests {
         assert_eq!(space.bytes(block, 8).unwrap(), [1, 2, 1, 2, 3, 4, 5, 6]);
     }
 
-    /// The bytes of a shared range are read where they are until one of those who share it is written to.
+    /// The bytes of a shared range are read in place until one of the ranges that share them is written.
     #[test]
     fn what_is_shared_is_read_in_place_until_it_is_written() {
         let mut spaces = [space(), space()];
@@ -516,20 +519,20 @@ mod tests {
         first.bytes_mut(block + 3, 1).unwrap()[0] = 1;
         assert_eq!(first.bytes(block, 5).unwrap(), [7, 7, 7, 1, 7]);
         assert_eq!(second.bytes(other, 5).unwrap(), [7; 5]);
-        // It is in a block or nowhere, and is gone with it.
+        // A shared range must lie in a block, and is gone with the block.
         assert_eq!(first.share(block + 8, shared()), Err(errors::illegal_address()));
         second.remove(block);
         assert_eq!(second.bytes(block, 1), Err(errors::illegal_address()));
         second.insert(WORTH_SHARING);
         assert_eq!(second.bytes(block, 5).unwrap(), [0; 5]);
-        // Elements must lie as they would in the block.
+        // Elements must be aligned as they would be in the block.
         let askew = Shared::new(Arc::new(vec![7; WORTH_SHARING + 8]), 1..WORTH_SHARING + 1);
         second.share(block, askew).unwrap();
         assert!(second.shared(block, 8).is_none());
         assert_eq!(second.bytes(block, 5).unwrap(), [7; 5]);
     }
 
-    /// Whatever is done to them, ranges hold the bytes that they would hold if each were copied at once.
+    /// After any sequence of operations, ranges hold the bytes that they would hold if each share were a copy.
     #[test]
     fn shared_ranges_hold_what_copies_would() {
         const BLOCK: usize = 4 * WORTH_SHARING;

@@ -1,9 +1,9 @@
-//! A GPU that is not there: a discrete-event simulation behind the driver contract.
+//! A simulated GPU: a discrete-event simulation behind the driver contract.
 //!
-//! It has no speed of its own. What a call, a copy or a kernel takes comes from the profiles of host and
-//! device, and its effect on memory is applied when its modelled time has come, by the Rust twin of the
-//! kernel. So a program sees what it would see on hardware: a buffer read too early is stale, a source
-//! overwritten too early tears, two streams without an event race, and errors of kernels come late.
+//! It has no speed of its own. The profiles of the host and the device say how long a call, a copy or a kernel takes.
+//! The kernel's Rust twin applies the effect on memory when the modelled time has come. So a program sees what it would
+//! see on hardware: a buffer read too early is stale, a source overwritten too early tears, two streams without an
+//! event race, and kernel errors arrive late.
 //!
 //! | to learn | read |
 //! | --- | --- |
@@ -14,9 +14,9 @@
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
 //!
-//! A simulated machine is driven by one thread. Of several processes, each has its own simulation. The
-//! lock would make calls from several threads safe, but their order, and with it the modelled times, would be
-//! up to the operating system's scheduler.
+//! One thread drives a simulated machine. When there are several processes, each has its own simulation. The lock would
+//! make calls from several threads safe, but their order, and with it the modelled times, would depend on the operating
+//! system's scheduler.
 
 pub mod activity;
 mod card;
@@ -72,13 +72,13 @@ pub struct SimulatedOptions {
     pub profile: &'static Profile,
     /// The host that calls them.
     pub host: &'static HostProfile,
-    /// How many devices.
+    /// The number of devices.
     pub count: usize,
-    /// Bytes of memory of each, if not the profile's.
+    /// The memory of each device in bytes, if it differs from the profile's.
     pub memory: Option<u64>,
-    /// Bytes of it that another process holds.
+    /// The part of that memory, in bytes, that another process holds.
     pub others: u64,
-    /// Makes all work up to a fifth longer or shorter, in a way that depends on the seed.
+    /// Makes the duration of all work vary by up to a fifth either way, depending on the seed.
     pub seed: Option<u64>,
     pub setup: Setup,
 }
@@ -86,16 +86,16 @@ pub struct SimulatedOptions {
 /// How the computer is set up around the cards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// The build of PyTorch, whose kernels may not run on the card; if none is named, the kernels are compiled for the card.
+    /// The build of PyTorch, whose kernels may not run on the card. If `None`, the kernels are compiled for the card.
     pub build: Option<Build>,
-    /// How devices reach each other's memory.
+    /// How devices access each other's memory.
     pub p2p: P2p,
-    /// Whether collectives do without that way: `NCCL_P2P_DISABLE=1`.
+    /// Whether collectives avoid peer access: `NCCL_P2P_DISABLE=1`.
     pub nccl_p2p_disable: bool,
 }
 
 impl Setup {
-    /// Whether collectives go straight from one device to another.
+    /// Whether collectives go directly from one device to another.
     fn collectives_use_p2p(&self, profile: &Profile) -> bool {
         profile.has_peers() && self.p2p != P2p::Off && !self.nccl_p2p_disable
     }
@@ -136,7 +136,7 @@ impl Simulated {
         lock(&self.state)
     }
 
-    /// A call that concerns a device: it takes the host some time, and then the device is where it is.
+    /// Begins a call that concerns a device: charges the host for the call and advances the device to the host's time.
     fn enter(&self, device: usize, cost: &Figure) -> DriverResult<MutexGuard<'_, State>> {
         let mut state = self.state();
         let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
@@ -149,12 +149,12 @@ impl Simulated {
         Ok(state)
     }
 
-    /// The end of a call in which races may have been found. What was asked for has been done all the same.
+    /// Ends a call in which races may have been found. The requested work has been done in any case.
     fn leave<T>(&self, done: DriverResult<T>) -> DriverResult<T> {
         if self.races.tell() { done.and(Err(errors::race())) } else { done }
     }
 
-    /// A call that runs code on a device: that takes code for its architecture.
+    /// Begins a call that runs code on a device, which needs code for its architecture.
     fn enter_to_compute(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
         let entered = self.enter_stream(id, &self.host.launch)?;
         let Profile { major, minor, .. } = *self.options.profile;
@@ -164,7 +164,7 @@ impl Simulated {
         }
     }
 
-    /// A call that concerns a stream.
+    /// Begins a call that concerns a stream.
     fn enter_stream(&self, id: StreamId, cost: &Figure) -> DriverResult<(MutexGuard<'_, State>, usize)> {
         let state = self.enter(id.device, cost)?;
         let stream = state.devices[id.device].streams.get(id.number as usize).copied();
@@ -181,7 +181,7 @@ impl Simulated {
     }
 }
 
-/// Refuses a range of a device's memory that is not all allocated, or that the computer has no room for.
+/// Rejects a range of a device's memory that is not fully allocated or that the computer has no room for.
 fn check_device(state: &mut State, device: usize, pointer: DevicePtr, bytes: usize) -> DriverResult<()> {
     let device = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
     if !device.memory.holds(pointer.0, bytes) {
@@ -190,7 +190,7 @@ fn check_device(state: &mut State, device: usize, pointer: DevicePtr, bytes: usi
     if bytes > 0 { device.memory.back(pointer.0) } else { Ok(()) }
 }
 
-/// Refuses a range of page-locked memory that is not the caller's.
+/// Rejects a range of page-locked memory that the caller does not own.
 fn check_pinned(state: &mut State, pointer: PinnedPtr, bytes: usize) -> DriverResult<()> {
     if bytes == 0 || state.pinned.is_owned(pointer.0, bytes) { Ok(()) } else { Err(errors::invalid_value()) }
 }
@@ -209,12 +209,12 @@ impl Driver for Simulated {
         Ok(state.devices[device].memory_info())
     }
 
-    // NVML's business, not CUDA's: it says so of a device that has failed, too.
+    // NVML answers this, not CUDA, so it also works for a device that has failed.
     fn processes(&self, device: usize) -> Vec<Process> {
         self.state().devices.get(device).map(Card::processes).unwrap_or_default()
     }
 
-    // It makes no context, and takes the host no time worth counting.
+    // It creates no context, and its cost to the host is negligible.
     fn monitor(&self, device: usize) -> Option<Gpu> {
         let mut state = self.state();
         state.run_to_now();
@@ -223,7 +223,7 @@ impl Driver for Simulated {
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
         let mut state = self.enter(device, &self.host.synchronize)?;
-        // What waits for others is not waited for: they may wait for what this process has yet to queue.
+        // Does not wait for work that waits for other processes: they may need work that this process has yet to queue.
         if !state.together.is_queued {
             state.wait_until(device, |state| !state.is_in_use(device))?;
             self.clock.advance_to(state.last_end(device));
@@ -235,7 +235,7 @@ impl Driver for Simulated {
                 self.clock.advance(cost::malloc(on.profile, 0)); // Nothing is mapped.
                 Err(errors::out_of_memory())
             }
-            // Refused here, so that no cache holds what no one can use.
+            // Rejected here, so that no cache holds memory that cannot be used.
             (_, true) if !on.memory.can_back(bytes) => Err(errors::out_of_host_memory(bytes)),
             (_, true) => {
                 self.clock.advance(cost::malloc(on.profile, bytes));
@@ -245,7 +245,7 @@ impl Driver for Simulated {
     }
 
     fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()> {
-        // The memory goes even if the context is dead: nothing that is queued there will touch it.
+        // The memory is freed even if the context is dead: no work queued there will touch it.
         let entered = self.enter(device, &self.host.synchronize).map(drop);
         let mut state = self.state();
         let drained = entered.and_then(|()| state.wait_until(device, |state| !state.is_in_use(device)));
@@ -280,7 +280,7 @@ impl Driver for Simulated {
         self.leave(done)
     }
 
-    // Reading and writing memory is no call of the driver: whoever does it charges the host for it.
+    // Reading and writing memory is not a driver call: the caller charges the host for it.
     fn read_host(&self, from: PinnedPtr, into: &mut [u8]) -> DriverResult<()> {
         let mut state = self.state();
         state.run_to_now();
@@ -369,7 +369,7 @@ impl Driver for Simulated {
             }
             _ => {}
         }
-        // Also if it has happened already: that was luck.
+        // Records the order even if the event has already happened, which is a matter of luck.
         let State { races, streams, .. } = &mut *state;
         races.wait((waiting, &streams[waiting]), event);
         Ok(())
@@ -523,7 +523,7 @@ impl Driver for Simulated {
         Ok(())
     }
 
-    /// On hardware no kernel runs out of the host's memory, so no such error has to stick.
+    /// On hardware no kernel runs out of host memory, so such an error does not have to be sticky.
     fn told(&self, error: &DriverError) {
         for device in &mut self.state().devices {
             device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);

@@ -7,20 +7,20 @@ use crate::base::collective::Collective;
 use crate::base::kernel::Launch;
 use crate::contract::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
 
-/// A piece of work in a stream. It names memory by address and holds no borrows: what it will find there is
-/// decided when it runs.
+/// A piece of work in a stream. It names memory by address and holds no borrows: the contents that it finds there are
+/// those at the time when it runs.
 pub(super) struct Op {
     pub(super) id: OpId,
-    /// It cannot begin before: the host needs time to tell the device.
+    /// The earliest time at which it can begin: the host needs time to tell the device.
     pub(super) earliest: u64,
     pub(super) duration: u64,
-    /// The engine that does it; none for marks in the stream, which take no time.
+    /// The engine that runs it; `None` for markers in the stream, which take no time.
     pub(super) engine: Option<usize>,
     pub(super) task: Task,
 }
 
-/// What there is to do.
-#[allow(clippy::large_enum_variant)] // Most are kernels; a box would cost each of them an allocation.
+/// What a piece of work does.
+#[allow(clippy::large_enum_variant)] // Most are kernels, and a box would cost an allocation each.
 pub(super) enum Task {
     Kernel(Launch),
     Gemm(Gemm),
@@ -37,7 +37,7 @@ pub(super) enum Task {
     Wait {
         stream: usize,
         op: OpId,
-        /// When that was: if the work had run by then, there was nothing to wait for.
+        /// The time of the call: if the work had run by then, there was nothing to wait for.
         asked: u64,
     },
 }
@@ -50,17 +50,17 @@ pub(super) struct Copy {
     pub(super) bytes: usize,
 }
 
-/// Memory that engines reach.
+/// Memory that engines can access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Device { device: usize, address: u64 },
     Pinned(u64),
 }
 
-/// Copies move in so many parts, each at its time.
+/// The number of slices of a copy, each of which moves at its own time.
 const SLICES: usize = 8;
 
-/// What a copy engine moves at once: no copy tears within it.
+/// The number of bytes that a copy engine moves at once: a copy never tears within them.
 const SECTOR: usize = 32;
 
 impl Task {
@@ -68,15 +68,15 @@ impl Task {
         if matches!(self, Task::Copy(_)) { SLICES } else { 1 }
     }
 
-    /// Works of several processes stand side by side: if one kept the others from the link until its processes have come,
-    /// those might never.
+    /// Collectives run side by side: if one kept the others off the link until all its processes arrived, those
+    /// processes might never arrive.
     pub(super) fn shares_its_engine(&self) -> bool {
         matches!(self, Task::Collective(_))
     }
 }
 
 impl Copy {
-    /// The part of that number: where it begins, and how many bytes it has.
+    /// The slice of that number: its start and its length in bytes.
     pub(super) fn slice(&self, number: usize) -> (usize, usize) {
         let border = |number: usize| match number {
             SLICES => self.bytes,
@@ -106,22 +106,22 @@ impl End {
 /// A queue of work, done in order.
 pub(super) struct Queue {
     pub(super) id: StreamId,
-    /// Keeps order with the default stream.
+    /// Whether it keeps order with the default stream.
     pub(super) blocking: bool,
     pub(super) queue: VecDeque<Op>,
     pub(super) head: Head,
-    /// When its last work ended that has run.
+    /// The end of its last work that has run.
     pub(super) ended: u64,
 }
 
-/// How far the first piece of work of a queue is.
+/// The progress of the first piece of work of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// For work in other streams, or there is none.
+    /// It waits for work in other streams, or there is no work.
     Waiting,
-    /// Since then an engine may take it.
+    /// An engine may take it, from that time on.
     Ready(u64),
-    /// It has come to work of several processes at that time, and others may not have.
+    /// It has reached a collective at that time, and other processes may not have.
     Arrived(u64),
     /// `slices` parts are done, and the next will be at `next`.
     Running { start: u64, slices: usize, next: u64 },
@@ -133,7 +133,7 @@ impl Queue {
         Queue { id, blocking, queue, head: Head::Waiting, ended: 0 }
     }
 
-    /// Whether its work up to that piece has run.
+    /// Whether its work up to and including that piece has run.
     pub(super) fn has_run(&self, op: OpId) -> bool {
         self.queue.front().is_none_or(|front| front.id > op)
     }

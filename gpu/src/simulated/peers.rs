@@ -1,7 +1,7 @@
-//! How devices reach each other's memory, and what a broken way does to the bytes.
+//! How devices access each other's memory, and what a broken connection does to the bytes.
 //!
-//! On some computers a copy straight from one GPU to another arrives wrong: the host's IOMMU or a PCIe switch sends its packets
-//! astray. No call fails. A copy that goes through the host is right there.
+//! On some computers, a direct copy from one GPU to another arrives corrupted: the host's IOMMU or a PCIe switch
+//! misroutes its packets. No call fails. A copy through the host is correct there.
 
 use std::str::FromStr;
 
@@ -16,14 +16,14 @@ pub enum P2p {
     /// As the card's profile says.
     #[default]
     Usual,
-    /// Copies straight from one device to another arrive wrong.
+    /// Direct copies from one device to another arrive corrupted.
     Broken,
-    /// Devices are no peers of each other: everything goes through the host.
+    /// Devices are not peers of each other: everything goes through the host.
     Off,
 }
 
 impl P2p {
-    /// What it can be.
+    /// The possible values.
     pub const NAMES: &'static str = "broken or off";
 
     /// Its name, if it is not the usual one.
@@ -54,8 +54,8 @@ fn is_lost(seed: u64, packet: usize) -> bool {
     packet == 0 || mix(seed ^ mix(packet as u64)).is_multiple_of(4)
 }
 
-/// Puts zeros in place of the packets that got lost, in `bytes` bytes of a transfer from its byte `start` on, which have been
-/// written at `address`.
+/// Replaces lost packets with zeros. The `bytes` bytes at `address` have been written by a transfer, of which they are
+/// the part that begins at byte `start`.
 pub(super) fn lose_packets(
     memory: &mut AddressSpace,
     seed: u64,
@@ -82,7 +82,7 @@ mod tests {
 
     const BYTES: usize = 100 * PACKET + 17;
 
-    /// What arrives of ones, in transfers of these lengths.
+    /// The bytes that arrive when ones are sent in transfers of these lengths.
     fn arrived(seed: u64, slices: &[usize]) -> Vec<u8> {
         let mut memory = AddressSpace::new(1 << 40, 1 << 21, Arc::default());
         let address = memory.insert(BYTES);

@@ -1,5 +1,5 @@
-//! Page-locked host memory. The simulation owns it, so that a copy engine can still read and write a buffer
-//! whose owner has given it back: such a block lives on until the last copy that uses it has run.
+//! Page-locked host memory. The simulation owns it, so that a copy engine can still access a buffer that its owner has
+//! freed: such a block lives on until the last copy that uses it has run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,24 +8,23 @@ use super::errors;
 use super::memory::{AddressSpace, Buffer};
 use crate::contract::driver::DriverResult;
 
-/// Where addresses of page-locked memory begin, apart from those of every device.
+/// Where the addresses of page-locked memory begin, apart from those of every device.
 pub(super) const BASE: u64 = 0x7fa0_0000_0000;
 const PAGE: u64 = 4096;
 
-/// No larger buffer is kept for staging.
+/// The size of the largest buffer that is kept for staging.
 const MOST_SPARE: usize = 64 << 20;
 
 pub(super) struct PinnedSpace {
     space: AddressSpace,
     blocks: BTreeMap<u64, PinnedBlock>,
-    /// A buffer that the next pageable copy can pass through: fresh memory costs the computer more than
-    /// copying does.
+    /// A buffer for the next pageable copy to pass through: fresh memory costs the computer more than the copy does.
     spare: Option<Buffer>,
 }
 
 struct PinnedBlock {
     bytes: usize,
-    /// Queued copies from or to it.
+    /// The number of queued copies from or to it.
     uses: u32,
     given_back: bool,
     staging: bool,
@@ -40,13 +39,13 @@ impl PinnedSpace {
         }
     }
 
-    /// A new block. Page-locked memory is there at once, or the computer says that it cannot give it.
+    /// Allocates a block. Page-locked memory is allocated immediately, so the call errors if the computer has none.
     pub(super) fn take(&mut self, bytes: usize) -> DriverResult<u64> {
         let buffer = Buffer::zeroed(bytes)?;
         Ok(self.insert(bytes, buffer, false))
     }
 
-    /// A block for the driver itself to pass a copy through. What it holds at first is of no meaning.
+    /// Allocates a block for the driver itself to pass a copy through. Its initial contents are unspecified.
     pub(super) fn take_staging(&mut self, bytes: usize) -> DriverResult<u64> {
         let buffer = match self.spare.take().and_then(|buffer| buffer.resized(bytes)) {
             Some(buffer) => buffer,
@@ -70,14 +69,14 @@ impl PinnedSpace {
         Ok(())
     }
 
-    /// A copy that is queued will use the block.
+    /// Notes that a queued copy will use the block.
     pub(super) fn hold(&mut self, address: u64) {
         if let Some((_, block)) = self.block_of(address) {
             block.uses += 1;
         }
     }
 
-    /// It has run.
+    /// Notes that the copy has run.
     pub(super) fn release(&mut self, address: u64) {
         if let Some((start, block)) = self.block_of(address) {
             block.uses -= 1;
@@ -93,17 +92,17 @@ impl PinnedSpace {
         })
     }
 
-    /// How large the caller's block is that begins there.
+    /// The size of the caller's block that begins at `address`.
     pub(super) fn size_at(&self, address: u64) -> Option<usize> {
         self.blocks.get(&address).filter(|block| !block.given_back).map(|block| block.bytes)
     }
 
-    /// Whether the address is in a block of the driver's own.
+    /// Whether the address is in one of the driver's own blocks.
     pub(super) fn is_staging(&self, address: u64) -> bool {
         self.blocks.range(..=address).next_back().is_some_and(|(_, block)| block.staging)
     }
 
-    /// Blocks there are, those in the graveyard included.
+    /// The number of blocks, including those given back but still in use.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         self.blocks.len()
@@ -117,7 +116,7 @@ impl PinnedSpace {
         self.blocks.range_mut(..=address).next_back().map(|(start, block)| (*start, block))
     }
 
-    /// Removes the block if no one needs it any more.
+    /// Removes the block if it is no longer needed.
     fn bury(&mut self, address: u64) {
         let Some(block) = self.blocks.get(&address).filter(|block| block.given_back && block.uses == 0)
         else {

@@ -1,4 +1,4 @@
-//! What the simulated cards are: data, each figure with its source.
+//! The profiles of the simulated cards: data, each figure with its source.
 
 use std::sync::Mutex;
 
@@ -13,73 +13,73 @@ use Unit::{
 /// A kind of GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What `--gpu sim:KEY` calls it.
+    /// Its name in `--gpu sim:KEY`.
     pub key: &'static str,
-    /// What CUDA calls it.
+    /// Its name in CUDA.
     pub name: &'static str,
-    /// Compute capability, 7 of 7.5.
+    /// Major compute capability: the 7 of 7.5.
     pub major: u32,
-    /// Compute capability, 5 of 7.5.
+    /// Minor compute capability: the 5 of 7.5.
     pub minor: u32,
     pub multiprocessors: Figure,
     pub threads_per_multiprocessor: Figure,
     pub clock: Figure,
     pub fp32: Figure,
     pub fp64: Figure,
-    /// What a large matrix product attains of the peak.
+    /// The fraction of the peak that a large matrix product attains.
     pub gemm_factor: Figure,
-    /// Of the tensor cores, dense and summed in f32; 0 where they do not take the type.
+    /// Speed of the tensor cores, dense, accumulating in f32; 0 if they do not support the dtype.
     pub tensor_f16: Figure,
     pub tensor_bf16: Figure,
     pub tensor_tf32: Figure,
-    /// What a large matrix product attains of theirs.
+    /// The fraction of the tensor cores' peak that a large matrix product attains.
     pub tensor_factor: Figure,
     pub dram: Figure,
-    /// What a large copy attains of the bandwidth.
+    /// The fraction of the bandwidth that a large copy attains.
     pub dram_factor: Figure,
     pub l2: Figure,
     /// Memory as CUDA reports it.
     pub memory: Figure,
-    /// Memory that CUDA itself takes as soon as the device is used.
+    /// Memory that CUDA itself uses as soon as the device is used.
     pub context: Figure,
-    /// From the call on the host to the start on the device.
+    /// The time from the call on the host to the start on the device.
     pub launch_latency: Figure,
-    /// From the end of a kernel to the start of the next.
+    /// The time from the end of a kernel to the start of the next.
     pub kernel_gap: Figure,
-    /// What a kernel that does nothing takes.
+    /// The duration of a kernel that does nothing.
     pub smallest_kernel: Figure,
-    /// What a copy engine takes to set out, before the first byte moves.
+    /// The time before a copy engine moves the first byte.
     pub copy_latency: Figure,
     pub pinned_to_device: Figure,
     pub pinned_to_host: Figure,
     pub pageable_to_device: Figure,
     pub pageable_to_host: Figure,
-    /// Straight to another device of the kind. 0: its cards are no peers of each other.
+    /// The bandwidth of direct copies to another device of the same kind. 0: the cards are not peers.
     pub peer: Figure,
-    /// What the way to another device of the kind is, in `nvidia-smi`'s letters.
+    /// The kind of connection to another device of the same kind, in `nvidia-smi`'s letters.
     pub link: Link,
     pub malloc: Figure,
     pub malloc_growth: Figure,
     pub free: Figure,
-    /// The most the card may draw.
+    /// The maximum power of the card.
     pub power_limit: Figure,
-    /// What it draws when no program uses it.
+    /// The power when no program uses it.
     pub power_idle: Figure,
-    /// What it draws when a program has a context on it, and nothing runs.
+    /// The power when a program has a context on it but nothing runs.
     pub power_ready: Figure,
-    /// The performance state, 8 of P8, when no program uses it.
+    /// The performance state when no program uses it: the 8 of P8.
     pub state_idle: u32,
-    /// The one when a program has a context on it.
+    /// The performance state when a program has a context on it.
     pub state_ready: u32,
 }
 
-/// Those that the labs are tested on, the one most readers meet first first.
+/// The profiles that the labs are tested on, beginning with the one that most readers meet first.
 pub static PROFILES: [&Profile; 3] = [&T4, &RTX_4090, &H200];
 
-/// All there are.
+/// All built-in profiles.
 pub static ALL: [&Profile; 4] = [&T4, &RTX_4090, &H200, &RTX_5090];
 
-/// Those of files.
+/// Profiles loaded from files.
 static LOADED: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 impl FigureSet for Profile {
@@ -109,7 +109,7 @@ impl FigureSet for Profile {
         Profile { key, ..self }
     }
 
-    /// A card may have no peers, and tensor cores that do not take a type.
+    /// A card may have no peers, and tensor cores that do not support a dtype.
     fn may_be_zero(name: &str) -> bool {
         ["peer", "tensor_f16", "tensor_bf16", "tensor_tf32"].contains(&name)
     }
@@ -135,7 +135,7 @@ impl FigureSet for Profile {
 }
 
 impl Profile {
-    /// Whether cards of the kind reach each other's memory.
+    /// Whether cards of this kind can access each other's memory.
     pub fn has_peers(&self) -> bool {
         self.peer.value > 0.0
     }
@@ -287,7 +287,7 @@ pub static H200: Profile = Profile {
     state_ready: 0,
 };
 
-/// A card that builds of PyTorch from before 2025 have no kernels for.
+/// A card for which builds of PyTorch from before 2025 have no kernels.
 pub static RTX_5090: Profile = Profile {
     key: "rtx5090",
     name: "NVIDIA GeForce RTX 5090",

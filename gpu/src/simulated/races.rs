@@ -1,25 +1,25 @@
-//! Finds data races: two uses of the same memory, one of them a write, that nothing orders.
+//! Finds data races: two uses of the same memory, at least one a write, that nothing orders.
 //!
-//! It does not look at when things happen. What comes before what follows from the program alone:
+//! It does not look at when things happen. The order follows from the program alone:
 //!
 //! * work of a stream comes after all earlier work of that stream;
-//! * work behind a wait comes after what the event had recorded when the wait was called;
-//! * work of the default stream comes after all earlier work of the blocking streams of its device, and
-//!   theirs after its;
-//! * all work comes after what the host had done, and waited for, when it queued it;
-//! * what the host does comes after the work that it has waited for, or was told has run.
+//! * work after a wait comes after the work that the event had recorded when the wait was called;
+//! * work of the default stream comes after all earlier work of the blocking streams of its device, and their work
+//!   comes after its earlier work;
+//! * all work comes after what the host had done and waited for when it queued that work;
+//! * what the host does comes after the work that it has waited for or has been told has run.
 //!
-//! That `cudaMalloc` and its like wait for a device counts for nothing. The caching allocator calls them only
-//! now and then, and a program that is right only when it does is not right. Nor do the waits of
-//! `set_launch_blocking`: they hide a race, and do not cure it.
+//! That `cudaMalloc` and similar calls wait for a device does not count. The caching allocator calls them only now and
+//! then, and a program that is correct only when it does is not correct. Nor do the waits of `set_launch_blocking`
+//! count: they hide a race but do not fix it.
 //!
-//! Each stream has a *vector clock* ([`VectorClock`]): how far the work of every other stream comes before its
-//! next. Two uses race if the second one's clock does not reach to the first. Which uses there are to compare
-//! with, the [`Shadow`] of the memory knows; of a view with gaps, the gaps are not used (`stripes.rs`). Nothing
-//! that the host did can be unordered with later work, so its own uses are compared, and not kept.
+//! Each stream has a *vector clock* ([`VectorClock`]): how far the work of every other stream comes before its next
+//! work. Two uses race if the second one's clock does not reach the first. The [`Shadow`] of the memory knows the uses
+//! to compare with; the gaps of a view do not count as used (`stripes.rs`). Later work always comes after everything
+//! that the host did, so the host's own uses are compared but not kept.
 //!
-//! Most programs use one stream. As long as that is so, uses are only written down, and forgotten when the host
-//! has waited for all of them; the first use by a second stream enters them into the shadow.
+//! Most programs use one stream. As long as that is so, uses are only recorded in a list, which is cleared when the
+//! host has waited for all of them. The first use by a second stream enters them into the shadow.
 
 mod accesses;
 mod clock;
@@ -39,35 +39,35 @@ use crate::contract::driver::{EventId, OpId, StreamId};
 use crate::contract::races::RaceLog;
 use crate::host::scope;
 
-/// So many uses by one stream are written down before they are entered.
+/// The maximum number of uses by one stream that are listed before they are entered into the shadow.
 const MOST_RECENT: usize = 1024;
 
-/// With more pieces than this the shadow is searched for what can be forgotten.
+/// Above this number of pieces, the shadow is searched for uses to forget.
 const FEW_PIECES: usize = 1024;
 
-/// With more than this, which takes a program that never waits for its streams, only the latest work is
+/// Above this number, which only a program that never waits for its streams reaches, only the latest work is
 /// remembered.
 const MOST_PIECES: usize = 1 << 16;
 
 /// The races of a machine's devices.
 pub(super) struct Races {
     log: Arc<RaceLog>,
-    /// Streams that have had work, ...
+    /// The streams that have had work, ...
     actors: Vec<Actor>,
-    /// ... and where each stream is among them.
+    /// ... and the index of each stream among them.
     actor_of: Vec<Option<usize>>,
-    /// What the host has waited for, and how often that was anything new.
+    /// What the host has waited for, and how many of its waits were new.
     host: VectorClock,
     host_waits: u64,
     /// What came before the last record of each event.
     events: HashMap<u64, VectorClock>,
     users: Users,
-    /// Uses by the only stream that are not in the shadow yet.
+    /// Uses by the only stream that are not yet in the shadow.
     recent: Vec<Use>,
     shadow: Shadow,
-    /// The pieces of the shadow above which it is pruned.
+    /// The number of pieces above which the shadow is pruned.
     limit: usize,
-    /// Every race by the numbers of both pieces of work, none for the host.
+    /// Every race, as the numbers of both pieces of work; `None` for the host.
     #[cfg(test)]
     pub(super) pairs: Vec<(OpId, Option<OpId>)>,
 }
@@ -77,11 +77,11 @@ struct Actor {
     blocking: bool,
     /// What comes before its next piece of work.
     before: VectorClock,
-    /// The host's waits that are in it.
+    /// The number of the host's waits that it includes.
     host_waits: u64,
 }
 
-/// Whose uses are known that the host has not waited for.
+/// Who has made uses that the host has not waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
     Nobody,
@@ -107,7 +107,7 @@ impl Races {
         }
     }
 
-    /// Work is queued.
+    /// Records the uses of work that is queued.
     pub(super) fn queue(
         &mut self,
         (index, stream): (usize, &Queue),
@@ -116,7 +116,7 @@ impl Races {
         pinned: &PinnedSpace,
     ) {
         if matches!(task, Task::Wait { .. }) {
-            return; // Whether there is need of one depends on the time. See `wait`.
+            return; // Whether a wait is queued depends on the time. See `wait`.
         }
         let actor = self.actor(index, stream);
         self.catch_up(actor);
@@ -133,7 +133,7 @@ impl Races {
         }
     }
 
-    /// Later work of a stream waits for an event, if it was ever recorded.
+    /// Orders later work of a stream after an event, if it was ever recorded.
     pub(super) fn wait(&mut self, (index, stream): (usize, &Queue), event: EventId) {
         let actor = self.actor(index, stream);
         if let Some(recorded) = self.events.get(&event.0) {
@@ -145,7 +145,7 @@ impl Races {
         self.events.remove(&event.0);
     }
 
-    /// The host knows that all work of a stream has run.
+    /// Notes that the host knows that all work of a stream has run.
     pub(super) fn host_waited_for_stream(&mut self, index: usize) {
         if let Some(actor) = self.actor_of.get(index).copied().flatten() {
             let is_new = self.host.join(&self.actors[actor].before);
@@ -166,7 +166,7 @@ impl Races {
         self.host_knows(is_new);
     }
 
-    /// The host itself uses page-locked memory.
+    /// Checks the host's own use of page-locked memory.
     pub(super) fn host_uses(&mut self, address: u64, bytes: usize, access: RacingAccess) {
         self.enter_recent();
         let name = match access {
@@ -186,15 +186,15 @@ impl Races {
         }
     }
 
-    /// A range is given back, and nothing that is queued uses it.
+    /// Forgets a range that is freed and that no queued work uses.
     pub(super) fn forget(&mut self, address: u64, bytes: usize) {
         self.enter_recent();
         self.shadow.forget(address, address + bytes as u64);
     }
 
-    /// A range belongs to another tensor from now on.
+    /// Notes that a range belongs to another tensor from now on.
     pub(super) fn reused(&mut self, address: u64, bytes: usize) {
-        // Where there was but one stream all was in order.
+        // With only one stream, everything was in order.
         if self.actors.len() > 1 {
             self.enter_recent();
             let uses = self.shadow.uses(address, address + bytes as u64);
@@ -202,7 +202,7 @@ impl Races {
         }
     }
 
-    /// How many uses and pieces are kept.
+    /// The number of uses and pieces kept.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         self.recent.len() + self.shadow.len()
@@ -225,8 +225,8 @@ impl Races {
         *self.actor_of[index].insert(self.actors.len() - 1)
     }
 
-    /// Before a stream's next piece of work comes what the host has waited for, and what the rule of the default
-    /// stream says.
+    /// Orders a stream's next piece of work after what the host has waited for, and after what the rule of the default
+    /// stream puts before it.
     fn catch_up(&mut self, index: usize) {
         let actor = &mut self.actors[index];
         if actor.host_waits != self.host_waits {
@@ -267,7 +267,7 @@ impl Races {
     fn enter_recent(&mut self) {
         let mut recent = std::mem::take(&mut self.recent);
         recent.drain(..).for_each(|used| self.enter(used));
-        self.recent = recent; // Its memory serves again.
+        self.recent = recent; // Reuses its memory.
     }
 
     fn enter(&mut self, new: Use) {
@@ -288,7 +288,7 @@ impl Races {
         }
     }
 
-    /// The host has waited. If it has for all there is, no use is left that anything could race with.
+    /// Notes that the host has waited. If it has waited for all work, no remaining use can race with anything.
     fn host_knows(&mut self, is_new: bool) {
         self.host_waits += u64::from(is_new);
         if self.users != Users::Nobody
@@ -306,7 +306,7 @@ impl Races {
 }
 
 impl Site {
-    /// The user's line and operation under way; `name`, if there is none.
+    /// The user's line and the current operation, or `name` if there is none.
     fn here(name: &'static str) -> Site {
         Site { operation: scope::current_operation().unwrap_or(name), place: scope::current_place() }
     }
@@ -322,7 +322,7 @@ fn racing(site: Site, worker: RacingWorker, access: RacingAccess, bytes: u64) ->
     RacingOperation { operation: site.operation, place: site.place, worker, access, bytes }
 }
 
-/// Notes a race of an earlier use with what uses that range now.
+/// Logs a race between an earlier use and the operation that now uses that range.
 fn report(log: &RaceLog, actors: &[Actor], used: &Use, second: RacingOperation, (start, end): (u64, u64)) {
     let stream = actors[used.actor].stream;
     let access = if used.write { RacingAccess::Write } else { RacingAccess::Read };

@@ -1,14 +1,15 @@
 //! Ranges of memory that hold the same bytes as others until they are written.
 //!
-//! When ranks have met, each of them has the result in its own memory, which on hardware each device has written by itself. Here
-//! one computer would write it for all of them. So the ranges share the bytes that there are, and copies of such a range share them
-//! too. A range gets bytes of its own when a part of it is written. When all of it is overwritten, it needs none of the old ones.
+//! After a collective, each rank has the result in its own memory. On hardware, each device has written it by itself;
+//! here one computer would write it for all of them. So the ranges share one set of bytes, and copies of such a range
+//! share them too. A range gets its own bytes when a part of it is written. When all of it is overwritten, it needs
+//! none of the old ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a range holds: a part of bytes that others hold as well.
+/// The contents of a range: a part of bytes that other ranges hold as well.
 #[derive(Clone)]
 pub(super) struct Shared {
     whole: Arc<Vec<u8>>,
@@ -24,7 +25,7 @@ impl Shared {
         &self.whole[self.part.clone()]
     }
 
-    /// A part of it, counted from where it begins.
+    /// A part of it. `part` counts from its start.
     pub(super) fn part(&self, part: Range<usize>) -> Shared {
         let start = self.part.start;
         Shared { whole: self.whole.clone(), part: start + part.start..start + part.end }
@@ -35,12 +36,12 @@ impl Shared {
     }
 }
 
-/// The shared ranges of an address space, by where they begin. None is empty, and none overlaps another.
+/// The shared ranges of an address space, by start address. None is empty, and none overlaps another.
 #[derive(Default)]
 pub(super) struct SharedRanges(BTreeMap<u64, Shared>);
 
 impl SharedRanges {
-    /// Lets a range hold those bytes.
+    /// Makes a range hold those bytes.
     pub(super) fn insert(&mut self, address: u64, shared: Shared) {
         self.discard(address, shared.part.len());
         if !shared.part.is_empty() {
@@ -48,21 +49,21 @@ impl SharedRanges {
         }
     }
 
-    /// The one that all of a range lies in, and where in it the range begins.
+    /// The shared range that contains a whole range, and the offset of that range in it.
     pub(super) fn around(&self, address: u64, bytes: usize) -> Option<(&Shared, usize)> {
         let (start, shared) = self.0.range(..=address).next_back()?;
         let offset = usize::try_from(address - start).ok()?;
         (bytes > 0 && offset.saturating_add(bytes) <= shared.part.len()).then_some((shared, offset))
     }
 
-    /// Takes out the last one that overlaps a range, as a whole, with its address.
+    /// Removes the last shared range that overlaps a range, and returns it whole with its address.
     pub(super) fn take_last(&mut self, address: u64, bytes: usize) -> Option<(u64, Shared)> {
         let (start, shared) = self.0.range(..address.saturating_add(bytes as u64)).next_back()?;
         let start = (bytes > 0 && address < shared.end(*start)).then_some(*start)?;
         Some((start, self.0.remove(&start)?))
     }
 
-    /// A range holds something else from now on.
+    /// Notes that a range holds something else from now on.
     pub(super) fn discard(&mut self, address: u64, bytes: usize) {
         let end = address.saturating_add(bytes as u64);
         while let Some((start, shared)) = self.take_last(address, bytes) {

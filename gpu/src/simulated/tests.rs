@@ -1,5 +1,5 @@
-//! What programs see of a simulated GPU: the cases that make asynchronous execution worth a chapter, and the
-//! traps a simulation can fall into.
+//! Tests of what programs see of a simulated GPU: the cases that make asynchronous execution worth a chapter, and the
+//! pitfalls of a simulation.
 
 mod faults;
 mod happens_before;
@@ -33,7 +33,7 @@ static ADD_ONE: KernelDef =
         Ok(())
     });
 
-/// `y = 0`, and an index out of bounds.
+/// `y = 0`, then fails with an index out of bounds.
 static FAIL: KernelDef = elementwise("gather", &[Parameter::Out(DType::F32)], |args| {
     args.outputs[0].bytes.fill(0);
     Err(Stopped::Because("index out of range in self".into()))
@@ -87,7 +87,7 @@ impl Rig {
         let clock = Clock::default();
         let rig = Rig { gpu: Simulated::new(options, clock.clone()), clock };
         for device in 0..options.count {
-            rig.gpu.synchronize(device).unwrap(); // The context is made.
+            rig.gpu.synchronize(device).unwrap(); // Creates the context.
         }
         rig
     }
@@ -96,7 +96,7 @@ impl Rig {
         Rig::new(options())
     }
 
-    /// Floats on device 0, all of that value, and nothing under way.
+    /// Floats on device 0, all with that value, and no work pending.
     fn device_floats(&self, count: usize, value: f32) -> DevicePtr {
         self.device_floats_on(0, count, value)
     }
@@ -120,7 +120,7 @@ impl Rig {
         values
     }
 
-    /// Floats of a device, after all work of the default stream.
+    /// Reads floats of device 0 after all work of the default stream.
     fn read_device(&self, pointer: DevicePtr, count: usize) -> Vec<f32> {
         self.read_device_on(0, pointer, count)
     }
@@ -132,7 +132,7 @@ impl Rig {
         values
     }
 
-    /// A kernel that takes about so many microseconds and then fills.
+    /// Launches a kernel that takes about that many microseconds and then fills.
     fn fill(
         &self,
         stream: StreamId,
@@ -162,7 +162,7 @@ fn tensor(pointer: DevicePtr, count: usize) -> Argument {
     Argument::Tensor { pointer, view: Layout::contiguous(&[count]).unwrap() }
 }
 
-/// A launch that takes about so many microseconds on a T4, which attains 240 GB/s.
+/// A launch that takes about that many microseconds on a T4, which attains 240 GB/s.
 fn launch(kernel: &'static KernelDef, arguments: &[Argument], microseconds: u64) -> Launch {
     Launch {
         kernel,
@@ -177,7 +177,7 @@ fn count_of(values: &[f32], value: f32) -> usize {
     values.iter().filter(|other| **other == value).count()
 }
 
-/// A batch of products of square matrices, which lie nowhere.
+/// A batch of products of square matrices, at no particular address.
 pub(super) fn squares(batch: usize, size: usize) -> Gemm {
     Gemm {
         dtype: DType::F32,

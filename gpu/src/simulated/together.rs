@@ -1,10 +1,10 @@
-//! Work of several processes, each of which has a simulation of its own.
+//! Work that several processes do together, each in its own simulation.
 //!
-//! A stream that has reached such work waits there ([`Head::Arrived`]). The end of the work is known once all processes have
-//! reached it. Meanwhile the host may go on and queue more work, but the simulation does not go past the
-//! [horizon](State::horizon), the earliest time at which the work could end. So the result does not depend on which process
-//! ran first. A host that needs to know what happens after the horizon lets the [others](Others) run. Two works of different
-//! groups may run at the same time and do not slow each other down.
+//! A stream that has reached such work (a collective) waits there ([`Head::Arrived`]). The end of the work is known
+//! once all processes have reached it. Meanwhile the host may queue more work, but the simulation does not go past the
+//! [horizon](State::horizon), the earliest time at which the work could end. So the result does not depend on which
+//! process ran first. A host that needs to know what happens after the horizon lets the [others](Others) run. Two
+//! collectives of different groups may run at the same time and do not slow each other down.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::base::error::MeetingError;
 use crate::contract::driver::{DriverResult, OpId};
 use crate::contract::others::{Others, Waited};
 
-/// What a simulation has to do with others.
+/// The state that a simulation keeps about other processes.
 #[derive(Default)]
 pub(super) struct Together {
     pub(super) others: Option<Arc<dyn Others>>,
-    /// How many works it has come to that have not ended, as far as is known.
+    /// The number of collectives that it has reached and that have not ended, as far as is known.
     arrived: usize,
-    /// Whether such work was queued since the host last knew of none that is under way.
+    /// Whether a collective has been queued since the host last knew that none was under way.
     pub(super) is_queued: bool,
-    /// Of work that other streams wait for: how many do, and when it ended, if it has.
+    /// For work that other streams wait for: how many wait, and when it ended, if it has.
     awaited: HashMap<OpId, (usize, Option<u64>)>,
 }
 
@@ -46,7 +46,7 @@ impl Together {
         }
     }
 
-    /// A piece of work has run.
+    /// Notes that a piece of work has run.
     pub(super) fn ended(&mut self, op: &Op, end: u64) {
         if let Some(awaited) = self.awaited.get_mut(&op.id) {
             awaited.1 = Some(end);
@@ -61,19 +61,19 @@ impl Together {
         }
     }
 
-    /// Work is given up that a stream was at.
+    /// Notes that the work at the head of a stream has been dropped.
     pub(super) fn gave_up(&mut self, head: Head) {
         self.arrived -= usize::from(matches!(head, Head::Arrived(_)));
     }
 
-    /// Whether a task waits for what was over when the wait was asked for. That there was a wait only shows that the end was not
-    /// known here by then.
+    /// Whether a task waits for work that was already over when the wait was called. That a wait was queued only shows
+    /// that the end was not yet known here.
     pub(super) fn was_over(&self, task: &Task) -> bool {
         let Task::Wait { op, asked, .. } = task else { return false };
         self.awaited.get(op).is_some_and(|(_, end)| end.is_some_and(|end| end <= *asked))
     }
 
-    /// Writes what this process gets.
+    /// Writes this process's part of the result.
     pub(super) fn take(
         &self,
         part: &Collective,
@@ -90,7 +90,7 @@ impl Together {
         written?;
         let is_broken = setup.p2p == P2p::Broken && !setup.nccl_p2p_disable && part.of > 1;
         match part.writes() {
-            // Each loses other packets.
+            // Each process loses different packets.
             bytes if is_broken && bytes > 0 => lose_packets(memory, seed, part.output.0, (0, bytes)),
             _ => Ok(()),
         }
@@ -98,7 +98,7 @@ impl Together {
 }
 
 impl State {
-    /// A stream has come to work of several, with what it brings.
+    /// A stream has reached a collective; passes on its input.
     pub(super) fn arrive(&mut self, stream: usize, time: u64) {
         let device = self.streams[stream].id.device;
         let Some(op) = self.streams[stream].queue.front() else { return };
@@ -114,7 +114,7 @@ impl State {
         self.meet();
     }
 
-    /// Finds which of the works that this process has come to have all processes now.
+    /// Finds out which of the collectives that this process has reached now have all processes.
     pub(super) fn meet(&mut self) {
         if self.together.arrived == 0 {
             return;
@@ -122,7 +122,7 @@ impl State {
         let Some(others) = self.together.others.clone() else { return };
         for (stream, arrived, key) in self.arrivals() {
             if self.streams[stream].head != Head::Arrived(arrived) {
-                continue; // Its device is gone: another work has failed.
+                continue; // Its device is dead: another collective has failed.
             }
             match others.end(key) {
                 Some(Ok(end)) => {
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    /// The streams that have come to such work, when that was, and which it is.
+    /// The streams that have reached a collective, the time, and the collective's key.
     fn arrivals(&self) -> Vec<(usize, u64, Key)> {
         let of = |stream: &usize| match (self.streams[*stream].head, self.streams[*stream].queue.front()?) {
             (Head::Arrived(time), op) => match &op.task {
@@ -147,7 +147,7 @@ impl State {
         self.active.iter().filter_map(of).collect()
     }
 
-    /// The earliest time at which work could end that some process may not have reached yet.
+    /// The earliest time at which a collective could end that some process may not have reached yet.
     pub(super) fn horizon(&self) -> u64 {
         if self.together.arrived == 0 {
             return u64::MAX;
@@ -159,8 +159,9 @@ impl State {
         self.active.iter().filter_map(end).min().unwrap_or(u64::MAX)
     }
 
-    /// Makes the host wait for others, if the next event is held back for them. If none of them can run, that event is simulated
-    /// instead; if the host then has what it waits for, its time has come. False if nothing was held back.
+    /// Makes the host wait for other processes, if the next event is held back for them. If none of them can run, that
+    /// event is simulated instead. If the host's wait is then over, its clock advances to the time of the event.
+    /// Returns false if nothing was held back.
     pub(super) fn wait_for_others(&mut self, device: usize, done: impl Fn(&State) -> bool) -> bool {
         if self.together.arrived == 0 {
             return false;
@@ -200,7 +201,7 @@ impl State {
         self.check(device)
     }
 
-    /// Simulates the queued work of a process whose host is idle, until it reaches another work of several.
+    /// Simulates the queued work of a process whose host is idle, until it reaches another collective.
     pub(super) fn drain(&mut self) {
         self.meet();
         let arrived = self.together.arrived;
@@ -212,14 +213,14 @@ impl State {
         }
     }
 
-    /// The host has waited. Works that are over do not count any more.
+    /// Notes that the host has waited: collectives that are over no longer count.
     pub(super) fn host_waited(&mut self) {
         let mut queued = self.active.iter().flat_map(|stream| &self.streams[*stream].queue);
         self.together.is_queued =
             self.together.is_queued && queued.any(|op| matches!(op.task, Task::Collective(_)));
     }
 
-    /// The processes did not come together. As in PyTorch, nothing of the device can be used any more.
+    /// The processes did not come together. As in PyTorch, the device can no longer be used.
     fn give_up(&mut self, device: usize, error: MeetingError) {
         let Some(others) = self.together.others.clone() else { return };
         if let MeetingError::Timeout(late) = &error {
@@ -241,7 +242,7 @@ mod tests {
 
     const BYTES: usize = 64 << 10;
 
-    /// Both ranks read the same memory of the computer, though each has an address for it on a device of its own.
+    /// Both ranks read the same memory of the computer, though each has an address for it on its own device.
     #[test]
     fn ranks_share_what_a_collective_comes_to() {
         let (world, key) = (World::new(2, true).unwrap(), Key { group: 0, pair: None, number: 1 });

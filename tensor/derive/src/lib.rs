@@ -5,16 +5,16 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Field, Fields, Index, Member, Result};
 
-/// Makes a struct a `todevice::nn::Module`: its fields become children, parameters and buffers, under the names that they
-/// have. The struct's own method `forward` is its forward pass.
+/// Implements `todevice::nn::Module` for a struct. Its fields become children, parameters and buffers under their own
+/// names. The struct's own method `forward` is its forward pass.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     module(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Makes a struct a `todevice::nn::Loss`, which is a module too: its fields become children, parameters and buffers. The struct's
-/// own method `forward`, which takes the output and the target, is its forward pass.
+/// Implements `todevice::nn::Loss`, which is also a module, for a struct. Its fields become children, parameters and
+/// buffers. The struct's own method `forward`, which takes the output and the target, is its forward pass.
 #[proc_macro_derive(Loss, attributes(module))]
 pub fn derive_loss(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -22,7 +22,8 @@ pub fn derive_loss(input: TokenStream) -> TokenStream {
 }
 
 fn module(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
-    // Without a `forward` of its own, the struct's would be this one. The span is the struct's, so that the compiler says so.
+    // If the struct has no `forward` of its own, this one would call itself. The span is the struct's, so the
+    // compiler's error points there.
     let forward = quote_spanned! {input.ident.span()=>
         #[track_caller]
         #[deny(unconditional_recursion)]
@@ -70,7 +71,7 @@ fn loss(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
     })
 }
 
-/// `Module` for a struct whose forward pass is that.
+/// Implements `Module` for a struct, with the given forward pass.
 fn implementation(
     input: &DeriveInput,
     forward: &proc_macro2::TokenStream,
@@ -91,7 +92,7 @@ fn implementation(
             false => listed.push((member(fields, i), field)),
         }
     }
-    // The span is the field's: the compiler shows a field whose type is none of a module's.
+    // The span is the field's, so the compiler points at a field whose type cannot be part of a module.
     let listed = listed.iter().map(|(member, field)| {
         let name = name_of(member);
         quote_spanned!(field.ty.span()=> (#name, &self.#member))
@@ -132,7 +133,7 @@ fn name_of(member: &Member) -> String {
     }
 }
 
-/// Whether `#[module(skip)]` stands above a field.
+/// Whether a field has the attribute `#[module(skip)]`.
 fn is_skipped(field: &Field) -> Result<bool> {
     let mut skipped = false;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("module")) {

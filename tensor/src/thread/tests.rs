@@ -1,4 +1,4 @@
-//! What code finds of the context that it was started in: on another thread, or at another time.
+//! Tests of the context that code finds when it runs on another thread, or at another time, than where it was started.
 
 use std::panic::Location;
 use std::sync::{Arc, LazyLock, Mutex, RwLock};
@@ -19,14 +19,14 @@ use crate::parallel::distributed::Ranks;
 use crate::scope;
 use crate::tensor::Tensor;
 
-/// What code finds.
+/// The context that code finds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Finds {
-    /// What was there where it was started.
+    /// That of the place where it was started.
     Taken,
-    /// What a new process has.
+    /// That of a new process.
     Fresh,
-    /// Something of its own.
+    /// One of its own.
     Own,
 }
 
@@ -44,7 +44,7 @@ const STARTS: [(&str, Start); 6] = [
     ("backward", in_backward),
 ];
 
-/// A part of the context: how it is read and changed, and what each of the above finds of it.
+/// A part of the context: how it is read and changed, and what code finds of it for each of the above starts.
 struct Part {
     name: &'static str,
     read: fn() -> String,
@@ -94,7 +94,7 @@ const PARTS: &[Part] = &[
         name: "grad mode",
         read: || autograd::is_grad_enabled().to_string(),
         change: |run| autograd::no_grad(run),
-        // Within a checkpoint that is not recorded there is nothing to run again.
+        // A checkpoint that is not recorded has nothing to run again.
         finds: [Taken, Taken, Fresh, Fresh, Fresh, Taken],
     },
     Part {
@@ -142,7 +142,7 @@ const PARTS: &[Part] = &[
             let machine = Machine::new();
             machine.enter(|| machine.profile(|| record_function("range", run)));
         },
-        // The backward pass runs within the ranges around it.
+        // The backward pass runs within the ranges that enclose it.
         finds: [Taken, Taken, Fresh, Fresh, Fresh, Taken],
     },
     Part {
@@ -155,7 +155,7 @@ const PARTS: &[Part] = &[
             let _left = AroundCheckpoint(Some(Arc::new(1))).enter();
             run();
         },
-        // What workers and ranks save is theirs; a checkpoint that runs again notes what it saves.
+        // Workers and ranks save for themselves; a checkpoint that runs again notes what it saves.
         finds: [Fresh, Fresh, Fresh, Fresh, Own, Taken],
     },
     Part {
@@ -165,7 +165,7 @@ const PARTS: &[Part] = &[
             let _left = scope::operation("outer", Location::caller());
             run();
         },
-        // The backward pass runs within the operation around it.
+        // The backward pass runs within the operation that encloses it.
         finds: [Fresh, Fresh, Fresh, Fresh, Fresh, Taken],
     },
     Part {
@@ -195,7 +195,7 @@ fn two_gpus() -> Machine {
     "sim:t4x2".parse().unwrap()
 }
 
-/// What code reads that an iterator made in `started` has begun.
+/// What a data loading worker reads if its iterator was created in `started`.
 fn in_worker(threads: bool, started: &mut dyn FnMut(&mut dyn FnMut()), read: fn() -> String) -> String {
     struct Reads(fn() -> String, Arc<Mutex<String>>);
     impl Dataset for Reads {
@@ -243,7 +243,7 @@ fn again_in_checkpoint(started: &mut dyn FnMut(&mut dyn FnMut()), read: fn() -> 
         };
         result = Some(checkpoint(square, &x).unwrap());
     });
-    // Without a graph it runs once.
+    // Without a graph, the function runs only once.
     let again = result.filter(Tensor::requires_grad).map(|result| result.backward().unwrap());
     let found = found.lock().unwrap();
     assert_eq!(found.len(), if again.is_some() { 2 } else { 1 });

@@ -1,4 +1,4 @@
-//! Which memory a piece of work uses.
+//! The memory that a piece of work accesses.
 
 use super::super::execute::gemm_accesses;
 use super::super::memory::Access;
@@ -7,7 +7,7 @@ use super::super::pinned::PinnedSpace;
 use super::stripes::Stripes;
 use crate::base::kernel::{Argument, Parameter};
 
-/// What work is called that is no operation of the user's.
+/// The name of work that is not part of a user's operation.
 pub(super) fn name_of(task: &Task) -> &'static str {
     match task {
         Task::Kernel(launch) => launch.kernel.name,
@@ -21,8 +21,8 @@ pub(super) fn name_of(task: &Task) -> &'static str {
     }
 }
 
-/// Shows each range that work uses, from its first byte to its last. The driver's own staging memory is not
-/// among them: it keeps its order itself.
+/// Calls `used` for each range that the work accesses, from first to last byte. The driver's own staging memory is left
+/// out: the driver orders it itself.
 pub(super) fn each_of(task: &Task, pinned: &PinnedSpace, mut used: impl FnMut(Access, Stripes)) {
     match task {
         Task::Kernel(launch) => {

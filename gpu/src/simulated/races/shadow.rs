@@ -1,8 +1,8 @@
-//! Who used which bytes last: the memory's shadow.
+//! The shadow of the memory: who used which bytes last.
 //!
-//! Memory is cut into pieces that were used alike. Of a piece only the uses are kept that can still matter. A
-//! use that comes before a later one, and that races with nothing the later one does not race with, is
-//! forgotten: a read before another use, a write before another write.
+//! Memory is cut into pieces that were used alike. Only the uses that can still matter are kept for a piece. A use is
+//! forgotten if it comes before a later one and can race with nothing that the later one cannot race with: a read
+//! before another use, or a write before another write.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ pub(super) struct Use {
     pub(super) write: bool,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// What it uses of the range.
+    /// The parts of the range that it uses.
     pub(super) stripes: Stripes,
     pub(super) site: Site,
-    /// Whether the memory belongs to another tensor by now.
+    /// Whether the memory now belongs to another tensor.
     pub(super) is_past: bool,
 }
 
-/// Where work stands in the user's program.
+/// The place of a piece of work in the user's program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) operation: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Site {
 }
 
 impl Use {
-    /// Whether it comes before all that is still to be done.
+    /// Whether it comes before all work still to come.
     fn is_before(&self, before: &VectorClock) -> bool {
         self.op < before.of(self.actor)
     }
@@ -50,12 +50,12 @@ impl Use {
     }
 }
 
-/// Where a piece has more uses than this, each of other stripes of it, the earlier ones are forgotten.
+/// The maximum number of uses of a piece, each of different stripes. Beyond that, the earlier ones are forgotten.
 const MOST_USES: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Shadow {
-    /// By their first address; they do not overlap.
+    /// By start address; pieces do not overlap.
     pieces: BTreeMap<u64, Piece>,
 }
 
@@ -73,7 +73,7 @@ impl Shadow {
         self.pieces.clear();
     }
 
-    /// Notes a use, and shows `race` every earlier one that it races with. `before` is what comes before it.
+    /// Adds a use, and calls `race` for every earlier use that it races with. `before` is what comes before it.
     pub(super) fn add(&mut self, new: Use, before: &VectorClock, mut race: impl FnMut(&Use)) {
         // Most memory is used in the same pieces again and again.
         if let Some(piece) = self.pieces.get_mut(&new.start)
@@ -107,7 +107,7 @@ impl Shadow {
         self.pieces.range_mut(start..end.max(start)).flat_map(|(_, piece)| &mut piece.uses)
     }
 
-    /// The range is no one's memory any more.
+    /// Forgets a range that no longer belongs to anyone.
     pub(super) fn forget(&mut self, start: u64, end: u64) {
         self.cut(start);
         self.cut(end);
@@ -116,7 +116,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets what comes before all that is still to be done, and what is older than `oldest`.
+    /// Forgets uses that come before all work still to come, and uses older than `oldest`.
     pub(super) fn prune(&mut self, before: &VectorClock, oldest: OpId) {
         self.pieces.retain(|_, piece| {
             piece.uses.retain(|used| !used.is_before(before) && used.op >= oldest);
@@ -124,7 +124,7 @@ impl Shadow {
         });
     }
 
-    /// Cuts the piece that reaches over an address in two.
+    /// Splits the piece that spans an address.
     fn cut(&mut self, at: u64) {
         if let Some((_, piece)) = self.pieces.range_mut(..at).next_back()
             && piece.end > at

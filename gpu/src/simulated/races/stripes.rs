@@ -1,26 +1,26 @@
-//! Which bytes a view takes of those between its first and its last.
+//! The bytes that a view covers between its first and its last.
 
 use smallvec::SmallVec;
 
 use crate::base::shape::{Layout, MAX_DIMS};
 use crate::base::sort;
 
-/// Runs of bytes at equal distances that a view lies in, such as some columns of a matrix. Two streams may each
-/// work on their own columns.
+/// Evenly spaced runs of bytes that contain a view, such as some columns of a matrix. Two streams may each work on
+/// their own columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stripes {
     run: u64,
-    /// From the beginning of one to that of the next; 0 for a view that is taken to be in one piece.
+    /// The distance between the starts of two runs; 0 for a view that counts as one piece.
     pitch: u64,
 }
 
 impl Stripes {
-    /// All from the first byte to the last.
+    /// All bytes from the first to the last.
     pub(super) fn whole(bytes: usize) -> Stripes {
         Stripes { run: bytes as u64, pitch: 0 }
     }
 
-    /// Those of a view of elements of that size. A view of another shape counts as whole.
+    /// The stripes of a view with elements of `size` bytes. A view of any other shape counts as whole.
     pub(super) fn of(view: &Layout, size: usize) -> Stripes {
         if view.is_contiguous() {
             return Stripes::whole(view.reach() * size);
@@ -28,14 +28,14 @@ impl Stripes {
         let dims = view.strides().iter().zip(view.sizes());
         let mut dims: SmallVec<[(&usize, &usize); MAX_DIMS]> = dims.filter(|(_, size)| **size > 1).collect();
         sort::few(&mut dims, |dim| *dim);
-        // The dimensions that leave no gap make up a run, ...
+        // The dimensions that leave no gap form a run, ...
         let mut run = 1;
         let mut gaps = dims.iter().skip_while(|(stride, size)| {
             let leaves_no_gap = **stride <= run;
             run += if leaves_no_gap { (**size - 1) * **stride } else { 0 };
             leaves_no_gap
         });
-        // ... and the next one moves it. All others must move it by a multiple of that.
+        // ... and the next dimension moves it. All others must move it by a multiple of that.
         match gaps.next() {
             Some((pitch, _)) if gaps.all(|(stride, _)| stride.is_multiple_of(**pitch)) => {
                 Stripes { run: (run * size) as u64, pitch: (**pitch * size) as u64 }
@@ -44,7 +44,7 @@ impl Stripes {
         }
     }
 
-    /// By how many bytes the runs of `other` start after the runs of `self`, and the pitch that both have in
+    /// The number of bytes by which the runs of `other` start after those of `self`, and the pitch that both have in
     /// common. `None` if they have no common pitch, because then the offset changes from run to run.
     fn offset_to(&self, start: u64, other: &Stripes, other_start: u64) -> Option<(u64, u64)> {
         let pitch = self.pitch.max(other.pitch);
@@ -53,8 +53,7 @@ impl Stripes {
             .then(|| ((other_start % pitch + pitch - start % pitch) % pitch, pitch))
     }
 
-    /// Whether all runs of `other` lie in the gaps between the runs of `self`, so that the two do not
-    /// overlap.
+    /// Whether all runs of `other` lie in the gaps between the runs of `self`, so that the two do not overlap.
     pub(super) fn is_apart_from(&self, start: u64, other: &Stripes, other_start: u64) -> bool {
         let between = |(offset, pitch)| self.run <= offset && offset + other.run <= pitch;
         self.offset_to(start, other, other_start).is_some_and(between)

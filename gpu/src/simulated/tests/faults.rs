@@ -1,4 +1,4 @@
-//! Errors of work that is queued, and what kernels see of memory.
+//! Tests of the errors of queued work, and of what kernels see of memory.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn a_failed_assertion_surfaces_at_a_later_call_and_sticks() {
     let rig = Rig::one();
     let stream = rig.stream(false);
     fail(&rig);
-    // The launch has returned, and so do calls that come before the kernel's time.
+    // The launch has returned, and calls before the kernel's time succeed too.
     let x = DevicePtr(0);
     rig.gpu.launch(stream, launch(&NOTHING, &[tensor(x, 0)], 0)).unwrap();
     let error = rig.gpu.synchronize(0).unwrap_err();
@@ -30,7 +30,7 @@ fn a_failed_assertion_surfaces_at_a_later_call_and_sticks() {
     assert_eq!(gpu.launch(stream, launch(&NOTHING, &[tensor(x, 0)], 0)), Err(error));
 }
 
-/// Finds no memory to work in.
+/// Finds no memory for its workspace.
 static HUNGRY: KernelDef =
     elementwise("hungry", &[Parameter::Out(DType::F32)], |_| Err(Stopped::OutOfHostMemory { bytes: 123 }));
 
@@ -40,7 +40,7 @@ fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when
     let (gpu, stream) = (&rig.gpu, StreamId::default_of(0));
     let (x, other, event) = (rig.device_floats(4, 1.0), rig.stream(false), rig.event());
     gpu.launch(stream, launch(&HUNGRY, &[tensor(x, 4)], 100)).unwrap();
-    // What comes behind it does not run, and is not waited for either.
+    // Later work does not run, and nothing waits for it either.
     rig.fill(stream, x, 4, 2.0, 10);
     gpu.event_record(event, stream).unwrap();
     gpu.stream_wait_event(other, event).unwrap();
@@ -58,7 +58,7 @@ fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when
     assert_eq!(rig.read_device(x, 4), [1.0; 4]);
     rig.fill(stream, x, 4, 3.0, 10);
     assert_eq!(rig.read_device(x, 4), [3.0; 4]);
-    // That an assertion was told of ends nothing.
+    // Reporting an assertion does not end it.
     fail(&rig);
     let error = gpu.synchronize(0).unwrap_err();
     gpu.told(&error);
@@ -71,7 +71,7 @@ fn a_launch_reports_the_fault_of_one_before_as_soon_as_it_has_happened() {
     fail(&rig);
     let nothing = || rig.gpu.launch(StreamId::default_of(0), launch(&NOTHING, &[tensor(DevicePtr(0), 0)], 0));
     let launches = (0..100).take_while(|_| nothing().is_ok()).count();
-    // 6 µs to the device and 100 µs there, at 5 µs a launch.
+    // 6 µs until the kernel starts and 100 µs for it, at 5 µs per launch.
     assert_eq!(launches, 21);
 }
 
@@ -94,7 +94,7 @@ fn work_behind_a_fault_never_runs_and_its_buffers_are_let_go() {
     let (stream, event) = (rig.stream(false), rig.event());
     fail(&rig);
     rig.gpu.copy_device_to_host(StreamId::default_of(0), HostTarget::Pinned(host), x, 16).unwrap();
-    rig.fill(stream, x, 4, 2.0, 1_000); // Running, or waiting for the multiprocessors, when it happens.
+    rig.fill(stream, x, 4, 2.0, 1_000); // Running or waiting for the multiprocessors at the time of the fault.
     rig.gpu.event_record(event, stream).unwrap();
     assert!(rig.gpu.event_synchronize(event).is_err());
     assert_eq!(rig.read_pinned(host, 4), [-1.0; 4]);
@@ -151,7 +151,7 @@ fn arguments_of_the_wrong_kinds_are_refused_at_once() {
     rig.gpu.synchronize(0).unwrap();
 }
 
-/// Writes 10 for an input that is the output, else its first element.
+/// Writes 10 if the input is the output, else the input's first element.
 static PROBE: KernelDef =
     elementwise("probe", &[Parameter::Out(DType::F32), Parameter::In(DType::F32)], |args| {
         let value = args.inputs[0].bytes.map_or(10.0, |x| bytemuck::cast_slice::<u8, f32>(x)[0]);
@@ -174,7 +174,7 @@ fn an_input_that_is_the_output_is_read_from_it_and_one_that_overlaps_it_faults()
         rig.gpu.launch(stream, launch(&PROBE, &[tensor(x, 4), input], 1)).unwrap();
         assert_eq!(rig.read_device(x, 1), [expected]);
     }
-    // The second is another view of the same memory.
+    // The second input is another view of the same memory.
     for input in [tensor(second, 4), tensor(x, 3)] {
         let rig = Rig::one();
         assert_eq!(rig.device_floats(8, 3.0), x);

@@ -1,16 +1,16 @@
-//! Races are those of a model that is slow and simple: a graph of all that a program did, in which two uses of
-//! the same bytes race if no path leads from one to the other.
+//! Compares the races with those of a slow, simple model: a graph of everything that a program did, in which two uses
+//! of the same bytes race if no path leads from one to the other.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::base::error::RacingAccess;
 
-/// What happened, in the order of the calls.
+/// The steps of a program, in the order of the calls.
 #[derive(Default)]
 struct Model {
     steps: Vec<Step>,
-    /// The last step of every stream, of the host, and of what each event recorded.
+    /// The last step of every stream and of the host, and the step that each event recorded.
     streams: BTreeMap<StreamId, usize>,
     host: Option<usize>,
     events: BTreeMap<usize, usize>,
@@ -20,7 +20,7 @@ struct Model {
 struct Step {
     op: Option<OpId>,
     uses: Vec<(u64, u64, bool)>,
-    /// For all steps whether they come before.
+    /// For each earlier step, whether it comes before this one.
     before: Vec<bool>,
 }
 
@@ -36,7 +36,7 @@ impl Model {
         self.steps.len() - 1
     }
 
-    /// Work on a stream.
+    /// Adds work on a stream.
     fn work(&mut self, stream: StreamId, op: Option<OpId>, uses: &[(u64, u64, bool)]) -> usize {
         let mut after = vec![self.host, self.streams.get(&stream).copied()];
         for other in self.blocking.iter().filter(|other| other.device == stream.device) {
@@ -55,7 +55,7 @@ impl Model {
         self.streams.insert(stream, step);
     }
 
-    /// The host does something, and knows that these steps have been.
+    /// Adds a step of the host, which knows that the `known` steps have run.
     fn host(&mut self, known: &[Option<usize>], uses: &[(u64, u64, bool)]) {
         let after = [known, &[self.host]].concat();
         self.host = Some(self.step(&after, None, uses));
@@ -68,7 +68,7 @@ impl Model {
             a.uses.iter().any(|a| b.uses.iter().any(|b| a.0 < b.1 && b.0 < a.1 && (a.2 || b.2)))
         };
         let racing = earlier.iter().zip(&last.before).filter(|(step, before)| !**before && meet(step, last));
-        // The host's own steps are in order with all that is later.
+        // The host's own steps come before everything later.
         racing.map(|(step, _)| step.op).collect()
     }
 }
@@ -81,12 +81,12 @@ fn races_are_those_of_the_model() {
         found += with;
         clean += without;
     }
-    // Neither all nor nothing races.
+    // Some programs race and some do not.
     assert!(found > 3_000 && clean > 3_000, "{found} {clean}");
 }
 
-/// Runs a program that looks random, and compares after each step. Returns how many steps raced, and how many of
-/// those that use memory did not.
+/// Runs a pseudo-random program and compares after each step. Returns how many steps raced, and how many steps that use
+/// memory did not.
 fn compare(seed: u64) -> (usize, usize) {
     let rig = Rig::new(SimulatedOptions { count: 2, seed: Some(seed), ..options() });
     let gpu = &rig.gpu;
@@ -133,7 +133,7 @@ fn compare(seed: u64) -> (usize, usize) {
                     gpu.launch(stream, launch(&ADD_ONE, &[range(from), range(last)], below(40))).unwrap();
                 model.work(stream, Some(op), &[read(mine, from), write(mine, last)]);
             }
-            // Some columns of a matrix of four rows.
+            // Some columns of a matrix with four rows.
             17 | 18 => {
                 let (column, columns) = (below(12), 1 + below(4));
                 let rows = Layout::contiguous(&[4, 16]).unwrap();
@@ -233,7 +233,7 @@ fn compare(seed: u64) -> (usize, usize) {
     (tally.raced, tally.clean)
 }
 
-/// How far the comparison has come.
+/// The progress of the comparison.
 #[derive(Default)]
 struct Tally {
     steps: usize,
@@ -243,7 +243,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Whether the last step is found to race if it does, and with what it does.
+    /// Checks that a race is found for the last step if it has one, and only with work that it races with.
     fn compare(&mut self, rig: &Rig, model: &Model) {
         if self.steps == model.steps.len() {
             return;

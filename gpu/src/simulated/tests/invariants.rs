@@ -1,10 +1,10 @@
-//! What holds for every program.
+//! Tests of what holds for every program.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// A program that has run.
+/// The trace of a program.
 struct Trace {
     spans: Vec<Span>,
     blocking: Vec<StreamId>,
@@ -19,7 +19,7 @@ struct Wait {
     up_to: OpId,
 }
 
-/// A program that looks random: kernels, fills, copies and events, on streams of both kinds and two devices.
+/// Runs a pseudo-random program: kernels, fills, copies and events, on streams of both kinds and two devices.
 fn program(seed: u64) -> Trace {
     let rig = Rig::new(SimulatedOptions { count: 2, seed: Some(seed), ..options() });
     let gpu = &rig.gpu;

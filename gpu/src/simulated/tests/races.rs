@@ -1,4 +1,4 @@
-//! Data races: planted ones are found under every seed, and right programs are clean under all of them.
+//! Tests of data races: planted races are found under every seed, and correct programs are clean under all of them.
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ impl Rig {
         self.gpu.races.races()
     }
 
-    /// Makes `later` wait for what `earlier` has been given, if `ordered`.
+    /// If `ordered`, makes `later` wait for the work queued on `earlier`.
     fn order(&self, earlier: StreamId, later: StreamId, ordered: bool) {
         if ordered {
             let event = self.gpu.event_create(earlier.device, false).unwrap();
@@ -40,11 +40,11 @@ impl Rig {
     }
 }
 
-/// A program that is right if `ordered`. It has two streams that keep order with no other, and the host does
-/// something else for a while.
+/// A program that is correct if `ordered`. It has two non-blocking streams, and the host does something else for
+/// `pause`.
 type Program = fn(&Rig, streams: [StreamId; 2], pause: u64, ordered: bool);
 
-/// Programs, and what is wrong with them if they are not.
+/// The programs, each with its error if it is not ordered.
 const PROGRAMS: [(&str, RaceKind, Program); 12] = [
     (
         "the host reads what a copy may still be writing",
@@ -114,7 +114,7 @@ const PROGRAMS: [(&str, RaceKind, Program); 12] = [
             rig.fill(a, x, COUNT, 1.0, 20);
             rig.order(a, b, true);
             rig.add_one(b, x, y);
-            // The tensor is dropped. With `record_stream` its memory is kept until the other stream is done.
+            // The tensor is dropped. `record_stream` keeps its memory until the other stream is done.
             rig.gpu.event_record(event, b).unwrap();
             rig.clock.advance(pause);
             while ordered && !rig.gpu.event_query(event).unwrap() {}
@@ -169,11 +169,11 @@ const PROGRAMS: [(&str, RaceKind, Program); 12] = [
     }),
 ];
 
-/// Runs a program, and returns its races.
+/// Runs a program and returns its races.
 fn run(program: Program, seed: u64, ordered: bool) -> Vec<Race> {
     let rig = Rig::new(SimulatedOptions { count: 2, seed: Some(seed), ..options() });
     let streams = [rig.stream(false), rig.stream(false)];
-    // From not at all to far longer than all the work.
+    // The pause ranges from zero to far longer than all the work.
     program(&rig, streams, seed % 5 * 30 * MICROSECOND, ordered);
     rig.gpu.synchronize(0).unwrap();
     rig.gpu.synchronize(1).unwrap();
@@ -294,7 +294,7 @@ fn a_race_warns_once_for_two_lines() {
     });
 }
 
-/// The result of the second, which races with the first.
+/// The result of a second write, which races with the first.
 fn two_writes(rig: &Rig) -> DriverResult<OpId> {
     let x = rig.device_floats(COUNT, 0.0);
     rig.fill(rig.stream(false), x, COUNT, 1.0, 20);
@@ -326,7 +326,7 @@ fn memory_that_was_freed_and_given_anew_has_no_past() {
     let (a, b) = (rig.stream(false), rig.stream(false));
     let x = rig.gpu.malloc(0, BYTES).unwrap();
     rig.fill(a, x, COUNT, 1.0, 20);
-    rig.gpu.free(0, x).unwrap(); // It waits for the device.
+    rig.gpu.free(0, x).unwrap(); // `free` waits for the device.
     let y = rig.gpu.malloc(0, BYTES).unwrap();
     assert_eq!(x, y);
     rig.fill(b, y, COUNT, 1.0, 20);
@@ -401,7 +401,7 @@ fn what_is_kept_does_not_grow_with_the_program() {
     }
     assert_eq!(rig.races(), []);
     assert!((100..4_000).contains(&most), "{most}");
-    // Where no one ever waits, the latest use of each piece.
+    // If nobody ever waits, the latest use of each piece is kept.
     rig.gpu.synchronize(0).unwrap();
     for round in 0..20_000u64 {
         rig.gpu.memset(a, DevicePtr(x.0 + 8 * (round % 100)), 0, 8).unwrap();
