@@ -220,7 +220,7 @@ impl Host<'_> {
                 u64::from(self.sticky)
             }
             "cudaEventElapsedTime" => {
-                // Time is neither measured nor modelled: it is 0, and documented so.
+                // Nothing here measures or models time, so it is reported as 0.
                 self.store(machine, argument(0), &0f32.to_le_bytes(), name, span)?;
                 0
             }
