@@ -21,8 +21,8 @@
 //! its four graphs of 100 and 200 nodes, the emulator finds all 346 races and reports none in the 244 other kernels;
 //! HiRace finds 346, iGUARD 297 or 298, compute-sanitizer 56 to 128. On the two graphs of 5 nodes, where most races
 //! cannot happen, it finds 186 and 300; HiRace finds 182 and 295. On `power_law_200n_1000e`, all 144 out-of-bounds
-//! accesses happen and are found. From a clone of the suite: `cargo run --release -p cuda-emulator --example hirace
-//! -- HiRace-Artifact-SC24`.
+//! accesses happen and are found. From a clone of the suite:
+//! `cargo run --release -p cuda-emulator --example hirace -- HiRace-Artifact-SC24`.
 //!
 //! Random kernels give the same bits as g++:
 //! `cargo run --release -p cuda-emulator --example against_gpp -- 10000`.

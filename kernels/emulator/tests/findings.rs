@@ -236,7 +236,7 @@ fn time_is_limited_on_both_sides() {
     ] {
         let program =
             cuda_emulator::Program::compile("my.cu", &on_ints(kernel, launch, 8, 0), &|_| None).unwrap();
-        // The kernel's launch begins within the time limit, and no slice ends before it.
+        // The kernel's launch begins within the time limit, and no slice ends within it.
         let time = std::time::Duration::from_millis(if launch.starts_with("k<") { 30 } else { 0 });
         let run = program.run_limited(Checks::MEMORY, u64::MAX, time).unwrap();
         let found = report::text(&program.files, &run, Checks::MEMORY);

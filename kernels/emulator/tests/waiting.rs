@@ -1,4 +1,4 @@
-//! Tests that accesses that wait to be noted give the same hazards as noted ones, on random kernels.
+//! Tests on random kernels that waiting accesses give the same hazards as accesses noted at once.
 
 use cuda_emulator::{Checks, Program};
 use std::time::Duration;

@@ -67,7 +67,7 @@ impl Parser {
         let function = self.scoped(|parser| {
             parser.expect("(")?;
             let parameters = parser.parameters()?;
-            // `template <> float f(float)` is a specialisation; its template parameter list is empty, and it was declared so.
+            // `template <> float f(float)` specialises a declared template; its own template parameter list is empty.
             let mut function = parser.made_function(name, template, parameters, result, span);
             function.specialized = specialized;
             function.is_specialization = std::mem::take(&mut parser.specializing);
