@@ -1,16 +1,16 @@
-//! HiRace's suite: 590 kernels, most of them with a planted race or access out of bounds, on six graphs.
+//! Runs HiRace's suite: 590 kernels, most with a planted race or out-of-bounds access, on six graphs.
 //!
 //! ```text
 //! git clone https://github.com/JohnJacobsonIII/HiRace-Artifact-SC24
 //! cargo run --release -p cuda-emulator --example hirace -- HiRace-Artifact-SC24
 //! ```
 //!
-//! A file's name says which bugs it has. Each kernel runs twice on each graph, with the suite's own launch of 1,024 blocks
-//! of 256 threads: with memcheck, and with racecheck. As a real card goes on beyond the ends of an array, the run with
-//! racecheck has room there, so that an access out of bounds hides no race. The suite's host code is replaced by
-//! this program, which makes the same data from the same random numbers.
+//! A file's name tells which bugs it has. Each kernel runs twice on each graph, with the suite's own launch of 1,024
+//! blocks of 256 threads: with memcheck, and with racecheck. Since a real card continues past the ends of an array,
+//! the racecheck run has padding there, so that an out-of-bounds access hides no race. This program replaces the
+//! suite's host code, and creates the same data from the same random numbers.
 //!
-//! Races found of 346, by graph. The figures of the other tools are those of table 1 of HiRace's paper (SC24):
+//! Races found out of 346, by graph. The figures of the other tools are from table 1 of HiRace's paper (SC24):
 //!
 //! | graph | this | HiRace | iGUARD | compute-sanitizer | comparison with serial code |
 //! | --- | --- | --- | --- | --- | --- |
@@ -30,10 +30,10 @@ use cuda_emulator::run::launch::{Machine, Shape};
 use cuda_emulator::run::memory::Owner;
 use cuda_emulator::{Checks, Program, Span};
 
-/// In place of the suite's `indigo_cuda.h`, which declares the kernel and has `main`.
+/// Replaces the suite's `indigo_cuda.h`, which declares the kernel and contains `main`.
 const HEADER: &str = "#include <cstdio>\n#include <cstdlib>\n#define qsort(...)\n";
 const SHAPE: Shape = Shape { grid: [1024, 1, 1], block: [256, 1, 1], dynamic_shared: 0 };
-/// Bytes before and behind each array in the runs with racecheck: an element for each thread of the launch.
+/// Bytes before and after each array in racecheck runs: an element for each thread of the launch.
 const ROOM: u64 = 4 * 1024 * 256;
 
 struct Kernel {
@@ -46,7 +46,7 @@ struct Kernel {
 struct Graph {
     name: String,
     nodes: i32,
-    /// The kernel's arrays: where each node's neighbours begin, the neighbours, and two arrays of data.
+    /// The kernel's arrays: the start of each node's neighbours, the neighbours, and two arrays of data.
     arrays: [Vec<i32>; 4],
 }
 
@@ -136,7 +136,8 @@ fn kernels(folder: &Path) -> Result<Vec<Kernel>, String> {
     found.iter().map(kernel).collect()
 }
 
-/// A file has the numbers of nodes and edges, where the neighbours of each node begin, and the neighbours.
+/// Reads the graphs. A file holds the numbers of nodes and edges, the start of each node's neighbours, and the
+/// neighbours.
 fn graphs(folder: &Path) -> Result<Vec<Graph>, String> {
     let mut found = Vec::new();
     files(folder, "egr", &mut found)?;
@@ -196,7 +197,7 @@ fn score(kernels: &[Kernel], graph: &Graph) -> Score {
     score
 }
 
-/// Whether a run of a kernel finds something that its checks look for.
+/// Whether a run of a kernel has a finding of the wanted check.
 fn finds(kernel: &Kernel, graph: &Graph, checks: Checks, room: u64) -> bool {
     let Some((number, program)) = kernel.program.kernel("test_kernel") else { return false };
     let mut machine: Machine = kernel.program.machine(checks);

@@ -1,10 +1,10 @@
-//! Counters of kernels whose figures can be derived by hand.
+//! Kernel counters whose values can be derived by hand.
 
 use cuda_emulator::run::counters::{Counters, Requests, Wavefronts};
 use cuda_emulator::run::occupancy::Occupancy;
 use cuda_emulator::{Program, report};
 
-/// The counters of the only kernel of a program, which is launched on two arrays of 64 KB.
+/// Returns the counters of a program's only kernel, launched on two arrays of 64 KB.
 fn counted(kernel: &str, launch: &str) -> (Program, Counters) {
     let text = format!(
         "{kernel}\nint main() {{ float *a, *o; cudaMalloc(&a, 65536); cudaMalloc(&o, 65536); \
@@ -23,13 +23,13 @@ fn sectors_of_a_warps_loads() {
         ("a[i]", 4),       // 32 floats are 128 bytes, 4 sectors of 32
         ("a[i + 1]", 5),   // the same, but from the middle of a sector to that of another
         ("a[2 * i]", 8),   // every other float: twice the sectors
-        ("a[32 * i]", 32), // a sector for each lane
+        ("a[32 * i]", 32), // one sector for each lane
         ("a[0]", 1),       // all lanes read one word
         ("a[i / 8]", 1),   // 4 words next to each other
         ("a[31 - i]", 4),  // the order does not matter
         ("((double *)a)[i]", 8),
         ("((char *)a)[i]", 1),
-        ("((float4 *)a)[i].x", 16), // 32 · 16 bytes lie apart by 16: one of 2 floats in each sector
+        ("((float4 *)a)[i].x", 16), // 16 bytes apart: two lanes share each sector
     ] {
         let kernel =
             format!("__global__ void k(float *a, float *o) {{ int i = threadIdx.x; o[i] = {access}; }}");
@@ -43,7 +43,7 @@ fn sectors_of_a_warps_loads() {
 fn a_vector_is_one_request() {
     let kernel = "__global__ void k(float4 *a, float4 *o) { o[threadIdx.x] = a[threadIdx.x]; }";
     let (_, counters) = counted(kernel, "k<<<2, 64>>>((float4 *)a, (float4 *)o)");
-    // 4 warps; 32 · 16 bytes are 16 sectors.
+    // 4 warps; 32 · 16 bytes are 16 sectors each.
     assert_eq!(counters.loads, Requests { requests: 4, sectors: 64 });
     assert_eq!(counters.stores, Requests { requests: 4, sectors: 64 });
 }
@@ -58,7 +58,7 @@ const TRANSPOSED: &str = "
 
 #[test]
 fn a_transposed_tile_conflicts_unless_it_is_padded() {
-    // A column of a tile of 32 floats is in one bank: 32 wavefronts for each of the 32 warps, 31 of them in vain.
+    // A column of a 32-float-wide tile is in one bank: 32 wavefronts for each of the 32 warps, 31 of them conflicts.
     for (width, wavefronts, conflicts) in [("32", 1024, 992), ("33", 32, 0)] {
         let (program, counters) =
             counted(&TRANSPOSED.replace("WIDTH", width), "k<<<1, dim3(32, 32)>>>(a, o)");
@@ -77,7 +77,7 @@ fn conflicts_of_other_strides_and_widths() {
         ("s[3 * threadIdx.x]", 1, 0),
         ("s[0]", 1, 0),
         ("s[threadIdx.x / 2]", 1, 0),
-        // Halves of a warp, one after the other.
+        // Two halves of a warp, one after the other.
         ("((double *)s)[threadIdx.x]", 2, 0),
         ("((double *)s)[2 * threadIdx.x]", 4, 2),
     ] {
@@ -97,9 +97,9 @@ fn branches_that_part_a_warp_and_lanes_that_are_active() {
         if (blockIdx.x == 0) __syncthreads();
     }";
     let (program, counters) = counted(kernel, "k<<<2, 64>>>(a, o)");
-    // Only the first branch parts warps, all four; the barrier is that of the two of block 0.
+    // Only the first branch diverges, in all four warps; only the two warps of block 0 reach the barrier.
     assert_eq!((counters.divergent_branches, counters.barriers(&program.kernels[0])), (4, 2));
-    // 16 of the 32 lanes of each warp, and all of the first of each block.
+    // 16 of the 32 lanes of each warp, and all lanes of the first warp of each block.
     assert_eq!(counters.stores, Requests { requests: 6, sectors: 4 * 4 + 2 * 4 });
     let (_, full) =
         counted("__global__ void k(float *a, float *o) { o[threadIdx.x] = 1; }", "k<<<1, 64>>>(a, o)");
@@ -125,9 +125,9 @@ fn operations_and_bytes_of_a_product() {
     }";
     let (program, counters) = counted(kernel, "k<<<1, 32>>>(a, o); k<<<1, 32>>>(a, o)");
     assert_eq!(counters.launches, 2);
-    // A product and a sum in each of 8 steps, and two in one instruction.
+    // A product and a sum in each of 8 steps, and a fused pair in one instruction.
     assert_eq!(counters.flops(&program.kernels[0]), 2 * 32 * (8 * 2 + 2));
-    // Whatever was read or written is counted once in each launch: 128 bytes of each array.
+    // Everything read or written is counted once in each launch: 128 bytes of each array.
     assert_eq!(counters.footprint, 2 * (128 + 128));
     assert_eq!(counters.global_sectors(), 2 * (8 * (1 + 4) + 4));
 }

@@ -1,4 +1,4 @@
-//! The course's own kernels, as the emulator compiles and runs them.
+//! Tests that compile and run the course's own kernels.
 
 use cuda_emulator::Program;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Errors as exact texts.
+//! Tests of error messages, as exact text.
 
 use cuda_emulator::Program;
 

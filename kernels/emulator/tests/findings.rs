@@ -1,4 +1,4 @@
-//! Reports as exact texts.
+//! Tests of reports, as exact text.
 
 use crate::{on_ints, run};
 use cuda_emulator::{Checks, report};
@@ -27,7 +27,7 @@ fn a_write_beyond_an_allocation_names_line_thread_and_allocation() {
 ========= ERROR SUMMARY: 2 errors
 ";
     let found = reported(kernel, "k<<<2, 64>>>(d, 100)");
-    // Addresses depend on what else the program has.
+    // Addresses depend on the rest of the program.
     let strip = |text: &str| {
         let mut out = String::new();
         let mut rest = text;
@@ -236,7 +236,7 @@ fn time_is_limited_on_both_sides() {
     ] {
         let program =
             cuda_emulator::Program::compile("my.cu", &on_ints(kernel, launch, 8, 0), &|_| None).unwrap();
-        // The kernel's launch begins within its time, and no slice ends in it.
+        // The kernel's launch begins within the time limit, and no slice ends within it.
         let time = std::time::Duration::from_millis(if launch.starts_with("k<") { 30 } else { 0 });
         let run = program.run_limited(Checks::MEMORY, u64::MAX, time).unwrap();
         let found = report::text(&program.files, &run, Checks::MEMORY);

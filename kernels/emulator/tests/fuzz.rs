@@ -1,4 +1,4 @@
-//! Any text as input: mutants of real files end in an error or a run, never in a panic.
+//! Fuzz tests: mutants of real files end in an error or a run, never in a panic.
 
 use crate::course::SOURCES;
 use cuda_emulator::{Checks, Program};
@@ -96,17 +96,17 @@ fn mutate(text: &str, others: &[String], random: &mut Random) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What became of mutants.
+/// The outcomes of the mutants.
 #[derive(Default)]
 struct Tally {
     mutants: u64,
     compiled: u64,
-    /// The program ran and something was found in it.
+    /// Mutants that ran and had findings.
     with_findings: u64,
     slowest: Duration,
 }
 
-/// The longest that one may take, on a computer that is busy with other things too.
+/// The maximum time for one mutant, on a computer that is busy with other work.
 const MOST_TIME: Duration = Duration::from_secs(60);
 
 fn fuzz(count: usize, seed: u64, tally: &mut Tally) {
@@ -124,7 +124,7 @@ fn fuzz(count: usize, seed: u64, tally: &mut Tally) {
     ]);
     let includes = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let mut random = Random(seed);
-    // Half of them are programs with a `main`, which run.
+    // Half of the mutants come from programs with a `main`, which run.
     let (programs, others): (Vec<usize>, Vec<usize>) =
         (0..texts.len()).filter(|i| texts[*i].len() < 4000).partition(|i| texts[*i].contains("int main("));
     for i in 0..count {
@@ -154,11 +154,11 @@ fn fuzz(count: usize, seed: u64, tally: &mut Tally) {
 fn mutants_of_real_files_never_panic() {
     let mut tally = Tally::default();
     fuzz(2000, 42, &mut tally);
-    // Some are still programs.
+    // Some mutants are still valid programs.
     assert!(tally.compiled > 20 && tally.with_findings > 0, "{} {}", tally.compiled, tally.with_findings);
 }
 
-/// `cargo test -p cuda-emulator -- --ignored --nocapture million`
+/// Run with `cargo test -p cuda-emulator -- --ignored --nocapture million`.
 #[test]
 #[ignore = "takes an hour of a processor"]
 fn a_million_mutants_never_panic() {

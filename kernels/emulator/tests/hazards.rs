@@ -1,4 +1,4 @@
-//! Levels and lines of reports of races and barriers.
+//! Tests of the levels and lines of race and barrier reports.
 
 use crate::{on_ints, run};
 use cuda_emulator::run::checks::Severity;
@@ -22,7 +22,8 @@ fn a_race_between_warps_is_an_error_with_both_lines_and_its_bytes() {
         d[0] = sum;
     }
 }";
-    // Each byte that another thread writes is a hazard; those of its own warp are lesser ones, and the worst gives the level.
+    // Each byte written by another thread is a hazard. Those of the same warp are less severe, and the worst one sets
+    // the level.
     let expected = "\
 ========= COMPUTE-SANITIZER (emulated)
 ========= Error: Race reported between Write access at k(int *) in my.cu:4:5
@@ -97,7 +98,7 @@ fn a_lock_with_fences_orders_what_is_done_under_it() {
         let (_, found) = run(&on_ints(&with("__threadfence()", ""), launch, 8, 0), CHECKS);
         assert!(!found.findings.all.is_empty(), "{launch}: without a fence before the lock is given back");
     }
-    // A fence of the block orders within it only.
+    // A block-level fence orders only within its block.
     for (launch, is_race) in [("k<<<1, 40>>>(d)", false), ("k<<<2, 1>>>(d)", true)] {
         let kernel = with("__threadfence_block()", "__threadfence_block()");
         let (_, found) = run(&on_ints(&kernel, launch, 8, 0), CHECKS);
@@ -118,7 +119,8 @@ fn two_locks_order_nothing_between_them() {
 
 #[test]
 fn a_message_is_handed_on_from_block_to_block() {
-    // Each block waits for the one before, reads what it wrote, and writes on: by barriers, fences and atomics together.
+    // Each block waits for the previous one, reads its results, and writes on, using barriers, fences and atomics
+    // together.
     let kernel = "__device__ int turn;
 __global__ void k(int *d) {
     if (threadIdx.x == 0) while (atomicAdd(&turn, 0) != blockIdx.x) ;

@@ -1,4 +1,4 @@
-//! C++ of host code, and what it hands over to kernels.
+//! Tests of C++ in host code, and of the data that it passes to kernels.
 
 use crate::output;
 

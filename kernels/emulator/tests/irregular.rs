@@ -1,7 +1,7 @@
-//! Kernels on a graph, each with a planted bug and without: the classes of the suites of Indigo and HiRace.
+//! Tests of kernels on a graph, each with and without a planted bug: the classes of the Indigo and HiRace suites.
 //!
-//! A bug is a missing atomic operation, a guard that reads without one, a missing barrier, a read of what others write,
-//! or an access out of bounds. Threads, warps or blocks take a vertex each.
+//! A bug is a missing atomic operation, a guard that reads without one, a missing barrier, a read of data that others
+//! write, or an out-of-bounds access. Threads, warps or blocks take one vertex each.
 
 use crate::run;
 use cuda_emulator::Checks;
@@ -9,7 +9,7 @@ use cuda_emulator::Checks;
 struct Case {
     name: &'static str,
     kernel: &'static str,
-    /// What stands for `BUG`, and for what is right there.
+    /// The faulty and the correct code for `BUG`.
     bug: &'static str,
     right: &'static str,
     finds: &'static str,
@@ -150,7 +150,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// The first vertex has no neighbours, and each other one has all before it up to 5 away.
+/// The first vertex has no neighbours; each other vertex has the up to 5 vertices before it.
 fn program(kernel: &str) -> String {
     format!(
         "__global__ void k(const int *first, const int *next, const int *value, int *out, int n) {{

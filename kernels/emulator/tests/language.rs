@@ -1,4 +1,4 @@
-//! What the language has, by programs whose output is known.
+//! Tests of the language, by programs with known output.
 
 use crate::{on_ints, output};
 

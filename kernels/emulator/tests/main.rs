@@ -1,4 +1,4 @@
-//! Tests of the emulator, in one binary.
+//! The emulator's tests, in one binary.
 
 mod counters;
 mod course;
@@ -22,14 +22,14 @@ pub fn run(text: &str, checks: Checks) -> (Program, Run) {
     (program, run)
 }
 
-/// What it prints, if nothing is found.
+/// Runs a program that must have no findings, and returns its output.
 pub fn output(text: &str) -> String {
     let (program, run) = run(text, Checks::ALL);
     assert_eq!(run.exit_code(), 0, "{}{}", run.output, report::text(&program.files, &run, Checks::ALL));
     run.output
 }
 
-/// A `main` that launches a kernel on an array of ints and prints what becomes of it.
+/// A `main` that launches a kernel on an array of ints and prints the result.
 pub fn on_ints(kernel: &str, launch: &str, count: usize, shown: usize) -> String {
     format!(
         r#"#include <cstdio>

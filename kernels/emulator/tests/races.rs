@@ -1,9 +1,9 @@
-//! Races by class, each with a twin that has none: the classes of the suites of Indigo and HiRace.
+//! Tests of races by class, each with a race-free twin: the classes of the Indigo and HiRace suites.
 
 use crate::{on_ints, run};
 use cuda_emulator::Checks;
 
-/// What is found in a racy kernel and in its twin.
+/// The number of races found in a kernel.
 fn races(kernel: &str, launch: &str) -> usize {
     let (_, run) = run(&on_ints(kernel, launch, 4096, 0), Checks { race: true, ..Checks::MEMORY });
     let fatal: Vec<_> = run.findings.all.iter().filter(|finding| finding.check != "racecheck").collect();

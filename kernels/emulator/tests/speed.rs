@@ -1,8 +1,8 @@
-//! How long a product of matrices takes; figures to look at, not bounds.
+//! Measures the duration of a matrix product; the times are informative, not bounds.
 
 use cuda_emulator::{Checks, Program};
 
-/// `cargo test -p cuda-emulator -- --ignored --nocapture speed`
+/// Run with `cargo test -p cuda-emulator -- --ignored --nocapture speed`.
 #[test]
 #[ignore = "a measurement"]
 fn speed_of_a_tiled_product_of_256() {
@@ -24,7 +24,7 @@ fn speed_of_a_tiled_product_of_256() {
     }
 }
 
-/// Seconds of this thread on a processor, where the system tells them: others may use it too.
+/// Seconds of CPU time of this thread, if the system reports them, since other work may share the CPU.
 fn seconds() -> f64 {
     let on_processor = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = on_processor.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());

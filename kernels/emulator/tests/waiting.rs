@@ -1,4 +1,4 @@
-//! Accesses that wait to be noted are as good as noted: random kernels have the same hazards either way.
+//! Tests on random kernels that waiting accesses give the same hazards as accesses noted at once.
 
 use cuda_emulator::{Checks, Program};
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn what_waits_has_the_same_hazards() {
     let mut state = 7;
     let (mut clean, mut racy) = (0, 0);
     for number in 0..200 {
-        // Two launches, in one stream or in two that nothing orders.
+        // Two launches, in one stream or in two unordered ones.
         let blocks = 1 + number % 2;
         let second = if number % 5 == 0 {
             format!("k<<<{blocks}, 64, 0, other>>>(g)")

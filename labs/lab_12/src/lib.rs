@@ -1,4 +1,5 @@
-//! Lab 12: a program in CUDA C++ in, a report out. A terminal (`main.rs`) and a page (`module.rs`) show it.
+//! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
+//! show it.
 
 #[cfg(target_family = "wasm")]
 mod module;
@@ -7,16 +8,16 @@ mod registers;
 use cuda_emulator::ir::Program as Kernel;
 use cuda_emulator::{Checks, Program, report};
 
-/// The program that runs if no file is named.
+/// The program that runs if no file is given.
 pub const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
 
-/// What a run is to say.
+/// Options of a run and its report.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     pub checks: Checks,
-    /// Counts instead of checking.
+    /// Count instead of checking.
     pub counters: bool,
-    /// How many registers a thread takes, where that is known.
+    /// The number of registers of a thread, if known.
     pub registers: Option<u32>,
     pub json: bool,
 }
@@ -32,14 +33,14 @@ impl Default for Wanted {
     }
 }
 
-/// What a run says: the program's output and the report, or why there is none; and the exit code.
+/// The result of a run: the program's output and the report, or the errors that prevent it; and the exit code.
 pub struct Said {
     pub output: String,
     pub errors: String,
     pub code: u8,
 }
 
-/// Compiles, runs and checks a program. Files that it includes by `"…"` are found by `includes`.
+/// Compiles, runs and checks a program. `includes` finds the files of `#include "…"`.
 pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wanted: Wanted) -> Said {
     let refused = |errors| Said { output: String::new(), errors, code: 2 };
     let program = match Program::checked(name, text, includes) {
@@ -66,13 +67,13 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
             let table = report::counters::text(&run.counters, &program.kernels, &registers);
             format!("{}\n{table}", run.output)
         }
-        // What is found comes first, and a kernel that was ended is not counted to its end.
+        // Findings take precedence: the counts of a kernel that ended early are incomplete.
         (false, _) => format!("{}{}", run.output, report::text(&program.files, &run, checks)),
     };
     Said { output, errors: String::new(), code: run.exit_code() as u8 }
 }
 
-/// `text` or `json`
+/// Parses `text` or `json`.
 pub fn is_json(format: &str) -> Result<bool, String> {
     match format {
         "text" => Ok(false),

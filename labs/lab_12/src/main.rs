@@ -1,4 +1,4 @@
-//! Lab 12: a program in CUDA C++, compiled, run and checked by the emulator.
+//! Lab 12: compiles, runs and checks a program in CUDA C++ with the emulator.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -26,7 +26,7 @@ Floating-point products and sums are never fused, as with nvcc's --fmad=false; t
 Exit code: 0 if nothing was found, 1 if something was, 2 if the program or a flag is wrong.
 ";
 
-/// How to go on after the example.
+/// The next steps after the example.
 const NEXT: &str = "
 That was the example. To change it: cargo run --bin lab-12 -- --show > my.cu
 Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints, and ends with a code. A reader that has gone, as `head` does, changes nothing; a full disk is an error.
+/// Prints text and returns the exit code. A closed pipe, as with `head`, is no error; a full disk is one.
 fn print(text: &str, code: u8) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -57,13 +57,13 @@ fn print(text: &str, code: u8) -> ExitCode {
     }
 }
 
-/// A closed stderr is no reason to stop: the exit code still says it.
+/// Reports an error. A closed stderr is ignored: the exit code still reports it.
 fn refuse(text: &str) -> ExitCode {
     let _ = std::io::stderr().write_all(text.as_bytes());
     ExitCode::from(2)
 }
 
-/// None: the help is wanted.
+/// Parses the options; returns `None` if the help is requested.
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let mut options = Options { file: None, wanted: Wanted::default(), show: false };
     let mut arguments = arguments;
@@ -99,7 +99,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
     Ok(Some(options))
 }
 
-/// A thread has 255 registers at most.
+/// Parses a register count. A thread has at most 255 registers.
 fn registers(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| (1..=255).contains(number));
     number.ok_or_else(|| format!("`--registers {text}`: a thread takes 1 to 255 registers"))

@@ -1,8 +1,9 @@
-//! The functions of the WebAssembly module. They take and return numbers only: the caller asks for memory with [`input`], writes the
-//! format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program into it, separated by NUL, and calls [`run`]. The
-//! report is then [`output`], and what is wrong with the program is [`errors`].
+//! The functions of the WebAssembly module. Their arguments and results are numbers: the caller requests memory with
+//! [`input`], writes the format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program
+//! into it, separated by NUL, and calls [`run`]. The report is then at [`output`], and the errors of the program at
+//! [`errors`].
 //!
-//! A module is for one run: the memory that a program takes goes with it.
+//! A module instance is for one run: the program's memory is freed with it.
 
 use std::cell::RefCell;
 
@@ -11,14 +12,14 @@ use cuda_emulator::Checks;
 use crate::{Said, Wanted, is_json};
 
 thread_local! {
-    // A module has one thread, so this is all the state there is.
+    // A module has one thread, so this is its only state.
     static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     static OUTPUT: RefCell<String> = const { RefCell::new(String::new()) };
     static ERRORS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Makes room for `length` bytes of input, and says where. They may be written until the next call.
-// No mangling: the caller looks the function up by this name, and no other has it. So too below.
+/// Reserves `length` bytes for the input, and returns their address. They may be written until the next call.
+// Not mangled: the caller looks the function up by this unique name. The same holds below.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(length: usize) -> *mut u8 {
     INPUT.with_borrow_mut(|input| {
@@ -27,8 +28,8 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
     })
 }
 
-/// Runs the program of the input. Returns what the exit code would be: 0 if nothing was found, 1 if something was, 2 if the program
-/// or another part of the input is wrong.
+/// Runs the program in the input. Returns the exit code: 0 without findings, 1 with findings, 2 if the program or
+/// another part of the input is invalid.
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> u32 {
     let input = INPUT.take();
@@ -53,25 +54,25 @@ fn said(input: &str) -> Result<Said, String> {
     Ok(crate::run("my.cu", text, &|_| None, wanted))
 }
 
-/// Where the report is, in UTF-8.
+/// The address of the report, in UTF-8.
 #[unsafe(no_mangle)]
 pub extern "C" fn output() -> *const u8 {
     OUTPUT.with_borrow(|output| output.as_ptr())
 }
 
-/// How many bytes it has.
+/// The length of the report in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn output_length() -> usize {
     OUTPUT.with_borrow(|output| output.len())
 }
 
-/// Where is said what is wrong with the program, in UTF-8.
+/// The address of the program's errors, in UTF-8.
 #[unsafe(no_mangle)]
 pub extern "C" fn errors() -> *const u8 {
     ERRORS.with_borrow(|errors| errors.as_ptr())
 }
 
-/// How many bytes that has.
+/// The length of the errors in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn errors_length() -> usize {
     ERRORS.with_borrow(|errors| errors.len())

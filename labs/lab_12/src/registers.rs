@@ -1,12 +1,12 @@
-//! How many registers a thread of the course's own kernels takes on a Tesla T4, by NVIDIA's compiler.
+//! Register counts of the course's own kernels on a Tesla T4, from NVIDIA's compiler.
 
 use cuda_emulator::Files;
 use cuda_emulator::ir::Program;
 
-/// A line for each source, with a hash of its text, and below it a line for each of its kernels.
+/// A line for each source with a hash of its text, followed by a line for each of its kernels.
 const TABLE: &str = include_str!("../../../kernels/registers.txt");
 
-/// None: the kernel is not one of the course's, or was changed.
+/// Returns `None` if the kernel is not one of the course's, or was changed.
 pub fn known(files: &Files, kernel: &Program) -> Option<u32> {
     let file = files.0.get(kernel.span.file as usize)?;
     let symbol = kernel.name.split(['(', '<']).next()?;
@@ -16,7 +16,7 @@ pub fn known(files: &Files, kernel: &Program) -> Option<u32> {
     of_source.filter_map(|line| line.trim().split_once(' ')).find(|(name, _)| *name == symbol)?.1.parse().ok()
 }
 
-/// FNV-1a of 64 bits.
+/// 64-bit FNV-1a.
 fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))

@@ -1,4 +1,4 @@
-//! The binary as a reader runs it: what it prints, and its exit codes.
+//! Tests of the binary as a reader runs it: its output and exit codes.
 
 use std::process::{Command, Output};
 
@@ -73,7 +73,7 @@ fn counters_are_a_table_or_json() {
     let output = lab(&["--counters"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    // 4 blocks of 8 warps, and 1,000 of 1,024 threads: 32 warps read two arrays, the last one 8 words of each.
+    // 4 blocks of 8 warps, and 1,000 of 1,024 threads: 32 warps read two arrays, the last one only 8 words of each.
     for line in [
         "add(const float *, const float *, float *, int): 1 launch of 4 blocks of 256 threads",
         "global loads: requests                      64  l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
@@ -93,7 +93,7 @@ fn counters_are_a_table_or_json() {
     }
 }
 
-/// The course's kernels have the registers that NVIDIA's compiler says; a changed one has not.
+/// The course's kernels have the register counts of NVIDIA's compiler; a changed kernel has none.
 #[test]
 fn registers_of_the_courses_kernels_are_known() {
     let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels");

@@ -1,4 +1,4 @@
-//! Runs kernels here and as a compiler of C++ compiles them, and compares the bits.
+//! Runs kernels in the emulator and as compiled by a C++ compiler, and compares the bits.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use cuda_emulator::{Checks, Program, Span};
 
 use super::generator::{self, BLOCKS, GIVEN, THREADS, WRITTEN};
 
-/// The tests' header in the place of CUDA.
+/// The tests' header, which replaces CUDA.
 const HEADER: &str = include_str!("../../../../tests/fake_cuda/cuda_on_host.h");
 const HALVES: &str = include_str!("../../../../tests/fake_cuda/halves.h");
 const ALL: u32 = BLOCKS * THREADS;
 
-/// The seeds whose kernels have other bits here, each with what is different.
+/// The seeds whose kernels give different bits, each with the difference.
 pub fn differences(seeds: &[u64], compiler: Command) -> Result<Vec<(u64, String)>, String> {
     let theirs = by_gpp(seeds, compiler)?;
     let mut found = Vec::new();
@@ -32,7 +32,7 @@ pub fn differences(seeds: &[u64], compiler: Command) -> Result<Vec<(u64, String)
     Ok(found)
 }
 
-/// What the threads of a kernel are given.
+/// The input of a kernel's threads.
 fn given(seed: u64) -> Vec<i32> {
     let mut state = seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1;
     let mut next = || {
@@ -49,7 +49,7 @@ fn given(seed: u64) -> Vec<i32> {
     (0..GIVEN * ALL).map(|_| next()).collect()
 }
 
-/// The results here, with all checks.
+/// The emulator's results, with all checks.
 fn here(seed: u64) -> Result<Vec<u32>, String> {
     let text = format!("{}{}", generator::PRELUDE, generator::kernel("k", seed));
     let program = Program::compile("kernel.cu", &text, &|_| None)?;
@@ -76,7 +76,7 @@ fn here(seed: u64) -> Result<Vec<u32>, String> {
     Ok(machine.heap.space.bytes[range].as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect())
 }
 
-/// The results of all kernels, by a program that g++ makes with the tests' header in the place of CUDA.
+/// The results of all kernels, from a program that g++ compiles with the tests' header instead of CUDA.
 fn by_gpp(seeds: &[u64], compiler: Command) -> Result<Vec<Vec<u32>>, String> {
     let mut text = format!("#include \"cuda_on_host.h\"\n{}", generator::PRELUDE);
     let mut table = String::new();
@@ -122,7 +122,7 @@ fn compiled_and_run(
     std::fs::write(&source, text).map_err(trouble)?;
     std::fs::write(folder.join("cuda_on_host.h"), HEADER).map_err(trouble)?;
     std::fs::write(folder.join("halves.h"), HALVES).map_err(trouble)?;
-    // Without the third one, g++ makes `0.0f - (float)i` to `-(float)i`, which is -0 for a 0.
+    // Without `-frounding-math`, g++ turns `0.0f - (float)i` into `-(float)i`, which is -0 if `i` is 0.
     let options = ["-std=c++17", "-O1", "-frounding-math", "-ffp-contract=off", "-w", "-o"];
     let made = compiler.args(options).arg(&binary).arg(&source).output();
     let made = made.map_err(|trouble| format!("the compiler of C++: {trouble}"))?;

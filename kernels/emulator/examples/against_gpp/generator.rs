@@ -1,7 +1,7 @@
-//! Random kernels whose results C++ says: no overflow of signed numbers, no shift that is too far, no float that does not
-//! fit its integer, no race, and every loop ends.
+//! Generates random kernels whose results C++ defines: no signed overflow, no shift by too much, no float outside the
+//! range of its integer, no race, and every loop ends.
 
-/// What all kernels use. Results are stored as bits, and all that are no numbers as the same.
+/// Shared code of all kernels. Results are stored as bits, with the same bits for every NaN.
 pub const PRELUDE: &str = r#"
 __device__ inline int add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
 __device__ inline int sub(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
@@ -28,10 +28,10 @@ template <typename T, int N> struct Few {
 };
 "#;
 
-/// Threads of a block, and blocks.
+/// Threads per block, and number of blocks.
 pub const THREADS: u32 = 64;
 pub const BLOCKS: u32 = 2;
-/// Words that each thread is given, and that it writes.
+/// The numbers of words that each thread reads and writes.
 pub const GIVEN: u32 = 4;
 pub const WRITTEN: u32 = 8;
 
@@ -87,16 +87,16 @@ impl Random {
 
 struct Kernel {
     random: Random,
-    /// Variables that can be read, and whether they can be written.
+    /// Readable variables, and whether they are writable.
     variables: Vec<(String, Ty, bool)>,
     names: usize,
-    /// Functions of this kernel: a result, and what they take.
+    /// The functions of this kernel: name, result type and parameter types.
     functions: Vec<(String, Ty, Vec<Ty>)>,
     text: String,
     indent: usize,
 }
 
-/// The text of a kernel of this name: `(const int *given, int *out)`.
+/// The source of a kernel `name(const int *given, int *out)`.
 pub fn kernel(name: &str, seed: u64) -> String {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     for _ in 0..4 {
@@ -192,7 +192,7 @@ impl Kernel {
         self.close();
     }
 
-    /// Threads hand a number round, between barriers.
+    /// Threads exchange a number between barriers.
     fn exchange(&mut self) {
         let (value, name) = (self.value(Int, 2), self.fresh());
         self.line("__syncthreads();");
@@ -479,7 +479,7 @@ impl Kernel {
     }
 }
 
-/// A conversion that C++ says everything of.
+/// A conversion that C++ fully defines.
 fn converted(value: &str, from: Ty, to: Ty) -> String {
     match (from.is_float(), to.is_float()) {
         (true, false) if to == Int => format!("whole({value})"),

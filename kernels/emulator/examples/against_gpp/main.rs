@@ -1,17 +1,18 @@
-//! Random kernels, run here and as g++ compiles them: the same bits.
+//! Checks that random kernels give the same bits in the emulator as when compiled by g++.
 //!
 //! ```text
 //! cargo run --release -p cuda-emulator --example against_gpp -- 10000
 //! ```
 //!
-//! A second number is the first seed. Kernels whose bits differ are printed with their seeds. `CXX` names another compiler.
+//! A second number sets the first seed. Kernels whose bits differ are printed with their seeds. `CXX` selects another
+//! compiler.
 
 mod compare;
 mod generator;
 
 use std::process::{Command, ExitCode};
 
-/// Kernels that are compiled at once.
+/// The number of kernels per compilation.
 const BATCH: u64 = 250;
 
 fn main() -> ExitCode {

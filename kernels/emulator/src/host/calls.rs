@@ -1,4 +1,4 @@
-//! The effects of the host's functions.
+//! The effects of the host functions.
 
 use super::errors;
 use super::random::Random;
@@ -10,14 +10,13 @@ use crate::run::launch::{Machine, Shape, fatal};
 use crate::run::memory::{Owner, WRITTEN};
 use crate::source::Span;
 
-/// The host's side: errors, streams, random numbers.
+/// The host's state: errors, streams, random numbers.
 pub struct Host<'a> {
     pub kernels: &'a [Program],
     pub streams: Streams,
     pub last_error: u32,
-    /// An error that stays: the context cannot be used any more.
+    /// A sticky error: the context is no longer usable.
     pub sticky: u32,
-    /// The call that the program heard of an error by, for the report.
     pub(super) random: Random,
     texts: std::collections::HashMap<String, u64>,
     pub launches: u64,
@@ -98,7 +97,7 @@ impl<'a> Host<'a> {
         });
     }
 
-    /// Host memory that a function of C reaches.
+    /// Returns a range of host memory that a C function accesses.
     pub(super) fn host_range(
         &self,
         machine: &mut Machine,
@@ -204,7 +203,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Copies, with the checks that CUDA makes and some more.
+    /// Copies memory, with CUDA's checks and some more.
     pub(super) fn copy(&mut self, machine: &mut Machine, operands: &[u64], span: Span) -> Result<u64, Stop> {
         let [to, from, size, kind, ..] = *operands else { return Ok(0) };
         if self.sticky != 0 {
@@ -245,7 +244,7 @@ impl<'a> Host<'a> {
             self.check_source(machine, from, &ranges[0], span);
         }
         let (from, to) = (ranges[0].clone(), ranges[1].clone());
-        // A byte that was uninitialised before the copy still is after it.
+        // A byte that was uninitialised before the copy remains so after it.
         let states: Vec<u8> =
             machine.heap.space.states[from.clone()].iter().map(|state| state & WRITTEN).collect();
         machine.heap.space.bytes.copy_within(from, to.start);
@@ -307,7 +306,7 @@ impl<'a> Host<'a> {
 }
 
 impl Host<'_> {
-    /// A call of CUDA's that failed without another finding that says why. An error that stays is told of once.
+    /// Reports a failed CUDA call, unless another finding explains it. A sticky error is reported once.
     fn check_error(&self, machine: &mut Machine, function: u16, code: u64, span: Span) {
         let (call, _, result) = super::functions::NAMES[function as usize];
         let asks = ["cudaGetLastError", "cudaPeekAtLastError"].contains(&call);
@@ -386,7 +385,7 @@ impl Environment for Host<'_> {
     }
 }
 
-/// The bytes of the parameters, from their parts in order.
+/// Packs the parameters into bytes, from their parts in order.
 pub fn packed(program: &Program, parts: &[(Prim, u64)]) -> Vec<u8> {
     let mut bytes = vec![0u8; program.parameter_bytes as usize];
     for ((ty, bits), offset) in parts.iter().zip(&program.parameter_parts) {

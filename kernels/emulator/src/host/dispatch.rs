@@ -1,4 +1,4 @@
-//! The functions of C and CUDA that host code calls, one by one.
+//! The C and CUDA functions that host code calls, one by one.
 
 use super::calls::{DEVICE_MEMORY, Host};
 use super::random::Random;
@@ -58,7 +58,7 @@ impl Host<'_> {
                 self.random = Random::new(argument(0) as u32);
                 0
             }
-            // A program that asks for the time gives the same result every time all the same.
+            // A fixed time, so that a program that asks for it still gives the same result every time.
             "time" => 1_700_000_000,
             "strcmp" => {
                 let (a, b) = (machine.heap.text(argument(0)), machine.heap.text(argument(1)));
@@ -220,7 +220,7 @@ impl Host<'_> {
                 u64::from(self.sticky)
             }
             "cudaEventElapsedTime" => {
-                // Nothing here measures or models time: it is 0 and said to be so.
+                // Nothing here measures or models time, so it is reported as 0.
                 self.store(machine, argument(0), &0f32.to_le_bytes(), name, span)?;
                 0
             }
@@ -229,7 +229,7 @@ impl Host<'_> {
     }
 }
 
-/// The number that a text begins with, as `atoi` reads it.
+/// The number at the start of a string, as `atoi` reads it.
 fn leading_number(text: &str) -> i64 {
     let text = text.trim_start();
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -238,7 +238,7 @@ fn leading_number(text: &str) -> i64 {
     if text.starts_with('-') { -number } else { number }
 }
 
-/// A `cudaDeviceProp` of a T4.
+/// The `cudaDeviceProp` of a T4.
 fn properties() -> Vec<u8> {
     let mut bytes = vec![0u8; 256];
     let name = b"Tesla T4 (emulated)";

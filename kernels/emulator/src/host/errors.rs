@@ -21,7 +21,7 @@ pub fn of(code: u32) -> (&'static str, &'static str) {
     known.map_or(("cudaErrorUnknown", "unknown error"), |(_, name, text)| (name, text))
 }
 
-/// How compute-sanitizer tells of a call that failed.
+/// A failed call in compute-sanitizer's wording.
 pub fn report(code: u32, call: &str) -> String {
     let (name, text) = of(code);
     format!("Program hit {name} (error {code}) due to \"{text}\" on CUDA API call to {call}.")

@@ -1,7 +1,7 @@
-//! The functions of the host: their names, parameters and results.
+//! The host functions: their names, parameters and results.
 //!
-//! Codes: `i` int, `u` unsigned int, `l` long long, `n` size_t, `f` float, `d` double, `p` pointer, `t` const char *, `s` a handle,
-//! `v` nothing. A parameter behind `?` can be left out.
+//! Type codes: `i` int, `u` unsigned int, `l` long long, `n` size_t, `f` float, `d` double, `p` pointer, `t` const
+//! char *, `s` handle, `v` void. Parameters after `?` are optional.
 
 pub type Function = (&'static str, &'static str, &'static str);
 

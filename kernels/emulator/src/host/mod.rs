@@ -1,4 +1,4 @@
-//! The functions of CUDA and C that host code calls, and programs as a whole.
+//! The CUDA and C functions that host code calls, and whole programs.
 
 pub mod calls;
 mod dispatch;

@@ -1,4 +1,4 @@
-//! Output of C++'s streams: what the header `iostream.h` hands over.
+//! Output of C++ streams, as the header `iostream.h` requests it.
 
 use crate::ir::Prim;
 use crate::run::printf::format;
@@ -11,7 +11,7 @@ const LEFT: u64 = 32;
 const PLUS: u64 = 64;
 const UPPERCASE: u64 = 128;
 
-/// A value as a stream shows it. The last three operands are the flags, the width, and what fills it.
+/// Formats a value as a stream does. The last three operands are the flags, the width and the fill character.
 pub fn shown(name: &str, operands: &[u64]) -> String {
     let value = operands.first().copied().unwrap_or(0);
     let flags = operands[operands.len().saturating_sub(3)..].first().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A program: compiled once, run as often as is wanted.
+//! A program: compiled once, run any number of times.
 
 use super::calls::Host;
 use super::errors;
@@ -22,7 +22,7 @@ pub struct Program {
     pub globals: Vec<ir::Global>,
 }
 
-/// Why a text is no program.
+/// The errors of a program that does not compile.
 #[derive(Debug)]
 pub struct Rejected {
     pub files: Files,
@@ -41,12 +41,12 @@ pub struct Run {
     pub output: String,
     pub findings: Findings,
     pub outcome: Outcome,
-    /// The error of CUDA's that the context ended with, and the call that said so first.
+    /// The CUDA error that the context ended with, and the first call that returned it.
     pub error: Option<(u32, &'static str)>,
     pub launches: u64,
-    /// What each kernel asked of the hardware, if the run counted it.
+    /// The hardware counters of each kernel, if the run counted them.
     pub counters: Vec<Counters>,
-    /// Bytes and number of the allocations that were never given back.
+    /// Bytes and number of the allocations that were never freed.
     pub leaked: (u64, u64),
 }
 
@@ -54,17 +54,17 @@ pub struct Run {
 pub enum Outcome {
     /// `main` returned, or called `exit`.
     Exit(i32),
-    /// The host's code could not go on.
+    /// The host code could not continue.
     Fault,
 }
 
 impl Program {
-    /// Compiles a text. Files that it includes by `"…"` are found by `includes`. Errors are a text.
+    /// Compiles a program. `includes` finds the files of `#include "…"`. The errors come as one text.
     pub fn compile(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, String> {
         Program::checked(name, text, includes).map_err(|rejected| rejected.text())
     }
 
-    /// The same, with the errors one by one.
+    /// As [`Program::compile`], with the errors as a list.
     pub fn checked(name: &str, text: &str, includes: Includes<'_>) -> Result<Program, Rejected> {
         let mut files = Files::default();
         match Program::compiled(&mut files, name, text, includes) {
@@ -85,7 +85,7 @@ impl Program {
         Lower::new(&tree).lower()
     }
 
-    /// The memory that the program begins with.
+    /// Returns the memory that the program starts with.
     pub fn machine(&self, checks: Checks) -> Machine {
         let mut machine = Machine::new(checks);
         for global in &self.globals {
@@ -94,7 +94,7 @@ impl Program {
         machine
     }
 
-    /// A kernel by its name, without parameters or template arguments.
+    /// Finds a kernel by its name, without parameters or template arguments.
     pub fn kernel(&self, name: &str) -> Option<(u32, &ir::Program)> {
         let at = self.kernels.iter().position(|kernel| kernel.name.split(['(', '<']).next() == Some(name))?;
         Some((at as u32, &self.kernels[at]))
@@ -105,31 +105,31 @@ impl Program {
         self.run_within(checks, crate::run::launch::LAUNCH_BUDGET)
     }
 
-    /// The same, with so many instructions of a warp for `main` and for each launch.
+    /// As [`Program::run`], with a maximum number of warp instructions for `main` and for each launch.
     pub fn run_within(&self, checks: Checks, budget: u64) -> Option<Run> {
         self.run_limited(checks, budget, MOST_TIME)
     }
 
-    /// The same, for so long at most.
+    /// As [`Program::run_within`], with a maximum run time.
     pub fn run_limited(&self, checks: Checks, budget: u64, most_time: Duration) -> Option<Run> {
         let mut machine = self.machine(checks);
         machine.budget = budget;
         self.run_on(machine, most_time)
     }
 
-    /// Runs `main` and counts what kernels ask of the hardware. It makes no checks but those of memory, which cost nothing of what
-    /// is counted.
+    /// Runs `main` and counts the kernels' use of the hardware. Only memory is checked, since that does not affect
+    /// the counters.
     pub fn count(&self) -> Option<Run> {
         let mut machine = self.machine(Checks::MEMORY);
         machine.counters = Some(Vec::new());
         self.run_on(machine, MOST_TIME)
     }
 
-    /// The same on a machine that [`Program::machine`] has made.
+    /// As [`Program::run`], on a machine from [`Program::machine`].
     pub fn run_on(&self, mut machine: Machine, most_time: Duration) -> Option<Run> {
         let main = self.main.as_ref()?;
         let checks = machine.checks();
-        // A page has no clock here; it ends a run that takes too long.
+        // There is no clock in a web page; the page itself ends a run that takes too long.
         machine.began = if cfg!(target_family = "wasm") { None } else { Some(Instant::now()) };
         machine.most_time = most_time;
         let mut host = Host::new(&self.kernels);
@@ -140,7 +140,7 @@ impl Program {
             Err(Stop::Exit(code)) => Outcome::Exit(code),
             Err(_) => Outcome::Fault,
         };
-        // After a fault nothing can be freed any more.
+        // After a fault, nothing can be freed.
         let mut leaked = (0, 0);
         if checks.leaks && host.sticky == 0 && outcome != Outcome::Fault {
             leaked = leaks(&mut machine);
@@ -160,7 +160,7 @@ impl Program {
     }
 }
 
-/// Memory of the device that is never given back.
+/// Returns the bytes and the number of device allocations that were never freed.
 fn leaks(machine: &mut Machine) -> (u64, u64) {
     let left: Vec<_> = machine
         .heap
@@ -187,7 +187,7 @@ fn leaks(machine: &mut Machine) -> (u64, u64) {
 }
 
 impl Run {
-    /// 0: nothing found; 1: errors, races, or a `main` that says so.
+    /// 0: no findings; 1: errors, races, or a nonzero exit code of `main`.
     pub fn exit_code(&self) -> i32 {
         let counts = |finding: &Finding| match finding.check {
             "racecheck" => finding.severity >= Severity::Warning,

@@ -1,4 +1,4 @@
-//! `rand` with glibc's numbers, so that a program prints here what it prints on Linux.
+//! `rand` with glibc's numbers, so that a program prints the same as on Linux.
 
 pub struct Random {
     state: [i32; 31],

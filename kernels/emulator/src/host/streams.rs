@@ -1,29 +1,29 @@
-//! Which launches wait for which: streams, events and synchronisation.
+//! The order of launches: streams, events and synchronisation.
 //!
-//! Work is done when it is enqueued, in the order of the program. Work that a real device might do at the same time is
-//! remembered, so that races between streams are found although nothing ran at once here.
+//! Work runs when it is enqueued, in program order. Work that could overlap on a real device is recorded, so that
+//! races between streams are found although nothing runs concurrently here.
 
 use std::collections::HashMap;
 
-/// What a stream has seen of the others: how much of their work.
+/// A vector clock: for each stream, how much of its work has been waited for.
 pub type Clock = HashMap<u64, u64>;
 
 #[derive(Default)]
 pub struct Streams {
     next: u64,
-    /// Non-blocking streams do not wait for the default one.
+    /// The known streams, and whether each is non-blocking: such a stream does not wait for the default one.
     pub known: HashMap<u64, bool>,
     clocks: HashMap<u64, Clock>,
     host: Clock,
     pub events: HashMap<u64, Option<Clock>>,
-    /// Launches: the stream, its count there, the intervals from and to.
+    /// Launches: the stream, its count there, and the first and last interval.
     launches: Vec<(u64, u64, u32, u32)>,
 }
 
 impl Streams {
     pub fn handle(&mut self) -> u64 {
         self.next += 1;
-        // A handle is no address.
+        // A handle is not an address.
         0x10_0000 + self.next * 64
     }
 
@@ -31,7 +31,7 @@ impl Streams {
         self.known.iter().filter(|(_, non_blocking)| !**non_blocking).map(|(stream, _)| *stream).collect()
     }
 
-    /// Work begins in a stream: what it waits for.
+    /// Begins work in a stream: joins the clocks of everything that the work waits for.
     pub fn begin(&mut self, stream: u64) {
         let mut clock = self.clocks.remove(&stream).unwrap_or_default();
         join(&mut clock, &self.host);
@@ -49,7 +49,7 @@ impl Streams {
         self.clocks.insert(stream, clock);
     }
 
-    /// The intervals of launches that the work that began last in a stream does not wait for.
+    /// Returns the intervals of the launches that the latest work in a stream does not wait for.
     pub fn concurrent(&self, stream: u64) -> Vec<(u32, u32)> {
         let clock = self.clocks.get(&stream).cloned().unwrap_or_default();
         let unseen = self
@@ -62,7 +62,7 @@ impl Streams {
     pub fn launched(&mut self, stream: u64, from: u32, to: u32) {
         let count = self.clocks.get(&stream).and_then(|clock| clock.get(&stream)).copied().unwrap_or(0);
         self.launches.push((stream, count, from, to));
-        // Launches that the host has waited for order nothing any more.
+        // Drops launches that the host has waited for: everything later is ordered after them.
         if self.launches.len() > 64 {
             let host = self.host.clone();
             self.launches.retain(|(other, count, ..)| host.get(other).is_none_or(|seen| seen < count));
@@ -72,7 +72,7 @@ impl Streams {
         }
     }
 
-    /// Whether a launch may still run for all that the host knows.
+    /// Whether a launch may still be running, as far as the host knows.
     pub fn is_busy(&self) -> bool {
         self.launches.iter().any(|(stream, count, ..)| self.host.get(stream).is_none_or(|seen| seen < count))
     }

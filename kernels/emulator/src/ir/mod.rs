@@ -1,31 +1,32 @@
-//! The instructions that a program is lowered to, and what they mean.
+//! The instructions that a program is lowered to, and their semantics.
 //!
 //! # Semantics
 //!
-//! **Rows.** A warp has rows of 32 lanes of 32 bits. A value of 64 bits takes two neighbouring rows. An instruction
-//! reads all its operands before it writes, and it writes only the lanes that execute it. Bytes, shorts and bools take a
-//! row each, extended by their sign or by zeros to 32 bits. A bool is 0 or 1.
+//! **Rows.** A warp has rows of 32 lanes of 32 bits. A 64-bit value takes two adjacent rows. An instruction reads all
+//! its operands before it writes, and writes only the lanes that execute it. Bytes, shorts and bools take one row
+//! each, sign- or zero-extended to 32 bits. A bool is 0 or 1.
 //!
-//! **Integers** wrap around, signed ones too: that is what NVIDIA's hardware does where C++ leaves it open. Types smaller
-//! than `int` become `int` before they are calculated with. If one side is unsigned and at least as wide, both are. A shift by the
-//! width or more gives 0, or the sign; that is PTX's rule. A division by 0 gives all ones, and its remainder is the
-//! dividend. `INT_MIN / -1` is `INT_MIN`, and the remainder 0.
+//! **Integers** wrap around, including signed ones: that is what NVIDIA's hardware does where C++ leaves it
+//! undefined. Types smaller than `int` are promoted to `int` before arithmetic. If one operand is unsigned and at
+//! least as wide as the other, both become unsigned. A shift by the width or more gives 0, or the sign; that is PTX's
+//! rule. A division by 0 gives all ones, and its remainder is the dividend. `INT_MIN / -1` is `INT_MIN`, with
+//! remainder 0.
 //!
-//! **Floats** follow IEEE 754, rounded to the nearest, with subnormals. Every operation is rounded by itself: a product
-//! and a sum are never contracted to one operation, as with `nvcc --fmad=false`. Fused operations are explicit
-//! (`fmaf`, `__fmaf_rn`). An operation on the device that
-//! makes a float that is a NaN gives 0x7fffffff. A conversion to an integer cuts fractions off and stops at the ends of the type; a NaN becomes 0.
+//! **Floats** follow IEEE 754, rounded to nearest, with subnormals. Every operation is rounded on its own: a product
+//! and a sum are never contracted into one operation, as with `nvcc --fmad=false`. Fused operations are explicit
+//! (`fmaf`, `__fmaf_rn`). On the device, a float operation whose result is NaN gives 0x7fffffff. A conversion to an
+//! integer truncates and saturates at the limits of the type; NaN becomes 0.
 //!
-//! **Order.** Lanes that execute the same instruction do so at once. Where lanes part ways, those with the smaller
-//! program counter go first, so lanes meet again where the program's text does. A group that keeps others waiting by
-//! jumping backwards gives way after some thousand jumps, so that a lane that holds a lock can go on (independent thread
-//! scheduling of Volta and later). Warps of a block take turns at barriers; blocks run in their order, and one that waits for
-//! another gives way as well.
+//! **Order.** Lanes that execute the same instruction do so together. Where lanes diverge, those with the smaller
+//! program counter go first, so lanes reconverge where the program's text does. A group that keeps others waiting by
+//! jumping backwards yields after some thousand jumps, so that a lane that holds a lock can proceed (independent
+//! thread scheduling of Volta and later). The warps of a block take turns at barriers; blocks run in order, and a
+//! block that waits for another yields as well.
 //!
-//! **Memory.** An address has 64 bits. Its upper half says which memory it is in: see [`space`]. Each access
+//! **Memory.** An address has 64 bits. Its upper half identifies the memory that it is in: see [`space`]. Each access
 //! is checked; one that fails ends the launch.
 //!
-//! **Calls** do not exist: every function is inlined. Recursion is rejected before.
+//! **Calls** do not exist: every function is inlined. Recursion is rejected earlier.
 
 pub mod validate;
 
@@ -33,7 +34,7 @@ use crate::source::Span;
 pub use crate::syntax::ast::Prim;
 
 pub type Row = u32;
-/// No row: an operand that is left out.
+/// No row: an omitted operand.
 pub const NO_ROW: Row = u32::MAX;
 pub const LANES: usize = 32;
 
@@ -66,14 +67,14 @@ impl Scaled {
     pub const NONE: Scaled = Scaled { row: NO_ROW, kind: IndexKind::None, scale: 0 };
 }
 
-/// base + first + second + offset. The second index, of a matrix, is there only if the first is.
+/// base + first + second + offset. The second index, that of a matrix, is present only if the first is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     pub base: Row,
     pub first: Scaled,
     pub second: Scaled,
     pub offset: i32,
-    /// The address has to be a multiple of it.
+    /// The address must be a multiple of this.
     pub align: u8,
 }
 
@@ -85,7 +86,7 @@ pub enum Un {
     NegF64,
     Not32,
     Not64,
-    /// 1 if it is 0.
+    /// 1 if the operand is 0, else 0.
     IsZero32,
     Clz32,
     Clz64,
@@ -174,13 +175,13 @@ impl Bin {
         matches!(self, DivI32 | DivU32 | RemI32 | RemU32 | DivI64 | DivU64 | RemI64 | RemU64)
     }
 
-    /// The result is a float.
+    /// Whether the result is a float.
     pub fn makes_float(self) -> bool {
         use Bin::*;
         matches!(self, AddF32 | SubF32 | MulF32 | DivF32)
     }
 
-    /// Rows of the operands and of the result: 1 or 2 each.
+    /// Numbers of rows of the operands and of the result: 1 or 2 each.
     pub fn widths(self) -> (u32, u32, u32) {
         use Bin::*;
         match self {
@@ -211,9 +212,9 @@ pub enum Special {
     GridZ,
     Lane,
     ActiveMask,
-    /// 64 bits.
+    /// A 64-bit value.
     Clock,
-    /// How many bytes of shared memory the launch adds.
+    /// Bytes of dynamic shared memory of the launch.
     DynamicShared,
 }
 
@@ -249,7 +250,7 @@ pub enum VoteKind {
     ReduceAnd,
     ReduceOr,
     ReduceXor,
-    /// The operand is left out.
+    /// Has no operand.
     Sync,
 }
 
@@ -314,7 +315,7 @@ pub enum Op {
         a: Row,
         b: Row,
     },
-    /// A function of math on floats or doubles, by its number in [`crate::run::math`].
+    /// A math function on floats or doubles, by its number in [`crate::run::math`].
     Math {
         function: u16,
         d: Row,
@@ -391,7 +392,7 @@ pub enum Op {
         count: u32,
         d: Row,
     },
-    /// A function of the host, by its number in [`crate::host`].
+    /// A host function, by its number in [`crate::host`].
     Host {
         function: u16,
         d: Row,
@@ -409,7 +410,7 @@ pub enum Op {
     Nothing,
 }
 
-/// A piece of memory that exists as long as the program.
+/// A region of memory that lives as long as the program.
 #[derive(Clone, Debug)]
 pub struct Global {
     pub name: String,
@@ -435,24 +436,24 @@ pub struct KernelParameter {
     pub size: u32,
 }
 
-/// `main`, or an instance of a kernel. Instructions and spans are two arenas with the same indices.
+/// `main`, or an instance of a kernel. Instructions and spans are parallel arrays.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// `saxpy(int, float, const float *, float *)`
+    /// Such as `saxpy(int, float, const float *, float *)`.
     pub name: String,
     pub ops: Vec<Op>,
     pub spans: Vec<Span>,
     pub rows: u32,
-    /// Rows from here on are written before the first instruction of a function, and never again.
+    /// Rows from here on are written before a function's first instruction, and never again.
     pub first_constant: Row,
-    /// Rows that hold a constant, filled before the first instruction: the row, the bits, and whether it has 64.
+    /// Rows that hold a constant, filled before the first instruction: the row, the bits, and whether it is 64-bit.
     pub constants: Vec<(Row, u64, bool)>,
     pub texts: Vec<String>,
-    /// The operands of printing, host functions and launches.
+    /// The operands of `printf`, host functions and launches.
     pub operands: Vec<(Prim, Row)>,
     pub parameters: Vec<KernelParameter>,
     pub parameter_bytes: u32,
-    /// Where each number or pointer of the parameters lies, in order.
+    /// The offset of each number or pointer in the parameters, in order.
     pub parameter_parts: Vec<u32>,
     pub shared: Vec<Slot>,
     pub shared_bytes: u64,
@@ -462,7 +463,7 @@ pub struct Program {
     pub span: Span,
 }
 
-/// Rows that a value of a type takes.
+/// The number of rows of a value of this type.
 pub fn rows_of(ty: Prim) -> u32 {
     match ty {
         Prim::I64 | Prim::U64 | Prim::F64 => 2,
@@ -481,7 +482,7 @@ pub fn size_of(ty: Prim) -> u64 {
 }
 
 impl Op {
-    /// Calls `visit(row, rows that it takes, whether it is written)` for each row of the instruction.
+    /// Calls `visit(row, number of rows, whether it is written)` for each row of the instruction.
     pub fn visit(&mut self, operands: &[(Prim, Row)], visit: &mut dyn FnMut(&mut Row, u32, bool)) {
         let _ = operands;
         let address = |at: &mut Address, visit: &mut dyn FnMut(&mut Row, u32, bool)| {
@@ -587,7 +588,7 @@ impl Op {
             }
             Op::Assert { c, .. } => visit(c, 1, false),
             Op::Print { d, .. } => optional(d, 1, true, visit),
-            // A result of the host may take two rows, and these are always there.
+            // The result of a host function may take two rows, and both always exist.
             Op::Host { d, .. } => optional(d, 2, true, visit),
             Op::Jump { .. }
             | Op::Exit

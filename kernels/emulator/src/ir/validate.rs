@@ -1,8 +1,8 @@
-//! Checks a program once for everything that the interpreter relies on, so that it can read and write rows without checks.
+//! Checks a program once for everything that the interpreter relies on, so that it can access rows without checks.
 
 use super::{Op, Program};
 
-/// The first thing that is wrong with a program. That is a mistake of the lowering, never of a user.
+/// Returns the first error of a program. It is a bug of the lowering, never the user's mistake.
 pub fn validate(program: &Program) -> Result<(), String> {
     let wrong = |at: usize, what: &str| {
         Err(format!("{}: instruction {at}: {what}: {:?}", program.name, program.ops[at]))

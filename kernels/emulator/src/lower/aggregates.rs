@@ -1,4 +1,4 @@
-//! Making structs and arrays: constructors, lists in braces, conversions.
+//! Initialisation of structs and arrays: constructors, braced lists, conversions.
 
 use super::calls::Body;
 use super::lookup::{Found, Functions, Qualifier};
@@ -10,7 +10,7 @@ use crate::types::{StructId, Type, TypeId};
 use std::rc::Rc;
 
 impl Lower<'_> {
-    /// A place for a value that nobody has named.
+    /// Returns a place for a temporary.
     pub fn temporary(&mut self, ty: TypeId) -> Value {
         match self.types.rows(ty) {
             Some(rows) => Value { is_stable: true, ..Value::lvalue(ty, Place::Row(self.program.rows(rows))) },
@@ -41,7 +41,7 @@ impl Lower<'_> {
         Ok(Value { is_lvalue: false, ..place })
     }
 
-    /// Fills a struct or an array.
+    /// Initialises a struct or an array.
     pub fn initialise(&mut self, place: &Value, items: &[Expr], is_braces: bool) -> Result<()> {
         let span = self.span;
         match *self.types.get(place.ty) {
@@ -123,7 +123,7 @@ impl Lower<'_> {
                 _ => expanded.push((item.clone(), None)),
             }
         }
-        // `{x, y, z, w}` for a struct of an array: braces within may be left out.
+        // `{x, y, z, w}` for a struct that holds an array: inner braces may be omitted.
         let mut grouped: Vec<(Expr, Option<usize>)> = Vec::new();
         let mut rest = expanded.into_iter().peekable();
         for field in &fields {
@@ -182,7 +182,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A field without an initialiser: what its declaration says, or zeros.
+    /// Initialises a field without an initialiser: by its declaration, or with zeros.
     pub fn default_member(&mut self, target: &Value, variable: &Variable) -> Result<()> {
         match &variable.init {
             Init::None => self.zeroed(target),
@@ -192,7 +192,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A field as it lies there, a reference as its pointer.
+    /// A field as stored: a reference is its pointer.
     pub fn raw_field(&self, object: &Value, offset: u64, row: u32, ty: TypeId) -> Value {
         let place = match &object.place {
             Place::Row(base) => Place::Row(base + row),
@@ -274,7 +274,7 @@ impl Lower<'_> {
         span: Span,
     ) -> Result<()> {
         let functions = self.constructors(number);
-        // A list for a constructor that takes a list: `std::vector<int> v{1, 2, 3}`.
+        // A braced list for a constructor that takes a list: `std::vector<int> v{1, 2, 3}`.
         if is_braces && self.struct_name(number).starts_with("vector<") && !items.is_empty() {
             return self.vector_from_list(place, number, items);
         }
@@ -288,7 +288,7 @@ impl Lower<'_> {
         self.construct(place, functions, given, span)
     }
 
-    /// `v.reserve(n)` and a `push_back` for each.
+    /// Calls `v.reserve(n)`, then `push_back` for each item.
     fn vector_from_list(&mut self, place: &Value, number: StructId, items: &[Expr]) -> Result<()> {
         let span = self.span;
         let functions = self.constructors(number);
@@ -311,14 +311,14 @@ impl Lower<'_> {
     ) -> Result<()> {
         let chosen = self.choose(&functions, &given, span)?;
         let rows = self.program.next_row;
-        // Within the constructor the object is a variable.
+        // Inside the constructor, the object is a variable.
         let this = Value { is_lvalue: true, is_const: false, is_stable: false, ..place.clone() };
         self.call_body(chosen, Some(this), given, span, Body::Constructor)?;
         self.program.next_row = rows;
         Ok(())
     }
 
-    /// Whether one of a struct's constructors takes a value.
+    /// Whether a non-explicit constructor of the struct accepts the value.
     pub fn converts_by_constructor(&mut self, value: &Value, number: StructId) -> Result<bool> {
         let declaration = self.types.structs[number].declaration.clone();
         for function in &declaration.constructors {
@@ -341,7 +341,7 @@ impl Lower<'_> {
         Ok(false)
     }
 
-    /// Whether a copy is more than a copy of the fields.
+    /// Whether a copy does more than copy the fields.
     pub fn has_copy_constructor(&self, ty: TypeId) -> bool {
         let Type::Struct(number) = *self.types.get(ty) else { return false };
         let declaration = &self.types.structs[number].declaration;
@@ -370,7 +370,7 @@ impl Lower<'_> {
         Ok(Value { is_lvalue: false, ..place })
     }
 
-    /// The conversion of a struct that gives a type, or something that converts to it.
+    /// Finds the struct's conversion operator to a type, or to a type that converts to it.
     pub fn conversion_operator(&mut self, number: StructId, to: TypeId) -> Result<Option<Rc<Function>>> {
         let declaration = self.types.structs[number].declaration.clone();
         let mut best = None;
@@ -409,7 +409,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A struct as the number that it converts to.
+    /// Converts a struct to a number by its conversion operator.
     pub fn converted_to_plain(&mut self, value: Value) -> Result<Value> {
         let Type::Struct(number) = *self.types.get(value.ty) else { return self.loaded(value) };
         let declaration = self.types.structs[number].declaration.clone();
@@ -428,7 +428,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The struct that a template makes of the arguments of `Name{…}`.
+    /// Deduces the template arguments of `Name{…}` from the items, and returns the struct.
     pub fn deduced_struct(&mut self, path: &Path, items: &[Expr], span: Span) -> Result<Option<TypeId>> {
         let last = &path.segments[path.segments.len() - 1];
         if last.arguments.is_some() {
@@ -465,7 +465,7 @@ impl Lower<'_> {
                 return Ok(Some(ty));
             }
         }
-        // From the fields of an aggregate, or the parameters of a constructor.
+        // Deduced from the fields of an aggregate, or from the parameters of a constructor.
         let declaration = &structs[0];
         let mut deduced = Deduced::default();
         let parameters: Vec<&TypeName> =

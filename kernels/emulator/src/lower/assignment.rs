@@ -1,4 +1,4 @@
-//! Writing to places, copies, and what references are bound to.
+//! Writes to places, copies, and reference binding.
 
 use super::{Base, Lower, Memory, Place, Value};
 use crate::ir::{Op, Row};
@@ -54,7 +54,7 @@ impl Lower<'_> {
                 if self.types.of_struct(place.ty).is_some() {
                     value
                 } else {
-                    // `a op= b` converts back by itself.
+                    // `a op= b` converts back implicitly.
                     let value = self.plain(value)?;
                     self.converted_scalar(value, place.ty, false)?
                 }
@@ -71,7 +71,7 @@ impl Lower<'_> {
         self.error(format!("{what}: it cannot be assigned to"))
     }
 
-    /// A variable that was taken for a constant, since nobody seems to write it, gets rows in the next try.
+    /// A variable that was treated as a constant, since nothing seemed to write it, gets rows in the next attempt.
     pub fn writable(&mut self, value: Value) -> Result<Value> {
         let is_row = matches!(value.place, Place::Row(_));
         if matches!(value.place, Place::Const(_) | Place::Closure(_)) || is_row && value.is_stable {
@@ -87,7 +87,7 @@ impl Lower<'_> {
         Ok(value)
     }
 
-    /// A place that later calculations do not move before it is written.
+    /// Fixes a place, so that later computations do not move it before it is written.
     pub fn fixed_target(&mut self, value: Value) -> Result<Value> {
         match value.place {
             Place::Memory(memory) => {
@@ -98,7 +98,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Writes a value to a place, converted to its type.
+    /// Converts a value to the type of a place, and writes it there.
     pub fn assigned(&mut self, target: &Value, value: Value) -> Result<()> {
         let value = self.coerced(value, target.ty)?;
         match target.place.clone() {
@@ -136,10 +136,10 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A value of 64 bits lies across both its rows, so each part is moved as what it is.
+    /// A 64-bit value spans both of its rows, so each part is moved by its own type.
     fn move_rows(&mut self, ty: TypeId, to: Row, from: Row) {
         let mut leaves = self.types.leaves(ty);
-        // Upwards or downwards, so that no element is overwritten before it is read.
+        // Forwards or backwards, so that no element is overwritten before it is read.
         if to > from {
             leaves.reverse();
         }
@@ -190,7 +190,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A value in rows of its own.
+    /// Copies a value to rows of its own.
     pub fn copied(&mut self, value: Value) -> Result<Value> {
         let value = self.loaded(value)?;
         let Place::Row(from) = value.place else { return Ok(value) };
@@ -200,10 +200,10 @@ impl Lower<'_> {
         Ok(Value::new(value.ty, Place::Row(row)))
     }
 
-    /// The place that a reference is bound to.
+    /// Returns the place that a reference is bound to.
     pub fn bound(&mut self, value: Value, ty: TypeId, is_const: bool, is_forward: bool) -> Result<Value> {
         if value.ty != ty {
-            // A reference to a constant takes what the value converts to.
+            // A const reference also binds to a converted value.
             if !is_const && !is_forward {
                 return self.no_conversion(value.ty, ty);
             }
@@ -222,7 +222,7 @@ impl Lower<'_> {
         Ok(Value { is_lvalue: true, is_const: is_const || value.is_const, ..value })
     }
 
-    /// A reference that is kept in memory or rows: the address.
+    /// The stored form of a reference in memory or rows: its address.
     pub fn reference_value(&mut self, value: Value, ty: TypeId, is_const: bool) -> Result<Value> {
         let value = self.bound(value, ty, is_const, false)?;
         let value = match value.place {
@@ -232,7 +232,7 @@ impl Lower<'_> {
         self.address_of(value)
     }
 
-    /// The place behind a pointer that a reference is kept as.
+    /// Returns the place that a stored reference points to.
     pub fn behind(&mut self, pointer: Value, ty: TypeId, is_const: bool) -> Result<Value> {
         let memory = match pointer.place {
             Place::Const(at) => Memory { base: Base::Const(at), index: None, offset: 0 },
@@ -241,7 +241,7 @@ impl Lower<'_> {
         Ok(Value { is_const, ..Value::lvalue(ty, Place::Memory(memory)) })
     }
 
-    /// Whether a value is one that only the compiler has.
+    /// Whether values of a type exist only at compile time.
     pub fn is_compile_time(&self, ty: TypeId) -> bool {
         matches!(self.types.get(ty), Type::Closure(_) | Type::Function)
     }

@@ -1,4 +1,4 @@
-//! The built-ins of CUDA C++: `threadIdx`, functions of math and bits, and conversions.
+//! The built-ins of CUDA C++: `threadIdx`, math and bit functions, and conversions.
 
 use super::overloads::Given;
 use super::{Lower, Place, Value};
@@ -15,7 +15,7 @@ const DIMENSIONS: &[(&str, [Special; 3])] = &[
     ("gridDim", [Special::GridX, Special::GridY, Special::GridZ]),
 ];
 
-/// Names that take the bits of one type for another.
+/// Functions that reinterpret the bits of one type as another.
 const BITS: &[(&str, TypeId, TypeId)] = &[
     ("__float_as_int", F32, I32),
     ("__float_as_uint", F32, U32),
@@ -48,7 +48,7 @@ const BINARY: &[(&str, Bin, TypeId)] = &[
     ("llmax", Bin::MaxI64, I64),
 ];
 
-/// Conversions by name.
+/// Named conversions.
 const CONVERSIONS: &[(&str, TypeId, TypeId)] = &[
     ("__int2float_rn", I32, F32),
     ("__uint2float_rn", U32, F32),
@@ -88,7 +88,7 @@ const OTHERS: &[&str] = &[
     "__sincosf",
 ];
 
-/// Functions whose arguments are looked at before they are evaluated.
+/// Functions that inspect their arguments before evaluating them.
 const RAW: &[&str] =
     &["printf", "__emulator_assert", "fprintf", "cudaMemcpyToSymbol", "cudaMemcpyFromSymbol"];
 
@@ -133,7 +133,7 @@ impl Lower<'_> {
         Ok(Some(Value { is_const: true, is_lvalue: true, ..Value::new(U32, Place::Row(row)) }))
     }
 
-    /// A name that is no variable of the program.
+    /// A built-in name, which is not a variable of the program.
     pub fn built_in_value(&mut self, name: &str) -> Result<Option<Value>> {
         if let Some((_, specials)) = DIMENSIONS.iter().find(|(known, _)| *known == name) {
             if !self.on_device {
@@ -145,7 +145,7 @@ impl Lower<'_> {
         }
         Ok(match name {
             "warpSize" => Some(Value::constant(I32, 32)),
-            // The macro `NAN` is of the compiler's side: g++ for `main`, and nvcc for kernels.
+            // The macro `NAN` depends on the side's compiler: g++ for `main`, nvcc for kernels.
             "__emulator_nan" => {
                 let bits = if self.on_device { arithmetic::NAN_OF_DEVICE } else { 0x7fc0_0000 };
                 Some(Value::constant(F32, u64::from(bits)))
@@ -260,7 +260,7 @@ impl Lower<'_> {
         })
     }
 
-    /// `exp` of a float is that of floats, as in C++.
+    /// `exp` of a float uses the float function, as in C++.
     fn math_call(&mut self, name: &str, values: Vec<Value>) -> Result<Value> {
         let mut plain = Vec::new();
         for value in values {
@@ -271,7 +271,7 @@ impl Lower<'_> {
             && plain.iter().all(|value| {
                 value.ty == F32 || self.types.arithmetic(value.ty).is_some_and(types::is_integer)
             });
-        // A double with a whole number is a double; two floats stay floats.
+        // A double with an integer gives a double; two floats give a float.
         let single = math::find(&format!("{name}f")).filter(|_| {
             all_single && plain.iter().all(|value| value.ty == F32 || name == "ldexp" || name == "scalbn")
         });
@@ -354,7 +354,7 @@ impl Lower<'_> {
         self.calculate(op, value, negative, ty)
     }
 
-    /// Instructions in the text of the program: those that the course's kernels have.
+    /// Inline assembly: only the instructions that the course's kernels use.
     pub fn asm(&mut self, text: &str, output: Option<&Expr>, inputs: &[Expr]) -> Result<()> {
         let span = self.span;
         let name = match text {

@@ -1,4 +1,4 @@
-//! Calls: arguments, overloads, and the body of the function in the place of the call.
+//! Calls: arguments, overloads, and the function body inlined at the call.
 
 use super::lookup::{Found, Functions};
 use super::overloads::{Chosen, Given};
@@ -15,7 +15,7 @@ pub enum Body {
 }
 
 impl Lower<'_> {
-    /// Arguments, packs expanded.
+    /// Evaluates the arguments, with packs expanded.
     pub fn given<'e>(&mut self, arguments: &'e [Expr]) -> Result<Vec<Given<'e>>> {
         let mut given = Vec::new();
         for (i, argument) in arguments.iter().enumerate() {
@@ -49,7 +49,7 @@ impl Lower<'_> {
                 let is_plain = path.segments.len() == 1;
                 let found = if is_plain && !path.global { self.find(&last.name) } else { None };
                 if is_plain && !matches!(found, Some(Found::Binding(_) | Found::Member(_))) {
-                    // The language's own functions, unless the program has one that fits as well.
+                    // A built-in function, unless the program has one that fits equally well.
                     return self.call_by_name(path, found, arguments, span);
                 }
                 self.span = path.span;
@@ -163,12 +163,12 @@ impl Lower<'_> {
         }
     }
 
-    /// All in the global namespace, where built-in functions are too.
+    /// Whether all candidates are in the global namespace, where the built-in functions are too.
     fn is_at_top(&self, functions: &Functions) -> bool {
         functions.candidates.iter().all(|candidate| candidate.0.namespace == 0)
     }
 
-    /// Functions in the namespaces of the arguments' types are candidates too.
+    /// Adds the functions in the namespaces of the arguments' types (argument-dependent lookup).
     fn with_functions_of_arguments(&self, mut functions: Functions, given: &[Given<'_>]) -> Functions {
         for given in given {
             let Given::Value(value) = given else { continue };
@@ -185,7 +185,7 @@ impl Lower<'_> {
         functions
     }
 
-    /// Calls a lambda, a function that was passed on, or an object with `operator()`.
+    /// Calls a lambda, a function passed by name, or an object with `operator()`.
     pub fn call_value(&mut self, callee: Value, arguments: &[Expr], span: Span) -> Result<Value> {
         let given = self.given(arguments)?;
         self.span = span;
@@ -240,7 +240,7 @@ impl Lower<'_> {
                 .help(format!("write `{name}<<<blocks, threads>>>(…)`")));
         }
         let is_device_only = qualifiers.device && !qualifiers.host;
-        // A `constexpr` value that is known now needs no device.
+        // A `constexpr` call with known arguments does not need the device.
         let is_known =
             given.iter().all(|given| matches!(given, Given::Value(value) if value.as_const().is_some()));
         let is_known_now = qualifiers.is_constexpr && is_known;
@@ -267,12 +267,12 @@ impl Lower<'_> {
         self.call_body(chosen, this, given, span, Body::Function)
     }
 
-    /// Host code uses methods and constructors of device structs, too, for values known at compile time.
+    /// Host code also uses methods and constructors of device structs, for values known at compile time.
     fn is_quiet(&self, chosen: &Chosen) -> bool {
         chosen.function.is_method
     }
 
-    /// The body of a function, in the place of its call.
+    /// Lowers the body of a function at its call.
     pub fn call_body(
         &mut self,
         chosen: Chosen,
@@ -353,7 +353,7 @@ impl Lower<'_> {
         let span = self.span;
         let caller = self.frames.len();
         self.frames.push(Frame { scopes: frame.scopes.clone(), ..frame.clone() });
-        // The type of the result is written in terms of the template's parameters.
+        // The result type is written in terms of the template parameters.
         if !matches!(function.result.kind, TypeKind::Auto)
             && !has_auto(&function.result)
             && kind == Body::Function
@@ -413,7 +413,7 @@ impl Lower<'_> {
             return Err(Error::new(function.span, format!("`{name}` has a result, but no `return`")));
         }
         self.frames.truncate(caller);
-        // The rows of the body are free from here on; an address in them moves to the first.
+        // The body's rows are free from here on; an address in them moves to the first.
         if let Place::Memory(memory) = value.place {
             let is_free = |row: u32| row >= first_row && row < super::emit::FIXED;
             let base_is_free = matches!(memory.base, super::Base::Row(row) if is_free(row));
@@ -434,7 +434,7 @@ impl Lower<'_> {
         if frame.returns_reference {
             return Ok(value);
         }
-        // Keep the result, free the rest.
+        // Keeps the result and frees the rest.
         Ok(match (&value.place, is_tail) {
             (Place::Row(row), true) if *row >= first_row && *row < super::emit::FIXED => {
                 let (row, rows) = (*row, self.types.rows(value.ty).unwrap_or(0));
@@ -467,7 +467,7 @@ impl Lower<'_> {
         })
     }
 
-    /// A body that ends with a trap needs no `return`.
+    /// A body that ends in a trap needs no `return`.
     fn is_dead_end(&self) -> bool {
         matches!(self.program.ops.last(), Some(Op::Trap { .. }))
     }
@@ -540,7 +540,7 @@ impl Lower<'_> {
         let value = match given {
             Given::Value(value) => value,
             Given::Braces(items, _) => {
-                // The list belongs to the caller.
+                // The braced list belongs to the caller's frame.
                 let frame = self.frames.pop();
                 let value = self.made_from_list(written.ty, items, true);
                 self.frames.extend(frame);
@@ -570,7 +570,7 @@ impl Lower<'_> {
             ..value
         };
         if must_be_in_memory {
-            // A value that nobody writes can stay where it is.
+            // A value that is never written can stay where it is.
             if let (Place::Memory(_), false, false) =
                 (&value.place, is_written, self.in_memory.contains(&parameter.id))
             {
@@ -595,7 +595,7 @@ impl Lower<'_> {
         Ok(made(Value { is_stable: !is_written, ..value }))
     }
 
-    /// A reference to a value without a variable of which the address is needed.
+    /// Moves a temporary to memory if a reference to it needs an address.
     fn in_memory_if_needed(&mut self, value: Value, parameter: &Parameter) -> Result<Value> {
         if !self.in_memory.contains(&parameter.id) || matches!(value.place, Place::Memory(_)) {
             return Ok(value);
@@ -606,7 +606,7 @@ impl Lower<'_> {
         Ok(Value { is_const: true, ..slot })
     }
 
-    /// The members of an object, before the body of its constructor.
+    /// Initialises the members of an object, before the constructor's body.
     fn initialise_members(&mut self, function: &Function) -> Result<()> {
         let frame = self.frame().clone();
         let (Some(this), Some(number)) = (frame.this, frame.of_struct) else { return Ok(()) };
@@ -651,7 +651,7 @@ impl Lower<'_> {
     }
 }
 
-/// `::exp`, `std::exp`
+/// Matches `::exp` and `std::exp`.
 fn is_of_top_or_std(path: &Path) -> bool {
     match &path.segments[..] {
         [_] => path.global,
@@ -668,7 +668,7 @@ pub fn has_auto(ty: &TypeName) -> bool {
     }
 }
 
-/// How many `return` statements a body has, those of lambdas not counted.
+/// The number of `return` statements in a body, except those in lambdas.
 fn returns_in(statement: &Stmt) -> usize {
     match &statement.kind {
         StmtKind::Return(_) => 1,
@@ -680,7 +680,7 @@ fn returns_in(statement: &Stmt) -> usize {
     }
 }
 
-/// Whether the only `return`, if there is one, comes last.
+/// Whether the body has no `return`, or only one, at its end.
 pub fn is_tail(body: &Stmt) -> bool {
     let returns = returns_in(body);
     returns == 0 || returns == 1 && ends_with_return(body)
@@ -694,7 +694,7 @@ fn ends_with_return(statement: &Stmt) -> bool {
     }
 }
 
-/// Whether a value is of this type: for signatures of built-in functions.
+/// Whether a value is a pointer, for the signatures of built-in functions.
 pub fn is_pointer(lower: &Lower<'_>, value: &Value) -> bool {
     matches!(lower.types.get(value.ty), Type::Pointer { .. } | Type::Null | Type::Array { .. })
         || value.ty == types::NULL

@@ -1,4 +1,4 @@
-//! Lambdas: the variables that they capture, and their calls.
+//! Lambdas: their captures and their calls.
 
 use super::overloads::Given;
 use super::{Binding, Frame, Lower, MOST_CALLS, Outcome, Place, Scope, Value};
@@ -7,11 +7,11 @@ use crate::syntax::ast::*;
 use crate::types::{self, Type};
 use std::rc::Rc;
 
-/// The names that a lambda sees: the scopes where it was made, with copies of what it captures by value.
+/// The names visible to a lambda: the scopes where it was created, with copies of its captures by value.
 #[derive(Debug)]
 pub struct Closure {
     pub lambda: Rc<Lambda>,
-    /// The last one has what is captured.
+    /// The last scope holds the captures.
     pub scopes: Vec<Scope>,
     pub frame: Frame,
 }
@@ -40,7 +40,7 @@ impl Lower<'_> {
         let mut captured = Scope::new();
         let body = &lambda.function;
         if lambda.default == Some(Capture::Value) {
-            // Only what the body mentions is copied.
+            // Only captures that the body mentions are copied.
             let mut mentioned = Vec::new();
             if let Some(body) = &body.body {
                 names_in_statement(body, &mut mentioned);
@@ -70,7 +70,7 @@ impl Lower<'_> {
             captured.insert(name.clone(), binding);
         }
         if lambda.default.is_none() {
-            // Constants are seen without being captured.
+            // Constants are visible without being captured.
             for scope in &mut scopes {
                 scope.retain(|_, binding| match binding {
                     Binding::Value(value) => !value.is_lvalue || value.as_const().is_some() && value.is_const,
@@ -85,7 +85,7 @@ impl Lower<'_> {
         Ok(Value::new(ty, Place::Closure(closure)))
     }
 
-    /// A lambda that changes its copies of variables has others of its own where it is passed on by value.
+    /// A mutable lambda gets its own copies of its captures when it is passed by value.
     pub fn copied_closure(&mut self, value: Value) -> Result<Value> {
         let Place::Closure(closure) = &value.place else { return Ok(value) };
         if !closure.lambda.is_mutable {
@@ -103,7 +103,7 @@ impl Lower<'_> {
         Ok(Value { place: Place::Closure(Rc::new(copy)), ..value })
     }
 
-    /// What a launch passes of a lambda, in order.
+    /// The captures that a launch passes, in order.
     pub fn passed_captures(&mut self, closure: &Closure) -> Result<Vec<(Name, Value)>> {
         if !closure.lambda.function.qualifiers.device {
             return Err(Error::new(self.span, "this lambda is host code: a kernel cannot call it")
@@ -128,7 +128,7 @@ impl Lower<'_> {
         Ok(all)
     }
 
-    /// The same lambda as a kernel sees it: what it captured lies among the parameters.
+    /// The same lambda inside a kernel, with its captures among the parameters.
     pub fn closure_in_parameters(
         &mut self,
         closure: &Closure,
@@ -158,7 +158,7 @@ impl Lower<'_> {
         Ok(Value::new(types::VOID, Place::Closure(Rc::new(closure))))
     }
 
-    /// A copy that later writes do not change; of a lambda that is `mutable`, one that it may write.
+    /// A copy that later writes do not affect; for a `mutable` lambda, a writable one.
     fn captured(&mut self, binding: Binding, is_mutable: bool) -> Result<Binding> {
         let Binding::Value(value) = binding else { return Ok(binding) };
         if is_mutable && !self.is_compile_time(value.ty) {
@@ -195,7 +195,7 @@ impl Lower<'_> {
         self.to_memory(slot.ty, &memory, value)
     }
 
-    /// Parameters of a kernel that are kept where the launch put them are never written.
+    /// Whether memory holds kernel parameters that stay where the launch put them, and are never written.
     fn is_parameter(&self, memory: &super::Memory) -> bool {
         use crate::ir::space;
         matches!(memory.base, super::Base::Const(at) if (space::PARAMETERS..space::PARAMETERS + (1 << 20)).contains(&at))

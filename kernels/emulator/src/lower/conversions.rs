@@ -1,4 +1,4 @@
-//! Reading values, and converting them to other types.
+//! Reads values, and converts them to other types.
 
 use super::{Base, Lower, Memory, Place, Value};
 use crate::ir::{Bin, Op, Prim, rows_of};
@@ -7,7 +7,7 @@ use crate::source::Result;
 use crate::types::{self, BOOL, Type, TypeId};
 
 impl Lower<'_> {
-    /// The value itself: read from memory if it is there; an array becomes a pointer.
+    /// Loads a value from memory if it is there; an array decays to a pointer.
     pub fn loaded(&mut self, value: Value) -> Result<Value> {
         if let Type::Array { of, .. } = *self.types.get(value.ty) {
             let Place::Memory(memory) = value.place else { return self.error("this array has no memory") };
@@ -36,7 +36,7 @@ impl Lower<'_> {
         Ok(Value::new(value.ty, Place::Row(row)))
     }
 
-    /// A pointer to a place in memory.
+    /// The address of a place in memory, as a pointer.
     pub fn lea(&mut self, pointer: TypeId, memory: &Memory) -> Result<Value> {
         if let (Base::Const(base), None) = (memory.base, memory.index) {
             return Ok(Value::constant(pointer, base.wrapping_add(memory.offset as u64)));
@@ -50,7 +50,7 @@ impl Lower<'_> {
         Ok(Value::new(pointer, Place::Row(d)))
     }
 
-    /// The same memory by an address that no variable changes any more.
+    /// Returns the same memory with an address that no variable can change any more.
     pub fn frozen(&mut self, memory: &Memory) -> Result<Memory> {
         match (memory.base, memory.index) {
             (Base::Const(_), None) => Ok(*memory),
@@ -63,7 +63,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A value of a type, by the conversions that C++ does by itself.
+    /// Converts a value to a type by C++'s implicit conversions.
     pub fn coerced(&mut self, value: Value, to: TypeId) -> Result<Value> {
         if value.ty == to && value.is_lvalue && self.has_copy_constructor(to) {
             return self.converted_by_constructor(value, to);
@@ -87,7 +87,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Numbers and pointers. An explicit cast may do more.
+    /// Converts numbers and pointers. An explicit cast allows more conversions.
     pub fn converted_scalar(&mut self, value: Value, to: TypeId, explicit: bool) -> Result<Value> {
         if value.ty == to {
             return Ok(value);
@@ -131,12 +131,12 @@ impl Lower<'_> {
         Ok(Value { ty: to, place: Place::Row(self.converted_row(row, a, b)), is_const: false, ..value })
     }
 
-    /// A row converted; the same row where the bits stay.
+    /// Converts a row; returns the same row if the bits do not change.
     pub fn converted_row(&mut self, a: u32, from: Prim, to: Prim) -> u32 {
         use Prim::*;
         let same = from == to
             || matches!((from, to), (I32, U32) | (U32, I32) | (I64, U64) | (U64, I64))
-            // A smaller integer lies in its row as the larger one does.
+            // In a row, a smaller integer has the same bits as the larger one.
             || matches!((from, to), (Bool | U8, I16 | U16 | I32 | U32) | (U16 | I16, I32 | U32))
             || matches!((from, to), (I8, I16 | I32 | U32) | (Bool, I8 | U8));
         if same {
@@ -155,7 +155,7 @@ impl Lower<'_> {
         ))
     }
 
-    /// A bool in a row, or a constant.
+    /// Converts a value to a bool, in a row or as a constant.
     pub fn to_bool(&mut self, value: Value) -> Result<Value> {
         if value.ty == BOOL {
             return self.loaded(value);
@@ -164,7 +164,7 @@ impl Lower<'_> {
         Ok(value)
     }
 
-    /// A number as it is calculated with.
+    /// Applies the integer promotions to a number.
     pub fn promoted(&mut self, value: Value) -> Result<(Value, Prim)> {
         let value = self.plain(value)?;
         let Some(prim) = self.types.arithmetic(value.ty) else {
@@ -174,7 +174,8 @@ impl Lower<'_> {
         Ok((self.converted_scalar(value, types::of_prim(to), false)?, to))
     }
 
-    /// For arithmetic, a struct becomes the number that it converts to; anything else stays as it is.
+    /// Prepares a value for arithmetic: a struct becomes the number that it converts to; other values are only
+    /// loaded.
     pub fn plain(&mut self, value: Value) -> Result<Value> {
         if self.types.of_struct(value.ty).is_some() {
             return self.converted_to_plain(value);
@@ -182,7 +183,7 @@ impl Lower<'_> {
         self.loaded(value)
     }
 
-    /// An index as an address takes it: the row and its kind.
+    /// Emits a binary instruction on rows, and returns the row of the result.
     pub fn binary_row(&mut self, op: Bin, a: u32, b: u32) -> u32 {
         let (_, _, rows) = op.widths();
         let d = self.program.rows(rows);

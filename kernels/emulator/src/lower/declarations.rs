@@ -1,4 +1,4 @@
-//! Local variables, and variables in shared memory.
+//! Local and shared variables.
 
 use super::type_names::Written;
 use super::{Base, Binding, Lower, Memory, Place, Value};
@@ -108,7 +108,7 @@ impl Lower<'_> {
         }
     }
 
-    /// `std::pair p(1, 2);`: a template without its arguments.
+    /// `std::pair p(1, 2);`: the template arguments are deduced.
     fn deduced_variable(&mut self, variable: &Variable) -> Result<Option<crate::types::TypeId>> {
         let TypeKind::Path(path) = &variable.ty.kind else { return Ok(None) };
         match &variable.init {
@@ -128,7 +128,7 @@ impl Lower<'_> {
         Value { declaration: Some(variable.id), ..place }
     }
 
-    /// A variable without an initialiser: a pattern that is no sensible value, unless its constructor says more.
+    /// Default-initialises a variable: a pattern that is no sensible value, unless its constructor does more.
     fn default_initialised(&mut self, place: &Value) -> Result<()> {
         if let Type::Struct(number) = *self.types.get(place.ty) {
             let declaration = self.types.structs[number].declaration.clone();
@@ -154,7 +154,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A variable that gets a value: constants and results that nobody writes stay as they are.
+    /// Binds a variable to its value. Constants and results that are never written stay as they are.
     fn keep(&mut self, variable: &Variable, written: Written, value: Value, first_row: u32) -> Result<()> {
         let is_written = self.is_written(variable);
         let named = |value: Value| Value {
@@ -179,7 +179,7 @@ impl Lower<'_> {
             self.bind(&variable.name, Binding::Value(named(Value { is_stable: true, ..value })));
             return Ok(());
         }
-        // The rows of the calculation are free again; the result moves to the first of them.
+        // The rows of the computation are free again; the result moves to the first of them.
         let rows = self.types.rows(written.ty).unwrap_or(0);
         match value.place {
             Place::Row(row) if !is_written && value.is_stable && row < first_row => {
@@ -244,7 +244,7 @@ impl Lower<'_> {
             return Ok(());
         }
         let value = self.coerced(value, ty)?;
-        // Values calculated before this declaration stay where they are.
+        // Values computed before this declaration keep their rows.
         if let Place::Row(_) = value.place {
             let copy = self.copied(value)?;
             let is_written = self.is_written(variable);
@@ -273,7 +273,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The variable in the shared memory of this kernel.
+    /// Returns the kernel's shared variable.
     pub fn shared_value(&mut self, variable: &Variable) -> Result<Value> {
         if !self.on_device {
             return self.error("`__shared__` variables stand in device code");
@@ -289,7 +289,7 @@ impl Lower<'_> {
                 }
                 let of = self.type_of_name(of)?;
                 let align = self.types.layout(of).1;
-                // How long it is only the launch says.
+                // Only the launch sets its length.
                 (self.types.id(Type::Array { of, count: 1 << 24 }), 0, align)
             }
             _ => {
@@ -298,7 +298,7 @@ impl Lower<'_> {
                 (ty, size, align)
             }
         };
-        // Each declaration is one variable, in however many places its function is inlined with the same arguments.
+        // Each declaration is one variable, however often its function is inlined with the same arguments.
         let arguments = self.frames.last().map_or(Vec::new(), |frame| {
             let mut all: Vec<_> = frame.scopes[0].iter().collect();
             all.sort_by(|a, b| a.0.cmp(b.0));
@@ -306,7 +306,7 @@ impl Lower<'_> {
         });
         let key = format!("{}#{}{:?}", variable.name, variable.id, arguments);
         let offset = if is_dynamic {
-            // All of these begin behind the others.
+            // All dynamic arrays start after the other shared variables.
             crate::run::DYNAMIC_SHARED
         } else if let Some(slot) = self.program.shared.iter().find(|slot| slot.name == key) {
             slot.offset

@@ -1,4 +1,4 @@
-//! A program that is being made: its instructions, rows, labels and constants.
+//! A program under construction: its instructions, rows, labels and constants.
 
 use super::{Base, Lower, Memory, Place, Value};
 use crate::ir::{Address, NO_ROW, Op, Prim, Program, Row, Scaled, Slot, Special, rows_of};
@@ -6,7 +6,7 @@ use crate::source::{Error, Result, Span};
 use crate::types::TypeId;
 use std::collections::HashMap;
 
-/// Rows of constants, and rows that are read once, have this bit until the program is finished.
+/// This bit marks the rows of constants and of special registers, which are read once, until the program is finished.
 pub const FIXED: Row = 1 << 30;
 const MOST_ROWS: u32 = 60_000;
 const MOST_LOCAL: u64 = 512 * 1024;
@@ -23,7 +23,7 @@ pub struct Builder {
     constants: HashMap<(u64, bool), Row>,
     specials: Vec<(Special, Row)>,
     labels: Vec<Option<u32>>,
-    /// Where the last label is: instructions before it must not change.
+    /// The position of the last label: instructions before it must not change.
     last_label: usize,
     pub texts: Vec<String>,
     pub operands: Vec<(Prim, Row)>,
@@ -31,7 +31,7 @@ pub struct Builder {
     pub shared_bytes: u64,
     pub local: Vec<Slot>,
     pub local_bytes: u64,
-    /// Where local memory begins; of a host program it is part of the heap.
+    /// The start of local memory; in a host program, it is part of the heap.
     pub local_base: u64,
     overflow: bool,
 }
@@ -115,7 +115,7 @@ impl Builder {
     }
 
     pub fn place(&mut self, label: u32) {
-        // A jump to the next instruction is none.
+        // A jump to the next instruction is omitted.
         if self.ops.last() == Some(&Op::Jump { to: label }) && self.ops.len() > self.last_label {
             self.ops.pop();
             self.spans.pop();
@@ -132,7 +132,7 @@ impl Builder {
         self.texts.len() as u32 - 1
     }
 
-    /// Lets the last instruction write another row, if it is what wrote `from`.
+    /// Makes the last instruction write another row, if it wrote `from`.
     pub fn retarget(&mut self, from: Row, to: Row, rows: u32) -> bool {
         if from & FIXED != 0 || self.ops.len() <= self.last_label {
             return false;
@@ -157,7 +157,7 @@ impl Builder {
         true
     }
 
-    /// Labels become places, and constants come behind the other rows.
+    /// Resolves the labels, and moves the constants after the other rows.
     pub fn finish(mut self, name: String, span: Span) -> Result<Program> {
         if self.overflow {
             return Err(Error::new(
@@ -218,7 +218,7 @@ impl Lower<'_> {
         self.program.rows(rows)
     }
 
-    /// The row of a number or pointer that is in a row already or a constant.
+    /// The row of a number or pointer that is in a row or is a constant.
     pub fn row(&mut self, value: &Value) -> Result<Row> {
         match value.place {
             Place::Row(row) => Ok(row),
@@ -263,10 +263,10 @@ impl Lower<'_> {
         Ok(Address { base, first, second, offset, align: align.clamp(1, 128) as u8 })
     }
 
-    /// Memory of a variable of this thread.
+    /// Reserves local memory for a variable of this thread.
     pub fn local_slot(&mut self, name: &str, ty: TypeId) -> Value {
         let (size, align) = self.types.layout(ty);
-        // A gap between variables, so that an access beyond one does not hit the next.
+        // A gap between variables, so that an out-of-bounds access does not hit the next one.
         let offset = (self.program.local_bytes + 15).next_multiple_of(align.max(1));
         self.program.local_bytes = offset.saturating_add(size);
         self.program.local.push(Slot { name: name.to_owned(), offset, size });

@@ -1,4 +1,4 @@
-//! Expressions to values.
+//! Lowers expressions to values.
 
 use super::closures::Closure;
 use super::lookup::{Found, Qualifier};
@@ -19,7 +19,7 @@ impl Lower<'_> {
         result
     }
 
-    /// The value of an expression that is read.
+    /// Lowers an expression and reads its value.
     pub fn read(&mut self, value: &Expr) -> Result<Value> {
         let found = self.expression(value)?;
         let outer = std::mem::replace(&mut self.span, value.span);
@@ -98,7 +98,7 @@ impl Lower<'_> {
         self.address_of(this)
     }
 
-    /// A name that stands for a value.
+    /// The value that a name refers to.
     pub fn path_value(&mut self, path: &Path) -> Result<Value> {
         let last = &path.segments[path.segments.len() - 1];
         let found = match self.qualifier(path)? {
@@ -152,7 +152,7 @@ impl Lower<'_> {
         })
     }
 
-    /// A name that differs in a letter or two.
+    /// A known name that differs by a letter or two.
     pub fn similar(&self, name: &str) -> Option<String> {
         let frame = self.frames.last()?;
         let local = frame.scopes.iter().flat_map(|scope| scope.keys());
@@ -186,7 +186,7 @@ impl Lower<'_> {
         let is_true = self.expression(condition)?;
         let is_true = self.to_bool(is_true)?;
         if let Some(bits) = is_true.as_const() {
-            // The other side still says which type it is.
+            // The other side still takes part in the result's type.
             let (chosen, other) = if bits != 0 { (yes, no) } else { (no, yes) };
             let value = self.expression(chosen)?;
             let other = self.dry(|lower| lower.expression(other))?;
@@ -198,7 +198,7 @@ impl Lower<'_> {
         }
         let c = self.row(&is_true)?;
         let (a, b) = (self.dry(|lower| lower.expression(yes))?, self.dry(|lower| lower.expression(no))?);
-        // Two variables stay variables: `(c ? a : b) = 1`; only memory can be chosen so.
+        // Two variables remain an lvalue: `(c ? a : b) = 1`. That is possible only in memory.
         let ty = if a.ty == b.ty { a.ty } else { self.common_type(&a, &b)? };
         if self.types.rows(ty).is_none() || matches!(self.types.get(ty), Type::Closure(_)) {
             return self.condition_in_memory(c, yes, no, ty);
@@ -285,7 +285,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether an expression neither reads memory nor does anything: then both sides of a choice can be calculated.
+    /// Whether an expression neither reads memory nor has side effects, so that both sides of a conditional can be
+    /// computed.
     pub fn is_cheap(&self, value: &Expr) -> bool {
         match &value.kind {
             ExprKind::Int(..)
@@ -334,7 +335,7 @@ impl Lower<'_> {
             return self.made_from_list(to.ty, items, true);
         }
         if to.is_reference {
-            // `(float4 &)x` and `static_cast<T &&>(x)`: the same place, seen as another type.
+            // `(float4 &)x` and `static_cast<T &&>(x)`: the same place as another type.
             let value = self.expression(operand)?;
             if value.ty == to.ty {
                 return Ok(value);
@@ -361,7 +362,7 @@ impl Lower<'_> {
 
     fn construct_expression(&mut self, ty: &TypeName, items: &[Expr], is_braces: bool) -> Result<Value> {
         let span = self.span;
-        // `Input{x, value}`: the arguments of the template are deduced.
+        // `Input{x, value}`: the template arguments are deduced.
         if let TypeKind::Path(path) = &ty.kind
             && let Some(to) = self.deduced_struct(path, items, span)?
         {
@@ -401,7 +402,7 @@ impl Lower<'_> {
             let value = self.with_pack_element(pack, i, |lower| lower.expression(pack))?;
             result = Some(match result {
                 None => value,
-                // Neither side has effects here, so both are calculated.
+                // Neither side has side effects here, so both are computed.
                 Some(known) if logic => {
                     let (a, b) = if left { (known, value) } else { (value, known) };
                     self.both(operator, a, b)?
@@ -418,7 +419,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The names of packs within an expression that is expanded.
+    /// The length of the packs in an expression under expansion.
     pub fn pack_length_in_expr(&mut self, value: &Expr) -> Result<usize> {
         let mut names = Vec::new();
         self.packs_in_expr(value, &mut names);
@@ -452,7 +453,7 @@ impl Lower<'_> {
         self.with_elements(&names, i, run)
     }
 
-    /// Runs with each of the packs standing for its element `i`.
+    /// Runs with each of the packs bound to its element `i`.
     pub fn with_elements<T>(
         &mut self,
         names: &[Name],
@@ -534,7 +535,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the code here runs on the device; for messages.
+    /// The side that the code is on, for messages.
     pub fn side(&self) -> &'static str {
         if self.on_device { "device" } else { "host" }
     }
@@ -551,7 +552,7 @@ impl Lower<'_> {
     }
 }
 
-/// How many letters two names differ by.
+/// The edit distance between two names.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > 2 || a.len() > 40 {

@@ -1,4 +1,4 @@
-//! Variables outside of functions, and those whose values are known when the program is compiled.
+//! Global variables, and variables whose values are known at compile time.
 
 use super::{Base, Lower, Memory, Place, Value};
 use crate::ir::{Global, space};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 const MOST_GLOBAL: u64 = 64 << 20;
 
 impl Lower<'_> {
-    /// A place in the heap for the whole run.
+    /// Reserves memory in the heap for the whole run.
     pub fn add_global(
         &mut self,
         name: &str,
@@ -37,7 +37,7 @@ impl Lower<'_> {
     ) -> Result<Value> {
         let primary = &variables[0];
         if primary.template.is_empty() && primary.specialized.is_none() {
-            // The last declaration with an initialiser counts.
+            // The last declaration with an initialiser wins.
             let chosen = variables
                 .iter()
                 .rev()
@@ -71,7 +71,7 @@ impl Lower<'_> {
         self.in_frame(scope, primary.namespace, None, |lower| lower.global_value(primary, arguments.clone()))
     }
 
-    /// Runs where the names around the variable are known.
+    /// Returns the value of a global variable. Runs in a scope where the names around it are known.
     pub fn global_value(&mut self, variable: &Variable, arguments: Vec<Argument>) -> Result<Value> {
         if variable.storage.shared {
             let outer = std::mem::replace(&mut self.span, variable.span);
@@ -142,7 +142,7 @@ impl Lower<'_> {
         {
             return self.error("global variables with constructors are not part of the subset");
         }
-        // Both sides can read only values that are constant for both.
+        // Both sides can read only values that are constant on both.
         let shared_by_both = is_const && !on_device;
         let address = self.add_global(
             &variable.name,
@@ -244,7 +244,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The value in constant memory at a known address: nobody can change it.
+    /// Returns a value in constant memory at a known address, if nothing can change it.
     pub fn constant_memory(&self, memory: &Memory, ty: TypeId) -> Option<u64> {
         let (Base::Const(base), None) = (memory.base, memory.index) else { return None };
         let prim = self.prim(ty)?;
@@ -254,7 +254,7 @@ impl Lower<'_> {
             at >= global.address
                 && at.checked_add(size).is_some_and(|end| end <= global.address + global.size)
         })?;
-        // `__constant__` memory that is not `const` is filled by the host.
+        // The host fills `__constant__` memory that is not `const`.
         let is_fixed = global.is_constant && self.global_places.values().any(|value| {
             value.is_const
                 && matches!(value.place, Place::Memory(Memory { base: Base::Const(base), .. }) if base == global.address)

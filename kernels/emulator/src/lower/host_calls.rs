@@ -1,4 +1,4 @@
-//! Calls of CUDA's and C's functions in host code.
+//! Calls of CUDA and C functions in host code.
 
 use super::{Lower, Place, Value};
 use crate::host::functions;
@@ -39,14 +39,14 @@ impl Lower<'_> {
                             self.types.name(value.ty)
                         ));
                     }
-                    // `NULL` has a type of its own.
+                    // `NULL` has its own type.
                     let value = match value.as_const() {
                         Some(0) => Value::constant(types::U64, 0),
                         _ => self.loaded(value)?,
                     };
                     self.converted_scalar(value, types::U64, true)?
                 }
-                // A struct of CUDA's, by its address.
+                // A CUDA struct, passed by address.
                 's' if value.as_const() == Some(0) => Value::constant(types::U64, 0),
                 's' => {
                     let value = self.loaded(value)?;

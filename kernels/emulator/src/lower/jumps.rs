@@ -29,7 +29,7 @@ impl Lower<'_> {
         label
     }
 
-    /// At the end of a function: each label has a place.
+    /// Checks at the end of a function that each label is defined.
     pub fn check_labels(&mut self) -> Result<()> {
         let labels = self.frame().labels.clone();
         match labels.iter().find(|(_, label, _)| !self.program.is_placed(*label)) {

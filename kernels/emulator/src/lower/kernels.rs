@@ -9,10 +9,10 @@ use crate::syntax::ast::*;
 use crate::types::{self, Argument, Type, TypeId, VOID};
 use std::rc::Rc;
 
-/// The local memory of `main`, which lies in the heap, and the most that it can be.
+/// Local memory of `main`, which is part of the heap, and its maximum.
 pub const HOST_STACK: u64 = 1 << 20;
 const MOST_HOST_STACK: u64 = 64 << 20;
-/// The most bytes that a launch can pass.
+/// The maximum number of bytes that a launch can pass.
 const MOST_PARAMETERS: u64 = 4096;
 
 impl Lower<'_> {
@@ -56,7 +56,7 @@ impl Lower<'_> {
             return Err(Error::new(function.span, message));
         }
         if needed > size {
-            // Another try, with a stack that is large enough.
+            // Retries with a large enough stack.
             self.host_stack = needed.next_multiple_of(HOST_STACK);
             self.globals.retain(|global| global.name != "<stack>");
             return self.retry();
@@ -64,7 +64,7 @@ impl Lower<'_> {
         std::mem::take(&mut self.program).finish("main".to_owned(), function.span)
     }
 
-    /// The number of an instance of a kernel.
+    /// Lowers an instance of a kernel, and returns its number.
     pub fn kernel_program(
         &mut self,
         function: &Rc<Function>,
@@ -187,7 +187,7 @@ impl Lower<'_> {
         Ok(program)
     }
 
-    /// `kernel<<<grid, block, shared, stream>>>(arguments)`
+    /// Lowers `kernel<<<grid, block, shared, stream>>>(arguments)`.
     pub fn launch(
         &mut self,
         function: &Expr,
@@ -243,7 +243,7 @@ impl Lower<'_> {
                 .note("it is declared here", chosen.function.span));
         }
         let function = chosen.function.clone();
-        // The parameters' types are those of the instance.
+        // The parameter types are those of the instance.
         let parameters: Vec<TypeId> =
             self.in_frame(chosen.scope.clone(), function.namespace, None, |lower| {
                 function.parameters.iter().map(|parameter| lower.type_of_name(&parameter.ty)).collect()
@@ -279,7 +279,7 @@ impl Lower<'_> {
         Ok(Value::new(VOID, Place::Nothing))
     }
 
-    /// All bytes of an argument, part by part.
+    /// Appends all parts of an argument to the operands.
     fn parts(&mut self, value: &Value, operands: &mut Vec<(crate::ir::Prim, u32)>) -> Result<()> {
         for leaf in self.types.leaves(value.ty) {
             let leaf_type = types::of_prim(leaf.prim);
@@ -291,14 +291,14 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A type of the headers.
+    /// A type from the headers.
     pub fn named_type(&mut self, name: &str) -> Result<TypeId> {
         let name: Name = name.into();
         let path = Path { global: true, segments: vec![Segment { name, arguments: None }], span: self.span };
         self.path_type(&path)
     }
 
-    /// A struct of the headers, from its parts.
+    /// A struct from the headers, built from its parts.
     pub fn struct_of_parts(&mut self, name: &str, parts: &[u32]) -> Result<Value> {
         let ty = self.named_type(name)?;
         let row = self.program.rows(parts.len() as u32);
@@ -308,7 +308,7 @@ impl Lower<'_> {
         Ok(Value { is_const: true, ..Value::new(ty, Place::Row(row)) })
     }
 
-    /// The kernel of a name, for messages and tests.
+    /// Whether a name is a kernel, for messages and tests.
     pub fn is_kernel(&self, name: &Name) -> bool {
         matches!(self.find(name), Some(Found::Functions(found)) if found.candidates.iter().any(|c| c.0.qualifiers.global))
     }

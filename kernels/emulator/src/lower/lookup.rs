@@ -1,4 +1,4 @@
-//! The meaning of names in their scope.
+//! Name lookup in scopes.
 
 use super::{Binding, Lower, Scope};
 use crate::source::{Error, Result, headers};
@@ -6,7 +6,7 @@ use crate::syntax::ast::*;
 use crate::types::{StructId, Type, TypeId};
 use std::rc::Rc;
 
-/// Functions of one name, with the explicit template arguments that were written.
+/// Functions with the same name, and the explicit template arguments.
 #[derive(Clone, Debug)]
 pub struct Functions {
     pub name: Name,
@@ -21,7 +21,7 @@ pub enum Found {
     Structs(Vec<Rc<Struct>>),
     Variables(Vec<Rc<Variable>>),
     Namespace(NamespaceId),
-    /// A field or a static member of the struct whose method this is.
+    /// A field or static member of the struct that the current method belongs to.
     Member(Name),
 }
 
@@ -30,14 +30,14 @@ impl Lower<'_> {
         self.frames.last().map_or(0, |frame| frame.namespace)
     }
 
-    /// A name without `::` before it.
+    /// Finds an unqualified name.
     pub fn find(&self, name: &Name) -> Option<Found> {
         if let Some(frame) = self.frames.last() {
             for (depth, scope) in frame.scopes.iter().enumerate().rev() {
                 if let Some(binding) = scope.get(name) {
                     return Some(Found::Binding(binding.clone()));
                 }
-                // Between the scopes of the function and those of its struct's template are the members.
+                // Members come between the function's scopes and those of its struct's template.
                 if depth == 1
                     && let Some(found) = self.find_member(frame.of_struct, name)
                 {
@@ -118,7 +118,7 @@ impl Lower<'_> {
         Some(Found::Functions(Functions { name: name.clone(), candidates, arguments: None }))
     }
 
-    /// The namespace, or the type, that a path names before its last segment. None: it has one segment only.
+    /// The namespace or type that a path names before its last segment; `None` if there is only one segment.
     pub fn qualifier(&mut self, path: &Path) -> Result<Option<Qualifier>> {
         let mut at = if path.global { Some(Qualifier::Namespace(0)) } else { None };
         for (i, segment) in path.segments[..path.segments.len() - 1].iter().enumerate() {
@@ -150,7 +150,7 @@ impl Lower<'_> {
         Ok(at)
     }
 
-    /// The methods of a struct by their name.
+    /// The methods of a struct with this name.
     pub fn methods(&self, of: StructId, name: &str) -> Vec<(Rc<Function>, Scope, Option<StructId>)> {
         let declaration = self.types.structs[of].declaration.clone();
         let scope = self.struct_scope(of);
@@ -158,7 +158,7 @@ impl Lower<'_> {
         functions.map(|function| (function.clone(), scope.clone(), Some(of))).collect()
     }
 
-    /// The template arguments of a struct.
+    /// The template arguments of a struct, as a scope.
     pub fn struct_scope(&self, of: StructId) -> Scope {
         let of = &self.types.structs[of];
         self.argument_scope(&of.declaration.template, &of.arguments)
@@ -178,7 +178,7 @@ pub enum Qualifier {
     Type(TypeId),
 }
 
-/// A name of `std` that no header brought.
+/// The error for a name of `std` that no included header provides.
 fn unknown_of_std(path: &Path) -> Box<Error> {
     let name = &path.segments[path.segments.len() - 1].name;
     let error = Error::new(path.span, format!("`std::{name}` is not part of the subset"));

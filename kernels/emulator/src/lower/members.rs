@@ -1,4 +1,4 @@
-//! Members of structs: fields, static members, methods.
+//! Struct members: fields, static members, methods.
 
 use super::lookup::Functions;
 use super::overloads::Given;
@@ -22,7 +22,7 @@ impl Lower<'_> {
         self.member(object, segment)
     }
 
-    /// The operand before `.` or `->`.
+    /// Lowers the operand before `.` or `->`.
     pub fn object(&mut self, object: &Expr, arrow: bool) -> Result<Value> {
         if arrow
             && matches!(object.kind, ExprKind::This)
@@ -34,7 +34,7 @@ impl Lower<'_> {
         if !arrow {
             return Ok(value);
         }
-        // A struct may have an `operator->` that says what it points to.
+        // A struct may define `operator->`.
         let value = match self.struct_of(value.ty).map(|number| self.methods(number, "operator->")) {
             Some(candidates) if !candidates.is_empty() => {
                 let functions = Functions { name: "operator->".into(), candidates, arguments: None };
@@ -73,7 +73,7 @@ impl Lower<'_> {
         self.error(format!("`{}` has no member `{name}`", self.types.name(object.ty)))
     }
 
-    /// Private members are for the functions of their struct, and of structs within it.
+    /// Private members are accessible to the functions of their struct, and of structs nested in it.
     pub fn check_access(&self, of: StructId, name: &Name) -> Result<()> {
         let declaration = &self.types.structs[of].declaration;
         if !declaration.private.contains(name) {
@@ -110,7 +110,7 @@ impl Lower<'_> {
         self.behind(pointer, field.ty, field.is_const)
     }
 
-    /// A member by its name alone, within a function of its struct.
+    /// A member named without an object, in a method of its struct.
     pub fn own_member(&mut self, name: &Name, segment: &Segment) -> Result<Value> {
         let frame = self.frames.last();
         let (this, of) = frame.map_or((None, None), |frame| (frame.this.clone(), frame.of_struct));
@@ -133,7 +133,7 @@ impl Lower<'_> {
         self.static_member(ty, segment)
     }
 
-    /// `Range<T>::low`, `Sum::combine`
+    /// Such as `Range<T>::low` or `Sum::combine`.
     pub fn static_member(&mut self, ty: TypeId, segment: &Segment) -> Result<Value> {
         let name = &segment.name;
         let Type::Struct(number) = *self.types.get(ty) else {
@@ -163,7 +163,7 @@ impl Lower<'_> {
         given: Vec<Given<'_>>,
         span: Span,
     ) -> Result<Value> {
-        // On a constant object, only methods that leave it as it is.
+        // A const object allows const and static methods only.
         let mut functions = functions;
         if object.is_const {
             let keeps = |function: &Function| function.qualifiers.is_const || function.qualifiers.is_static;
@@ -174,7 +174,7 @@ impl Lower<'_> {
                 return self.error(format!("`{name}` is not a `const` function, and the object is `const`"));
             }
         } else {
-            // Of two that differ in `const` alone, the one that may write is meant.
+            // Between two methods that differ only in `const`, the non-const one is chosen.
             let all = functions.candidates.clone();
             functions.candidates.retain(|candidate| {
                 !candidate.0.qualifiers.is_const

@@ -1,10 +1,10 @@
-//! From the tree to instructions: names are looked up, types checked, templates instantiated, functions inlined.
+//! Lowers the syntax tree to instructions: looks up names, checks types, instantiates templates, inlines functions.
 //!
-//! A template is lowered once for each set of arguments, when it is used, with a scope that says what its parameters
-//! are. Since every call is inlined, a reference to a variable is that variable's place, and a lambda is its captures.
+//! A template is lowered once for each set of arguments, when it is used, in a scope that binds its parameters. Since
+//! every call is inlined, a reference to a variable is simply that variable's place, and a lambda is its captures.
 //!
-//! Variables are in rows. One whose address is taken has to be in memory; where that turns out in the middle of a function,
-//! the declaration is noted in [`Lower::in_memory`] and the program is lowered once more.
+//! Variables live in rows. One whose address is taken must be in memory; if that turns out in the middle of a
+//! function, the declaration is noted in [`Lower::in_memory`] and the program is lowered again.
 
 pub mod aggregates;
 pub mod assignment;
@@ -51,7 +51,7 @@ pub struct Memory {
     pub offset: i64,
 }
 
-/// An index, and that of the next dimension.
+/// An index, and that of the next dimension, if any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Index {
     pub first: Scaled,
@@ -74,9 +74,9 @@ pub struct Value {
     pub place: Place,
     pub is_lvalue: bool,
     pub is_const: bool,
-    /// Nothing writes its rows as long as the value is in use.
+    /// Nothing writes its rows while the value is in use.
     pub is_stable: bool,
-    /// The variable that it is, or is a part of.
+    /// The variable that the value is, or is part of.
     pub declaration: Option<DeclId>,
 }
 
@@ -85,7 +85,7 @@ impl Value {
         Value::new(ty, Place::Const(bits))
     }
 
-    /// A result that no variable holds.
+    /// A temporary: a result that no variable holds.
     pub fn new(ty: TypeId, place: Place) -> Value {
         Value { ty, place, is_lvalue: false, is_const: false, is_stable: true, declaration: None }
     }
@@ -109,20 +109,20 @@ pub enum Binding {
     Pack(Vec<Binding>),
     Alias(Rc<Alias>),
     Struct(Rc<Struct>),
-    /// Its declaration is wrong.
+    /// The declaration has an error.
     Failed,
 }
 
 pub type Scope = HashMap<Name, Binding>;
 
-/// How a function hands back its result.
+/// How a function returns its result.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// Its last statement is its only `return`.
+    /// The last statement is the only `return`.
     Tail(Option<Value>),
-    /// Into this place; the type is known from the first `return` if it is `auto`.
+    /// The result goes to this place; for `auto`, the first `return` sets the type.
     Slot(Option<Value>, Row),
-    /// `main`: the exit code.
+    /// `main`: the result is the exit code.
     Program,
 }
 
@@ -137,11 +137,11 @@ pub struct Frame {
     pub returns_reference: bool,
     pub outcome: Outcome,
     pub end: u32,
-    /// Where `break` and `continue` go.
+    /// The targets of `break` and `continue`.
     pub loops: Vec<(u32, Option<u32>)>,
     pub function: Option<Rc<Function>>,
     pub call: Span,
-    /// Where `goto` goes, and a place that names each label.
+    /// The target of `goto` for each label, with a position that mentions it.
     pub labels: Vec<(Name, u32, Span)>,
 }
 
@@ -151,15 +151,15 @@ pub struct Lower<'a> {
     pub instances: HashMap<(DeclId, Vec<Argument>), TypeId>,
     pub program: emit::Builder,
     pub frames: Vec<Frame>,
-    /// Variables that have to be in memory, and such that have to be in rows although nobody seems to write them.
+    /// Variables that must be in memory, and variables that must be in rows although nothing seems to write them.
     pub in_memory: HashSet<DeclId>,
     pub in_rows: HashSet<DeclId>,
-    /// One of both grew: the program has to be lowered again.
+    /// One of these sets grew: the program must be lowered again.
     pub again: bool,
     pub globals: Vec<Global>,
     pub global_places: HashMap<(DeclId, Vec<Argument>), Value>,
     pub heap: u64,
-    /// Bytes of local variables that `main` is known to need.
+    /// The known number of bytes of `main`'s local variables.
     pub host_stack: u64,
     pub strings: HashMap<Name, u64>,
     pub main: Option<Program>,
@@ -168,19 +168,19 @@ pub struct Lower<'a> {
     pub on_device: bool,
     pub span: Span,
     pub closures: usize,
-    /// The lambdas that were made so far.
+    /// The lambdas so far.
     pub lambdas: HashMap<TypeId, Rc<closures::Closure>>,
     pub depth: u32,
-    /// How much has been lowered, so that templates cannot go on without end.
+    /// The amount of lowering done so far, to stop templates that never end.
     pub work: u64,
-    /// Errors behind which the lowering went on, and how often it did.
+    /// Errors that the lowering recovered from, and how often it did.
     pub errors: Errors,
     pub recovered: usize,
-    /// What is lowered now is tried only.
+    /// Nesting depth of trials: while it is not 0, errors are not recorded.
     pub trials: u32,
 }
 
-/// The largest program.
+/// The maximum size of a program.
 const MOST_OPS: usize = 400_000;
 const MOST_WORK: u64 = 6_000_000;
 const MOST_CALLS: usize = 60;
@@ -188,11 +188,11 @@ const MOST_TRIES: usize = 200;
 
 /// A lowered program.
 pub struct Lowered {
-    /// `main`, if there is one.
+    /// `None` if the program has no `main`.
     pub main: Option<Program>,
     pub kernels: Vec<Program>,
     pub globals: Vec<Global>,
-    /// Bytes of the heap that globals take.
+    /// Bytes of the heap that the globals take.
     pub heap: u64,
 }
 
@@ -227,11 +227,12 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// `main` and all kernels that it launches; and those that are no templates, for who launches them by name.
+    /// Lowers `main`, all kernels that it launches, and the non-template kernels, for callers that launch them by
+    /// name.
     pub fn lower(mut self) -> std::result::Result<Lowered, Errors> {
         let result = self.all_programs();
         if let Err(error) = result {
-            // Whether it is the last one does not matter any more.
+            // Whether it is the last error no longer matters.
             let _ = self.errors.add(error);
         }
         if !self.errors.0.is_empty() {
@@ -268,7 +269,7 @@ impl<'a> Lower<'a> {
         Ok(())
     }
 
-    /// Lowers a program until it is known which variables have to be in memory.
+    /// Lowers a program repeatedly until all variables that must be in memory are known.
     pub fn repeated(&mut self, lower: impl Fn(&mut Self) -> Result<Program>) -> Result<Program> {
         for _ in 0..MOST_TRIES {
             self.again = false;
@@ -289,7 +290,7 @@ impl<'a> Lower<'a> {
         Err(Error::new(self.span, "this program takes the addresses of too many variables"))
     }
 
-    /// Notes that a variable needs another place, and ends this try.
+    /// Records that a variable needs another place, and ends this attempt.
     pub fn retry<T>(&mut self) -> Result<T> {
         self.again = true;
         Err(Error::new(self.span, "lowered again"))
@@ -332,7 +333,7 @@ impl<'a> Lower<'a> {
         result
     }
 
-    /// Runs within a scope of its own; the rows that it takes are free afterwards.
+    /// Runs in its own scope, whose rows are freed afterwards.
     pub fn scoped<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.frame().scopes.push(Scope::new());
         let rows = self.program.next_row;
@@ -348,7 +349,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The result of `lower`, without its instructions.
+    /// Runs `lower` for its result and discards its instructions.
     pub fn dry<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let saved = self.program.mark();
         let frames = self.frames.len();
@@ -362,7 +363,7 @@ impl<'a> Lower<'a> {
         result
     }
 
-    /// A function as the host or the device sees it: `__CUDA_ARCH__` is defined for the device only.
+    /// The host's or the device's version of a function: `__CUDA_ARCH__` is defined on the device only.
     pub fn on_this_side(&self, function: &Rc<Function>) -> Rc<Function> {
         let host = self.tree.host.get(&function.id).filter(|_| !self.on_device);
         host.unwrap_or(function).clone()

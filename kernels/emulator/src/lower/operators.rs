@@ -1,4 +1,4 @@
-//! Operators: on numbers, on pointers, and those that structs define.
+//! Operators on numbers and pointers, and operators that structs define.
 
 use super::lookup::{Found, Functions};
 use super::overloads::Given;
@@ -19,7 +19,7 @@ impl Lower<'_> {
             Binary::LogicAnd | Binary::LogicOr => self.logic(operator, a, b),
             _ => {
                 let mut left = self.expression(a)?;
-                // A variable on the left that the right side writes is read first.
+                // If the right side writes the variable on the left, the left is read first.
                 if !left.is_stable
                     && matches!(left.place, Place::Row(_))
                     && !self.is_cheap(b)
@@ -87,7 +87,7 @@ impl Lower<'_> {
         Ok(Value::new(BOOL, Place::Row(row)))
     }
 
-    /// `&&` and `||` of bools that are both known.
+    /// `&&` and `||` of two values that are both already computed.
     pub fn both(&mut self, operator: Binary, a: Value, b: Value) -> Result<Value> {
         let (a, b) = (self.to_bool(a)?, self.to_bool(b)?);
         let is_and = operator == Binary::LogicAnd;
@@ -127,7 +127,7 @@ impl Lower<'_> {
             if !types::is_integer(prim) || !types::is_integer(by) {
                 return self.no_operator(operator, a.ty, b.ty);
             }
-            // The distance has 32 bits; a larger one is as good as the largest.
+            // The shift distance has 32 bits; a larger one is clamped.
             let b = match rows_of(by) {
                 2 => {
                     let most = Value::constant(types::U64, 0xffff);
@@ -161,9 +161,9 @@ impl Lower<'_> {
         self.calculate(op, a, b, if result { BOOL } else { ty })
     }
 
-    /// An instruction, or its result if both operands are known.
+    /// Emits an instruction, or folds it if both operands are known.
     pub fn calculate(&mut self, op: Bin, a: Value, b: Value, ty: TypeId) -> Result<Value> {
-        // A division that faults is left to the run, which finds it.
+        // A division that faults is not folded: the run reports it.
         let faults = |x: u64, y: u64| {
             op.is_division() && y == 0 || !self.on_device && arithmetic::quotient_overflows(op, x, y)
         };
@@ -256,7 +256,7 @@ impl Lower<'_> {
         self.lea(ty, &memory)
     }
 
-    /// The memory that a pointer points to.
+    /// Returns the memory that a pointer points to.
     pub fn memory_at(&mut self, pointer: Value) -> Result<Memory> {
         let pointer = self.loaded(pointer)?;
         Ok(match pointer.place {
@@ -265,7 +265,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Memory further on by an index.
+    /// Returns memory offset by an index.
     pub fn indexed(&mut self, memory: Memory, index: Value, size: u64) -> Result<Memory> {
         let index = self.plain(index)?;
         let Some(prim) = self.types.arithmetic(index.ty).filter(|prim| types::is_integer(*prim)) else {
@@ -278,7 +278,7 @@ impl Lower<'_> {
             return Ok(Memory { offset, ..memory });
         }
         let memory = match memory.index {
-            // A third index: the others are added now.
+            // A third index: the first two are added now.
             Some(Index { second: Some(_), .. }) => {
                 let offset = memory.offset;
                 Memory { offset, ..self.frozen(&Memory { offset: 0, ..memory })? }
@@ -313,7 +313,7 @@ impl Lower<'_> {
             }
             return self.error(format!("`{}` has no `[]`", self.types.name(object.ty)));
         }
-        // The pointer may be a variable that the index changes.
+        // The index expression may change the pointer variable.
         let object = match (&object.place, object.is_stable) {
             (Place::Row(_), false) if self.writes(index) => self.copied(object)?,
             _ => object,
@@ -348,7 +348,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An operator that a struct defines, or a function beside it.
+    /// Calls an operator that a struct or a free function defines.
     pub fn overloaded(
         &mut self,
         text: &str,
@@ -456,8 +456,8 @@ impl Lower<'_> {
         }
     }
 
-    /// A variable in rows whose address is needed: it goes to memory in the next try. A result without a variable is
-    /// written to memory now.
+    /// Moves a value to memory because its address is needed: a variable in rows moves in the next attempt, a
+    /// temporary is written to memory now.
     pub fn needs_memory(&mut self, value: Value) -> Result<Value> {
         if value.is_lvalue {
             return match value.declaration {
@@ -474,7 +474,7 @@ impl Lower<'_> {
         Ok(slot)
     }
 
-    /// `++` and `--`
+    /// Lowers `++` and `--`.
     fn step(&mut self, operator: Unary, target: Value) -> Result<Value> {
         if !target.is_lvalue || target.is_const {
             return self.not_assignable(&target);
@@ -495,7 +495,7 @@ impl Lower<'_> {
     }
 }
 
-/// The instruction of an operator, whether its operands change places, and whether the result is a bool.
+/// The instruction of an operator, whether its operands are swapped, and whether the result is a bool.
 fn instruction(operator: Binary, prim: Prim) -> Option<(Bin, bool, bool)> {
     use Bin as B;
     use Binary::*;

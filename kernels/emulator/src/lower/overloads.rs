@@ -1,4 +1,4 @@
-//! Which function of a name is meant, and what its template parameters are.
+//! Overload resolution and template argument deduction.
 
 use super::lookup::{Found, Functions, Qualifier};
 use super::type_names::argument_binding;
@@ -8,7 +8,7 @@ use crate::syntax::ast::*;
 use crate::types::{self, Argument, StructId, Type, TypeId};
 use std::rc::Rc;
 
-/// An argument of a call: a value, or `{…}`, of which the type depends on the parameter.
+/// An argument of a call: a value, or `{…}`, whose type depends on the parameter.
 #[derive(Clone, Debug)]
 pub enum Given<'e> {
     Value(Value),
@@ -18,25 +18,25 @@ pub enum Given<'e> {
 #[derive(Clone, Debug, Default)]
 pub struct Deduced {
     pub scope: Scope,
-    /// Parameters that were given explicitly: an argument may convert to them.
+    /// Template parameters given explicitly: arguments may convert to their types.
     pub explicit: Vec<Name>,
 }
 
-/// A function that was chosen.
+/// The result of overload resolution.
 pub struct Chosen {
     pub function: Rc<Function>,
-    /// Its template arguments, and those of its struct.
+    /// The template arguments of the function and of its struct.
     pub scope: Scope,
     pub of_struct: Option<StructId>,
     pub arguments: Vec<Argument>,
 }
 
-/// How well an argument fits: the smaller the better.
+/// How well an argument fits: smaller is better.
 const EXACT: u32 = 0;
 const QUALIFIED: u32 = 1;
 const PROMOTED: u32 = 20;
 const CONVERTED: u32 = 30;
-/// By a function of a struct; what converts its result counts too.
+/// A user-defined conversion; the conversion of its result is added.
 const USER: u32 = 400;
 
 impl<'t> Lower<'t> {
@@ -63,7 +63,7 @@ impl<'t> Lower<'t> {
         }
     }
 
-    /// The best of the candidates. None: none fits.
+    /// Returns the best candidate, or `None` if none fits.
     pub fn try_choose(
         &mut self,
         functions: &Functions,
@@ -75,7 +75,7 @@ impl<'t> Lower<'t> {
             None => Vec::new(),
         };
         let mut best: Option<(Chosen, Vec<u32>, u32)> = None;
-        // One that fits as well as the best.
+        // A candidate that fits as well as the best one.
         let mut rival: Option<Rc<Function>> = None;
         for (function, scope, of_struct) in &functions.candidates {
             if function.is_specialization || !explicit.is_empty() && function.template.is_empty() {
@@ -112,7 +112,7 @@ impl<'t> Lower<'t> {
                             rival = Some(function.clone());
                             false
                         }
-                        // A later declaration of the same function has the body.
+                        // A later declaration of the same function may have the body.
                         (false, false) => weight > *known_weight || known.function.body.is_none(),
                     }
                 }
@@ -134,7 +134,7 @@ impl<'t> Lower<'t> {
         self.specialized(functions, chosen, span).map(Some)
     }
 
-    /// The special form of a function template for the arguments that were chosen.
+    /// Returns the specialisation of a function template for the chosen arguments, if there is one.
     fn specialized(&mut self, functions: &Functions, chosen: Chosen, span: Span) -> Result<Chosen> {
         if chosen.function.template.is_empty() {
             return Ok(chosen);
@@ -174,7 +174,7 @@ impl<'t> Lower<'t> {
         Ok(chosen)
     }
 
-    /// The types of parameters and result.
+    /// The types of the result and the parameters.
     fn signature(&mut self, function: &Function) -> Result<Vec<TypeId>> {
         let mut types = vec![match function.result.kind {
             TypeKind::Auto => types::VOID,
@@ -186,7 +186,8 @@ impl<'t> Lower<'t> {
         Ok(types)
     }
 
-    /// Whether a function can be called so: its template arguments, the scope of its body, how well each argument fits.
+    /// Checks whether a function can be called with these arguments. Returns its template arguments, the scope of its
+    /// body, and how well each argument fits.
     #[allow(clippy::type_complexity)]
     fn viable(
         &mut self,
@@ -233,7 +234,7 @@ impl<'t> Lower<'t> {
             if !result.unwrap_or(false) {
                 return Ok(None);
             }
-            // A template whose parameters cannot be deduced is no candidate.
+            // A template whose parameters cannot be deduced is not a candidate (SFINAE).
             let found = self.trial(|lower| {
                 lower.completed(
                     &function.template,
@@ -297,7 +298,7 @@ impl<'t> Lower<'t> {
         }
     }
 
-    /// How well a value fits a type.
+    /// Ranks the conversion of a value to a type.
     pub fn rank(&mut self, value: &Value, to: TypeId) -> Result<Option<u32>> {
         if value.ty == to {
             return Ok(Some(EXACT));
@@ -331,7 +332,7 @@ impl<'t> Lower<'t> {
                     None
                 }
             }
-            // An address becomes a `const void *` rather than a bool.
+            // An address converts to `const void *` in preference to bool.
             (Type::Pointer { .. } | Type::Array { .. }, Type::Prim(types::Prim::Bool)) => Some(CONVERTED + 1),
             (Type::Prim(types::Prim::I32), Type::Pointer { .. }) if value.as_const() == Some(0) => {
                 Some(CONVERTED)
@@ -353,7 +354,7 @@ impl<'t> Lower<'t> {
         })
     }
 
-    /// Finds template arguments from the arguments of a call.
+    /// Deduces template arguments from the arguments of a call.
     fn deduce(
         &mut self,
         function: &Function,
@@ -370,7 +371,7 @@ impl<'t> Lower<'t> {
                 }
                 continue;
             }
-            // Each element of a pack finds one element of each template pack.
+            // Each argument of a parameter pack deduces one element of each template pack.
             let parameter = &function.parameters[fixed];
             let packs: Vec<&TemplateParameter> =
                 function.template.iter().filter(|known| known.is_pack).collect();
@@ -412,7 +413,7 @@ impl<'t> Lower<'t> {
                 self.unify_type(template, inner, value.ty, value.is_const, deduced)
             }
             _ => {
-                // By value, an array is a pointer.
+                // By value, an array decays to a pointer.
                 let (from, is_const) = match *self.types.get(value.ty) {
                     Type::Array { of, .. } => (self.types.pointer(of, value.is_const), false),
                     _ => (value.ty, false),
@@ -422,8 +423,8 @@ impl<'t> Lower<'t> {
         }
     }
 
-    /// Whether a written type can be this type; binds parameters on the way. A type that depends on others in a way that cannot
-    /// be turned round fits for now.
+    /// Whether a written type can match this type; binds template parameters on the way. A dependent type that cannot
+    /// be inverted matches for now.
     pub fn unify_type(
         &mut self,
         template: &[TemplateParameter],
@@ -511,13 +512,13 @@ impl<'t> Lower<'t> {
         })
     }
 
-    /// The template arguments of an instance.
+    /// The template arguments of a struct instance.
     fn original_arguments(&self, ty: TypeId) -> Vec<Argument> {
         let found = self.instances.iter().find(|(_, known)| **known == ty);
         found.map(|((_, arguments), _)| arguments.clone()).unwrap_or_default()
     }
 
-    /// Template arguments against those of an instance.
+    /// Matches template arguments against those of an instance.
     pub fn matches_pattern(
         &mut self,
         template: &[TemplateParameter],
@@ -616,8 +617,8 @@ fn mentions_type(template: &[TemplateParameter], ty: &TypeName) -> bool {
     }
 }
 
-/// How special a function is, for those that fit equally well: no template beats a template, and a parameter
-/// that says more beats one that says less.
+/// How specialised a function is, to decide between functions that fit equally well: a non-template beats a template,
+/// and a more specific parameter beats a less specific one.
 fn weight(function: &Function) -> u32 {
     fn depth(ty: &TypeName) -> u32 {
         match &ty.kind {

@@ -53,7 +53,8 @@ impl Lower<'_> {
             };
             let is_float = matches!(prim, Prim::F32 | Prim::F64);
             let size = crate::ir::size_of(types::promoted(prim));
-            // C on x86-64 passes each number in 64 bits, and `%d` reads the lower 32. The device packs them by type.
+            // C on x86-64 passes each number in 64 bits, and `%d` reads the lower 32. The device packs arguments by
+            // type.
             let fits_size = (size == 8) == conversion.is_long || !self.on_device;
             let fits = match conversion.kind {
                 'd' | 'i' | 'u' | 'x' | 'X' | 'o' | 'c' => !is_pointer && !is_float && fits_size,
@@ -75,7 +76,7 @@ impl Lower<'_> {
                 _ if !is_float && size == 4 && conversion.is_long => types::U64,
                 prim => types::of_prim(types::promoted(prim)),
             };
-            // The upper half of a register is zero, also for a negative number.
+            // The upper half of a register is zero, even for a negative number.
             let value = match to == types::U64 && size == 4 {
                 true => self.converted_scalar(value, types::U32, true)?,
                 false => value,
@@ -94,7 +95,7 @@ impl Lower<'_> {
         Ok(Value::new(I32, Place::Row(d)))
     }
 
-    /// `__emulator_assert(condition, "condition")`
+    /// Lowers `__emulator_assert(condition, "condition")`.
     fn assertion(&mut self, arguments: &[Expr], span: Span) -> Result<Value> {
         let [condition, Expr { kind: ExprKind::Str(text), .. }] = arguments else {
             return self.error("`assert` takes a condition");
@@ -122,7 +123,7 @@ pub struct Conversion {
     pub text: String,
 }
 
-/// The conversions of a format: flags, width and precision are kept in the text.
+/// Parses the conversions of a format. Flags, width and precision stay in the text.
 fn conversions(format: &str, span: Span) -> Result<Vec<Conversion>> {
     let mut found = Vec::new();
     let mut chars = format.chars().peekable();

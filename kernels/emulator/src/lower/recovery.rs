@@ -1,4 +1,4 @@
-//! How the lowering goes on behind an error, so that a program's other errors are told of as well.
+//! Error recovery of the lowering, so that a program's other errors are reported as well.
 
 use super::{Binding, Lower};
 use crate::source::{Error, Result, Span};
@@ -10,7 +10,7 @@ impl Lower<'_> {
             let (frames, depth) = (self.frames.len(), self.depth);
             let (scopes, loops) = (self.frame().scopes.len(), self.frame().loops.len());
             let Err(error) = self.statement(statement) else { continue };
-            // A variable that has to be in memory is no error, and one of a trial decides nothing.
+            // A variable that must be in memory is not an error, and an error in a trial decides nothing.
             if self.again || self.trials > 0 {
                 return Err(error);
             }
@@ -31,7 +31,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What depends on the names of a declaration that is wrong is no further error.
+    /// Binds the names of a faulty declaration as failed, so that their uses cause no further errors.
     fn bind_failed(&mut self, statement: &Stmt) {
         let names: Vec<Name> = match &statement.kind {
             StmtKind::Variables(variables) => {
@@ -47,7 +47,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Runs what may have errors that decide nothing.
+    /// Runs `lower` as a trial: its errors decide nothing.
     pub fn trial<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.trials += 1;
         let result = lower(self);
@@ -55,13 +55,14 @@ impl Lower<'_> {
         result
     }
 
-    /// An error if something within a function was wrong, so that nothing is said of its result.
+    /// Returns an error if something in the function failed, so that nothing is reported about its result.
     pub fn unless_failed(&self, before: usize) -> Result<()> {
         if self.recovered > before { Err(Error::known(self.span)) } else { Ok(()) }
     }
 }
 
-/// A function whose errors need the place of its call: a template's arguments, or the header's user, say more.
+/// Whether a function's errors should be reported at its call: a template's arguments, or the user of a header, say
+/// more.
 pub fn is_elsewhere(function: &Function, call: Span) -> bool {
     !function.template.is_empty() || function.result.span.file != call.file
 }

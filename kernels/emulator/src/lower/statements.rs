@@ -1,4 +1,4 @@
-//! Statements to instructions.
+//! Lowers statements to instructions.
 
 use super::{Binding, Lower, Outcome, Place, Value};
 use crate::ir::{Bin, Op};
@@ -14,7 +14,7 @@ impl Lower<'_> {
         self.deeper(|lower| lower.statement_inner(statement))
     }
 
-    /// A statement whose declarations end with it.
+    /// Lowers a statement in its own scope.
     fn body(&mut self, statement: &Stmt) -> Result<()> {
         self.scoped(|lower| lower.statement(statement))
     }
@@ -81,7 +81,7 @@ impl Lower<'_> {
             StmtKind::Label(name) => self.place_label(name),
             StmtKind::Alias(alias) => {
                 self.bind(&alias.name, Binding::Alias(alias.clone()));
-                // Its value is known now.
+                // The value is known now.
                 if alias.template.is_empty() {
                     let ty = self.type_of_name(&alias.ty)?;
                     self.bind(&alias.name, Binding::Type(ty));
@@ -133,7 +133,7 @@ impl Lower<'_> {
         if let Some(bits) = is_true.as_const() {
             let chosen = if bits != 0 { Some(yes) } else { no };
             let other = if bits != 0 { no } else { Some(yes) };
-            // The other side is checked all the same, unless it is `constexpr`.
+            // The other branch is still checked, unless the `if` is `constexpr`.
             if let (Some(other), false) = (other, is_constexpr || self.is_instance()) {
                 self.dry(|lower| lower.body(other))?;
             }
@@ -156,8 +156,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// In a template, an unreached branch may not even make sense for these arguments; C++ would check it, but nothing
-    /// runs differently.
+    /// In a template, an unreached branch may not even make sense for these arguments. C++ would check it, but the
+    /// program behaves the same.
     fn is_instance(&self) -> bool {
         self.frames
             .iter()
@@ -191,7 +191,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// An expression whose value nobody wants: `i++` need not keep the old one.
+    /// Lowers an expression whose value is unused: `i++` need not keep the old value.
     fn without_result(&mut self, value: &Expr) -> Result<()> {
         let outer = self.span;
         match &value.kind {
@@ -217,7 +217,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// False: the loop is never entered.
+    /// Returns false if the loop is never entered.
     fn jump_unless(&mut self, condition: Option<&Expr>, end: u32) -> Result<bool> {
         let Some(condition) = condition else { return Ok(true) };
         let rows = self.program.next_row;
@@ -262,7 +262,7 @@ impl Lower<'_> {
         let span = self.span;
         let range = self.expression(range)?;
         self.span = span;
-        // From `begin` to `end`, two pointers.
+        // A loop over two pointers, from `begin` to `end`.
         let (first, last) = match *self.types.get(range.ty) {
             types::Type::Array { of, count } => {
                 let first = self.loaded(range)?;
@@ -484,7 +484,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A struct in memory that outlives the function: local memory is never used twice, so it stays.
+    /// A struct in memory that outlives the function. Local memory is never reused, so it stays valid.
     fn kept(&mut self, value: Value) -> Result<Value> {
         match value.place {
             Place::Memory(memory) => {

@@ -1,4 +1,4 @@
-//! Instances of structs: which declaration, with which arguments, and how they lie in memory.
+//! Struct instances: their declarations, template arguments and memory layout.
 
 use super::overloads::Deduced;
 use super::{Binding, Lower, Scope};
@@ -9,7 +9,7 @@ use crate::types::{Argument, Field, StructType, Type, TypeId};
 use std::rc::Rc;
 
 impl Lower<'_> {
-    /// The instance of a struct, or of a template with these arguments.
+    /// Returns the instance of a struct, or of a struct template with these arguments.
     pub fn struct_type(
         &mut self,
         structs: &[Rc<Struct>],
@@ -36,7 +36,7 @@ impl Lower<'_> {
             if !given.is_empty() {
                 return Err(Error::new(span, format!("`{}` is not a template", primary.name)));
             }
-            // A struct in a function has the template parameters around it.
+            // A struct inside a function template depends on the enclosing template parameters.
             self.enclosing_arguments(primary)
         } else {
             self.completed(&primary.template, given, &Scope::new(), primary.namespace, span)?
@@ -45,7 +45,7 @@ impl Lower<'_> {
         if let Some(known) = self.instances.get(&key) {
             return Ok(*known);
         }
-        // The special form with the most that matches.
+        // Chooses the most specific matching specialisation.
         let mut chosen = (primary.clone(), arguments.clone());
         let mut best = 0;
         for special in structs.iter().filter(|declaration| declaration.specialized.is_some()) {
@@ -90,12 +90,12 @@ impl Lower<'_> {
             is_complete: false,
         });
         self.in_struct(number, |lower| lower.lay_out(number, &declaration))?;
-        // For deduction: what the template was given, not what a special form made of it.
+        // For deduction, the arguments given to the template are kept, not those of the specialisation.
         self.types.structs[number].is_complete = true;
         Ok(id)
     }
 
-    /// The arguments of the templates around a struct that stands in a function.
+    /// The template arguments around a struct that is defined in a function.
     fn enclosing_arguments(&self, declaration: &Rc<Struct>) -> Vec<Argument> {
         let is_local = self.frames.last().is_some_and(|frame| {
             frame.scopes.iter().any(|scope| {

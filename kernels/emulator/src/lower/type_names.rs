@@ -1,4 +1,4 @@
-//! Types as they are written, in a scope.
+//! Resolves written types in a scope.
 
 use super::lookup::{Found, Qualifier};
 use super::{Binding, Lower, Scope, Value};
@@ -17,7 +17,7 @@ pub struct Written {
 }
 
 impl Lower<'_> {
-    /// A type where a reference has no place.
+    /// Resolves a type where references are irrelevant.
     pub fn type_of_name(&mut self, name: &TypeName) -> Result<TypeId> {
         Ok(self.written(name)?.ty)
     }
@@ -39,7 +39,7 @@ impl Lower<'_> {
             TypeKind::Auto => self.error("`auto` has nothing here that says which type it is"),
             TypeKind::Nothing => Ok(plain(types::VOID)),
             TypeKind::Path(path) => {
-                // A member or an alias may be `const` by itself.
+                // A member type or an alias may itself be `const`.
                 let ty = self.path_type(path)?;
                 Ok(plain(ty))
             }
@@ -97,7 +97,7 @@ impl Lower<'_> {
         Ok(count as u64)
     }
 
-    /// A value that is known when the program is compiled.
+    /// Evaluates a constant expression.
     pub fn constant_expression(&mut self, value: &Expr, what: &str) -> Result<Value> {
         let found = self.dry(|lower| {
             let found = lower.expression(value)?;
@@ -152,7 +152,7 @@ impl Lower<'_> {
             }
             Some(Found::Alias(alias)) => self.alias_type(&alias, &last.arguments, path.span)?,
             Some(Found::Structs(structs)) => {
-                // Within itself, a template's name means this instance.
+                // Inside a template, its own name means the current instance.
                 if last.arguments.is_none() && !structs[0].template.is_empty() {
                     let here = self.frames.last().and_then(|frame| frame.of_struct);
                     if let Some(here) = here
@@ -175,7 +175,7 @@ impl Lower<'_> {
         Ok(ty)
     }
 
-    /// `Traits<T>::type`
+    /// A member type, such as `Traits<T>::type`.
     fn member_type(&mut self, of: TypeId, name: &Name) -> Result<TypeId> {
         let Type::Struct(number) = *self.types.get(of) else {
             return self.error(format!("`{}` has no member `{name}`", self.types.name(of)));
@@ -191,7 +191,7 @@ impl Lower<'_> {
         self.error(format!("`{}` has no type `{name}`", self.types.name(of)))
     }
 
-    /// Runs where the names of a struct are known.
+    /// Runs in a scope where the names of a struct are known.
     pub fn in_struct<T>(&mut self, of: usize, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let scope = self.struct_scope(of);
         let namespace = self.types.structs[of].declaration.namespace;
@@ -236,7 +236,7 @@ impl Lower<'_> {
         span: Span,
     ) -> Result<TypeId> {
         if alias.template.is_empty() {
-            // It is written where it stands, so its names are those of that place; a local one sees its function.
+            // An alias is resolved in the scope of its declaration; a local one sees its function.
             let is_local = self.frames.last().is_some_and(|frame| {
                 frame.scopes.iter().any(|scope| matches!(scope.get(&alias.name), Some(Binding::Alias(_))))
             });
@@ -262,7 +262,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Arguments as they are written, packs expanded.
+    /// Resolves template arguments, with packs expanded.
     pub fn template_arguments(&mut self, arguments: &[TemplateArgument]) -> Result<Vec<Argument>> {
         let mut all = Vec::new();
         for argument in arguments {
@@ -291,7 +291,7 @@ impl Lower<'_> {
         Ok(all)
     }
 
-    /// `Input<I>...` for each type of the pack.
+    /// The types of `Input<I>...`, one for each type of the pack.
     pub fn expanded_types(&mut self, ty: &TypeName) -> Result<Vec<TypeId>> {
         let mut names = Vec::new();
         self.packs_in_type(ty, &mut names);
@@ -301,7 +301,7 @@ impl Lower<'_> {
         (0..count).map(|i| self.with_elements(&names, i, |lower| lower.type_of_name(ty))).collect()
     }
 
-    /// The parameters of a template.
+    /// Binds the parameters of a template to arguments.
     pub fn argument_scope(&self, template: &[TemplateParameter], arguments: &[Argument]) -> Scope {
         let mut scope = Scope::new();
         for (parameter, argument) in template.iter().zip(arguments) {
@@ -310,7 +310,8 @@ impl Lower<'_> {
         scope
     }
 
-    /// Template arguments with defaults and packs, one for each parameter. `deduced` has those known from elsewhere.
+    /// Completes template arguments with defaults and packs, one for each parameter. `deduced` holds arguments known
+    /// from elsewhere.
     pub fn completed(
         &mut self,
         template: &[TemplateParameter],

@@ -1,4 +1,4 @@
-//! Functions by which threads work together: barriers, shuffles, votes, atomics, fences.
+//! Functions for cooperation between threads: barriers, shuffles, votes, atomics, fences.
 
 use super::{Lower, Place, Value};
 use crate::ir::{AtomicKind, BarrierKind, NO_ROW, Op, Prim, Scope, ShuffleKind, Special, VoteKind, rows_of};

@@ -1,4 +1,4 @@
-//! The counters of kernels, as a table with Nsight Compute's names beside plain words, or as JSON.
+//! Kernel counters, as a table of plain descriptions and Nsight Compute's names, or as JSON.
 
 use super::json::string;
 use crate::ir::Program;
@@ -6,18 +6,19 @@ use crate::run::access::thousands;
 use crate::run::counters::{Counters, Requests, SECTOR, Wavefronts};
 use crate::run::occupancy::{MOST_WARPS, MULTIPROCESSORS, Occupancy};
 
-/// A Tesla T4: floats a second at most, and bytes a second of its memory.
+/// Peak values of a Tesla T4: float operations per second, and memory bytes per second.
 const FLOPS: f64 = 8.1e12;
 const BYTES: f64 = 320e9;
 
-/// A line of the table. Without a metric, Nsight Compute has no such figure.
+/// A row of the table. It has no metric if Nsight Compute has no such figure.
 struct Row {
     words: &'static str,
     value: String,
     metric: &'static str,
 }
 
-/// The counters of a kernel in a table. `registers`: what the real compiler says of a kernel.
+/// Formats the counters of each kernel as a table. `registers` returns the real compiler's register count of a
+/// kernel, if known.
 pub fn text(
     counters: &[Counters],
     kernels: &[Program],
@@ -43,7 +44,7 @@ pub fn text(
     out
 }
 
-/// The same as JSON: an object for each kernel.
+/// As [`text`], as JSON: one object for each kernel.
 pub fn json(
     counters: &[Counters],
     kernels: &[Program],
@@ -207,8 +208,8 @@ fn occupancy(
     debug_assert!(occupancy.blocks() * occupancy.warps_of_block <= MOST_WARPS);
 }
 
-/// Where the kernel is under the roofs of a T4. Memory is asked for each sector once at least; how often it really is, depends on
-/// caches, which are not modelled.
+/// Places the kernel in the roofline of a T4. Each sector is read from memory at least once; the real number depends
+/// on the caches, which are not modelled.
 fn roofline(of: &Counters, program: &Program, add: &mut impl FnMut(&'static str, String, &'static str)) {
     let flops = of.flops(program);
     let cached = of.global_sectors() * SECTOR;

@@ -1,4 +1,4 @@
-//! The same as JSON.
+//! Reports as JSON.
 
 use crate::host::program::{Outcome, Rejected, Run};
 use crate::run::checks::Severity;
@@ -55,7 +55,7 @@ pub fn json(files: &Files, run: &Run) -> String {
     )
 }
 
-/// The errors of a text that is no program.
+/// The errors of a program that does not compile.
 pub fn rejected(rejected: &Rejected) -> String {
     let errors = rejected.errors.0.iter().map(|error| {
         let notes = error

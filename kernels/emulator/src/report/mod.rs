@@ -1,4 +1,4 @@
-//! Reports: compute-sanitizer's wording, with file, line and column in place of an instruction's offset; or JSON.
+//! Reports in compute-sanitizer's wording, with file, line and column instead of an instruction's offset; or as JSON.
 
 pub mod counters;
 pub mod json;
@@ -7,15 +7,15 @@ use crate::host::program::{Outcome, Run};
 use crate::run::checks::{Checks, Finding, Severity};
 use crate::source::{Files, clipped};
 
-/// All that was found, as compute-sanitizer would write it: from warnings on.
+/// Reports all findings of level warning and above, as compute-sanitizer would.
 pub fn text(files: &Files, run: &Run, checks: Checks) -> String {
     text_from(files, run, checks, Severity::Warning)
 }
 
-/// The same, from a level on.
+/// As [`text`], from the level `least` on.
 pub fn text_from(files: &Files, run: &Run, checks: Checks, least: Severity) -> String {
     let mut out = String::from("========= COMPUTE-SANITIZER (emulated)\n");
-    // CUDA's error comes right after the fault of the device that it tells of.
+    // The CUDA error comes right after the device fault that caused it.
     let fault = run.findings.all.iter().position(|finding| finding.is_fatal && finding.check != "host");
     let mut error = run.error_text().map(|error| format!("========= {error}\n=========\n"));
     for (number, finding) in run.findings.all.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Reading and writing memory, with checks: every address, alignment, whether it was written, and races.
+//! Memory loads and stores, with all checks: address, alignment, initialisation, and races.
 
 use super::block::{Block, Warp, dynamic_start};
 use super::checks::{Finding, Severity};
@@ -11,7 +11,7 @@ use super::registers::ALL;
 use super::words::{gather, scatter};
 use crate::ir::{Address, LANES, Prim, size_of, space};
 
-/// Which memory an address is in.
+/// The memory that an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     Heap,
@@ -64,7 +64,7 @@ impl Runner<'_> {
         self.load_each(block, warp, mask, pc, ty, d, at)
     }
 
-    /// The same, lane after lane.
+    /// The general path of a load, lane by lane.
     fn load_each(
         &mut self,
         block: &mut Block,
@@ -124,7 +124,7 @@ impl Runner<'_> {
         self.store_each(block, warp, mask, pc, ty, a, at)
     }
 
-    /// The same, lane after lane.
+    /// The general path of a store, lane by lane.
     fn store_each(
         &mut self,
         block: &mut Block,
@@ -137,7 +137,7 @@ impl Runner<'_> {
     ) -> Result<(), Stop> {
         let addresses = addresses(warp, at);
         let size = size_of(ty);
-        // Races are looked for first: the report has the value that is still there.
+        // Races are checked before the store, so that the report has the old value.
         let mut values = [0u64; LANES];
         if size == 8 {
             values = warp.registers.get::<u64>(a);
@@ -232,7 +232,7 @@ impl Runner<'_> {
         Ok(super::arithmetic::narrowed(ty, u64::from_le_bytes(all)))
     }
 
-    /// A text that `%s` prints.
+    /// Reads a string for `%s`.
     pub fn text(
         &mut self,
         block: &mut Block,
@@ -419,7 +419,8 @@ impl Runner<'_> {
         if self.is_host { Stop::HostFault } else { Stop::IllegalAddress }
     }
 
-    /// Host code that reaches managed memory while a kernel may still run: most cards let it, and some end the program.
+    /// Host code accesses managed memory while a kernel may still be running: most cards allow it, but some end the
+    /// program.
     #[cold]
     fn check_managed(&mut self, pc: u32, at: usize, what: &str) {
         if self.machine.heap.space.states[at] & OF_DEVICE == 0 {
@@ -498,7 +499,7 @@ fn memory_name(address: u64) -> &'static str {
     }
 }
 
-/// How far an access is behind a variable: the first byte behind it is 1 byte after it.
+/// Describes how far an access is past a variable: the first byte past it is 1 byte after it.
 fn distance(offset: u64, end: u64, name: &str, size: u64) -> String {
     format!(
         "and is {} after `{name}` of size {}",
@@ -507,12 +508,12 @@ fn distance(offset: u64, end: u64, name: &str, size: u64) -> String {
     )
 }
 
-/// `1 byte`, `4,000 bytes`
+/// Formats a size, such as `1 byte` or `4,000 bytes`.
 pub fn bytes(count: u64) -> String {
     format!("{} byte{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
-/// `4,000`
+/// Formats a number with thousands separators, such as `4,000`.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,9 +1,9 @@
-//! What the arithmetic instructions calculate. One table, from which come the interpreter's loops over lanes and the
-//! folding of constants.
+//! Semantics of the arithmetic instructions, in one table. The interpreter's loops over lanes and constant folding
+//! are both generated from it.
 
 use crate::ir::{Bin, Prim, Un};
 
-/// A value in rows, seen as a type.
+/// A type that rows can be read as.
 pub trait Lane: Copy {
     fn from_bits64(bits: u64) -> Self;
     fn to_bits64(self) -> u64;
@@ -29,7 +29,7 @@ lane! {
     f64, f64::from_bits, |x: f64| x.to_bits();
 }
 
-/// Calls a macro with the table of instructions with two operands.
+/// Calls a macro with the table of binary instructions.
 #[macro_export]
 macro_rules! binary_table {
     ($call:ident) => {
@@ -104,7 +104,7 @@ macro_rules! binary_table {
     };
 }
 
-/// Calls a macro with the table of instructions with one operand.
+/// Calls a macro with the table of unary instructions.
 #[macro_export]
 macro_rules! unary_table {
     ($call:ident) => {
@@ -130,7 +130,7 @@ macro_rules! unary_table {
 
 macro_rules! binary_scalar {
     ($($name:ident: $a:ty, $b:ty, $d:ty, $f:expr;)*) => {
-        /// One lane of an instruction with two operands.
+        /// Computes a binary instruction for one lane.
         pub fn binary(op: Bin, a: u64, b: u64) -> u64 {
             match op {
                 $(Bin::$name => {
@@ -145,7 +145,7 @@ binary_table!(binary_scalar);
 
 macro_rules! unary_scalar {
     ($($name:ident: $a:ty, $d:ty, $f:expr;)*) => {
-        /// One lane of an instruction with one operand.
+        /// Computes a unary instruction for one lane.
         pub fn unary(op: Un, a: u64) -> u64 {
             match op {
                 $(Un::$name => {
@@ -158,7 +158,7 @@ macro_rules! unary_scalar {
 }
 unary_table!(unary_scalar);
 
-/// The bits of a type, as rows hold them.
+/// Reduces bits to a type, in the form that rows hold.
 pub fn narrowed(ty: Prim, bits: u64) -> u64 {
     match ty {
         Prim::Bool => u64::from(bits != 0),
@@ -171,7 +171,7 @@ pub fn narrowed(ty: Prim, bits: u64) -> u64 {
     }
 }
 
-/// The smallest number of a signed type is divided by -1.
+/// Whether a division divides the minimum of a signed type by -1, which overflows.
 pub fn quotient_overflows(op: Bin, a: u64, b: u64) -> bool {
     match op {
         Bin::DivI32 | Bin::RemI32 => a as i32 == i32::MIN && b as i32 == -1,
@@ -180,7 +180,8 @@ pub fn quotient_overflows(op: Bin, a: u64, b: u64) -> bool {
     }
 }
 
-/// A GPU's floats have one NaN: every operation that makes one gives these bits. A host's have its sign set.
+/// The only NaN of a GPU's float operations: every operation that produces a NaN gives these bits. The host's NaN has
+/// the sign set.
 pub const NAN_OF_DEVICE: u32 = 0x7fff_ffff;
 
 #[inline(always)]
@@ -188,15 +189,15 @@ pub fn as_on_device(x: f32) -> f32 {
     if x.is_nan() { f32::from_bits(NAN_OF_DEVICE) } else { x }
 }
 
-/// The same for a folded constant.
+/// As [`as_on_device`], for the bits of a folded constant.
 pub fn bits_as_on_device(bits: u64) -> u64 {
     u64::from(as_on_device(f32::from_bits(bits as u32)).to_bits())
 }
 
-/// One lane of a conversion.
+/// Converts the value of one lane.
 #[inline(always)]
 pub fn convert(from: Prim, to: Prim, bits: u64) -> u64 {
-    // Integers as 64 bits, floats as doubles; each holds every value of its kind.
+    // Integers as 64 bits, floats as doubles: each holds every value of its kind.
     let wide = match from {
         Prim::F32 => return from_float(to, f64::from(f32::from_bits(bits as u32))),
         Prim::F64 => return from_float(to, f64::from_bits(bits)),

@@ -1,4 +1,4 @@
-//! Atomic operations: lane after lane.
+//! Atomic operations, lane by lane.
 
 use super::block::{Block, Warp};
 use super::interpreter::{Runner, Stop};
@@ -47,7 +47,7 @@ impl Runner<'_> {
     }
 }
 
-/// A thread at this moment.
+/// An access by a thread at this moment.
 fn access(block: &Block, warp: &Warp, lane: usize) -> Access {
     Access {
         block: block.number,
@@ -92,7 +92,7 @@ fn result(kind: AtomicKind, ty: Prim, old: u64, x: u64, y: u64) -> u64 {
         AtomicKind::Or => old | x,
         AtomicKind::Xor => old ^ x,
         AtomicKind::Exch => x,
-        // The comparison comes first: `atomicCAS(address, compare, value)`.
+        // The comparison value comes first: `atomicCAS(address, compare, value)`.
         AtomicKind::Cas => {
             if old == x {
                 y

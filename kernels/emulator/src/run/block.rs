@@ -4,7 +4,7 @@ use super::memory::{ALLOCATED, Space, WRITTEN};
 use super::registers::Registers;
 use crate::ir::Program;
 
-/// Why a group of lanes does not go on.
+/// Whether a group of lanes can run, or what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Ready,
@@ -14,13 +14,13 @@ pub enum State {
     Lanes(u32),
 }
 
-/// Lanes that are at the same instruction.
+/// Lanes at the same instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub pc: u32,
     pub mask: u32,
     pub state: State,
-    /// How often it gave way to others after jumping backwards for long.
+    /// The number of times it yielded after many backward jumps.
     pub gave_way: u32,
 }
 
@@ -28,11 +28,11 @@ pub struct Warp {
     pub number: u32,
     pub registers: Registers,
     pub groups: Vec<Group>,
-    /// Lanes that have not ended.
+    /// Lanes that have not exited.
     pub live: u32,
-    /// Warp-synchronous operations of each lane since the barrier.
+    /// The number of warp-synchronous operations of each lane since the barrier.
     pub turns: [u16; 32],
-    /// Fences of each lane.
+    /// The number of fences of each lane.
     pub steps: [u16; 32],
 }
 
@@ -43,14 +43,14 @@ pub struct Block {
     pub shared: Space,
     pub shared_size: u64,
     pub cells: super::cells::Cells,
-    /// Accesses to shared memory that are not noted yet.
+    /// Accesses to shared memory that are not yet noted.
     pub waiting: super::noted::Waiting,
     /// Local memory of all threads, one after another.
     pub local: Vec<u8>,
     pub interval: u32,
 }
 
-/// Where in the bytes of a block's shared memory an offset of its window is.
+/// The start of dynamic shared memory within the block's shared bytes.
 pub fn dynamic_start(program: &Program) -> u64 {
     program.shared_bytes.next_multiple_of(16) + 32
 }
@@ -116,6 +116,6 @@ impl Block {
         self.warps.iter().all(|warp| warp.live == 0)
     }
 
-    /// Bytes that one thread has written are written for all.
+    /// A byte written by one thread counts as written for all threads.
     pub const STORED: u8 = ALLOCATED | WRITTEN;
 }

@@ -1,13 +1,14 @@
-//! What is known of the words of a memory, in pages that exist once a word of them was accessed.
+//! The access history of each word of a memory, in pages that are allocated when one of their words is first
+//! accessed.
 //!
-//! As long as no write to a page may race with reads of it, its reads wait in runs of lanes. They are noted when such a write
-//! comes, and forgotten when all that follows is ordered after them.
+//! While no write to a page can race with its reads, the reads wait as runs of lanes. They are noted when such a
+//! write comes, and dropped once everything that follows is ordered after them.
 
 use super::races::{Access, Cell, Kind, Order};
 
-/// Words of a page.
+/// The number of words in a page.
 pub const PAGE: usize = 256;
-/// Runs that wait for a page; more are noted at once.
+/// The maximum number of waiting runs of a page; further ones are noted at once.
 const MOST_RUNS: usize = 512;
 
 #[derive(Default)]
@@ -23,19 +24,19 @@ struct Page {
     last_write: u32,
 }
 
-/// Lanes that read words next to each other, or one word.
+/// Lanes that read consecutive words, or the same word.
 #[derive(Clone, Copy)]
 pub struct Run {
     /// The first lane's access.
     pub first: Access,
-    /// In its page.
+    /// The index of the first word within its page.
     pub word: u8,
     pub lanes: u8,
     pub is_one_word: bool,
 }
 
 impl Cells {
-    /// Room for the words of so many bytes.
+    /// Makes room for the words of `bytes` bytes.
     pub fn grow(&mut self, bytes: usize) {
         let pages = bytes.div_ceil(4 * PAGE);
         if pages > self.pages.len() {
@@ -43,7 +44,7 @@ impl Cells {
         }
     }
 
-    /// Notes an access to a word. The earlier one that it races with.
+    /// Notes an access to a word. Returns the earlier access that it races with, if any.
     #[inline(always)]
     pub fn note(&mut self, order: &Order, word: usize, me: &Access, kind: Kind) -> Option<(Access, Kind)> {
         let page = self.pages.get_mut(word / PAGE)?.get_or_insert_default();
@@ -56,7 +57,8 @@ impl Cells {
         order.note(&mut page.cells.get_or_insert_with(new_cells)[word % PAGE], me, kind)
     }
 
-    /// Lets reads wait, if nothing that was written to their page can race with them.
+    /// Queues a run of reads, and returns true, unless an earlier write to the page may race with it or the queue is
+    /// full.
     #[inline(always)]
     pub fn wait(&mut self, order: &Order, page: usize, run: Run) -> bool {
         let Some(page) = self.pages.get_mut(page) else { return false };

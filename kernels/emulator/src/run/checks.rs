@@ -1,4 +1,4 @@
-//! Which checks a run makes, and what they find.
+//! The checks of a run, and their findings.
 
 use crate::source::Span;
 
@@ -15,7 +15,7 @@ impl Checks {
     pub const ALL: Checks = Checks { memory: true, init: true, race: true, sync: true, leaks: true };
     pub const MEMORY: Checks = Checks { memory: true, init: false, race: false, sync: false, leaks: false };
 
-    /// `memcheck,racecheck`
+    /// Parses a list such as `memcheck,racecheck`.
     pub fn parse(text: &str) -> Result<Checks, String> {
         let mut checks = Checks { memory: true, init: false, race: false, sync: false, leaks: false };
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -51,7 +51,7 @@ pub struct Thread {
     pub block: [u32; 3],
 }
 
-/// One line of a finding: a text, and where it happened.
+/// One line of a finding: a text and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     pub text: String,
@@ -59,29 +59,29 @@ pub struct Site {
     pub thread: Option<Thread>,
 }
 
-/// What a check found.
+/// The finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub check: &'static str,
     pub severity: Severity,
-    /// `Invalid __global__ write of size 4 bytes`
+    /// Such as `Invalid __global__ write of size 4 bytes`.
     pub title: String,
     /// The kernel with its parameters, or `main`.
     pub function: String,
     pub sites: Vec<Site>,
-    /// What follows, a line each.
+    /// Further lines.
     pub notes: Vec<String>,
-    /// How often the same was found at these places.
+    /// The number of times it was found at these positions.
     pub count: u64,
-    /// It ends the launch.
+    /// Whether it ends the launch.
     pub is_fatal: bool,
 }
 
-/// Findings at the same places are one.
+/// Findings, merged where they have the same positions.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     pub all: Vec<Finding>,
-    /// What was found beyond the limit.
+    /// The number of findings beyond the limit.
     pub left_out: u64,
 }
 
@@ -99,7 +99,7 @@ impl Findings {
         match same {
             Some(known) => {
                 known.count += finding.count;
-                // The most severe of them says what they are.
+                // The most severe of them determines the text.
                 if finding.severity > known.severity {
                     (known.severity, known.notes, known.sites) =
                         (finding.severity, finding.notes, finding.sites);

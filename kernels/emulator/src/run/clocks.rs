@@ -1,40 +1,41 @@
-//! What threads know of each other by fences and atomics: a fence before an atomic hands over all that its thread has done and
-//! knows, and an atomic at the same address takes it. So a lock orders the accesses under it, and the last block of a
-//! grid sees the results of the others.
+//! Happens-before between threads by fences and atomics: a fence followed by an atomic publishes everything that its
+//! thread has done and knows, and an atomic at the same address acquires it. So a lock orders the accesses under it,
+//! and the last block of a grid sees the results of the others.
 //!
-//! What was handed over at an address is a list that only grows. A thread knows of each address how long the list was when
-//! it took it, which costs the same for a million threads as for two.
+//! The releases at an address form a list that only grows. For each address, a thread knows the length of the list
+//! when it acquired it, which costs the same for a million threads as for two.
 
 use std::collections::HashMap;
 
 use super::races::Access;
 
 type ThreadId = (u32, u16);
-/// How much of the list of each address.
+/// The known length of each address's list.
 type Known = HashMap<u64, u32>;
 
-/// More addresses than this one thread does not remember.
+/// The maximum number of addresses that one thread remembers.
 const MOST_KNOWN: usize = 4096;
 
-/// What a thread hands over: what it did before its fence, what its warp did before the last `__syncwarp`, and its block
-/// before the last barrier.
+/// A release by a thread: it covers the thread's work before its fence, its warp's work before the last `__syncwarp`,
+/// and its block's work before the last barrier.
 #[derive(Clone)]
 struct Release {
     thread: u16,
     interval: u32,
     turn: u16,
     step: u16,
-    /// By a fence and an atomic that reach other blocks.
+    /// Whether the fence and the atomic both reach other blocks.
     is_wide: bool,
 }
 
-/// What was handed over at an address.
+/// The releases at an address.
 #[derive(Default)]
 struct Handed {
     count: u32,
-    /// By each block: the length of the list then, and what.
+    /// The releases of each block, each with the length of the list at the time.
     by_block: HashMap<u32, Vec<(u32, Release)>>,
-    /// What those who handed it over knew of other addresses: the length of the list then, and what.
+    /// The releasing threads' knowledge of other addresses: the length of this list at the time, and the known length
+    /// of the other one.
     known: HashMap<u64, Vec<(u32, u32)>>,
 }
 
@@ -42,13 +43,13 @@ struct Handed {
 pub struct Clocks {
     handed: HashMap<u64, Handed>,
     threads: HashMap<ThreadId, Known>,
-    /// What all threads of a block know since a barrier.
+    /// What all threads of a block have known since a barrier.
     blocks: HashMap<u32, Known>,
     fenced: HashMap<ThreadId, (Release, Known)>,
 }
 
 impl Clocks {
-    /// A thread fences: what it did up to its step, and what it knows, can be handed over from here on.
+    /// A fence of a thread: its work up to its current step, and its knowledge, can be released from here on.
     pub fn fence(&mut self, me: &Access, is_wide: bool) {
         let release =
             Release { thread: me.thread, interval: me.interval, turn: me.turn, step: me.step, is_wide };
@@ -56,7 +57,7 @@ impl Clocks {
         self.fenced.insert((me.block, me.thread), (release, known));
     }
 
-    /// A thread's atomic: it takes what was handed over there, and hands over what it has fenced.
+    /// An atomic of a thread: acquires the releases at the address, and releases what the thread has fenced.
     pub fn atomic(&mut self, me: &Access, address: u64, is_wide: bool) {
         let id = (me.block, me.thread);
         let released = self.fenced.get(&id).cloned();
@@ -82,7 +83,7 @@ impl Clocks {
         }
     }
 
-    /// Lanes of a warp meet: each knows what the others know.
+    /// Lanes of a warp synchronise: each learns what the others know.
     pub fn meet(&mut self, block: u32, threads: impl Iterator<Item = u16> + Clone) {
         let mut all = Known::new();
         for thread in threads.clone() {
@@ -95,7 +96,7 @@ impl Clocks {
         }
     }
 
-    /// A block's barrier.
+    /// A barrier of a block.
     pub fn barrier(&mut self, block: u32, threads: u32) {
         let mut all = self.blocks.remove(&block).unwrap_or_default();
         for thread in 0..threads {
@@ -110,7 +111,7 @@ impl Clocks {
         known
     }
 
-    /// Whether an earlier access is before all that a thread does now.
+    /// Whether an earlier access happens before everything that a thread does now.
     #[cold]
     pub fn covers(&self, me: &Access, other: &Access) -> bool {
         let mut known = self.known(me);
@@ -140,7 +141,7 @@ impl Release {
         if other.interval != self.interval {
             return other.interval < self.interval;
         }
-        // Steps that were counted no further are taken for past ones: a race that is not found is better than one that is none.
+        // Saturated step counts are taken as past: a missed race is better than a false one.
         other.thread == self.thread && (other.step <= self.step || other.step == u16::MAX)
             || other.thread / 32 == self.thread / 32 && other.turn < self.turn
     }

@@ -1,4 +1,5 @@
-//! What a kernel asks of the hardware, counted as Nsight Compute counts it. A run that counts makes no checks but those of memory.
+//! A kernel's use of the hardware, counted as Nsight Compute counts it. A counting run makes no checks but those of
+//! memory.
 
 use super::block::Warp;
 use super::interpreter::Runner;
@@ -10,7 +11,7 @@ use crate::ir::{Address, Bin, LANES, Op, Program, Scaled, size_of, space};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     pub requests: u64,
-    /// Of 32 bytes: how many different ones the lanes of each request touch.
+    /// The number of different 32-byte sectors that the lanes of each request touch.
     pub sectors: u64,
 }
 
@@ -18,9 +19,9 @@ pub struct Requests {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wavefronts {
     pub requests: u64,
-    /// How often the banks are asked: each gives one word at a time.
+    /// The number of passes over the banks: a bank delivers one word per pass.
     pub wavefronts: u64,
-    /// Those that would not be if no bank had to give two words.
+    /// Extra wavefronts, because a bank had to deliver more than one word.
     pub conflicts: u64,
 }
 
@@ -29,7 +30,7 @@ pub struct Wavefronts {
 pub struct Counters {
     pub kernel: u32,
     pub launches: u64,
-    /// Of the last launch.
+    /// The shape of the last launch.
     pub shape: Shape,
     pub loads: Requests,
     pub stores: Requests,
@@ -37,12 +38,12 @@ pub struct Counters {
     pub shared_loads: Wavefronts,
     pub shared_stores: Wavefronts,
     pub divergent_branches: u64,
-    /// Bytes of the sectors that were read or written, each once in a launch.
+    /// Bytes of the sectors that were read or written, each counted once per launch.
     pub footprint: u64,
-    /// How many warps and threads begin to execute at an instruction, less those that stop before it.
+    /// For each instruction, the number of warps and threads that start a run there, minus those that stop before it.
     warps: Vec<i64>,
     threads: Vec<i64>,
-    /// Bytes that the hardware accesses by an instruction; 0: they are part of an earlier vector.
+    /// The width of the hardware's access at each instruction, in bytes; 0 if it is part of an earlier vector access.
     widths: Vec<u8>,
     read: Vec<u64>,
     written: Vec<u64>,
@@ -93,7 +94,7 @@ impl Counters {
         self.written.clear();
     }
 
-    /// Lanes have executed the instructions from one up to before another.
+    /// Counts one execution of the instructions `from..to` by a warp with these lanes.
     #[inline]
     pub fn executed(&mut self, from: u32, to: u32, mask: u32) {
         let threads = i64::from(mask.count_ones());
@@ -103,7 +104,7 @@ impl Counters {
         self.threads[to as usize] -= threads;
     }
 
-    /// How many warps and threads have executed each instruction.
+    /// The numbers of warps and threads that executed each instruction.
     pub fn each(&self) -> impl Iterator<Item = (u64, u64)> {
         let sums = self.warps.iter().zip(&self.threads).scan((0, 0), |sum, (warps, threads)| {
             *sum = (sum.0 + warps, sum.1 + threads);
@@ -131,7 +132,7 @@ impl Counters {
             .sum()
     }
 
-    /// Operations on floats and doubles of all threads; a fused product and sum are two.
+    /// Float and double operations of all threads; a fused multiply-add counts as two.
     pub fn flops(&self, program: &Program) -> u64 {
         program.ops.iter().zip(self.each()).map(|(op, (_, threads))| flops(op) * threads).sum()
     }
@@ -186,7 +187,7 @@ impl Counters {
     }
 }
 
-/// How often the banks of shared memory are asked, and how often at least: wide accesses go in halves and quarters of a warp.
+/// The number of wavefronts of an access, and the minimum: wide accesses go by halves or quarters of a warp.
 fn wavefronts(lanes: &[(usize, u64)], width: u64) -> (u64, u64) {
     let at_once = (LANES as u64 * 4 / width.max(4)).max(1) as usize;
     let (mut all, mut ideal) = (0, 0);
@@ -208,7 +209,7 @@ fn wavefronts(lanes: &[(usize, u64)], width: u64) -> (u64, u64) {
     (all, ideal)
 }
 
-/// Floats in vectors of 8 or 16 bytes are accessed at once, by the hardware; here they are instructions one after another.
+/// The hardware accesses vectors of 8 or 16 bytes at once; here they are separate instructions.
 fn widths(program: &Program) -> Vec<u8> {
     let mut widths = vec![0; program.ops.len()];
     let mut vector: Option<(bool, u32, Scaled, Scaled, i32, i32)> = None;

@@ -1,4 +1,4 @@
-//! Why a program ends before its time, and what else an instruction reports.
+//! Errors that end a program early, and other reports of instructions.
 
 use super::arithmetic;
 use super::block::{Block, Warp};
@@ -8,7 +8,8 @@ use super::launch::{fatal, thread};
 use crate::ir::{Bin, LANES, Prim};
 
 impl Runner<'_> {
-    /// C++ leaves a division by 0 open: a GPU goes on with some number, and a host ends the program.
+    /// Checks a divisor. C++ leaves division by 0 undefined: a GPU continues with some number, and a host ends the
+    /// program.
     pub fn check_divisor(
         &mut self,
         block: &Block,
@@ -30,7 +31,7 @@ impl Runner<'_> {
         }
         let found = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane));
         if self.is_host {
-            // x86 stops at a quotient that does not fit as well.
+            // x86 also faults if the quotient does not fit.
             let ty = if wide { Prim::I64 } else { Prim::I32 };
             let (x, y) = (warp.registers.bits(ty, a, 0), warp.registers.bits(ty, b, 0));
             let overflows = arithmetic::quotient_overflows(op, x, y);
@@ -91,7 +92,7 @@ impl Runner<'_> {
         self.stopped(self.site("printing at", pc), &format!("{most} bytes of output"))
     }
 
-    /// A limit is reached.
+    /// Reports that a limit was reached.
     pub fn stopped(&mut self, site: Site, limit: &str) -> Stop {
         let what = if self.is_host { "program" } else { "kernel" };
         let title =

@@ -1,7 +1,7 @@
-//! What a race is reported as.
+//! Reports of races.
 //!
-//! As compute-sanitizer has it: two writes of the same value are of level INFO, which its reports leave out; accesses of
-//! one warp that miss a `__syncwarp` are a warning; all others are errors. Hazards are counted by bytes.
+//! They follow compute-sanitizer: two writes of the same value are of level INFO, which its reports omit; accesses
+//! within one warp that lack a `__syncwarp` are warnings; all others are errors. Hazards are counted in bytes.
 
 use super::block::{Block, Warp};
 use super::checks::{Finding, Severity, Site};
@@ -10,7 +10,7 @@ use super::launch::thread;
 use super::races::{Access, Kind};
 use crate::ir::{LANES, Op, Prim, size_of, space};
 
-/// Two accesses to a word that nothing orders, the later one first.
+/// Two unordered accesses to a word, the later one first.
 pub struct Hazard {
     pub me: Access,
     pub kind: Kind,
@@ -22,7 +22,7 @@ pub struct Hazard {
 }
 
 impl Runner<'_> {
-    /// A late report of a read comes without its warp. What is written is not in memory yet.
+    /// Reports a hazard. A late report of a read has no warp. The value of a write is not in memory yet.
     #[cold]
     pub fn report_hazard(
         &mut self,
@@ -69,7 +69,8 @@ impl Runner<'_> {
             thread: Some(thread(&self.shape, index, u32::from(access.thread))),
         };
         let span = |access: &Access| self.program.spans[access.pc as usize];
-        // A pair of places is one report, whichever comes first: a write before a read, else in the order of the text.
+        // A pair of positions is one report in either order: a write comes before a read, otherwise the order is that
+        // of the program.
         let order = |kind: Kind, access: &Access| (kind == Kind::Read, access.pc);
         let is_turned = is_here && order(*kind, me) < order(*other_kind, other);
         let mut both = [
@@ -96,7 +97,7 @@ impl Runner<'_> {
         });
     }
 
-    /// The value that is there, and the one that a store is about to write.
+    /// The old value, and the value that a store is about to write.
     fn values(
         &self,
         block: &Block,

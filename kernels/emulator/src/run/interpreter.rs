@@ -1,22 +1,23 @@
-//! The interpreter: blocks run until they end or give way, their warps until they wait, and groups of lanes in the order of the program.
+//! The interpreter: runs blocks until they end or yield, their warps until they wait, and groups of lanes in program
+//! order.
 
 use super::block::{Block, State, Warp};
 use super::counters::Counters;
 use super::launch::{Machine, Shape};
 use super::words::Stretch;
 use crate::ir::{Prim, Program};
-/// Why a program ended early. The codes are CUDA's errors.
+/// Why a program ended early. The codes are those of CUDA errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     IllegalAddress,
     Misaligned,
     Assert,
     LaunchFailure,
-    /// Too many instructions, or threads that wait for each other.
+    /// Too many instructions, or a deadlock.
     Timeout,
-    /// `exit` of the host, with its code.
+    /// The host called `exit` with this code.
     Exit(i32),
-    /// The host's program cannot go on.
+    /// The host program cannot continue.
     HostFault,
 }
 
@@ -39,7 +40,7 @@ pub enum Paused {
     GaveWay,
 }
 
-/// What host code calls.
+/// The functions that host code calls.
 pub trait Environment {
     fn call(
         &mut self,
@@ -69,10 +70,10 @@ pub struct Runner<'a> {
     pub init: bool,
     /// Valid bytes of local memory.
     pub local_valid: Vec<u8>,
-    /// What a byte's state must be: the bits that count, and their values, for reads and writes.
+    /// Requirements on a byte's state for reads and writes: a bit mask, and the value of these bits.
     pub read_rule: (u8, u8),
     pub write_rule: (u8, u8),
-    /// Where instructions may access the heap and the shared memory of the current block.
+    /// For each instruction, its last accessible stretch of the heap, and of the current block's shared memory.
     pub heap_stretches: Vec<Stretch>,
     pub shared_stretches: Vec<Stretch>,
     pub dynamic_start: u32,
@@ -149,7 +150,7 @@ impl<'a> Runner<'a> {
     /// Runs a block until it ends or its slice is used up.
     pub fn run_block(&mut self, block: &mut Block, slice: u64) -> Result<Paused, Stop> {
         let stop_at = self.left.saturating_sub(slice);
-        // Nothing is written yet in another block's shared memory.
+        // Another block's shared memory has no written bytes yet.
         if self.init && self.block != block.number {
             self.shared_stretches.fill(Stretch::default());
         }
@@ -187,10 +188,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs a warp until all its groups wait or have ended.
+    /// Runs a warp until all its groups wait or have exited.
     fn run_warp(&mut self, block: &mut Block, warp: &mut Warp, stop_at: u64) -> Result<Next, Stop> {
         loop {
-            // The group that comes first; those at the same place go together.
+            // Picks the first group; groups at the same instruction merge.
             let Some(at) = (0..warp.groups.len())
                 .filter(|at| warp.groups[*at].state == State::Ready)
                 .min_by_key(|at| (warp.groups[*at].gave_way, warp.groups[*at].pc))

@@ -1,4 +1,4 @@
-//! Launches: blocks one after another, and what they share.
+//! Launches: runs the blocks one after another, with their shared state.
 
 use super::block::Block;
 use super::checks::{Checks, Finding, Findings, Severity, Site, Thread};
@@ -10,7 +10,7 @@ use crate::ir::{Op, Program};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The device and the host's memory: what outlives a launch.
+/// The device and the host's memory: the state that outlives a launch.
 #[derive(Default)]
 pub struct Machine {
     pub heap: Heap,
@@ -19,35 +19,36 @@ pub struct Machine {
     pub output: String,
     pub order: Order,
     pub next_interval: u32,
-    /// No access waits to be noted, which changes no finding.
+    /// Notes every access at once instead of letting some wait; the findings are the same.
     pub notes_at_once: bool,
-    /// One for each word of the heap, if races are checked.
+    /// One cell for each word of the heap, if races are checked.
     pub cells: super::cells::Cells,
-    /// Which program's instruction an access names: programs by the interval they began with.
+    /// The program of each range of intervals, to find the instruction of an access: the first interval and the
+    /// program.
     pub programs: Vec<(u32, u32)>,
-    /// Instructions of a warp that a launch may execute.
+    /// The maximum number of warp instructions of a launch.
     pub budget: u64,
-    /// Instructions executed so far, of warps.
+    /// The number of warp instructions so far.
     pub executed: u64,
-    /// When the run began; `None`: it has no limit of time.
+    /// The start of the run; `None` if it has no time limit.
     pub began: Option<Instant>,
     pub most_time: Duration,
-    /// What kernels ask of the hardware, if this run counts it.
+    /// The kernels' hardware counters, if this run counts them.
     pub counters: Option<Vec<Counters>>,
-    /// A kernel that may use managed memory may still run on a real card.
+    /// Whether a kernel that may use managed memory could still be running on a real card.
     pub is_busy: bool,
-    /// No more can be printed.
+    /// Whether the output limit is reached.
     pub is_full: bool,
 }
 
 pub const LAUNCH_BUDGET: u64 = 400_000_000;
-/// Shared memory that a block may have.
+/// The maximum shared memory of a block, in bytes.
 pub const MOST_SHARED: u64 = 48 * 1024;
-/// How long a run may take.
+/// The maximum duration of a run.
 pub const MOST_TIME: Duration = Duration::from_secs(60);
-/// Text that a program may print.
+/// The maximum size of a program's output, in bytes.
 pub const MOST_OUTPUT: usize = 1 << 20;
-/// What a block executes before it gives way to others.
+/// The number of instructions after which a block yields to others.
 const SLICE: u64 = 4_000_000;
 const MOST_BLOCKS_AT_ONCE: usize = 64;
 
@@ -81,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Why a shape cannot be launched, with CUDA's number of the error.
+    /// Returns the reason why a shape cannot be launched, with the number of the CUDA error.
     pub fn refuses(program: &Program, shape: &Shape) -> Option<(u32, String)> {
         Machine::refuses_threads(shape).map(|why| (9, why)).or_else(|| {
             let (fixed, dynamic) = (program.shared_bytes, shape.dynamic_shared);
@@ -111,7 +112,7 @@ impl Machine {
         None
     }
 
-    /// Runs all blocks of a launch. `Err`: it ended early, and the findings say why.
+    /// Runs all blocks of a launch. Returns `Err` if it ended early; the findings say why.
     pub fn run<'m>(
         &'m mut self,
         program: &'m Program,
@@ -148,7 +149,7 @@ impl Machine {
         result
     }
 
-    /// The counters of a kernel for one launch more, if this run counts.
+    /// Returns a kernel's counters, prepared for one more launch, if this run counts.
     fn counters_of(&mut self, program: &Program, number: u32, shape: Shape) -> Option<Counters> {
         let all = self.counters.as_mut()?;
         let mut counters = match all.iter().position(|known| known.kernel == number) {
@@ -160,7 +161,7 @@ impl Machine {
     }
 }
 
-/// Blocks in their order; those that gave way come again after others have begun.
+/// Runs the blocks in order; those that yielded resume after others have started.
 fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
     let (program, shape) = (runner.program, runner.shape);
     let blocks = shape.grid.iter().map(|n| u64::from(*n)).product::<u64>();
@@ -188,7 +189,7 @@ fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
     }
 }
 
-/// The thread of a lane.
+/// The thread with this number in its block.
 pub fn thread(shape: &Shape, block: [u32; 3], number: u32) -> Thread {
     let [x, y, _] = shape.block;
     Thread { thread: [number % x, number / x % y, number / (x * y)], block }

@@ -1,5 +1,5 @@
-//! The functions of math, with the same bits on every computer: those of the crate `libm`, and for `expf`, `logf` and
-//! `tanhf` those of the course.
+//! The math functions, with the same bits on every computer: those of the crate `libm`, and the course's own `expf`,
+//! `logf` and `tanhf`.
 
 use crate::ir::Prim;
 use Prim::{F32, F64};
@@ -12,13 +12,13 @@ pub enum Code {
     D1(fn(f64) -> f64),
     D2(fn(f64, f64) -> f64),
     D3(fn(f64, f64, f64) -> f64),
-    /// To integers and bools.
+    /// Functions that return integers or bools.
     FI(fn(f32) -> u64),
     DI(fn(f64) -> u64),
-    /// A float and an `int`.
+    /// Functions of a float and an `int`.
     FN(fn(f32, i32) -> f32),
     DN(fn(f64, i32) -> f64),
-    /// Halves.
+    /// Conversions of halves.
     FromHalf(fn(u32) -> f32),
     ToHalf(fn(f32) -> u32),
 }
@@ -107,7 +107,7 @@ macro_rules! result {
     };
 }
 
-/// Through a double, rounded once more.
+/// Computes in double precision and rounds to float.
 macro_rules! by_double {
     ($f:expr) => {
         |x| $f(f64::from(x)) as f32
@@ -261,13 +261,13 @@ pub fn find(name: &str) -> Option<u16> {
     FUNCTIONS.iter().position(|function| function.name == name).map(|at| at as u16)
 }
 
-/// Whether it only moves bits: then a NaN stays as it is.
+/// Whether a function only moves bits, so that a NaN keeps its bits.
 pub fn moves_bits(function: u16) -> bool {
     let name = FUNCTIONS[function as usize].name;
     matches!(name, "fabsf" | "copysignf") || name.starts_with("__emulator_")
 }
 
-/// One lane.
+/// Computes a function for one lane.
 pub fn apply(function: u16, a: u64, b: u64, c: u64) -> u64 {
     let f = |bits: u64| f32::from_bits(bits as u32);
     let d = f64::from_bits;
@@ -288,7 +288,7 @@ pub fn apply(function: u16, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// As a GPU has it, -0 is below +0; equal numbers differ in their sign at most.
+/// As on a GPU, -0 is below +0; equal numbers differ at most in their sign.
 fn smaller32(x: f32, y: f32) -> f32 {
     if x == y { f32::from_bits(x.to_bits() | y.to_bits()) } else { libm::fminf(x, y) }
 }
@@ -305,8 +305,8 @@ fn larger64(x: f64, y: f64) -> f64 {
     if x == y { f64::from_bits(x.to_bits() & y.to_bits()) } else { libm::fmax(x, y) }
 }
 
-/// a · b + c, rounded once. In doubles the product is exact, and the sum is rounded to odd first, so that rounding it to
-/// a float does not round twice.
+/// a · b + c, rounded once. In double precision the product is exact, and the sum is first rounded to odd, so that
+/// rounding it to float is not a double rounding.
 fn fma32(a: f32, b: f32, c: f32) -> f32 {
     let product = f64::from(a) * f64::from(b);
     let c = f64::from(c);
@@ -314,7 +314,7 @@ fn fma32(a: f32, b: f32, c: f32) -> f32 {
     if !sum.is_finite() {
         return sum as f32;
     }
-    // What the sum lost.
+    // The rounding error of the sum.
     let part = sum - product;
     let lost = (product - (sum - part)) + (c - part);
     let bits = sum.to_bits();
@@ -336,7 +336,7 @@ fn two_to(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// As `kernels/math.cuh` has it.
+/// As in `kernels/math.cuh`.
 fn exp32(x: f32) -> f32 {
     let x = if x < -104.0 { -104.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
@@ -423,7 +423,7 @@ fn f16_of_float(x: f32) -> u32 {
         return sign | 0x7c00;
     }
     if size < 0x3880_0000 {
-        // Subnormal: in units of 2⁻²⁴, to the nearest even.
+        // Subnormal: in units of 2⁻²⁴, rounded to nearest even.
         let units = libm::rintf(f32::from_bits(size) * 16_777_216.0) as u32;
         return sign | units;
     }

@@ -1,14 +1,14 @@
-//! Memory: the bytes, and for each byte what is known of it.
+//! Memory: the bytes, and the state of each byte.
 
 use crate::ir::space;
 
-/// What is known of a byte.
+/// The state bits of a byte.
 pub const ALLOCATED: u8 = 1;
 pub const WRITTEN: u8 = 2;
-/// Host code reaches it.
+/// Accessible to host code.
 pub const OF_HOST: u8 = 4;
 pub const CONSTANT: u8 = 8;
-/// Device code reaches it.
+/// Accessible to device code.
 pub const OF_DEVICE: u8 = 16;
 
 /// One memory: bytes and their states.
@@ -20,7 +20,7 @@ pub struct Space {
 
 impl Space {
     pub fn resize(&mut self, size: usize) {
-        // Accesses of up to 8 bytes are read at once, so there are some more.
+        // Accesses read up to 8 bytes at once, so there is some padding.
         self.bytes.resize(size + 16, 0);
         self.states.resize(size + 16, 0);
     }
@@ -46,7 +46,7 @@ pub enum Owner {
     Global,
 }
 
-/// An allocation. Its place is not given away again, so that its use after it was freed is seen.
+/// An allocation. Its memory is never reused, so that a use after free is detected.
 #[derive(Clone, Debug)]
 pub struct Allocation {
     pub offset: u64,
@@ -54,14 +54,14 @@ pub struct Allocation {
     pub owner: Owner,
     pub is_freed: bool,
     pub name: String,
-    /// Stream-ordered frees and leaks name the line.
+    /// Stream-ordered frees and leaks report this line.
     pub span: crate::source::Span,
 }
 
-/// Bytes that an emulated program may have at most.
+/// The maximum number of bytes of an emulated program.
 pub const MOST_MEMORY: u64 = 512 << 20;
 
-/// All memory but shared and local: of the device and of the host.
+/// All memory of the device and the host except shared and local memory.
 #[derive(Clone, Default)]
 pub struct Heap {
     pub space: Space,
@@ -77,7 +77,7 @@ impl Heap {
         name: &str,
         span: crate::source::Span,
     ) -> Option<u64> {
-        // A gap of 256 bytes or more, so that what is just beyond is nobody's.
+        // A gap of 256 bytes or more, so that memory just past an allocation belongs to none.
         let offset = (self.used + 256).next_multiple_of(256);
         let end = offset.checked_add(size).filter(|end| *end <= MOST_MEMORY)?;
         self.space.resize(end as usize + 256);
@@ -135,7 +135,7 @@ impl Heap {
         self.allocations.iter().position(|known| known.offset == offset)
     }
 
-    /// The allocation that an address is in, or the nearest one.
+    /// The allocation that contains an address, or the nearest one.
     pub fn nearest(&self, offset: u64) -> Option<(&Allocation, u64, bool)> {
         let distance = |known: &Allocation| {
             if offset < known.offset {
@@ -151,7 +151,7 @@ impl Heap {
         Some((best, bytes, is_after))
     }
 
-    /// Bytes at an address, if all are allocated.
+    /// Returns a range of bytes at an address, if all of them are allocated.
     pub fn range(&self, address: u64, size: u64) -> Option<std::ops::Range<usize>> {
         let start = address.checked_sub(space::HEAP)?;
         let end = start.checked_add(size)?;
@@ -170,7 +170,7 @@ impl Heap {
         self.space.states[range.clone()].iter().all(|state| state & OF_DEVICE != 0)
     }
 
-    /// A text that ends with a zero byte.
+    /// Reads a null-terminated string.
     pub fn text(&self, address: u64) -> Option<String> {
         let start = address.checked_sub(space::HEAP)? as usize;
         let mut bytes = Vec::new();

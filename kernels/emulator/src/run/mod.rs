@@ -24,5 +24,5 @@ pub mod steps;
 pub mod warp_operations;
 pub mod words;
 
-/// Where shared memory whose size the launch says begins, within the window of shared memory.
+/// The start of dynamic shared memory, within the shared-memory window.
 pub const DYNAMIC_SHARED: u64 = 0x4_0000;

@@ -1,8 +1,9 @@
-//! Accesses of a warp, noted for races.
+//! Accesses of a warp, noted to detect races.
 //!
-//! Most need not be: as long as no two accesses to a block's shared memory since the barrier can have met, they wait. They are noted in
-//! their order when one comes that may meet another; if none comes before the next barrier, they never are. Reads of the
-//! heap wait likewise, see [`super::cells`]. Where threads learn of each other by fences, nothing waits.
+//! Most need not be noted: while no two accesses to a block's shared memory since the barrier can have met, they
+//! wait. When an access comes that may meet another, they are noted in order; if none comes before the next barrier,
+//! they never are. Reads of the heap wait likewise, see [`super::cells`]. Where threads learn of each other by
+//! fences, nothing waits.
 
 use super::access::{Which, which};
 use super::block::{Block, Warp};
@@ -19,9 +20,9 @@ use crate::ir::{LANES, space};
 pub struct Waiting {
     all: Vec<Noted>,
     has_reads: bool,
-    /// Stretches that were written, each by lanes with words of their own.
+    /// Written ranges, each by lanes with distinct words.
     written: Vec<(u32, u32)>,
-    /// Some may have met, so that all are noted at once.
+    /// Some accesses may have met, so that everything is noted at once.
     is_over: bool,
 }
 
@@ -33,7 +34,7 @@ struct Noted {
     at: [u32; LANES],
 }
 
-/// Who makes an access.
+/// The lanes that make an access.
 #[derive(Clone, Copy)]
 struct Lanes {
     warp: u32,
@@ -42,14 +43,14 @@ struct Lanes {
     steps: [u16; LANES],
 }
 
-/// So many accesses, and stretches that were written, wait at most.
+/// The maximum numbers of waiting accesses and of written ranges.
 const MOST_WAITING: usize = 1024;
 const MOST_WRITTEN: usize = 64;
-/// Accesses in more runs of lanes than that do not wait.
+/// Accesses with more runs of lanes do not wait.
 const MOST_RUNS: usize = 8;
 
 impl Runner<'_> {
-    /// Looks for races at the addresses of an access.
+    /// Checks an access for races at its addresses.
     pub fn note(
         &mut self,
         block: &mut Block,
@@ -79,7 +80,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The same for offsets within one memory.
+    /// As [`Runner::note`], for offsets within one memory.
     #[inline(always)]
     pub fn note_all(
         &mut self,
@@ -116,7 +117,7 @@ impl Runner<'_> {
         self.note_now::<true>(block, Some(warp), &lanes, pc, at, size, kind);
     }
 
-    /// Lets lanes that read words of the heap wait. Those that cannot.
+    /// Lets lanes that read words of the heap wait. Returns the lanes that cannot.
     #[inline(always)]
     fn wait_in_runs(&mut self, block: &Block, lanes: &Lanes, pc: u32, at: &[u32; LANES]) -> u32 {
         let (mut rising, mut same) = (0u32, 0u32);
@@ -195,14 +196,14 @@ impl Runner<'_> {
 }
 
 impl Waiting {
-    /// A barrier: what was before it is before all that follows.
+    /// A barrier: everything before it is ordered before everything after it.
     pub fn forget(&mut self) {
         self.all.clear();
         self.written.clear();
         (self.has_reads, self.is_over) = (false, false);
     }
 
-    /// Whether an access cannot meet those that wait.
+    /// Whether an access can wait, because it cannot meet a waiting one.
     #[inline(always)]
     fn may_take(&mut self, at: &[u32; LANES], mask: u32, size: u64, kind: Kind) -> bool {
         if self.is_over || self.all.len() == MOST_WAITING {
@@ -240,7 +241,7 @@ impl Waiting {
     }
 }
 
-/// From the first byte to behind the last.
+/// From the first byte to the end of the last.
 #[inline(always)]
 fn bounds(at: &[u32; LANES], mask: u32, size: u64) -> (u32, u32) {
     let (mut from, mut to) = (u32::MAX, 0);
@@ -249,11 +250,11 @@ fn bounds(at: &[u32; LANES], mask: u32, size: u64) -> (u32, u32) {
             (from, to) = (from.min(at[lane]), to.max(at[lane]));
         }
     }
-    // Races are looked for by the word.
+    // Races are detected by word.
     (from & !3, (to + size as u32).next_multiple_of(4))
 }
 
-/// Whether each lane is behind the one before, so that no two have the same word.
+/// Whether each lane's address is past the previous one's, so that no two lanes share a word.
 #[inline(always)]
 fn is_rising(at: &[u32; LANES], mask: u32, size: u64) -> bool {
     let size = size.max(4) as u32;

@@ -1,4 +1,4 @@
-//! How many warps of a kernel a multiprocessor can hold at once: CUDA's occupancy calculator for the device that is emulated, a
+//! The number of warps that a multiprocessor can hold at once: CUDA's occupancy calculator for the emulated device, a
 //! Tesla T4 (compute capability 7.5).
 
 use super::launch::Shape;
@@ -9,19 +9,19 @@ pub const MOST_WARPS: u64 = 32;
 const MOST_BLOCKS: u64 = 16;
 const REGISTERS: u64 = 65_536;
 const SHARED: u64 = 64 * 1024;
-/// Registers are given to warps, and shared memory to blocks, in units of so many, and warps in fours.
+/// Allocation units: registers are allocated to warps, shared memory to blocks, and warps in fours.
 const REGISTER_UNIT: u64 = 256;
 const SHARED_UNIT: u64 = 256;
 const WARP_UNIT: u64 = 4;
 
-/// How many blocks a multiprocessor holds by each of its limits.
+/// The number of blocks that a multiprocessor holds, by each of its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     pub warps_of_block: u64,
     pub by_warps: u64,
     pub by_blocks: u64,
     pub by_shared: u64,
-    /// Unknown where no compiler for the card has said how many registers a thread takes.
+    /// `None` if the register count is unknown, because no compiler for the card has reported it.
     pub by_registers: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Occupancy {
         known.into_iter().flatten().min().unwrap_or(0)
     }
 
-    /// Warps of a multiprocessor, of those it could hold: 1 is all.
+    /// Theoretical occupancy: resident warps divided by the maximum.
     pub fn theoretical(&self) -> f64 {
         (self.blocks() * self.warps_of_block) as f64 / MOST_WARPS as f64
     }

@@ -1,4 +1,4 @@
-//! The instructions that calculate, for all lanes.
+//! The arithmetic instructions, for all lanes.
 
 use super::arithmetic::{self, as_on_device};
 use super::block::Warp;
@@ -47,7 +47,7 @@ macro_rules! binary_loops {
 }
 binary_table!(binary_loops);
 
-/// Floats as a device calculates them.
+/// Computes a binary float operation as the device does.
 #[inline(always)]
 pub fn float_binary(warp: &mut Warp, op: Bin, d: u32, a: u32, b: u32, mask: u32) {
     let registers = &mut warp.registers;
@@ -98,7 +98,7 @@ pub fn convert(warp: &mut Warp, from: Prim, to: Prim, d: u32, a: u32, mask: u32)
     }
 }
 
-/// Which lanes take a branch, of those that are active.
+/// The active lanes that take a branch.
 #[inline(always)]
 pub fn taken(warp: &Warp, c: u32, when: bool, mask: u32) -> u32 {
     let c = warp.registers.row::<u32>(c);

@@ -1,8 +1,8 @@
-//! `printf` as C prints.
+//! `printf` with C's formatting.
 
 use crate::ir::Prim;
 
-/// `text`: the text at an address.
+/// Formats values. `text` returns the string at an address.
 pub fn format(format: &str, values: &[(Prim, u64)], text: &mut dyn FnMut(u64) -> Option<String>) -> String {
     let mut out = String::new();
     let mut values = values.iter();
@@ -49,7 +49,7 @@ pub fn format(format: &str, values: &[(Prim, u64)], text: &mut dyn FnMut(u64) ->
     out
 }
 
-/// `%hd` prints a short, and `%hhd` a char.
+/// Truncates a value: `%hd` prints a short, and `%hhd` a char.
 fn cut(kind: char, halves: u32, value: (Prim, u64)) -> (Prim, u64) {
     let ty = match (kind, halves) {
         ('d' | 'i', 1) => Prim::I16,
@@ -143,7 +143,7 @@ fn one(
     }
 }
 
-/// `1.500000e+03`
+/// Formats a float such as `1.500000e+03`.
 fn exponential(x: f64, precision: usize) -> String {
     let text = format!("{x:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

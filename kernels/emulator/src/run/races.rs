@@ -1,25 +1,28 @@
-//! Races, by happens-before: two accesses to a word, one of them a write, that nothing orders.
+//! Race detection by happens-before: a race is two unordered accesses to a word, at least one of them a write.
 //!
-//! Ordered are accesses of the same thread; of the same block with a barrier between them; of the same warp with a
-//! warp-synchronous operation between them; of launches of which one waits for the other; of threads of which one knows of
-//! the other (see [`super::clocks`]); and atomics among themselves, as far as their scope reaches. Of each word the last write, the last atomic and the last read are kept; of reads also
-//! whether several lanes, warps or blocks have read since, so that a write knows of all of them. Accesses to different
-//! bytes of a word do not race; of those smaller than a word, the last one of the word is remembered, whatever its bytes.
+//! Accesses are ordered if they are of the same thread; of the same block with a barrier between them; of the same
+//! warp with a warp-synchronous operation between them; of launches of which one waits for the other; or of threads
+//! of which one knows of the other (see [`super::clocks`]). Atomics are ordered among themselves, as far as their
+//! scope reaches. For each word, the last write, the last atomic and the last read are kept; for reads, also whether
+//! several lanes, warps or blocks have read since, so that a write is checked against all of them. Accesses to
+//! different bytes of a word do not race. Of accesses smaller than a word, only the last one of the word is
+//! remembered, whatever its bytes.
 
 use super::clocks::Clocks;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Access {
     pub block: u32,
-    /// The time between two barriers of a block has a number of its own, over all blocks and launches; 0: never.
+    /// The number of the interval between two barriers of a block, unique over all blocks and launches; 0 if there
+    /// was no access.
     pub interval: u32,
-    /// The thread in its block, and how many warp-synchronous operations it had since the barrier.
+    /// The thread's index in its block, and its number of warp-synchronous operations since the barrier.
     pub thread: u16,
     pub turn: u16,
     pub pc: u32,
-    /// Which bytes of the word.
+    /// A mask of the accessed bytes of the word.
     pub bytes: u8,
-    /// How often its thread had fenced.
+    /// The number of fences of its thread so far.
     pub step: u16,
 }
 
@@ -29,7 +32,7 @@ pub struct Cell {
     pub atomic: Access,
     pub read: Access,
     several: u8,
-    /// Another thread that has read, where `several` says so.
+    /// Another thread that has read, if `several` says so.
     other: u16,
     atomic_of_block: bool,
 }
@@ -46,16 +49,16 @@ pub enum Kind {
     BlockAtomic,
 }
 
-/// What a launch knows of those before it.
+/// The order between a launch and those before it.
 #[derive(Default)]
 pub struct Order {
-    /// Intervals of this launch begin here.
+    /// The first interval of this launch.
     pub start: u32,
-    /// Launches that may run at the same time: from, to.
+    /// Launches that may run concurrently: their first and last interval.
     pub concurrent: Vec<(u32, u32)>,
-    /// The smallest of those; `start` if there is none.
+    /// The smallest interval of these launches; `start` if there are none.
     pub unordered_from: u32,
-    /// What threads know of each other by fences and atomics, if the kernel has both.
+    /// The threads' knowledge of each other by fences and atomics, if the kernel has both.
     pub clocks: Option<Box<Clocks>>,
 }
 
@@ -94,7 +97,7 @@ impl Order {
         other.block != me.block && !self.has_seen(me, other)
     }
 
-    /// Whether a write races with the reads since.
+    /// Whether a write races with the reads since the last write.
     #[inline(always)]
     fn conflicts_with_reads(&self, me: &Access, cell: &Cell) -> bool {
         let read = &cell.read;
@@ -116,10 +119,10 @@ impl Order {
         races && !self.has_seen(me, read)
     }
 
-    /// Notes an access. The earlier one that it races with, and what that was.
+    /// Notes an access. Returns the earlier access that it races with, and its kind.
     #[inline(always)]
     pub fn note(&self, cell: &mut Cell, me: &Access, kind: Kind) -> Option<(Access, Kind)> {
-        // Another lane of the warp has just read the same, and was looked at.
+        // Another lane of the warp has just read the same word, and was checked.
         let read = &cell.read;
         if kind == Kind::Read
             && read.interval == me.interval
@@ -147,7 +150,7 @@ impl Order {
             Kind::Read => {
                 let read = &mut cell.read;
                 if read.bytes & me.bytes == 0 || self.has_seen(me, read) {
-                    // Of other bytes, or before this one: only the last one is kept.
+                    // The earlier read is of other bytes, or ordered before this one: only the last one is kept.
                     cell.several = 0;
                 } else {
                     if read.interval == me.interval && read.thread != me.thread {
@@ -173,13 +176,13 @@ impl Order {
             }
             _ => {
                 if found.is_none() && self.conflicts_with_reads(me, cell) {
-                    // The last reader may be this thread itself, and an earlier one another.
+                    // The last reader may be this thread itself, and an earlier reader another thread.
                     let is_own = cell.read.thread == me.thread && cell.read.interval == me.interval;
                     let thread = if is_own { cell.other } else { cell.read.thread };
                     found = Some((Access { thread, ..cell.read }, Kind::Read));
                 }
                 if kind == Kind::Write {
-                    // Whatever races with a read before it races with this write, too.
+                    // Anything that races with an earlier read also races with this write.
                     if found.is_none() && cell.read.bytes & !me.bytes == 0 {
                         cell.read = Access::default();
                         cell.several = 0;

@@ -1,4 +1,4 @@
-//! The rows of a warp.
+//! The registers of a warp, as rows of lanes.
 
 use crate::ir::{LANES, Prim, Row};
 
@@ -6,13 +6,12 @@ use crate::ir::{LANES, Prim, Row};
 #[repr(C, align(128))]
 struct Aligned([u32; LANES]);
 
-/// Rows are read and written without a check of their number: [`crate::ir::validate`] has checked all instructions of
-/// the program that they belong to.
+/// Rows are accessed without bounds checks: [`crate::ir::validate`] has checked all instructions of the program.
 pub struct Registers {
     rows: Vec<Aligned>,
 }
 
-/// What a row, or two, hold.
+/// The element type of a row, or of a pair of rows.
 pub trait Content: Copy + Default {}
 impl Content for u32 {}
 impl Content for i32 {}
@@ -23,11 +22,11 @@ impl Content for f64 {}
 
 pub const ALL: u32 = u32::MAX;
 
-/// Lanes that are calculated at once, as processors' vectors have them.
+/// The number of lanes computed at once: the width of the CPU's vectors.
 const PIECE: usize = 8;
 const PIECES: usize = LANES / PIECE;
 
-/// Whether a result may be written before all of an operand is read: they share no row, or are the same.
+/// Whether a result may be written before its operand is fully read: the rows are disjoint or identical.
 #[inline(always)]
 fn in_pieces<A: Content, D: Content>(a: Row, d: Row) -> bool {
     let (of_a, of_d) = (size_of::<A>() / 4, size_of::<D>() / 4);
@@ -45,8 +44,8 @@ impl Registers {
     #[inline(always)]
     pub fn get<T: Content>(&self, row: Row) -> [T; LANES] {
         debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
-        // SAFETY: the program is validated, so the row, and the next for types of 64 bits, exist; they lie one
-        // after another, aligned to 128 bytes, and any bits are a value of the types of `Content`.
+        // SAFETY: the program is validated, so the row exists, and the next one too for 64-bit types. Rows are
+        // contiguous and aligned to 128 bytes, and any bits are a valid value of a `Content` type.
         unsafe { *self.rows.as_ptr().add(row as usize).cast::<[T; LANES]>() }
     }
 
@@ -60,7 +59,7 @@ impl Registers {
     #[inline(always)]
     pub fn place<T: Content>(&mut self, row: Row) -> &mut [T; LANES] {
         debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
-        // SAFETY: as in `get`; the reference is the only one, since it borrows all rows.
+        // SAFETY: as in `get`; the reference is unique, since it borrows all rows.
         unsafe { &mut *self.rows.as_mut_ptr().add(row as usize).cast::<[T; LANES]>() }
     }
 

@@ -1,4 +1,4 @@
-//! The instructions of a group of lanes, one after another, each for all lanes at a time.
+//! Executes the instructions of a group of lanes, one by one, each for all lanes at once.
 
 use super::arithmetic;
 use super::block::{Block, Group, State, Warp};
@@ -8,11 +8,11 @@ use super::math;
 use super::operations::{addresses, binary, convert, float_binary, taken, unary};
 use crate::ir::{Address, LANES, NO_ROW, Op, Prim, Scaled, Special};
 
-/// Backward jumps with others waiting, before a group gives way.
+/// The number of backward jumps after which a group yields to others that wait.
 const PATIENCE: u32 = 2_000;
 
 impl Runner<'_> {
-    /// Runs a group until it parts, waits, ends, meets another or has jumped back for long.
+    /// Runs a group until it diverges, waits, exits, meets another group, or has jumped backwards many times.
     pub fn run_group(
         &mut self,
         block: &mut Block,
@@ -24,13 +24,13 @@ impl Runner<'_> {
     ) -> Result<(), Stop> {
         #[cfg(target_arch = "x86_64")]
         if self.has_avx2 {
-            // SAFETY: the processor has these instructions.
+            // SAFETY: the CPU supports AVX2.
             return unsafe { self.run_group_with_avx2(block, warp, group, limit, others, stop_at) };
         }
         self.steps(block, warp, group, limit, others, stop_at)
     }
 
-    /// The same code, compiled for vectors of 8 floats. It rounds no differently.
+    /// The same code, compiled for vectors of 8 floats. The rounding is the same.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn run_group_with_avx2(
@@ -68,7 +68,7 @@ impl Runner<'_> {
                 }
             };
         }
-        // A jump: a group that goes back gives way in time, and one that passes another lets it go first.
+        // A jump: a group that jumps back eventually yields, and one that passes another lets it go first.
         macro_rules! go {
             ($to:expr) => {{
                 if $to <= pc {
@@ -251,12 +251,12 @@ impl Runner<'_> {
                     if let Some(environment) = &mut self.environment {
                         let bits = environment.call(self.machine, function, &values, span)?;
                         if d != NO_ROW {
-                            // A number of 32 bits lies in the first row, one of 64 in both.
+                            // A 32-bit result is in the first row, a 64-bit one in both.
                             let result = crate::host::functions::NAMES[function as usize].2;
                             let ty = if matches!(result, "i" | "u" | "f") { Prim::I32 } else { Prim::I64 };
                             warp.registers.set_bits(ty, d, 0, bits);
                         }
-                        // `puts` and `putchar` print as well.
+                        // `puts` and `putchar` also print.
                         if self.machine.is_full {
                             return Err(self.out_of_output(pc));
                         }

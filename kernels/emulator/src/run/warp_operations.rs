@@ -1,4 +1,4 @@
-//! Barriers, shuffles and votes: where lanes wait for each other.
+//! Barriers, shuffles and votes: the points where lanes wait for each other.
 
 use super::block::{Block, Group, State, Warp};
 use super::checks::{Finding, Severity, Site};
@@ -7,7 +7,8 @@ use super::launch::fatal;
 use crate::ir::{BarrierKind, LANES, NO_ROW, Op, ShuffleKind, VoteKind};
 
 impl Runner<'_> {
-    /// A group comes to a shuffle or a vote: it goes on if all lanes of its mask are there, else it waits.
+    /// A group arrives at a shuffle or a vote: it continues if all lanes of its mask have arrived, otherwise it
+    /// waits.
     pub fn arrive(&mut self, block: &mut Block, warp: &mut Warp, mut group: Group) -> Result<(), Stop> {
         let program = self.program;
         let (Op::Shuffle { mask: row, .. } | Op::Vote { mask: row, .. }) = program.ops[group.pc as usize]
@@ -15,7 +16,7 @@ impl Runner<'_> {
             return Ok(());
         };
         let masks = warp.registers.get::<u32>(row);
-        // Lanes with different masks are groups of their own.
+        // Lanes with different masks form separate groups.
         let first = group.mask.trailing_zeros() as usize & 31;
         let named = masks[first];
         let same = (0..LANES).filter(|lane| group.mask >> lane & 1 != 0 && masks[*lane] == named);
@@ -28,7 +29,7 @@ impl Runner<'_> {
             self.bad_mask(block, warp, &group, named);
             let lanes = group.mask & named;
             if lanes == 0 {
-                // Nobody is named who is here: each goes on by itself.
+                // The mask names none of the present lanes: each continues on its own.
                 let all = group.mask;
                 self.operate(block, warp, group.pc, all, all);
                 group.pc += 1;
@@ -37,7 +38,7 @@ impl Runner<'_> {
             }
         }
         let existing = named & warp.live;
-        // Others that wait here with the same mask.
+        // Other groups that wait here with the same mask.
         let mut i = 0;
         while i < warp.groups.len() {
             let other = warp.groups[i];
@@ -61,8 +62,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// After all groups of a warp wait: those whose missing lanes have ended go on, and so do groups that wait in `__syncwarp`
-    /// at different places.
+    /// Called when all groups of a warp wait. Releases groups whose missing lanes have exited, and groups that wait
+    /// in `__syncwarp` at different positions.
     pub fn meet(&mut self, warp: &mut Warp) {
         for i in 0..warp.groups.len() {
             let State::Lanes(named) = warp.groups[i].state else { continue };
@@ -106,7 +107,7 @@ impl Runner<'_> {
                 let (lanes, widths) = (warp.registers.get::<i32>(lane), warp.registers.get::<i32>(width));
                 let mut out = values;
                 for (me, out) in out.iter_mut().enumerate() {
-                    // A width that is no power of two up to 32 counts as 32.
+                    // A width that is not a power of two up to 32 counts as 32.
                     let width = match widths[me] {
                         width @ (1 | 2 | 4 | 8 | 16) => width,
                         _ => 32,
@@ -175,14 +176,15 @@ impl Runner<'_> {
         }
     }
 
-    /// A shuffle whose mask names lanes that have ended, on another branch or before. A vote and `__syncwarp` may name
-    /// them: they wait for threads that have not ended only. A shuffle would read their values.
+    /// Reports a shuffle whose mask names lanes that have exited, on another branch or earlier. A vote and
+    /// `__syncwarp` may name them, since they wait only for threads that have not exited. A shuffle would read their
+    /// values.
     fn check_ended(&mut self, block: &Block, warp: &Warp, group: &Group, named: u32) {
         let is_shuffle = matches!(self.program.ops[group.pc as usize], Op::Shuffle { .. });
         if !self.machine.checks().sync || !is_shuffle {
             return;
         }
-        // Lanes beyond the block were never there.
+        // Lanes past the end of the block never existed.
         let threads = self.shape.block.iter().product::<u32>();
         let lanes = threads.saturating_sub(warp.number * 32).min(32);
         let there = u32::MAX.checked_shr(32 - lanes).unwrap_or(0);
@@ -225,7 +227,8 @@ impl Runner<'_> {
         });
     }
 
-    /// A barrier that only some threads of a block come to: others wait at another one, or their warp has ended in part.
+    /// Reports a barrier that only some threads of a block reach: others wait at another one, or part of their warp
+    /// has exited.
     fn check_barrier(&mut self, block: &Block, warps: &[Warp]) {
         let title = "Barrier error detected. Divergent thread(s) in block";
         let threads = self.shape.block.iter().product::<u32>();
@@ -256,7 +259,7 @@ impl Runner<'_> {
         }
     }
 
-    /// All threads of a block that have not ended are at a barrier.
+    /// Opens a barrier: all threads of the block that have not exited are there.
     pub fn open_barrier(&mut self, block: &mut Block, warps: &mut [Warp]) -> Result<(), Stop> {
         if self.machine.checks().sync {
             self.check_barrier(block, warps);
@@ -307,7 +310,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Nobody can go on.
+    /// Reports a deadlock.
     pub fn deadlock(&mut self, block: &Block, warps: &[Warp]) -> Stop {
         let mut sites: Vec<Site> = Vec::new();
         for warp in warps {
@@ -338,7 +341,7 @@ impl Runner<'_> {
     }
 }
 
-/// A warp-synchronous operation of some lanes orders what they did before and do after.
+/// A warp-synchronous operation orders the accesses of its lanes before and after it.
 fn turn(warp: &mut Warp, mask: u32) {
     let most =
         (0..LANES).filter(|lane| mask >> lane & 1 != 0).map(|lane| warp.turns[lane]).max().unwrap_or(0);

@@ -1,6 +1,6 @@
-//! Accesses of a warp to words of 32 bits, all lanes at once. An instruction remembers the last stretch of memory that it
-//! was allowed to access, and as long as all lanes stay in it, no state of a byte is looked at. Whatever is not
-//! as simple as that takes the long way, lane after lane, which also writes the reports.
+//! Fast path for accesses of a warp to 32-bit words, all lanes at once. An instruction remembers the last stretch of
+//! memory that it was allowed to access, and while all lanes stay in it, no byte state is checked. Everything less
+//! simple takes the slow path, lane by lane, which also writes the reports.
 
 use super::block::{Block, Warp};
 use super::interpreter::Runner;
@@ -8,23 +8,23 @@ use super::memory::Space;
 use super::registers::ALL;
 use crate::ir::{Address, IndexKind, LANES, Scaled, space};
 
-/// Bytes that all have the state which an instruction needs: from the first to behind the last.
+/// A range of bytes that all have the state that an instruction needs; the end is exclusive.
 #[derive(Clone, Copy, Default)]
 pub struct Stretch {
     from: u32,
     to: u32,
-    /// How often lanes were elsewhere.
+    /// The number of accesses outside of the stretch.
     misses: u32,
 }
 
 const FIRST_REACH: u32 = 1024;
-/// Lanes that lie further apart are looked at one by one, but sometimes.
+/// Lanes that are further apart are mostly checked one by one.
 const FAR: u32 = 16 * 1024;
-/// The parts of an offset are below it, so that their sum has 32 bits.
+/// The terms of an offset are below this, so that their sum fits 32 bits.
 const MOST: u64 = 1 << 29;
 
-/// Where the words of a warp are: offsets into the heap, or into the bytes of shared memory. Lanes that are not active have that of
-/// one that is.
+/// The words that a warp accesses: offsets into the heap, or into the bytes of shared memory. Inactive lanes have the
+/// offset of an active one.
 pub type Words = [u32; LANES];
 
 /// A bit for each lane.
@@ -39,8 +39,8 @@ pub const BITS: [u32; LANES] = {
 };
 
 impl Runner<'_> {
-    /// Where the words are, if an instruction may read (or write) all of them, they are aligned, and in one memory: whether that is
-    /// shared memory.
+    /// Computes the words of an access, if the instruction may read (or write) all of them, they are aligned, and
+    /// they are in one memory. Returns whether that is shared memory.
     #[inline(always)]
     pub fn words(
         &mut self,
@@ -88,7 +88,7 @@ impl Runner<'_> {
         }
         let stretches = if is_shared { &self.shared_stretches } else { &self.heap_stretches };
         let Stretch { from, to, .. } = stretches[pc as usize];
-        // Memory whose size the launch says is not reached from an address in other shared memory, and the other way round.
+        // Dynamic shared memory is not reachable from an address in other shared memory, nor the reverse.
         let is_same = !is_shared || is_dynamic == (from >= self.dynamic_start);
         let within = if is_same { (from as i32, to as i32 - 4) } else { (0, -4) };
         let align = i32::from(at.align.max(4)) - 1;
@@ -105,7 +105,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Looks for a stretch with all these words.
+    /// Looks for a stretch that contains all these words.
     #[cold]
     #[inline(never)]
     fn find_stretch(
@@ -131,8 +131,8 @@ impl Runner<'_> {
             |states: &[u8]| states.iter().fold(0, |wrong, state| wrong | (state & bits) ^ wanted) == 0;
         let stretches = if is_shared { &mut self.shared_stretches } else { &mut self.heap_stretches };
         let known = &mut stretches[pc as usize];
-        // Every second time as far as the first time, every fourth twice as far and so on: a large stretch is found soon, and
-        // lanes that jump to and fro between places cost little.
+        // The reach is the initial one every second time, twice as large every fourth time, and so on. So a large
+        // stretch is found soon, and lanes that jump between distant places cost little.
         known.misses = known.misses.saturating_add(1);
         let reach = FIRST_REACH.saturating_mul(1 << known.misses.trailing_zeros());
         if end - least > reach.max(FAR) {
@@ -176,7 +176,8 @@ impl Runner<'_> {
 struct Sum {
     start: i64,
     scales: [i32; 2],
-    /// Bits that no index has, or its complement if it has a sign: it would be too large for a sum of 32 bits.
+    /// Bits that no index may have, or that its complement may not have if it is negative: it would be too large for
+    /// a 32-bit sum.
     excess: [u32; 2],
     signs: [i32; 2],
 }
@@ -191,13 +192,14 @@ impl Sum {
             return None;
         }
         self.scales[i] = scale as i32;
-        // Less than MOST / scale, rounded down to a power of two.
+        // Below MOST / scale, rounded down to a power of two.
         self.excess[i] = !0 << (MOST.trailing_zeros() - (32 - (scale - 1).leading_zeros()));
         self.signs[i] = if index.kind == IndexKind::U32 { 0 } else { -1 };
         Some(())
     }
 
-    /// The words, and whether all lie between two offsets. `None`: they cannot be calculated so, or are not aligned.
+    /// Returns the words, and whether all of them are between two offsets; `None` if they cannot be computed this
+    /// way, or are misaligned.
     #[inline(always)]
     fn words<const FULL: bool>(
         &self,
@@ -221,7 +223,7 @@ impl Sum {
             let word = if is_active { one(lane) } else { some };
             wrong |= (x ^ x >> 31 & self.signs[0]) as u32 & self.excess[0];
             wrong |= (y ^ y >> 31 & self.signs[1]) as u32 & self.excess[1];
-            // Neither is negative where the word is within.
+            // If the word is in range, neither difference below is negative.
             wrong |= (word & (align | i32::MIN)) as u32;
             outside |= word.wrapping_sub(from) | last.wrapping_sub(word);
             words[lane] = word as u32;
@@ -230,7 +232,7 @@ impl Sum {
     }
 }
 
-/// Offsets of 64 bits as such of 32, if they are small.
+/// Narrows 64-bit offsets to 32 bits, if they are small.
 #[inline(always)]
 fn narrowed<'a>(
     values: &[u64; LANES],
@@ -248,7 +250,7 @@ fn narrowed<'a>(
     ((all as u64) < MOST).then_some(narrow)
 }
 
-/// Lanes whose words are read at once where they lie next to each other or are one.
+/// The number of lanes whose words are read at once if they are consecutive or the same.
 const PIECE: usize = 8;
 
 /// Reads words that lie within a stretch.
@@ -279,7 +281,7 @@ pub fn gather(space: &Space, words: &Words, out: &mut [u32; LANES]) {
     }
 }
 
-/// Writes words that lie within a stretch; of lanes with the same word the last one's stays.
+/// Writes words that lie within a stretch; if several lanes have the same word, the last one wins.
 #[inline(always)]
 pub fn scatter(space: &mut Space, mask: u32, words: &Words, values: &[u32; LANES], state: Option<u8>) {
     let all = state.map(|state| u32::from_ne_bytes([state; 4]));

@@ -1,4 +1,4 @@
-//! The value of a condition after `#if`.
+//! Evaluates the condition of `#if`.
 
 use super::lexer::{Tok, Token};
 use super::{Error, Result, Span};
@@ -10,7 +10,7 @@ pub struct Condition<'a> {
     depth: usize,
 }
 
-/// Macros are expanded already and `defined` has been replaced. A name that is left is 0.
+/// Macros are already expanded, and `defined` replaced. A remaining name is 0.
 pub fn value(tokens: &[Token], line: Span) -> Result<i64> {
     let mut condition = Condition { tokens, at: 0, line, depth: 0 };
     let value = condition.ternary()?;

@@ -1,25 +1,25 @@
-//! Errors that show a place, as rustc writes them.
+//! Errors that point to a position, in rustc's format.
 
 use super::{Files, Span};
 
-/// Errors of a program that are listed.
+/// The maximum number of errors that are listed.
 pub const MOST_ERRORS: usize = 20;
-/// Characters of a line that are shown.
+/// The maximum number of characters of a line that are shown.
 const MOST_SHOWN: usize = 160;
 
-/// Why a text is rejected.
+/// An error of the program, with its position.
 #[derive(Clone, Debug)]
 pub struct Error {
     pub message: String,
     pub span: Span,
-    /// Stands under the place.
+    /// The text below the marked position.
     pub label: String,
     pub help: Option<String>,
-    /// Where a template was instantiated, and the like.
+    /// Further positions, such as where a template was instantiated.
     pub notes: Vec<(String, Span)>,
-    /// It follows from an error that is listed already.
+    /// The error follows from one that is already listed.
     pub is_known: bool,
-    /// Nothing after it is looked at.
+    /// Nothing after this error is checked.
     pub is_last: bool,
 }
 
@@ -38,7 +38,7 @@ impl Error {
         })
     }
 
-    /// What depends on something that was rejected before.
+    /// The error of code that depends on something rejected earlier.
     pub fn known(span: Span) -> Box<Error> {
         let mut error = Error::new(span, "this depends on an error before");
         error.is_known = true;
@@ -61,14 +61,14 @@ impl Error {
     }
 
     pub fn note(mut self: Box<Self>, note: impl Into<String>, span: Span) -> Box<Error> {
-        // A chain of instantiations can be long; its ends say enough.
+        // A chain of instantiations can be long; its first steps are enough.
         if self.notes.len() < 4 {
             self.notes.push((note.into(), span));
         }
         self
     }
 
-    /// The text that a user sees.
+    /// Formats the error for the user.
     pub fn render(&self, files: &Files) -> String {
         let mut text = format!("error: {}\n", self.message);
         show(&mut text, files, self.span, &self.label);
@@ -83,12 +83,12 @@ impl Error {
     }
 }
 
-/// The errors of a program, each once, in the order in which they were found.
+/// The errors of a program, each once, in the order they were found.
 #[derive(Clone, Debug, Default)]
 pub struct Errors(pub Vec<Box<Error>>);
 
 impl Errors {
-    /// Notes an error. `Err`: it is the last one.
+    /// Adds an error. Returns `Err` if it is the last one.
     pub fn add(&mut self, error: Box<Error>) -> Result<()> {
         let is_new = |known: &Error| known.span != error.span || known.message != error.message;
         if !error.is_known && self.0.len() < MOST_ERRORS && self.0.iter().all(|known| is_new(known)) {
@@ -132,7 +132,7 @@ fn show(text: &mut String, files: &Files, span: Span, label: &str) {
     text.push_str(&format!("\n{blank} |\n"));
 }
 
-/// The part of a long line around a column, and the column in it.
+/// The part of a long line around a column, and the column within it.
 pub fn clipped(line: &str, column: usize) -> (String, usize) {
     let column = column.max(1);
     let count = line.chars().count();

@@ -1,6 +1,6 @@
-//! The headers that come with the emulator. They are CUDA C++ of the subset, and none is NVIDIA's.
+//! The headers of the emulator. They are written in the CUDA C++ subset; none is NVIDIA's.
 
-/// The macros that nvcc defines, and those of C's headers.
+/// The macros that nvcc and the C headers define.
 pub const PREDEFINED: &str = r#"
 #define __CUDACC__ 1
 #define __CUDACC_VER_MAJOR__ 13
@@ -72,7 +72,7 @@ pub const PREDEFINED: &str = r#"
 #define __volatile__
 "#;
 
-/// The headers that `nvcc` includes by itself.
+/// The headers that `nvcc` includes automatically.
 pub const CUDA: &str = include_str!("../../include/cuda_runtime.h");
 
 const VECTOR: &str = include_str!("../../include/vector.h");
@@ -88,7 +88,7 @@ type Part = (&'static str, &'static str);
 const UTILITIES: Part = ("utility.h", UTILITY);
 const STREAMS: &[Part] = &[UTILITIES, ("iostream.h", IOSTREAM)];
 
-/// A header's name, and what it brings. Empty: all of it is there anyway, or nothing of it is part of the subset.
+/// The name of each header, and its parts. Empty if all of it is always available, or none of it is in the subset.
 const HEADERS: &[(&str, &[Part])] = &[
     ("algorithm", &[UTILITIES]),
     ("assert.h", &[]),
@@ -152,7 +152,7 @@ pub fn names() -> String {
     all.join(", ")
 }
 
-/// The header that brings a name.
+/// Returns the header that declares a name.
 pub fn of_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "half" | "__half" | "half2" | "__float2half" | "__half2float" => "cuda_fp16.h",
@@ -162,7 +162,7 @@ pub fn of_name(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The header that brings a name of `std`.
+/// Returns the header that declares a name of `std`.
 pub fn of_std(name: &str) -> Option<&'static str> {
     Some(match name {
         "vector" => "vector",
@@ -176,7 +176,7 @@ pub fn of_std(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Why a name of `std` is refused.
+/// Explains why a name of `std` is rejected.
 pub fn refused_of_std(name: &str) -> Option<&'static str> {
     Some(match name {
         "cin" | "getline" | "ifstream" | "ofstream" => "programs here read and write no files",
@@ -184,7 +184,7 @@ pub fn refused_of_std(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Why a function is refused that learners may look for.
+/// Explains why a function is rejected that learners may look for.
 pub fn refused(name: &str) -> Option<&'static str> {
     Some(match name {
         "malloc" | "free" => "device code cannot allocate memory here",

@@ -1,4 +1,4 @@
-//! Text to tokens. Comments become space, and a backslash at the end of a line joins it with the next.
+//! Splits text into tokens. Comments become spaces, and a backslash at the end of a line joins it with the next.
 
 use super::{Error, Result, Span};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub struct Token {
     pub hidden: Option<Rc<Hidden>>,
 }
 
-/// A list of macro names.
+/// A linked list of macro names.
 #[derive(Debug)]
 pub struct Hidden {
     pub name: Rc<str>,
@@ -44,7 +44,7 @@ impl Token {
     }
 }
 
-/// The longest first.
+/// Longest first.
 const PUNCTUATION: &[&str] = &[
     "<<<", ">>>", "<<=", ">>=", "...", "->*", "::", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=",
     "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##", "{", "}", "(", ")", "[", "]", ";", ",",
@@ -52,7 +52,7 @@ const PUNCTUATION: &[&str] = &[
 ];
 
 struct Lexer<'a> {
-    /// Each character with its line and column.
+    /// Each character, with its line and column.
     chars: Vec<(char, u32, u32)>,
     at: usize,
     file: u32,
@@ -222,7 +222,7 @@ impl Lexer<'_> {
         };
         let value = u64::from_str_radix(digits, radix).map_err(|_| bad(self))?;
         let (mut unsigned, mut long) = (suffix.contains('u'), suffix.contains('l'));
-        // The smallest type that holds it; a decimal number without `u` stays signed.
+        // Chooses the smallest type that holds the value; a decimal number without `u` stays signed.
         if value > 0xffff_ffff || value > 0x7fff_ffff && !unsigned && radix == 10 {
             long = true;
         } else if value > 0x7fff_ffff && !long {
@@ -309,7 +309,7 @@ impl Lexer<'_> {
     }
 }
 
-/// `0x1.8p-3`
+/// Parses a hexadecimal float, such as `0x1.8p-3`.
 fn hex_float(text: &str) -> Option<f64> {
     let (digits, exponent) = text.strip_prefix("0x")?.split_once('p')?;
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

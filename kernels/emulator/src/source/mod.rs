@@ -1,4 +1,4 @@
-//! Files, places in them, and errors that show a place.
+//! Files, positions in them, and errors that point to a position.
 
 pub mod condition;
 mod errors;
@@ -8,7 +8,7 @@ pub mod preprocessor;
 
 pub use errors::{Error, Errors, MOST_ERRORS, Result, clipped};
 
-/// A place in a file. Lines and columns count from 1.
+/// A position in a file. Lines and columns count from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     pub file: u32,
@@ -28,7 +28,8 @@ pub struct File {
 pub struct Files(pub Vec<File>);
 
 impl Files {
-    /// The number of a file. The host's pass reads the same files as the device's.
+    /// Adds a file and returns its number. The host's pass reads the same files as the device's, so a known file
+    /// keeps its number.
     pub fn add(&mut self, name: &str, text: &str) -> u32 {
         if let Some(known) = self.0.iter().position(|file| file.name == name && file.text == text) {
             return known as u32;
@@ -37,7 +38,7 @@ impl Files {
         self.0.len() as u32 - 1
     }
 
-    /// `my.cu:3:5`
+    /// Formats a position, such as `my.cu:3:5`.
     pub fn place(&self, span: Span) -> String {
         let name = self.0.get(span.file as usize).map_or("?", |file| file.name.as_str());
         format!("{name}:{}:{}", span.line, span.column)

@@ -1,7 +1,7 @@
-//! Directives and macros: from the tokens of files to those of a program.
+//! The preprocessor: turns the tokens of files into those of a program.
 //!
-//! A token that a macro makes has the place where the macro is used, as in compilers' line tables; the tokens of an
-//! argument keep their own.
+//! A token that a macro produces has the position of the macro's use, as in compilers' line tables; the tokens of an
+//! argument keep their own positions.
 
 use super::condition;
 use super::headers;
@@ -12,13 +12,13 @@ use std::rc::Rc;
 
 #[derive(Debug)]
 struct Macro {
-    /// None: it takes no parentheses.
+    /// `None` for an object-like macro, without parentheses.
     parameters: Option<Vec<Rc<str>>>,
     variadic: bool,
     body: Vec<Token>,
 }
 
-/// More tokens than this are an error: macros can double them at each step.
+/// The maximum number of tokens: macros can double it at each step.
 const MOST_TOKENS: usize = 2_000_000;
 const DEEPEST_INCLUDE: usize = 40;
 
@@ -31,13 +31,13 @@ pub struct Preprocessor<'a> {
     macros: HashMap<Rc<str>, Rc<Macro>>,
     once: HashSet<String>,
     output: Vec<Token>,
-    /// Headers of the system that were included.
+    /// System headers that were included.
     pub system: HashSet<String>,
     depth: usize,
     made: usize,
 }
 
-/// The tokens of a program.
+/// Returns the tokens of a program.
 pub fn preprocess(
     files: &mut Files,
     name: &str,
@@ -72,7 +72,7 @@ pub fn preprocess(
     Ok(output)
 }
 
-/// One `#if` that is open.
+/// An open `#if`.
 struct Branch {
     active: bool,
     taken: bool,
@@ -291,7 +291,7 @@ impl Preprocessor<'_> {
 
     fn expand(&mut self, tokens: Vec<Token>) -> Result<Vec<Token>> {
         let mut output = Vec::with_capacity(tokens.len());
-        // The next token is the last of the list.
+        // The list is reversed: the next token is the last one.
         let mut input: Vec<Token> = tokens;
         input.reverse();
         while let Some(token) = input.pop() {
@@ -444,7 +444,7 @@ fn is_hidden(token: &Token, name: &Rc<str>) -> bool {
     false
 }
 
-/// The arguments of a macro, of which the `(` is read. Arguments beyond the parameters belong to the last one.
+/// Reads the arguments of a macro after its `(`. Surplus arguments belong to the last parameter.
 fn arguments(
     name: &Token,
     parameters: usize,
@@ -513,7 +513,7 @@ pub fn spelled(tokens: &[Token]) -> String {
             text.push(' ');
         }
         match &token.tok {
-            // As it is written in the program: a suffix that the value alone brings is left out.
+            // As written in the program: a suffix that only the value implies is omitted.
             Tok::Int { value, .. } => text.push_str(&value.to_string()),
             tok => text.push_str(&spelling(tok)),
         }

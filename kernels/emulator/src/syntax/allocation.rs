@@ -1,11 +1,11 @@
-//! `new` and `delete`: calls of function templates that the emulator's header has.
+//! `new` and `delete`: calls of function templates in the emulator's header.
 
 use super::ast::*;
 use super::parser::Parser;
 use crate::source::{Result, Span};
 
 impl Parser {
-    /// `new T`, `new T(a, b)`, `new T[n]`
+    /// Parses `new T`, `new T(a, b)` and `new T[n]`.
     pub(super) fn new_expression(&mut self) -> Result<Expr> {
         let start = self.advance().span;
         if self.is("(") {
@@ -42,7 +42,7 @@ impl Parser {
         Ok(call("__emulator_new", Some(ty), vec![Expr { kind, span }], span))
     }
 
-    /// `delete p`, `delete[] p`
+    /// Parses `delete p` and `delete[] p`.
     pub(super) fn delete_expression(&mut self) -> Result<Expr> {
         let start = self.advance().span;
         if self.eat("[") {

@@ -1,4 +1,4 @@
-//! The tree of a program. Names are as written: they are looked up when a function is lowered.
+//! The syntax tree of a program. Names are as written: they are resolved when a function is lowered.
 
 use crate::source::Span;
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 pub type Name = Rc<str>;
 
-/// The number of a declaration. Each has its own.
+/// The number of a declaration, unique in the program.
 pub type DeclId = u32;
 pub type NamespaceId = usize;
 
@@ -47,13 +47,13 @@ pub enum TypeKind {
     Array(Box<TypeName>, Option<Box<Expr>>),
     /// `T...`
     Pack(Box<TypeName>),
-    /// The type of a constructor's, destructor's or deduced result.
+    /// The type of a constructor's or destructor's result, or of one that is deduced.
     Nothing,
 }
 
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// It begins with `::`.
+    /// Whether it begins with `::`.
     pub global: bool,
     pub segments: Vec<Segment>,
     pub span: Span,
@@ -134,7 +134,7 @@ pub enum ExprKind {
     Path(Path),
     Unary(Unary, Box<Expr>),
     Binary(Binary, Box<Expr>, Box<Expr>),
-    /// `a = b`, or `a += b` with the operator.
+    /// `a = b`; or `a += b`, with the operator.
     Assign(Option<Binary>, Box<Expr>, Box<Expr>),
     Condition(Box<Expr>, Box<Expr>, Box<Expr>),
     Call(Box<Expr>, Vec<Expr>),
@@ -307,7 +307,7 @@ pub struct Qualifiers {
 #[derive(Debug)]
 pub struct Function {
     pub id: DeclId,
-    /// `operator+` for an operator, `operator` for a conversion, the name of the struct for a constructor.
+    /// `operator+` for an operator, `operator` for a conversion, the struct's name for a constructor.
     pub name: Name,
     pub template: Vec<TemplateParameter>,
     pub specialized: Option<Vec<TemplateArgument>>,
@@ -316,14 +316,14 @@ pub struct Function {
     pub result: TypeName,
     pub body: Option<Stmt>,
     pub qualifiers: Qualifiers,
-    /// The members that a constructor initialises.
+    /// The member initialisers of a constructor.
     pub members: Vec<(Name, Vec<Expr>, Span)>,
     pub is_defaulted: bool,
     pub span: Span,
     pub namespace: NamespaceId,
-    /// Names that the body may write: the others stay as they are.
+    /// Names that the body may write; the others are never written.
     pub written: HashSet<Name>,
-    /// `struct Block<T>` for a method.
+    /// Whether it is a method.
     pub is_method: bool,
 }
 
@@ -341,12 +341,12 @@ pub struct Struct {
     pub enumerators: Vec<Rc<Variable>>,
     pub constructors: Vec<Rc<Function>>,
     pub conversions: Vec<Rc<Function>>,
-    /// Members that only functions of the struct reach.
+    /// Members that are accessible only to the struct's functions.
     pub private: HashSet<Name>,
     pub bases: Vec<TypeName>,
     pub align: Option<Expr>,
     pub is_union: bool,
-    /// Only declared so far.
+    /// False if only declared so far.
     pub is_complete: bool,
     pub span: Span,
     pub namespace: NamespaceId,
@@ -361,7 +361,7 @@ pub struct Alias {
     pub namespace: NamespaceId,
 }
 
-/// A guide that says of which type an argument list makes a struct.
+/// A deduction guide: the struct type for an argument list.
 #[derive(Debug)]
 pub struct Guide {
     pub function: Rc<Function>,
@@ -374,14 +374,14 @@ pub struct Namespace {
     pub parent: NamespaceId,
     pub children: HashMap<Name, NamespaceId>,
     pub functions: HashMap<Name, Vec<Rc<Function>>>,
-    /// The primary template or the struct itself comes first.
+    /// The primary template, or the struct itself, comes first.
     pub structs: HashMap<Name, Vec<Rc<Struct>>>,
     pub aliases: HashMap<Name, Rc<Alias>>,
     pub variables: HashMap<Name, Vec<Rc<Variable>>>,
     pub guides: HashMap<Name, Vec<Guide>>,
-    /// `using namespace`
+    /// The namespaces of `using namespace`.
     pub opened: Vec<NamespaceId>,
-    /// `using math::exp`
+    /// The namespaces of `using math::exp`, by name.
     pub imported: HashMap<Name, Vec<NamespaceId>>,
 }
 
@@ -390,8 +390,8 @@ pub struct Namespace {
 pub struct Tree {
     pub namespaces: Vec<Namespace>,
     pub assertions: RefCell<Vec<(Expr, Option<Name>, NamespaceId)>>,
-    /// `static int x;` within functions and `__shared__` variables are told apart by these.
+    /// The number of declarations; distinguishes `static int x;` in functions and `__shared__` variables.
     pub declarations: DeclId,
-    /// The functions whose bodies are different in host code, by the number of the device's.
+    /// Functions whose bodies differ in host code, by the number of the device version.
     pub host: HashMap<DeclId, Rc<Function>>,
 }

@@ -1,4 +1,4 @@
-//! Declarations: the kind of the next one, and the declarations that a template or a file can have.
+//! Declarations: recognising the next one, and the declarations that a template or a file can contain.
 
 use super::ast::*;
 use super::names::NameKind;
@@ -10,7 +10,7 @@ use crate::source::lexer::Tok;
 use std::rc::Rc;
 
 impl Parser {
-    /// One declaration at the level of a file or a namespace.
+    /// Parses a declaration at file or namespace scope.
     pub fn declaration(&mut self, in_template: bool) -> Result<()> {
         self.deeper()?;
         let result = self.declaration_inner(in_template);
@@ -79,7 +79,7 @@ impl Parser {
         }
     }
 
-    /// A declaration, behind `template <…>` or by itself.
+    /// Parses a declaration, after `template <…>` or on its own.
     fn templated(&mut self, template: Vec<TemplateParameter>) -> Result<()> {
         let is_template = !template.is_empty();
         let namespace = self.names.at;
@@ -118,7 +118,7 @@ impl Parser {
         }
         let mut storage = self.storage()?;
         let mut qualifiers = self.qualifiers(&mut storage)?;
-        // A guide, or a function that is defined outside of its struct.
+        // A deduction guide, or a function defined outside its struct.
         let start = self.span();
         if let Some(Tok::Ident(name)) = Some(self.peek().tok.clone())
             && self.ahead(1).is("(")
@@ -201,7 +201,7 @@ impl Parser {
         Ok(())
     }
 
-    /// `(int n, float *x)`, and not the arguments of a constructor.
+    /// Whether `(…)` is a parameter list, such as `(int n, float *x)`, and not the arguments of a constructor.
     fn is_parameter_list(&mut self) -> bool {
         let at = self.at;
         self.at += 1;
@@ -229,7 +229,7 @@ impl Parser {
         ahead += 1;
         ["{", ";", "<", ":"].iter().any(|punct| self.ahead(ahead).is(punct)) && {
             !(self.ahead(ahead).is("<")) || {
-                // A specialisation has a body; a variable of a template's type has a name.
+                // A specialisation has a body; a variable of a template type has a name.
                 let mut at = self.at + ahead;
                 let mut open = 0;
                 while at < self.tokens.len() {

@@ -1,4 +1,4 @@
-//! Expressions, by precedence.
+//! Expressions, parsed by precedence.
 
 use super::ast::*;
 use super::names::NameKind;
@@ -93,7 +93,7 @@ impl Parser {
         }
         let mut left = self.binary(level + 1)?;
         while let Some(operator) = self.operator_at(level) {
-            // `... )` of a fold belongs to the parentheses.
+            // The `... )` of a fold expression belongs to the parentheses.
             if self.ahead(1).is("...") {
                 break;
             }
@@ -161,7 +161,7 @@ impl Parser {
         self.postfix()
     }
 
-    /// Whether the `(` here opens the type of a cast.
+    /// Whether this `(` starts a cast.
     fn is_cast(&mut self) -> bool {
         let at = self.at;
         self.at += 1;
@@ -206,7 +206,7 @@ impl Parser {
         Ok(Expr { kind: ExprKind::Braces(items), span: self.since(start) })
     }
 
-    /// `(a, b, c...)`
+    /// Parses a list such as `(a, b, c...)`.
     pub fn list(&mut self, open: &'static str, close: &'static str) -> Result<Vec<Expr>> {
         self.expect(open)?;
         self.deeper()?;
@@ -253,7 +253,7 @@ impl Parser {
                 }
                 value = Expr { kind: ExprKind::Call(Box::new(value), arguments), span: self.since(start) };
             } else if self.is("<<<") || self.is("<<") && self.ahead(1).is("<") {
-                // Formatters part the brackets, and nvcc takes that.
+                // Formatters split the brackets, and nvcc accepts that.
                 if self.advance().is("<<") {
                     self.advance();
                 }
@@ -387,12 +387,12 @@ impl Parser {
         }
     }
 
-    /// A variable, a function, or a type that makes a value.
+    /// Parses a variable, a function, or a type that constructs a value.
     fn named(&mut self) -> Result<Expr> {
         let start = self.span();
         if self.at_type() {
             let ty = self.base_type()?;
-            // A constructor or the value of a member: `Vector(1, 2)`, `Range<T>::low`.
+            // A constructor call or a member's value: `Vector(1, 2)`, `Range<T>::low`.
             if self.is("(") || self.is("{") {
                 let brace = self.is("{");
                 let items = if brace { self.list("{", "}")? } else { self.list("(", ")")? };
@@ -414,7 +414,7 @@ impl Parser {
             return self.unexpected("an expression");
         }
         let path = self.path()?;
-        // `Input{x, value}`, whose template arguments are deduced, is a type above.
+        // `Input{x, value}`, whose template arguments are deduced, is handled as a type above.
         Ok(Expr { span: path.span, kind: ExprKind::Path(path) })
     }
 
@@ -450,7 +450,7 @@ impl Parser {
                     return self.unexpected("the same operator twice");
                 }
                 let other = Box::new(self.unary()?);
-                // The side with a pack is known when packs are: the lowering looks.
+                // Which side is the pack is known only when packs are: the lowering decides.
                 first = Some(other);
                 if mentions_pack_last(&first) {
                     left = true;
@@ -490,7 +490,7 @@ impl Parser {
             } else if self.eat("=") {
                 default = Some(Capture::Value);
             } else if self.eat_word("this") {
-                // Members are reached through the object that the function has.
+                // `this`: members are accessed through the object of the enclosing function.
             } else {
                 let kind = if self.eat("&") { Capture::Reference } else { Capture::Value };
                 let name = self.name("a variable to capture")?;
@@ -507,7 +507,7 @@ impl Parser {
         Ok(Expr { kind: ExprKind::Lambda(Rc::new(lambda)), span: start })
     }
 
-    /// Whether the name here is that of a type, for statements that may be declarations.
+    /// Whether the name here is a type, for statements that may be declarations.
     pub fn at_declaration(&mut self) -> bool {
         if !self.at_type() {
             return false;
@@ -533,7 +533,7 @@ fn void(span: Span) -> Expr {
     Expr { kind: ExprKind::Null, span }
 }
 
-/// `(0 + ... + pack)`: a literal or a cast stands first, a name or a call last.
+/// In `(0 + ... + pack)`, a literal or a cast comes first; a name or a call comes last.
 fn mentions_pack_last(last: &Option<Box<Expr>>) -> bool {
     last.as_ref().is_some_and(|last| {
         !matches!(last.kind, ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Char(_))

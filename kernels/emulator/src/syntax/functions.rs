@@ -51,7 +51,7 @@ impl Parser {
         }
     }
 
-    /// A function from its `(` on.
+    /// Parses a function, starting at its `(`.
     #[allow(clippy::too_many_arguments)]
     pub fn function(
         &mut self,
@@ -67,7 +67,7 @@ impl Parser {
         let function = self.scoped(|parser| {
             parser.expect("(")?;
             let parameters = parser.parameters()?;
-            // `template <> float f(float)` specialises; its template list is empty, and it was declared so.
+            // `template <> float f(float)` specialises a declared template; its own template parameter list is empty.
             let mut function = parser.made_function(name, template, parameters, result, span);
             function.specialized = specialized;
             function.is_specialization = std::mem::take(&mut parser.specializing);
@@ -124,7 +124,7 @@ impl Parser {
         Ok(function)
     }
 
-    /// The function of a lambda, and whether it changes its copies of variables.
+    /// Parses the function of a lambda. Returns whether it is `mutable`.
     pub fn lambda_function(&mut self, span: Span) -> Result<(Function, bool)> {
         let result = TypeName { kind: TypeKind::Auto, is_const: false, span };
         let mut qualifiers = Qualifiers::default();
@@ -155,7 +155,7 @@ impl Parser {
         Ok((function, is_mutable))
     }
 
-    /// Up to the `)`. Declares the names.
+    /// Parses the parameters up to the `)`, and declares their names.
     pub(super) fn parameters(&mut self) -> Result<Vec<Parameter>> {
         let mut parameters = Vec::new();
         if self.is_word("void") && self.ahead(1).is(")") {

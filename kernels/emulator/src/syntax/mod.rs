@@ -1,4 +1,4 @@
-//! The syntax tree, and the parser that makes it.
+//! The syntax tree, and the parser that builds it.
 
 mod allocation;
 pub mod ast;

@@ -1,4 +1,4 @@
-//! The kinds of names that the grammar has to tell apart: nothing else tells `a < b` from `a<b>`.
+//! The kinds of names, which the grammar depends on: nothing else distinguishes `a < b` from `a<b>`.
 
 use super::ast::{Name, NamespaceId, Path};
 use std::collections::HashMap;
@@ -8,21 +8,21 @@ pub enum NameKind {
     Value,
     Type,
     TypeTemplate,
-    /// A function or a variable.
+    /// A template of a function or a variable.
     ValueTemplate,
     Namespace(NamespaceId),
 }
 
-/// Names of blocks, structs and template parameters, the innermost last; below them are those of namespaces.
+/// Names of blocks, structs and template parameters, innermost last; the namespaces' names come below them.
 #[derive(Default)]
 pub struct Names {
     pub scopes: Vec<HashMap<Name, NameKind>>,
     pub namespaces: Vec<HashMap<Name, NameKind>>,
-    /// The members of structs that are templates, of any struct: `threads.template reduce<Sum>`.
+    /// The parent of each namespace.
     pub parents: Vec<NamespaceId>,
     pub opened: Vec<Vec<NamespaceId>>,
     pub at: NamespaceId,
-    /// The paths that were looked at ahead, by the number of their first token, until a name is declared.
+    /// Cached lookups of paths, by the number of their first token, until a name is declared.
     pub kinds: HashMap<usize, Option<NameKind>>,
 }
 
@@ -35,7 +35,7 @@ impl Names {
             Some(scope) => scope,
             None => &mut self.namespaces[at],
         };
-        // A function template stays one when a plain overload follows; a struct may have a function of its name.
+        // A function template stays one when a plain overload follows; a struct and a function may share a name.
         if kind == NameKind::Value
             && matches!(
                 scope.get(name),
@@ -71,7 +71,7 @@ impl Names {
         }
     }
 
-    /// The meaning of a path. None: a member of something that is not known yet.
+    /// The meaning of a path; `None` for a member of something unknown so far.
     pub fn of_path(&self, path: &Path) -> Option<NameKind> {
         let mut kind = match path.global {
             true => self.in_namespace(0, &path.segments.first()?.name),

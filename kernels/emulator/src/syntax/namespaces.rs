@@ -76,7 +76,7 @@ impl Parser {
         self.expect("}").map(|_| ())
     }
 
-    /// `namespace cg = cooperative_groups;`
+    /// Parses `namespace cg = cooperative_groups;`.
     fn namespace_alias(&mut self, name: &Name) -> Result<()> {
         let path = self.path()?;
         self.expect(";")?;

@@ -1,4 +1,4 @@
-//! The parser's tokens and its common helpers. It descends recursively, one function for each piece of grammar.
+//! The parser's tokens and common helpers. It is a recursive descent parser with one function for each grammar rule.
 
 use super::ast::*;
 use super::names::{NameKind, Names};
@@ -6,7 +6,7 @@ use crate::source::lexer::{Tok, Token};
 use crate::source::{Error, Errors, Result, Span};
 use std::collections::{HashMap, HashSet};
 
-/// Expressions, statements and types within each other; more would overflow the stack.
+/// The maximum nesting of expressions, statements and types; more would overflow the stack.
 pub const DEEPEST: u32 = 120;
 
 pub struct Parser {
@@ -15,20 +15,20 @@ pub struct Parser {
     pub names: Names,
     pub tree: Tree,
     pub depth: u32,
-    /// `>` ends a template argument.
+    /// Whether `>` ends a template argument.
     pub in_arguments: bool,
     pub next_id: DeclId,
-    /// The names that each function around this place may write.
+    /// For each enclosing function, the names that it may write.
     pub written: Vec<HashSet<Name>>,
-    /// Behind `template <>`.
+    /// Whether the parser is after `template <>`.
     pub specializing: bool,
-    /// The functions outside of others, in their order.
+    /// The bodies of the outermost functions, in order.
     pub bodies: Vec<Body>,
-    /// The definitions in each scope around this place; for a struct the first is true.
+    /// The definitions in each enclosing scope; the bool is true for structs.
     pub declared: Vec<HashMap<(bool, Name), Span>>,
-    /// Errors behind which the parser went on.
+    /// Errors that the parser recovered from.
     pub errors: Errors,
-    /// What is read now may be read once more in another way, so its errors do not count.
+    /// If not 0, the current tokens may be parsed again in another way, so errors do not count.
     pub trials: u32,
 }
 
@@ -39,8 +39,8 @@ pub struct Body {
     pub tokens: std::ops::Range<usize>,
 }
 
-/// A tree from the tokens of a program, and where the bodies of its functions lie. Declarations are numbered from
-/// `first_id`.
+/// Parses the tokens of a program. Returns the tree, and the positions of the functions' bodies. Declarations are
+/// numbered from `first_id`.
 pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> std::result::Result<(Tree, Vec<Body>), Errors> {
     let mut tree = Tree::default();
     tree.namespaces.push(Namespace::default());
@@ -124,12 +124,12 @@ impl Parser {
         self.peek().span
     }
 
-    /// The place of the token that was read last.
+    /// The position of the last token read.
     pub fn last_span(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
 
-    /// From a place to the token that was read last, as far as both are on one line.
+    /// The span from a position to the last token read, if both are on one line.
     pub fn since(&self, start: Span) -> Span {
         let end = self.last_span();
         if end.file == start.file && end.line == start.line && end.column >= start.column {
@@ -150,7 +150,7 @@ impl Parser {
     }
 
     pub fn unexpected<T>(&self, wanted: &str) -> Result<T> {
-        // A `;` that is missing belongs behind the token before.
+        // A missing `;` belongs after the previous token.
         if wanted == "`;`" && self.at > 0 {
             let last = self.last_span();
             let behind = Span { column: last.column + last.length, length: 1, ..last };
@@ -168,7 +168,7 @@ impl Parser {
         self.unexpected(&format!("`{punct}`"))
     }
 
-    /// The `>` of template arguments, which may be half of a `>>`.
+    /// Expects the `>` of template arguments, which may be half of a `>>`.
     pub fn close_arguments(&mut self) -> Result<()> {
         for (whole, rest) in [(">>>", ">>"), (">>", ">"), (">>=", ">="), (">=", "=")] {
             if self.is(whole) {
@@ -219,7 +219,7 @@ impl Parser {
         self.names.declare(name, kind);
     }
 
-    /// The variable that an expression is a part of may be written here.
+    /// Records that the variable which an expression is part of may be written here.
     pub fn mark_written(&mut self, value: &Expr) {
         let mut at = value;
         loop {
@@ -246,7 +246,7 @@ impl Parser {
         Err(Error::new(span, format!("{what} are not part of the subset")))
     }
 
-    /// Reads ahead, and goes back unless that succeeds.
+    /// Tries to parse; on failure, goes back to the start.
     pub fn attempt<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Option<T> {
         let (at, depth, arguments) = (self.at, self.depth, self.in_arguments);
         let tokens = self.tokens[at..(at + 400).min(self.tokens.len())].to_vec();
@@ -267,7 +267,7 @@ impl Parser {
     }
 }
 
-/// Words that cannot be names.
+/// Whether a word cannot be a name.
 pub fn is_keyword(name: &str) -> bool {
     matches!(
         name,

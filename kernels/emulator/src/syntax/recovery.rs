@@ -1,11 +1,11 @@
-//! How the parser goes on behind an error, so that a program's other errors are told of as well.
+//! Error recovery of the parser, so that a program's other errors are reported as well.
 
 use super::ast::Stmt;
 use super::parser::Parser;
 use crate::source::lexer::Tok;
 use crate::source::{Error, Result};
 
-/// What an error may leave behind.
+/// The parser's state, to clean up after an error.
 pub struct Mark {
     at: usize,
     depth: u32,
@@ -27,7 +27,7 @@ impl Parser {
         }
     }
 
-    /// Notes an error, and forgets what was begun since the mark. `Err`: nothing more is looked at.
+    /// Records an error, and discards everything begun since the mark. Returns `Err` to stop parsing.
     fn recover(&mut self, error: Box<Error>, mark: &Mark) -> Result<()> {
         if self.trials > 0 {
             return Err(error);
@@ -44,12 +44,12 @@ impl Parser {
         Ok(())
     }
 
-    /// A declaration, or what is behind one that is wrong.
+    /// Parses a declaration, or skips a faulty one.
     pub fn declaration_or_next(&mut self) -> Result<()> {
         let mark = self.mark();
         let Err(error) = self.declaration(false) else { return Ok(()) };
         self.recover(error, &mark)?;
-        // From its beginning: to the `;`, or to the `}` of its body.
+        // Skips from its start to the `;`, or to the `}` of its body.
         self.at = mark.at;
         let mut open = 0;
         while !self.at_end() {
@@ -67,13 +67,13 @@ impl Parser {
         Ok(())
     }
 
-    /// A statement, or what is behind one that is wrong.
+    /// Parses a statement, or skips a faulty one.
     pub fn statement_or_next(&mut self, into: &mut Vec<Stmt>) -> Result<()> {
         let mark = self.mark();
         let Err(error) = self.statement(into) else { return Ok(()) };
         let error_at = self.at;
         self.recover(error, &mark)?;
-        // From its beginning: to the `;`, or to the `}` of its body, but not out of the block.
+        // Skips from its start to the `;`, or to the `}` of its body, but stays in the block.
         self.at = mark.at;
         let is_loop = self.is_word("for");
         let (mut braces, mut parentheses) = (0, 0);
@@ -89,7 +89,7 @@ impl Parser {
                         break;
                     }
                 }
-                // A `)` may be what is missing.
+                // A `)` may be missing.
                 Tok::Punct(";") if braces == 0 && (parentheses <= 0 || is_behind) => break,
                 _ => {}
             }

@@ -1,6 +1,6 @@
-//! One tree for both sides. `nvcc` compiles a file twice: `__CUDA_ARCH__` is defined for the device only.
+//! One tree for host and device. `nvcc` compiles a file twice: `__CUDA_ARCH__` is defined for the device only.
 //!
-//! The two texts may differ within the bodies of functions. A declaration that differs is an error.
+//! The two versions may differ within function bodies. A declaration that differs is an error.
 
 use super::ast::{DeclId, Function, Struct, Tree};
 use super::parser::{Body, parse};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 const MACRO: &str = "__CUDA_ARCH__";
 const TURING: &[(&str, &str)] = &[(MACRO, "750")];
 
-/// The tree of a program as the device sees it, with the bodies that the host sees differently.
+/// Parses a program as the device sees it, with the host's version of bodies that differ.
 pub fn both_sides(
     files: &mut Files,
     name: &str,
@@ -60,7 +60,7 @@ fn declarations_are_same(
     else {
         return Ok(());
     };
-    // The end of one side says nothing: the other side has the declaration.
+    // The end of one side is no useful position: the declaration is on the other side.
     let places = [device.get(at), host.get(at)];
     let place = places.iter().flatten().find(|token| token.tok != Tok::End);
     let span = place.map_or(host[host.len() - 1].span, |token| token.span);
@@ -68,7 +68,7 @@ fn declarations_are_same(
         .help("use `__CUDA_ARCH__` within the bodies of functions"))
 }
 
-/// The tokens of declarations.
+/// The tokens outside function bodies.
 fn outside<'a>(tokens: &'a [Token], bodies: &[Body]) -> Vec<&'a Token> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -80,7 +80,7 @@ fn outside<'a>(tokens: &'a [Token], bodies: &[Body]) -> Vec<&'a Token> {
     found
 }
 
-/// All functions outside of others, with the methods of structs.
+/// All outermost functions, including the methods of structs.
 fn functions(tree: &Tree) -> HashMap<DeclId, Rc<Function>> {
     let mut found = HashMap::new();
     for namespace in &tree.namespaces {

@@ -1,4 +1,4 @@
-//! Statements.
+//! Parses statements.
 
 use super::ast::*;
 use super::names::NameKind;
@@ -24,7 +24,7 @@ impl Parser {
         Ok(Stmt { kind: StmtKind::Block(statements), span })
     }
 
-    /// A statement as the body of another.
+    /// Parses a statement that is the body of another.
     fn body(&mut self) -> Result<Box<Stmt>> {
         let span = self.span();
         let mut statements = self.scoped(|parser| {
@@ -41,7 +41,7 @@ impl Parser {
         }))
     }
 
-    /// Most statements are one; a declaration may be several.
+    /// Parses a statement. Most give one; a declaration may give several.
     pub fn statement(&mut self, into: &mut Vec<Stmt>) -> Result<()> {
         self.deeper()?;
         self.statement_inner(into)?;
@@ -321,7 +321,7 @@ impl Parser {
         }
     }
 
-    /// One output at most: `asm("…" : "=f"(x) : "h"(bits))`.
+    /// Parses `asm` with at most one output: `asm("…" : "=f"(x) : "h"(bits))`.
     fn asm(&mut self) -> Result<StmtKind> {
         self.eat_word("volatile");
         self.expect("(")?;
@@ -382,7 +382,7 @@ impl Parser {
                 self.tree.namespaces[at].opened.push(namespace);
                 Ok(())
             }
-            // Headers may bring nothing of `std`; then there is nothing to open.
+            // The included headers may declare nothing in `std`; then there is nothing to open.
             None if path.segments.len() == 1 && &*path.segments[0].name == "std" => Ok(()),
             _ => Err(self.no_namespace(path)),
         }

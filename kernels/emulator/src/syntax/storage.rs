@@ -1,4 +1,4 @@
-//! Attributes, storage classes, and qualifiers.
+//! Attributes, storage classes and qualifiers.
 
 use super::ast::*;
 use super::parser::Parser;
@@ -16,7 +16,7 @@ impl Parser {
         Ok(())
     }
 
-    /// `static`, `__shared__`, …
+    /// Parses `static`, `__shared__`, …
     pub fn storage(&mut self) -> Result<Storage> {
         let mut storage = Storage::default();
         loop {
@@ -49,7 +49,7 @@ impl Parser {
         Ok(storage)
     }
 
-    /// `__device__`, `inline`, `__launch_bounds__(256)`, …
+    /// Parses `__device__`, `inline`, `__launch_bounds__(256)`, …
     pub fn qualifiers(&mut self, storage: &mut Storage) -> Result<Qualifiers> {
         let mut qualifiers = Qualifiers::default();
         loop {

@@ -10,7 +10,7 @@ use crate::source::{Error, Result};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// The parts of a struct, as they are found.
+/// The members of a struct, collected while parsing.
 #[derive(Default)]
 struct Members {
     fields: Vec<Rc<Variable>>,
@@ -30,7 +30,7 @@ impl Members {
         (self.fields.len(), self.statics.len(), self.functions.len())
     }
 
-    /// Notes the members that came after these counts, if they are private.
+    /// Records the members added after these counts, if they are private.
     fn note_private(&mut self, before: (usize, usize, usize)) {
         if self.is_private {
             let variables = self.fields[before.0..].iter().chain(&self.statics[before.1..]);
@@ -41,7 +41,7 @@ impl Members {
 }
 
 impl Parser {
-    /// A struct up to its `}`.
+    /// Parses a struct up to its `}`.
     pub fn struct_declaration(&mut self, template: Vec<TemplateParameter>) -> Result<Rc<Struct>> {
         let is_class = self.is_word("class");
         let start = self.advance().span;
@@ -59,7 +59,7 @@ impl Parser {
         let is_template = !template.is_empty() || specialized.is_some();
         let kind = if is_template { NameKind::TypeTemplate } else { NameKind::Type };
         let is_local = self.tree_level() > usize::from(is_template || !self.names.scopes.is_empty());
-        // A template's name belongs around its own parameters.
+        // A template's name belongs to the scope around its parameters.
         let inner = if is_template { self.names.scopes.pop() } else { None };
         self.declare(&name, kind);
         self.names.scopes.extend(inner);
@@ -80,7 +80,7 @@ impl Parser {
             self.advance();
             self.deeper()?;
             self.scoped(|parser| {
-                // Within itself, the name of a template may stand without arguments.
+                // Inside a template, its own name may be used without arguments.
                 while !parser.is("}") {
                     if parser.at_end() {
                         return Err(Error::new(start, "this struct is not closed").last());
@@ -115,7 +115,7 @@ impl Parser {
             span: start,
             namespace: self.names.at,
         });
-        // Structs within functions and structs are kept there; the lowering finds them by their statement.
+        // Structs in functions and structs stay there; the lowering finds them by their statement.
         if self.names.scopes.len() <= usize::from(is_template) {
             self.check_struct(&made)?;
             let at = self.names.at;
@@ -124,7 +124,7 @@ impl Parser {
                 list.retain(|known| known.is_complete || known.specialized.is_some());
             }
             if is_complete || list.is_empty() {
-                // The general form stands first.
+                // The primary template comes first.
                 let at = if made.specialized.is_none() { 0 } else { list.len() };
                 list.insert(at, made.clone());
             }
@@ -201,7 +201,7 @@ impl Parser {
         let mut qualifiers = self.qualifiers(&mut storage)?;
         let span = self.span();
         if self.is("~") {
-            // Nothing of the subset needs one: memory is given back when the program ends.
+            // No program in the subset needs one: memory is freed when the program ends.
             return self.refuse(span, "destructors");
         }
         let nothing = TypeName { kind: TypeKind::Nothing, is_const: false, span };

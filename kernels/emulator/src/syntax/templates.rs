@@ -1,4 +1,4 @@
-//! Parameters of templates.
+//! Template parameters.
 
 use super::ast::*;
 use super::names::NameKind;
@@ -6,12 +6,12 @@ use super::parser::Parser;
 use crate::source::Result;
 
 impl Parser {
-    /// A parameter's name, which may be left out.
+    /// Parses a parameter's optional name.
     fn name_if_any(&mut self) -> Result<Name> {
         if self.peek().ident().is_some() { self.name("a name") } else { Ok("".into()) }
     }
 
-    /// `= default`, where a `>` ends the list of arguments.
+    /// Parses `= default`, where a `>` ends the list.
     fn default_argument<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
         if !self.eat("=") {
             return Ok(None);

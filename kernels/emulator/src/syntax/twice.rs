@@ -1,11 +1,11 @@
-//! Declarations that stand twice where C++ allows one.
+//! Duplicate declarations where C++ allows one.
 
 use super::ast::*;
 use super::parser::Parser;
 use crate::source::{Error, Result, Span};
 
 impl Parser {
-    /// A variable, a parameter or a struct in a function or a struct. Names of structs are apart from others.
+    /// Declares a variable, a parameter or a struct in a function or a struct. Structs have a separate name space.
     pub fn declare_once(&mut self, name: &str, is_struct: bool, span: Span) -> Result<()> {
         let key = (is_struct, name.into());
         match self.declared.last_mut().and_then(|scope| scope.insert(key, span)) {
@@ -49,7 +49,7 @@ pub fn twice<T>(name: &str, first: Span, second: Span) -> Result<T> {
     Err(Error::new(second, format!("`{name}` is defined twice")).note("it is defined here first", first))
 }
 
-/// Two definitions with the same parameters. Host and device may each have one.
+/// Whether two definitions have the same parameters. Host and device may each have one.
 fn is_same(a: &Function, b: &Function) -> bool {
     let side = |function: &Function| (function.qualifiers.global, function.qualifiers.device);
     let is_template = |function: &Function| {
@@ -64,7 +64,7 @@ fn is_same(a: &Function, b: &Function) -> bool {
         && a.parameters.iter().zip(&b.parameters).all(|(a, b)| is_same_type(&a.ty, &b.ty))
 }
 
-/// Whether two types are written alike. `const` of the type itself makes no difference to a parameter.
+/// Whether two types are written the same way. A top-level `const` does not distinguish parameters.
 fn is_same_type(a: &TypeName, b: &TypeName) -> bool {
     let inner = |a: &TypeName, b: &TypeName| a.is_const == b.is_const && is_same_type(a, b);
     match (&a.kind, &b.kind) {

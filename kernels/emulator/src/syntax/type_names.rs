@@ -1,4 +1,4 @@
-//! Types as they are written, and paths.
+//! Written types, and paths.
 
 use super::ast::*;
 use super::names::NameKind;
@@ -8,7 +8,7 @@ use crate::source::lexer::Tok;
 use crate::source::{Error, Result, Span};
 
 impl Parser {
-    /// Whether a type begins here.
+    /// Whether a type starts here.
     pub fn at_type(&mut self) -> bool {
         let Tok::Ident(name) = &self.peek().tok else {
             return self.is("::") && self.path_kind().is_some_and(is_type);
@@ -22,16 +22,16 @@ impl Parser {
         }
     }
 
-    /// The meaning of the path that begins here.
+    /// The meaning of the path that starts here.
     pub fn path_kind(&mut self) -> Option<NameKind> {
-        // One word is the usual case.
+        // A single word is the common case.
         if !self.ahead(1).is("::") && !self.is("::") {
             let kind = self.names.find(self.peek().ident()?)?;
             if kind != NameKind::TypeTemplate || !self.ahead(1).is("<") {
                 return Some(kind);
             }
         }
-        // Nested arguments ask at each level for all levels below.
+        // Cached, since nested arguments would be looked up again at each level.
         if let Some(known) = self.names.kinds.get(&self.at) {
             return *known;
         }
@@ -52,7 +52,7 @@ impl Parser {
         let path = path.ok()?;
         match self.names.of_path(&path) {
             None if path.segments.len() > 1 && (next_is_name || pointer_to_name) => {
-                // A member of a struct, followed by a name: `Traits::type x`.
+                // A struct member followed by a name: `Traits::type x`.
                 let first = self.names.find(&path.segments[0].name);
                 first.is_some_and(is_type).then_some(NameKind::Type)
             }
@@ -60,7 +60,7 @@ impl Parser {
         }
     }
 
-    /// `a::b<int>::c`
+    /// Parses a path such as `a::b<int>::c`.
     pub fn path(&mut self) -> Result<Path> {
         let start = self.span();
         let global = self.eat("::");
@@ -106,7 +106,7 @@ impl Parser {
         closed.is_some()
     }
 
-    /// `T[]` of `unique_ptr<T[]>` is a type of the emulator's header.
+    /// The `T[]` of `unique_ptr<T[]>` becomes a type in the emulator's header.
     fn unsized_array(&mut self, ty: TypeName) -> Result<TypeName> {
         if !(self.is("[") && self.ahead(1).is("]")) {
             return Ok(ty);
@@ -165,13 +165,13 @@ impl Parser {
         Ok(arguments)
     }
 
-    /// A type without a name: `const float *`.
+    /// Parses a type without a name, such as `const float *`.
     pub fn whole_type(&mut self) -> Result<TypeName> {
         let base = self.base_type()?;
         self.pointers(base)
     }
 
-    /// `const unsigned int`, without `*`.
+    /// Parses a type without `*`, such as `const unsigned int`.
     pub fn base_type(&mut self) -> Result<TypeName> {
         let start = self.span();
         let mut is_const = false;
@@ -240,7 +240,7 @@ impl Parser {
         Ok(TypeName { kind, is_const, span })
     }
 
-    /// The `*`, `&` and `const` behind a type.
+    /// Parses the `*`, `&` and `const` after a type.
     pub fn pointers(&mut self, mut ty: TypeName) -> Result<TypeName> {
         let mut count = 0;
         loop {

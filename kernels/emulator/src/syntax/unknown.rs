@@ -1,4 +1,4 @@
-//! Types that are not known, by their names.
+//! Unknown types, reported by name.
 
 use super::ast::*;
 use super::parser::{Parser, is_keyword};
@@ -6,7 +6,7 @@ use crate::source::lexer::Tok;
 use crate::source::{Error, Result, headers};
 
 impl Parser {
-    /// An error if two names stand where a declaration would: `Foo x`, `std::vector<int> v`.
+    /// Returns an error if two names stand where a declaration would: `Foo x`, `std::vector<int> v`.
     pub fn check_unknown_type(&mut self) -> Result<()> {
         let is_name =
             |parser: &Self, ahead: usize| parser.ahead(ahead).ident().is_some_and(|name| !is_keyword(name));
@@ -35,7 +35,7 @@ impl Parser {
     }
 }
 
-/// Words that stand between two operands.
+/// Whether a token is a word operator between two operands.
 fn is_word_between(tok: &Tok) -> bool {
     matches!(tok, Tok::Ident(name) if ["and", "or", "xor"].contains(&&**name))
 }

@@ -1,4 +1,4 @@
-//! Variables, enumerations, and aliases of types.
+//! Variables, enumerations and type aliases.
 
 use super::ast::*;
 use super::names::NameKind;
@@ -8,7 +8,7 @@ use crate::source::{Error, Result, Span};
 use std::rc::Rc;
 
 impl Parser {
-    /// `[3][4]` behind a name.
+    /// Parses `[3][4]` after a name.
     pub fn array_sizes(&mut self, ty: TypeName) -> Result<TypeName> {
         let mut sizes = Vec::new();
         while self.is("[") && !self.ahead(1).is("[") {
@@ -29,7 +29,7 @@ impl Parser {
         }))
     }
 
-    /// `a = 1, *b, c[3]`, without the `;`. Declares the names.
+    /// Parses `a = 1, *b, c[3]`, without the `;`, and declares the names.
     pub fn variables(&mut self, base: TypeName, mut storage: Storage) -> Result<Vec<Rc<Variable>>> {
         let mut variables = Vec::new();
         loop {
@@ -146,7 +146,7 @@ impl Parser {
         Ok(values)
     }
 
-    /// `using a = b;` or `typedef b a;`
+    /// Parses `using a = b;` or `typedef b a;`.
     pub fn alias(&mut self, template: Vec<TemplateParameter>) -> Result<Vec<Rc<Alias>>> {
         let span = self.span();
         let namespace = self.names.at;

@@ -1,4 +1,4 @@
-//! Types: each exists once and is known by its number. And how they lie in memory and in rows.
+//! Types, each of which exists once and is identified by its number; and their layout in memory and in rows.
 
 pub use crate::ir::Prim;
 use crate::ir::{rows_of, size_of};
@@ -27,11 +27,11 @@ pub enum Type {
     Closure(usize),
     /// `nullptr`
     Null,
-    /// A function that is passed by its name.
+    /// A function passed by name.
     Function,
 }
 
-/// A template's argument.
+/// A template argument.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Argument {
     Type(TypeId),
@@ -44,9 +44,9 @@ pub struct Field {
     pub name: Name,
     pub ty: TypeId,
     pub offset: u64,
-    /// Where its first row is, if the struct is in rows.
+    /// Its first row, if the struct is in rows.
     pub row: u32,
-    /// It is kept as a pointer.
+    /// The field is a reference, stored as a pointer.
     pub is_reference: bool,
     pub is_const: bool,
 }
@@ -59,7 +59,7 @@ pub struct StructType {
     pub fields: Vec<Field>,
     pub size: u64,
     pub align: u64,
-    /// Rows it takes; none if it has arrays, which have to be in memory.
+    /// The number of rows; none if it has arrays, which must be in memory.
     pub rows: Option<u32>,
     pub is_complete: bool,
 }
@@ -100,7 +100,7 @@ const PRIMS: [Prim; 12] = [
     Prim::F64,
 ];
 
-/// A part of a type that is a number or a pointer: its offset, its row, its type.
+/// A part of a type that is a number or a pointer: its offset, row and type.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
     pub offset: u64,
@@ -139,7 +139,7 @@ impl Types {
         self.id(Type::Pointer { to, is_const })
     }
 
-    /// The machine type of a number or a pointer.
+    /// The machine type of a number or pointer.
     pub fn prim(&self, id: TypeId) -> Option<Prim> {
         match self.get(id) {
             Type::Prim(Prim::Void) => None,
@@ -149,7 +149,7 @@ impl Types {
         }
     }
 
-    /// A number: no pointer.
+    /// The machine type of a number, but not of a pointer.
     pub fn arithmetic(&self, id: TypeId) -> Option<Prim> {
         match self.get(id) {
             Type::Prim(Prim::Void) => None,
@@ -187,7 +187,7 @@ impl Types {
         }
     }
 
-    /// Rows that a value takes. None: it has to be in memory.
+    /// The number of rows of a value; none if it must be in memory.
     pub fn rows(&self, id: TypeId) -> Option<u32> {
         match self.get(id) {
             Type::Struct(number) => self.structs[*number].rows,
@@ -197,14 +197,14 @@ impl Types {
         }
     }
 
-    /// All parts of a type, in order. The rows mean nothing if it has to be in memory.
+    /// All parts of a type, in order. Their rows are meaningless if it must be in memory.
     pub fn leaves(&self, id: TypeId) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         self.add_leaves(id, 0, 0, &mut leaves);
         leaves
     }
 
-    /// More parts than this are not copied one by one.
+    /// A type with more parts is not copied part by part.
     const MOST_LEAVES: usize = 4096;
 
     fn add_leaves(&self, id: TypeId, offset: u64, row: u32, leaves: &mut Vec<Leaf>) {
@@ -242,7 +242,7 @@ impl Types {
         }
     }
 
-    /// As C++ writes it.
+    /// The name in C++.
     pub fn name(&self, id: TypeId) -> String {
         match self.get(id) {
             Type::Prim(prim) => prim_name(*prim).to_owned(),
@@ -291,7 +291,7 @@ pub fn is_signed(prim: Prim) -> bool {
     matches!(prim, Prim::I8 | Prim::I16 | Prim::I32 | Prim::I64)
 }
 
-/// The type to which small integers are promoted.
+/// The type that small integers are promoted to.
 pub fn promoted(prim: Prim) -> Prim {
     match prim {
         Prim::Bool | Prim::I8 | Prim::U8 | Prim::I16 | Prim::U16 => Prim::I32,
@@ -299,7 +299,7 @@ pub fn promoted(prim: Prim) -> Prim {
     }
 }
 
-/// The type that two numbers are calculated in.
+/// The common type of two operands in arithmetic.
 pub fn common(a: Prim, b: Prim) -> Prim {
     let (a, b) = (promoted(a), promoted(b));
     let rank = |prim| match prim {
