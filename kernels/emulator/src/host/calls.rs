@@ -240,7 +240,10 @@ impl<'a> Host<'a> {
             }
             ranges.push(range);
         }
-        if machine.checks().init && machine.heap.is_of_device(&ranges[0]) && machine.heap.is_of_host(&ranges[1]) {
+        if machine.checks().init
+            && machine.heap.is_of_device(&ranges[0])
+            && machine.heap.is_of_host(&ranges[1])
+        {
             self.check_source(machine, from, &ranges[0], span);
         }
         let (from, to) = (ranges[0].clone(), ranges[1].clone());
