@@ -1,4 +1,4 @@
-// What of <chrono> is here. Time stands still: every duration that is measured is 0.
+// The supported part of <chrono>. The clock stands still: every measured duration is 0.
 namespace std {
 
 template <long long N, long long D = 1> struct ratio { static constexpr long long num = N, den = D; };

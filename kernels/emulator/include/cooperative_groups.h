@@ -1,4 +1,4 @@
-// The groups of threads that the subset has: a block, and tiles of a warp.
+// The supported thread groups: a block, and tiles of a warp.
 namespace cooperative_groups {
 
 struct thread_block {
@@ -39,7 +39,7 @@ template <unsigned int N> __device__ thread_block_tile<N> tiled_partition(const 
     return thread_block_tile<N>{};
 }
 
-// A group whose size is known only when it runs: a block, or a tile of a warp.
+// A group whose size is known only at run time: a block, or a tile of a warp.
 struct thread_group {
     unsigned int __n;
     bool __whole;
@@ -66,7 +66,7 @@ inline __device__ thread_group tiled_partition(const thread_group &group, unsign
     return thread_group(n, false);
 }
 
-// The lanes that come here together.
+// The lanes that are active at this point.
 struct coalesced_group {
     unsigned int __lanes;
     __device__ void sync() const { __syncwarp(__lanes); }

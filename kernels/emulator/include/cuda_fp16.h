@@ -1,4 +1,4 @@
-// Halves: kept in 16 bits, calculated with as floats and rounded after each operation.
+// Half types: stored in 16 bits, computed as floats, and rounded after each operation.
 #define __EMULATOR_HALF(H, Name, to, from) \
     struct Name { \
         unsigned short __x; \

@@ -1,4 +1,4 @@
-// What CUDA C++ knows without a header.
+// The names that CUDA C++ provides without a header.
 typedef unsigned long long size_t;
 typedef long long ptrdiff_t;
 typedef long long intptr_t;
@@ -116,7 +116,7 @@ typedef __emulator_event *cudaEvent_t;
 
 typedef long long time_t;
 typedef long long clock_t;
-// Time stands still here.
+// The clock stands still.
 struct timeval { long tv_sec, tv_usec; };
 struct timespec { long tv_sec, tv_nsec; };
 struct timezone { int tz_minuteswest, tz_dsttime; };
@@ -131,7 +131,7 @@ inline int clock_gettime(int, timespec *now) {
     return 0;
 }
 
-// `new` and `delete` of host code.
+// `new` and `delete` in host code.
 template <typename T> struct __emulator_is_plain { static constexpr bool value = false; };
 template <typename T> struct __emulator_is_plain<T *> { static constexpr bool value = true; };
 #define __EMULATOR_PLAIN(T) template <> struct __emulator_is_plain<T> { static constexpr bool value = true; };

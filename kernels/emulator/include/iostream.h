@@ -1,4 +1,4 @@
-// What of <iostream> and <iomanip> is here: output to `cout` and `cerr`.
+// The supported part of <iostream> and <iomanip>: output to `cout` and `cerr`.
 namespace std {
 
 struct ios_base {
@@ -61,7 +61,7 @@ inline ostream &operator<<(ostream &o, unsigned long long x) {
     o.__width = 0;
     return o;
 }
-// In another base than ten, a negative number is what its bits say.
+// In hexadecimal and octal, a negative number prints its bits.
 inline ostream &operator<<(ostream &o, int x) {
     if (o.__flags & ios_base::basefield) return o << (unsigned long long)(unsigned int)x;
     return o << (long long)x;

@@ -1,4 +1,4 @@
-// What of <memory> is here. Nothing is given back at the end of a scope.
+// The supported part of <memory>. Nothing is freed at the end of a scope.
 
 // The array type of `unique_ptr<T[]>`.
 template <typename T> struct __emulator_array { T *first; };

@@ -1,4 +1,4 @@
-// What of <algorithm>, <utility>, <limits>, <type_traits> and <cmath> is here.
+// The supported part of <algorithm>, <utility>, <limits>, <type_traits> and <cmath>.
 namespace std {
 
 using ::size_t;
@@ -137,7 +137,7 @@ template <typename T, size_t N> T *end(T (&a)[N]) { return a + N; }
 template <typename C> auto begin(C &c) { return c.begin(); }
 template <typename C> auto end(C &c) { return c.end(); }
 template <typename T> void sort(T *first, T *last) {
-    // Shell's.
+    // Shell sort.
     long long n = last - first;
     for (long long gap = n / 2; gap > 0; gap /= 2)
         for (long long i = gap; i < n; i++) {
