@@ -352,3 +352,28 @@ int main() {
     let cut = "ff fffe 1 2 -1 -56 -3\n";
     assert_eq!(output(text), format!("{cut}abc|ab|xy|text\n{cut}"));
 }
+
+#[test]
+fn an_unnamed_struct_has_the_name_of_its_typedef() {
+    let text = r#"#include <cstdio>
+typedef struct { int width; float *elements; } Matrix;
+typedef struct Pair { int a, b; } Pair;
+typedef struct { int x; } *Pointer;
+__global__ void k(Matrix m, Pair p) { m.elements[0] = m.width + p.b + 1; }
+int main() {
+    Pointer pointer = nullptr;
+    float *d, h;
+    cudaMalloc(&d, sizeof(float));
+    Matrix m = {3, d};
+    k<<<1, 1>>>(m, Pair{1, 2});
+    cudaMemcpy(&h, d, sizeof(float), cudaMemcpyDeviceToHost);
+    printf("%g %d\n", h, pointer == nullptr);
+    m.elements++;
+    k<<<1, 1>>>(m, Pair{1, 2});
+    cudaFree(d);
+}"#;
+    let (program, run) = crate::run(text, cuda_emulator::Checks::ALL);
+    let told = cuda_emulator::report::text(&program.files, &run, cuda_emulator::Checks::MEMORY);
+    assert!(run.output.contains("6 1\n"), "{}", run.output);
+    assert!(told.contains("at k(Matrix, Pair) in"), "{told}");
+}

@@ -41,9 +41,23 @@ impl Members {
 }
 
 impl Parser {
+    /// The name that a typedef gives to the unnamed struct whose body begins here.
+    fn name_after_body(&self) -> Option<Name> {
+        let mut depth = 0;
+        for (n, token) in self.tokens[self.at..].iter().enumerate() {
+            depth += i32::from(token.is("{")) - i32::from(token.is("}"));
+            if depth == 0 {
+                return self.ahead(n + 1).ident().cloned();
+            }
+        }
+        None
+    }
+
     /// Parses a struct up to its `}`.
     pub fn struct_declaration(&mut self, template: Vec<TemplateParameter>) -> Result<Rc<Struct>> {
         let is_class = self.is_word("class");
+        let is_typedef =
+            self.at > 0 && self.tokens[self.at - 1].ident().is_some_and(|word| &**word == "typedef");
         let start = self.advance().span;
         let mut align = None;
         while self.is_word("alignas") || self.is_word("__align__") {
@@ -53,8 +67,13 @@ impl Parser {
             self.expect(")")?;
         }
         let id = self.id();
-        let name: Name =
-            if self.is("{") { format!("<struct {id}>").into() } else { self.name("the name of a struct")? };
+        let name: Name = match self.is("{") {
+            false => self.name("the name of a struct")?,
+            true => {
+                let typedef = is_typedef.then(|| self.name_after_body()).flatten();
+                typedef.unwrap_or_else(|| format!("<struct {id}>").into())
+            }
+        };
         let specialized = if self.is("<") { Some(self.template_arguments()?) } else { None };
         let is_template = !template.is_empty() || specialized.is_some();
         let kind = if is_template { NameKind::TypeTemplate } else { NameKind::Type };
