@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{fs, thread};
 
 use labs::{Captured, Event, LABS, Listed, Run, render_text, without_measured};
+use questions::recorded;
 
 use crate::labs::of_command;
 use crate::mistake::choices;
@@ -105,6 +106,14 @@ impl Course {
                 scope.spawn(work);
             }
         });
+    }
+
+    /// What the lab of a chapter says in this run.
+    pub(crate) fn said(&self, number: &str, run: &str) -> Result<&'static [Event], String> {
+        match number {
+            recorded::CHAPTER => recorded::events(run),
+            _ => self.events(self.lab(number)?, run),
+        }
     }
 
     /// The events of a lab in this run, the same as its snapshot holds.

@@ -9,7 +9,7 @@ use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
     anchor, assessment, cards, cheat_sheet, ending, error_pages, exercises, first_page, guide, how_wrong,
-    html, lab_code, minutes, plan_page, prediction, questions, room_page, score_page, what_if,
+    html, lab_12, lab_code, minutes, plan_page, prediction, questions, room_page, score_page, what_if,
 };
 
 /// Expands a directive to Markdown.
@@ -46,15 +46,17 @@ pub fn markdown(
         }
         ("room", []) => room_page::html(course),
         ("sheet", [chapter]) => guide::sheet(course, chapter),
+        ("lab-run", [lab]) if lab_12::is_meant(lab) => Ok(lab_12::run_it(course, page)?),
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
         ("lab-code", [lab, anchor]) => lab_code::shown(course, page, lab, anchor),
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
         ("predict", [id, run]) if run.starts_with("run=") => {
             // A prediction keeps its id when its section moves to another chapter's lab.
             let of_id = id.split('-').next().unwrap_or_default();
-            let events = course.events(course.lab(page.chapter().unwrap_or(of_id))?, &run["run=".len()..])?;
+            let events = course.said(page.chapter().unwrap_or(of_id), &run["run=".len()..])?;
             Ok(prediction::html(events, id)?)
         }
+        ("lab-source", [lab]) if lab_12::is_meant(lab) => lab_12::source(course, page),
         ("lab-source", [lab]) => lab_code::whole(course, page, lab),
         ("race", []) => Ok(first_page::race()?),
         ("timelines", []) => Ok(what_if::DROPPED.to_owned()),

@@ -24,7 +24,7 @@ pub fn html(course: &Course, page: &Page, chapter: &str, least: usize) -> Result
     let all =
         |mistakes: Vec<questions::Mistake>| Wrong::Elsewhere(mistakes.into_iter().map(mistake).collect());
 
-    let runs = |lab: &str, run: &str| Ok(course.events(course.lab(lab)?, run)?.into());
+    let runs = |lab: &str, run: &str| Ok(course.said(lab, run)?.into());
     let objectives = questions::objectives(course.root(), chapter)?;
     let Quiz { mut questions, mut open } =
         questions::read(chapter, &text, &objectives, &runs).map_err(all)?;

@@ -53,7 +53,7 @@ pub fn html(course: &Course) -> Result<String, Wrong> {
     page += "\n## Bets that you lost\n\n<p class=\"score-no-bets\">A bet that you lost appears here with the real value, and with what \
              you know now.</p>\n<ol class=\"score-bets\"></ol>\n";
     for Asked { id, chapter, run } in all.asked(course.root())? {
-        let events = course.events(course.lab(&chapter)?, &run)?;
+        let events = course.said(&chapter, &run)?;
         let form = prediction::html(events, &id)?;
         // A question to think about is not a bet, and has no form.
         if let Some((form, _)) = form.split_once("</form>") {
@@ -102,7 +102,7 @@ fn checked(course: &Course) -> Result<Vec<Mistake>, Wrong> {
         let mut bets = BTreeSet::new();
         for Asked { id, chapter: number, run } in asked.iter().filter(|asked| asked.chapter == chapter.number)
         {
-            let events = course.events(course.lab(number)?, run)?;
+            let events = course.said(number, run)?;
             if prediction::html(events, id).is_ok_and(|html| Fold::of(&html) == Some(Fold::Answer)) {
                 bets.insert(id.as_str());
             }

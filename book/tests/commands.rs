@@ -49,8 +49,9 @@ fn in_blocks(text: &str) -> Vec<(usize, String)> {
         }
         for (index, line) in block.code.lines().enumerate() {
             let command = line.split(" #").next().unwrap_or_default().trim();
-            // Those of the course are tested where it is: `course/tests`.
-            let is_elsewhere = command.starts_with('#') || command.starts_with("cargo course");
+            // Those of the course are tested where it is, in `course/tests`, and those of lab 12 in `labs/lab_12/tests`.
+            let others = ["#", "cargo course", "cargo run --bin lab-12"];
+            let is_elsewhere = others.iter().any(|other| command.starts_with(other));
             if !command.is_empty() && !is_elsewhere {
                 commands.push((block.line + 1 + index, command.to_owned()));
             }
@@ -61,7 +62,7 @@ fn in_blocks(text: &str) -> Vec<(usize, String)> {
 
 /// The commands that run a lab, in the code within lines, each with its line.
 fn in_lines(text: &str) -> Vec<(usize, String)> {
-    let is_lab = |code: &str| code.starts_with("cargo run --bin lab-");
+    let is_lab = |code: &str| code.starts_with("cargo run --bin lab-") && !code.contains("lab-12");
     code_in_lines(text).into_iter().filter(|(_, code)| is_lab(code)).collect()
 }
 

@@ -1,0 +1,127 @@
+//! The outputs and figures that chapter 12 shows are those of the lab. `RECORD=1` writes them anew.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+/// What the lab prints in the root of the checkout.
+fn printed(arguments: &[&str]) -> String {
+    let mut lab = Command::new(env!("CARGO_BIN_EXE_lab-12"));
+    let output = lab.args(arguments).current_dir(root().join("../..")).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.is_empty(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const COMMAND: &str = "cargo run --bin lab-12 -- ";
+
+/// The records, each with the command whose output it holds: the one in its first line, or, of a new one, this.
+fn records() -> BTreeMap<PathBuf, String> {
+    let mut records = BTreeMap::new();
+    for folder in ["examples", "cases", "ladder"] {
+        for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let record = path.with_file_name(format!("{name}.txt"));
+            let command = match folder {
+                "examples" => format!("{COMMAND}labs/lab_12/examples/{name}.cu"),
+                "cases" => format!("{COMMAND}case {name}"),
+                _ => format!("{COMMAND}ladder {name}"),
+            };
+            let text = fs::read_to_string(&record).unwrap_or_default();
+            let named = text.lines().next().and_then(|line| line.strip_prefix("$ ")).map(str::to_owned);
+            records.insert(record, named.unwrap_or(command));
+        }
+    }
+    records
+}
+
+/// The number after this label in the table of counters.
+fn counter(table: &str, label: &str) -> String {
+    let line = table.lines().find_map(|line| line.trim_start().strip_prefix(label));
+    let number = line.and_then(|rest| rest.split_whitespace().next());
+    number.unwrap_or_else(|| panic!("no `{label}` in {table}")).replace(',', "")
+}
+
+/// The figures, as the book reads them: a name, a value, a unit, and whether it is modelled.
+fn figures() -> String {
+    let mut text = String::from("# Written by `RECORD=1 cargo test -p lab-12 --test recorded`.\n");
+    let mut note = |name: &str, value: String, unit: &str| text += &format!("{name} {value} {unit}\n");
+
+    let counters = printed(&["labs/lab_12/examples/vector_add.cu", "--counters"]);
+    // `4 blocks of 256 threads: no error`
+    let launch: Vec<usize> =
+        counters.lines().next().unwrap().split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [blocks, threads] = launch[..] else { panic!("{counters}") };
+    let elements: usize = counter(&counters, "operations on floats").parse().unwrap();
+    note("blocks", blocks.to_string(), "-");
+    note("threads", (blocks * threads).to_string(), "-");
+    note("idle", (blocks * threads - elements).to_string(), "threads");
+    note("sectors_per_request", counter(&counters, "global loads: sectors per request"), "-");
+    text
+}
+
+#[test]
+fn what_the_book_shows_is_what_the_lab_prints() {
+    let mut wanted = BTreeMap::from([(root().join("recorded/figures.txt"), figures())]);
+    for (record, command) in records() {
+        let flags =
+            command.strip_prefix(COMMAND).unwrap_or_else(|| panic!("{}: `{command}`", record.display()));
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        wanted.insert(record, format!("$ {command}\n{}", printed(&flags)));
+    }
+    for (file, text) in wanted {
+        if env::var_os("RECORD").is_some() {
+            fs::write(&file, &text).unwrap();
+        }
+        let found = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
+        assert!(
+            found == text,
+            "{}: to write it anew, set RECORD=1\n{found}\nand now\n{text}",
+            file.display()
+        );
+    }
+}
+
+/// The commands of the chapter and of the README do what they say: they end with 0, or with 1 if they find something.
+#[test]
+fn the_commands_of_the_chapter_run() {
+    let checkout = root().join("../..");
+    let mut texts = vec!["README.md".to_owned(), "labs/lab_12/commands.txt".to_owned()];
+    for page in fs::read_dir(checkout.join("book/chapters")).unwrap() {
+        let name = page.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            texts.push(format!("book/chapters/{name}"));
+        }
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands");
+    fs::create_dir_all(&folder).unwrap();
+    let mut count = 0;
+    for file in texts {
+        let text = fs::read_to_string(checkout.join(&file)).unwrap();
+        for (_, rest) in text.match_indices("cargo run --bin lab-12").map(|(at, _)| text.split_at(at)) {
+            // To the end of the line, of the code within a line, or to a comment.
+            let command = rest.split(['\n', '`']).next().unwrap().split(" #").next().unwrap();
+            let flags = command["cargo run --bin lab-12".len()..].trim().trim_start_matches("-- ");
+            let (flags, into) =
+                flags.split_once(" > ").map_or((flags, None), |(flags, into)| (flags, Some(into)));
+            let mut lab = Command::new(env!("CARGO_BIN_EXE_lab-12"));
+            // The program that the commands name.
+            fs::write(folder.join("my.cu"), fs::read(root().join("examples/vector_add.cu")).unwrap())
+                .unwrap();
+            let output = lab.args(flags.split_whitespace()).current_dir(&folder).output().unwrap();
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{file}: `{command}`: {output:?}");
+            assert!(
+                into.is_none_or(|into| into == "my.cu" && output.stdout.starts_with(b"//")),
+                "{file}: `{command}`"
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 4, "{count}");
+}
