@@ -18,7 +18,8 @@ int main() {
     for (int i = 0; i < rows * classes; i++) {
         scores[i] = i;
     }
-    labels[0] = 3, labels[1] = 0, labels[2] = 9, labels[3] = 10;
+    int given[rows] = {3, 0, 9, 10};
+    cudaMemcpy(labels, given, sizeof given, cudaMemcpyHostToDevice);
 
     pick<<<1, 32>>>(scores, labels, out, rows, classes);
     cudaError_t error = cudaDeviceSynchronize();

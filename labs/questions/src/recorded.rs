@@ -56,11 +56,23 @@ fn predictions(figures: &[Figure]) -> Result<Vec<(Prediction, Key)>, String> {
         let figure = figures.iter().find(|figure| figure.name == name).cloned();
         figure.map(Key::Number).ok_or_else(|| format!("labs/lab_12/recorded/figures.txt has no `{name}`"))
     };
-    Ok(vec![(
-        Prediction::number("12-idle", "How many of the threads that this program starts add nothing?")
-            .unit("threads")
-            .whole()
-            .because("Every block has as many threads as the others, so the last one has some to spare."),
-        found("idle")?,
-    )])
+    let is_reported =
+        matches!(found("other_row_errors")?, Key::Number(figure) if figure.quantity() > Some(0.0));
+    Ok(vec![
+        (
+            Prediction::number("12-idle", "How many of the threads that this program starts add nothing?")
+                .unit("threads")
+                .whole()
+                .because("Every block has as many threads as the others, so the last one has some to spare."),
+            found("idle")?,
+        ),
+        (
+            Prediction::yes_no(
+                "12-other-row",
+                "Suppose that the *second* label is too large instead of the last: `{3, 10, 9, 0}`. Is that reported?",
+            )
+            .because("Row and label then lead to the start of the next row. That memory belongs to the program."),
+            Key::Truth(is_reported),
+        ),
+    ])
 }
