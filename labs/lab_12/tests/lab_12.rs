@@ -68,6 +68,36 @@ fn findings_end_with_1_and_bad_input_with_2() {
     }
 }
 
+/// The book shows each example next to its record: a text file with the command in its first line, and what it prints.
+/// `KEEP_RECORDS=1 cargo test -p lab-12` writes the records anew.
+#[test]
+fn the_records_of_the_examples_are_what_they_print() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let examples = root.join("labs/lab_12/examples");
+    let all = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path());
+    for example in all.filter(|path| path.extension().is_some_and(|extension| extension == "cu")) {
+        let file = example.with_extension("txt");
+        let record = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
+        let name = example.file_name().unwrap().to_str().unwrap();
+        let first = format!("$ cargo run --bin lab-12 -- labs/lab_12/examples/{name}");
+        let command = record.lines().next().unwrap_or(&first);
+        let flags =
+            command.strip_prefix(&first).unwrap_or_else(|| panic!("{name}: the record begins with {first}"));
+        let output = Command::new(env!("CARGO_BIN_EXE_lab-12"))
+            .arg(format!("labs/lab_12/examples/{name}"))
+            .args(flags.split_whitespace())
+            .current_dir(&root)
+            .output()
+            .unwrap();
+        assert!(output.stderr.is_empty(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let now = format!("{command}\n{}", String::from_utf8(output.stdout).unwrap());
+        match std::env::var_os("KEEP_RECORDS") {
+            Some(_) => std::fs::write(&file, now).unwrap(),
+            None => assert_eq!(now, record, "{name}: KEEP_RECORDS=1 writes the record anew"),
+        }
+    }
+}
+
 #[test]
 fn counters_are_a_table_or_json() {
     let output = lab(&["--counters"]);
