@@ -9,7 +9,8 @@ use crate::output::{self, Show};
 use crate::plan::{Expand, Plan};
 use crate::{
     anchor, assessment, cards, cheat_sheet, ending, error_pages, exercises, first_page, guide, how_wrong,
-    html, lab_12, lab_code, minutes, plan_page, prediction, questions, room_page, score_page, what_if,
+    html, kernels, lab_12, lab_code, minutes, plan_page, prediction, questions, room_page, score_page,
+    what_if,
 };
 
 /// Expands a directive to Markdown.
@@ -64,6 +65,7 @@ pub fn markdown(
         ("paste-error", []) => Ok(error_pages::paste_box(page.path, &up(page.path))),
         ("errors", []) => Ok(error_pages::list()),
         ("offline", []) => Ok("<p class=\"save-offline\"></p>\n\n".to_owned()),
+        ("kernel", [name]) => Ok(kernels::kernel(course, name)?),
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),

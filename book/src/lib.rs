@@ -29,6 +29,7 @@ mod guide;
 mod how_wrong;
 mod html;
 mod inline;
+mod kernels;
 mod lab_12;
 mod lab_code;
 mod labs;

@@ -156,13 +156,19 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
         exercises: Err("The check of the exercises is compiled after the labs.".to_owned()),
         assessment: Err("The final assessment is compiled after the exercises.".to_owned()),
         errors: Err("What explains errors is being compiled.".to_owned()),
+        kernels: Err("The emulator of CUDA C++ is being compiled. Run will be here.".to_owned()),
     };
     changed(&modules);
-    // Start with the module that compiles in seconds.
+    // Start with the modules that compile in seconds.
     let mut telling = Compiling::new("what explains errors");
     let errors = player::errors(course, &mut |step| drop(telling.tell(step)));
     telling.end();
     modules.errors = errors.map_err(|why| left_out("the pages will not explain errors", &why));
+    changed(&modules);
+    let mut telling = Compiling::new("the emulator of CUDA C++");
+    let kernels = player::kernels(course, &mut |step| drop(telling.tell(step)));
+    telling.end();
+    modules.kernels = kernels.map_err(|why| left_out("the pages will not run kernels", &why));
     changed(&modules);
     let mut telling = Compiling::new("the labs");
     let labs = player::labs(course, &mut |step| {
@@ -174,7 +180,7 @@ fn compiled(course: &Course, changed: &mut dyn FnMut(&Modules)) -> Modules {
     if let Err(why) = labs {
         // Then the exercises cannot be compiled either.
         let why = left_out("the pages will not run the labs", &why);
-        let modules = Modules { errors: modules.errors, ..Modules::none(&why) };
+        let modules = Modules { errors: modules.errors, kernels: modules.kernels, ..Modules::none(&why) };
         changed(&modules);
         return modules;
     }
@@ -305,7 +311,7 @@ fn show_and_compile(
     let mut result = Ok(());
     let mut shown = None;
     let modules = compiled(course, &mut |modules| {
-        let there = [&modules.labs, &modules.exercises, &modules.errors].map(Result::is_ok);
+        let there = [&modules.labs, &modules.exercises, &modules.errors, &modules.kernels].map(Result::is_ok);
         let before = shown.replace(there);
         let finish = || finished(course, pages.clone(), modules.clone());
         match before {

@@ -12,6 +12,9 @@ use crate::course::Course;
 /// The output folder of these files.
 const FOLDER: &str = "play";
 
+/// The worker that asks a module one question at a time.
+const ASKED: &str = "asked-worker.js";
+
 /// A module for the pages.
 #[derive(Clone)]
 pub struct Module {
@@ -25,7 +28,7 @@ pub struct Module {
 pub fn labs(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
     let names: Vec<&str> = LABS.iter().map(|lab| lab.name).collect();
     let labs = modules::compile(&modules::LABS, &names, course.root(), &course.root().join("target"), told)?;
-    module(course, labs, "labs", &["run-worker.js", "experiments-worker.js", "start-module.js"])
+    module(course, labs, "labs", &["run-worker.js", "experiments-worker.js"])
 }
 
 /// The same for the exercise checker.
@@ -33,30 +36,36 @@ pub fn exercises(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, 
     let names: Vec<String> = in_pages().into_iter().map(modules::piece_of_exercise).collect();
     let target = course.root().join("target");
     let exercises = modules::compile(&modules::EXERCISES, &names, course.root(), &target, told)?;
-    module(course, exercises, "exercises", &["exercise-worker.js", "start-module.js"])
+    module(course, exercises, "exercises", &[ASKED])
 }
 
 /// The same for the final assessment.
 pub fn assessment(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
-    whole(course, &modules::ASSESSMENT, "assessment", told)
+    whole(course, &modules::ASSESSMENT, "assessment", ASKED, told)
 }
 
 /// The same for the table of errors.
 pub fn errors(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
-    whole(course, &modules::ERRORS, "errors", told)
+    whole(course, &modules::ERRORS, "errors", "errors-worker.js", told)
 }
 
-/// A module in one piece, with a worker of the same name.
+/// The same for the emulator of CUDA C++.
+pub fn kernels(course: &Course, told: &mut dyn FnMut(Step)) -> Result<Module, String> {
+    whole(course, &modules::KERNELS, "kernels", ASKED, told)
+}
+
+/// A module in one piece.
 fn whole(
     course: &Course,
     package: &modules::Whole,
     name: &str,
+    worker: &str,
     told: &mut dyn FnMut(Step),
 ) -> Result<Module, String> {
     let target = course.root().join("target");
     let base = modules::compile_whole(package, course.root(), &target, told)?;
     let split = Split { base, pieces: BTreeMap::new() };
-    module(course, split, name, &[&format!("{name}-worker.js"), "start-module.js"])
+    module(course, split, name, &[worker])
 }
 
 /// The exercises that can be done in a page, in the order of `exercises_page::EXERCISES`: sorted by name.
@@ -84,7 +93,7 @@ fn module(
         files.insert(path(&piece), bytes);
     }
     files.insert(path(name), base);
-    for worker in workers {
+    for worker in workers.iter().chain(&["start-module.js"]) {
         let script = course.read(&format!("book/theme/{worker}"))?;
         files.insert(format!("{FOLDER}/{worker}"), script.into_bytes());
     }

@@ -24,13 +24,14 @@ pub struct Modules {
     pub exercises: Result<Module, String>,
     pub assessment: Result<Module, String>,
     pub errors: Result<Module, String>,
+    pub kernels: Result<Module, String>,
 }
 
 impl Modules {
     /// No modules, for this reason.
     pub fn none(why: &str) -> Modules {
         let none = || Err(why.to_owned());
-        Modules { labs: none(), exercises: none(), assessment: none(), errors: none() }
+        Modules { labs: none(), exercises: none(), assessment: none(), errors: none(), kernels: none() }
     }
 
     /// The missing modules.
@@ -41,6 +42,7 @@ impl Modules {
             exercises: why(&self.exercises),
             assessment: why(&self.assessment),
             errors: why(&self.errors),
+            kernels: why(&self.kernels),
         }
     }
 }
@@ -52,6 +54,7 @@ pub struct Missing {
     pub exercises: Option<String>,
     pub assessment: Option<String>,
     pub errors: Option<String>,
+    pub kernels: Option<String>,
 }
 
 impl Missing {
@@ -62,6 +65,7 @@ impl Missing {
             ("exercises", &self.exercises),
             ("assessment", &self.assessment),
             ("errors", &self.errors),
+            ("kernels", &self.kernels),
         ];
         let missing = all.into_iter().filter_map(|(name, why)| Some((name, why.as_ref()?)));
         serde_json::to_string(&missing.collect::<BTreeMap<_, _>>()).unwrap_or_default()
@@ -80,6 +84,7 @@ pub fn finished(
         ("exercises", modules.exercises),
         ("assessment", modules.assessment),
         ("errors", modules.errors),
+        ("kernels", modules.kernels),
     ] {
         match module {
             Ok(Module { files, path }) => {
@@ -205,7 +210,8 @@ mod tests {
         let module = |path: &str| Ok(Module { files: BTreeMap::new(), path: path.to_owned() });
         let exercises = Err("They are \"being\" compiled.".to_owned());
         let (labs, errors) = (module("play/labs-1.wasm"), module("play/errors-3.wasm"));
-        let modules = Modules { labs, exercises, assessment: module("play/assessment-2.wasm"), errors };
+        let (assessment, kernels) = (module("play/assessment-2.wasm"), module("play/kernels-4.wasm"));
+        let modules = Modules { labs, exercises, assessment, errors, kernels };
         assert_eq!(modules.missing().to_json(), r#"{"exercises":"They are \"being\" compiled."}"#);
         let page = page(modules);
         assert!(page.contains("<meta name=\"labs-module\" content=\"../play/labs-1.wasm\">"), "{page}");

@@ -31,6 +31,7 @@ impl Files {
             "labs/tests/snapshots",
             "labs/exercises/tests/snapshots",
             "labs/exercises/example",
+            "labs/lab_12",
         ];
         for folder in pages.into_iter().chain(sources::FOLDERS) {
             look(&course.root().join(folder), &mut seen);

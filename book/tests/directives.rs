@@ -513,3 +513,32 @@ fn each_mistake_in_a_question_gets_one_line() {
     let twice = questions(&format!("{QUESTION}{QUESTION}")).unwrap_err();
     assert_eq!(twice, "labs/questions/03.toml:13: the id `03-copies` comes twice");
 }
+
+/// The page runs the program with the checks of the record's command.
+#[test]
+fn a_kernel_is_shown_with_its_record() {
+    let shown = here("{{#kernel vector_add}}").unwrap();
+    let figure = "<figure class=\"kernel\" id=\"kernel-vector_add\" data-name=\"vector_add.cu\" \
+                  data-checks=\"memcheck,racecheck\">\n\n```cpp\n// Adds two vectors";
+    assert!(shown.starts_with(figure), "{shown}");
+    assert!(shown.contains("```text\n4 blocks of 256 threads: no error\n"), "{shown}");
+    let command =
+        "<figcaption><code>cargo run --bin lab-12 -- labs/lab_12/examples/vector_add.cu</code></figcaption>";
+    assert!(shown.contains(command), "{shown}");
+}
+
+#[test]
+fn a_kernel_that_is_not_there_or_has_no_record_gets_one_line() {
+    let checkout = Checkout::new();
+    std::fs::write(checkout.path("labs/lab_12/examples/new.cu"), "int main() {}\n").unwrap();
+    assert_eq!(
+        page(&checkout.course(), "{{#kernel vector}}").unwrap_err(),
+        "book/chapters/x.md:1: no kernel `vector` in labs/lab_12/examples: say new | vector_add"
+    );
+    let error = page(&checkout.course(), "{{#kernel new}}").unwrap_err();
+    assert!(
+        error.starts_with("book/chapters/x.md:1: labs/lab_12/examples/new.txt cannot be read: ")
+            && error.ends_with("KEEP_RECORDS=1 cargo test -p lab-12 writes it"),
+        "{error}"
+    );
+}

@@ -12,8 +12,12 @@
   }
   // A check runs all functions on all their machines.
   const LIMIT = 120_000;
-  const checker = asking("assessment-worker.js", document.querySelector("meta[name=assessment-module]").content, LIMIT);
-  const ask = async (...words) => (await checker.ask({ words: words.map(String) })).answer;
+  const checker = asking(document.querySelector("meta[name=assessment-module]").content, LIMIT);
+  const ask = async (...words) => {
+    const { code, answer } = await checker.ask({ call: "answer", words: words.map(String) });
+    if (code !== 0) throw new Error("There is no such program.");
+    return JSON.parse(answer);
+  };
   const kinds = JSON.parse(place.dataset.kinds), columns = JSON.parse(place.dataset.columns);
   const last = Number(place.dataset.seeds) - 1;
 

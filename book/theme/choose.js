@@ -1,12 +1,21 @@
-// Code that a reader changes by choosing, and the worker that checks it: for exercise.js and assessment.js.
+// Code that a reader changes by choosing, for exercise.js and assessment.js; and the worker that they and kernels.js ask.
 
 "use strict";
 
-// A worker of this name beside the module. It is started before it is needed, and may fail before it has been asked anything: the
-// next question gets a new one.
-function asking(script, address, limit) {
+// What has been loaded, by its address: workers of one module share it.
+const loadedModules = {};
+
+// A worker that asks the module at this address. It is started before it is needed, and may fail before it has been asked anything: the
+// next question gets a new one. An answer may take so many milliseconds once the module is loaded.
+function asking(address, limit) {
+  const LOADING = 60_000;
   const url = new URL(address, document.baseURI).href;
-  let worker = null, told = null;
+  let worker = null, told = null, timer;
+
+  const endAfter = (time, error) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => end({ error }), time);
+  };
 
   function end(answer) {
     worker?.terminate();
@@ -16,18 +25,23 @@ function asking(script, address, limit) {
 
   function start() {
     if (worker) return;
-    worker = new Worker(new URL(script, url));
-    worker.onmessage = ({ data }) => data.error ? end(data) : told?.(data);
+    worker = new Worker(new URL("asked-worker.js", url));
+    worker.onmessage = ({ data }) => {
+      if (data.error) { end(data); return; }
+      if (!data.loaded) { told?.(data); return; }
+      Object.assign(loadedModules, data.loaded);
+      endAfter(limit, `It was stopped after ${limit / 1000} seconds: it does not end, or takes too long for this page.`);
+    };
     worker.onerror = event => { event.preventDefault(); end({ error: event.message || CANNOT_LOAD }); };
   }
 
   // The answer to a question, or an error.
   async function askOne(question) {
-    const timer = setTimeout(() => end({ error: "It does not end." }), limit);
+    endAfter(LOADING, CANNOT_LOAD);
     const answer = await new Promise(resolve => {
       told = resolve;
       start();
-      worker.postMessage({ url, ...question });
+      worker.postMessage({ url, compiled: loadedModules, ...question });
     });
     clearTimeout(timer);
     told = null;
@@ -37,7 +51,7 @@ function asking(script, address, limit) {
 
   // One after the other, since they share the worker.
   let last = Promise.resolve();
-  return { start, ask: question => last = last.catch(() => {}).then(() => askOne(question)) };
+  return { start, stop: () => end({ error: "It was stopped." }), ask: question => last = last.catch(() => {}).then(() => askOne(question)) };
 }
 
 const choose = {

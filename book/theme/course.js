@@ -5,6 +5,13 @@
 // What is said when a part that is loaded on its first use cannot be had.
 const CANNOT_LOAD = "It could not be loaded. Are you offline?";
 
+// An element with its properties and what is in it.
+function make(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
 // Changes the page, and scrolls so that an element stays where it is. One that is below the window may move: nobody sees it.
 function keepPlace(element, change) {
   const before = element.getBoundingClientRect().top;

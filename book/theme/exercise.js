@@ -48,7 +48,7 @@
   }
   // Runs end after so many operations. What takes longer than this is something else.
   const LIMIT = 30_000;
-  const checker = asking("exercise-worker.js", address, LIMIT);
+  const checker = asking(address, LIMIT);
 
   // ---- The code.
 
@@ -106,7 +106,10 @@
     verdict.innerHTML = "<p>Checking…</p>";
     delete verdict.dataset.checked;
     try {
-      const { passed, parts } = await checker.ask({ id, choice, form: choose.isNarrow() ? "narrow" : "wide" });
+      const words = [id, choice.join(" "), choose.isNarrow() ? "narrow" : "wide"];
+      const { code, answer } = await checker.ask({ piece: `chapter-${id.split("-")[0]}`, call: "check", words });
+      if (code === 2) throw new Error("It knows no such choice.");
+      const passed = code === 0, parts = answer.split("\0");
       checked(id, passed, choice);
       verdict.dataset.checked = choice.join(" ");
       showVerdict(form, choice, passed, parts);

@@ -15,14 +15,9 @@ async function start(url) {
 }
 
 function run(exports, words) {
-  const input = new TextEncoder().encode(words.join("\0"));
-  const start = exports.input(input.length) >>> 0; // First: it may make the memory grow, and another buffer stand for it.
-  new Uint8Array(exports.memory.buffer, start, input.length).set(input);
-  const code = exports.answer();
-  const text = part => new TextDecoder().decode(
-    new Uint8Array(exports.memory.buffer, exports[part](), exports[`${part}_length`]()));
-  if (code !== 0) throw new Error(text("errors").trim());
-  return JSON.parse(text("output"));
+  const { code, answer, errors } = called(exports, "answer", words);
+  if (code !== 0) throw new Error(errors.trim());
+  return JSON.parse(answer);
 }
 
 // One after the other, though starting takes time.

@@ -254,7 +254,7 @@ function control(tag, text, act) {
       told.textContent = progress.fault(text);
       if (told.textContent) return;
       const [kept, brought] = [progress.read(), JSON.parse(text)];
-      for (const part of ["predictions", "questions", "exercises"]) {
+      for (const part of ["predictions", "questions", "exercises", "kernels"]) {
         if (brought[part]) kept[part] = { ...kept[part], ...brought[part] };
       }
       progress.replace(kept);

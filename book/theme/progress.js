@@ -13,10 +13,12 @@ const progress = {
     return { [KEPT]: 1 };
   },
   write(kept) {
+    let isKept = true;
     try {
       localStorage.setItem(KEPT, JSON.stringify(kept));
-    } catch { /* The answer is compared all the same, and forgotten with the page. */ }
+    } catch { isKept = false; /* The answer is compared all the same, and forgotten with the page. */ }
     this.tell();
+    return isKept;
   },
   // Replaces all that was kept. The forms of the page follow.
   replace(kept) {
@@ -35,7 +37,7 @@ const progress = {
   set(part, id, entry) {
     const kept = this.read();
     (kept[part] ??= {})[id] = entry;
-    this.write(kept);
+    return this.write(kept);
   },
   remove(part, id) {
     const kept = this.read();
@@ -48,7 +50,7 @@ const progress = {
     try { kept = JSON.parse(text); } catch { return "This is not a progress file of this course."; }
     if (typeof kept !== "object" || kept === null || !(KEPT in kept)) return "This is not a progress file of this course.";
     if (kept[KEPT] !== 1) return `This file is of version ${kept[KEPT]}; this book reads version 1.`;
-    for (const part of ["predictions", "questions", "exercises"]) {
+    for (const part of ["predictions", "questions", "exercises", "kernels"]) {
       const list = kept[part] ?? {};
       const isList = typeof list === "object" && !Array.isArray(list)
         && Object.values(list).every(entry => typeof entry === "object" && entry !== null);

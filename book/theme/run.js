@@ -51,11 +51,6 @@ for (const [place, figure] of runs.isHere ? [...document.querySelectorAll("figur
   const printed = [...figure.children].filter(child => child !== caption);
   const id = figure.id ||= `run-${lab.replace("lab-", "")}-${section ?? "all"}-${place + 1}`;
 
-  const make = (tag, properties, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
   const button = (text, act) => {
     const element = make("button", { type: "button", textContent: text });
     element.addEventListener("click", act);

@@ -51,11 +51,6 @@ const score = {
 (() => {
   const page = document.querySelector(".score");
   if (!page) return;
-  const make = (tag, properties, ...children) => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  };
   const ids = text => text.split(" ").filter(Boolean);
   const chapters = [...page.querySelectorAll(".score-objectives")].map(list => ({
     title: list.dataset.title + ("optional" in list.dataset ? ", optional" : ""),

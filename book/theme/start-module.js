@@ -27,3 +27,14 @@ async function startModules(modules, imports = {}) {
   if (piece) await WebAssembly.instantiate(piece, { base: exports });
   return exports;
 }
+
+// Calls a function of a module with words: the code that it returns, and what it says.
+function called(wasm, name, words) {
+  const input = new TextEncoder().encode(words.join("\0"));
+  const start = wasm.input(input.length) >>> 0; // First: it may make the memory grow, and another buffer stand for it.
+  new Uint8Array(wasm.memory.buffer, start, input.length).set(input);
+  const code = wasm[name]();
+  const text = part => wasm[part] === undefined ? ""
+    : new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, wasm[part]() >>> 0, wasm[`${part}_length`]()));
+  return { code, answer: text("output"), errors: text("errors") };
+}

@@ -42,7 +42,7 @@ pub const KERNELS: Whole = Whole { package: "lab-12", profile: "lab-12" };
 /// The final assessment. It shares a profile with the exercises, and with that everything that both are made of.
 pub const ASSESSMENT: Whole = Whole { package: "assessment-page", profile: "exercises-page" };
 
-/// The piece of an exercise, by its id. `exercise-worker.js` says the same.
+/// The piece of an exercise, by its id. `exercise.js` says the same.
 pub fn piece_of_exercise(id: &str) -> String {
     let chapter = id.split('-').next().unwrap_or(id);
     format!("chapter-{chapter}")

@@ -24,13 +24,14 @@ pub fn texts(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
 
 /// Folders of code, hundreds of files that hardly any test changes: a checkout has links to them until [`Checkout::path`]
 /// names something in one.
-const CODE: [&str; 8] = [
+const CODE: [&str; 9] = [
     "book/theme",
     "labs/src",
     "drawing/src",
     "labs/exercises/source",
     "labs/exercises/tests/snapshots",
     "labs/exercises/example",
+    "labs/lab_12",
     "tensor/src",
     "gpu/src",
 ];

@@ -73,6 +73,16 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
     Said { output, errors: String::new(), code: run.exit_code() as u8 }
 }
 
+/// Compiles a program without running it. It needs no `main`. The output has its errors as JSON.
+pub fn compile(name: &str, text: &str) -> Said {
+    let errors = Program::checked(name, text, &|_| None).err();
+    let output = match &errors {
+        Some(rejected) => report::json::rejected(rejected),
+        None => "{\"errors\":[]}\n".to_owned(),
+    };
+    Said { output, errors: String::new(), code: if errors.is_some() { 2 } else { 0 } }
+}
+
 /// Parses `text` or `json`.
 pub fn is_json(format: &str) -> Result<bool, String> {
     match format {

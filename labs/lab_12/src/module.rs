@@ -1,7 +1,9 @@
 //! The functions of the WebAssembly module. Their arguments and results are numbers: the caller requests memory with
-//! [`input`], writes the format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program
-//! into it, separated by NUL, and calls [`run`]. The report is then at [`output`], and the errors of the program at
-//! [`errors`].
+//! [`input`], writes a request into it, fields separated by NUL, and calls [`run`]. The report is then at [`output`], and
+//! the errors at [`errors`]. The requests:
+//!
+//! - `text` or `json`, checks (`memcheck,racecheck`) or `counters`, a program: runs it, and reports in this format;
+//! - `compile`, a program: the errors that prevent a run, as JSON.
 //!
 //! A module instance is for one run: the program's memory is freed with it.
 
@@ -28,8 +30,8 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
     })
 }
 
-/// Runs the program in the input. Returns the exit code: 0 without findings, 1 with findings, 2 if the program or
-/// another part of the input is invalid.
+/// Does what the input requests. Returns the exit code: 0 without findings, 1 with findings, 2 if the program or another
+/// part of the input is invalid.
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> u32 {
     let input = INPUT.take();
@@ -44,13 +46,21 @@ pub extern "C" fn run() -> u32 {
 }
 
 fn said(input: &str) -> Result<Said, String> {
-    let mut parts = input.splitn(3, '\0');
-    let (Some(format), Some(checks), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err("the input is a format, checks and a program, separated by NUL".to_owned());
+    let (verb, rest) = input.split_once('\0').unwrap_or((input, ""));
+    match verb {
+        "compile" => Ok(crate::compile("my.cu", rest)),
+        format => reported(is_json(format)?, rest),
+    }
+}
+
+/// Runs a program, from the fields `checks` and `program`.
+fn reported(json: bool, rest: &str) -> Result<Said, String> {
+    let Some((checks, text)) = rest.split_once('\0') else {
+        return Err("a run takes a format, checks and a program, separated by NUL".to_owned());
     };
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
-    let wanted = Wanted { checks, counters, registers: None, json: is_json(format)? };
+    let wanted = Wanted { checks, counters, registers: None, json };
     Ok(crate::run("my.cu", text, &|_| None, wanted))
 }
 

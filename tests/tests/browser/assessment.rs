@@ -56,7 +56,7 @@ fn all_right_passes_nothing_is_nothing_and_a_mistake_or_a_changed_function_costs
 
     let browser = at(PAGE);
     let loaded =
-        "performance.getEntriesByType('resource').some(entry => entry.name.includes('assessment-worker'))";
+        "performance.getEntriesByType('resource').some(entry => entry.name.includes('asked-worker'))";
     assert_eq!(browser.value(loaded), json!(false), "nothing is loaded before it is used");
     begin(&browser);
     for (functions, last_act, points) in

@@ -50,7 +50,7 @@ fn checked(browser: &Browser) {
 fn an_exercise_is_done_with_the_keyboard_wrong_and_then_right() {
     let browser = at("02-golden-rule.html");
     let loaded =
-        "performance.getEntriesByType('resource').some(entry => entry.name.includes('exercise-worker'))";
+        "performance.getEntriesByType('resource').some(entry => entry.name.includes('asked-worker'))";
     assert_eq!(browser.value(loaded), json!(false), "nothing is loaded before it is used");
     let verdict = format!("#exercise-{ID} .exercise-verdict");
     let code = |line: &str| text(&browser, &format!("#exercise-{ID} .exercise-code")).contains(line);
