@@ -44,7 +44,7 @@ fn a_page_has_what_its_directives_say() {
     .unwrap();
     for part in [
         "<li><a href=\"03-training-loop.html\">03 The training loop</a>, ",
-        "<li>12 Kernels, optional, not written yet. You read",
+        "<li><a href=\"12-kernels.html\">12 Kernels</a>, ",
         "<strong><a href=\"teaching/session-1.html\">To the device</a></strong>: ",
         "<div class=\"objectives\">\n<ul>\n<li>Train <em>it</em>.</li>",
         "<a href=\"labs/lab-03.html\"><code>lab-03</code></a>",
@@ -145,6 +145,7 @@ fn the_binary_builds_under_the_path_of_a_site() {
     let told = build(&[]);
     let notes = [
         "note: the pages will not explain errors. `errors` cannot be compiled for the page: ",
+        "note: the pages will not run kernels. `lab-12` cannot be compiled for the page: ",
         "note: the pages will not run the labs. `player` cannot be compiled for the page: ",
     ];
     assert_eq!(told.lines().count(), notes.len(), "{told}");
