@@ -68,6 +68,7 @@ const kernelLink = (() => {
 
 function kernelBench(figure, actions) {
   const { id } = figure, { name } = figure.dataset;
+  const keepEntry = entry => progress.set("kernels", id, { ...kept(), ...entry });
   const original = figure.querySelector("code.language-cpp").textContent.replace(/\n$/, "");
   const button = (textContent, act, properties) => {
     const element = make("button", { type: "button", textContent, ...properties });
@@ -99,7 +100,7 @@ function kernelBench(figure, actions) {
 
   // ---- Errors while the text is typed.
 
-  let typing = null, told = [], problems = [];
+  let typing = null, told = [], problems = [], current = null;
 
   // The places of a list of errors, each with a button that leads there.
   function place(line, column = 1) {
@@ -108,7 +109,14 @@ function kernelBench(figure, actions) {
 
   function drawMarks() {
     const wrong = problems.map(({ line, column, length }) => ({ line, column, length, kind: "wrong" }));
-    editor.mark([...told.map(line => ({ line, kind: "told" })), ...wrong]);
+    const step = current === null ? [] : [{ line: current, kind: "current" }];
+    editor.mark([...told.map(line => ({ line, kind: "told" })), ...wrong, ...step]);
+  }
+
+  // The line that a step is at.
+  function showCurrent(line) {
+    current = line;
+    drawMarks();
   }
 
   function showProblems(errors) {
@@ -155,7 +163,7 @@ function kernelBench(figure, actions) {
   function aged() {
     const isOld = shownText !== null && shownText !== editor.text;
     age.hidden = !isOld;
-    if (isOld && told.length > 0) { told = []; drawMarks(); }
+    if (isOld && (told.length > 0 || current !== null)) { told = []; showCurrent(null); }
   }
 
   async function does({ name, act }, pressed) {
@@ -175,8 +183,9 @@ function kernelBench(figure, actions) {
         problems = [];
         list.replaceChildren();
         told = lines;
+        current = null;
         drawMarks();
-        result.replaceChildren(...nodes);
+        result.replaceChildren(...nodes.flatMap(node => typeof node === "function" ? node() : node));
         shownText = text;
         say(`${said} (${seconds} s, in this page)`);
       }
@@ -257,7 +266,15 @@ function kernelBench(figure, actions) {
   figure.classList.add("is-live");
   openLink();
   addEventListener("hashchange", openLink);
-  return { editor, place, say, kept };
+  // Empties what is shown below.
+  function clear() {
+    result.replaceChildren();
+    shownText = null;
+    showCurrent(null);
+    aged();
+  }
+
+  return { editor, place, say, kept, keepEntry, showCurrent, clear, actions, does: name => buttons[actions.findIndex(action => action.name === name)].click() };
 }
 
 // ---- What a run has found.
@@ -309,6 +326,23 @@ const kernelReport = {
   },
 };
 
+// The action that shows a warp step by step.
+function stepAction(bench) {
+  let options = "";
+  const record = next => { options = next; bench().does("Step"); };
+  const close = () => { bench().clear(); bench().editor.area.focus(); };
+  return {
+    name: "Step",
+    async act(text) {
+      const recorded = await kernels.run("step", options, text);
+      options = "";
+      if (recorded.errors) return recorded;
+      // The panel is made when what was shown before is gone: it marks a line.
+      return { nodes: [() => kernelSteps.panel(recorded, { show: bench().showCurrent, record, close })], said: `${recorded.steps.length} steps of a warp.` };
+    },
+  };
+}
+
 for (const figure of document.querySelectorAll("figure.kernel[data-checks]")) {
   if (!kernels.isHere) { figure.querySelector("figcaption").before(missing("kernels")); continue; }
   const { checks } = figure.dataset;
@@ -322,5 +356,6 @@ for (const figure of document.querySelectorAll("figure.kernel[data-checks]")) {
         return shown.errors || answer.code !== 0 ? shown : { nodes: kernelReport.counters(answer), said: "Counted." };
       },
     },
+    stepAction(() => bench),
   ]);
 }
