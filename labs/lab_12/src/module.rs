@@ -1,7 +1,11 @@
 //! The functions of the WebAssembly module. Their arguments and results are numbers: the caller requests memory with
-//! [`input`], writes the format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program
-//! into it, separated by NUL, and calls [`run`]. The report is then at [`output`], and the errors of the program at
-//! [`errors`].
+//! [`input`], writes a request into it, whose parts are separated by NUL, and calls [`run`]. The report is then at
+//! [`output`], and the errors of the program at [`errors`].
+//!
+//! | first part | second | third | report |
+//! | --- | --- | --- | --- |
+//! | `text`, `json` | checks (`memcheck,racecheck`) or `counters` | program | findings or counters |
+//! | `step` | `block=0,0,0;warp=0;launch=1` | program | the steps of a warp, see [`crate::step`] |
 //!
 //! A module instance is for one run: the program's memory is freed with it.
 
@@ -9,7 +13,7 @@ use std::cell::RefCell;
 
 use cuda_emulator::Checks;
 
-use crate::{Said, Wanted, is_json};
+use crate::{Said, Wanted, is_json, step};
 
 thread_local! {
     // A module has one thread, so this is its only state.
@@ -48,6 +52,9 @@ fn said(input: &str) -> Result<Said, String> {
     let (Some(format), Some(checks), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("the input is a format, checks and a program, separated by NUL".to_owned());
     };
+    if format == "step" {
+        return Ok(step::step("my.cu", text, &|_| None, step::options(checks)?, true));
+    }
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
     let wanted = Wanted { checks, counters, registers: None, json: is_json(format)? };
