@@ -4,6 +4,7 @@
 #[cfg(target_family = "wasm")]
 mod module;
 mod registers;
+pub mod step;
 
 use cuda_emulator::ir::Program as Kernel;
 use cuda_emulator::{Checks, Program, report};

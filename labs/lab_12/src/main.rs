@@ -5,18 +5,22 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cuda_emulator::Checks;
-use lab_12::{EXAMPLE, Wanted, is_json};
+use lab_12::{EXAMPLE, Wanted, is_json, step};
 
 const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
-Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters] [--format text|json]
+Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step] [--format text|json]
 
   FILE.cu          the program; without it, an example that adds two vectors
   --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
                    [default: memcheck,racecheck]
   --counters       counts instead of checking what each kernel asks of the hardware, as Nsight Compute does
   --registers N    how many registers a thread takes, as nvcc's -Xptxas -v says it, for the occupancy
+  --step           shows the steps of one warp: lanes, variables and shared memory
+  --block X,Y,Z    which block, with --step [default: 0,0,0]
+  --warp N         which warp of the block, with --step [default: 0]
+  --launch N       which launch of a kernel, from 1, with --step [default: 1]
   --format FORMAT  text or json [default: text]
   --show           prints the program instead of running it
   -h, --help       prints this
@@ -35,6 +39,8 @@ Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
 struct Options {
     file: Option<String>,
     wanted: Wanted,
+    /// The warp to step through.
+    step: Option<step::Wanted>,
     show: bool,
 }
 
@@ -65,9 +71,10 @@ fn refuse(text: &str) -> ExitCode {
 
 /// Parses the options; returns `None` if the help is requested.
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
-    let mut options = Options { file: None, wanted: Wanted::default(), show: false };
+    let mut options = Options { file: None, wanted: Wanted::default(), step: None, show: false };
     let mut arguments = arguments;
     let mut is_checked = false;
+    let mut warp = None;
     while let Some(argument) = arguments.next() {
         let (name, joined) = match argument.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
@@ -83,6 +90,10 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
                 is_checked = true;
             }
             "--counters" => options.wanted.counters = true,
+            "--step" => options.step = Some(step::FIRST),
+            "--block" | "--warp" | "--launch" => {
+                step::set(warp.get_or_insert(step::FIRST), &name[2..], &value()?)?;
+            }
             "--registers" => options.wanted.registers = Some(registers(&value()?)?),
             "--format" => options.wanted.json = is_json(&value()?)?,
             flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
@@ -95,6 +106,14 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
     }
     if options.wanted.registers.is_some() && !options.wanted.counters {
         return Err("`--registers` is for the occupancy that `--counters` shows".to_owned());
+    }
+    match (&mut options.step, warp) {
+        (None, Some(_)) => return Err("`--block`, `--warp` and `--launch` belong to `--step`".to_owned()),
+        (Some(_), _) if is_checked || options.wanted.counters => {
+            return Err("`--step` shows one warp: it goes with neither `--check` nor `--counters`".to_owned());
+        }
+        (step, Some(_)) => *step = warp,
+        _ => {}
     }
     Ok(Some(options))
 }
@@ -118,10 +137,14 @@ fn run(options: &Options) -> ExitCode {
     }
     let folder = Path::new(&name).parent().map(Path::to_path_buf).unwrap_or_default();
     let includes = |header: &str| std::fs::read_to_string(folder.join(header)).ok();
-    let said = lab_12::run(&name, &text, &includes, options.wanted);
+    let said = match options.step {
+        Some(warp) => step::step(&name, &text, &includes, warp, options.wanted.json),
+        None => lab_12::run(&name, &text, &includes, options.wanted),
+    };
     if !said.errors.is_empty() {
         return refuse(&said.errors);
     }
-    let next = if options.file.is_none() && !options.wanted.json { NEXT } else { "" };
+    let is_first = options.file.is_none() && options.step.is_none() && !options.wanted.json;
+    let next = if is_first { NEXT } else { "" };
     print(&format!("{}{next}", said.output), said.code)
 }

@@ -1,9 +1,12 @@
 //! The functions of the WebAssembly module. Their arguments and results are numbers: the caller requests memory with
-//! [`input`], writes a request into it, fields separated by NUL, and calls [`run`]. The report is then at [`output`], and
-//! the errors at [`errors`]. The requests:
+//! [`input`], writes a request into it, whose parts are separated by NUL, and calls [`run`]. The report is then at
+//! [`output`], and the errors of the program at [`errors`].
 //!
-//! - `text` or `json`, checks (`memcheck,racecheck`) or `counters`, a program: runs it, and reports in this format;
-//! - `compile`, a program: the errors that prevent a run, as JSON.
+//! | first part | second | third | report |
+//! | --- | --- | --- | --- |
+//! | `text`, `json` | checks (`memcheck,racecheck`) or `counters` | program | findings or counters |
+//! | `compile` | program | | the errors that prevent a run |
+//! | `step` | `block=0,0,0;warp=0;launch=1` | program | the steps of a warp, see [`crate::step`] |
 //!
 //! A module instance is for one run: the program's memory is freed with it.
 
@@ -11,7 +14,7 @@ use std::cell::RefCell;
 
 use cuda_emulator::Checks;
 
-use crate::{Said, Wanted, is_json};
+use crate::{Said, Wanted, is_json, step};
 
 thread_local! {
     // A module has one thread, so this is its only state.
@@ -47,17 +50,22 @@ pub extern "C" fn run() -> u32 {
 
 fn said(input: &str) -> Result<Said, String> {
     let (verb, rest) = input.split_once('\0').unwrap_or((input, ""));
+    let two = || rest.split_once('\0').ok_or(format!("`{verb}` takes two parts more, separated by NUL"));
     match verb {
         "compile" => Ok(crate::compile("my.cu", rest)),
-        format => reported(is_json(format)?, rest),
+        "step" => {
+            let (options, text) = two()?;
+            Ok(step::step("my.cu", text, &|_| None, step::options(options)?, true))
+        }
+        format => {
+            let json = is_json(format)?;
+            let (checks, text) = two()?;
+            reported(json, checks, text)
+        }
     }
 }
 
-/// Runs a program, from the fields `checks` and `program`.
-fn reported(json: bool, rest: &str) -> Result<Said, String> {
-    let Some((checks, text)) = rest.split_once('\0') else {
-        return Err("a run takes a format, checks and a program, separated by NUL".to_owned());
-    };
+fn reported(json: bool, checks: &str, text: &str) -> Result<Said, String> {
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
     let wanted = Wanted { checks, counters, registers: None, json };

@@ -9,6 +9,8 @@ use crate::run::counters::Counters;
 use crate::run::interpreter::Stop;
 use crate::run::launch::{MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
+use crate::run::recorder::Recorder;
+use crate::run::recording::{Recording, Wanted};
 use crate::source::preprocessor::Includes;
 use crate::source::{Errors, Files};
 use crate::syntax::sides::both_sides;
@@ -46,6 +48,8 @@ pub struct Run {
     pub launches: u64,
     /// The hardware counters of each kernel, if the run counted them.
     pub counters: Vec<Counters>,
+    /// The steps of a warp, if the run recorded them and launched the wanted kernel.
+    pub recording: Option<Recording>,
     /// Bytes and number of the allocations that were never freed.
     pub leaked: (u64, u64),
 }
@@ -125,6 +129,14 @@ impl Program {
         self.run_on(machine, MOST_TIME)
     }
 
+    /// Runs `main` and records the steps of a warp.
+    pub fn record(&self, wanted: Wanted) -> Option<Run> {
+        // Shared memory knows its unwritten bytes only if they are checked.
+        let mut machine = self.machine(Checks { init: true, sync: true, ..Checks::MEMORY });
+        machine.recorder = Some(Box::new(Recorder::new(wanted)));
+        self.run_on(machine, MOST_TIME)
+    }
+
     /// As [`Program::run`], on a machine from [`Program::machine`].
     pub fn run_on(&self, mut machine: Machine, most_time: Duration) -> Option<Run> {
         let main = self.main.as_ref()?;
@@ -148,6 +160,7 @@ impl Program {
         let error = host.fatal_call.or((host.sticky != 0).then_some((host.sticky, "cudaDeviceSynchronize")));
         let mut counters = machine.counters.unwrap_or_default();
         counters.sort_by_key(|of| of.kernel);
+        let recording = machine.recorder.and_then(|recorder| recorder.recording());
         Some(Run {
             output: machine.output,
             findings: machine.findings,
@@ -156,6 +169,7 @@ impl Program {
             launches: host.launches,
             leaked,
             counters,
+            recording,
         })
     }
 }

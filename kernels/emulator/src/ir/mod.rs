@@ -28,6 +28,7 @@
 //!
 //! **Calls** do not exist: every function is inlined. Recursion is rejected earlier.
 
+pub mod debug;
 pub mod validate;
 
 use crate::source::Span;
@@ -461,6 +462,8 @@ pub struct Program {
     pub local_bytes: u64,
     pub max_threads: u32,
     pub span: Span,
+    /// Empty for `main`.
+    pub debug: debug::Debug,
 }
 
 /// The number of rows of a value of this type.

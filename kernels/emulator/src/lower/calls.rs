@@ -323,7 +323,9 @@ impl Lower<'_> {
             call: span,
             labels: Vec::new(),
         };
+        let entered = self.enter(&function, &scope, Some(span));
         let result = self.with_body(frame, &function, given, kind, is_tail, first_row, body);
+        self.leave(entered);
         let value = match result {
             Ok(value) => value,
             Err(error) if self.again => return Err(error),

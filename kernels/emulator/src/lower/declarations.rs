@@ -10,8 +10,6 @@ use crate::types::{Type, VOID};
 impl Lower<'_> {
     pub fn local_variable(&mut self, variable: &Variable) -> Result<()> {
         self.span = variable.span;
-        let rows = self.program.next_row;
-        let _ = rows;
         if variable.storage.shared {
             return self.shared_variable(variable);
         }
@@ -95,14 +93,18 @@ impl Lower<'_> {
             init => {
                 let place = self.variable_place(variable, written);
                 let rows = self.program.next_row;
+                let mut is_bare = false;
                 match init {
-                    Init::None => self.default_initialised(&place)?,
+                    Init::None => is_bare = self.default_initialised(&place)?,
                     Init::Value(value) => self.initialise_from(&place, value)?,
                     Init::Braces(items) => self.initialise(&place, items, true)?,
                     Init::Parentheses(items) => self.initialise(&place, items, false)?,
                 }
                 self.program.next_row = rows;
                 self.bind(&variable.name, Binding::Value(Value { is_const: written.is_const, ..place }));
+                if is_bare {
+                    self.program.notes.is_bare();
+                }
                 Ok(())
             }
         }
@@ -128,13 +130,15 @@ impl Lower<'_> {
         Value { declaration: Some(variable.id), ..place }
     }
 
-    /// Default-initialises a variable: a pattern that is no sensible value, unless its constructor does more.
-    fn default_initialised(&mut self, place: &Value) -> Result<()> {
+    /// Default-initialises a variable: a pattern that is no sensible value, unless its constructor does more. Returns
+    /// whether it has no value yet.
+    fn default_initialised(&mut self, place: &Value) -> Result<bool> {
         if let Type::Struct(number) = *self.types.get(place.ty) {
             let declaration = self.types.structs[number].declaration.clone();
             let has_defaults = declaration.fields.iter().any(|field| !matches!(field.init, Init::None));
             if has_defaults || !self.constructors(number).candidates.is_empty() {
-                return self.initialise(place, &[], true);
+                self.initialise(place, &[], true)?;
+                return Ok(false);
             }
         }
         if let Place::Row(row) = place.place {
@@ -151,7 +155,7 @@ impl Lower<'_> {
                 self.to_rows(ty, row + leaf.row, &Value::constant(ty, bits))?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Binds a variable to its value. Constants and results that are never written stay as they are.

@@ -1,6 +1,8 @@
 //! A program under construction: its instructions, rows, labels and constants.
 
+use super::debug::{Before, Notes};
 use super::{Base, Lower, Memory, Place, Value};
+use crate::ir::debug::Debug;
 use crate::ir::{Address, NO_ROW, Op, Prim, Program, Row, Scaled, Slot, Special, rows_of};
 use crate::source::{Error, Result, Span};
 use crate::types::TypeId;
@@ -23,6 +25,8 @@ pub struct Builder {
     constants: HashMap<(u64, bool), Row>,
     specials: Vec<(Special, Row)>,
     labels: Vec<Option<u32>>,
+    /// For each label, the number of marks at its instruction that come before it.
+    passed: Vec<u32>,
     /// The position of the last label: instructions before it must not change.
     last_label: usize,
     pub texts: Vec<String>,
@@ -34,6 +38,8 @@ pub struct Builder {
     /// The start of local memory; in a host program, it is part of the heap.
     pub local_base: u64,
     overflow: bool,
+    pub notes: Notes,
+    pub debug: Debug,
 }
 
 pub struct Mark {
@@ -43,6 +49,7 @@ pub struct Mark {
     last_label: usize,
     operands: usize,
     texts: usize,
+    notes: Before,
 }
 
 impl Builder {
@@ -54,6 +61,7 @@ impl Builder {
             last_label: self.last_label,
             operands: self.operands.len(),
             texts: self.texts.len(),
+            notes: self.notes.before(),
         }
     }
 
@@ -62,9 +70,11 @@ impl Builder {
         self.spans.truncate(mark.ops);
         self.next_row = mark.next_row;
         self.labels.truncate(mark.labels);
+        self.passed.truncate(mark.labels);
         self.last_label = mark.last_label;
         self.operands.truncate(mark.operands);
         self.texts.truncate(mark.texts);
+        self.notes.reset(mark.notes);
     }
 
     pub fn emit(&mut self, op: Op, span: Span) {
@@ -107,6 +117,7 @@ impl Builder {
 
     pub fn label(&mut self) -> u32 {
         self.labels.push(None);
+        self.passed.push(0);
         self.labels.len() as u32 - 1
     }
 
@@ -119,7 +130,9 @@ impl Builder {
         if self.ops.last() == Some(&Op::Jump { to: label }) && self.ops.len() > self.last_label {
             self.ops.pop();
             self.spans.pop();
+            self.notes.shortened(self.ops.len() as u32);
         }
+        self.passed[label as usize] = self.notes.marks_at(self.ops.len() as u32);
         self.last_label = self.ops.len();
         self.labels[label as usize] = Some(self.ops.len() as u32);
     }
@@ -180,9 +193,14 @@ impl Builder {
         spans.extend(self.spans);
         let fixed = self.most_rows;
         let placed = |row: Row| if row != NO_ROW && row & FIXED != 0 { (row & !FIXED) + fixed } else { row };
-        for op in &mut ops {
+        let mut debug = self.debug;
+        debug.finish(shift, placed);
+        for (at, op) in ops.iter_mut().enumerate() {
             op.visit(&self.operands, &mut |row, _, _| *row = placed(*row));
             if let Op::Jump { to } | Op::Branch { to, .. } = op {
+                if let passed @ 1.. = self.passed[*to as usize] {
+                    debug.skipped.push((at as u32, passed));
+                }
                 *to = self.labels[*to as usize].unwrap_or(0) + shift;
             }
         }
@@ -204,6 +222,7 @@ impl Builder {
             local_bytes: self.local_bytes,
             max_threads: 1024,
             span,
+            debug,
             ..Program::default()
         };
         crate::ir::validate::validate(&program)

@@ -95,13 +95,14 @@ impl Lower<'_> {
         let end = self.program.label();
         self.program.local_base = space::LOCAL;
         let call = if function.template.is_empty() { function.span } else { self.span };
+        self.enter(function, &scope, None);
         self.frames.push(program_frame(function, scope, end, call));
         let result = self.type_of_name(&function.result)?;
         if result != VOID {
             return Err(Error::new(function.result.span, "a kernel has no result: it is `void`"));
         }
         let (mut parameters, mut names, mut offset) = (Vec::new(), Vec::new(), 0u64);
-        let mut parts = Vec::new();
+        let (mut parts, mut pointers) = (Vec::new(), Vec::new());
         for parameter in &function.parameters {
             self.span = parameter.span;
             let written = self.written(&parameter.ty)?;
@@ -128,6 +129,7 @@ impl Lower<'_> {
             let memory = Memory { base: Base::Const(space::PARAMETERS + offset), index: None, offset: 0 };
             let place = Value { is_const: true, ..Value::lvalue(written.ty, Place::Memory(memory)) };
             let name = parameter.name.as_deref().unwrap_or("").to_owned();
+            self.pointers_of(&name, written.ty, offset, &mut pointers);
             parameters.push(KernelParameter { name, offset: offset as u32, size: size as u32 });
             names.push(self.types.name(written.ty));
             parts.extend(self.types.leaves(written.ty).iter().map(|leaf| (offset + leaf.offset) as u32));
@@ -180,6 +182,7 @@ impl Lower<'_> {
                 format!("`{}` uses too much shared data ({shared:#x} bytes, {most:#x} max)", function.name),
             ));
         }
+        self.program.debug = self.debug(pointers);
         let mut program = std::mem::take(&mut self.program).finish(name, function.span)?;
         program.parameters = parameters;
         program.parameter_bytes = offset as u32;

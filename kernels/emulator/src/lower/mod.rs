@@ -12,6 +12,7 @@ pub mod builtins;
 pub mod calls;
 pub mod closures;
 pub mod conversions;
+pub mod debug;
 pub mod declarations;
 pub mod emit;
 pub mod expressions;
@@ -337,13 +338,18 @@ impl<'a> Lower<'a> {
     pub fn scoped<T>(&mut self, lower: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.frame().scopes.push(Scope::new());
         let rows = self.program.next_row;
+        let variables = self.program.notes.variables();
         let result = lower(self);
         self.program.next_row = rows;
+        self.program.notes.end_scope(variables);
         self.frame().scopes.pop();
         result
     }
 
     pub fn bind(&mut self, name: &Name, binding: Binding) {
+        if let Binding::Value(value) = &binding {
+            self.note_variable(name, value);
+        }
         if let Some(scope) = self.frame().scopes.last_mut() {
             scope.insert(name.clone(), binding);
         }

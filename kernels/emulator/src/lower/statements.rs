@@ -11,7 +11,14 @@ impl Lower<'_> {
     pub fn statement(&mut self, statement: &Stmt) -> Result<()> {
         self.worked()?;
         self.span = statement.span;
+        self.note_statement(statement);
         self.deeper(|lower| lower.statement_inner(statement))
+    }
+
+    /// Lowers a part of a statement's header.
+    fn header(&mut self, first: &Stmt) -> Result<()> {
+        self.span = first.span;
+        self.deeper(|lower| lower.statement_inner(first))
     }
 
     /// Lowers a statement in its own scope.
@@ -37,21 +44,24 @@ impl Lower<'_> {
             StmtKind::Block(statements) => self.scoped(|lower| lower.statements(statements)),
             StmtKind::If { is_constexpr, first, condition, yes, no } => self.scoped(|lower| {
                 if let Some(first) = first {
-                    lower.statement(first)?;
+                    lower.header(first)?;
                 }
                 lower.if_statement(*is_constexpr, condition, yes, no.as_deref())
             }),
             StmtKind::For { first, condition, step, body } => self.scoped(|lower| {
                 if let Some(first) = first {
-                    lower.statement(first)?;
+                    lower.header(first)?;
                 }
-                lower.loop_statement(condition.as_ref(), step.as_ref(), body, true)
+                let header = lower.program.notes.statement();
+                lower.loop_statement(condition.as_ref(), step.as_ref(), body, header, true)
             }),
             StmtKind::While(condition, body) => {
-                self.scoped(|lower| lower.loop_statement(Some(condition), None, body, true))
+                let header = self.program.notes.statement();
+                self.scoped(|lower| lower.loop_statement(Some(condition), None, body, header, true))
             }
             StmtKind::DoWhile(body, condition) => {
-                self.scoped(|lower| lower.loop_statement(Some(condition), None, body, false))
+                let header = self.noted_statement(statement);
+                self.scoped(|lower| lower.loop_statement(Some(condition), None, body, header, false))
             }
             StmtKind::Range { variable, range, body } => {
                 self.scoped(|lower| lower.range_statement(variable, range, body))
@@ -169,6 +179,7 @@ impl Lower<'_> {
         condition: Option<&Expr>,
         step: Option<&Expr>,
         body: &Stmt,
+        header: Option<u32>,
         checks_first: bool,
     ) -> Result<()> {
         let (top, next, end) = (self.program.label(), self.program.label(), self.program.label());
@@ -181,6 +192,7 @@ impl Lower<'_> {
         self.body(body)?;
         self.frame().loops.pop();
         self.program.place(next);
+        self.mark_statement(header, false);
         if let Some(step) = step {
             let rows = self.program.next_row;
             self.without_result(step)?;
@@ -259,7 +271,7 @@ impl Lower<'_> {
     }
 
     fn range_statement(&mut self, variable: &Variable, range: &Expr, body: &Stmt) -> Result<()> {
-        let span = self.span;
+        let (span, header) = (self.span, self.program.notes.statement());
         let range = self.expression(range)?;
         self.span = span;
         // A loop over two pointers, from `begin` to `end`.
@@ -305,6 +317,7 @@ impl Lower<'_> {
             Ok(())
         })?;
         self.program.place(next);
+        self.mark_statement(header, false);
         let size = self.types.pointee(ty).map_or(1, |(to, _)| self.types.layout(to).0);
         let step = self.program.constant(size, true);
         let Place::Row(row) = at.place else { return self.error("this value has no place") };

@@ -331,7 +331,7 @@ impl Runner<'_> {
     }
 
     #[inline(always)]
-    fn local_offset(&self, warp: &Warp, lane: usize, address: u64, size: u64) -> Option<usize> {
+    pub fn local_offset(&self, warp: &Warp, lane: usize, address: u64, size: u64) -> Option<usize> {
         let at = (address - space::LOCAL) as usize;
         let valid = self.local_valid.get(at..at.checked_add(size as usize)?)?;
         if valid.contains(&0) {

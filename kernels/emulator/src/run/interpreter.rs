@@ -4,6 +4,7 @@
 use super::block::{Block, State, Warp};
 use super::counters::Counters;
 use super::launch::{Machine, Shape};
+use super::recorder::Recorder;
 use super::words::Stretch;
 use crate::ir::{Prim, Program};
 /// Why a program ended early. The codes are those of CUDA errors.
@@ -78,6 +79,8 @@ pub struct Runner<'a> {
     pub shared_stretches: Vec<Stretch>,
     pub dynamic_start: u32,
     pub counters: Option<Counters>,
+    /// Records the steps of one warp.
+    pub recorder: Option<Box<Recorder>>,
     pub first_constant: u32,
     block: u32,
     #[cfg(target_arch = "x86_64")]
@@ -135,6 +138,7 @@ impl<'a> Runner<'a> {
             dynamic_start: super::block::dynamic_start(program) as u32,
             first_constant: program.first_constant,
             counters: None,
+            recorder: None,
             block: 0,
             #[cfg(target_arch = "x86_64")]
             has_avx2: std::arch::is_x86_feature_detected!("avx2"),
@@ -227,7 +231,11 @@ impl<'a> Runner<'a> {
                 }
                 return Ok(Next::Slice);
             }
-            self.run_group(block, warp, group, limit, others, stop_at)?;
+            if self.is_recorded(block, warp) {
+                self.run_recorded(block, warp, group, others)?;
+            } else {
+                self.run_group(block, warp, group, limit, others, stop_at)?;
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ use super::counters::Counters;
 use super::interpreter::{Environment, Paused, Runner, Stop};
 use super::memory::Heap;
 use super::races::Order;
+use super::recorder::Recorder;
 use crate::ir::{Op, Program};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -35,6 +36,8 @@ pub struct Machine {
     pub most_time: Duration,
     /// The kernels' hardware counters, if this run counts them.
     pub counters: Option<Vec<Counters>>,
+    /// Records the steps of one warp, if this run does.
+    pub recorder: Option<Box<Recorder>>,
     /// Whether a kernel that may use managed memory could still be running on a real card.
     pub is_busy: bool,
     /// Whether the output limit is reached.
@@ -141,7 +144,15 @@ impl Machine {
         let budget = self.budget;
         let mut runner = Runner::new(self, program, shape, parameters, environment, budget);
         runner.counters = counters;
+        if !is_host && let Some(mut recorder) = runner.machine.recorder.take() {
+            recorder.begin(&runner, number);
+            runner.recorder = Some(recorder);
+        }
         let result = run_blocks(&mut runner);
+        if let Some(mut recorder) = runner.recorder.take() {
+            recorder.finish();
+            runner.machine.recorder = Some(recorder);
+        }
         if let Some(mut counters) = runner.counters.take() {
             counters.end();
             runner.machine.counters.get_or_insert_default().push(counters);

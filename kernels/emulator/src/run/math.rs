@@ -401,7 +401,7 @@ fn tanh32(x: f32) -> f32 {
     (if a < 0.625 { near } else { far }).copysign(x)
 }
 
-fn float_of_f16(bits: u32) -> f32 {
+pub fn float_of_f16(bits: u32) -> f32 {
     let (sign, exponent, fraction) = (bits >> 15 & 1, bits >> 10 & 31, bits & 1023);
     let size = match exponent {
         0 => fraction as f32 * f32::from_bits(0x3380_0000), // 2⁻²⁴

@@ -12,7 +12,7 @@ pub const CONSTANT: u8 = 8;
 pub const OF_DEVICE: u8 = 16;
 
 /// One memory: bytes and their states.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Space {
     pub bytes: Vec<u8>,
     pub states: Vec<u8>,

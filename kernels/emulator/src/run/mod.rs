@@ -19,6 +19,8 @@ pub mod occupancy;
 pub mod operations;
 pub mod printf;
 pub mod races;
+pub mod recorder;
+pub mod recording;
 pub mod registers;
 pub mod steps;
 pub mod warp_operations;

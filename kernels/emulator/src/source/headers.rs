@@ -147,6 +147,16 @@ pub fn find(name: &str) -> Option<&'static [Part]> {
     HEADERS.iter().find(|(known, _)| *known == name).map(|(_, parts)| *parts)
 }
 
+/// Whether a file is one of the emulator's own.
+pub fn is_part(file: &super::File) -> bool {
+    let mut parts = HEADERS.iter().flat_map(|(_, parts)| parts.iter());
+    match file.name.as_str() {
+        "<predefined>" => true,
+        "cuda_runtime.h" => file.text == CUDA,
+        name => parts.any(|(part, text)| *part == name && file.text == *text),
+    }
+}
+
 pub fn names() -> String {
     let all: Vec<&str> = HEADERS.iter().map(|(name, _)| *name).collect();
     all.join(", ")

@@ -178,6 +178,8 @@ pub struct Lambda {
 pub struct Stmt {
     pub kind: StmtKind,
     pub span: Span,
+    /// The last token; for an `if` or a loop, the `)` before its body.
+    pub last: Span,
 }
 
 #[derive(Debug)]
@@ -394,4 +396,6 @@ pub struct Tree {
     pub declarations: DeclId,
     /// Functions whose bodies differ in host code, by the number of the device version.
     pub host: HashMap<DeclId, Rc<Function>>,
+    /// The emulator's own headers.
+    pub in_headers: HashSet<u32>,
 }

@@ -4,10 +4,11 @@
 
 use super::ast::{DeclId, Function, Struct, Tree};
 use super::parser::{Body, parse};
+use crate::source::headers;
 use crate::source::lexer::{Tok, Token};
 use crate::source::preprocessor::{Includes, preprocess};
 use crate::source::{Error, Errors, Files, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 const MACRO: &str = "__CUDA_ARCH__";
@@ -22,10 +23,14 @@ pub fn both_sides(
 ) -> std::result::Result<Tree, Errors> {
     let device = preprocess(files, name, text, includes, TURING)?;
     let mentions = files.0.iter().any(|file| file.name != "<predefined>" && file.text.contains(MACRO));
+    let headers = (0..files.0.len() as u32).filter(|file| headers::is_part(&files.0[*file as usize]));
+    let in_headers: HashSet<u32> = headers.collect();
     if !mentions {
-        return Ok(parse(device, 0)?.0);
+        let (tree, _) = parse(device, 0)?;
+        return Ok(Tree { in_headers, ..tree });
     }
     let (mut tree, bodies) = parse(device.clone(), 0)?;
+    tree.in_headers = in_headers;
     let host = preprocess(files, name, text, includes, &[])?;
     if same(&device, &host) {
         return Ok(tree);

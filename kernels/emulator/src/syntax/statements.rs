@@ -4,7 +4,7 @@ use super::ast::*;
 use super::names::NameKind;
 use super::parser::Parser;
 use crate::source::lexer::Tok;
-use crate::source::{Error, Result};
+use crate::source::{Error, Result, Span};
 use std::rc::Rc;
 
 impl Parser {
@@ -21,7 +21,7 @@ impl Parser {
             Ok(statements)
         })?;
         self.expect("}")?;
-        Ok(Stmt { kind: StmtKind::Block(statements), span })
+        Ok(Stmt { kind: StmtKind::Block(statements), span, last: self.last_span() })
     }
 
     /// Parses a statement that is the body of another.
@@ -36,7 +36,7 @@ impl Parser {
             (1, Some(only)) => only,
             (_, last) => {
                 statements.extend(last);
-                Stmt { kind: StmtKind::Block(statements), span }
+                Stmt { kind: StmtKind::Block(statements), span, last: self.last_span() }
             }
         }))
     }
@@ -44,14 +44,17 @@ impl Parser {
     /// Parses a statement. Most give one; a declaration may give several.
     pub fn statement(&mut self, into: &mut Vec<Stmt>) -> Result<()> {
         self.deeper()?;
+        let first = into.len();
         self.statement_inner(into)?;
+        let last = self.last_span();
+        into.iter_mut().skip(first).filter(|new| new.last == Span::default()).for_each(|new| new.last = last);
         self.depth -= 1;
         Ok(())
     }
 
     fn statement_inner(&mut self, into: &mut Vec<Stmt>) -> Result<()> {
         let span = self.span();
-        let mut push = |kind| into.push(Stmt { kind, span });
+        let mut push = |kind| into.push(Stmt { kind, span, last: Span::default() });
         if self.is("{") {
             let block = self.block()?;
             into.push(block);
@@ -69,41 +72,42 @@ impl Parser {
         match word.as_str() {
             "if" => {
                 self.advance();
-                let statement = self.if_statement()?;
-                push(statement);
+                let (kind, last) = self.if_statement()?;
+                into.push(Stmt { kind, span, last });
             }
             "for" => {
                 self.advance();
-                let statement = self.scoped(Parser::for_statement)?;
-                push(statement);
+                let (kind, last) = self.scoped(Parser::for_statement)?;
+                into.push(Stmt { kind, span, last });
             }
             "while" => {
                 self.advance();
                 self.expect("(")?;
                 let condition = self.expression()?;
-                self.expect(")")?;
-                let body = self.body()?;
-                push(StmtKind::While(condition, body));
+                let last = self.expect(")")?;
+                let kind = StmtKind::While(condition, self.body()?);
+                into.push(Stmt { kind, span, last });
             }
             "do" => {
                 self.advance();
                 let body = self.body()?;
+                let span = self.span();
                 if !self.eat_word("while") {
                     return self.unexpected("`while` after the body of `do`");
                 }
                 self.expect("(")?;
                 let condition = self.expression()?;
-                self.expect(")")?;
+                let last = self.expect(")")?;
                 self.expect(";")?;
-                push(StmtKind::DoWhile(body, condition));
+                into.push(Stmt { kind: StmtKind::DoWhile(body, condition), span, last });
             }
             "switch" => {
                 self.advance();
                 self.expect("(")?;
                 let value = self.expression()?;
-                self.expect(")")?;
-                let body = Box::new(self.block()?);
-                push(StmtKind::Switch(value, body));
+                let last = self.expect(")")?;
+                let kind = StmtKind::Switch(value, Box::new(self.block()?));
+                into.push(Stmt { kind, span, last });
             }
             "case" => {
                 self.advance();
@@ -230,17 +234,19 @@ impl Parser {
                     self.declare(name, NameKind::Value);
                     self.declare_once(name, false, span)?;
                 }
-                into.push(Stmt { kind: StmtKind::Bindings { names, by_reference, value }, span });
+                let kind = StmtKind::Bindings { names, by_reference, value };
+                into.push(Stmt { kind, span, last: self.last_span() });
                 return Ok(());
             }
         }
         let variables = self.variables(base, storage)?;
         self.expect(";")?;
-        into.push(Stmt { kind: StmtKind::Variables(variables), span });
+        into.push(Stmt { kind: StmtKind::Variables(variables), span, last: self.last_span() });
         Ok(())
     }
 
-    fn if_statement(&mut self) -> Result<StmtKind> {
+    /// Returns the `)` before the body as well.
+    fn if_statement(&mut self) -> Result<(StmtKind, Span)> {
         let is_constexpr = self.eat_word("constexpr");
         self.expect("(")?;
         self.scoped(|parser| {
@@ -250,7 +256,8 @@ impl Parser {
                 let base = parser.base_type()?;
                 let variables = parser.variables(base, Storage::default())?;
                 let name = variables[0].name.clone();
-                first = Some(Box::new(Stmt { kind: StmtKind::Variables(variables), span }));
+                let last = parser.last_span();
+                first = Some(Box::new(Stmt { kind: StmtKind::Variables(variables), span, last }));
                 if !parser.eat(";") {
                     // `if (int n = f())`: the variable is the condition.
                     parser.expect(")")?;
@@ -266,13 +273,19 @@ impl Parser {
         })
     }
 
-    fn if_rest(&mut self, is_constexpr: bool, first: Option<Box<Stmt>>, condition: Expr) -> Result<StmtKind> {
+    fn if_rest(
+        &mut self,
+        is_constexpr: bool,
+        first: Option<Box<Stmt>>,
+        condition: Expr,
+    ) -> Result<(StmtKind, Span)> {
+        let last = self.last_span();
         let yes = self.body()?;
         let no = if self.eat_word("else") { Some(self.body()?) } else { None };
-        Ok(StmtKind::If { is_constexpr, first, condition, yes, no })
+        Ok((StmtKind::If { is_constexpr, first, condition, yes, no }, last))
     }
 
-    fn for_statement(&mut self) -> Result<StmtKind> {
+    fn for_statement(&mut self) -> Result<(StmtKind, Span)> {
         self.expect("(")?;
         let span = self.span();
         let mut first = None;
@@ -284,26 +297,27 @@ impl Parser {
                 let name = self.name("a name")?;
                 self.expect(":")?;
                 let range = if self.is("{") { self.braces()? } else { self.expression()? };
-                self.expect(")")?;
-                let variable = self.plain_variable(&name, ty, span);
+                let last = self.expect(")")?;
+                let variable = Rc::new(self.plain_variable(&name, ty, span));
                 self.declare(&name, NameKind::Value);
                 let body = self.body()?;
-                return Ok(StmtKind::Range { variable: Rc::new(variable), range, body });
+                return Ok((StmtKind::Range { variable, range, body }, last));
             }
             self.at = at;
             let variables = self.variables(base, Storage::default())?;
-            first = Some(Box::new(Stmt { kind: StmtKind::Variables(variables), span }));
+            let last = self.last_span();
+            first = Some(Box::new(Stmt { kind: StmtKind::Variables(variables), span, last }));
         } else if !self.is(";") {
             let value = self.expression()?;
-            first = Some(Box::new(Stmt { kind: StmtKind::Expr(value), span }));
+            first = Some(Box::new(Stmt { kind: StmtKind::Expr(value), span, last: self.last_span() }));
         }
         self.expect(";")?;
         let condition = if self.is(";") { None } else { Some(self.expression()?) };
         self.expect(";")?;
         let step = if self.is(")") { None } else { Some(self.expression()?) };
-        self.expect(")")?;
+        let last = self.expect(")")?;
         let body = self.body()?;
-        Ok(StmtKind::For { first, condition, step, body })
+        Ok((StmtKind::For { first, condition, step, body }, last))
     }
 
     pub fn plain_variable(&mut self, name: &Name, ty: TypeName, span: crate::source::Span) -> Variable {
