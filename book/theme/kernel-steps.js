@@ -146,9 +146,9 @@ const kernelSteps = (() => {
         ...accesses.map(({ name, type, values }) => row(name, type, all.map(lane => cell(values[lane], active(lane), false))))));
     }
 
-    // An array in shared memory: its last dimension is a row.
+    // An array in shared memory: its last dimension is a row; that of a long one, and of an array of one dimension, is as long as a warp.
     function array({ name, type, shape, fields, cells }, number, state) {
-      const width = Math.min((shape.at(-1) ?? cells) * fields.length, cells) || 1;
+      const last = shape.length > 1 && shape.at(-1) <= 64 ? shape.at(-1) : 32, width = last * fields.length;
       const rows = [];
       for (let first = 0; first < cells && rows.length < 64; first += width) {
         rows.push(make("tr", {}, ...Array.from({ length: Math.min(width, cells - first) }, (_, at) => make("td", {

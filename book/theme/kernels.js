@@ -190,8 +190,8 @@ function kernelBench(figure, actions) {
         say(`${said} (${seconds} s, in this page)`);
       }
     } catch (error) {
-      shownText = null;
-      result.replaceChildren();
+      // What is shown of this text stays: the steps of a warp, when there is no other warp.
+      if (shownText !== text) clear();
       say(error.message);
     }
     stopped = null;

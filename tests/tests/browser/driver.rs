@@ -17,6 +17,8 @@ const NEEDED: &str = "the tests of the book's pages need Chromium and chromedriv
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 pub const ESCAPE: &str = "\u{e00c}";
+pub const CONTROL: &str = "\u{e009}";
+pub const SHIFT: &str = "\u{e008}";
 pub const LEFT: &str = "\u{e012}";
 pub const RIGHT: &str = "\u{e014}";
 pub const DOWN: &str = "\u{e015}";
@@ -109,6 +111,13 @@ impl Browser {
     pub fn press(&self, keys: &[&str]) {
         let strokes = keys.iter().flat_map(|key| ["keyDown", "keyUp"].map(|kind| (kind, key)));
         let actions: Vec<Json> = strokes.map(|(kind, key)| json!({ "type": kind, "value": key })).collect();
+        self.must("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
+    }
+
+    /// Presses a key while another, such as Ctrl, is held.
+    pub fn press_with(&self, held: &str, key: &str) {
+        let strokes = [("keyDown", held), ("keyDown", key), ("keyUp", key), ("keyUp", held)];
+        let actions = strokes.map(|(kind, key)| json!({ "type": kind, "value": key }));
         self.must("/actions", json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] }));
     }
 

@@ -9,6 +9,7 @@ mod both;
 mod driver;
 mod errors;
 mod exercises;
+mod kernels;
 mod pictures;
 mod predictions;
 mod room;
