@@ -1,9 +1,18 @@
 //! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
 //! show it.
 
+#[cfg(not(target_family = "wasm"))]
+pub mod commands;
+pub mod faults;
+pub mod judge;
+pub mod limits;
 #[cfg(target_family = "wasm")]
 mod module;
+pub mod programs;
+pub mod puzzles;
 mod registers;
+pub mod smallest;
+pub mod verdict;
 
 use cuda_emulator::ir::Program as Kernel;
 use cuda_emulator::{Checks, Program, report};
