@@ -66,6 +66,7 @@ pub fn markdown(
         ("errors", []) => Ok(error_pages::list()),
         ("offline", []) => Ok("<p class=\"save-offline\"></p>\n\n".to_owned()),
         ("kernel", [name]) => Ok(kernels::kernel(course, name)?),
+        ("puzzle", [name]) => Ok(kernels::puzzle(course, name)?),
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),

@@ -39,6 +39,49 @@ pub fn kernel(course: &Course, name: &str) -> Result<String, String> {
     Ok(figure("kernel", &attributes, &printed, &format!("<code>{}</code>", escape(&command))))
 }
 
+/// The puzzles: a folder each, with the file to begin with.
+const PUZZLES: &str = "labs/lab_12/puzzles";
+
+/// A puzzle: its title and task, which the file to begin with has in its comment, and an editor with the rest.
+pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
+    let file = format!("{PUZZLES}/{name}/start.cu");
+    let start = course
+        .read(&file)
+        .map_err(|_| format!("no puzzle `{name}`: say {}", choices_of(course, PUZZLES, "")))?;
+    let (title, task, code) = parts(&start)
+        .ok_or_else(|| format!("{file}: its first lines are not `// Puzzle 05: …`, `//` and the task"))?;
+    let number = &name[..name.find('-').unwrap_or(name.len())];
+    let command = fence("sh", &format!("cargo run --bin lab-12 -- puzzle {number}"));
+    let attributes = format!(" id=\"puzzle-{name}\" data-name=\"puzzle-{number}.cu\" data-puzzle=\"{name}\"");
+    let printed = format!(
+        "### Puzzle {number}: {title}\n\n{task}\n<p class=\"puzzle-state\"></p>\n\n{}",
+        fence("cpp", code)
+    );
+    Ok(format!("{}{}", figure("kernel puzzle", &attributes, &printed, "Or do it in your editor:"), command))
+}
+
+/// The title, the task as HTML, and the code of a file to begin with.
+fn parts(start: &str) -> Option<(&str, String, &str)> {
+    let (first, rest) = start.split_once('\n')?;
+    let (_, title) = first.strip_prefix("// Puzzle ")?.split_once(": ")?;
+    let end =
+        rest.split_inclusive('\n').take_while(|line| line.starts_with("//")).map(str::len).sum::<usize>();
+    let comment: Vec<&str> = rest[..end].lines().map(|line| line.trim_start_matches('/').trim()).collect();
+    let paragraphs = comment.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
+    let task: String = paragraphs.map(|lines| format!("<p>{}</p>\n", with_code(&lines.join(" ")))).collect();
+    (!task.is_empty()).then(|| (title, task, rest[end..].trim_start()))
+}
+
+/// Text as HTML. Only `` `code` `` is Markdown in a comment: stars and underscores belong to C++.
+fn with_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(at, part)| match at % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    });
+    parts.collect()
+}
+
 /// The command in the first line of a record, and the output below it.
 fn record(path: &str, file: &str, text: &str) -> Result<(String, String), String> {
     let (command, output) = text.split_once('\n').unwrap_or_default();
@@ -59,8 +102,8 @@ fn checks(command: &str) -> &str {
 fn choices_of(course: &Course, folder: &str, ending: &str) -> String {
     let entries = fs::read_dir(course.root().join(folder)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> =
-        names.filter_map(|name| name.strip_suffix(ending).map(str::to_owned)).collect();
+    let names = names.filter_map(|name| name.strip_suffix(ending).map(str::to_owned));
+    let mut names: Vec<String> = names.filter(|name| !name.contains('.')).collect();
     names.sort();
     choices(names.iter().map(String::as_str))
 }
@@ -68,6 +111,15 @@ fn choices_of(course: &Course, folder: &str, ending: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_puzzle_has_its_title_task_and_code() {
+        let start = "// Puzzle 05: a < b\n//\n// Write `x[i]`\n// to *out*.\n//\n// Then stop.\n\n__global__ void k() {\n}\n";
+        let task = "<p>Write <code>x[i]</code> to *out*.</p>\n<p>Then stop.</p>\n".to_owned();
+        assert_eq!(parts(start), Some(("a < b", task, "__global__ void k() {\n}\n")));
+        assert_eq!(parts("// Puzzle 05: a\n\nint x;\n"), None);
+        assert_eq!(parts("int x;\n"), None);
+    }
 
     #[test]
     fn a_record_names_its_command_and_checks() {

@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Examples of the directives on a line of their own.
-pub const LINES: [(&str, &str); 30] = [
+pub const LINES: [(&str, &str); 31] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -26,6 +26,7 @@ pub const LINES: [(&str, &str); 30] = [
     ("predict", "{{#predict 03-steps run=t4}}"),
     ("lab-source", "{{#lab-source 03}}"),
     ("kernel", "{{#kernel vector_add}}"),
+    ("puzzle", "{{#puzzle 05-shared}}"),
     ("exercises", "{{#exercises 03}}"),
     ("questions", "{{#questions 03}}"),
     ("race", "{{#race}}"),

@@ -542,3 +542,19 @@ fn a_kernel_that_is_not_there_or_has_no_record_gets_one_line() {
         "{error}"
     );
 }
+
+#[test]
+fn a_puzzle_is_shown_with_its_task_and_its_command() {
+    let shown = here("{{#puzzle 02-guard}}").unwrap();
+    for part in [
+        " id=\"puzzle-02-guard\" data-name=\"puzzle-02.cu\" data-puzzle=\"02-guard\">",
+        "### Puzzle 02: guard\n\n<p>Write the square of a[i] to out[i].</p>\n<p>A launch",
+        "```cpp\n__global__ void ",
+        "```sh\ncargo run --bin lab-12 -- puzzle 02\n```",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    let error = here("{{#puzzle 2}}").unwrap_err();
+    assert!(error.starts_with("book/chapters/x.md:1: no puzzle `2`: say 01-map | 02-guard | "), "{error}");
+    assert!(!error.contains("host"), "{error}");
+}

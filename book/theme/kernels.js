@@ -19,6 +19,7 @@ const kernels = (() => {
     // Warms up: the module is loaded.
     begin: () => compiler.start(),
     compile: text => ask(compiler, ["compile", text]),
+    compilePuzzle: (name, text) => ask(compiler, ["puzzle-compile", name, text]),
     run: (...words) => ask(runner, words),
     stop: () => runner.stop(),
   };
@@ -66,7 +67,7 @@ const kernelLink = (() => {
 // ---- An editor in place of a printed program, and what is done with its text. Each action is `{ name, act }`: a button, and a function
 // that takes the text, and returns what is shown below and what is said of it. Ctrl+Enter does the first.
 
-function kernelBench(figure, actions) {
+function kernelBench(figure, actions, compiled = kernels.compile) {
   const { id } = figure, { name } = figure.dataset;
   const keepEntry = entry => progress.set("kernels", id, { ...kept(), ...entry });
   const original = figure.querySelector("code.language-cpp").textContent.replace(/\n$/, "");
@@ -123,7 +124,10 @@ function kernelBench(figure, actions) {
     const before = problems.length;
     problems = errors.filter(({ file }) => file === "my.cu");
     drawMarks();
-    list.replaceChildren(...errors.map(({ message, file, line, column, label, help, notes }) => {
+    // A program of several files: the kernel is the reader's, the rest launches it.
+    const isOfHost = errors.length > 0 && problems.length === 0;
+    const advice = isOfHost ? [make("li", { textContent: "The host code launches this kernel: keep its name and its parameters, and write no main." })] : [];
+    list.replaceChildren(...advice, ...errors.map(({ message, file, line, column, label, help, notes }) => {
       const words = [message, label].filter(Boolean).join(": ");
       const item = make("li", {}, file === "my.cu" ? place(line, column) : `${file}, line ${line}`, " ", make("span", { innerHTML: choose.inline(words) }));
       for (const note of notes) item.append(make("p", { innerHTML: `${choose.inline(note.text)} (line ${note.line})` }));
@@ -137,7 +141,7 @@ function kernelBench(figure, actions) {
   async function compile() {
     const text = editor.text;
     try {
-      const { errors } = await kernels.compile(text);
+      const { errors } = await compiled(text);
       if (text === editor.text) showProblems(errors);
     } catch (error) {
       say(`Errors are not shown while you type: ${error.message}`);
@@ -321,7 +325,7 @@ const kernelReport = {
         make("thead", {}, make("tr", {}, ...["counter", "value", "in Nsight Compute"].map(textContent => make("th", { scope: "col", textContent })))),
         make("tbody", {}, ...rows.map(({ name, value, metric }) => make("tr", {}, make("td", { textContent: name }),
           make("td", { className: "number", textContent: cell(value) }), make("td", {}, make("code", { textContent: metric }))))));
-      return make("div", { className: "table-wrapper" }, table);
+      return make("div", { className: "table-wrapper", role: "region", tabIndex: 0, ariaLabel: `Counters of ${kernel}` }, table);
     });
   },
 };

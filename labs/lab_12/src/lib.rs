@@ -1,13 +1,22 @@
 //! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
 //! show it.
 
+#[cfg(not(target_family = "wasm"))]
+pub mod commands;
+pub mod faults;
+pub mod judge;
+pub mod limits;
 #[cfg(target_family = "wasm")]
 mod module;
+pub mod programs;
+pub mod puzzles;
 mod registers;
+pub mod smallest;
 pub mod step;
+pub mod verdict;
 
 use cuda_emulator::ir::Program as Kernel;
-use cuda_emulator::{Checks, Program, report};
+use cuda_emulator::{Checks, Program, Rejected, report};
 
 /// The program that runs if no file is given.
 pub const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
@@ -76,12 +85,16 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
 
 /// Compiles a program without running it. It needs no `main`. The output has its errors as JSON.
 pub fn compile(name: &str, text: &str) -> Said {
-    let errors = Program::checked(name, text, &|_| None).err();
-    let output = match &errors {
-        Some(rejected) => report::json::rejected(rejected),
-        None => "{\"errors\":[]}\n".to_owned(),
+    errors(Program::checked(name, text, &|_| None))
+}
+
+/// The errors of a compilation, as JSON.
+pub fn errors(compiled: Result<Program, Rejected>) -> Said {
+    let (output, code) = match compiled {
+        Err(rejected) => (report::json::rejected(&rejected), 2),
+        Ok(_) => ("{\"errors\":[]}\n".to_owned(), 0),
     };
-    Said { output, errors: String::new(), code: if errors.is_some() { 2 } else { 0 } }
+    Said { output, errors: String::new(), code }
 }
 
 /// Parses `text` or `json`.

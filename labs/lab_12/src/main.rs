@@ -45,7 +45,11 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match options(std::env::args().skip(1)) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(said) = lab_12::commands::run(&arguments) {
+        return if said.errors.is_empty() { print(&said.output, said.code) } else { refuse(&said.errors) };
+    }
+    match options(arguments.into_iter()) {
         Ok(Some(options)) => run(&options),
         Ok(None) => print(HELP, 0),
         Err(trouble) => refuse(&format!("error: {trouble}\n\nFor more information, try '--help'.\n")),

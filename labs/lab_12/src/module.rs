@@ -6,6 +6,8 @@
 //! | --- | --- | --- | --- |
 //! | `text`, `json` | checks (`memcheck,racecheck`) or `counters` | program | findings or counters |
 //! | `compile` | program | | the errors that prevent a run |
+//! | `puzzle` | its name | kernel | the judgement |
+//! | `puzzle-compile` | its name | kernel | the errors that prevent a run |
 //! | `step` | `block=0,0,0;warp=0;launch=1` | program | the steps of a warp, see [`crate::step`] |
 //!
 //! A module instance is for one run: the program's memory is freed with it.
@@ -14,7 +16,7 @@ use std::cell::RefCell;
 
 use cuda_emulator::Checks;
 
-use crate::{Said, Wanted, is_json, step};
+use crate::{Said, Wanted, is_json, puzzles, step, verdict};
 
 thread_local! {
     // A module has one thread, so this is its only state.
@@ -56,6 +58,19 @@ fn said(input: &str) -> Result<Said, String> {
         "step" => {
             let (options, text) = two()?;
             Ok(step::step("my.cu", text, &|_| None, step::options(options)?, true))
+        }
+        "puzzle" | "puzzle-compile" => {
+            let (name, text) = two()?;
+            let puzzle = puzzles::find(name)?;
+            if verb == "puzzle-compile" {
+                return Ok(crate::errors(puzzle.compile("my.cu", text)));
+            }
+            let judgement = puzzle.judge("my.cu", text, &|_| None);
+            let code = match judgement.rejected {
+                Some(_) => 2,
+                None => u8::from(!judgement.is_right()),
+            };
+            Ok(Said { output: verdict::json(&judgement), errors: String::new(), code })
         }
         format => {
             let json = is_json(format)?;

@@ -314,3 +314,64 @@ fn without_javascript_and_in_print_there_are_the_program_and_its_record() {
     assert!(shown(&browser, "code.language-cpp") && shown(&browser, "code.language-text"));
     assert!(!shown(&browser, ".editor") && !shown(&browser, ".run-bar"));
 }
+
+/// A solution and two wrong kernels: one with a finding at its line, one with a figure that is too high.
+#[test]
+fn a_puzzle_is_judged_and_solved() {
+    const PUZZLE: &str = "document.getElementById('puzzle-05-shared')";
+    let browser = at("playground.html");
+    let type_in = |text: &str| {
+        browser.value(&format!(
+            "(() => {{ const area = {PUZZLE}.querySelector('textarea'); area.focus(); area.select(); \
+             document.execCommand('insertText', false, {}); }})()",
+            json!(text)
+        ));
+    };
+    let said = |selector: &str| {
+        let text = browser.value(&format!("{PUZZLE}.querySelector({selector:?}).textContent"));
+        text.as_str().expect("a text").to_owned()
+    };
+    let judged = |wanted: &str| {
+        browser.press_with(CONTROL, ENTER);
+        wait_until(
+            &browser,
+            &format!("{PUZZLE}.querySelector('.run-state').textContent.startsWith({wanted:?})"),
+        );
+        said(".kernel-result")
+    };
+    assert_eq!(said(".puzzle-state"), "");
+    // A name of the puzzle's own is known, one of nobody's is not.
+    type_in("__global__ void ranks(const float *a, int *out, int n) { out[0] = BLOCK + x; }");
+    wait_until(
+        &browser,
+        &format!(
+            "{PUZZLE}.querySelector('.run-state').textContent.startsWith('1 error: line 1, unknown name x')"
+        ),
+    );
+    type_in("__global__ void other() {}");
+    wait_until(
+        &browser,
+        &format!(
+            "{PUZZLE}.querySelector('.kernel-places').textContent.includes('keep its name and its parameters')"
+        ),
+    );
+
+    type_in(include_str!("../../../labs/lab_12/puzzles/05-shared/wrong/no_barrier.cu"));
+    let told = judged("Not yet.");
+    assert!(
+        told.contains("Race reported") && told.contains("The smallest launch that fails: n = "),
+        "{told}"
+    );
+    assert!(told.contains("races in shared memory") && said(".puzzle-state") == "begun", "{told}");
+    type_in(include_str!("../../../labs/lab_12/puzzles/05-shared/wrong/no_tile.cu"));
+    let told = judged("Not yet.");
+    assert!(told.contains("global load requests") && told.contains("at most 8"), "{told}");
+    none(&faults(&browser, json!({})));
+    type_in(include_str!("../../../labs/lab_12/puzzles/05-shared/solution.cu"));
+    let told = judged("Right.");
+    assert!(told.starts_with("Right.") && !told.contains("not yet"), "{told}");
+    assert_eq!(said(".puzzle-state"), "solved");
+    browser.open(&BOOK.url("playground.html"));
+    assert_eq!(said(".puzzle-state"), "solved");
+    none(&browser.complaints());
+}

@@ -146,7 +146,8 @@ fn a_link_to_a_setting_shows_the_button_that_it_names() {
 #[test]
 fn the_first_and_the_last_output_of_every_chapter_run_and_match() {
     let browser = Browser::start();
-    for page in chapters() {
+    // Chapter 12 runs kernels in place of a lab: see kernels.rs.
+    for page in chapters().into_iter().filter(|page| !page.starts_with("12")) {
         browser.open(&BOOK.url(&page));
         unfold(&browser);
         let bars = browser.value("document.querySelectorAll('.run-bar').length");

@@ -1,0 +1,50 @@
+// Puzzles: a kernel to write, which is judged by its results and by its use of the hardware. The same judge as in a terminal gives each
+// figure next to the one that is asked for.
+
+"use strict";
+
+for (const figure of document.querySelectorAll("figure.kernel[data-puzzle]")) {
+  if (!kernels.isHere) { figure.querySelector("figcaption").before(missing("kernels")); continue; }
+  const { puzzle } = figure.dataset;
+
+  function states() {
+    const { passed, checks } = bench.kept();
+    const state = figure.querySelector(".puzzle-state");
+    state.textContent = passed ? "solved" : checks ? "begun" : "";
+    state.classList.toggle("is-passed", passed === true);
+  }
+
+  const MARKS = new Map([[true, "✓ right"], [false, "✗ not yet"], [null, "not judged"]]);
+
+  function gates(all) {
+    const head = make("tr", {}, ...["gate", "yours", "asked for", ""].map(textContent => make("th", { scope: "col", textContent })));
+    const rows = all.map(({ name, passes, yours, bound, limit }) => make("tr", { className: `gate ${passes === false ? "is-wrong" : passes ? "is-passed" : ""}` },
+      make("th", { scope: "row", textContent: name }), make("td", { className: "number", textContent: yours ?? "–" }),
+      make("td", { className: "number", textContent: `${bound} ${limit}` }), make("td", { className: "gate-mark", textContent: MARKS.get(passes) })));
+    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+    return make("div", { className: "table-wrapper", role: "region", tabIndex: 0, ariaLabel: "The gates of the puzzle" }, table);
+  }
+
+  async function judge(text) {
+    const answer = await kernels.run("puzzle", puzzle, text);
+    if (answer.errors) return answer;
+    const { passed, checks = 0 } = bench.kept();
+    bench.keepEntry({ passed: passed === true || answer.right, checks: checks + 1 });
+    const nodes = [make("p", { className: `kernel-verdict ${answer.right ? "is-passed" : "is-wrong"}` }, make("strong", { textContent: answer.right ? "Right." : "Not yet." }))];
+    let lines = [];
+    if (answer.with) nodes.push(make("p", { textContent: `With ${answer.with}${answer.element ? `: ${answer.element}` : ":"}` }));
+    if (answer.report) {
+      const report = kernelReport.shown({ ...answer.report, code: 1 }, "", bench.place);
+      // What the host half prints is for the judge.
+      nodes.push(...report.nodes.filter(node => node.localName === "ul"));
+      lines = report.lines;
+    }
+    if (answer.smallest) nodes.push(make("p", { textContent: `The smallest launch that fails: ${answer.smallest}.` }));
+    nodes.push(gates(answer.gates));
+    return { nodes, lines, said: answer.right ? "Right." : "Not yet." };
+  }
+
+  const bench = kernelBench(figure, [{ name: "Judge", act: judge }], text => kernels.compilePuzzle(puzzle, text));
+  document.addEventListener("progress", states);
+  states();
+}

@@ -1,0 +1,11 @@
+// The host half of the puzzle: one thread for each element.
+#include "host.h"
+
+int main() {
+    const std::vector<float> a = values(N, 1);
+    std::vector<float> wanted(N);
+    for (int i = 0; i < N; i++) wanted[i] = a[i] + 10;
+    float *out = output<float>(N);
+    add_ten<<<N / BLOCK, BLOCK>>>(to_device(a), out);
+    return compare(out, wanted);
+}

@@ -1,0 +1,7 @@
+__global__ void table_of_sums(const float *left, const float *top, float *out, int rows, int columns) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows && column < columns) {
+        out[row * columns + column] = left[row] + top[column];
+    }
+}

@@ -1,0 +1,16 @@
+// Puzzle 05: shared memory
+//
+// For each element, count the smaller elements in its block, and write that
+// number to out[i].
+//
+// Each element is needed by all threads of its block, but it may be read from
+// global memory only once. So the block first copies its elements to an array
+// in shared memory, one for each thread: `__shared__ float tile[BLOCK];`.
+// BLOCK is the number of threads of a block. All threads wait for each other
+// at `__syncthreads();` before they read what others wrote; every thread of
+// the block has to get there. The last block can have fewer elements than
+// threads.
+
+__global__ void ranks(const float *a, int *out, int n) {
+    // Your code here.
+}

@@ -1,0 +1,11 @@
+// Fails: reads outside an array
+// There can be more threads than elements of the output.
+__global__ void max_pool(const float *a, float *out, int rows, int columns) {
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    int out_columns = columns / 2;
+    const float *corner = a + 2 * row * columns + 2 * column;
+    float top = fmaxf(corner[0], corner[1]);  // <-- here
+    float bottom = fmaxf(corner[columns], corner[columns + 1]);
+    out[row * out_columns + column] = fmaxf(top, bottom);
+}

@@ -1,0 +1,13 @@
+// Fails: races in shared memory
+// A thread adds what another warp may not have written yet.
+__global__ void dot(const float *a, const float *b, float *out, int n) {
+    __shared__ float products[BLOCK];
+    int t = threadIdx.x;
+    int i = blockIdx.x * BLOCK + t;
+    products[t] = i < n ? a[i] * b[i] : 0;
+    for (int stride = BLOCK / 2; stride > 0; stride /= 2) {
+        if (t < stride) products[t] += products[t + stride];  // <-- here
+        __syncthreads();
+    }
+    if (t == 0) atomicAdd(out, products[0]);
+}

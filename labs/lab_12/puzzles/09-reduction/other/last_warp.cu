@@ -1,0 +1,19 @@
+// The last steps are those of one warp, which needs no barrier of the block.
+__global__ void block_sums(const float *a, float *out, int n) {
+    __shared__ float sums[BLOCK];
+    int t = threadIdx.x;
+    int i = blockIdx.x * BLOCK + t;
+    sums[t] = i < n ? a[i] : 0;
+    __syncthreads();
+    for (int stride = BLOCK / 2; stride >= 32; stride /= 2) {
+        if (t < stride) sums[t] += sums[t + stride];
+        __syncthreads();
+    }
+    if (t < 32) {
+        for (int stride = min(16, BLOCK / 2); stride > 0; stride /= 2) {
+            if (t < stride) sums[t] += sums[t + stride];
+            __syncwarp();
+        }
+    }
+    if (t == 0) out[blockIdx.x] = sums[0];
+}

@@ -1,0 +1,13 @@
+// Puzzle 10: scan
+//
+// Write running sums: out[i] is the sum of the elements of the block up to and
+// with a[i]. That is PyTorch's cumsum for each block.
+//
+// Hillis and Steele: in the first step, each thread adds the sum one place
+// before its own; in the next, the one two places before; then four, eight,
+// and so on. After seven steps, 128 running sums are done. A thread must not
+// write its sum while another still wants to read the old one.
+
+__global__ void running_sums(const float *a, float *out, int n) {
+    // Your code here.
+}

@@ -1,0 +1,14 @@
+// Fails: races in shared memory
+// A thread may read a sum that already has been changed in this step.
+__global__ void running_sums(const float *a, float *out, int n) {
+    __shared__ float sums[BLOCK];
+    int t = threadIdx.x;
+    int i = blockIdx.x * BLOCK + t;
+    sums[t] = i < n ? a[i] : 0;
+    __syncthreads();
+    for (int step = 1; step < BLOCK; step *= 2) {
+        if (t >= step) sums[t] += sums[t - step];  // <-- here
+        __syncthreads();
+    }
+    if (i < n) out[i] = sums[t];
+}

@@ -1,0 +1,12 @@
+// Fails: races in global memory
+// Two blocks can add to the same bin at once.
+__global__ void histogram(const int *a, int *bins, int n) {
+    __shared__ int counts[BINS];
+    for (int bin = threadIdx.x; bin < BINS; bin += BLOCK) counts[bin] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * BLOCK + threadIdx.x; i < n; i += gridDim.x * BLOCK) {
+        atomicAdd(&counts[a[i]], 1);
+    }
+    __syncthreads();
+    for (int bin = threadIdx.x; bin < BINS; bin += BLOCK) bins[bin] += counts[bin];  // <-- here
+}

@@ -1,0 +1,150 @@
+//! The kinds of faults that a run with all checks can show.
+
+use cuda_emulator::run::checks::{Finding, Severity};
+use cuda_emulator::{Checks, Files, Outcome, Rejected, Run};
+
+use crate::programs::{BUDGET, Programs, Setting};
+
+/// Everything but leaks: the end of a program frees its memory.
+const CHECKS: Checks = Checks { leaks: false, ..Checks::ALL };
+
+/// In the order in which they count: an earlier one can cause the later ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Endless,
+    Reads,
+    Writes,
+    Other,
+    Barriers,
+    SharedRaces,
+    GlobalRaces,
+    Unwritten,
+    /// The same as wrong elements, except that nothing wrote them.
+    Missing,
+    Wrong,
+    Writers,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 11] = [
+        Kind::Endless,
+        Kind::Reads,
+        Kind::Writes,
+        Kind::Other,
+        Kind::Barriers,
+        Kind::SharedRaces,
+        Kind::GlobalRaces,
+        Kind::Unwritten,
+        Kind::Missing,
+        Kind::Wrong,
+        Kind::Writers,
+    ];
+
+    /// What a gate counts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Endless => "launches that do not end",
+            Kind::Reads => "reads outside an array",
+            Kind::Writes => "writes outside an array",
+            Kind::Other => "other errors",
+            Kind::Barriers => "barriers that some threads miss",
+            Kind::SharedRaces => "races in shared memory",
+            Kind::GlobalRaces => "races in global memory",
+            Kind::Unwritten => "reads of memory that nothing wrote",
+            Kind::Missing => "elements that nothing writes",
+            Kind::Wrong => "wrong elements",
+            Kind::Writers => "elements with several writers",
+        }
+    }
+
+    /// Returns `None` for a finding that is no fault.
+    fn of(finding: &Finding) -> Option<Kind> {
+        let is_shared = finding.title.contains("__shared__");
+        let is_error = finding.severity == Severity::Error;
+        Some(match finding.check {
+            "timeout" => Kind::Endless,
+            "memcheck" if is_error && finding.title.starts_with("Invalid __") => {
+                if finding.title.contains(" read of ") { Kind::Reads } else { Kind::Writes }
+            }
+            "synccheck" => Kind::Barriers,
+            // Two writes of the same value.
+            "racecheck" if finding.severity == Severity::Info => {
+                return (!is_shared).then_some(Kind::Writers);
+            }
+            "racecheck" if is_shared => Kind::SharedRaces,
+            "racecheck" => Kind::GlobalRaces,
+            "initcheck" if finding.function == "main" => Kind::Missing,
+            "initcheck" => Kind::Unwritten,
+            _ if is_error => Kind::Other,
+            _ => return None,
+        })
+    }
+}
+
+/// The first kind of fault in a run.
+pub struct Fault {
+    pub kind: Kind,
+    pub count: f64,
+    /// The first wrong element, if elements are wrong.
+    pub element: Option<String>,
+    /// The run, with the findings of this kind alone.
+    pub run: Run,
+    pub files: Files,
+}
+
+/// Runs a program with all checks.
+pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rejected> {
+    let found = programs.with(setting, |program| {
+        // Memory alone is checked first: that is fast, in case the kernel loops without end.
+        let is_endless =
+            |run: &Run| run.findings.all.iter().any(|finding| Kind::of(finding) == Some(Kind::Endless));
+        let run = program.run_within(Checks::MEMORY, BUDGET).filter(is_endless);
+        Some((run.or_else(|| program.run_within(CHECKS, BUDGET))?, program.files.clone()))
+    })?;
+    let Some((mut run, files)) = found else { return Ok(None) };
+    let (mut wrong, mut element) = wrong_elements(&run.output);
+    let of_findings = run.findings.all.iter().filter_map(Kind::of);
+    let found = of_findings.chain((wrong > 0.0).then_some(Kind::Wrong)).min();
+    let Some(kind) = found.or((run.exit_code() != 0).then_some(Kind::Other)) else { return Ok(None) };
+    if kind == Kind::Missing {
+        // An element that nothing wrote can have the right value by chance, but not that of filled memory.
+        let filled = [setting.as_slice(), &[("FILL", 1.0)]].concat();
+        let run = programs.with(&filled, |program| program.run_within(Checks::MEMORY, BUDGET))?;
+        (wrong, element) = run.map_or((wrong, element), |run| wrong_elements(&run.output));
+    }
+    if kind != Kind::Other {
+        // The host half returns 1 whatever is wrong.
+        run.outcome = Outcome::Exit(0);
+    }
+    run.findings.all.retain(|finding| Kind::of(finding) == Some(kind));
+    let found = &run.findings.all;
+    let count = match kind {
+        Kind::Missing | Kind::Wrong => wrong,
+        Kind::Unwritten => found.iter().map(|finding| finding.count as f64).sum(),
+        _ => found.len().max(1) as f64,
+    };
+    let element = element.filter(|_| matches!(kind, Kind::Missing | Kind::Wrong));
+    Ok(Some(Fault { kind, count, element, run, files }))
+}
+
+/// Reads the last lines that the host half printed: the number of wrong elements, and the first of them.
+fn wrong_elements(output: &str) -> (f64, Option<String>) {
+    let line = |start: &str| output.lines().rev().find_map(|line| line.strip_prefix(start));
+    let wrong = line("wrong: ").and_then(|line| line.split(' ').next()?.parse().ok());
+    (wrong.unwrap_or(0.0), line("first wrong: ").map(str::to_owned))
+}
+
+impl Fault {
+    /// The lines of a file that the findings point to.
+    pub fn lines(&self, file: &str) -> Vec<u32> {
+        let sites = self.run.findings.all.iter().flat_map(|finding| &finding.sites);
+        let spans = sites.filter_map(|site| site.span);
+        spans.filter(|span| self.files.0[span.file as usize].name == file).map(|span| span.line).collect()
+    }
+
+    /// Whether another fault comes from the same mistake, as far as one can see.
+    pub fn is_like(&self, kind: Kind) -> bool {
+        let class = |kind| if kind == Kind::Missing { Kind::Wrong } else { kind };
+        class(self.kind) == class(kind)
+    }
+}

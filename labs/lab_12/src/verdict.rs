@@ -1,0 +1,134 @@
+//! A judgement as text or as JSON.
+
+use cuda_emulator::report::json::string;
+use cuda_emulator::run::checks::Severity;
+use cuda_emulator::{Checks, Rejected, report};
+
+use crate::judge::{Gate, Judgement};
+use crate::programs::Setting;
+use crate::smallest::Smallest;
+
+/// `8`, `8.0` or `1,024`: figures that are no whole numbers have one decimal.
+fn figure(value: f64, is_ratio: bool) -> String {
+    if is_ratio { format!("{value:.1}") } else { cuda_emulator::run::access::thousands(value as u64) }
+}
+
+/// The figures of a gate: the reader's, if it was judged, and its own.
+fn both(gate: &Gate) -> (Option<String>, String) {
+    let is_ratio = gate.name.contains(" per ");
+    (gate.yours.map(|yours| figure(yours, is_ratio)), figure(gate.bound.value(), is_ratio))
+}
+
+/// Such as `yours 8.0, at most 4.0`.
+fn figures(gate: &Gate) -> String {
+    let (yours, limit) = both(gate);
+    let yours = yours.map_or("not judged".to_owned(), |yours| format!("yours {yours}"));
+    format!("{yours}, {} {limit}", gate.bound.words())
+}
+
+/// Such as `2 × 1 blocks of 64 threads`.
+fn shape(grid: [u32; 3], block: [u32; 3]) -> String {
+    let shown = |of: [u32; 3], one: &str| {
+        let directions = 3 - of.iter().rev().take_while(|count| **count == 1).count().min(2);
+        let numbers: Vec<String> = of[..directions].iter().map(u32::to_string).collect();
+        let plural = if of.iter().product::<u32>() == 1 { "" } else { "s" };
+        format!("{} {one}{plural}", numbers.join(" × "))
+    };
+    format!("{} of {}", shown(grid, "block"), shown(block, "thread"))
+}
+
+/// Such as `n = 65, block = 32`.
+fn macros(setting: &Setting) -> String {
+    let each: Vec<String> =
+        setting.iter().map(|(name, value)| format!("{} = {value}", name.to_lowercase())).collect();
+    each.join(", ")
+}
+
+/// As [`macros`], without those of the launch. The shape of the launch shows the other macros.
+fn sizes(setting: &Setting) -> String {
+    let is_shown = |(name, _): &&(&str, f64)| !["BLOCK", "GRID"].contains(name);
+    macros(&setting.iter().filter(is_shown).copied().collect())
+}
+
+fn smallest_text(smallest: &Smallest) -> String {
+    let Smallest { setting, grid, block } = smallest;
+    format!("{}, {}", sizes(setting), shape(*grid, *block))
+}
+
+/// The errors of a program that does not compile, with a remark if they are in the host half.
+fn errors(rejected: &Rejected, file: &str) -> String {
+    let is_in_file =
+        |file_number: u32| rejected.files.0.get(file_number as usize).is_some_and(|known| known.name == file);
+    let mut text = rejected.text();
+    if !rejected.errors.0.iter().any(|error| is_in_file(error.span.file)) {
+        text.push_str(
+            "\nThe host half launches the kernel: keep its name and parameters, and write no `main`.\n",
+        );
+    }
+    text
+}
+
+pub fn text(judgement: &Judgement, title: &str, file: &str) -> String {
+    let mut out = format!("{title}\n\n");
+    if let Some(rejected) = &judgement.rejected {
+        out.push_str(&errors(rejected, file));
+        return out;
+    }
+    let width = judgement.gates.iter().map(|gate| gate.name.len()).max().unwrap_or(0);
+    for gate in &judgement.gates {
+        let mark = match gate.passes() {
+            Some(true) => "ok   ",
+            Some(false) => "WRONG",
+            None => "  -  ",
+        };
+        out.push_str(&format!("  {mark}  {:width$}  {}\n", gate.name, figures(gate)));
+    }
+    if let Some((fault, setting)) = &judgement.fault {
+        out.push_str(&format!("\nWith {}:\n", macros(setting)));
+        match &fault.element {
+            Some(element) => out.push_str(&format!("  {element}\n")),
+            None => {
+                out.push_str(&report::text_from(&fault.files, &fault.run, Checks::MEMORY, Severity::Info))
+            }
+        }
+    }
+    if let Some(smallest) = &judgement.smallest {
+        out.push_str(&format!("\nThe smallest launch that fails: {}\n", smallest_text(smallest)));
+    }
+    out.push_str(if judgement.is_right() { "\nRight.\n" } else { "\nNot yet.\n" });
+    out
+}
+
+/// As [`text`], for a page: `{"right":…,"gates":[{"name":…,"passes":…,"yours":…,"bound":"at most","limit":…}],"with":…,
+/// "element":…,"report":…,"smallest":…}`, or the errors of a program that does not compile.
+pub fn json(judgement: &Judgement) -> String {
+    if let Some(rejected) = &judgement.rejected {
+        return report::json::rejected(rejected);
+    }
+    let or_null = |text: Option<String>| text.map_or("null".to_owned(), |text| string(&text));
+    let gates = judgement.gates.iter().map(|gate| {
+        let (yours, limit) = both(gate);
+        let passes = gate.passes().map_or("null".to_owned(), |passes| passes.to_string());
+        format!(
+            "{{\"name\":{},\"passes\":{passes},\"yours\":{},\"bound\":{},\"limit\":{}}}",
+            string(gate.name),
+            or_null(yours),
+            string(gate.bound.words()),
+            string(&limit)
+        )
+    });
+    let fault = judgement.fault.as_ref();
+    let element = fault.and_then(|(fault, _)| fault.element.clone());
+    // Where elements are wrong, the checks have found nothing.
+    let report = fault.filter(|(fault, _)| fault.element.is_none());
+    let report = report.map_or("null".to_owned(), |(fault, _)| report::json::json(&fault.files, &fault.run));
+    format!(
+        "{{\"right\":{},\"gates\":[{}],\"with\":{},\"element\":{},\"report\":{},\"smallest\":{}}}\n",
+        judgement.is_right(),
+        gates.collect::<Vec<_>>().join(","),
+        or_null(fault.map(|(_, setting)| macros(setting))),
+        or_null(element),
+        report.trim_end(),
+        or_null(judgement.smallest.as_ref().map(smallest_text))
+    )
+}
