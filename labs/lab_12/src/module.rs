@@ -1,7 +1,9 @@
 //! The functions of the WebAssembly module. Their arguments and results are numbers: the caller requests memory with
-//! [`input`], writes the format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program
-//! into it, separated by NUL, and calls [`run`]. The report is then at [`output`], and the errors of the program at
-//! [`errors`].
+//! [`input`], writes a request into it, and calls [`run`]. The report is then at [`output`], and the errors of the program
+//! at [`errors`]. The parts of a request are separated by NUL:
+//!
+//! - the format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program
+//! - `ladder`, the name of a ladder, and a card as in `--gpu`: the ladder's table, as JSON
 //!
 //! A module instance is for one run: the program's memory is freed with it.
 
@@ -44,13 +46,18 @@ pub extern "C" fn run() -> u32 {
 }
 
 fn said(input: &str) -> Result<Said, String> {
+    if let Some(request) = input.strip_prefix("ladder\0") {
+        let (name, card) =
+            request.split_once('\0').ok_or("the input is a ladder and a card, separated by NUL")?;
+        return Ok(crate::ladder(name, crate::card::parse(card)?, true));
+    }
     let mut parts = input.splitn(3, '\0');
     let (Some(format), Some(checks), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("the input is a format, checks and a program, separated by NUL".to_owned());
     };
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
-    let wanted = Wanted { checks, counters, registers: None, json: is_json(format)? };
+    let wanted = Wanted { checks, counters, json: is_json(format)?, ..Wanted::default() };
     Ok(crate::run("my.cu", text, &|_| None, wanted))
 }
 
