@@ -15,6 +15,7 @@ pub use todevice_gpu::base::error::{
 };
 
 use crate::kernel::Stopped;
+use crate::topology::UnknownLink;
 use distributed::DistributedError;
 
 /// The result of every fallible call of this crate, operators included.
@@ -226,6 +227,12 @@ impl From<GpuError> for Error {
 }
 
 /// Datasets read files.
+impl From<UnknownLink> for Error {
+    fn from(unknown: UnknownLink) -> Error {
+        GpuError::from(unknown).into()
+    }
+}
+
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Error {
         Error::custom(error)

@@ -5,8 +5,6 @@ pub mod conv;
 pub mod device;
 pub mod dtype;
 pub mod error;
-pub mod figure;
-pub mod figure_file;
 pub mod flags;
 pub mod gemm;
 pub mod handles;
@@ -21,3 +19,5 @@ pub mod reading;
 pub mod shape;
 pub mod sort;
 pub mod topology;
+
+pub use todevice_figures::{figure, figure_file};

@@ -2,8 +2,9 @@
 
 use std::sync::Mutex;
 
-use crate::base::figure::{Figure, Unit};
-use crate::base::figure_file::{FigureSet, figures_by_name};
+use todevice_figures::figure::{Figure, Unit};
+use todevice_figures::figure_file::{FigureSet, figures_by_name};
+
 use crate::base::kernel::Work;
 use Unit::{GigabytesPerSecond, GigaflopsPerSecond, Microseconds, MicrosecondsPerMebibyte};
 
@@ -267,11 +268,6 @@ mod tests {
         let time = |bytes| LAPTOP_8_CORES.kernel_time(&Work { bytes, flops: bytes / 8, double: false });
         assert_eq!(time(20_000), HostTime::of_one_core(1_000));
         assert_eq!(time(50_000_000), HostTime { nanoseconds: 17_000 + 1_000_000, cores: 8 });
-    }
-
-    #[test]
-    fn every_figure_can_be_named_in_a_file() {
-        crate::base::figure_file::tests::every_figure_can_be_named::<HostProfile>();
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 pub mod ambient;
 pub mod current_stream;
+#[cfg(test)]
+mod figure_tests;
 pub mod host_memory;
 pub mod host_profile;
 pub mod named_device;

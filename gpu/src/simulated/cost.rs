@@ -4,6 +4,8 @@
 //! takes longer. It needs enough threads for either: with a quarter of the threads that hide the memory latency, it
 //! gets a quarter of the bandwidth. And no kernel is shorter than an empty one.
 
+use todevice_figures::product::{self, INNER, tiles_of};
+
 use super::convolution::Convolution;
 use super::profile::Profile;
 use crate::base::collective::{Algorithm, CollectiveKind, CollectiveTime};
@@ -18,17 +20,10 @@ use crate::contract::driver::{Engine, Gemm};
 /// H200 can hold. With the independent loads of each thread, this is enough to cover the memory latency.
 const SATURATING_THREADS: f64 = 512.0;
 
-/// The sizes of the tiles of a matrix product, and the fraction of the processors' speed that each attains: smaller
-/// tiles reuse less of the data that they load.
-const TILES: [(u64, f64); 3] = [(128, 1.0), (64, 0.75), (32, 0.4)];
-
 /// The fraction of their speed that tensor cores attain when a size of the product is not a multiple of 16 bytes, so
 /// that rows begin in the middle of a 16-byte load. (A guess; NVIDIA's guide to mixed precision recommends such
 /// multiples.)
 const MISFIT: f64 = 0.5;
-
-/// The length of the pieces into which the inner dimension is cut, which multiprocessors can share.
-const INNER: u64 = 256;
 
 /// The time of a kernel with `grid` blocks of `block` threads.
 pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
@@ -39,42 +34,21 @@ pub fn kernel(profile: &Profile, work: &Work, grid: u32, block: u32) -> u64 {
     smallest(profile, memory.max(arithmetic) / filled)
 }
 
-/// The time of a matrix product. The result is cut into tiles, and each tile into pieces of the inner dimension, which
-/// the multiprocessors process in waves. The library picks the tile size that finishes first.
+/// The time of a matrix product.
 pub fn gemm(profile: &Profile, gemm: &Gemm) -> u64 {
-    let memory = profile.dram.time_of(gemm.work().bytes) / profile.dram_factor.value;
-    let (arithmetic, _) = tiling(profile, gemm);
-    // Loading the first tiles and storing the last ones overlaps with nothing.
-    profile.smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64
+    let (sizes, pace) = sizes_and_pace(profile, gemm);
+    product::time(profile, gemm.work().bytes, sizes, pace)
 }
 
 /// The number of pieces of a product that the multiprocessors share.
 pub(super) fn gemm_pieces(profile: &Profile, gemm: &Gemm) -> f64 {
-    tiling(profile, gemm).1
+    let (sizes, pace) = sizes_and_pace(profile, gemm);
+    tiles_of(profile, sizes, pace, u64::MAX).1
 }
 
-/// The time of the arithmetic with the fastest tile size, and the number of pieces.
-fn tiling(profile: &Profile, gemm: &Gemm) -> (f64, f64) {
+fn sizes_and_pace(profile: &Profile, gemm: &Gemm) -> ([u64; 4], f64) {
     let sizes = [gemm.m, gemm.n, gemm.k, gemm.batch].map(|size| size as u64);
-    let pace = product_pace(profile, gemm.dtype, gemm.tf32, &[gemm.m, gemm.n, gemm.k]);
-    tiles_of(profile, sizes, pace, u64::MAX)
-}
-
-/// The same for `batch` products of m × n × k. `pace` is the speed of all multiprocessors together, and `most` the
-/// maximum number of pieces of the inner dimension.
-fn tiles_of(profile: &Profile, [m, n, k, batch]: [u64; 4], pace: f64, most: u64) -> (f64, f64) {
-    let one = pace / profile.multiprocessors.value;
-    let depth = k.clamp(1, INNER).max(k.div_ceil(most));
-    let with = |(side, pace): (u64, f64)| {
-        let tiles = m.div_ceil(side) * n.div_ceil(side) * batch;
-        let pieces = (tiles * k.div_ceil(depth)) as f64;
-        let waves = (pieces / profile.multiprocessors.value).ceil();
-        (waves * (2 * side * side * depth) as f64 / (one * pace), pieces)
-    };
-    TILES
-        .into_iter()
-        .map(with)
-        .fold((f64::INFINITY, 0.0), |best, other| if other.0 < best.0 { other } else { best })
+    (sizes, product_pace(profile, gemm.dtype, gemm.tf32, &[gemm.m, gemm.n, gemm.k]))
 }
 
 /// The fraction of its speed that remains to a product that reads an image in place, because of the index arithmetic.

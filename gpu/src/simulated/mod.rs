@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | in which order things happen | `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
-//! | how long they take | `cost.rs`, `profile.rs`, `host_profile.rs` |
+//! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
 //! | what each call does | this file, `copies.rs`, `launches.rs`; `peers.rs`, when a copy arrives wrong |
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
@@ -32,7 +32,6 @@ mod memory;
 mod op;
 pub mod peers;
 mod pinned;
-pub mod profile;
 mod races;
 mod shared;
 #[cfg(test)]
@@ -40,6 +39,8 @@ mod tests;
 mod together;
 
 use std::sync::{Arc, Mutex, MutexGuard};
+
+pub use todevice_figures::profile;
 
 use self::card::Card;
 use self::engine::State;

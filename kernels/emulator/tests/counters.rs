@@ -1,8 +1,23 @@
 //! Kernel counters whose values can be derived by hand.
 
 use cuda_emulator::run::counters::{Counters, Requests, Wavefronts};
-use cuda_emulator::run::occupancy::Occupancy;
+use cuda_emulator::run::occupancy::{Card, Occupancy};
 use cuda_emulator::{Program, report};
+
+/// A Tesla T4: compute capability 7.5.
+fn t4() -> Card {
+    Card {
+        name: "Tesla T4".to_owned(),
+        multiprocessors: 40,
+        warps: 32,
+        blocks: 16,
+        shared: 64 * 1024,
+        shared_of_system: 0,
+        shared_unit: 256,
+        flops: 8.1e12,
+        bytes: 320e9,
+    }
+}
 
 /// Returns the counters of a program's only kernel, launched on two arrays of 64 KB.
 fn counted(kernel: &str, launch: &str) -> (Program, Counters) {
@@ -146,13 +161,77 @@ fn occupancy_by_each_limit() {
     ] {
         let kernel = format!("__global__ void k(float *a, float *o) {{ {shared} }}");
         let (program, counters) = counted(&kernel, &format!("k<<<1, {threads}>>>(a, o)"));
-        let occupancy = Occupancy::new(&program.kernels[0], &counters.shape, registers);
+        let occupancy = Occupancy::new(&t4(), &program.kernels[0], &counters.shape, registers);
         assert_eq!(
             (occupancy.blocks(), occupancy.theoretical() * 100.0),
             (blocks, percent),
             "{threads} {registers:?}"
         );
     }
+}
+
+#[test]
+fn occupancy_of_another_generation() {
+    // Compute capability 9.0: 64 warps and 228 KB, of which the system takes 1 KB for each block.
+    let h100 =
+        Card { warps: 64, blocks: 32, shared: 228 * 1024, shared_of_system: 1024, shared_unit: 128, ..t4() };
+    for (shared, threads, blocks, percent) in
+        [("", 256, 8, 100.0), ("", 32, 32, 50.0), ("__shared__ float s[4096]; s[0] = 1;", 128, 13, 81.25)]
+    {
+        let kernel = format!("__global__ void k(float *a, float *o) {{ {shared} }}");
+        let (program, counters) = counted(&kernel, &format!("k<<<1, {threads}>>>(a, o)"));
+        let occupancy = Occupancy::new(&h100, &program.kernels[0], &counters.shape, None);
+        assert_eq!((occupancy.blocks(), occupancy.theoretical() * 100.0), (blocks, percent), "{threads}");
+    }
+}
+
+#[test]
+fn lines_fetched_sectors_and_updates_of_one_address() {
+    // 64 warps of 2 blocks read the same 128 bytes: each block fetches 4 sectors.
+    let kernel = "__global__ void k(float *a, float *o) {
+        float v = a[threadIdx.x % 32] + a[32 * (threadIdx.x % 32)];
+        atomicAdd(&o[threadIdx.x % 2], v);
+    }";
+    let (_, counters) = counted(kernel, "k<<<2, 1024>>>(a, o)");
+    // The other load touches 32 lines of a sector each; the first is among the 4.
+    assert_eq!(counters.fetched, 2 * (4 + 31));
+    assert_eq!(counters.lines, 64 * (1 + 32 + 1));
+    assert_eq!(counters.hottest, 2 * 512);
+    // 4 + 31 sectors are read, and one is read and written; of two allocations of 64 KB.
+    assert_eq!(counters.footprint, (4 + 31 + 2) * 32);
+    assert_eq!(counters.reach, 3 * 65536);
+    let misses: u64 = counters.sites().iter().map(|site| site.misses).sum();
+    assert_eq!(misses, 2 * 2, "the first warp of each block misses with each load");
+
+    let histogram = "__global__ void k(float *a, float *o) {
+        __shared__ int bins[64];
+        bins[threadIdx.x] = 0;
+        __syncthreads();
+        atomicAdd(&bins[threadIdx.x % 4], 1);
+    }";
+    let (_, counters) = counted(histogram, "k<<<1, 64>>>(a, o)");
+    assert_eq!(counters.shared_atomics, Wavefronts { requests: 2, wavefronts: 2 * 8, conflicts: 2 * 7 });
+}
+
+/// A sample has the same counters per block, and ends before results are used.
+#[test]
+fn a_sample_of_the_blocks() {
+    let text = include_str!("programs/matmul.cu");
+    let program = Program::compile("matmul.cu", text, &|_| None).unwrap();
+    let all = program.count().unwrap();
+    let sample = program.count_sample(Some(4)).unwrap();
+    assert_eq!((sample.exit_code(), sample.output.as_str()), (0, "no error\n"));
+    let (all, sample) = (&all.counters[0], &sample.counters[0]);
+    assert_eq!((all.blocks, all.counted_blocks), (256, 256));
+    assert_eq!((sample.blocks, sample.counted_blocks), (256, 4));
+    assert_eq!(64 * sample.loads.sectors, all.loads.sectors);
+    assert_eq!(64 * sample.instructions(), all.instructions());
+    assert_eq!(64 * sample.fetched, all.fetched);
+    assert_eq!(64 * sample.leaders().sum::<u64>(), all.leaders().sum::<u64>());
+    assert_eq!((all.footprint, all.reach), (3 * 256 * 256 * 4, 3 * 256 * 256 * 4));
+    // Blocks spread over the grid: 4 of its 16 rows, and the first column of blocks.
+    assert_eq!(sample.footprint, (4 * 16 * 256 + 256 * 16 + 4 * 256) * 4);
+    assert_eq!(program.count_sample(Some(1000)).unwrap().counters[0].counted_blocks, 256);
 }
 
 #[test]
@@ -173,9 +252,18 @@ fn counters_do_not_depend_on_checks_and_change_no_results() {
 #[test]
 fn the_table() {
     let (program, counters) = counted(&TRANSPOSED.replace("WIDTH", "33"), "k<<<1, dim3(32, 32)>>>(a, o)");
-    let table = report::counters::text(std::slice::from_ref(&counters), &program.kernels, &|_| None);
+    let table = report::counters::text(
+        std::slice::from_ref(&counters),
+        &program.kernels,
+        &report::counters::Known {
+            card: &t4(),
+            registers: &|_| None,
+            time: &|_, _| Some((2.625, "latency".to_owned())),
+        },
+    );
     assert_eq!(table, include_str!("programs/counters.txt"));
-    let json = report::counters::json(&[counters], &program.kernels, &|_| Some(20));
+    let known = report::counters::Known { card: &t4(), registers: &|_| Some(20), time: &|_, _| None };
+    let json = report::counters::json(&[counters], &program.kernels, &known);
     assert!(
         json.starts_with("[{\"kernel\":\"k(float *, float *)\",\"launches\":1,\"grid\":[1, 1, 1],"),
         "{json}"

@@ -1,11 +1,15 @@
 //! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
 //! show it.
 
+pub mod card;
 #[cfg(not(target_family = "wasm"))]
 pub mod commands;
 pub mod faults;
+mod instructions;
 pub mod judge;
+pub mod ladder;
 pub mod limits;
+pub mod model;
 #[cfg(target_family = "wasm")]
 mod module;
 pub mod programs;
@@ -16,7 +20,10 @@ pub mod step;
 pub mod verdict;
 
 use cuda_emulator::ir::Program as Kernel;
+use cuda_emulator::report::counters::Known;
+use cuda_emulator::run::counters::Counters;
 use cuda_emulator::{Checks, Program, Rejected, report};
+use todevice_figures::profile::Profile;
 
 /// The program that runs if no file is given.
 pub const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
@@ -29,6 +36,8 @@ pub struct Wanted {
     pub counters: bool,
     /// The number of registers of a thread, if known.
     pub registers: Option<u32>,
+    /// The card that occupancy, roof and time are modelled on.
+    pub card: &'static Profile,
     pub json: bool,
 }
 
@@ -38,6 +47,7 @@ impl Default for Wanted {
             checks: Checks { race: true, ..Checks::MEMORY },
             counters: false,
             registers: None,
+            card: card::DEFAULT,
             json: false,
         }
     }
@@ -66,15 +76,20 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
         return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));
     };
     let registers = |kernel: &Kernel| wanted.registers.or_else(|| registers::known(&program.files, kernel));
+    let time = |counters: &Counters, kernel: &Kernel| {
+        let modelled = model::time(wanted.card, counters, kernel, registers(kernel))?;
+        Some((modelled.microseconds, modelled.bound.to_owned()))
+    };
+    let known = Known { card: &card::card(wanted.card), registers: &registers, time: &time };
     let output = match (wanted.json, wanted.counters) {
         (true, false) => report::json::json(&program.files, &run),
         (true, true) => {
             let json = report::json::json(&program.files, &run);
-            let counters = report::counters::json(&run.counters, &program.kernels, &registers);
+            let counters = report::counters::json(&run.counters, &program.kernels, &known);
             format!("{},\"counters\":{counters}}}\n", json.trim_end().strip_suffix('}').unwrap_or(&json))
         }
         (false, true) if run.exit_code() == 0 => {
-            let table = report::counters::text(&run.counters, &program.kernels, &registers);
+            let table = report::counters::text(&run.counters, &program.kernels, &known);
             format!("{}\n{table}", run.output)
         }
         // Findings take precedence: the counts of a kernel that ended early are incomplete.
@@ -103,5 +118,16 @@ pub fn is_json(format: &str) -> Result<bool, String> {
         "text" => Ok(false),
         "json" => Ok(true),
         other => Err(format!("there is no format `{other}`: there are text and json")),
+    }
+}
+
+/// The table of a ladder on a card.
+pub fn ladder(name: &str, card: &'static Profile, json: bool) -> Said {
+    match ladder::find(name).and_then(|ladder| ladder.table(card)) {
+        Ok(table) => {
+            let output = if json { table.json() } else { table.text() };
+            Said { output, errors: String::new(), code: 0 }
+        }
+        Err(trouble) => Said { output: String::new(), errors: format!("error: {trouble}\n"), code: 2 },
     }
 }

@@ -5,17 +5,21 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cuda_emulator::Checks;
-use lab_12::{EXAMPLE, Wanted, is_json, step};
+use lab_12::ladder::LADDERS;
+use lab_12::{EXAMPLE, Said, Wanted, card, is_json, step};
 
 const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
 Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step] [--format text|json]
+       cargo run --bin lab-12 -- ladder NAME [--gpu GPU] [--format text|json]
 
   FILE.cu          the program; without it, an example that adds two vectors
   --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
                    [default: memcheck,racecheck]
   --counters       counts instead of checking what each kernel asks of the hardware, as Nsight Compute does
+  ladder NAME      the steps from a first to a fast kernel, with their counters and modelled times: reduction or matmul
+  --gpu GPU        the card that occupancy and times are modelled on: auto | sim[:PROFILE] [default: sim:t4]
   --registers N    how many registers a thread takes, as nvcc's -Xptxas -v says it, for the occupancy
   --step           shows the steps of one warp: lanes, variables and shared memory
   --block X,Y,Z    which block, with --step [default: 0,0,0]
@@ -25,7 +29,7 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step
   --show           prints the program instead of running it
   -h, --help       prints this
 
-Floating-point products and sums are never fused, as with nvcc's --fmad=false; times are not modelled.
+Floating-point products and sums are never fused, as with nvcc's --fmad=false. Times are modelled, not measured.
 
 Exit code: 0 if nothing was found, 1 if something was, 2 if the program or a flag is wrong.
 ";
@@ -38,6 +42,8 @@ Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
 
 struct Options {
     file: Option<String>,
+    /// The name of a ladder, to be shown instead of a run.
+    ladder: Option<String>,
     wanted: Wanted,
     /// The warp to step through.
     step: Option<step::Wanted>,
@@ -75,9 +81,10 @@ fn refuse(text: &str) -> ExitCode {
 
 /// Parses the options; returns `None` if the help is requested.
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
-    let mut options = Options { file: None, wanted: Wanted::default(), step: None, show: false };
+    let mut options =
+        Options { file: None, ladder: None, wanted: Wanted::default(), step: None, show: false };
     let mut arguments = arguments;
-    let mut is_checked = false;
+    let (mut is_checked, mut is_ladder, mut has_card) = (false, false, false);
     let mut warp = None;
     while let Some(argument) = arguments.next() {
         let (name, joined) = match argument.split_once('=') {
@@ -99,11 +106,32 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
                 step::set(warp.get_or_insert(step::FIRST), &name[2..], &value()?)?;
             }
             "--registers" => options.wanted.registers = Some(registers(&value()?)?),
+            "--gpu" => {
+                let text = value()?;
+                let wrong = |why| format!("invalid value '{}' for '--gpu <GPU>': {why}", text.escape_debug());
+                options.wanted.card = card::parse(&text).map_err(wrong)?;
+                has_card = true;
+            }
             "--format" => options.wanted.json = is_json(&value()?)?,
             flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
+            "ladder" if options.file.is_none() && !is_ladder => is_ladder = true,
+            _ if is_ladder && options.ladder.is_none() => options.ladder = Some(argument),
+            _ if is_ladder => return Err(format!("`{argument}`: one ladder at a time")),
             _ if options.file.is_some() => return Err(format!("`{argument}`: one file at a time")),
             _ => options.file = Some(argument),
         }
+    }
+    if is_ladder && options.ladder.is_none() {
+        let names = LADDERS.map(|ladder| ladder.name).join(" or ");
+        return Err(format!("`ladder` needs a name: {names}"));
+    }
+    if is_ladder && (is_checked || options.show || options.wanted.counters || options.step.is_some()) {
+        return Err("`ladder` takes no flags but `--gpu` and `--format`".to_owned());
+    }
+    if has_card && !is_ladder && !options.wanted.counters {
+        return Err(
+            "`--gpu` is for the times and the occupancy that `--counters` and `ladder` show".to_owned()
+        );
     }
     if is_checked && options.wanted.counters {
         return Err("`--check` and `--counters` are two runs: checks would be counted".to_owned());
@@ -129,6 +157,9 @@ fn registers(text: &str) -> Result<u32, String> {
 }
 
 fn run(options: &Options) -> ExitCode {
+    if let Some(name) = &options.ladder {
+        return show(&lab_12::ladder(name, options.wanted.card, options.wanted.json), "");
+    }
     let (name, text) = match &options.file {
         None => ("vector_add.cu".to_owned(), EXAMPLE.to_owned()),
         Some(file) => match std::fs::read(file) {
@@ -145,10 +176,14 @@ fn run(options: &Options) -> ExitCode {
         Some(warp) => step::step(&name, &text, &includes, warp, options.wanted.json),
         None => lab_12::run(&name, &text, &includes, options.wanted),
     };
-    if !said.errors.is_empty() {
-        return refuse(&said.errors);
-    }
     let is_first = options.file.is_none() && options.step.is_none() && !options.wanted.json;
-    let next = if is_first { NEXT } else { "" };
-    print(&format!("{}{next}", said.output), said.code)
+    show(&said, if is_first { NEXT } else { "" })
+}
+
+/// Prints a report, and the next steps after it.
+fn show(said: &Said, next: &str) -> ExitCode {
+    match said.errors.is_empty() {
+        true => print(&format!("{}{next}", said.output), said.code),
+        false => refuse(&said.errors),
+    }
 }

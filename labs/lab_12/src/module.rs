@@ -8,6 +8,7 @@
 //! | `compile` | program | | the errors that prevent a run |
 //! | `puzzle` | its name | kernel | the judgement |
 //! | `puzzle-compile` | its name | kernel | the errors that prevent a run |
+//! | `ladder` | its name | a card as in `--gpu` | the ladder's table |
 //! | `step` | `block=0,0,0;warp=0;launch=1` | program | the steps of a warp, see [`crate::step`] |
 //!
 //! A module instance is for one run: the program's memory is freed with it.
@@ -59,6 +60,10 @@ fn said(input: &str) -> Result<Said, String> {
             let (options, text) = two()?;
             Ok(step::step("my.cu", text, &|_| None, step::options(options)?, true))
         }
+        "ladder" => {
+            let (name, card) = two()?;
+            Ok(crate::ladder(name, crate::card::parse(card)?, true))
+        }
         "puzzle" | "puzzle-compile" => {
             let (name, text) = two()?;
             let puzzle = puzzles::find(name)?;
@@ -83,7 +88,7 @@ fn said(input: &str) -> Result<Said, String> {
 fn reported(json: bool, checks: &str, text: &str) -> Result<Said, String> {
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
-    let wanted = Wanted { checks, counters, registers: None, json };
+    let wanted = Wanted { checks, counters, json, ..Wanted::default() };
     Ok(crate::run("my.cu", text, &|_| None, wanted))
 }
 

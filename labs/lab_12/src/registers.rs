@@ -3,17 +3,30 @@
 use cuda_emulator::Files;
 use cuda_emulator::ir::Program;
 
-/// A line for each source with a hash of its text, followed by a line for each of its kernels.
-const TABLE: &str = include_str!("../../../kernels/registers.txt");
+/// A line for each source with a hash of its text, followed by a line for each of its kernels: those of the tensor crate,
+/// and those of the ladders.
+const TABLES: [&str; 2] =
+    [include_str!("../../../kernels/registers.txt"), include_str!("../ladder/registers.txt")];
 
 /// Returns `None` if the kernel is not one of the course's, or was changed.
 pub fn known(files: &Files, kernel: &Program) -> Option<u32> {
     let file = files.0.get(kernel.span.file as usize)?;
-    let symbol = kernel.name.split(['(', '<']).next()?;
-    let hash = format!("{:016x}", hash(&file.text));
-    let mut lines = TABLE.lines().skip_while(|line| !line.ends_with(&hash)).skip(1);
-    let of_source = lines.by_ref().take_while(|line| line.starts_with(' '));
-    of_source.filter_map(|line| line.trim().split_once(' ')).find(|(name, _)| *name == symbol)?.1.parse().ok()
+    of(&file.text, kernel.name.split(['(', '<']).next()?)
+}
+
+/// As [`known`], of a source's text and the kernel's name.
+pub fn of(text: &str, symbol: &str) -> Option<u32> {
+    let hash = format!("{:016x}", hash(text));
+    TABLES.iter().find_map(|table| {
+        let mut lines = table.lines().skip_while(|line| !line.ends_with(&hash)).skip(1);
+        let of_source = lines.by_ref().take_while(|line| line.starts_with(' '));
+        of_source
+            .filter_map(|line| line.trim().split_once(' '))
+            .find(|(name, _)| *name == symbol)?
+            .1
+            .parse()
+            .ok()
+    })
 }
 
 /// 64-bit FNV-1a.

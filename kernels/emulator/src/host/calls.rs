@@ -240,6 +240,12 @@ impl<'a> Host<'a> {
             }
             ranges.push(range);
         }
+        if machine.sample.is_some()
+            && machine.heap.is_of_host(&ranges[1])
+            && !machine.heap.is_of_host(&ranges[0])
+        {
+            return Err(Stop::Exit(0));
+        }
         if machine.checks().init
             && machine.heap.is_of_device(&ranges[0])
             && machine.heap.is_of_host(&ranges[1])

@@ -124,8 +124,15 @@ impl Program {
     /// Runs `main` and counts the kernels' use of the hardware. Only memory is checked, since that does not affect
     /// the counters.
     pub fn count(&self) -> Option<Run> {
+        self.count_sample(None)
+    }
+
+    /// As [`Program::count`], with at most `sample` blocks of each launch, spread over its grid. The program ends where
+    /// the host would copy results.
+    pub fn count_sample(&self, sample: Option<u64>) -> Option<Run> {
         let mut machine = self.machine(Checks::MEMORY);
         machine.counters = Some(Vec::new());
+        machine.sample = sample.map(|most| most.max(1));
         self.run_on(machine, MOST_TIME)
     }
 

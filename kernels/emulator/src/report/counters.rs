@@ -4,11 +4,7 @@ use super::json::string;
 use crate::ir::Program;
 use crate::run::access::thousands;
 use crate::run::counters::{Counters, Requests, SECTOR, Wavefronts};
-use crate::run::occupancy::{MOST_WARPS, MULTIPROCESSORS, Occupancy};
-
-/// Peak values of a Tesla T4: float operations per second, and memory bytes per second.
-const FLOPS: f64 = 8.1e12;
-const BYTES: f64 = 320e9;
+use crate::run::occupancy::{Card, Occupancy};
 
 /// A row of the table. It has no metric if Nsight Compute has no such figure.
 struct Row {
@@ -17,17 +13,21 @@ struct Row {
     metric: &'static str,
 }
 
-/// Formats the counters of each kernel as a table. `registers` returns the real compiler's register count of a
-/// kernel, if known.
-pub fn text(
-    counters: &[Counters],
-    kernels: &[Program],
-    registers: &dyn Fn(&Program) -> Option<u32>,
-) -> String {
+/// What a report needs to know about a kernel besides its counters.
+pub struct Known<'a> {
+    pub card: &'a Card,
+    /// Returns the real compiler's register count of a kernel, if known.
+    pub registers: &'a dyn Fn(&Program) -> Option<u32>,
+    /// Returns the modelled duration of the launches in microseconds, and what bounds it.
+    pub time: &'a dyn Fn(&Counters, &Program) -> Option<(f64, String)>,
+}
+
+/// Formats the counters of each kernel as a table.
+pub fn text(counters: &[Counters], kernels: &[Program], known: &Known<'_>) -> String {
     let mut out = String::new();
     for of in counters {
         let program = &kernels[of.kernel as usize];
-        let rows = rows(of, program, registers(program));
+        let rows = rows(of, program, known);
         let words = rows.iter().map(|row| row.words.len()).max().unwrap_or(0);
         let values = rows.iter().map(|row| row.value.chars().count()).max().unwrap_or(0);
         out.push_str(&format!("{}: {}\n", program.name, launches(of)));
@@ -38,23 +38,21 @@ pub fn text(
         }
         out.push('\n');
     }
-    out.push_str(
-        "Instructions are the emulator's, not those of NVIDIA's compiler. Times are neither measured nor modelled.\n",
-    );
+    out.push_str(&format!(
+        "Instructions are the emulator's, not those of NVIDIA's compiler. Occupancy, roof and modelled time are those of \
+         a {}. The time is modelled, not measured.\n",
+        known.card.name
+    ));
     out
 }
 
 /// As [`text`], as JSON: one object for each kernel.
-pub fn json(
-    counters: &[Counters],
-    kernels: &[Program],
-    registers: &dyn Fn(&Program) -> Option<u32>,
-) -> String {
+pub fn json(counters: &[Counters], kernels: &[Program], known: &Known<'_>) -> String {
     let all: Vec<String> = counters
         .iter()
         .map(|of| {
             let program = &kernels[of.kernel as usize];
-            let rows: Vec<String> = rows(of, program, registers(program))
+            let rows: Vec<String> = rows(of, program, known)
                 .iter()
                 .map(|row| {
                     let value = row.value.replace(',', "");
@@ -91,7 +89,7 @@ fn launches(of: &Counters) -> String {
     )
 }
 
-fn rows(of: &Counters, program: &Program, registers: Option<u32>) -> Vec<Row> {
+fn rows(of: &Counters, program: &Program, known: &Known<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut add = |words, value, metric| rows.push(Row { words, value, metric });
     let instructions = of.instructions();
@@ -168,23 +166,28 @@ fn rows(of: &Counters, program: &Program, registers: Option<u32>) -> Vec<Row> {
             add(second.0, thousands(fronts.conflicts), second.1);
         }
     }
-    occupancy(of, program, registers, &mut add);
-    roofline(of, program, &mut add);
+    occupancy(of, program, known, &mut add);
+    roofline(of, program, known.card, &mut add);
+    if let Some((microseconds, bound)) = (known.time)(of, program) {
+        add("modelled time, µs", format!("{microseconds:.2}"), "");
+        add("modelled time is bound by", bound, "");
+    }
     rows
 }
 
 fn occupancy(
     of: &Counters,
     program: &Program,
-    registers: Option<u32>,
+    known: &Known<'_>,
     add: &mut impl FnMut(&'static str, String, &'static str),
 ) {
-    let occupancy = Occupancy::new(program, &of.shape, registers);
+    let (card, registers) = (known.card, (known.registers)(program));
+    let occupancy = Occupancy::new(card, program, &of.shape, registers);
     let shared = program.shared_bytes + of.shape.dynamic_shared;
-    let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
+    let or_unknown = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     add(
         "registers of a thread",
-        known(registers.map(|registers| registers.to_string())),
+        or_unknown(registers.map(|registers| registers.to_string())),
         "launch__registers_per_thread",
     );
     add("shared memory of a block, bytes", thousands(shared), "launch__shared_mem_per_block");
@@ -193,24 +196,28 @@ fn occupancy(
     add("blocks by shared memory", occupancy.by_shared.to_string(), "launch__occupancy_limit_shared_mem");
     add(
         "blocks by registers",
-        known(occupancy.by_registers.map(|blocks| blocks.to_string())),
+        or_unknown(occupancy.by_registers.map(|blocks| blocks.to_string())),
         "launch__occupancy_limit_registers",
     );
     let percent = format!("{:.1}", occupancy.theoretical() * 100.0);
     let words = if registers.is_some() { "occupancy, %" } else { "occupancy, % at most" };
     add(words, percent, "sm__maximum_warps_per_active_cycle_pct");
-    let blocks = of.shape.grid.iter().map(|n| u64::from(*n)).product::<u64>();
     add(
-        "waves on a T4",
-        ratio(blocks, MULTIPROCESSORS * occupancy.blocks()),
+        "waves of blocks",
+        ratio(of.shape.blocks(), card.multiprocessors * occupancy.blocks()),
         "launch__waves_per_multiprocessor",
     );
-    debug_assert!(occupancy.blocks() * occupancy.warps_of_block <= MOST_WARPS);
+    debug_assert!(occupancy.blocks() * occupancy.warps_of_block <= card.warps);
 }
 
-/// Places the kernel in the roofline of a T4. Each sector is read from memory at least once; the real number depends
+/// Places the kernel in the roofline of the card. Each sector is read from memory at least once; the real number depends
 /// on the caches, which are not modelled.
-fn roofline(of: &Counters, program: &Program, add: &mut impl FnMut(&'static str, String, &'static str)) {
+fn roofline(
+    of: &Counters,
+    program: &Program,
+    card: &Card,
+    add: &mut impl FnMut(&'static str, String, &'static str),
+) {
     let flops = of.flops(program);
     let cached = of.global_sectors() * SECTOR;
     add("operations on floats", thousands(flops), "");
@@ -219,9 +226,9 @@ fn roofline(of: &Counters, program: &Program, add: &mut impl FnMut(&'static str,
     add("operations per byte of L1", ratio(flops, cached), "");
     add("operations per byte of memory at most", ratio(flops, of.footprint), "");
     if flops > 0 && of.footprint > 0 {
-        let roof = (flops as f64 / of.footprint as f64 * BYTES).min(FLOPS);
-        let by = if roof < FLOPS { "memory" } else { "arithmetic" };
-        add("roof on a T4, TFLOP/s", format!("{:.2}", roof / 1e12), "");
+        let roof = (flops as f64 / of.footprint as f64 * card.bytes).min(card.flops);
+        let by = if roof < card.flops { "memory" } else { "arithmetic" };
+        add("roof, TFLOP/s", format!("{:.2}", roof / 1e12), "");
         add("bound by", by.to_owned(), "");
     }
 }

@@ -4,8 +4,10 @@
 use super::block::Warp;
 use super::interpreter::Runner;
 use super::launch::Shape;
+use super::memory::Allocation;
 use super::operations::addresses;
 use crate::ir::{Address, Bin, LANES, Op, Program, Scaled, size_of, space};
+use std::collections::HashMap;
 
 /// Accesses of warps to global memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +32,9 @@ pub struct Wavefronts {
 pub struct Counters {
     pub kernel: u32,
     pub launches: u64,
+    /// The number of blocks of all launches, and of those that ran: fewer if only a sample is counted.
+    pub blocks: u64,
+    pub counted_blocks: u64,
     /// The shape of the last launch.
     pub shape: Shape,
     pub loads: Requests,
@@ -38,15 +43,84 @@ pub struct Counters {
     pub shared_loads: Wavefronts,
     pub shared_stores: Wavefronts,
     pub divergent_branches: u64,
+    /// Atomic operations on shared memory. A bank makes one update per pass.
+    pub shared_atomics: Wavefronts,
     /// Bytes of the sectors that were read or written, each counted once per launch.
     pub footprint: u64,
+    /// Bytes of the allocations that were read, plus bytes of those that were written, over all launches: no
+    /// footprint is larger.
+    pub reach: u64,
+    /// The number of 128-byte lines that the requests of global memory touch: L1 looks up one at a time.
+    pub lines: u64,
+    /// Sectors that global loads read, each counted once per block: those that L1 fetches if it keeps all that a block
+    /// has read.
+    pub fetched: u64,
+    /// Updates of the address of global memory that most atomic operations update. They go one after another.
+    pub hottest: u64,
     /// For each instruction, the number of warps and threads that start a run there, minus those that stop before it.
     warps: Vec<i64>,
     threads: Vec<i64>,
-    /// The width of the hardware's access at each instruction, in bytes; 0 if it is part of an earlier vector access.
-    widths: Vec<u8>,
-    read: Vec<u64>,
-    written: Vec<u64>,
+    /// As `warps`, for the first warp of each block.
+    leaders: Vec<i64>,
+    sites: Vec<Site>,
+    read: Sectors,
+    written: Sectors,
+    of_block: Sectors,
+    updates: HashMap<u64, u64>,
+}
+
+/// The accesses of an instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Site {
+    /// The width of the hardware's access in bytes; 0 if there is none, or it is part of an earlier vector access.
+    pub width: u8,
+    /// The window of the address space; 0 if there was no access.
+    pub window: u64,
+    /// Requests of the first warp of each block in which a sector was new to the block.
+    pub misses: u64,
+}
+
+/// A set of sectors.
+#[derive(Clone, Debug, Default)]
+struct Sectors {
+    words: Vec<u64>,
+    /// The words that are not 0.
+    touched: Vec<u32>,
+}
+
+impl Sectors {
+    /// Returns whether the sector is new.
+    fn insert(&mut self, sector: u64) -> bool {
+        let at = (sector / 64) as usize;
+        if self.words.len() <= at {
+            self.words.resize(at + 1, 0);
+        }
+        let (word, bit) = (&mut self.words[at], 1 << (sector % 64));
+        if *word == 0 {
+            self.touched.push(at as u32);
+        }
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn count(&self) -> u64 {
+        self.touched.iter().map(|at| u64::from(self.words[*at as usize].count_ones())).sum()
+    }
+
+    fn clear(&mut self) {
+        for at in self.touched.drain(..) {
+            self.words[at as usize] = 0;
+        }
+    }
+
+    /// Whether a sector of the allocation is in the set. Allocations share no sector.
+    fn reach(&self, known: &Allocation) -> bool {
+        let mut sectors = known.offset / SECTOR..=(known.offset + known.size.max(1) - 1) / SECTOR;
+        sectors.any(|sector| {
+            self.words.get((sector / 64) as usize).is_some_and(|word| word >> (sector % 64) & 1 != 0)
+        })
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,6 +132,8 @@ pub enum Kind {
 
 pub const SECTOR: u64 = 32;
 const BANKS: u64 = 32;
+/// Sectors of a line of L1.
+const SECTORS_OF_LINE: u64 = 4;
 
 impl Counters {
     pub fn new(kernel: u32, program: &Program, shape: Shape) -> Counters {
@@ -65,43 +141,68 @@ impl Counters {
         Counters {
             kernel,
             launches: 0,
+            blocks: 0,
+            counted_blocks: 0,
             shape,
             loads: Requests::default(),
             stores: Requests::default(),
             atomics: Requests::default(),
             shared_loads: Wavefronts::default(),
             shared_stores: Wavefronts::default(),
+            shared_atomics: Wavefronts::default(),
             divergent_branches: 0,
             footprint: 0,
+            reach: 0,
+            lines: 0,
+            fetched: 0,
+            hottest: 0,
             warps: vec![0; steps],
             threads: vec![0; steps],
-            widths: widths(program),
-            read: Vec::new(),
-            written: Vec::new(),
+            leaders: vec![0; steps],
+            sites: widths(program).into_iter().map(|width| Site { width, ..Site::default() }).collect(),
+            read: Sectors::default(),
+            written: Sectors::default(),
+            of_block: Sectors::default(),
+            updates: HashMap::new(),
         }
     }
 
-    pub fn begin(&mut self, shape: Shape) {
+    /// Begins a launch of which `counted` blocks run.
+    pub fn begin(&mut self, shape: Shape, counted: u64) {
         self.launches += 1;
+        self.blocks += shape.blocks();
+        self.counted_blocks += counted;
         self.shape = shape;
     }
 
-    pub fn end(&mut self) {
-        let sectors =
-            self.read.iter().chain(&self.written).map(|word| u64::from(word.count_ones())).sum::<u64>();
-        self.footprint += sectors * SECTOR;
-        self.read.clear();
-        self.written.clear();
+    /// Another block runs.
+    pub fn begin_block(&mut self) {
+        self.of_block.clear();
     }
 
-    /// Counts one execution of the instructions `from..to` by a warp with these lanes.
+    pub fn end(&mut self, allocations: &[Allocation]) {
+        self.footprint += (self.read.count() + self.written.count()) * SECTOR;
+        for set in [&self.read, &self.written] {
+            self.reach +=
+                allocations.iter().filter(|known| set.reach(known)).map(|known| known.size).sum::<u64>();
+        }
+        self.hottest += self.updates.drain().map(|(_, count)| count).max().unwrap_or(0);
+        self.read.clear();
+        self.written.clear();
+        self.of_block.clear();
+    }
+
+    /// Counts one execution of the instructions `from..to` by a warp with these lanes. `leads`: it is the first warp
+    /// of its block.
     #[inline]
-    pub fn executed(&mut self, from: u32, to: u32, mask: u32) {
+    pub fn executed(&mut self, from: u32, to: u32, mask: u32, leads: bool) {
         let threads = i64::from(mask.count_ones());
         self.warps[from as usize] += 1;
         self.warps[to as usize] -= 1;
         self.threads[from as usize] += threads;
         self.threads[to as usize] -= threads;
+        self.leaders[from as usize] += i64::from(leads);
+        self.leaders[to as usize] -= i64::from(leads);
     }
 
     /// The numbers of warps and threads that executed each instruction.
@@ -111,6 +212,20 @@ impl Counters {
             Some((sum.0 as u64, sum.1 as u64))
         });
         sums.take(self.warps.len() - 1)
+    }
+
+    /// The number of times that the first warp of a block executed each instruction, over all blocks.
+    pub fn leaders(&self) -> impl Iterator<Item = u64> {
+        let sums = self.leaders.iter().scan(0, |sum, leaders| {
+            *sum += leaders;
+            Some(*sum as u64)
+        });
+        sums.take(self.leaders.len() - 1)
+    }
+
+    /// The accesses of each instruction.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
     }
 
     pub fn instructions(&self) -> u64 {
@@ -141,50 +256,98 @@ impl Counters {
         self.loads.sectors + self.stores.sectors + self.atomics.sectors
     }
 
-    fn access(&mut self, addresses: &[u64; LANES], mask: u32, width: u64, kind: Kind) {
+    fn access(&mut self, addresses: &[u64; LANES], mask: u32, pc: u32, kind: Kind, leads: bool) {
+        let width = u64::from(self.sites[pc as usize].width);
+        let first = addresses[mask.trailing_zeros() as usize % LANES];
+        self.sites[pc as usize].window = window(first);
+        if addresses.iter().all(|address| window(*address) == space::LOCAL) {
+            return; // A thread's own memory is in registers, or in lines of L1 that no counter here is about.
+        }
         let active = || (0..LANES).filter(|lane| mask >> lane & 1 != 0).map(|lane| (lane, addresses[lane]));
-        let window = |address: u64| address & !(space::WINDOW - 1);
-        let mut sectors: Vec<u64> = active()
-            .filter(|(_, address)| window(*address) == space::HEAP)
-            .flat_map(|(_, address)| {
-                let offset = address - space::HEAP;
-                offset / SECTOR..=(offset + width - 1) / SECTOR
-            })
-            .collect();
-        sectors.sort_unstable();
-        sectors.dedup();
-        if !sectors.is_empty() {
-            let of = match kind {
-                Kind::Load => &mut self.loads,
-                Kind::Store => &mut self.stores,
-                Kind::Atomic => &mut self.atomics,
-            };
-            of.requests += 1;
-            of.sectors += sectors.len() as u64;
-            for (set, touched) in
-                [(&mut self.read, kind != Kind::Store), (&mut self.written, kind != Kind::Load)]
-            {
-                for sector in sectors.iter().filter(|_| touched) {
-                    let word = (sector / 64) as usize;
-                    if set.len() <= word {
-                        set.resize(word + 1, 0);
-                    }
-                    set[word] |= 1 << (sector % 64);
+        // Two sectors a lane at most: an access has 16 bytes at most.
+        let (mut all, mut count) = ([0; 2 * LANES], 0);
+        for (_, address) in active().filter(|(_, address)| window(*address) == space::HEAP) {
+            let offset = address - space::HEAP;
+            for sector in offset / SECTOR..=(offset + width - 1) / SECTOR {
+                if count == 0 || all[count - 1] != sector {
+                    all[count] = sector;
+                    count += 1;
                 }
             }
+            if kind == Kind::Atomic {
+                *self.updates.entry(offset).or_default() += 1;
+            }
         }
-        let shared: Vec<(usize, u64)> = active()
-            .filter(|(_, address)| window(*address) == space::SHARED)
-            .map(|(lane, address)| (lane, address - space::SHARED))
-            .collect();
-        if !shared.is_empty() && kind != Kind::Atomic {
-            let (wavefronts, ideal) = wavefronts(&shared, width);
-            let of = if kind == Kind::Load { &mut self.shared_loads } else { &mut self.shared_stores };
+        if count > 0 {
+            all[..count].sort_unstable();
+            self.global(&all[..count], pc, kind, leads);
+        }
+        if active().any(|(_, address)| window(address) == space::SHARED) {
+            let shared: Vec<(usize, u64)> = active()
+                .filter(|(_, address)| window(*address) == space::SHARED)
+                .map(|(lane, address)| (lane, address - space::SHARED))
+                .collect();
+            let (wavefronts, ideal) = match kind {
+                Kind::Atomic => (updates(&shared), 1),
+                _ => wavefronts(&shared, width),
+            };
+            let of = match kind {
+                Kind::Load => &mut self.shared_loads,
+                Kind::Store => &mut self.shared_stores,
+                Kind::Atomic => &mut self.shared_atomics,
+            };
             of.requests += 1;
             of.wavefronts += wavefronts;
             of.conflicts += wavefronts - ideal;
         }
     }
+
+    /// Counts a request of global memory. The sectors are in order.
+    fn global(&mut self, sectors: &[u64], pc: u32, kind: Kind, leads: bool) {
+        let of = match kind {
+            Kind::Load => &mut self.loads,
+            Kind::Store => &mut self.stores,
+            Kind::Atomic => &mut self.atomics,
+        };
+        of.requests += 1;
+        let (mut last, mut line, mut misses) = (u64::MAX, u64::MAX, false);
+        for sector in sectors.iter().copied() {
+            if sector == last {
+                continue;
+            }
+            last = sector;
+            of.sectors += 1;
+            if sector / SECTORS_OF_LINE != line {
+                line = sector / SECTORS_OF_LINE;
+                self.lines += 1;
+            }
+            if kind != Kind::Store {
+                self.read.insert(sector);
+            }
+            if kind != Kind::Load {
+                self.written.insert(sector);
+            }
+            if kind == Kind::Load && self.of_block.insert(sector) {
+                self.fetched += 1;
+                misses = true;
+            }
+        }
+        self.sites[pc as usize].misses += u64::from(misses && leads);
+    }
+}
+
+/// The window of the address space that an address is in.
+fn window(address: u64) -> u64 {
+    address & !(space::WINDOW - 1)
+}
+
+/// The number of passes of an atomic operation: each lane updates a bank by itself.
+fn updates(lanes: &[(usize, u64)]) -> u64 {
+    let mut of_bank = [0; BANKS as usize];
+    for (_, offset) in lanes {
+        of_bank[(offset / 4 % BANKS) as usize] += 1;
+    }
+    of_bank.into_iter().max().unwrap_or(0)
 }
 
 /// The number of wavefronts of an access, and the minimum: wide accesses go by halves or quarters of a warp.
@@ -266,9 +429,8 @@ impl Runner<'_> {
     #[inline(always)]
     pub fn count_access(&mut self, warp: &Warp, mask: u32, pc: u32, at: &Address, kind: Kind) {
         if let Some(counters) = &mut self.counters {
-            let width = counters.widths[pc as usize];
-            if width > 0 {
-                counters.access(&addresses(warp, at), mask, width.into(), kind);
+            if counters.sites[pc as usize].width > 0 {
+                counters.access(&addresses(warp, at), mask, pc, kind, warp.number == 0);
             }
         }
     }

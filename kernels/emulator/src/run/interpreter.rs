@@ -158,6 +158,11 @@ impl<'a> Runner<'a> {
         if self.init && self.block != block.number {
             self.shared_stretches.fill(Stretch::default());
         }
+        if self.block != block.number
+            && let Some(counters) = &mut self.counters
+        {
+            counters.begin_block();
+        }
         self.block = block.number;
         let mut warps = std::mem::take(&mut block.warps);
         let result = self.run_warps(block, &mut warps, stop_at);

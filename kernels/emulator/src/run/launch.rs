@@ -38,6 +38,9 @@ pub struct Machine {
     pub counters: Option<Vec<Counters>>,
     /// Records the steps of one warp, if this run does.
     pub recorder: Option<Box<Recorder>>,
+    /// The maximum number of blocks of a launch that run, spread over the grid; all, if `None`. The results are
+    /// incomplete, so the program ends where the host copies them.
+    pub sample: Option<u64>,
     /// Whether a kernel that may use managed memory could still be running on a real card.
     pub is_busy: bool,
     /// Whether the output limit is reached.
@@ -60,6 +63,12 @@ pub struct Shape {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub dynamic_shared: u64,
+}
+
+impl Shape {
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().map(|n| u64::from(*n)).product()
+    }
 }
 
 impl Machine {
@@ -154,7 +163,7 @@ impl Machine {
             runner.machine.recorder = Some(recorder);
         }
         if let Some(mut counters) = runner.counters.take() {
-            counters.end();
+            counters.end(&runner.machine.heap.allocations);
             runner.machine.counters.get_or_insert_default().push(counters);
         }
         result
@@ -162,12 +171,13 @@ impl Machine {
 
     /// Returns a kernel's counters, prepared for one more launch, if this run counts.
     fn counters_of(&mut self, program: &Program, number: u32, shape: Shape) -> Option<Counters> {
+        let counted = self.sample.unwrap_or(u64::MAX).min(shape.blocks());
         let all = self.counters.as_mut()?;
         let mut counters = match all.iter().position(|known| known.kernel == number) {
             Some(at) => all.swap_remove(at),
             None => Counters::new(number, program, shape),
         };
-        counters.begin(shape);
+        counters.begin(shape, counted);
         Some(counters)
     }
 }
@@ -175,17 +185,19 @@ impl Machine {
 /// Runs the blocks in order; those that yielded resume after others have started.
 fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
     let (program, shape) = (runner.program, runner.shape);
-    let blocks = shape.grid.iter().map(|n| u64::from(*n)).product::<u64>();
+    let blocks = shape.blocks();
+    let run = runner.machine.sample.filter(|_| !runner.is_host).unwrap_or(u64::MAX).min(blocks);
     let threads = shape.block.iter().product::<u32>();
     let mut next = 0u64;
     let mut waiting: VecDeque<Block> = VecDeque::new();
     loop {
-        let mut block = if next < blocks && (waiting.len() < MOST_BLOCKS_AT_ONCE) {
+        let mut block = if next < run && (waiting.len() < MOST_BLOCKS_AT_ONCE) {
             let [x, y, _] = shape.grid.map(u64::from);
-            let index = [next % x, next / x % y, next / x / y].map(|n| n as u32);
+            let at = (u128::from(next) * u128::from(blocks) / u128::from(run)) as u64;
+            let index = [at % x, at / x % y, at / x / y].map(|n| n as u32);
             let interval = runner.interval();
             next += 1;
-            let (number, races) = ((next - 1) as u32, runner.races);
+            let (number, races) = (at as u32, runner.races);
             Block::new(program, index, number, threads, shape.dynamic_shared, interval, races)
         } else {
             match waiting.pop_front() {

@@ -1,23 +1,39 @@
-//! The number of warps that a multiprocessor can hold at once: CUDA's occupancy calculator for the emulated device, a
-//! Tesla T4 (compute capability 7.5).
+//! The number of warps that a multiprocessor can hold at once: CUDA's occupancy calculator.
 
 use super::launch::Shape;
 use crate::ir::Program;
 
-pub const MULTIPROCESSORS: u64 = 40;
-pub const MOST_WARPS: u64 = 32;
-const MOST_BLOCKS: u64 = 16;
+/// The figures of a GPU that the report of a kernel takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+    /// Such as `Tesla T4`.
+    pub name: String,
+    pub multiprocessors: u64,
+    /// The most that a multiprocessor holds at once.
+    pub warps: u64,
+    pub blocks: u64,
+    /// Bytes of shared memory of a multiprocessor, and those that the system takes of them for each block.
+    pub shared: u64,
+    pub shared_of_system: u64,
+    /// Shared memory is allocated in multiples of this.
+    pub shared_unit: u64,
+    /// Peak values: float operations per second, and memory bytes per second.
+    pub flops: f64,
+    pub bytes: f64,
+}
+
+/// Registers of a multiprocessor, of every generation since 2014.
 const REGISTERS: u64 = 65_536;
-const SHARED: u64 = 64 * 1024;
-/// Allocation units: registers are allocated to warps, shared memory to blocks, and warps in fours.
+/// Registers are allocated to warps in multiples of this, and warps in fours.
 const REGISTER_UNIT: u64 = 256;
-const SHARED_UNIT: u64 = 256;
 const WARP_UNIT: u64 = 4;
 
 /// The number of blocks that a multiprocessor holds, by each of its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     pub warps_of_block: u64,
+    /// The most warps that a multiprocessor holds.
+    most_warps: u64,
     pub by_warps: u64,
     pub by_blocks: u64,
     pub by_shared: u64,
@@ -26,19 +42,21 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    pub fn new(program: &Program, shape: &Shape, registers: Option<u32>) -> Occupancy {
+    pub fn new(card: &Card, program: &Program, shape: &Shape, registers: Option<u32>) -> Occupancy {
         let threads = shape.block.iter().map(|n| u64::from(*n)).product::<u64>();
         let warps_of_block = threads.div_ceil(32).max(1);
-        let shared = (program.shared_bytes + shape.dynamic_shared).next_multiple_of(SHARED_UNIT);
+        let shared = program.shared_bytes + shape.dynamic_shared;
+        let shared = (shared + card.shared_of_system).next_multiple_of(card.shared_unit.max(1));
         let by_registers = registers.map(|registers| {
             let of_warp = (u64::from(registers.max(1)) * 32).next_multiple_of(REGISTER_UNIT);
             REGISTERS / of_warp / WARP_UNIT * WARP_UNIT / warps_of_block
         });
         Occupancy {
             warps_of_block,
-            by_warps: MOST_WARPS / warps_of_block,
-            by_blocks: MOST_BLOCKS,
-            by_shared: SHARED.checked_div(shared).unwrap_or(MOST_BLOCKS),
+            most_warps: card.warps,
+            by_warps: card.warps / warps_of_block,
+            by_blocks: card.blocks,
+            by_shared: card.shared.checked_div(shared).unwrap_or(card.blocks),
             by_registers,
         }
     }
@@ -50,6 +68,6 @@ impl Occupancy {
 
     /// Theoretical occupancy: resident warps divided by the maximum.
     pub fn theoretical(&self) -> f64 {
-        (self.blocks() * self.warps_of_block) as f64 / MOST_WARPS as f64
+        (self.blocks() * self.warps_of_block) as f64 / self.most_warps as f64
     }
 }

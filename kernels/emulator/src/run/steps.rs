@@ -64,7 +64,7 @@ impl Runner<'_> {
             () => {
                 self.left = self.left.saturating_sub(u64::from(pc - since) + 1);
                 if let Some(counters) = &mut self.counters {
-                    counters.executed(since, pc + 1, mask);
+                    counters.executed(since, pc + 1, mask, warp.number == 0);
                 }
             };
         }
@@ -94,7 +94,7 @@ impl Runner<'_> {
             if pc >= limit {
                 self.left = self.left.saturating_sub(u64::from(pc - since) + 1);
                 if let Some(counters) = &mut self.counters {
-                    counters.executed(since, pc, mask);
+                    counters.executed(since, pc, mask, warp.number == 0);
                 }
                 group.pc = pc;
                 warp.groups.push(group);

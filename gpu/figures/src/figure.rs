@@ -49,12 +49,14 @@ impl Figure {
     }
 
     /// A time in nanoseconds.
+    #[inline]
     pub fn nanoseconds(&self) -> u64 {
         debug_assert_eq!(self.unit, Unit::Microseconds);
         (self.value * 1e3) as u64
     }
 
     /// The nanoseconds that `amount` takes at this rate.
+    #[inline]
     pub fn time_of(&self, amount: u64) -> f64 {
         debug_assert!(matches!(self.unit, Unit::GigabytesPerSecond | Unit::GigaflopsPerSecond));
         amount as f64 / self.value

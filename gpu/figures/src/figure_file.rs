@@ -7,10 +7,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::base::figure::{Figure, Status};
-use crate::base::lock::lock;
+use crate::figure::{Figure, Status};
 
 /// The figures of something that is modelled: a card or a host.
 pub trait FigureSet: Clone + PartialEq + Send + Sync + 'static {
@@ -49,18 +48,19 @@ pub trait FigureSet: Clone + PartialEq + Send + Sync + 'static {
 }
 
 /// Defines the lookup of figures by name: three items of a [`FigureSet`].
+#[macro_export]
 macro_rules! figures_by_name {
     ($($name:ident)*) => {
         const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-        fn figure(&self, name: &str) -> Option<&$crate::base::figure::Figure> {
+        fn figure(&self, name: &str) -> Option<&$crate::figure::Figure> {
             match name {
                 $(stringify!($name) => Some(&self.$name),)*
                 _ => None,
             }
         }
 
-        fn figure_mut(&mut self, name: &str) -> Option<&mut $crate::base::figure::Figure> {
+        fn figure_mut(&mut self, name: &str) -> Option<&mut $crate::figure::Figure> {
             match name {
                 $(stringify!($name) => Some(&mut self.$name),)*
                 _ => None,
@@ -68,7 +68,7 @@ macro_rules! figures_by_name {
         }
     };
 }
-pub(crate) use figures_by_name;
+pub use crate::figures_by_name;
 
 /// The figures of a set, with their names.
 pub fn figures<S: FigureSet>(set: &S) -> impl Iterator<Item = (&'static str, &Figure)> {
@@ -110,7 +110,7 @@ fn load<S: FigureSet>(path: &str) -> Result<&'static S, String> {
 }
 
 /// The maximum size of a file, in bytes.
-const LARGEST: u64 = 1 << 20;
+pub const LARGEST: u64 = 1 << 20;
 
 /// Reads the text of a file. Other things that a path may name, such as `/dev/zero`, may never end.
 fn read(path: &str) -> io::Result<String> {
@@ -125,7 +125,13 @@ fn read(path: &str) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text"))
 }
 
-fn parse<S: FigureSet>(path: &str, text: &str) -> Result<S, String> {
+/// Locks the loaded sets. A panic while they were locked has left a complete list.
+fn lock<S>(sets: &'static Mutex<Vec<&'static S>>) -> MutexGuard<'static, Vec<&'static S>> {
+    sets.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads the text of a file. `path` becomes the key of the set.
+pub fn parse<S: FigureSet>(path: &str, text: &str) -> Result<S, String> {
     let lines = text.lines().enumerate().filter_map(|(index, line)| {
         let (content, source) = line.split_once('#').unwrap_or((line, ""));
         (!content.trim().is_empty()).then_some((index + 1, content.trim(), source.trim()))
@@ -168,87 +174,4 @@ fn parse<S: FigureSet>(path: &str, text: &str) -> Result<S, String> {
 
 fn leak(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::host::host_profile::HostProfile;
-
-    /// Every figure of a kind of set can be overridden by name, and each has a source.
-    pub(crate) fn every_figure_can_be_named<S: FigureSet + std::fmt::Debug>() {
-        for set in S::built_in() {
-            assert_eq!(format!("{set:?}").matches("Figure {").count(), S::NAMES.len(), "{}", set.key());
-            assert!(figures(*set).all(|(_, figure)| !figure.source.is_empty()), "{}", set.key());
-            assert!(find::<S>(set.key()).is_some_and(|found| found == *set));
-        }
-        let base = S::built_in()[0];
-        for name in S::NAMES {
-            let file = format!("like = {}\n{name} = 123.5 # seen\n", base.key());
-            let set = parse::<S>("a.file", &file).unwrap();
-            let figure = set.figure(name).unwrap();
-            let expected = (123.5, base.figure(name).unwrap().unit, "seen", Status::Measured);
-            assert_eq!((figure.value, figure.unit, figure.source, figure.status), expected, "{name}");
-            let others = figures(&set).filter(|(other, _)| other != name);
-            assert!(others.eq(figures(base).filter(|(other, _)| other != name)), "{name} alone");
-        }
-    }
-
-    #[test]
-    fn what_a_file_names_replaces_the_figures_of_another_set() {
-        let file =
-            "like = pytorch # the only one\n\nlaunch = 7.5 # µs\nnode = 0\nstep=2 # assumed to be little\n";
-        let host: HostProfile = parse("my.host", file).unwrap();
-        let pytorch = find::<HostProfile>("pytorch").unwrap();
-        assert_eq!((host.key, host.launch.value, host.launch.source), ("my.host", 7.5, "µs"));
-        assert_eq!((host.node.value, host.node.source), (0.0, "a file of the user's"));
-        assert_eq!((host.launch.status, host.step.status), (Status::Measured, Status::Guess));
-        assert_eq!(host.dispatch, pytorch.dispatch);
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_its_line() {
-        let wrong = [
-            ("", "it begins with like = and one of laptop, pytorch"),
-            ("launch = 5", "it begins with like = and one of laptop, pytorch"),
-            ("like = desktop", "like is one of laptop, pytorch"),
-            ("like = laptop\n\nfast", "line 3 is not of the form name = value"),
-            ("like = laptop\nlaunch = 5\nlaunch = 6", "line 3: launch is there twice"),
-            ("like = laptop\nlike = laptop", "line 2: like is there twice"),
-            ("like = laptop\nlaunch = fast", "line 2: launch is no positive number"),
-            ("like = laptop\nlaunch = 0", "line 2: launch is no positive number"),
-            ("like = laptop\nlaunch = -3", "line 2: launch is no positive number"),
-            ("like = laptop\nlaunch = inf", "line 2: launch is no positive number"),
-            ("like = laptop\nnode = -1", "line 2: node is no positive number"),
-        ];
-        for (text, message) in wrong {
-            assert_eq!(parse::<HostProfile>("a.host", text).unwrap_err(), message, "{text}");
-        }
-        let unknown = parse::<HostProfile>("a.host", "like = laptop\nwarp = 9").unwrap_err();
-        assert!(unknown.starts_with("line 2: 'warp' is no figure; they are launch, "), "{unknown}");
-    }
-
-    #[test]
-    fn only_a_file_of_bounded_size_is_read() {
-        let refused = |path: &str| find_or_load::<HostProfile>(path).unwrap_err();
-        let folder = std::env::temp_dir().join(format!("figures-{}", std::process::id()));
-        let file = |name: &str| folder.join(name).display().to_string();
-        // A folder stands for everything that is not a regular file; reading an endless device would never return.
-        fs::create_dir_all(file("folder.host")).unwrap();
-        fs::write(file("large.host"), vec![b'#'; LARGEST as usize + 1]).unwrap();
-        fs::write(file("utf-16.host"), b"\xff\xfel\0i\0k\0e\0").unwrap();
-        let refusals = ["folder.host", "large.host", "utf-16.host"].map(|name| refused(&file(name)));
-        fs::remove_dir_all(&folder).unwrap();
-        assert!(refusals[0].ends_with("folder.host: not a regular file"), "{refusals:?}");
-        assert!(refusals[1].ends_with("large.host: larger than 1048576 bytes"), "{refusals:?}");
-        assert!(refusals[2].ends_with("utf-16.host: not UTF-8 text"), "{refusals:?}");
-    }
-
-    #[test]
-    fn what_is_neither_built_in_nor_a_file_is_refused_with_what_there_is() {
-        let message = |key: &str| find_or_load::<HostProfile>(key).unwrap_err();
-        assert_eq!(message("fast"), "unknown host 'fast', expected one of laptop, pytorch, or FILE.host");
-        assert!(message("none-there.host").starts_with("none-there.host: "));
-        assert_eq!(find_or_load::<HostProfile>("laptop").unwrap().key, "laptop");
-    }
 }

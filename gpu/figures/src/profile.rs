@@ -2,9 +2,9 @@
 
 use std::sync::Mutex;
 
-use crate::base::figure::{Figure, Unit};
-use crate::base::figure_file::{FigureSet, figures_by_name};
-use crate::base::topology::Link;
+use crate::figure::{Figure, Unit};
+use crate::figure_file::{FigureSet, figures_by_name};
+use crate::link::Link;
 use Unit::{
     Bytes, GigabytesPerSecond, GigaflopsPerSecond, Megahertz, Microseconds, MicrosecondsPerMebibyte, One,
     Watts,
@@ -331,29 +331,3 @@ pub static RTX_5090: Profile = Profile {
     state_idle: 8,
     state_ready: 2, // As an RTX 4090.
 };
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_figure_can_be_named_in_a_file() {
-        crate::base::figure_file::tests::every_figure_can_be_named::<Profile>();
-    }
-
-    #[test]
-    fn a_file_may_name_the_card_and_its_generation() {
-        let mut card = T4.clone();
-        assert_eq!(card.set_word("name", "My card"), Some(Ok(())));
-        assert_eq!(card.set_word("capability", "8.6"), Some(Ok(())));
-        assert_eq!((card.name, card.major, card.minor), ("My card", 8, 6));
-        assert_eq!(card.set_word("name", ""), Some(Err("the name is empty".to_owned())));
-        let wrong = Some(Err("capability is of the form 9.0".to_owned()));
-        assert_eq!(["9", "9.", "a.b"].map(|text| card.set_word("capability", text) == wrong), [true; 3]);
-        assert_eq!(card.set_word("link", "NV4"), Some(Ok(())));
-        assert_eq!(card.link, Link::Nv(4));
-        let wrong = "link is one of PIX, PXB, PHB, NODE, SYS, or NV and a number".to_owned();
-        assert_eq!(card.set_word("link", "fast"), Some(Err(wrong)));
-        assert_eq!(card.set_word("warp", "9"), None);
-    }
-}

@@ -1,0 +1,299 @@
+//! The ladders: one task, solved step by step, from the first idea to a fast kernel. Each step is a complete program.
+//! A table shows the counters and the modelled time of each.
+
+use std::fmt::Write;
+
+use cuda_emulator::run::access::thousands;
+use cuda_emulator::run::counters::Counters;
+use cuda_emulator::{Program, report::json::string};
+use todevice_figures::product;
+use todevice_figures::profile::Profile;
+
+use crate::model::{self, Modelled};
+use crate::registers;
+
+/// A step: its name and its program.
+pub struct Step {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+/// A ladder of steps that compute the same.
+pub struct Ladder {
+    pub name: &'static str,
+    /// The kernel of each step.
+    kernel: &'static str,
+    /// The `N` that the times are modelled for. The programs' own is smaller, so that a run of all blocks is short.
+    pub size: u64,
+    /// The number of blocks that are counted.
+    sample: u64,
+    pub steps: &'static [Step],
+}
+
+macro_rules! step {
+    ($ladder:literal, $file:literal, $name:literal) => {
+        Step { name: $name, text: include_str!(concat!("../ladder/", $ladder, "/", $file, ".cu")) }
+    };
+}
+
+pub static REDUCTION: Ladder = Ladder {
+    name: "reduction",
+    kernel: "reduce",
+    size: 1 << 24,
+    sample: 4,
+    steps: &[
+        step!("reduction", "1-naive", "naive: one atomic addition per element"),
+        step!("reduction", "2-interleaved", "shared memory, neighbours first"),
+        step!("reduction", "3-sequential", "shared memory, halves"),
+        step!("reduction", "4-first-add", "first addition during the load"),
+        step!("reduction", "5-shuffles", "warp shuffles"),
+        step!("reduction", "6-vectorized", "float4 loads, grid stride"),
+    ],
+};
+
+pub static MATMUL: Ladder = Ladder {
+    name: "matmul",
+    kernel: "matmul",
+    size: 1024,
+    sample: 1,
+    steps: &[
+        step!("matmul", "1-naive", "naive: neighbours in a column"),
+        step!("matmul", "2-coalesced", "coalesced: neighbours in a row"),
+        step!("matmul", "3-shared-tiles", "tiles in shared memory"),
+        step!("matmul", "4-register-tiles", "4 × 4 tile of registers"),
+        step!("matmul", "5-vectorized", "8 × 4 tile, float4 loads"),
+    ],
+};
+
+pub static LADDERS: [&Ladder; 2] = [&REDUCTION, &MATMUL];
+
+pub fn find(name: &str) -> Result<&'static Ladder, String> {
+    let names = || LADDERS.map(|ladder| ladder.name).join(", ");
+    LADDERS
+        .into_iter()
+        .find(|ladder| ladder.name == name)
+        .ok_or_else(|| format!("there is no ladder `{name}`: there are {}", names()))
+}
+
+/// The counters of a step on a card, scaled to the whole grid.
+pub struct Row {
+    pub step: &'static str,
+    pub sectors_per_request: f64,
+    pub bank_conflicts: f64,
+    pub divergent_branches: f64,
+    /// Barriers, by warp.
+    pub barriers: f64,
+    /// Warp instructions that the hardware is expected to execute.
+    pub instructions: f64,
+    pub bytes: f64,
+    pub microseconds: f64,
+    pub bound: &'static str,
+    /// Of the card's peak: of its memory bandwidth, or of its float arithmetic.
+    pub share_of_peak: f64,
+}
+
+/// The fastest known way to do the same on the card.
+pub struct Reference {
+    pub name: &'static str,
+    pub microseconds: f64,
+    pub share_of_peak: f64,
+}
+
+pub struct Table {
+    pub ladder: &'static Ladder,
+    pub card: &'static Profile,
+    pub rows: Vec<Row>,
+    pub reference: Reference,
+}
+
+impl Ladder {
+    /// Counts each step and models its time on a card.
+    pub fn table(&'static self, card: &'static Profile) -> Result<Table, String> {
+        let rows = self.steps.iter().map(|step| self.row(step, card)).collect::<Result<_, _>>()?;
+        Ok(Table { ladder: self, card, rows, reference: self.reference(card) })
+    }
+
+    /// The counters of a step's kernel, for the ladder's size.
+    pub fn counted(&self, step: &Step) -> Result<(Program, Counters), String> {
+        let text = step.text.replacen("#ifndef N", &format!("#define N {}\n#ifndef N", self.size), 1);
+        let program = Program::compile(step.name, &text, &|_| None)?;
+        let run = program.count_sample(Some(self.sample)).ok_or("it has no `main`")?;
+        if run.exit_code() != 0 {
+            return Err(format!("{}: it ends with an error", step.name));
+        }
+        let (number, _) = program.kernel(self.kernel).ok_or(format!("it has no kernel `{}`", self.kernel))?;
+        let counters = run.counters.into_iter().find(|counters| counters.kernel == number);
+        let counters = counters.ok_or(format!("it never launches `{}`", self.kernel))?;
+        Ok((program, counters))
+    }
+
+    fn row(&self, step: &'static Step, card: &Profile) -> Result<Row, String> {
+        let (program, counters) = self.counted(step)?;
+        let kernel = &program.kernels[counters.kernel as usize];
+        let registers = registers::of(step.text, self.kernel);
+        let modelled = model::time(card, &counters, kernel, registers);
+        let Modelled { microseconds, bound, instructions, bytes } =
+            modelled.ok_or(format!("{}: no block of it fits on a multiprocessor", step.name))?;
+        let scale = counters.blocks as f64 / counters.counted_blocks as f64;
+        let scaled = |count: u64| scale * count as f64;
+        Ok(Row {
+            step: step.name,
+            sectors_per_request: counters.loads.sectors as f64 / counters.loads.requests.max(1) as f64,
+            bank_conflicts: scaled(counters.shared_loads.conflicts + counters.shared_stores.conflicts),
+            divergent_branches: scaled(counters.divergent_branches),
+            barriers: scaled(counters.barriers(kernel)),
+            instructions,
+            bytes,
+            microseconds,
+            bound,
+            share_of_peak: self.share_of_peak(card, microseconds),
+        })
+    }
+
+    /// Bytes that must be read, or float operations that must be done.
+    fn work(&self) -> f64 {
+        match self.name {
+            "matmul" => 2.0 * (self.size as f64).powi(3),
+            _ => 4.0 * self.size as f64,
+        }
+    }
+
+    fn share_of_peak(&self, card: &Profile, microseconds: f64) -> f64 {
+        let peak = if self.name == "matmul" { card.fp32.value } else { card.dram.value };
+        self.work() / (microseconds * 1e3) / peak
+    }
+
+    fn reference(&self, card: &Profile) -> Reference {
+        let n = self.size;
+        let (name, nanoseconds) = match self.name {
+            "matmul" => {
+                let pace = card.fp32.value * card.gemm_factor.value;
+                ("cuBLAS", product::time(card, 3 * 4 * n * n, [n, n, n, 1], pace) as f64)
+            }
+            _ => {
+                let read = self.work() / (card.dram.value * card.dram_factor.value);
+                (
+                    "reading the array, at the rate of a large copy",
+                    card.smallest_kernel.nanoseconds() as f64 + read,
+                )
+            }
+        };
+        let microseconds = nanoseconds / 1e3;
+        Reference { name, microseconds, share_of_peak: self.share_of_peak(card, microseconds) }
+    }
+
+    fn peak(&self) -> &'static str {
+        if self.name == "matmul" { "% of float peak" } else { "% of bandwidth" }
+    }
+
+    fn task(&self) -> String {
+        match self.name {
+            "matmul" => format!("the product of two matrices of {n} × {n} floats", n = self.size),
+            _ => format!("the sum of {} floats", thousands(self.size)),
+        }
+    }
+}
+
+/// A count with a thousands separator, or in millions if it is large.
+fn count(number: f64) -> String {
+    let whole = number.round() as u64;
+    if whole < 1_000_000 { thousands(whole) } else { format!("{:.1} M", number / 1e6) }
+}
+
+impl Table {
+    pub fn text(&self) -> String {
+        let head = [
+            "step",
+            "sectors/request",
+            "conflicts",
+            "divergent",
+            "barriers",
+            "instructions",
+            "MB of memory",
+            "modelled µs",
+            "bound by",
+            self.ladder.peak(),
+        ];
+        let mut lines = vec![head.map(str::to_owned)];
+        for (number, row) in self.rows.iter().enumerate() {
+            lines.push([
+                format!("{}. {}", number + 1, row.step),
+                format!("{:.2}", row.sectors_per_request),
+                count(row.bank_conflicts),
+                count(row.divergent_branches),
+                count(row.barriers),
+                count(row.instructions),
+                format!("{:.1}", row.bytes / 1e6),
+                format!("{:.1}", row.microseconds),
+                row.bound.to_owned(),
+                format!("{:.1}", 100.0 * row.share_of_peak),
+            ]);
+        }
+        let mut last = [const { String::new() }; 10];
+        last[0] = self.reference.name.to_owned();
+        last[7] = format!("{:.1}", self.reference.microseconds);
+        last[9] = format!("{:.1}", 100.0 * self.reference.share_of_peak);
+        lines.push(last);
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let mut out = format!("{}: {}, on a {}\n\n", self.ladder.name, self.ladder.task(), self.card.name);
+        for line in &lines {
+            let mut text = String::new();
+            for (column, cell) in line.iter().enumerate() {
+                let width = widths[column];
+                let _ = if column == 0 {
+                    write!(text, "{cell:width$}")
+                } else {
+                    write!(text, "  {cell:>width$}")
+                };
+            }
+            let _ = writeln!(out, "{}", text.trim_end());
+        }
+        let blocks = if self.ladder.sample == 1 {
+            "One block of each step is".to_owned()
+        } else {
+            format!("{} blocks of each step are", self.ladder.sample)
+        };
+        let _ = write!(
+            out,
+            "\n{blocks} counted, and the counts scaled to the grid. Times are modelled, not measured, and so is the last row.\n"
+        );
+        out
+    }
+
+    pub fn json(&self) -> String {
+        let rows: Vec<String> = self
+            .rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "{{\"step\":{},\"sectors_per_request\":{:.2},\"bank_conflicts\":{:.0},\"divergent_branches\":{:.0},\
+                     \"barriers\":{:.0},\"instructions\":{:.0},\"bytes\":{:.0},\"modelled_microseconds\":{:.3},\
+                     \"bound\":{},\"share_of_peak\":{:.4}}}",
+                    string(row.step),
+                    row.sectors_per_request,
+                    row.bank_conflicts,
+                    row.divergent_branches,
+                    row.barriers,
+                    row.instructions,
+                    row.bytes,
+                    row.microseconds,
+                    string(row.bound),
+                    row.share_of_peak
+                )
+            })
+            .collect();
+        format!(
+            "{{\"ladder\":{},\"card\":{},\"task\":{},\"peak\":{},\"rows\":[{}],\"reference\":{{\"name\":{},\
+             \"modelled_microseconds\":{:.3},\"share_of_peak\":{:.4}}}}}\n",
+            string(self.ladder.name),
+            string(self.card.name),
+            string(&self.ladder.task()),
+            string(self.ladder.peak()),
+            rows.join(","),
+            string(self.reference.name),
+            self.reference.microseconds,
+            self.reference.share_of_peak
+        )
+    }
+}
