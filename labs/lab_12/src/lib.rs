@@ -1,9 +1,15 @@
 //! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
 //! show it.
 
+#[cfg(not(target_family = "wasm"))]
+mod activation;
+#[cfg(not(target_family = "wasm"))]
+mod interpreter;
 #[cfg(target_family = "wasm")]
 mod module;
 mod registers;
+#[cfg(not(target_family = "wasm"))]
+pub mod train;
 
 use cuda_emulator::ir::Program as Kernel;
 use cuda_emulator::{Checks, Program, report};

@@ -5,12 +5,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cuda_emulator::Checks;
+#[cfg(not(target_family = "wasm"))]
+use lab_12::train;
 use lab_12::{EXAMPLE, Wanted, is_json};
 
 const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
 Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters] [--format text|json]
+       cargo run --bin lab-12 -- train [FILE.cu]   trains a network with kernels of your own; train --help has more
 
   FILE.cu          the program; without it, an example that adds two vectors
   --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
@@ -39,11 +42,35 @@ struct Options {
 }
 
 fn main() -> ExitCode {
+    #[cfg(not(target_family = "wasm"))]
+    if std::env::args().nth(1).as_deref() == Some("train") {
+        return train();
+    }
     match options(std::env::args().skip(1)) {
         Ok(Some(options)) => run(&options),
         Ok(None) => print(HELP, 0),
-        Err(trouble) => refuse(&format!("error: {trouble}\n\nFor more information, try '--help'.\n")),
+        Err(trouble) => refuse_flag(&trouble),
     }
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn train() -> ExitCode {
+    match train::parse(std::env::args().skip(2)) {
+        Ok(train::Command::Help) => print(train::HELP, 0),
+        Ok(train::Command::Show(options)) => match options.kernels() {
+            Ok((_, text)) => print(&text, 0),
+            Err(trouble) => refuse(&format!("error: {trouble}\n")),
+        },
+        Ok(train::Command::Train(options)) => match train::run(&options) {
+            Ok((said, code)) => print(&said, code),
+            Err(error) => refuse(&format!("error: {}\n", error.to_string().trim_end())),
+        },
+        Err(trouble) => refuse_flag(&trouble),
+    }
+}
+
+fn refuse_flag(trouble: &str) -> ExitCode {
+    refuse(&format!("error: {trouble}\n\nFor more information, try '--help'.\n"))
 }
 
 /// Prints text and returns the exit code. A closed pipe, as with `head`, is no error; a full disk is one.
