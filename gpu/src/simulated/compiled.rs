@@ -7,13 +7,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::errors;
 use super::memory::{Access, AddressSpace};
-use super::op::Task;
-use super::{Simulated, errors};
-use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passed};
+use crate::base::compiled::{CompiledLaunch, Passed};
 use crate::base::sort;
-use crate::contract::driver::{DriverError, DriverResult, Engine, OpId, StreamId};
-use crate::contract::interpreter::{Cost, InterpretedKernel, KernelInterpreter, Region};
+use crate::contract::driver::DriverResult;
+use crate::contract::interpreter::{Cost, InterpretedKernel, Region};
 
 /// A launch that is queued or running.
 pub(super) struct Compiled {
@@ -23,40 +22,6 @@ pub(super) struct Compiled {
     pub(super) cost: Cost,
     /// Its tensors before and after it, once it has begun.
     ran: DriverResult<Vec<[Region; 2]>>,
-}
-
-impl Simulated {
-    pub(super) fn compile_kernel(
-        &self,
-        source: &KernelSource<'_>,
-        interpreter: Option<&dyn KernelInterpreter>,
-    ) -> DriverResult<KernelId> {
-        let Some(interpreter) = interpreter else {
-            let message = "a simulated GPU has no compiler; lab-12 brings one, and --gpu real has NVIDIA's";
-            return Err(DriverError::of_compiler(message, None));
-        };
-        let refused = |log| DriverError::of_compiler("Kernel compilation failed", Some(log));
-        let kernel = interpreter.compile(source).map_err(refused)?;
-        let kernels = &mut self.state().compiled;
-        kernels.push(kernel);
-        Ok(KernelId(kernels.len() as u64 - 1))
-    }
-
-    pub(super) fn queue_compiled(&self, stream: StreamId, launch: CompiledLaunch) -> DriverResult<OpId> {
-        let device = stream.device;
-        let (mut state, stream) = self.enter_to_compute(stream)?;
-        let kernel = state.compiled.get(launch.kernel.0 as usize).cloned();
-        let kernel = kernel.ok_or_else(errors::invalid_handle)?;
-        if let Some(reason) = kernel.refuses(&launch) {
-            return Err(DriverError { detail: Some(reason), ..errors::invalid_value() });
-        }
-        for access in accesses(&launch) {
-            state.devices[device].memory.back(access.address)?;
-        }
-        let engine = state.engine(device, Engine::Compute, 0);
-        let task = Compiled { launch, kernel, cost: Cost::default(), ran: Ok(Vec::new()) };
-        state.submit(stream, Some(engine), 0, Task::Compiled(Box::new(task)))
-    }
 }
 
 /// The memory of a launch's tensors.
@@ -70,6 +35,10 @@ pub(super) fn accesses(launch: &CompiledLaunch) -> impl Iterator<Item = Access> 
 }
 
 impl Compiled {
+    pub(super) fn new(launch: CompiledLaunch, kernel: Arc<dyn InterpretedKernel>) -> Compiled {
+        Compiled { launch, kernel, cost: Cost::default(), ran: Ok(Vec::new()) }
+    }
+
     /// Interprets it on the memory as it is now. Returns its duration.
     pub(super) fn begin(&mut self, memory: &mut AddressSpace) -> u64 {
         self.ran = self.interpret(memory);

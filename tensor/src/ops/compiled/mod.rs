@@ -172,12 +172,12 @@ impl CompiledKernel {
                         KernelError::Overflow { kernel, index, parameter: text(), value: *value }.into()
                     );
                 }
-                return number(&value.to_le_bytes()[..bytes]);
+                return number(&(*value as i64).to_ne_bytes()[..bytes]);
             }
-            (Kind::F32, KernelArgument::Int(value)) => return number(&(*value as f32).to_le_bytes()),
-            (Kind::F64, KernelArgument::Int(value)) => return number(&(*value as f64).to_le_bytes()),
-            (Kind::F32, KernelArgument::Float(value)) => return number(&(*value as f32).to_le_bytes()),
-            (Kind::F64, KernelArgument::Float(value)) => return number(&value.to_le_bytes()),
+            (Kind::F32, KernelArgument::Int(value)) => return number(&(*value as f32).to_ne_bytes()),
+            (Kind::F64, KernelArgument::Int(value)) => return number(&(*value as f64).to_ne_bytes()),
+            (Kind::F32, KernelArgument::Float(value)) => return number(&(*value as f32).to_ne_bytes()),
+            (Kind::F64, KernelArgument::Float(value)) => return number(&value.to_ne_bytes()),
             (_, KernelArgument::Tensor(tensor)) => format!("a tensor of sizes {:?}", tensor.sizes()),
             (_, KernelArgument::Int(value)) => format!("the number {value}"),
             (_, KernelArgument::Float(value)) => format!("the number {value:?}"),
