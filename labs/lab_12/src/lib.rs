@@ -4,9 +4,13 @@
 #[cfg(not(target_family = "wasm"))]
 mod activation;
 #[cfg(not(target_family = "wasm"))]
+pub mod device_half;
+#[cfg(not(target_family = "wasm"))]
 mod interpreter;
 #[cfg(target_family = "wasm")]
 mod module;
+#[cfg(not(target_family = "wasm"))]
+pub mod real;
 mod registers;
 #[cfg(not(target_family = "wasm"))]
 pub mod train;
@@ -59,7 +63,7 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
     let checks = if wanted.counters { Checks::MEMORY } else { wanted.checks };
     let run = if wanted.counters { program.count() } else { program.run(checks) };
     let Some(run) = run else {
-        return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));
+        return refused(without_main(name));
     };
     let registers = |kernel: &Kernel| wanted.registers.or_else(|| registers::known(&program.files, kernel));
     let output = match (wanted.json, wanted.counters) {
@@ -77,6 +81,10 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
         (false, _) => format!("{}{}", run.output, report::text(&program.files, &run, checks)),
     };
     Said { output, errors: String::new(), code: run.exit_code() as u8 }
+}
+
+fn without_main(name: &str) -> String {
+    format!("error: {name} has no `main`: host code has to launch its kernels\n")
 }
 
 /// Parses `text` or `json`.

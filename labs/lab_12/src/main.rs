@@ -20,6 +20,7 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters] [--form
                    [default: memcheck,racecheck]
   --counters       counts instead of checking what each kernel asks of the hardware, as Nsight Compute does
   --registers N    how many registers a thread takes, as nvcc's -Xptxas -v says it, for the occupancy
+  --gpu real       runs the kernels on this computer's NVIDIA GPU, compiled by NVRTC, and checks nothing
   --format FORMAT  text or json [default: text]
   --show           prints the program instead of running it
   -h, --help       prints this
@@ -39,6 +40,8 @@ struct Options {
     file: Option<String>,
     wanted: Wanted,
     show: bool,
+    /// On the real GPU.
+    is_real: bool,
 }
 
 fn main() -> ExitCode {
@@ -92,7 +95,7 @@ fn refuse(text: &str) -> ExitCode {
 
 /// Parses the options; returns `None` if the help is requested.
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
-    let mut options = Options { file: None, wanted: Wanted::default(), show: false };
+    let mut options = Options { file: None, wanted: Wanted::default(), show: false, is_real: false };
     let mut arguments = arguments;
     let mut is_checked = false;
     while let Some(argument) = arguments.next() {
@@ -111,11 +114,26 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
             }
             "--counters" => options.wanted.counters = true,
             "--registers" => options.wanted.registers = Some(registers(&value()?)?),
+            "--gpu" => {
+                options.is_real = match value()?.as_str() {
+                    "real" => true,
+                    "auto" | "sim" => false,
+                    other => {
+                        return Err(format!(
+                            "`--gpu {other}`: a program is emulated (sim), or run on a real GPU (real)"
+                        ));
+                    }
+                }
+            }
             "--format" => options.wanted.json = is_json(&value()?)?,
             flag if flag.starts_with('-') => return Err(format!("there is no flag `{flag}`")),
             _ if options.file.is_some() => return Err(format!("`{argument}`: one file at a time")),
             _ => options.file = Some(argument),
         }
+    }
+    if options.is_real && (is_checked || options.wanted.counters || options.wanted.json) {
+        return Err("`--gpu real` makes no checks and counts nothing: NVIDIA's compute-sanitizer and ncu do"
+            .to_owned());
     }
     if is_checked && options.wanted.counters {
         return Err("`--check` and `--counters` are two runs: checks would be counted".to_owned());
@@ -145,6 +163,12 @@ fn run(options: &Options) -> ExitCode {
     }
     let folder = Path::new(&name).parent().map(Path::to_path_buf).unwrap_or_default();
     let includes = |header: &str| std::fs::read_to_string(folder.join(header)).ok();
+    #[cfg(not(target_family = "wasm"))]
+    let said = match options.is_real {
+        true => lab_12::real::run(&name, &text, &includes),
+        false => lab_12::run(&name, &text, &includes, options.wanted),
+    };
+    #[cfg(target_family = "wasm")]
     let said = lab_12::run(&name, &text, &includes, options.wanted);
     if !said.errors.is_empty() {
         return refuse(&said.errors);
