@@ -82,7 +82,9 @@ fn name_of<'a>(tokens: &[&'a str], at: usize) -> Option<(&'a str, usize)> {
         match *tokens.get(at)? {
             ";" | "{" | "}" => return None,
             // `__launch_bounds__(256)` stands before the name.
-            "(" if tokens[at - 1].starts_with("__") => at += length(&tokens[at..]),
+            "(" if tokens[at - 1].starts_with("__") && tokens[at - 1].ends_with("__") => {
+                at += length(&tokens[at..])
+            }
             "(" => return Some((tokens[at - 1], at)),
             _ => at += 1,
         }
