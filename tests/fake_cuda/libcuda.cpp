@@ -681,7 +681,11 @@ EXPORTED CUresult cuModuleLoadData(Module **module, const void *image) {
     if (strncmp((const char *)image, MAGIC, strlen(MAGIC)) == 0) {
         *module = new Module{current, &course_kernels()};
     } else if (strncmp((const char *)image, OWN, strlen(OWN)) == 0) {
-        *module = new Module{current, new Kernels((const char *)image + strlen(OWN))};
+        const std::string path = (const char *)image + strlen(OWN);
+        *module = new Module{current, new Kernels(path.c_str())};
+        // Once loaded, nobody needs the file.
+        remove(path.c_str());
+        remove(path.substr(0, path.rfind('/')).c_str());
     } else {
         return INVALID_IMAGE;
     }

@@ -114,6 +114,9 @@ static int compile_for_host(Program *program) {
                                 "/kernel.so 2>" + base + "/log";
     const int failed = system(command.c_str());
     program->log = contents(base + "/log");
+    remove((base + "/log").c_str());
+    remove((base + "/kernel.cpp").c_str());
+    if (failed) remove(folder);
     program->output = "stand-in for a kernel: " + base + "/kernel.so";
     return failed ? 6 : 0;
 }
