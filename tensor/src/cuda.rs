@@ -4,6 +4,9 @@ pub use crate::gpu::*;
 pub use crate::monitor::{
     device_memory_used, list_gpu_processes, memory_usage, power_draw, temperature, utilization,
 };
+pub use crate::ops::compiled::{
+    CompiledKernel, Dim3, KernelArgument, KernelArguments, compile_kernel, set_kernel_interpreter,
+};
 #[doc(hidden)]
 pub use crate::ops::registry::{kernel_signatures, kernel_sources, operations};
 pub use crate::rng_state::{

@@ -64,6 +64,7 @@
 //! | what a thread has around its code: device, stream, modes | `thread.rs` |
 //! | how a tensor gets to a GPU | `ops/transfer.rs`; [`cuda`] is `torch.cuda` |
 //! | what lies where in a GPU's memory | [`cuda::memory_snapshot`] |
+//! | how a kernel of one's own is compiled and launched | [`cuda::compile_kernel`], `ops/compiled/` |
 //! | what a GPU did, and when | [`trace`]; [`Machine::profile`] and [`trace::record_function`] |
 //! | how busy a GPU is, and who holds its memory | [`monitor`] |
 //! | how one model is trained on several GPUs | [`parallel`], by one program; [`distributed`], by a program each |
@@ -83,7 +84,7 @@
 //! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
 //! | tensor | `tensor.rs`, `storage.rs`, `print.rs`, `operation.rs`, `enter.rs`, `options.rs`, `moves.rs`, `autograd/` |
 //! | ops | `ops/`, `amp/autocast.rs` |
-//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/mod.rs` |
+//! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs` |
 //! | serialize | `serialize/` |
 //! | nn | `nn/` |
 //! | optim | `optim/` |
@@ -140,6 +141,7 @@ pub mod trace;
 pub mod errors {
     pub use crate::amp::error::ScalerError;
     pub use crate::autograd::error::AutogradError;
+    pub use crate::autograd::gradcheck::GradcheckError;
     pub use crate::data::error::DataError;
     pub use crate::error::Refusal;
     pub use crate::error::distributed::DistributedError;
@@ -147,6 +149,7 @@ pub mod errors {
     pub use crate::error::tensor::TensorError;
     pub use crate::machine::error::MachineError;
     pub use crate::nn::error::ModuleError;
+    pub use crate::ops::compiled::error::KernelError;
     pub use crate::ops::conv::error::ConvError;
     pub use crate::ops::elementwise::error::ElementwiseError;
     pub use crate::ops::index::error::IndexError;

@@ -19,8 +19,10 @@ mod stand_ins;
 
 mod amp;
 mod autograd;
+mod checked_gradients;
 mod checkpoint;
 mod checkpoints;
+mod compiled;
 mod conv;
 mod convolutions_on_devices;
 mod cuda_sweep;

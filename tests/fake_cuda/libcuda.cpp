@@ -81,11 +81,16 @@ struct Event {
     bool timing;
     std::shared_ptr<Record> record; // The last one.
 };
+namespace {
+struct Kernels; // A library of kernels for the host.
+}
 struct Module {
     Context *context;
+    Kernels *kernels;
 };
 struct Function {
     std::string name;
+    Kernels *kernels;
 };
 
 namespace {
@@ -100,7 +105,7 @@ std::set<Stream *> streams;
 std::set<Event *> events;
 std::set<Event *> ended; // With their context: the driver knows them no more, and may do anything.
 std::set<Module *> modules;
-std::map<std::string, Function *> functions;
+std::map<std::pair<Kernels *, std::string>, Function *> functions;
 bool initialized = false;
 
 long long setting(const char *name, long long otherwise) {
@@ -296,8 +301,7 @@ struct Kernels {
     int (*run)(const char *, const unsigned *, const unsigned *, unsigned, void **) = nullptr;
     const char *(*failure)() = nullptr;
 
-    Kernels() {
-        const char *path = getenv("FAKE_CUDA_KERNELS");
+    explicit Kernels(const char *path) {
         void *library = path ? dlopen(path, RTLD_NOW) : nullptr;
         if (library) {
             *(void **)&parameters = dlsym(library, "kernel_parameters");
@@ -307,8 +311,8 @@ struct Kernels {
     }
 };
 
-Kernels &kernels() {
-    static Kernels kernels;
+Kernels &course_kernels() {
+    static Kernels kernels(getenv("FAKE_CUDA_KERNELS"));
     return kernels;
 }
 
@@ -669,13 +673,22 @@ EXPORTED CUresult cuEventElapsedTime(float *milliseconds, Event *start, Event *e
     return SUCCESS;
 }
 
-// What the stand-in for NVRTC makes begins so.
-static const char MAGIC[] = "stand-in for machine code: ";
+// What the stand-in for NVRTC makes begins so: of the course's kernels, and of one of the program's own.
+static const char MAGIC[] = "stand-in for machine code: ", OWN[] = "stand-in for a kernel: ";
 
 EXPORTED CUresult cuModuleLoadData(Module **module, const void *image) {
     ENTER(cuModuleLoadData);
-    if (strncmp((const char *)image, MAGIC, strlen(MAGIC)) != 0) return INVALID_IMAGE;
-    *module = new Module{current};
+    if (strncmp((const char *)image, MAGIC, strlen(MAGIC)) == 0) {
+        *module = new Module{current, &course_kernels()};
+    } else if (strncmp((const char *)image, OWN, strlen(OWN)) == 0) {
+        const std::string path = (const char *)image + strlen(OWN);
+        *module = new Module{current, new Kernels(path.c_str())};
+        // Once loaded, nobody needs the file.
+        remove(path.c_str());
+        remove(path.substr(0, path.rfind('/')).c_str());
+    } else {
+        return INVALID_IMAGE;
+    }
     modules.insert(*module);
     return SUCCESS;
 }
@@ -691,10 +704,20 @@ EXPORTED CUresult cuModuleGetFunction(Function **function, Module *module, const
     ENTER(cuModuleGetFunction);
     if (!modules.count(module)) return INVALID_HANDLE;
     size_t sizes[64];
-    if (!kernels().parameters || kernels().parameters(name, sizes) == 0) return NOT_FOUND;
-    Function *&known = functions[name];
-    if (!known) known = new Function{name};
+    Kernels *kernels = module->kernels;
+    if (!kernels->parameters || kernels->parameters(name, sizes) == 0) return NOT_FOUND;
+    Function *&known = functions[{kernels, name}];
+    if (!known) known = new Function{name, kernels};
     *function = known;
+    return SUCCESS;
+}
+
+EXPORTED CUresult cuFuncGetParamInfo(Function *function, size_t index, size_t *offset, size_t *size) {
+    ENTER(cuFuncGetParamInfo);
+    size_t sizes[64];
+    if (index >= function->kernels->parameters(function->name.c_str(), sizes)) return INVALID_VALUE;
+    *offset = 0; // Nobody here asks for it.
+    *size = sizes[index];
     return SUCCESS;
 }
 
@@ -703,13 +726,14 @@ EXPORTED CUresult cuLaunchKernel(Function *function, unsigned grid_x, unsigned g
                                  Stream *stream, void **arguments, void **) {
     ENTER(cuLaunchKernel);
     CHECK_STREAM(stream);
-    if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x * block_y * block_z > 1024) return INVALID_VALUE;
+    const unsigned threads = block_x * block_y * block_z;
+    if (grid_x == 0 || grid_y == 0 || grid_z == 0 || threads == 0 || threads > 1024) return INVALID_VALUE;
     // The arguments are copied: the caller's are gone when the kernel runs.
     struct alignas(16) Argument {
         char bytes[256];
     };
     size_t sizes[64];
-    const size_t count = kernels().parameters(function->name.c_str(), sizes);
+    const size_t count = function->kernels->parameters(function->name.c_str(), sizes);
     auto copies = std::make_shared<std::vector<Argument>>(count);
     for (size_t i = 0; i < count; i++) {
         memcpy((*copies)[i].bytes, arguments[i], sizes[i]);
@@ -719,10 +743,10 @@ EXPORTED CUresult cuLaunchKernel(Function *function, unsigned grid_x, unsigned g
         std::vector<void *> pointers;
         for (Argument &argument : *copies) pointers.push_back(argument.bytes);
         running = function->name.c_str();
-        const int failed = kernels().run(running, grid, block, shared, pointers.data());
+        const int failed = function->kernels->run(running, grid, block, shared, pointers.data());
         running = "no kernel";
         if (failed == 0) return (CUresult)SUCCESS;
-        fprintf(stderr, "%s\n", kernels().failure());
+        fprintf(stderr, "%s\n", function->kernels->failure());
         return (CUresult)(failed == 2 ? ASSERT : LAUNCH_FAILED);
     });
     return SUCCESS;

@@ -41,6 +41,9 @@ pub struct StandIns {
     #[allow(dead_code)]
     /// A separate cache of compiled kernels.
     cache: PathBuf,
+    #[allow(dead_code)]
+    /// The command of the C++ compiler.
+    compiler: String,
 }
 
 #[allow(dead_code)] // Not every user of this module runs a program on them.
@@ -61,6 +64,7 @@ impl StandIns {
         command
             .env("LD_LIBRARY_PATH", &self.folder)
             .env("FAKE_CUDA_KERNELS", &self.kernels)
+            .env("FAKE_NVRTC_CXX", &self.compiler)
             .env("XDG_CACHE_HOME", &self.cache)
     }
 }
@@ -93,6 +97,7 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
         kernels: base.join("kernels/libkernels_on_host.so"),
         fast_clock: base.join(FAST_CLOCK.0),
         cache: base.join("cache"),
+        compiler: command_of(&gpp()?),
     };
     if made.folder.is_dir() {
         return Ok(made);
@@ -108,6 +113,11 @@ fn make(signatures: &[(String, Vec<String>)]) -> Result<StandIns, String> {
         renamed => renamed.map_err(text)?,
     }
     Ok(made)
+}
+
+fn command_of(command: &Command) -> String {
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn compile_libraries(folder: &Path) -> Result<(), String> {

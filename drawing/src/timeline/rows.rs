@@ -182,7 +182,7 @@ fn call_bar(trace: &Trace, index: usize, call: &Call) -> Option<Bar> {
 
 fn sort_of(kind: &EventKind) -> Sort {
     match kind {
-        EventKind::Launch { .. } => Sort::Kernel,
+        EventKind::Launch { .. } | EventKind::CompiledLaunch { .. } => Sort::Kernel,
         EventKind::Gemm { .. } | EventKind::Convolution { .. } => Sort::Gemm,
         EventKind::Copy { .. } => Sort::Copy,
         EventKind::Collective { .. } => Sort::Collective,

@@ -1,6 +1,7 @@
 //! The vocabulary of the crate: element types, layouts, devices, errors, and the requests to a driver, as plain data.
 
 pub mod collective;
+pub mod compiled;
 pub mod conv;
 pub mod device;
 pub mod dtype;

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
+use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
 pub use crate::base::conv::{Conv, ConvAlgorithm};
 pub use crate::base::gemm::Gemm;
 pub use crate::base::handles::{DevicePtr, EventId, OpId, PinnedPtr, StreamId};
@@ -15,6 +16,7 @@ pub use crate::base::process::Process;
 pub use crate::base::properties::DeviceProperties;
 use crate::base::pytorch_build::Build;
 use crate::base::reading::Gpu;
+use crate::contract::interpreter::KernelInterpreter;
 use crate::contract::others;
 use crate::contract::races::RaceLog;
 use crate::host::time::Clock;
@@ -45,6 +47,13 @@ pub struct DriverError {
     pub message: &'static str,
     /// Further details: the kernel and its assertion, or the piece of work that can never run.
     pub detail: Option<String>,
+}
+
+impl DriverError {
+    /// An error in compiling a kernel. It has no number in CUDA.
+    pub fn of_compiler(message: &'static str, detail: Option<String>) -> DriverError {
+        DriverError { code: 0, name: "compile_kernel", message, detail }
+    }
 }
 
 impl fmt::Display for DriverError {
@@ -170,6 +179,21 @@ pub trait Driver: Send + Sync {
     /// overlap other operands.
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
+
+    /// Compiles a kernel for a device (`nvrtcCompileProgram`, `cuModuleLoadData`). A driver without a compiler uses the
+    /// interpreter.
+    fn compile(
+        &self,
+        _device: usize,
+        _source: &KernelSource<'_>,
+        _interpreter: Option<&dyn KernelInterpreter>,
+    ) -> DriverResult<KernelId> {
+        Err(DriverError::of_compiler("this driver compiles no kernels", None))
+    }
+    /// Queues a compiled kernel of the stream's device.
+    fn launch_compiled(&self, _stream: StreamId, _launch: CompiledLaunch) -> DriverResult<OpId> {
+        Err(DriverError::of_compiler("this driver compiles no kernels", None))
+    }
 
     /// The version of cuDNN, 91900 for 9.19.0; `None` if convolutions are not available.
     fn cudnn_version(&self) -> Option<usize>;

@@ -95,6 +95,10 @@ pub enum EventKind {
     Launch {
         kernel: &'static KernelDef,
     },
+    /// A kernel that the program has compiled itself.
+    CompiledLaunch {
+        name: &'static str,
+    },
     Gemm {
         dtype: DType,
     },
@@ -162,6 +166,7 @@ impl EventKind {
     pub fn name(&self) -> String {
         match self {
             EventKind::Launch { kernel } => kernel.symbol(),
+            EventKind::CompiledLaunch { name } => name.to_string(),
             EventKind::Gemm { .. } => "gemm".to_string(),
             EventKind::Convolution { pass, algorithm, .. } => {
                 format!("{} {}", pass.name(), pass.algorithm(*algorithm))
@@ -189,7 +194,7 @@ impl EventKind {
     /// The function that the host calls for it.
     pub fn call(&self) -> &'static str {
         match self {
-            EventKind::Launch { .. } => "cudaLaunchKernel",
+            EventKind::Launch { .. } | EventKind::CompiledLaunch { .. } => "cudaLaunchKernel",
             EventKind::Gemm { .. } => "cublasGemmEx",
             EventKind::Convolution { pass: ConvPass::Forward, .. } => "cudnnConvolutionForward",
             EventKind::Convolution { pass: ConvPass::BackwardData, .. } => "cudnnConvolutionBackwardData",
@@ -340,9 +345,10 @@ impl Recorder {
     pub fn note(&mut self, begin: u64, end: u64, stream: StreamId, kind: EventKind, op: Option<OpId>) {
         let counters = &mut self.counters;
         match kind {
-            EventKind::Launch { .. } | EventKind::Gemm { .. } | EventKind::Convolution { .. } => {
-                counters.launches += 1
-            }
+            EventKind::Launch { .. }
+            | EventKind::CompiledLaunch { .. }
+            | EventKind::Gemm { .. }
+            | EventKind::Convolution { .. } => counters.launches += 1,
             EventKind::Copy { kind: CopyKind::HostToDevice, bytes } => {
                 counters.copies_to_device += 1;
                 counters.bytes_to_device += bytes;
@@ -454,6 +460,7 @@ impl Trace {
         let kernels = calls.filter_map(|call| {
             let (types, workspace) = match call.kind {
                 EventKind::Launch { kernel } => (kernel.types.to_vec(), 0),
+                EventKind::CompiledLaunch { .. } => (Vec::new(), 0),
                 EventKind::Gemm { dtype } => (vec![dtype], 0),
                 EventKind::Convolution { dtype, workspace, .. } => (vec![dtype], workspace as u64),
                 _ => return None,
@@ -473,7 +480,7 @@ pub struct Kernel {
     pub name: String,
     /// The operation of the program that it is part of: `linear`, or in the backward pass `AddmmBackward0`.
     pub operation: &'static str,
-    /// Its dtypes: one, or two for a conversion, from and to.
+    /// Its dtypes: one, or two for a conversion, from and to; none if the program has compiled it itself.
     pub types: Vec<DType>,
     /// Its duration on the device. Known for simulated devices only.
     pub time: Option<Duration>,

@@ -3,5 +3,6 @@
 pub mod driver;
 pub mod driver_trouble;
 pub mod events;
+pub mod interpreter;
 pub mod others;
 pub mod races;

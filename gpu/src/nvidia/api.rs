@@ -5,7 +5,7 @@
 
 use std::ffi::c_char;
 
-use cudarc::driver::sys::{CUevent, CUresult, culib};
+use cudarc::driver::sys::{CUevent, CUfunction, CUresult, culib};
 
 macro_rules! functions {
     ($library:ident: $($function:ident),* $(,)?) => {
@@ -31,6 +31,7 @@ functions!(driver:
 functions!(nvrtc:
     nvrtcVersion, nvrtcGetNumSupportedArchs, nvrtcGetSupportedArchs, nvrtcGetErrorString,
     nvrtcCreateProgram, nvrtcCompileProgram, nvrtcDestroyProgram, nvrtcGetProgramLogSize, nvrtcGetProgramLog,
+    nvrtcAddNameExpression, nvrtcGetLoweredName,
     nvrtcGetCUBINSize, nvrtcGetCUBIN, nvrtcGetPTXSize, nvrtcGetPTX,
 );
 
@@ -65,6 +66,23 @@ pub(super) unsafe fn event_elapsed(milliseconds: &mut f32, start: CUevent, end: 
         let library = culib();
         let elapsed = EVENT_ELAPSED.iter().find_map(|name| library.get::<Elapsed>(name.as_bytes()).ok());
         elapsed.map_or(CUresult::CUDA_ERROR_NOT_FOUND, |elapsed| elapsed(milliseconds, start, end))
+    }
+}
+
+/// The sizes in bytes of the parameters of a loaded kernel. `None`: the driver is older than CUDA 12.4 and cannot tell.
+///
+/// # Safety
+/// The driver has been probed, and the function is loaded.
+pub(super) unsafe fn parameter_sizes(function: CUfunction) -> Option<Vec<usize>> {
+    type ParamInfo = unsafe extern "C" fn(CUfunction, usize, *mut usize, *mut usize) -> CUresult;
+    // SAFETY: the name is of a function of this type, and there is room for its answers.
+    unsafe {
+        let info = culib().get::<ParamInfo>(b"cuFuncGetParamInfo").ok()?;
+        let size = |index| {
+            let (mut offset, mut size) = (0, 0);
+            (info(function, index, &mut offset, &mut size) == CUresult::CUDA_SUCCESS).then_some(size)
+        };
+        Some((0..).map_while(size).collect())
     }
 }
 

@@ -1,8 +1,8 @@
-//! Compiles the kernels for the GPU with NVIDIA's own compiler, NVRTC.
+//! Compiles kernels for the GPU with NVIDIA's own compiler, NVRTC.
 //!
-//! This takes seconds, so the result is cached on disk.
+//! The course's own take seconds, so the result is cached on disk.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 
 use cudarc::nvrtc::sys::{nvrtcProgram, nvrtcResult};
@@ -24,7 +24,7 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
         if let Some(image) = cache::load(&key) {
             return Ok(image);
         }
-        let image = compile(source, &target)?;
+        let image = compile(source.name, source.text, &target, None)?.0;
         cache::store(&key, &image);
         Ok(image)
     };
@@ -34,6 +34,12 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
         let lost = |_| Err(library("NVRTC", "the compiler has failed", String::new()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
     })
+}
+
+/// The machine code of a program's own kernel, and the name of its function there, which C++ mangles unless it is
+/// `extern "C"`. It is not cached: the text is about to be edited.
+pub(super) fn image_of(name: &str, text: &str, capability: u32) -> DriverResult<(Vec<u8>, CString)> {
+    compile(&format!("{name}.cu"), text, &target(capability)?, Some(name))
 }
 
 struct Target {
@@ -83,9 +89,15 @@ impl Drop for Program {
     }
 }
 
-fn compile(source: &Source, target: &Target) -> DriverResult<Vec<u8>> {
-    let (text, name) = (c_string(source.text), c_string(source.name));
-    let headers = headers(source.text);
+/// Compiles a file. Returns its machine code and the name in it of `function`, if that is given.
+fn compile(
+    file: &str,
+    text: &str,
+    target: &Target,
+    function: Option<&str>,
+) -> DriverResult<(Vec<u8>, CString)> {
+    let headers = headers(text);
+    let (text, name, function) = (c_string(text), c_string(file), function.map(c_string));
     let header_names: Vec<_> = headers.iter().map(|header| c_string(header.name)).collect();
     let headers: Vec<_> = headers.iter().map(|header| c_string(header.text)).collect();
     let options: Vec<_> = OPTIONS.iter().copied().chain([target.option.as_str()]).map(c_string).collect();
@@ -103,18 +115,35 @@ fn compile(source: &Source, target: &Target) -> DriverResult<Vec<u8>> {
             header_names.as_ptr(),
         )
     })?;
+    if let Some(function) = &function {
+        // SAFETY: as above.
+        check(unsafe { nvrtcAddNameExpression(program.0, function.as_ptr()) })?;
+    }
     // SAFETY: as above.
     let compiled = unsafe { nvrtcCompileProgram(program.0, options.len() as c_int, options.as_ptr()) };
     if compiled != nvrtcResult::NVRTC_SUCCESS {
         let log = output(&program, nvrtcGetProgramLogSize, nvrtcGetProgramLog).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        let detail = format!("{}: {}", source.name, log.trim_end_matches('\0').trim());
-        return Err(library("NVRTC", "a kernel does not compile", detail));
+        let log = log.trim_end_matches('\0').trim();
+        return Err(match function {
+            Some(_) => DriverError::of_compiler("Kernel compilation failed", Some(log.to_owned())),
+            None => library("NVRTC", "a kernel does not compile", format!("{file}: {log}")),
+        });
     }
-    match target.machine_code {
+    let mut lowered = CString::default();
+    if let Some(function) = &function {
+        let mut name = ptr::null();
+        // SAFETY: there is room for the answer, which lives as long as the program.
+        lowered = unsafe {
+            check(nvrtcGetLoweredName(program.0, function.as_ptr(), &mut name))?;
+            CStr::from_ptr(name).to_owned()
+        };
+    }
+    let image = match target.machine_code {
         true => output(&program, nvrtcGetCUBINSize, nvrtcGetCUBIN),
         false => output(&program, nvrtcGetPTXSize, nvrtcGetPTX),
-    }
+    };
+    Ok((image?, lowered))
 }
 
 /// An output of the compiler: first its size, then its bytes.
@@ -132,8 +161,9 @@ fn output(
     Ok(output)
 }
 
-/// None of our sources contains a zero byte.
+/// A text up to its first zero byte, which no source contains.
 fn c_string(text: &str) -> CString {
+    let text = text.split('\0').next().unwrap_or_default();
     CString::new(text).unwrap_or_default()
 }
 

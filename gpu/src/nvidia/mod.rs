@@ -5,7 +5,7 @@
 //! | which drivers, GPUs and libraries are installed | `probe.rs`, `libraries.rs` |
 //! | which of NVIDIA's functions are called | `api.rs` |
 //! | how a kernel gets onto the GPU | `compile.rs`, `cache.rs`, `kernels/` |
-//! | how it is launched | `arguments.rs`, `Nvidia::launch` |
+//! | how it is launched | `arguments.rs`, `Nvidia::launch`; `compiled.rs`, if the program has compiled it itself |
 //! | matrix products | `blas.rs` |
 //! | convolutions | `dnn.rs` |
 //! | how handles from outside are checked | `events.rs`, `pinned.rs`, `Nvidia::enter_stream` |
@@ -25,6 +25,7 @@ mod arguments;
 mod blas;
 mod cache;
 mod compile;
+mod compiled;
 mod dnn;
 mod errors;
 mod events;
@@ -48,6 +49,7 @@ use cudarc::driver::sys::{
     CUdevice_attribute as Attribute, CUfunction, CUmodule, CUresult, CUstream, CUstream_flags,
 };
 
+use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
 use crate::base::kernel::{KernelDef, Launch};
 use crate::base::lock::{lock, read, write};
 use crate::base::properties::DeviceProperties;
@@ -55,11 +57,13 @@ use crate::contract::driver::{
     Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, Gemm, HostSource,
     HostTarget, MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
+use crate::contract::interpreter::KernelInterpreter;
 use crate::host::scope::{self, Place};
 use crate::host::time::Clock;
 use api::driver::*;
 use arguments::Arguments;
 use blas::Blas;
+use compiled::Compiled;
 use dnn::Dnn;
 use errors::{check, has_run};
 use events::{Event, Events};
@@ -86,6 +90,8 @@ pub struct Nvidia {
     pinned: PinnedBlocks,
     events: Events,
     operations: AtomicU64,
+    /// The kernels that the program has compiled itself, by number.
+    compiled: RwLock<Vec<Compiled>>,
     spans: Mutex<Spans>,
     clock: Clock,
 }
@@ -99,6 +105,8 @@ struct Card {
     /// By stream number; the first is the default stream.
     streams: RwLock<Vec<Stream>>,
     modules: Mutex<Vec<Module>>,
+    /// Those of kernels that the program has compiled itself.
+    modules_of_program: Mutex<Vec<Module>>,
     functions: RwLock<HashMap<*const KernelDef, Function>>,
     blas: Mutex<Option<Blas>>,
     dnn: Mutex<Option<Dnn>>,
@@ -114,8 +122,24 @@ unsafe impl Sync for Card {}
 /// A launch that may yet turn out to have failed.
 struct Launched {
     stream: StreamId,
-    kernel: Option<&'static KernelDef>,
+    kernel: Option<Symbol>,
     place: Option<Place>,
+}
+
+/// The name of a kernel.
+#[derive(Clone, Copy)]
+enum Symbol {
+    Of(&'static KernelDef),
+    OfProgram(&'static str),
+}
+
+impl Symbol {
+    fn name(self) -> String {
+        match self {
+            Symbol::Of(kernel) => kernel.symbol(),
+            Symbol::OfProgram(name) => name.to_owned(),
+        }
+    }
 }
 
 /// The maximum number of launches that are remembered.
@@ -140,6 +164,7 @@ impl Nvidia {
                 context: Mutex::default(),
                 streams: RwLock::new(vec![Handle(ptr::null_mut())]),
                 modules: Mutex::default(),
+                modules_of_program: Mutex::default(),
                 functions: RwLock::default(),
                 blas: Mutex::default(),
                 dnn: Mutex::default(),
@@ -153,6 +178,7 @@ impl Nvidia {
             pinned: PinnedBlocks::default(),
             events: Events::default(),
             operations: AtomicU64::new(0),
+            compiled: RwLock::default(),
             spans: Mutex::default(),
             clock,
         })
@@ -276,7 +302,7 @@ impl Card {
         Ok(modules)
     }
 
-    fn remember(&self, stream: StreamId, kernel: Option<&'static KernelDef>) {
+    fn remember(&self, stream: StreamId, kernel: Option<Symbol>) {
         let mut launched = lock(&self.launched);
         if launched.len() == REMEMBERED {
             launched.pop_front();
@@ -300,7 +326,7 @@ impl Card {
     fn suspects(&self) -> Option<String> {
         let launched = lock(&self.launched);
         let name = |launched: &Launched| {
-            let kernel = launched.kernel.map_or_else(|| "gemm".to_owned(), |kernel| kernel.symbol());
+            let kernel = launched.kernel.map_or_else(|| "gemm".to_owned(), Symbol::name);
             match launched.place {
                 Some(place) => format!("{kernel} at {}:{}", place.file(), place.line()),
                 None => kernel,
@@ -568,7 +594,7 @@ impl Driver for Nvidia {
         let function = gpu.function(launch.kernel)?;
         let mut arguments = Arguments::of(&launch);
         let mut pointers = arguments.pointers();
-        gpu.remember(stream, Some(launch.kernel));
+        gpu.remember(stream, Some(Symbol::Of(launch.kernel)));
         self.queue(Engine::Compute, (gpu, stream, raw), || {
             // SAFETY: the arguments match the parameters of the kernel (`kernels` tests that), and are copied before
             // this returns.
@@ -599,6 +625,19 @@ impl Driver for Nvidia {
         };
         gpu.remember(stream, None);
         self.queue(Engine::Compute, (gpu, stream, raw), || blas.gemm(raw, &gemm))
+    }
+
+    fn compile(
+        &self,
+        device: usize,
+        source: &KernelSource<'_>,
+        _interpreter: Option<&dyn KernelInterpreter>,
+    ) -> DriverResult<KernelId> {
+        self.compile_kernel(device, source)
+    }
+
+    fn launch_compiled(&self, stream: StreamId, launch: CompiledLaunch) -> DriverResult<OpId> {
+        self.queue_compiled(stream, launch)
     }
 
     fn cudnn_version(&self) -> Option<usize> {
@@ -705,7 +744,8 @@ impl Drop for Nvidia {
             if let Some(dnn) = lock(&gpu.dnn).take() {
                 dnn.destroy();
             }
-            let modules = std::mem::take(&mut *lock(&gpu.modules));
+            let mut modules = std::mem::take(&mut *lock(&gpu.modules));
+            modules.append(&mut lock(&gpu.modules_of_program));
             // SAFETY: nothing runs any more, and none of this can be named again.
             unsafe {
                 modules.iter().for_each(|module| _ = cuModuleUnload(module.0));

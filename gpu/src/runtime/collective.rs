@@ -1,12 +1,13 @@
 //! The devices of one of several processes, and collectives between processes.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use super::Cuda;
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::device::MachineId;
 use crate::base::error::gpu::Result;
+use crate::base::lock::lock;
 use crate::contract::driver::StreamId;
 use crate::contract::events::EventKind;
 use crate::contract::others::Process;
@@ -20,7 +21,8 @@ impl Cuda {
         let (number, others) = (process.number, process.others.clone());
         let driver = self.driver.fork(process, clock.clone())?;
         let cuda = Cuda::new(driver, machine, clock, self.recorder.clone());
-        Some(Arc::new(Cuda { process: Some((number, others)), ..cuda }))
+        let interpreter = Mutex::new(lock(&self.interpreter).clone());
+        Some(Arc::new(Cuda { process: Some((number, others)), interpreter, ..cuda }))
     }
 
     /// Makes this thread the one that drives the devices.

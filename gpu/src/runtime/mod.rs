@@ -1,8 +1,9 @@
-//! The layer between tensors and the driver: memory from the caching allocator, launches (`launch.rs`), copies
-//! (`copy.rs`), streams and events (`streams.rs`), and the record of all of it.
+//! The layer between tensors and the driver: memory from the caching allocator, launches (`launch.rs`; `compiled.rs`,
+//! of the program's own kernels), copies (`copy.rs`), streams and events (`streams.rs`), and the record of all of it.
 
 pub mod allocator;
 mod collective;
+mod compiled;
 mod convolution;
 mod copy;
 mod launch;
@@ -29,6 +30,7 @@ use crate::base::pytorch_build::Build;
 use crate::base::random::Philox;
 use crate::contract::driver::{DeviceProperties, Driver, DriverError, DriverResult, OpId, StreamId};
 use crate::contract::events::{EventKind, Recorder};
+use crate::contract::interpreter::KernelInterpreter;
 use crate::contract::others::{MEETING, Others};
 use crate::contract::races::{RACE, RaceLog};
 use crate::host::ambient::Ambient;
@@ -56,6 +58,7 @@ pub struct Cuda {
     /// The number of the process that owns the devices, and the other processes, if there are several.
     process: Option<(usize, Arc<dyn Others>)>,
     build: Option<Build>,
+    interpreter: Mutex<Option<Arc<dyn KernelInterpreter>>>,
 }
 
 struct PerDevice {
@@ -97,6 +100,7 @@ impl Cuda {
             recorder,
             thread: AtomicU64::new(0),
             process: None,
+            interpreter: Mutex::default(),
         }
     }
 

@@ -41,6 +41,9 @@ impl Piece {
             Task::Kernel(launch) => {
                 (launch.work.bytes, f64::from(launch.grid.max(1)), f64::from(launch.block.max(1)))
             }
+            Task::Compiled(task) => {
+                (task.cost.bytes, task.launch.blocks() as f64, task.launch.threads() as f64)
+            }
             Task::Gemm(gemm) => (gemm.work().bytes, cost::gemm_pieces(profile, gemm), GEMM_THREADS),
             Task::Convolution(task) => {
                 (cost::convolution_bytes(task), cost::convolution_pieces(profile, task), GEMM_THREADS)

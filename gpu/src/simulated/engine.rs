@@ -16,6 +16,7 @@ use super::Setup;
 use super::activity;
 use super::card::Card;
 use super::convolution;
+use super::cost;
 use super::errors;
 use super::events::Events;
 use super::execute;
@@ -27,6 +28,7 @@ use super::together::Together;
 use crate::base::random::mix;
 use crate::base::reading::Gpu;
 use crate::contract::driver::{DriverError, DriverResult, Engine, OpId, Span, StreamId};
+use crate::contract::interpreter::InterpretedKernel;
 use crate::contract::races::RaceLog;
 use crate::host::time::Clock;
 
@@ -57,6 +59,8 @@ pub(super) struct State {
     /// number.
     pub(super) first_halves: Vec<OpId>,
     pub(super) together: Together,
+    /// The kernels that the program has compiled itself, by number.
+    pub(super) compiled: Vec<Arc<dyn InterpretedKernel>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -101,6 +105,7 @@ impl State {
             spans: VecDeque::new(),
             first_halves: Vec::new(),
             together,
+            compiled: Vec::new(),
         };
         for device in 0..state.devices.len() {
             state.add_stream(device, true); // The default stream.
@@ -168,7 +173,7 @@ impl State {
         self.races.queue((stream, &self.streams[stream]), id, &task, &self.pinned);
         let earliest = self.clock.now() + self.devices[device].profile.launch_latency.nanoseconds();
         let earliest = earliest.max(then);
-        let duration = super::cost::jitter(duration, id, self.seed);
+        let duration = cost::jitter(duration, id, self.seed);
         self.devices[device].queued += 1;
         let queue = &mut self.streams[stream].queue;
         queue.push_back(Op { id, earliest, duration, engine, task });
@@ -274,10 +279,15 @@ impl State {
     }
 
     pub(super) fn happen(&mut self, next: Next) {
-        let Next { time, stream, .. } = next;
-        let Some(op) = self.streams[stream].queue.front() else { return };
+        let Next { time, stream, begins, .. } = next;
+        let Queue { id: StreamId { device, .. }, head, ref mut queue, .. } = self.streams[stream];
+        let Some(op) = queue.front_mut() else { return };
+        if let (Task::Compiled(task), true) = (&mut op.task, begins) {
+            let duration = task.begin(&mut self.devices[device].memory);
+            op.duration = cost::jitter(duration, op.id, self.seed);
+        }
         let (engine, slices) = (op.engine, op.task.slices());
-        match (self.streams[stream].head, engine) {
+        match (head, engine) {
             (Head::Ready(_), Some(engine)) => {
                 if op.task.shares_its_engine() {
                     return self.arrive(stream, time);
@@ -289,7 +299,7 @@ impl State {
             (Head::Running { start, slices: done, .. }, _) => {
                 let (done, duration) = (done + 1, op.duration);
                 if let Err(fault) = self.execute(stream, done - 1) {
-                    return self.kill(self.streams[stream].id.device, fault, time);
+                    return self.kill(device, fault, time);
                 }
                 if done == slices {
                     return self.complete(stream, start, time);
@@ -310,6 +320,7 @@ impl State {
         let memory = &mut self.devices[id.device].memory;
         match &op.task {
             Task::Kernel(launch) => execute::kernel(memory, launch),
+            Task::Compiled(task) => task.end(memory),
             Task::Gemm(gemm) => execute::gemm(memory, gemm),
             Task::Convolution(task) => convolution::execute(memory, task, op.id ^ seed.rotate_left(32)),
             Task::Memset { to, value, bytes } => execute::memset(memory, *to, *value, *bytes),

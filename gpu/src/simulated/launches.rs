@@ -1,11 +1,16 @@
 //! The driver calls that launch kernels and similar work.
 
+use super::compiled::{Compiled, accesses};
 use super::convolution::Convolution;
 use super::op::Task;
 use super::{Simulated, check_device, cost, errors, execute};
 use crate::base::collective::Collective;
+use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
 use crate::base::kernel::{Argument, Launch};
-use crate::contract::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult, Engine, Gemm, OpId, StreamId};
+use crate::contract::driver::{
+    Conv, ConvAlgorithm, DevicePtr, DriverError, DriverResult, Engine, Gemm, OpId, StreamId,
+};
+use crate::contract::interpreter::KernelInterpreter;
 
 impl Simulated {
     pub(super) fn queue_kernel(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
@@ -23,6 +28,39 @@ impl Simulated {
         let duration = cost::kernel(profile, &launch.work, launch.grid, launch.block);
         let engine = state.engine(device, Engine::Compute, 0);
         state.submit(stream, Some(engine), duration, Task::Kernel(launch))
+    }
+
+    /// Compiles a kernel of the program's own. Simulated devices have no compiler, so the interpreter has to be one.
+    pub(super) fn compile_kernel(
+        &self,
+        source: &KernelSource<'_>,
+        interpreter: Option<&dyn KernelInterpreter>,
+    ) -> DriverResult<KernelId> {
+        let Some(interpreter) = interpreter else {
+            let message = "a simulated GPU has no compiler; lab-12 brings one, and --gpu real has NVIDIA's";
+            return Err(DriverError::of_compiler(message, None));
+        };
+        let refused = |log| DriverError::of_compiler("Kernel compilation failed", Some(log));
+        let kernel = interpreter.compile(source).map_err(refused)?;
+        let kernels = &mut self.state().compiled;
+        kernels.push(kernel);
+        Ok(KernelId(kernels.len() as u64 - 1))
+    }
+
+    pub(super) fn queue_compiled(&self, stream: StreamId, launch: CompiledLaunch) -> DriverResult<OpId> {
+        let device = stream.device;
+        let (mut state, stream) = self.enter_to_compute(stream)?;
+        let kernel = state.compiled.get(launch.kernel.0 as usize).cloned();
+        let kernel = kernel.ok_or_else(errors::invalid_handle)?;
+        if let Some(reason) = kernel.refuses(&launch) {
+            return Err(DriverError { detail: Some(reason), ..errors::invalid_value() });
+        }
+        for access in accesses(&launch) {
+            state.devices[device].memory.back(access.address)?;
+        }
+        let engine = state.engine(device, Engine::Compute, 0);
+        // Its duration is known once it begins.
+        state.submit(stream, Some(engine), 0, Task::Compiled(Box::new(Compiled::new(launch, kernel))))
     }
 
     pub(super) fn queue_gemm(&self, stream: StreamId, mut gemm: Gemm) -> DriverResult<OpId> {

@@ -10,7 +10,7 @@
 //! | in which order things happen | `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
-//! | what each call does | this file, `copies.rs`, `launches.rs`; `peers.rs`, when a copy arrives wrong |
+//! | what each call does | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, when a copy arrives wrong |
 //! | how data races are found | `races.rs` |
 //! | what a monitor sees | `activity.rs` |
 //!
@@ -20,6 +20,7 @@
 
 pub mod activity;
 mod card;
+mod compiled;
 pub mod convolution;
 mod copies;
 pub mod cost;
@@ -51,6 +52,7 @@ use self::peers::P2p;
 use self::profile::Profile;
 use self::together::Together;
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
+use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
 use crate::base::error::RacingAccess;
 use crate::base::figure::Figure;
 use crate::base::kernel::Launch;
@@ -62,6 +64,7 @@ use crate::contract::driver::{
     Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
     MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
 };
+use crate::contract::interpreter::KernelInterpreter;
 use crate::contract::others;
 use crate::contract::races::RaceLog;
 use crate::host::host_profile::HostProfile;
@@ -442,6 +445,19 @@ impl Driver for Simulated {
 
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
         self.leave(self.queue_gemm(stream, gemm))
+    }
+
+    fn compile(
+        &self,
+        _device: usize,
+        source: &KernelSource<'_>,
+        interpreter: Option<&dyn KernelInterpreter>,
+    ) -> DriverResult<KernelId> {
+        self.compile_kernel(source, interpreter)
+    }
+
+    fn launch_compiled(&self, stream: StreamId, launch: CompiledLaunch) -> DriverResult<OpId> {
+        self.leave(self.queue_compiled(stream, launch))
     }
 
     fn cudnn_version(&self) -> Option<usize> {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::compiled::Compiled;
 use super::convolution::Convolution;
 use crate::base::collective::Collective;
 use crate::base::kernel::Launch;
@@ -23,6 +24,7 @@ pub(super) struct Op {
 #[allow(clippy::large_enum_variant)] // Most are kernels, and a box would cost an allocation each.
 pub(super) enum Task {
     Kernel(Launch),
+    Compiled(Box<Compiled>),
     Gemm(Gemm),
     Convolution(Convolution),
     Copy(Copy),

@@ -337,6 +337,7 @@ impl Call {
         use CallKind::*;
         let (kind, types) = match call.kind {
             EventKind::Launch { kernel } => (Launch, kernel.types.to_vec()),
+            EventKind::CompiledLaunch { .. } => (Launch, vec![]),
             EventKind::Gemm { dtype } | EventKind::Convolution { dtype, .. } => (Launch, vec![dtype]),
             EventKind::Copy { kind: CopyKind::HostToDevice, .. } => (ToDevice, vec![]),
             EventKind::Copy { kind: CopyKind::DeviceToHost, .. } => (ToHost, vec![]),

@@ -1,11 +1,17 @@
 //! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
 //! show it.
 
+#[cfg(not(target_family = "wasm"))]
+mod activation;
 pub mod card;
 #[cfg(not(target_family = "wasm"))]
 pub mod commands;
+#[cfg(not(target_family = "wasm"))]
+pub mod device_half;
 pub mod faults;
 mod instructions;
+#[cfg(not(target_family = "wasm"))]
+mod interpreter;
 pub mod judge;
 pub mod ladder;
 pub mod limits;
@@ -14,9 +20,15 @@ pub mod model;
 mod module;
 pub mod programs;
 pub mod puzzles;
+#[cfg(not(target_family = "wasm"))]
+pub mod real;
 mod registers;
 pub mod smallest;
 pub mod step;
+#[cfg(not(target_family = "wasm"))]
+pub mod terminal;
+#[cfg(not(target_family = "wasm"))]
+pub mod train;
 pub mod verdict;
 
 use cuda_emulator::ir::Program as Kernel;
@@ -73,7 +85,7 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>, wa
     let checks = if wanted.counters { Checks::MEMORY } else { wanted.checks };
     let run = if wanted.counters { program.count() } else { program.run(checks) };
     let Some(run) = run else {
-        return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));
+        return refused(without_main(name));
     };
     let registers = |kernel: &Kernel| wanted.registers.or_else(|| registers::known(&program.files, kernel));
     let time = |counters: &Counters, kernel: &Kernel| {
@@ -110,6 +122,10 @@ pub fn errors(compiled: Result<Program, Rejected>) -> Said {
         Ok(_) => ("{\"errors\":[]}\n".to_owned(), 0),
     };
     Said { output, errors: String::new(), code }
+}
+
+fn without_main(name: &str) -> String {
+    format!("error: {name} has no `main`: host code has to launch its kernels\n")
 }
 
 /// Parses `text` or `json`.

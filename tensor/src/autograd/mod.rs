@@ -9,11 +9,13 @@
 //! - `reach`: the leaves a result was computed from.
 //! - `stand_ins`: temporary substitutes for a module's tensors.
 //! - `checkpoint`: recomputing activations instead of saving them.
+//! - `gradcheck`: gradients compared with finite differences.
 
 mod checkpoint;
 mod engine;
 pub(crate) mod error;
 mod function;
+pub(crate) mod gradcheck;
 mod gradient;
 mod graph;
 mod mode;
@@ -27,6 +29,7 @@ pub use crate::operation::Operation;
 pub use checkpoint::checkpoint;
 pub use engine::{BackwardOptions, GradOptions, backward, grad};
 pub use function::{Context, Function, Saved};
+pub use gradcheck::{GradcheckOptions, gradcheck};
 pub use mode::{enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad};
 
 pub(crate) use function::{record, record_list};

@@ -8,6 +8,7 @@
 //! autocast applies to the operations that its forward pass calls.
 
 pub(crate) mod access;
+pub(crate) mod compiled;
 pub(crate) mod conv;
 pub(crate) mod elementwise;
 pub(crate) mod index;

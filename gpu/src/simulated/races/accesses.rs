@@ -1,5 +1,6 @@
 //! The memory that a piece of work accesses.
 
+use super::super::compiled;
 use super::super::execute::gemm_accesses;
 use super::super::memory::Access;
 use super::super::op::{End, Task};
@@ -11,6 +12,7 @@ use crate::base::kernel::{Argument, Parameter};
 pub(super) fn name_of(task: &Task) -> &'static str {
     match task {
         Task::Kernel(launch) => launch.kernel.name,
+        Task::Compiled(task) => task.launch.name,
         Task::Gemm(_) => "gemm",
         Task::Convolution(_) => "conv2d",
         Task::Copy(_) => "copy",
@@ -33,6 +35,9 @@ pub(super) fn each_of(task: &Task, pinned: &PinnedSpace, mut used: impl FnMut(Ac
                 let access = Access { address: pointer.0, bytes: view.reach() * dtype.size(), write };
                 used(access, Stripes::of(view, dtype.size()));
             }
+        }
+        Task::Compiled(task) => {
+            compiled::accesses(&task.launch).for_each(|access| used(access, Stripes::whole(access.bytes)))
         }
         Task::Gemm(gemm) => {
             gemm_accesses(gemm).into_iter().for_each(|access| used(access, Stripes::whole(access.bytes)))

@@ -22,6 +22,9 @@ pub struct Host<'a> {
     pub launches: u64,
     pub(super) has_managed: bool,
     pub fatal_call: Option<(u32, &'static str)>,
+    /// The device, if it is not emulated. A page has no other.
+    #[cfg(not(target_family = "wasm"))]
+    pub device: Option<Box<dyn super::device::Device + 'a>>,
 }
 
 pub(super) const DEVICE_MEMORY: u64 = 15_828_320_256;
@@ -38,6 +41,8 @@ impl<'a> Host<'a> {
             launches: 0,
             has_managed: false,
             fatal_call: None,
+            #[cfg(not(target_family = "wasm"))]
+            device: None,
         }
     }
 
@@ -379,6 +384,12 @@ impl Environment for Host<'_> {
         }
         let stream = word(7);
         let parameters = packed(program, &operands[8.min(operands.len())..]);
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(mut device) = self.device.take() {
+            self.launch_on_device(&mut *device, (kernel, shape, stream), &parameters);
+            self.device = Some(device);
+            return Ok(());
+        }
         self.streams.begin(stream);
         machine.order.concurrent = self.streams.concurrent(stream);
         self.launches += 1;

@@ -10,7 +10,26 @@ use crate::run::memory::{ALLOCATED, Owner, WRITTEN};
 use crate::source::Span;
 
 impl Host<'_> {
+    /// Calls a function: on the device if it asks something of one, and there is one that is not emulated.
     pub(super) fn call_function(
+        &mut self,
+        machine: &mut Machine,
+        function: u16,
+        operands: &[u64],
+        span: Span,
+    ) -> Result<u64, Stop> {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(mut device) = self.device.take() {
+            let called = self.call_device(&mut *device, machine, function, operands, span);
+            self.device = Some(device);
+            if let Some(called) = called {
+                return called;
+            }
+        }
+        self.call_emulated(machine, function, operands, span)
+    }
+
+    fn call_emulated(
         &mut self,
         machine: &mut Machine,
         function: u16,
@@ -162,7 +181,7 @@ impl Host<'_> {
                 0
             }
             "cudaGetDeviceProperties" => {
-                self.store(machine, argument(0), &properties(), name, span)?;
+                self.store(machine, argument(0), &properties(&Card::t4()), name, span)?;
                 0
             }
             "cudaDeviceGetAttribute" => {
@@ -238,14 +257,35 @@ fn leading_number(text: &str) -> i64 {
     if text.starts_with('-') { -number } else { number }
 }
 
-/// The `cudaDeviceProp` of a T4.
-fn properties() -> Vec<u8> {
+/// What `cudaGetDeviceProperties` tells of a card.
+pub struct Card {
+    pub name: String,
+    /// Bytes of memory.
+    pub memory: u64,
+    pub major: u32,
+    pub minor: u32,
+    pub multiprocessors: u32,
+    pub threads_of_multiprocessor: u32,
+}
+
+impl Card {
+    fn t4() -> Card {
+        let (name, memory) = ("Tesla T4 (emulated)".to_owned(), DEVICE_MEMORY);
+        Card { name, memory, major: 7, minor: 5, multiprocessors: 40, threads_of_multiprocessor: 1024 }
+    }
+}
+
+/// The `cudaDeviceProp` of a card. What is not told of it is as on all cards since Volta.
+pub(super) fn properties(card: &Card) -> Vec<u8> {
     let mut bytes = vec![0u8; 256];
-    let name = b"Tesla T4 (emulated)";
-    bytes[..name.len()].copy_from_slice(name);
-    bytes.extend(DEVICE_MEMORY.to_le_bytes());
+    let name = card.name.as_bytes();
+    let length = name.len().min(255);
+    bytes[..length].copy_from_slice(&name[..length]);
+    bytes.extend(card.memory.to_le_bytes());
     bytes.extend(49152u64.to_le_bytes());
-    for value in [65536u32, 32, 1024, 1024, 1024, 64, 2_147_483_647, 65535, 65535, 7, 5, 40, 1024] {
+    let Card { major, minor, multiprocessors, threads_of_multiprocessor, .. } = *card;
+    let sizes = [65536u32, 32, 1024, 1024, 1024, 64, 2_147_483_647, 65535, 65535];
+    for value in sizes.into_iter().chain([major, minor, multiprocessors, threads_of_multiprocessor]) {
         bytes.extend(value.to_le_bytes());
     }
     bytes.resize(bytes.len().next_multiple_of(8), 0);

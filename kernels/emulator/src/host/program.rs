@@ -145,13 +145,24 @@ impl Program {
     }
 
     /// As [`Program::run`], on a machine from [`Program::machine`].
-    pub fn run_on(&self, mut machine: Machine, most_time: Duration) -> Option<Run> {
+    pub fn run_on(&self, machine: Machine, most_time: Duration) -> Option<Run> {
+        self.run_with(machine, most_time, Host::new(&self.kernels))
+    }
+
+    /// Runs `main` with the kernels on a device that is not emulated. Only what host code does is checked.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn run_on_device(&self, device: Box<dyn super::device::Device + '_>) -> Option<Run> {
+        let mut host = Host::new(&self.kernels);
+        host.device = Some(device);
+        self.run_with(self.machine(Checks::MEMORY), MOST_TIME, host)
+    }
+
+    fn run_with(&self, mut machine: Machine, most_time: Duration, mut host: Host<'_>) -> Option<Run> {
         let main = self.main.as_ref()?;
         let checks = machine.checks();
         // There is no clock in a web page; the page itself ends a run that takes too long.
         machine.began = if cfg!(target_family = "wasm") { None } else { Some(Instant::now()) };
         machine.most_time = most_time;
-        let mut host = Host::new(&self.kernels);
         let shape = Shape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared: 0 };
         let result = machine.run(main, u32::MAX, shape, &[], Some(&mut host));
         let outcome = match result {

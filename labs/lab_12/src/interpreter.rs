@@ -1,0 +1,164 @@
+//! The emulator as the compiler of simulated GPUs: kernels of the reader's run on their tensors.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use cuda_emulator::host::errors;
+use cuda_emulator::ir::{self, space};
+use cuda_emulator::run::launch::{MOST_TIME, Machine, Shape};
+use cuda_emulator::run::memory::Owner;
+use cuda_emulator::{Checks, Program, Span};
+use todevice::profiles::Profile;
+use todevice_gpu::base::compiled::{CompiledLaunch, KernelSource, Passed};
+use todevice_gpu::contract::driver::{DriverError, DriverResult};
+use todevice_gpu::contract::interpreter::{Cost, InterpretedKernel, KernelInterpreter, Region};
+
+/// The compiler of the kernels in a file.
+pub struct Emulator {
+    /// The name of the file in messages.
+    pub file: String,
+    /// The folder of the files that it includes.
+    pub folder: PathBuf,
+    /// The card that times are modelled on.
+    pub profile: &'static Profile,
+}
+
+impl KernelInterpreter for Emulator {
+    fn compile(&self, source: &KernelSource<'_>) -> Result<Arc<dyn InterpretedKernel>, String> {
+        let includes = |header: &str| std::fs::read_to_string(self.folder.join(header)).ok();
+        let program = Program::checked(&self.file, source.text, &includes).map_err(|errors| errors.text())?;
+        let (number, kernel) =
+            program.kernel(source.name).ok_or(format!("{}: no kernel `{}`", self.file, source.name))?;
+        let sizes: Vec<usize> = kernel.parameters.iter().map(|parameter| parameter.size as usize).collect();
+        if sizes != source.parameters {
+            let (name, read) = (&kernel.name, source.parameters);
+            return Err(format!(
+                "the parameters of {name} have {sizes:?} bytes, and {read:?} as they are written"
+            ));
+        }
+        Ok(Arc::new(Emulated { program, number, profile: self.profile, globals: Mutex::default() }))
+    }
+}
+
+/// A kernel for the emulator.
+struct Emulated {
+    program: Program,
+    number: u32,
+    profile: &'static Profile,
+    /// The device's variables after the last launch.
+    globals: Mutex<Option<Vec<u8>>>,
+}
+
+impl Emulated {
+    fn kernel(&self) -> &ir::Program {
+        &self.program.kernels[self.number as usize]
+    }
+
+    /// The parameters as the kernel takes them. `place` is where the emulator has what is at an address of the device.
+    fn parameters(&self, launch: &CompiledLaunch, place: impl Fn(u64) -> u64) -> Vec<u8> {
+        let mut bytes = vec![0; self.kernel().parameter_bytes as usize];
+        for (parameter, argument) in self.kernel().parameters.iter().zip(&launch.arguments) {
+            let value = match argument {
+                Passed::Memory { pointer, .. } => place(pointer.0).to_le_bytes(),
+                Passed::Number(bytes) => *bytes,
+            };
+            let (start, size) = (parameter.offset as usize, parameter.size as usize);
+            bytes[start..start + size].copy_from_slice(&value[..size]);
+        }
+        bytes
+    }
+
+    /// The CUDA error that a launch ended with.
+    fn error(&self, machine: &Machine, code: u32) -> DriverError {
+        let (name, message) = errors::of(code);
+        let finding = machine.findings.all.iter().find(|finding| finding.is_fatal);
+        let detail = finding.map(|finding| {
+            let mut text = finding.title.clone();
+            for site in &finding.sites {
+                if let Some(span) = site.span {
+                    text += &format!(" at {}", self.program.files.place(span));
+                }
+                if let Some(by) = site.thread {
+                    let list = |[x, y, z]: [u32; 3]| format!("({x},{y},{z})");
+                    text += &format!(" by thread {} in block {}", list(by.thread), list(by.block));
+                }
+            }
+            text
+        });
+        DriverError { code, name, message, detail }
+    }
+}
+
+impl InterpretedKernel for Emulated {
+    fn refuses(&self, launch: &CompiledLaunch) -> Option<String> {
+        Some(Machine::refuses(self.kernel(), &shape(launch))?.1)
+    }
+
+    fn run(&self, launch: &CompiledLaunch, memory: &mut [Region]) -> DriverResult<Cost> {
+        let mut machine = self.program.machine(Checks::MEMORY);
+        machine.counters = Some(Vec::new());
+        (machine.began, machine.most_time) = (Some(Instant::now()), MOST_TIME);
+        let mut globals = self.globals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(globals) = &*globals {
+            machine.heap.space.bytes[..globals.len()].copy_from_slice(globals);
+        }
+        let end_of_globals = machine.heap.used as usize;
+        let mut places = Vec::new();
+        for region in memory.iter() {
+            places.push(placed(&mut machine, region).ok_or_else(|| out_of_memory(region))?);
+        }
+        let place = |address: u64| {
+            let inside = |region: &Region| address.wrapping_sub(region.address) < region.bytes.len() as u64;
+            // An address of no tensor is that of an empty one.
+            memory.iter().position(inside).map_or(0, |at| places[at] + (address - memory[at].address))
+        };
+        let parameters = self.parameters(launch, place);
+        let ran = machine.run(self.kernel(), self.number, shape(launch), &parameters, None);
+        print!("{}", machine.output);
+        ran.map_err(|stop| self.error(&machine, stop.code()))?;
+        for (region, place) in memory.iter_mut().zip(places) {
+            let (start, size) = ((place - space::HEAP) as usize, region.bytes.len());
+            region.bytes.copy_from_slice(&machine.heap.space.bytes[start..start + size]);
+        }
+        *globals = Some(machine.heap.space.bytes[..end_of_globals].to_vec());
+        Ok(self.cost(&machine))
+    }
+}
+
+/// Copies a tensor's memory to the emulator, aligned as on the device. Returns its place there.
+fn placed(machine: &mut Machine, region: &Region) -> Option<u64> {
+    const ALIGNMENT: u64 = 256;
+    let (size, before) = (region.bytes.len() as u64, region.address % ALIGNMENT);
+    let at = machine.heap.allocate(before + size, Owner::Device, "a tensor", Span::default())? + before;
+    let start = (at - space::HEAP) as usize;
+    let space = &mut machine.heap.space;
+    space.bytes[start..start + region.bytes.len()].copy_from_slice(&region.bytes);
+    space.mark(start as u64 - before, before, 0);
+    Some(at)
+}
+
+fn out_of_memory(region: &Region) -> DriverError {
+    let (name, message) = errors::of(2);
+    let detail = format!("the emulator has no room for a tensor of {} bytes", region.bytes.len());
+    DriverError { code: 2, name, message, detail: Some(detail) }
+}
+
+impl Emulated {
+    /// The modelled time by a roofline: the bytes of all sectors that it touches, or its arithmetic, whichever takes
+    /// longer.
+    fn cost(&self, machine: &Machine) -> Cost {
+        let Some(counters) = machine.counters.as_ref().and_then(|all| all.first()) else {
+            return Cost::default();
+        };
+        let Profile { dram, dram_factor, fp32, smallest_kernel, .. } = self.profile;
+        let memory = dram.time_of(counters.footprint) / dram_factor.value;
+        let arithmetic = fp32.time_of(counters.flops(self.kernel()));
+        let nanoseconds = smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64;
+        Cost { nanoseconds, bytes: counters.footprint }
+    }
+}
+
+fn shape(launch: &CompiledLaunch) -> Shape {
+    Shape { grid: launch.grid, block: launch.block, dynamic_shared: launch.shared_mem.into() }
+}

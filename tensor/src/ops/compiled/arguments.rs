@@ -1,0 +1,125 @@
+//! The arguments of a compiled kernel, and the sizes of its grid and blocks.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::tensor::Tensor;
+
+/// An argument of a kernel: a tensor, of which it gets the address, or a number, which it gets in the type of its
+/// parameter.
+#[derive(Clone, Copy)]
+pub enum KernelArgument<'a> {
+    /// A contiguous tensor on the kernel's device.
+    Tensor(&'a Tensor),
+    /// A number for a parameter of any integer or floating-point type.
+    Int(i128),
+    /// A number for a `float` or a `double`.
+    Float(f64),
+}
+
+impl<'a> From<&'a Tensor> for KernelArgument<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        KernelArgument::Tensor(tensor)
+    }
+}
+
+macro_rules! numbers {
+    ($($Int:ident)+) => {
+        $(impl From<$Int> for KernelArgument<'_> {
+            fn from(number: $Int) -> Self {
+                KernelArgument::Int(number as i128)
+            }
+        })+
+    };
+}
+
+numbers!(bool i32 u32 i64 u64 usize);
+
+impl From<f32> for KernelArgument<'_> {
+    fn from(number: f32) -> Self {
+        KernelArgument::Float(number.into())
+    }
+}
+
+impl From<f64> for KernelArgument<'_> {
+    fn from(number: f64) -> Self {
+        KernelArgument::Float(number)
+    }
+}
+
+type List<'a> = SmallVec<[KernelArgument<'a>; 8]>;
+
+/// The arguments of a launch: a tuple of up to twelve, or a list of [`KernelArgument`]s.
+pub trait KernelArguments<'a> {
+    #[doc(hidden)]
+    fn list(self) -> List<'a>;
+}
+
+impl<'a> KernelArguments<'a> for () {
+    fn list(self) -> List<'a> {
+        SmallVec::new()
+    }
+}
+
+impl<'a> KernelArguments<'a> for &[KernelArgument<'a>] {
+    fn list(self) -> List<'a> {
+        self.iter().copied().collect()
+    }
+}
+
+macro_rules! tuples {
+    ($First:ident $($Rest:ident)*) => {
+        impl<'a, $First: Into<KernelArgument<'a>>, $($Rest: Into<KernelArgument<'a>>),*> KernelArguments<'a>
+            for ($First, $($Rest,)*)
+        {
+            #[allow(non_snake_case)]
+            fn list(self) -> List<'a> {
+                let ($First, $($Rest,)*) = self;
+                smallvec![$First.into(), $($Rest.into()),*]
+            }
+        }
+        tuples!($($Rest)*);
+    };
+    () => {};
+}
+tuples!(A B C D E F G H I J K L);
+
+/// The size of a grid in blocks, or of a block in threads (`dim3`): a number, or up to three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim3([u32; 3]);
+
+impl Dim3 {
+    pub(super) fn sizes(self) -> [u32; 3] {
+        self.0
+    }
+}
+
+/// A size that no device launches becomes 0, which none launches either.
+macro_rules! sizes {
+    ($($Int:ident)+) => {
+        $(impl From<$Int> for Dim3 {
+            fn from(x: $Int) -> Dim3 {
+                [x, 1, 1].into()
+            }
+        }
+
+        impl From<($Int, $Int)> for Dim3 {
+            fn from((x, y): ($Int, $Int)) -> Dim3 {
+                [x, y, 1].into()
+            }
+        }
+
+        impl From<($Int, $Int, $Int)> for Dim3 {
+            fn from((x, y, z): ($Int, $Int, $Int)) -> Dim3 {
+                [x, y, z].into()
+            }
+        }
+
+        impl From<[$Int; 3]> for Dim3 {
+            fn from(sizes: [$Int; 3]) -> Dim3 {
+                Dim3(sizes.map(|size| u32::try_from(size).unwrap_or(0)))
+            }
+        })+
+    };
+}
+
+sizes!(i32 u32 usize);

@@ -1,0 +1,217 @@
+//! Kernels of the program's own, compiled while it runs (`torch.cuda._compile_kernel`).
+
+mod arguments;
+pub(crate) mod error;
+mod signature;
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use todevice_gpu::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passed};
+use todevice_gpu::contract::interpreter::KernelInterpreter;
+
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::enter::enter_uncharged;
+use crate::error::Result;
+use crate::gpu::runtime::Cuda;
+use crate::gpu::{check_ordinal, current_index, current_stream, of_machine};
+use crate::tensor::{Tensor, pointer_of};
+pub use arguments::{Dim3, KernelArgument, KernelArguments};
+use error::KernelError;
+use signature::{Kind, Parameter};
+
+/// The most shared memory that a block may ask for at its launch, in bytes.
+const MOST_SHARED: usize = 48 << 10;
+
+/// A kernel that the program has compiled itself, for one device. [`compile_kernel`] makes it.
+pub struct CompiledKernel {
+    cuda: Arc<Cuda>,
+    device: usize,
+    id: KernelId,
+    name: &'static str,
+    parameters: Vec<Parameter>,
+}
+
+/// Compiles a `__global__` function of CUDA C++ for the current device (`torch.cuda._compile_kernel`).
+///
+/// On a real GPU NVRTC compiles it, with `--fmad=false`: no product and sum are fused unless the text says so, as in the
+/// kernels of this crate. A simulated GPU has no compiler; [`set_kernel_interpreter`] hands one over. Parameters are
+/// pointers and numbers of built-in types. Unlike in PyTorch, a number is passed in the type of its parameter.
+///
+/// ```no_run
+/// use todevice::prelude::*;
+///
+/// const SQUARE: &str = r#"
+/// __global__ void square(const float *x, float *y, int n) {
+///     int i = blockIdx.x * blockDim.x + threadIdx.x;
+///     if (i < n) y[i] = x[i] * x[i];
+/// }"#;
+///
+/// let machine = Machine::real()?;
+/// machine.enter(|| {
+///     let square = cuda::compile_kernel(SQUARE, "square")?;
+///     let x = Tensor::ones((&[1000], Device::cuda(0)))?;
+///     let y = x.empty_like()?;
+///     square.launch(x.numel().div_ceil(256), 256, 0, (&x, &y, x.numel()))?;
+///     assert_eq!(y.sum()?.item()?, 1000.0);
+///     Ok::<(), todevice::Error>(())
+/// })?;
+/// # Ok::<(), todevice::Error>(())
+/// ```
+///
+/// Returns an error if the text does not compile, or has no such kernel.
+#[track_caller]
+pub fn compile_kernel(source: &str, name: &str) -> Result<CompiledKernel> {
+    let _scope = enter_uncharged("compile_kernel")?;
+    let device = current_index();
+    let cuda = check_ordinal(device)?;
+    let parameters = signature::parameters(source, name)?;
+    let sizes: Vec<usize> = parameters.iter().map(|parameter| parameter.kind.size()).collect();
+    let id = cuda.compile(device, &KernelSource { text: source, name, parameters: &sizes })?;
+    // Traces and reports name it after it is gone, and a program compiles few.
+    let name = Box::leak(name.to_owned().into_boxed_str());
+    Ok(CompiledKernel { cuda, device, id, name, parameters })
+}
+
+/// Sets the interpreter with which the simulated GPUs of this machine compile kernels and run them. A real GPU has no
+/// use for it. Returns an error on a machine without a GPU.
+pub fn set_kernel_interpreter(interpreter: Arc<dyn KernelInterpreter>) -> Result<()> {
+    of_machine()?.set_interpreter(interpreter);
+    Ok(())
+}
+
+impl CompiledKernel {
+    /// The name of its function.
+    pub fn name(&self) -> &str {
+        self.name
+    }
+
+    /// Queues a launch of `grid` blocks of `block` threads on the current stream, each block with `shared_mem` bytes of
+    /// dynamic shared memory (`kernel(grid=…, block=…, args=…, shared_mem=…)`).
+    ///
+    /// Sizes are a number, or up to three. Arguments are tensors and numbers, in a tuple. A tensor behind a pointer that
+    /// is not to `const` counts as written to. As for all work of a GPU, an error of the kernel itself comes later.
+    ///
+    /// Returns an error if an argument does not fit its parameter, or no device could launch it so.
+    #[track_caller]
+    pub fn launch<'a>(
+        &self,
+        grid: impl Into<Dim3>,
+        block: impl Into<Dim3>,
+        shared_mem: usize,
+        args: impl KernelArguments<'a>,
+    ) -> Result<()> {
+        self.launch_at([grid.into(), block.into()], shared_mem, &args.list(), Location::caller())
+    }
+
+    fn launch_at(
+        &self,
+        [grid, block]: [Dim3; 2],
+        shared_mem: usize,
+        args: &[KernelArgument<'_>],
+        place: &'static Location<'static>,
+    ) -> Result<()> {
+        let _place = crate::scope::on_behalf_of(place);
+        let _scope = enter_uncharged(self.name)?;
+        let kernel = self.name;
+        if args.len() != self.parameters.len() {
+            let (expected, given) = (self.parameters.len(), args.len());
+            return Err(KernelError::ArgumentCount { kernel, expected, given }.into());
+        }
+        if shared_mem > MOST_SHARED {
+            return Err(KernelError::SharedMemory { kernel, bytes: shared_mem, most: MOST_SHARED }.into());
+        }
+        let mut arguments = SmallVec::new();
+        for (index, (parameter, argument)) in self.parameters.iter().zip(args).enumerate() {
+            arguments.push(self.passed(index, parameter, argument)?);
+        }
+        let launch = CompiledLaunch {
+            kernel: self.id,
+            name: kernel,
+            grid: grid.sizes(),
+            block: block.sizes(),
+            shared_mem: shared_mem as u32,
+            arguments,
+        };
+        let stream = current_stream::current(self.cuda.machine(), self.device);
+        self.cuda.launch_compiled(stream, launch)?;
+        for (parameter, argument) in self.parameters.iter().zip(args) {
+            if let (Kind::Pointer { is_const: false, .. }, KernelArgument::Tensor(tensor)) =
+                (parameter.kind, argument)
+            {
+                tensor.storage().bump_version();
+            }
+        }
+        Ok(())
+    }
+
+    /// An argument in the type of its parameter.
+    fn passed(&self, index: usize, parameter: &Parameter, argument: &KernelArgument<'_>) -> Result<Passed> {
+        let (kernel, text) = (self.name, || parameter.text.clone());
+        let number = |bytes: &[u8]| {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            Ok(Passed::Number(padded))
+        };
+        let given = match (parameter.kind, argument) {
+            (Kind::Pointer { element, is_const }, KernelArgument::Tensor(tensor)) => {
+                self.check(index, parameter, element, tensor)?;
+                return Ok(Passed::Memory {
+                    pointer: pointer_of(tensor)?,
+                    bytes: tensor.nbytes(),
+                    is_written: !is_const,
+                });
+            }
+            (Kind::Int { bytes, is_signed }, KernelArgument::Int(value)) => {
+                let bits = 8 * bytes as u32 - u32::from(is_signed);
+                let (least, most) = (if is_signed { -(1 << bits) } else { 0 }, (1_i128 << bits) - 1);
+                if !(least..=most).contains(value) {
+                    return Err(
+                        KernelError::Overflow { kernel, index, parameter: text(), value: *value }.into()
+                    );
+                }
+                return number(&(*value as i64).to_ne_bytes()[..bytes]);
+            }
+            (Kind::F32, KernelArgument::Int(value)) => return number(&(*value as f32).to_ne_bytes()),
+            (Kind::F64, KernelArgument::Int(value)) => return number(&(*value as f64).to_ne_bytes()),
+            (Kind::F32, KernelArgument::Float(value)) => return number(&(*value as f32).to_ne_bytes()),
+            (Kind::F64, KernelArgument::Float(value)) => return number(&value.to_ne_bytes()),
+            (_, KernelArgument::Tensor(tensor)) => format!("a tensor of sizes {:?}", tensor.sizes()),
+            (_, KernelArgument::Int(value)) => format!("the number {value}"),
+            (_, KernelArgument::Float(value)) => format!("the number {value:?}"),
+        };
+        Err(KernelError::ArgumentType { kernel, index, parameter: text(), given }.into())
+    }
+
+    /// Refuses a tensor that the kernel cannot work on.
+    fn check(
+        &self,
+        index: usize,
+        parameter: &Parameter,
+        element: Option<DType>,
+        tensor: &Tensor,
+    ) -> Result<()> {
+        let (kernel, text) = (self.name, || parameter.text.clone());
+        let compiled = Device::Cuda { index: self.device, machine: self.cuda.machine() };
+        // A bool is a byte of 0 or 1.
+        let found = tensor.dtype();
+        let fits = |expected| found == expected || (found == DType::Bool && expected == DType::U8);
+        Err(match (tensor.device(), element) {
+            (Device::Cpu, _) => {
+                let device = if tensor.is_pinned() { "the host, in pinned memory" } else { "cpu" };
+                KernelError::NotCuda { kernel, index, parameter: text(), device }
+            }
+            (device, _) if device != compiled => {
+                KernelError::OtherDevice { kernel, index, parameter: text(), compiled, device }
+            }
+            (_, Some(expected)) if !fits(expected) => {
+                KernelError::ScalarType { kernel, index, parameter: text(), expected, found }
+            }
+            _ if !tensor.is_contiguous() => KernelError::NotContiguous { kernel, index, parameter: text() },
+            _ => return Ok(()),
+        }
+        .into())
+    }
+}
