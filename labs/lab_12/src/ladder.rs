@@ -84,6 +84,7 @@ pub fn find(name: &str) -> Result<&'static Ladder, String> {
 /// The counters of a step on a card, scaled to the whole grid.
 pub struct Row {
     pub step: &'static str,
+    pub file: &'static str,
     pub sectors_per_request: f64,
     pub bank_conflicts: f64,
     pub divergent_branches: f64,
@@ -155,6 +156,7 @@ impl Ladder {
         let scaled = |count: u64| scale * count as f64;
         Ok(Row {
             step: step.name,
+            file: step.file,
             sectors_per_request: counters.loads.sectors as f64 / counters.loads.requests.max(1) as f64,
             bank_conflicts: scaled(counters.shared_loads.conflicts + counters.shared_stores.conflicts),
             divergent_branches: scaled(counters.divergent_branches),
@@ -282,10 +284,11 @@ impl Table {
             .iter()
             .map(|row| {
                 format!(
-                    "{{\"step\":{},\"sectors_per_request\":{:.2},\"bank_conflicts\":{:.0},\"divergent_branches\":{:.0},\
+                    "{{\"step\":{},\"file\":{},\"sectors_per_request\":{:.2},\"bank_conflicts\":{:.0},\"divergent_branches\":{:.0},\
                      \"barriers\":{:.0},\"instructions\":{:.0},\"bytes\":{:.0},\"modelled_microseconds\":{:.3},\
                      \"bound\":{},\"share_of_peak\":{:.4}}}",
                     string(row.step),
+                    string(row.file),
                     row.sectors_per_request,
                     row.bank_conflicts,
                     row.divergent_branches,

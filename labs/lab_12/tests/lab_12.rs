@@ -163,7 +163,12 @@ fn a_ladder_is_a_table_or_json() {
     let start = "{\"ladder\":\"reduction\",\"card\":\"Tesla T4\",\"task\":\"the sum of 16,777,216 floats\",";
     assert!(json.starts_with(start) && json.ends_with("}}\n"), "{json}");
     assert_eq!(json.matches("{\"step\":").count(), 6, "{json}");
-    assert!(json.contains("\"barriers\":4718592,") && json.contains("\"modelled_microseconds\":"), "{json}");
+    assert!(
+        json.contains("\"file\":\"reduction/6-vectorized.cu\"")
+            && json.contains("\"barriers\":4718592,")
+            && json.contains("\"modelled_microseconds\":"),
+        "{json}"
+    );
     assert_eq!(json.matches(['{', '[']).count(), json.matches(['}', ']']).count(), "{json}");
 }
 
