@@ -51,20 +51,24 @@ const UNROLLED: f64 = 4.0;
 /// The number of iterations whose loads overlap if all are unrolled: as many as there are registers for. A guess.
 const OVERLAPPED: f64 = 8.0;
 
-/// Latencies in cycles. Source: Jia et al., "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking" (2019), table 3.1
-/// and 4.1; other generations differ by a few cycles.
+/// Latencies in cycles. L1 and shared memory: measured on a Turing card, sjfeng1999/gpu-arch-microbenchmark; arithmetic:
+/// Jia et al., "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking" (2019). Other generations differ by a few
+/// cycles.
 const ARITHMETIC: f64 = 4.0;
-const SHARED: f64 = 24.0;
-const SHUFFLE: f64 = 23.0;
+const SHARED: f64 = 23.0;
 const L1: f64 = 32.0;
+/// A shuffle is a pass through shared memory's crossbar.
+const SHUFFLE: f64 = SHARED;
+/// Guesses: special functions, and a barrier where all warps arrive at once.
 const SPECIAL: f64 = 20.0;
-/// A barrier where all warps arrive at once. A guess.
 const BARRIER: f64 = 20.0;
 
-/// Instructions of a division or remainder of two `int`s: PTX has one, the hardware none. Counted in the machine code
-/// of NVRTC 12.9; by a constant it is a product and shifts.
+/// Instructions of a division or remainder of two `int`s, which the hardware does not have: as many are in the machine
+/// code of NVRTC 12.9 for sm_75, sm_89 and sm_90. By a constant, it is a product and shifts.
 const DIVISION: f64 = 20.0;
-const DIVISION_BY_CONSTANT: f64 = 4.0;
+const DIVISION_BY_CONSTANT: f64 = 3.0;
+/// The same of `expf`; other functions of floats take 3 (`rsqrtf`) to 130 (`sinf`).
+const MATH: f64 = 9.0;
 
 /// The estimates of a kernel.
 pub struct Estimates {
@@ -136,9 +140,9 @@ impl Estimates {
         let times = leaders[from..to].iter().copied().max().unwrap_or(0) as f64;
         let mut ready: HashMap<Row, f64> = HashMap::new();
         let (mut now, mut end, mut issued) = (0.0f64, 0.0f64, 0.0);
-        for pc in from..to {
+        for (pc, reached) in leaders.iter().enumerate().take(to).skip(from) {
             // The share of the times in which the warp gets here.
-            let share = leaders[pc] as f64 / times.max(1.0);
+            let share = *reached as f64 / times.max(1.0);
             let Estimate { instructions, latency, .. } = self.of[pc];
             let mut start = now;
             for (row, is_written) in rows(program, pc) {
@@ -150,7 +154,7 @@ impl Estimates {
             now = start + share * instructions;
             end = end.max(start + share * latency);
             for (row, is_written) in rows(program, pc) {
-                if is_written && leaders[pc] > 0 {
+                if is_written && *reached > 0 {
                     ready.insert(row, start + share * latency);
                 }
             }
@@ -219,7 +223,7 @@ fn arithmetic(op: &Op, constants: &HashSet<Row>) -> Estimate {
         Op::Math { function, .. } => match FUNCTIONS[*function as usize].name {
             "fmaf" | "__fmaf_rn" | "fminf" | "fmaxf" | "fabsf" => of(1.0, Unit::Float, ARITHMETIC),
             "fma" | "__fma_rn" | "fmin" | "fmax" | "fabs" => of(1.0, Unit::Double, 2.0 * ARITHMETIC),
-            _ => of(8.0, Unit::Special, 2.0 * SPECIAL),
+            _ => of(MATH, Unit::Special, 2.0 * SPECIAL),
         },
         Op::Special { which: Special::ThreadX | Special::ThreadY | Special::ThreadZ, .. }
         | Op::Special { which: Special::BlockX | Special::BlockY | Special::BlockZ, .. } => {
@@ -321,11 +325,6 @@ fn dependences(program: &Program, this: &Loop, constants: &HashSet<Row>) -> Vec<
             rows(program, pc).into_iter().partition(|(_, is_written)| !is_written);
         let mut dependence = reads.iter().map(|(row, _)| of_row(*row, &now)).max().unwrap_or(Invariant);
         if dependence == Index && !is_integer(&program.ops[pc]) || !is_pure(&program.ops[pc]) {
-            dependence = Other;
-        }
-        // A sum over the counter's values is none of its functions.
-        let sums = written.iter().any(|(row, _)| reads.contains(&(*row, false)) && !is_step(pc, *row));
-        if sums && now.get(&written[0].0).is_none() {
             dependence = Other;
         }
         now.extend(written.iter().map(|(row, _)| (*row, dependence)));

@@ -14,6 +14,8 @@ use crate::registers;
 
 /// A step: its name and its program.
 pub struct Step {
+    /// Its source in the folder `ladder`.
+    pub file: &'static str,
     pub name: &'static str,
     pub text: &'static str,
 }
@@ -32,7 +34,11 @@ pub struct Ladder {
 
 macro_rules! step {
     ($ladder:literal, $file:literal, $name:literal) => {
-        Step { name: $name, text: include_str!(concat!("../ladder/", $ladder, "/", $file, ".cu")) }
+        Step {
+            file: concat!($ladder, "/", $file, ".cu"),
+            name: $name,
+            text: include_str!(concat!("../ladder/", $ladder, "/", $file, ".cu")),
+        }
     };
 }
 
@@ -42,7 +48,7 @@ pub static REDUCTION: Ladder = Ladder {
     size: 1 << 24,
     sample: 4,
     steps: &[
-        step!("reduction", "1-naive", "naive: one atomic addition per element"),
+        step!("reduction", "1-naive", "naive: an atomic addition each"),
         step!("reduction", "2-interleaved", "shared memory, neighbours first"),
         step!("reduction", "3-sequential", "shared memory, halves"),
         step!("reduction", "4-first-add", "first addition during the load"),
@@ -78,6 +84,7 @@ pub fn find(name: &str) -> Result<&'static Ladder, String> {
 /// The counters of a step on a card, scaled to the whole grid.
 pub struct Row {
     pub step: &'static str,
+    pub file: &'static str,
     pub sectors_per_request: f64,
     pub bank_conflicts: f64,
     pub divergent_branches: f64,
@@ -106,38 +113,50 @@ pub struct Table {
     pub reference: Reference,
 }
 
+/// A step's program, and the counters of its kernel.
+pub struct Counted {
+    step: &'static Step,
+    pub program: Program,
+    pub counters: Counters,
+}
+
 impl Ladder {
-    /// Counts each step and models its time on a card.
-    pub fn table(&'static self, card: &'static Profile) -> Result<Table, String> {
-        let rows = self.steps.iter().map(|step| self.row(step, card)).collect::<Result<_, _>>()?;
+    /// Counts each step. The counters are those of every card.
+    pub fn count(&'static self) -> Result<Vec<Counted>, String> {
+        self.steps.iter().map(|step| self.counted(step)).collect()
+    }
+
+    fn counted(&self, step: &'static Step) -> Result<Counted, String> {
+        let wrong = |why: &str| format!("{}: {why}", step.name);
+        let text = step.text.replacen("#ifndef N", &format!("#define N {}\n#ifndef N", self.size), 1);
+        let program = Program::compile(step.name, &text, &|_| None)?;
+        let run = program.count_sample(Some(self.sample)).ok_or(wrong("it has no `main`"))?;
+        if run.exit_code() != 0 {
+            return Err(wrong("it ends with an error"));
+        }
+        let (number, _) = program.kernel(self.kernel).ok_or(wrong("it lacks the ladder's kernel"))?;
+        let counters = run.counters.into_iter().find(|counters| counters.kernel == number);
+        let counters = counters.ok_or(wrong("it never launches the ladder's kernel"))?;
+        Ok(Counted { step, program, counters })
+    }
+
+    /// Models the time of each step on a card.
+    pub fn table(&'static self, counted: &[Counted], card: &'static Profile) -> Result<Table, String> {
+        let rows = counted.iter().map(|counted| self.row(counted, card)).collect::<Result<_, _>>()?;
         Ok(Table { ladder: self, card, rows, reference: self.reference(card) })
     }
 
-    /// The counters of a step's kernel, for the ladder's size.
-    pub fn counted(&self, step: &Step) -> Result<(Program, Counters), String> {
-        let text = step.text.replacen("#ifndef N", &format!("#define N {}\n#ifndef N", self.size), 1);
-        let program = Program::compile(step.name, &text, &|_| None)?;
-        let run = program.count_sample(Some(self.sample)).ok_or("it has no `main`")?;
-        if run.exit_code() != 0 {
-            return Err(format!("{}: it ends with an error", step.name));
-        }
-        let (number, _) = program.kernel(self.kernel).ok_or(format!("it has no kernel `{}`", self.kernel))?;
-        let counters = run.counters.into_iter().find(|counters| counters.kernel == number);
-        let counters = counters.ok_or(format!("it never launches `{}`", self.kernel))?;
-        Ok((program, counters))
-    }
-
-    fn row(&self, step: &'static Step, card: &Profile) -> Result<Row, String> {
-        let (program, counters) = self.counted(step)?;
+    fn row(&self, Counted { step, program, counters }: &Counted, card: &Profile) -> Result<Row, String> {
         let kernel = &program.kernels[counters.kernel as usize];
         let registers = registers::of(step.text, self.kernel);
-        let modelled = model::time(card, &counters, kernel, registers);
+        let modelled = model::time(card, counters, kernel, registers);
         let Modelled { microseconds, bound, instructions, bytes } =
             modelled.ok_or(format!("{}: no block of it fits on a multiprocessor", step.name))?;
         let scale = counters.blocks as f64 / counters.counted_blocks as f64;
         let scaled = |count: u64| scale * count as f64;
         Ok(Row {
             step: step.name,
+            file: step.file,
             sectors_per_request: counters.loads.sectors as f64 / counters.loads.requests.max(1) as f64,
             bank_conflicts: scaled(counters.shared_loads.conflicts + counters.shared_stores.conflicts),
             divergent_branches: scaled(counters.divergent_branches),
@@ -172,10 +191,7 @@ impl Ladder {
             }
             _ => {
                 let read = self.work() / (card.dram.value * card.dram_factor.value);
-                (
-                    "reading the array, at the rate of a large copy",
-                    card.smallest_kernel.nanoseconds() as f64 + read,
-                )
+                ("a large copy's rate", card.smallest_kernel.nanoseconds() as f64 + read)
             }
         };
         let microseconds = nanoseconds / 1e3;
@@ -209,7 +225,7 @@ impl Table {
             "divergent",
             "barriers",
             "instructions",
-            "MB of memory",
+            "DRAM MB",
             "modelled µs",
             "bound by",
             self.ladder.peak(),
@@ -236,7 +252,8 @@ impl Table {
         lines.push(last);
         let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        let mut out = format!("{}: {}, on a {}\n\n", self.ladder.name, self.ladder.task(), self.card.name);
+        let mut out =
+            format!("{}: {}; {} (simulated)\n\n", self.ladder.name, self.ladder.task(), self.card.name);
         for line in &lines {
             let mut text = String::new();
             for (column, cell) in line.iter().enumerate() {
@@ -267,10 +284,11 @@ impl Table {
             .iter()
             .map(|row| {
                 format!(
-                    "{{\"step\":{},\"sectors_per_request\":{:.2},\"bank_conflicts\":{:.0},\"divergent_branches\":{:.0},\
+                    "{{\"step\":{},\"file\":{},\"sectors_per_request\":{:.2},\"bank_conflicts\":{:.0},\"divergent_branches\":{:.0},\
                      \"barriers\":{:.0},\"instructions\":{:.0},\"bytes\":{:.0},\"modelled_microseconds\":{:.3},\
                      \"bound\":{},\"share_of_peak\":{:.4}}}",
                     string(row.step),
+                    string(row.file),
                     row.sectors_per_request,
                     row.bank_conflicts,
                     row.divergent_branches,

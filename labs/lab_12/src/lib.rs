@@ -139,7 +139,7 @@ pub fn is_json(format: &str) -> Result<bool, String> {
 
 /// The table of a ladder on a card.
 pub fn ladder(name: &str, card: &'static Profile, json: bool) -> Said {
-    match ladder::find(name).and_then(|ladder| ladder.table(card)) {
+    match ladder::find(name).and_then(|ladder| ladder.table(&ladder.count()?, card)) {
         Ok(table) => {
             let output = if json { table.json() } else { table.text() };
             Said { output, errors: String::new(), code: 0 }

@@ -28,15 +28,13 @@ const SPECIAL_LANES: f64 = 16.0;
 const BARRIER_LANES: f64 = 16.0;
 /// Bytes of a pass over the banks of shared memory, or of a line of L1.
 const PASS: f64 = 128.0;
-/// Passes of a request of global memory at least: its addresses have 64 bits, twice those of shared memory. A guess, which
-/// agrees with published ladders: a product with coalesced loads attains about 40 % of what the passes of its data would
-/// allow.
+/// Passes of a request of global memory at least: its addresses have 64 bits, twice those of shared memory. A guess:
+/// without it, a product of matrices would be as fast from L1 as from shared memory, which no card shows.
 const ADDRESSES: u64 = 2;
-/// Bytes that L2 delivers to a multiprocessor per cycle. Source: 1,270 GB/s on a T4 (Jia et al. 2019), which are 20 bytes
-/// per cycle and multiprocessor; a guess for other cards.
+/// Bytes that L2 delivers to a multiprocessor per cycle. A guess: a third of the 64 of its port, since all share L2.
 const L2_BYTES: f64 = 20.0;
-/// Latencies in cycles: of L2 (188 on a T4, Jia et al. 2019) and of memory (a guess).
-const L2_LATENCY: f64 = 190.0;
+/// Latencies in cycles: of L2 (236 on a Turing card, sjfeng1999/gpu-arch-microbenchmark) and of memory (a guess).
+const L2_LATENCY: f64 = 236.0;
 const MEMORY_LATENCY: f64 = 500.0;
 
 /// The modelled launches of a kernel. All counts are those of the whole grid, even if only some blocks were counted.
@@ -99,7 +97,8 @@ pub fn time(
     };
     let at_once = occupancy.blocks() * card.multiprocessors;
     let (full, bound) = wave(at_once.min(blocks));
-    let last = if blocks % at_once == 0 || blocks < at_once { 0.0 } else { wave(blocks % at_once).0 };
+    let last =
+        if blocks.is_multiple_of(at_once) || blocks < at_once { 0.0 } else { wave(blocks % at_once).0 };
     let cycles = (blocks / at_once).max(1) as f64 * full + last;
     let clock = profile.clock.value; // MHz: cycles per microsecond
     let weighted = counters.each().zip(&estimates.of).map(|((warps, _), of)| warps as f64 * of.instructions);

@@ -1,4 +1,5 @@
-//! Register counts of the course's own kernels on a Tesla T4, from NVIDIA's compiler.
+//! Register counts of the course's own kernels on a Tesla T4, from NVIDIA's compiler. Those of other cards differ by a
+//! few.
 
 use cuda_emulator::Files;
 use cuda_emulator::ir::Program;

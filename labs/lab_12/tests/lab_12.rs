@@ -46,7 +46,7 @@ fn findings_end_with_1_and_bad_input_with_2() {
     assert!(json.contains("\"check\":\"racecheck\"") && json.contains("\"line\":1,\"column\":29"), "{json}");
 
     let wrong = file("wrong.cu", "int main() { return x; }\n");
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 19] = [
         (&[&wrong], "error: unknown name `x`"),
         (&["no.cu"], "error: the file no.cu cannot be read"),
         (&["--chek"], "error: there is no flag `--chek`"),
@@ -59,6 +59,32 @@ fn findings_end_with_1_and_bad_input_with_2() {
             "error: `--registers 256`: a thread takes 1 to 255 registers",
         ),
         (&["--registers", "8"], "error: `--registers` is for the occupancy that `--counters` shows"),
+        (&["ladder"], "error: `ladder` needs a name: reduction or matmul"),
+        (&["ladder", "scan"], "error: there is no ladder `scan`: there are reduction, matmul"),
+        (&["ladder", "matmul", "scan"], "error: `scan`: one ladder at a time"),
+        (&["ladder", "matmul", "--counters"], "error: `ladder` takes no flags but `--gpu` and `--format`"),
+        (&["--gpu", "sim:h200"], "error: `--gpu` is for the times and the occupancy that"),
+        (
+            &["ladder", "matmul", "--gpu", "sim:voodoo"],
+            "error: invalid value 'sim:voodoo' for '--gpu <GPU>': unknown profile 'voodoo', expected one of t4, \
+             rtx4090, h200, rtx5090, or FILE.profile\n",
+        ),
+        (
+            &["ladder", "matmul", "--gpu", "quantum"],
+            "error: invalid value 'quantum' for '--gpu <GPU>': expected auto | sim[:PROFILE]\n",
+        ),
+        (
+            &["ladder", "matmul", "--gpu", "none"],
+            "error: invalid value 'none' for '--gpu <GPU>': a modelled time needs a card, expected auto | sim[:PROFILE]\n",
+        ),
+        (
+            &["ladder", "matmul", "--gpu", "sim:no.profile"],
+            "error: invalid value 'sim:no.profile' for '--gpu <GPU>': no",
+        ),
+        (
+            &["ladder", "matmul", "--gpu", "a\nb"],
+            "error: invalid value 'a\\nb' for '--gpu <GPU>': expected auto",
+        ),
     ];
     for (arguments, wanted) in cases {
         let output = lab(arguments);
@@ -91,6 +117,59 @@ fn counters_are_a_table_or_json() {
     ] {
         assert!(json.contains(part) && json.ends_with("]}]}\n"), "{json}");
     }
+}
+
+/// Occupancy, roof and time are those of the chosen card.
+#[test]
+fn counters_are_for_the_chosen_card() {
+    let text = |gpu| {
+        let output = lab(&["--counters", "--gpu", gpu]);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let row = |text: &str, words: &str| {
+        let line = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(words))
+            .unwrap_or_else(|| panic!("{text}"));
+        line.trim_start()[words.len()..].split_whitespace().next().unwrap().to_owned()
+    };
+    let [t4, h200] = ["auto", "sim:h200"].map(text);
+    assert!(t4.contains("this card: Tesla T4 (simulated). The time is modelled, not measured.\n"), "{t4}");
+    assert!(
+        h200.contains("this card: NVIDIA H200 (simulated). The time is modelled, not measured.\n"),
+        "{h200}"
+    );
+    assert_eq!([&t4, &h200].map(|text| row(text, "blocks by warps")), ["4", "8"]);
+    // 1,000 operations on 12,000 bytes, at 320 and at 4,800 GB/s.
+    assert_eq!([&t4, &h200].map(|text| row(text, "roof, TFLOP/s")), ["0.03", "0.40"]);
+    let [t4, h200] = [t4, h200].map(|text| row(&text, "modelled time, µs").parse::<f64>().unwrap());
+    assert!((2.5..4.0).contains(&t4) && (2.0..3.0).contains(&h200), "{t4} {h200}");
+}
+
+#[test]
+fn a_ladder_is_a_table_or_json() {
+    let output = lab(&["ladder", "reduction", "--gpu", "sim:rtx4090"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        text.starts_with("reduction: the sum of 16,777,216 floats; NVIDIA GeForce RTX 4090 (simulated)\n"),
+        "{text}"
+    );
+    for word in ["modelled µs", "1. naive", "6. float4", "Times are modelled, not measured"] {
+        assert!(text.contains(word), "{text}");
+    }
+    let json = String::from_utf8(lab(&["ladder", "reduction", "--format=json"]).stdout).unwrap();
+    let start = "{\"ladder\":\"reduction\",\"card\":\"Tesla T4\",\"task\":\"the sum of 16,777,216 floats\",";
+    assert!(json.starts_with(start) && json.ends_with("}}\n"), "{json}");
+    assert_eq!(json.matches("{\"step\":").count(), 6, "{json}");
+    assert!(
+        json.contains("\"file\":\"reduction/6-vectorized.cu\"")
+            && json.contains("\"barriers\":4718592,")
+            && json.contains("\"modelled_microseconds\":"),
+        "{json}"
+    );
+    assert_eq!(json.matches(['{', '[']).count(), json.matches(['}', ']']).count(), "{json}");
 }
 
 /// The course's kernels have the register counts of NVIDIA's compiler; a changed kernel has none.

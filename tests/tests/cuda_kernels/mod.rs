@@ -166,28 +166,60 @@ fn check_registers((architecture, source, program): &Compiled) {
     }
 }
 
-/// Lab 12 reads it. `KEEP_REGISTERS=1` writes it anew.
+/// Lab 12 reads these tables. `KEEP_REGISTERS=1` writes them anew.
 #[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
 fn the_table_of_registers_is_what_the_compiler_says_for_a_t4() {
+    let programs = compiled().iter().filter(|(architecture, ..)| *architecture == "sm_75");
+    let table = programs.map(|(_, source, program)| registers(source.name, source.text, program)).collect();
+    check_table("kernels/registers.txt", table);
+}
+
+/// The same of the ladders' programs. NVRTC compiles no host code, so it gets what stands before `main`.
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "NVRTC is fetched for Linux only")]
+fn the_table_of_registers_of_the_ladders() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../labs/lab_12/ladder");
     let mut table = String::new();
-    for (_, source, program) in compiled().iter().filter(|(architecture, ..)| *architecture == "sm_75") {
-        // FNV-1a: the registers are those of this text.
-        let hash = source
-            .text
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-        table += &format!("{} {hash:016x}\n", source.name);
-        for (kernel, needs) in &program.needs {
-            table += &format!(" {kernel} {}\n", needs.registers);
+    for ladder in ["reduction", "matmul"] {
+        let entries = fs::read_dir(folder.join(ladder)).unwrap();
+        let steps: BTreeSet<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(steps.len() >= 5, "{ladder}: {steps:?}");
+        for step in steps {
+            let name = format!("{ladder}/{step}");
+            let source = fs::read_to_string(folder.join(&name)).unwrap();
+            let device = source.split("int main()").next().unwrap();
+            let lines: Vec<&str> = device.lines().filter(|line| !line.starts_with("#include")).collect();
+            let text = lines.join("\n").replace("__global__ void", "extern \"C\" __global__ void");
+            let program = nvrtc().compile(&name, &text, "sm_75");
+            let program = program.unwrap_or_else(|message| panic!("{name}: {message}"));
+            assert!(program.needs.values().all(|needs| needs.spilled == 0), "{name}");
+            table += &registers(&name, &source, &program);
         }
     }
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernels/registers.txt");
+    check_table("labs/lab_12/ladder/registers.txt", table);
+}
+
+/// A part of a table: a source with the hash of its text, FNV-1a, and its kernels with their registers.
+fn registers(name: &str, text: &str, program: &Program) -> String {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let mut part = format!("{name} {hash:016x}\n");
+    for (kernel, needs) in &program.needs {
+        part += &format!(" {kernel} {}\n", needs.registers);
+    }
+    part
+}
+
+fn check_table(name: &str, table: String) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
     if env::var_os("KEEP_REGISTERS").is_some() {
         fs::write(file, table).unwrap();
     } else {
         let kept = fs::read_to_string(file).unwrap();
-        assert!(kept == table, "kernels/registers.txt is old: run this test with KEEP_REGISTERS=1");
+        assert!(kept == table, "{name} is old: run this test with KEEP_REGISTERS=1");
     }
 }
 

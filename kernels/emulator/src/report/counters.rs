@@ -39,8 +39,8 @@ pub fn text(counters: &[Counters], kernels: &[Program], known: &Known<'_>) -> St
         out.push('\n');
     }
     out.push_str(&format!(
-        "Instructions are the emulator's, not those of NVIDIA's compiler. Occupancy, roof and modelled time are those of \
-         a {}. The time is modelled, not measured.\n",
+        "Instructions are the emulator's, not those of NVIDIA's compiler. Occupancy, roof and time are those of this \
+         card: {} (simulated). The time is modelled, not measured.\n",
         known.card.name
     ));
     out

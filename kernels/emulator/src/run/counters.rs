@@ -6,7 +6,7 @@ use super::interpreter::Runner;
 use super::launch::Shape;
 use super::memory::Allocation;
 use super::operations::addresses;
-use crate::ir::{Address, Bin, LANES, Op, Program, Scaled, size_of, space};
+use crate::ir::{Address, Bin, LANES, Op, Prim, Program, Scaled, size_of, space};
 use std::collections::HashMap;
 
 /// Accesses of warps to global memory.
@@ -260,9 +260,6 @@ impl Counters {
         let width = u64::from(self.sites[pc as usize].width);
         let first = addresses[mask.trailing_zeros() as usize % LANES];
         self.sites[pc as usize].window = window(first);
-        if addresses.iter().all(|address| window(*address) == space::LOCAL) {
-            return; // A thread's own memory is in registers, or in lines of L1 that no counter here is about.
-        }
         let active = || (0..LANES).filter(|lane| mask >> lane & 1 != 0).map(|lane| (lane, addresses[lane]));
         // Two sectors a lane at most: an access has 16 bytes at most.
         let (mut all, mut count) = ([0; 2 * LANES], 0);
@@ -282,14 +279,16 @@ impl Counters {
             all[..count].sort_unstable();
             self.global(&all[..count], pc, kind, leads);
         }
-        if active().any(|(_, address)| window(address) == space::SHARED) {
-            let shared: Vec<(usize, u64)> = active()
-                .filter(|(_, address)| window(*address) == space::SHARED)
-                .map(|(lane, address)| (lane, address - space::SHARED))
-                .collect();
+        let (mut shared, mut lanes) = ([(0, 0); LANES], 0);
+        for (lane, address) in active().filter(|(_, address)| window(*address) == space::SHARED) {
+            shared[lanes] = (lane, address - space::SHARED);
+            lanes += 1;
+        }
+        if lanes > 0 {
+            let shared = &shared[..lanes];
             let (wavefronts, ideal) = match kind {
-                Kind::Atomic => (updates(&shared), 1),
-                _ => wavefronts(&shared, width),
+                Kind::Atomic => (updates(shared), 1),
+                _ => wavefronts(shared, width),
             };
             let of = match kind {
                 Kind::Load => &mut self.shared_loads,
@@ -355,15 +354,19 @@ fn wavefronts(lanes: &[(usize, u64)], width: u64) -> (u64, u64) {
     let at_once = (LANES as u64 * 4 / width.max(4)).max(1) as usize;
     let (mut all, mut ideal) = (0, 0);
     for part in 0..LANES.div_ceil(at_once) {
-        let mut words: Vec<u64> = lanes
-            .iter()
-            .filter(|(lane, _)| lane / at_once == part)
-            .flat_map(|(_, offset)| offset / 4..=(offset + width - 1) / 4)
-            .collect();
+        // Two words a lane, or five of a wide access that begins within a word.
+        let (mut words, mut count) = ([0; 2 * LANES], 0);
+        for (_, offset) in lanes.iter().filter(|(lane, _)| lane / at_once == part) {
+            for word in offset / 4..=(offset + width - 1) / 4 {
+                words[count] = word;
+                count += 1;
+            }
+        }
+        let words = &mut words[..count];
         words.sort_unstable();
-        words.dedup();
         let mut of_bank = [0; BANKS as usize];
-        for word in &words {
+        let mut last = u64::MAX;
+        for word in words.iter().filter(|word| std::mem::replace(&mut last, **word) != **word) {
             of_bank[(word % BANKS) as usize] += 1;
         }
         all += of_bank.iter().copied().max().unwrap_or(0);
@@ -429,7 +432,12 @@ impl Runner<'_> {
     #[inline(always)]
     pub fn count_access(&mut self, warp: &Warp, mask: u32, pc: u32, at: &Address, kind: Kind) {
         if let Some(counters) = &mut self.counters {
-            if counters.sites[pc as usize].width > 0 {
+            let site = &mut counters.sites[pc as usize];
+            let first =
+                window(warp.registers.bits(Prim::U64, at.base, mask.trailing_zeros() as usize % LANES));
+            if first == space::LOCAL {
+                site.window = first; // no counter is about a thread's own memory
+            } else if site.width > 0 {
                 counters.access(&addresses(warp, at), mask, pc, kind, warp.number == 0);
             }
         }

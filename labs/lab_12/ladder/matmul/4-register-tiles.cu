@@ -4,7 +4,7 @@
 
 // The emulator runs a small product. For a real GPU: nvcc -DN=1024
 #ifndef N
-#define N 128
+#define N 64
 #endif
 
 static_assert(N % 64 == 0, "N is a multiple of 64");
