@@ -1,6 +1,7 @@
 //! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
 //! show it.
 
+pub mod cases;
 #[cfg(not(target_family = "wasm"))]
 pub mod commands;
 pub mod faults;

@@ -11,7 +11,12 @@ const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
 
 Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters] [--format text|json]
+       cargo run --bin lab-12 -- puzzle [NUMBER [FILE.cu]] [--show] [--format text|json]
+       cargo run --bin lab-12 -- case [NAME [FILE.cu]] [--show] [--format text|json]
 
+  puzzle           lists the puzzles, writes the file to begin one with, or judges a kernel for it; with --show,
+                   prints the kernel with its host half, for nvcc
+  case             lists programs with a mistake, shows one with its report, or judges a corrected one
   FILE.cu          the program; without it, an example that adds two vectors
   --check CHECKS   memcheck, racecheck, initcheck, synccheck, leakcheck, or all, with commas between them
                    [default: memcheck,racecheck]

@@ -1,15 +1,19 @@
 //! The functions of the WebAssembly module. Their arguments and results are numbers: the caller requests memory with
 //! [`input`], writes the format (`text` or `json`), the checks (`memcheck,racecheck`) or `counters`, and the program
 //! into it, separated by NUL, and calls [`run`]. The report is then at [`output`], and the errors of the program at
-//! [`errors`].
+//! [`errors`]. To judge a kernel, the first two parts are `puzzle` or `case` and its name; `compile-puzzle` compiles it
+//! alone.
 //!
 //! A module instance is for one run: the program's memory is freed with it.
 
 use std::cell::RefCell;
 
-use cuda_emulator::Checks;
+use cuda_emulator::{Checks, Rejected, report};
 
-use crate::{Said, Wanted, is_json};
+use crate::{Said, Wanted, cases, is_json, puzzles, verdict};
+
+/// The name of the reader's file in reports.
+const FILE: &str = "my.cu";
 
 thread_local! {
     // A module has one thread, so this is its only state.
@@ -48,10 +52,32 @@ fn said(input: &str) -> Result<Said, String> {
     let (Some(format), Some(checks), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("the input is a format, checks and a program, separated by NUL".to_owned());
     };
+    match format {
+        "puzzle" => {
+            let puzzle = puzzles::find(checks)?;
+            let judgement = puzzle.judge(FILE, text, &|_| None);
+            return Ok(verdict::said(&judgement, &puzzle.heading(), FILE, true));
+        }
+        "compile-puzzle" => return Ok(compiled(puzzles::find(checks)?.rejected(FILE, text))),
+        "case" => {
+            let case = cases::find(checks)?;
+            let judgement = case.judge(FILE, text, &|_| None);
+            return Ok(verdict::said(&judgement, &case.heading(), FILE, true));
+        }
+        _ => {}
+    }
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
     let wanted = Wanted { checks, counters, registers: None, json: is_json(format)? };
-    Ok(crate::run("my.cu", text, &|_| None, wanted))
+    Ok(crate::run(FILE, text, &|_| None, wanted))
+}
+
+/// The errors of a kernel that does not compile, as JSON.
+fn compiled(rejected: Option<Rejected>) -> Said {
+    let code = if rejected.is_some() { 2 } else { 0 };
+    let output =
+        rejected.map_or("{\"errors\":[]}\n".to_owned(), |rejected| report::json::rejected(&rejected));
+    Said { output, errors: String::new(), code }
 }
 
 /// The address of the report, in UTF-8.

@@ -40,6 +40,10 @@ impl Puzzle {
         line.split_once(": ").map_or(line, |(_, title)| title)
     }
 
+    pub fn heading(&self) -> String {
+        format!("Puzzle {}: {}", self.number(), self.title())
+    }
+
     /// The two digits that its name begins with.
     pub fn number(&self) -> &'static str {
         &self.name[..2]
@@ -77,6 +81,11 @@ impl Puzzle {
             those.map(|(name, value)| format!("#define {name} {value}\n")).collect::<String>()
         };
         format!("{HEADERS}{}\n{}\n\n{}\n{driver}", defines(true), text.trim_end(), defines(false))
+    }
+
+    /// The errors of a kernel that does not compile.
+    pub fn rejected(&self, file: &str, text: &str) -> Option<Rejected> {
+        self.program(file, text, &|_| None, &setting(self.cases[0].setting)).err()
     }
 
     pub fn judge(&self, file: &str, text: &str, includes: Includes) -> Judgement {

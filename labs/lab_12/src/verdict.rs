@@ -1,8 +1,10 @@
 //! A judgement as text or as JSON.
 
+use cuda_emulator::report::json::string;
 use cuda_emulator::run::checks::Severity;
 use cuda_emulator::{Checks, Rejected, report};
 
+use crate::Said;
 use crate::judge::{Gate, Judgement};
 use crate::programs::Setting;
 use crate::smallest::Smallest;
@@ -64,8 +66,15 @@ fn errors(rejected: &Rejected, file: &str) -> String {
     text
 }
 
-pub fn text(judgement: &Judgement, title: &str, file: &str) -> String {
-    let mut out = format!("{title}\n\n");
+/// A judgement in a format, with the exit code 0 if the kernel is right, and 1 otherwise.
+pub fn said(judgement: &Judgement, heading: &str, file: &str, is_json: bool) -> Said {
+    let format = if is_json { json } else { text };
+    let code = u8::from(!judgement.is_right());
+    Said { output: format(judgement, heading, file), errors: String::new(), code }
+}
+
+pub fn text(judgement: &Judgement, heading: &str, file: &str) -> String {
+    let mut out = format!("{heading}\n\n");
     if let Some(rejected) = &judgement.rejected {
         out.push_str(&errors(rejected, file));
         return out;
@@ -93,4 +102,58 @@ pub fn text(judgement: &Judgement, title: &str, file: &str) -> String {
     }
     out.push_str(if judgement.is_right() { "\nRight.\n" } else { "\nNot yet.\n" });
     out
+}
+
+/// As [`text`], as JSON. The findings are those of [`report::json`].
+pub fn json(judgement: &Judgement, heading: &str, file: &str) -> String {
+    let gates = judgement.gates.iter().map(|gate| {
+        format!(
+            "{{\"name\":{},\"passes\":{},\"yours\":{},\"bound\":{},\"limit\":{},\"text\":{}}}",
+            string(gate.name),
+            gate.passes().map_or("null".to_owned(), |passes| passes.to_string()),
+            gate.yours.map_or("null".to_owned(), |yours| yours.to_string()),
+            string(gate.bound.words()),
+            gate.bound.value(),
+            string(&figures(gate))
+        )
+    });
+    let fault = judgement.fault.as_ref().map(|(fault, setting)| {
+        format!(
+            "{{\"setting\":{},\"element\":{},\"run\":{}}}",
+            string(&macros(setting)),
+            fault.element.as_ref().map_or("null".to_owned(), |element| string(element)),
+            report::json::json(&fault.files, &fault.run).trim_end()
+        )
+    });
+    let smallest = judgement.smallest.as_ref().map(|smallest| {
+        let each =
+            smallest.setting.iter().map(|(name, value)| format!("{}:{value}", string(&name.to_lowercase())));
+        format!(
+            "{{\"text\":{},\"setting\":{{{}}},\"grid\":{:?},\"block\":{:?}}}",
+            string(&smallest_text(smallest)),
+            each.collect::<Vec<_>>().join(","),
+            smallest.grid,
+            smallest.block
+        )
+    });
+    let rejected = judgement.rejected.as_ref().map(|rejected| {
+        format!("{{\"text\":{},\"list\":{}}}", string(&errors(rejected, file)), error_list(rejected))
+    });
+    let or_null = |value: Option<String>| value.unwrap_or("null".to_owned());
+    format!(
+        "{{\"heading\":{},\"right\":{},\"rejected\":{},\"gates\":[{}],\"fault\":{},\"smallest\":{}}}\n",
+        string(heading),
+        judgement.is_right(),
+        or_null(rejected),
+        gates.collect::<Vec<_>>().join(","),
+        or_null(fault),
+        or_null(smallest)
+    )
+}
+
+/// The list of [`report::json::rejected`].
+fn error_list(rejected: &Rejected) -> String {
+    let json = report::json::rejected(rejected);
+    let list = json.trim_end().strip_prefix("{\"errors\":").and_then(|list| list.strip_suffix('}'));
+    list.unwrap_or("[]").to_owned()
 }
