@@ -1,17 +1,20 @@
-//! The subcommands of the terminal.
+//! The subcommands of the terminal: `puzzle` and `case`.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use crate::puzzles::{self, Puzzle};
-use crate::{Said, verdict};
+use crate::cases::{self, Case};
+use crate::judge::Judgement;
+use crate::puzzles::{self, Includes, Puzzle};
+use crate::{Said, is_json, verdict};
 
-/// Runs `puzzle [NAME [FILE]]`. Returns `None` if the first argument is no subcommand.
+/// Runs a subcommand. Returns `None` if the first argument is none.
 pub fn run(arguments: &[String]) -> Option<Said> {
     let (name, rest) = arguments.split_first()?;
     let result = match name.as_str() {
-        "puzzle" => puzzle(rest),
+        "puzzle" => options(rest).and_then(|options| puzzle(&options)),
+        "case" => options(rest).and_then(|options| case(&options)),
         _ => return None,
     };
     Some(result.unwrap_or_else(|trouble| Said {
@@ -21,35 +24,77 @@ pub fn run(arguments: &[String]) -> Option<Said> {
     }))
 }
 
-fn said(output: String, is_right: bool) -> Said {
-    Said { output, errors: String::new(), code: u8::from(!is_right) }
+struct Options<'a> {
+    names: Vec<&'a str>,
+    /// Print a program instead of judging it.
+    show: bool,
+    json: bool,
 }
 
-fn puzzle(arguments: &[String]) -> Result<Said, String> {
-    let shows = arguments.iter().any(|argument| argument == "--show");
-    let names: Vec<&str> =
-        arguments.iter().map(String::as_str).filter(|argument| *argument != "--show").collect();
-    if let Some(flag) = names.iter().find(|name| name.starts_with('-')) {
-        return Err(format!("there is no flag `{flag}` of a puzzle: there is --show"));
+fn options(arguments: &[String]) -> Result<Options<'_>, String> {
+    let mut options = Options { names: Vec::new(), show: false, json: false };
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            "--show" => options.show = true,
+            "--format" => options.json = is_json(arguments.next().ok_or("`--format` needs a value")?)?,
+            _ if argument.starts_with("--format=") => options.json = is_json(&argument["--format=".len()..])?,
+            flag if flag.starts_with('-') => {
+                return Err(format!("there is no flag `{flag}` here: there are --show and --format"));
+            }
+            name => options.names.push(name),
+        }
     }
-    match names[..] {
-        [] => Ok(said(list(), true)),
+    Ok(options)
+}
+
+fn shown(output: String) -> Said {
+    Said { output, errors: String::new(), code: 0 }
+}
+
+fn puzzle(options: &Options) -> Result<Said, String> {
+    match options.names[..] {
+        [] => Ok(shown(list_of_puzzles())),
+        [name] if options.show => Ok(shown(puzzles::find(name)?.start.to_owned())),
         [name] => begin(puzzles::find(name)?),
         [name, file] => {
             let puzzle = puzzles::find(name)?;
-            let text = read(file)?;
-            if shows {
-                return Ok(said(puzzle.whole(&text), true));
+            if options.show {
+                return Ok(shown(puzzle.whole(&read(file)?)));
             }
-            let folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
-            let shown = puzzles::file_name(file);
-            let judgement =
-                puzzle.judge(&shown, &text, &|header| fs::read_to_string(folder.join(header)).ok());
-            let title = format!("Puzzle {}: {}", puzzle.number(), puzzle.title());
-            Ok(said(verdict::text(&judgement, &title, &shown), judgement.is_right()))
+            judged(file, &puzzle.heading(), options, &|file, text, includes| {
+                puzzle.judge(file, text, includes)
+            })
         }
         _ => Err("a puzzle takes one file".to_owned()),
     }
+}
+
+fn case(options: &Options) -> Result<Said, String> {
+    match options.names[..] {
+        [] => Ok(shown(list_of_cases())),
+        [name] if options.show => Ok(shown(cases::find(name)?.source.to_owned())),
+        [name] => Ok(presented(cases::find(name)?, options)),
+        [name, file] => {
+            let case = cases::find(name)?;
+            judged(file, &case.heading(), options, &|file, text, includes| case.judge(file, text, includes))
+        }
+        _ => Err("a case takes one file".to_owned()),
+    }
+}
+
+/// Judges a file of the reader's.
+fn judged(
+    file: &str,
+    heading: &str,
+    options: &Options,
+    judge: &dyn Fn(&str, &str, Includes) -> Judgement,
+) -> Result<Said, String> {
+    let text = read(file)?;
+    let folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
+    let name = puzzles::file_name(file);
+    let judgement = judge(&name, &text, &|header| fs::read_to_string(folder.join(header)).ok());
+    Ok(verdict::said(&judgement, heading, &name, options.json))
 }
 
 fn read(file: &str) -> Result<String, String> {
@@ -59,9 +104,16 @@ fn read(file: &str) -> Result<String, String> {
     }
 }
 
-fn list() -> String {
+fn list_of_puzzles() -> String {
     let lines = puzzles::ALL.iter().map(|puzzle| format!("  {}  {}\n", puzzle.number(), puzzle.title()));
-    format!("The puzzles:\n{}\nTo begin: cargo run --bin lab-12 -- puzzle 01\n", lines.collect::<String>())
+    let lines: String = lines.collect();
+    format!("The puzzles:\n{lines}\nTo begin: cargo run --bin lab-12 -- puzzle 01\n")
+}
+
+fn list_of_cases() -> String {
+    let lines = cases::ALL.iter().map(|case| format!("  {}\n", case.name));
+    let lines: String = lines.collect();
+    format!("The cases:\n{lines}\nTo begin: cargo run --bin lab-12 -- case {}\n", cases::ALL[0].name)
 }
 
 /// Writes the file to begin with, unless there is one already.
@@ -69,14 +121,28 @@ fn begin(puzzle: &Puzzle) -> Result<Said, String> {
     let number = puzzle.number();
     let file = format!("puzzle-{number}.cu");
     let next = format!("Edit it, then: cargo run --bin lab-12 -- puzzle {number} {file}\n");
-    match fs::File::create_new(&file) {
-        Ok(mut created) => match created.write_all(puzzle.start.as_bytes()) {
-            Ok(()) => Ok(said(format!("{}\nThis is now in {file}. {next}", puzzle.start), true)),
-            Err(trouble) => Err(format!("the file {file} cannot be written: {trouble}")),
-        },
-        Err(trouble) if trouble.kind() == std::io::ErrorKind::AlreadyExists => {
-            Ok(said(format!("{file} is there already, and stays as it is. {next}"), true))
+    let written =
+        fs::File::create_new(&file).and_then(|mut created| created.write_all(puzzle.start.as_bytes()));
+    match written {
+        Ok(()) => Ok(shown(format!("{}\nThis is now in {file}. {next}", puzzle.start))),
+        Err(trouble) if trouble.kind() == ErrorKind::AlreadyExists => {
+            Ok(shown(format!("{file} is there already, and stays as it is. {next}")))
         }
         Err(trouble) => Err(format!("the file {file} cannot be written: {trouble}")),
     }
+}
+
+/// The program of a case, and its report.
+fn presented(case: &Case, options: &Options) -> Said {
+    let file = format!("{}.cu", case.name);
+    let judgement = case.judge(&file, case.source, &|_| None);
+    let report = verdict::said(&judgement, &case.heading(), &file, options.json).output;
+    if options.json {
+        return shown(report);
+    }
+    let command = format!("cargo run --bin lab-12 -- case {}", case.name);
+    shown(format!(
+        "{}\n{report}\nTo solve it: {command} --show > my.cu\nEdit it, then: {command} my.cu\n",
+        case.source
+    ))
 }

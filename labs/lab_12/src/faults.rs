@@ -85,7 +85,7 @@ impl Kind {
 pub struct Fault {
     pub kind: Kind,
     pub count: f64,
-    /// The first wrong element, if elements are wrong.
+    /// The first wrong element, or another remark, if there are no findings.
     pub element: Option<String>,
     /// The run, with the findings of this kind alone.
     pub run: Run,
@@ -102,15 +102,18 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
         Some((run.or_else(|| program.run_within(CHECKS, BUDGET))?, program.files.clone()))
     })?;
     let Some((mut run, files)) = found else { return Ok(None) };
-    let (mut wrong, mut element) = wrong_elements(&run.output);
+    let compared = wrong_elements(&run.output);
+    let is_compared = compared.is_some();
+    let (mut wrong, mut element) = compared.unwrap_or_default();
     let of_findings = run.findings.all.iter().filter_map(Kind::of);
     let found = of_findings.chain((wrong > 0.0).then_some(Kind::Wrong)).min();
-    let Some(kind) = found.or((run.exit_code() != 0).then_some(Kind::Other)) else { return Ok(None) };
+    let is_other = run.exit_code() != 0 || !is_compared;
+    let Some(kind) = found.or(is_other.then_some(Kind::Other)) else { return Ok(None) };
     if kind == Kind::Missing {
         // An element that nothing wrote can have the right value by chance, but not that of filled memory.
         let filled = [setting.as_slice(), &[("FILL", 1.0)]].concat();
         let run = programs.with(&filled, |program| program.run_within(Checks::MEMORY, BUDGET))?;
-        (wrong, element) = run.map_or((wrong, element), |run| wrong_elements(&run.output));
+        (wrong, element) = run.and_then(|run| wrong_elements(&run.output)).unwrap_or((wrong, element));
     }
     if kind != Kind::Other {
         // The host half returns 1 whatever is wrong.
@@ -123,15 +126,21 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
         Kind::Unwritten => found.iter().map(|finding| finding.count as f64).sum(),
         _ => found.len().max(1) as f64,
     };
-    let element = element.filter(|_| matches!(kind, Kind::Missing | Kind::Wrong));
+    let element = match kind {
+        Kind::Missing | Kind::Wrong => element,
+        Kind::Other if !is_compared && found.is_empty() => {
+            Some("the program ended without its last line, `wrong: … of …`".to_owned())
+        }
+        _ => None,
+    };
     Ok(Some(Fault { kind, count, element, run, files }))
 }
 
 /// Reads the last lines that the host half printed: the number of wrong elements, and the first of them.
-fn wrong_elements(output: &str) -> (f64, Option<String>) {
+fn wrong_elements(output: &str) -> Option<(f64, Option<String>)> {
     let line = |start: &str| output.lines().rev().find_map(|line| line.strip_prefix(start));
-    let wrong = line("wrong: ").and_then(|line| line.split(' ').next()?.parse().ok());
-    (wrong.unwrap_or(0.0), line("first wrong: ").map(str::to_owned))
+    let wrong = line("wrong: ")?.split(' ').next()?.parse().ok()?;
+    Some((wrong, line("first wrong: ").map(str::to_owned)))
 }
 
 impl Fault {

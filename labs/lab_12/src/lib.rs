@@ -4,6 +4,7 @@
 #[cfg(not(target_family = "wasm"))]
 mod activation;
 pub mod card;
+pub mod cases;
 #[cfg(not(target_family = "wasm"))]
 pub mod commands;
 #[cfg(not(target_family = "wasm"))]

@@ -8,6 +8,8 @@
 //! | `compile` | program | | the errors that prevent a run |
 //! | `puzzle` | its name | kernel | the judgement |
 //! | `puzzle-compile` | its name | kernel | the errors that prevent a run |
+//! | `case` | its name | program | the judgement |
+//! | `case-compile` | its name | program | the errors that prevent a run |
 //! | `ladder` | its name | a card as in `--gpu` | the ladder's table |
 //! | `step` | `block=0,0,0;warp=0;launch=1` | program | the steps of a warp, see [`crate::step`] |
 //!
@@ -17,7 +19,10 @@ use std::cell::RefCell;
 
 use cuda_emulator::Checks;
 
-use crate::{Said, Wanted, is_json, puzzles, step, verdict};
+use crate::{Said, Wanted, cases, is_json, puzzles, step, verdict};
+
+/// The name of the reader's file in reports.
+const FILE: &str = "my.cu";
 
 thread_local! {
     // A module has one thread, so this is its only state.
@@ -55,27 +60,32 @@ fn said(input: &str) -> Result<Said, String> {
     let (verb, rest) = input.split_once('\0').unwrap_or((input, ""));
     let two = || rest.split_once('\0').ok_or(format!("`{verb}` takes two parts more, separated by NUL"));
     match verb {
-        "compile" => Ok(crate::compile("my.cu", rest)),
+        "compile" => Ok(crate::compile(FILE, rest)),
         "step" => {
             let (options, text) = two()?;
-            Ok(step::step("my.cu", text, &|_| None, step::options(options)?, true))
+            Ok(step::step(FILE, text, &|_| None, step::options(options)?, true))
         }
         "ladder" => {
             let (name, card) = two()?;
             Ok(crate::ladder(name, crate::card::parse(card)?, true))
         }
-        "puzzle" | "puzzle-compile" => {
+        "puzzle" => {
             let (name, text) = two()?;
             let puzzle = puzzles::find(name)?;
-            if verb == "puzzle-compile" {
-                return Ok(crate::errors(puzzle.compile("my.cu", text)));
-            }
-            let judgement = puzzle.judge("my.cu", text, &|_| None);
-            let code = match judgement.rejected {
-                Some(_) => 2,
-                None => u8::from(!judgement.is_right()),
-            };
-            Ok(Said { output: verdict::json(&judgement), errors: String::new(), code })
+            Ok(verdict::said(&puzzle.judge(FILE, text, &|_| None), &puzzle.heading(), FILE, true))
+        }
+        "puzzle-compile" => {
+            let (name, text) = two()?;
+            Ok(crate::errors(puzzles::find(name)?.compile(FILE, text)))
+        }
+        "case" => {
+            let (name, text) = two()?;
+            let case = cases::find(name)?;
+            Ok(verdict::said(&case.judge(FILE, text, &|_| None), &case.heading(), FILE, true))
+        }
+        "case-compile" => {
+            let (name, text) = two()?;
+            Ok(crate::errors(cases::find(name)?.compile(FILE, text)))
         }
         format => {
             let json = is_json(format)?;
@@ -89,7 +99,7 @@ fn reported(json: bool, checks: &str, text: &str) -> Result<Said, String> {
     let counters = checks == "counters";
     let checks = if counters { Checks::MEMORY } else { Checks::parse(checks)? };
     let wanted = Wanted { checks, counters, json, ..Wanted::default() };
-    Ok(crate::run("my.cu", text, &|_| None, wanted))
+    Ok(crate::run(FILE, text, &|_| None, wanted))
 }
 
 /// The address of the report, in UTF-8.

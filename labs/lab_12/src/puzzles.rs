@@ -40,6 +40,10 @@ impl Puzzle {
         line.split_once(": ").map_or(line, |(_, title)| title)
     }
 
+    pub fn heading(&self) -> String {
+        format!("Puzzle {}: {}", self.number(), self.title())
+    }
+
     /// The two digits that its name begins with.
     pub fn number(&self) -> &'static str {
         &self.name[..2]

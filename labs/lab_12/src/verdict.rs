@@ -4,6 +4,7 @@ use cuda_emulator::report::json::string;
 use cuda_emulator::run::checks::Severity;
 use cuda_emulator::{Checks, Rejected, report};
 
+use crate::Said;
 use crate::judge::{Gate, Judgement};
 use crate::programs::Setting;
 use crate::smallest::Smallest;
@@ -68,8 +69,18 @@ fn errors(rejected: &Rejected, file: &str) -> String {
     text
 }
 
-pub fn text(judgement: &Judgement, title: &str, file: &str) -> String {
-    let mut out = format!("{title}\n\n");
+/// A judgement in a format, with the exit code 0 if the kernel is right, and 1 otherwise.
+pub fn said(judgement: &Judgement, heading: &str, file: &str, is_json: bool) -> Said {
+    let output = if is_json { json(judgement) } else { text(judgement, heading, file) };
+    let code = match judgement.rejected {
+        Some(_) => 2,
+        None => u8::from(!judgement.is_right()),
+    };
+    Said { output, errors: String::new(), code }
+}
+
+pub fn text(judgement: &Judgement, heading: &str, file: &str) -> String {
+    let mut out = format!("{heading}\n\n");
     if let Some(rejected) = &judgement.rejected {
         out.push_str(&errors(rejected, file));
         return out;

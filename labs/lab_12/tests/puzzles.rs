@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab_12::cases;
 use lab_12::judge::Judgement;
 use lab_12::puzzles::{ALL, Puzzle};
 
@@ -85,4 +86,75 @@ fn the_file_to_begin_with_compiles_and_is_not_right_yet() {
         assert!(judgement.rejected.is_none() && !judgement.is_right(), "{}: {report}", puzzle.name);
         assert!(report.contains("first wrong") || judgement.failed().len() == 1, "{report}");
     }
+}
+
+#[test]
+fn cases_are_told_and_their_corrections_pass() {
+    // The gate, the lines, and the smallest launch with the mistake.
+    let wanted: [(&str, &str, &[u32], &str); 5] = [
+        ("missing_barrier", "races in shared memory", &[20, 21], "n = 2, 1 block of 2 threads"),
+        ("off_by_one", "reads outside an array", &[19], "n = 1, 1 block of 1 thread"),
+        ("nobody_writes", "elements that nothing writes", &[], "n = 3, 1 block of 2 threads"),
+        ("right_by_luck", "races in global memory", &[24, 27], "n = 2, 2 blocks of 1 thread"),
+        ("one_block_size", "wrong elements", &[], "n = 257, 1 block of 512 threads"),
+    ];
+    assert!(wanted.iter().map(|case| case.0).eq(cases::ALL.iter().map(|case| case.name)));
+    for (name, gate, lines, smallest) in wanted {
+        let case = cases::find(name).unwrap();
+        let judgement = case.judge("my.cu", case.source, &|_| None);
+        let report = described(&judgement);
+        assert_eq!(judgement.failed(), [gate], "{name}: {report}");
+        assert!(
+            report.contains(&format!("The smallest launch that fails: {smallest}\n")),
+            "{name}: {report}"
+        );
+        if !lines.is_empty() {
+            assert_eq!(judgement.fault.unwrap().0.lines("my.cu"), lines, "{name}");
+        }
+    }
+    let fixed = kernels(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cases/fixed"));
+    assert_eq!(fixed.len(), 6);
+    for (name, text) in fixed {
+        let case = cases::find(name.trim_end_matches("_2")).unwrap();
+        let judgement = case.judge("my.cu", &text, &|_| None);
+        assert!(judgement.is_right(), "{name}: {}", described(&judgement));
+    }
+    // A program that does not compare its results is not right.
+    let silent = cases::ALL[0].judge("my.cu", "int main() { return 0; }", &|_| None);
+    assert_eq!(silent.failed(), ["other errors"]);
+    assert!(described(&silent).contains("without its last line"), "{}", described(&silent));
+}
+
+#[test]
+fn a_kernel_may_use_the_names_of_the_sizes() {
+    let puzzle = lab_12::puzzles::find("2").unwrap();
+    let kernel = "template <int N> __device__ float times(float ROWS) { return ROWS * N; }
+        __global__ void square(const float *a, float *out, int n) {
+            const int K = blockIdx.x * blockDim.x + threadIdx.x;
+            if (K < n) out[K] = times<1>(a[K]) * a[K];
+        }";
+    let judgement = judged(puzzle, kernel);
+    assert!(judgement.is_right(), "{}", described(&judgement));
+}
+
+#[test]
+fn a_kernel_with_another_name_or_with_errors_is_refused_at_its_line() {
+    let puzzle = lab_12::puzzles::find("02-guard").unwrap();
+    for (kernel, wanted) in [
+        ("__global__ void squares(const float *a, float *out, int n) {}", "keep its name and parameters"),
+        ("__global__ void square(float *a, int n) {}", "keep its name and parameters"),
+        ("\n__global__ void square(const float *a, float *out, int n) { out[i] = 1; }", "--> my.cu:2:"),
+    ] {
+        let judgement = judged(puzzle, kernel);
+        let report = described(&judgement);
+        assert!(!judgement.is_right() && judgement.rejected.is_some(), "{report}");
+        assert!(report.contains(wanted), "{report}");
+    }
+}
+
+#[test]
+fn figures_are_rounded_before_they_are_compared() {
+    use lab_12::limits::Bound;
+    assert!(Bound::AtMost(4.0).holds(4.04) && !Bound::AtMost(4.0).holds(4.06));
+    assert!(Bound::AtLeast(24.0).holds(23.96) && !Bound::AtLeast(24.0).holds(23.9));
 }

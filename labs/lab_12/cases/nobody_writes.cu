@@ -1,0 +1,41 @@
+// Case: nobody_writes
+//
+// The kernel doubles each element. With 1,024 elements, it does. With 1,000,
+// the elements at the end keep whatever the memory contained before.
+#include <cstdio>
+#include <vector>
+
+#ifndef N
+#define N 1000
+#endif
+#ifndef BLOCK
+#define BLOCK 128
+#endif
+
+__global__ void twice(const float *a, float *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 2 * a[i];
+}
+
+int main() {
+    const int n = N;
+    std::vector<float> a(n), out(n);
+    for (int i = 0; i < n; i++) a[i] = i + 1;
+
+    float *device_a, *device_out;
+    cudaMalloc(&device_a, n * sizeof(float));
+    cudaMalloc(&device_out, n * sizeof(float));
+    cudaMemcpy(device_a, a.data(), n * sizeof(float), cudaMemcpyHostToDevice);
+    twice<<<n / BLOCK, BLOCK>>>(device_a, device_out, n);
+    cudaMemcpy(out.data(), device_out, n * sizeof(float), cudaMemcpyDeviceToHost);
+
+    int wrong = 0;
+    for (int i = 0; i < n; i++) {
+        float should_be = 2 * a[i];
+        if (out[i] != should_be && wrong++ == 0) printf("first wrong: out[%d] = %g, should be %g\n", i, out[i], should_be);
+    }
+    printf("wrong: %d of %d\n", wrong, n);
+    cudaFree(device_a);
+    cudaFree(device_out);
+    return wrong > 0;
+}

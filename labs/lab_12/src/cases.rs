@@ -1,0 +1,71 @@
+//! Detective cases: programs that are right now and then. The reader finds the mistake and corrects it.
+
+use cuda_emulator::{Program, Rejected};
+
+use crate::judge::{Case as Run, Judgement, Task, judge};
+use crate::programs::{Programs, Setting, definitions, setting};
+use crate::puzzles::Includes;
+
+pub struct Case {
+    pub name: &'static str,
+    /// The program. Its first comment describes what was seen.
+    pub source: &'static str,
+    runs: &'static [Run],
+}
+
+impl Case {
+    pub fn heading(&self) -> String {
+        format!("Case {}", self.name)
+    }
+
+    fn program(file: &str, text: &str, includes: Includes, setting: &Setting) -> Result<Program, Rejected> {
+        let whole = format!("{}#include \"{file}\"\n", definitions(setting.iter()));
+        Program::checked("case", &whole, &|name| {
+            if name == file { Some(text.to_owned()) } else { includes(name) }
+        })
+    }
+
+    /// Compiles a program for the first run, without running it.
+    pub fn compile(&self, file: &str, text: &str) -> Result<Program, Rejected> {
+        Case::program(file, text, &|_| None, &setting(self.runs[0].setting))
+    }
+
+    /// Judges a corrected program. `file` is a name from [`crate::puzzles::file_name`].
+    pub fn judge(&self, file: &str, text: &str, includes: Includes) -> Judgement {
+        judge(&Task {
+            cases: self.runs,
+            counted: self.runs[0].setting,
+            limits: &[],
+            programs: Programs::new(&|setting| Case::program(file, text, includes, setting)),
+            whole_blocks: false,
+        })
+    }
+}
+
+pub fn find(name: &str) -> Result<&'static Case, String> {
+    let names = || ALL.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
+    let found = ALL.iter().find(|case| case.name == name);
+    found.ok_or_else(|| format!("there is no case `{name}`: there are {}", names()))
+}
+
+const fn run(setting: &'static str) -> Run {
+    Run { gate: "wrong elements", setting }
+}
+
+macro_rules! case {
+    ($name:literal, [$($setting:literal),+]) => {
+        Case {
+            name: $name,
+            source: include_str!(concat!("../cases/", $name, ".cu")),
+            runs: &[$(run($setting)),+],
+        }
+    };
+}
+
+pub const ALL: &[Case] = &[
+    case!("missing_barrier", ["N=1024 BLOCK=128", "N=300 BLOCK=64", "N=10 BLOCK=32"]),
+    case!("off_by_one", ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"]),
+    case!("nobody_writes", ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"]),
+    case!("right_by_luck", ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"]),
+    case!("one_block_size", ["N=1000 BLOCK=256", "N=1000 BLOCK=512", "N=200 BLOCK=64", "N=1 BLOCK=32"]),
+];
