@@ -79,7 +79,23 @@ fn figures() -> String {
     note("idle", (blocks * threads - elements).to_string(), "threads");
     note("other_row_errors", errors_of("labels.cu", "{3, 0, 9, 10}", "{3, 10, 9, 0}"), "-");
     note("sectors_per_request", counter(&counters, "global loads: sectors per request"), "-");
+    for (ladder, times, reference) in
+        [("reduction", "sum_time", "read_time"), ("matmul", "product_time", "cublas_time")]
+    {
+        let mut of_ladder = microseconds(&printed(&["ladder", ladder, "--format", "json"]));
+        let last = of_ladder.pop().unwrap();
+        for time in of_ladder {
+            note(times, format!("{:.2}", time / 1e3), "ms modelled");
+        }
+        note(reference, format!("{:.2}", last / 1e3), "ms modelled");
+    }
     text
+}
+
+/// The modelled times of a ladder's steps, and of what stands below them.
+fn microseconds(json: &str) -> Vec<f64> {
+    let times = json.split("\"modelled_microseconds\":").skip(1);
+    times.map(|rest| rest.split([',', '}']).next().unwrap().parse().unwrap()).collect()
 }
 
 #[test]

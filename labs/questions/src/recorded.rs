@@ -58,7 +58,51 @@ fn predictions(figures: &[Figure]) -> Result<Vec<(Prediction, Key)>, String> {
     };
     let is_reported =
         matches!(found("other_row_errors")?, Key::Number(figure) if figure.quantity() > Some(0.0));
+    let times = |name: &str| {
+        let series = figures.iter().filter(|figure| figure.name == name);
+        series.filter_map(Figure::quantity).collect::<Vec<f64>>()
+    };
+    // How many times as fast as the step before each step is.
+    let gains = |name: &str| times(name).windows(2).map(|pair| pair[0] / pair[1]).collect::<Vec<f64>>();
+    let best = gains("sum_time").into_iter().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
+    let (Some((best, _)), Some(&one_line)) = (best, gains("product_time").first()) else {
+        return Err("labs/lab_12/recorded/figures.txt has no ladders".to_owned());
+    };
+    const STEPS: [&str; 5] = ["shared", "halves", "first-add", "shuffles", "vectors"];
+    let best = STEPS.get(best).copied().unwrap_or_default();
     Ok(vec![
+        (
+            Prediction::choice(
+                "12-best-step",
+                "Each step makes the sum faster than the one before. Which step has the largest share in that?",
+            )
+            .or(
+                "shared",
+                "Adding in shared memory instead of at one place in global memory",
+                "It ends the queue at that place, and here that was not the longest wait.",
+            )
+            .or(
+                "halves",
+                "Letting whole warps stop, instead of every other lane",
+                "It saves many instructions, and memory does not wait for those.",
+            )
+            .or("first-add", "Adding two elements while reading", "It halves the blocks, so it can gain two times at most.")
+            .or("shuffles", "Handing registers from lane to lane", "It saves barriers, of which few are left.")
+            .or("vectors", "Reading four floats at once", "It asks memory less often, for the same bytes.")
+            .because("With one place to add at, all the threads of the grid stand in one line. No other step removes such a line."),
+            Key::from(best),
+        ),
+        (
+            Prediction::number(
+                "12-one-line",
+                "Step two of the product swaps two indices, so that neighbouring lanes read neighbouring floats. How many times as fast is it?",
+            )
+            .unit("times")
+            .tolerance(0.3)
+            .positive()
+            .because("A request of the first step fetches a sector for each of its lanes, and uses four of its bytes."),
+            Key::from(modelled("one_line", one_line).unit("times").digits(1)),
+        ),
         (
             Prediction::number("12-idle", "How many of the threads that this program starts add nothing?")
                 .unit("threads")
