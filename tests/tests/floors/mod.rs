@@ -131,7 +131,9 @@ const COMMON_METHODS: &str = "all any as_ref borrow build copy_within count elap
 fn methods_are_called_from_their_room_or_above() {
     let common: BTreeSet<&str> = COMMON_METHODS.split_whitespace().collect();
     let mut wrong = String::new();
-    let mut below = BTreeSet::new();
+    // `gpu` stands on the figures, which have no rooms.
+    let mut below: BTreeSet<String> = methods(&source("gpu/figures")).defined.into_keys().collect();
+    assert!(below.contains("time_of"), "methods are not found");
     for package in CRATES {
         let (rooms, methods) = (rooms(package), methods(&source(package)));
         let calls = methods.called.values().map(BTreeSet::len).sum::<usize>();
