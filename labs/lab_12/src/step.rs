@@ -73,7 +73,7 @@ pub fn step(
     let Some(run) = program.record(wanted) else {
         return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));
     };
-    match existing(&run, wanted) {
+    match existing(&program, &run, wanted) {
         Err(trouble) => refused(format!("error: {trouble}\n")),
         Ok(recording) => {
             let show = if is_json { json::json } else { text::text };
@@ -84,8 +84,15 @@ pub fn step(
 }
 
 /// The recording, or the reason why there is none.
-fn existing(run: &Run, wanted: Wanted) -> Result<&Recording, String> {
+fn existing<'r>(program: &Program, run: &'r Run, wanted: Wanted) -> Result<&'r Recording, String> {
     let Some(recording) = &run.recording else {
+        if let Some(finding) = run.findings.all.iter().find(|finding| finding.is_fatal) {
+            return Err(format!(
+                "the program ended before launch {}: {}",
+                wanted.launch,
+                fault(program, finding)
+            ));
+        }
         let launches = match run.launches {
             0 => "launches no kernel".to_owned(),
             1 => "launches one kernel: launch 1".to_owned(),

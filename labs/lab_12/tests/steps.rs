@@ -68,15 +68,22 @@ fn options_and_what_they_ask_for_are_checked() {
             Wanted { launch: 2, ..FIRST },
             "there is no launch 2: the program launches one kernel: launch 1",
         ),
-        (
-            "endless",
-            Wanted { launch: 7, ..FIRST },
-            "there is no launch 7: the program launches kernels 2 times: launches 1 to 2",
-        ),
     ] {
         let said = step::step("my.cu", &program(name), &|_| None, wanted, false);
         assert_eq!((said.errors, said.code), (format!("error: {why}\n"), 2));
     }
+    let twice = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); k<<<1, 1>>>(); }";
+    let said = step::step("my.cu", twice, &|_| None, Wanted { launch: 3, ..FIRST }, false);
+    assert_eq!(
+        said.errors,
+        "error: there is no launch 3: the program launches kernels 2 times: launches 1 to 2\n"
+    );
+    let ends = "__global__ void k() {}\nint main() { int n = 0; n = 1 / n; k<<<1, 1>>>(); }";
+    let said = step::step("my.cu", ends, &|_| None, FIRST, false);
+    assert_eq!(
+        said.errors,
+        "error: the program ended before launch 1: Floating-point exception at my.cu:2:31\n"
+    );
     let said = step::step("my.cu", "int main() { return x; }", &|_| None, FIRST, true);
     assert!(said.output.starts_with("{\"errors\":[{\"message\":\"unknown name `x`\"") && said.code == 2);
 }

@@ -9,7 +9,7 @@ use crate::run::counters::Counters;
 use crate::run::interpreter::Stop;
 use crate::run::launch::{MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
-use crate::run::recorder::{RECORDED_BUDGET, Recorder};
+use crate::run::recorder::Recorder;
 use crate::run::recording::{Recording, Wanted};
 use crate::source::preprocessor::Includes;
 use crate::source::{Errors, Files};
@@ -134,7 +134,6 @@ impl Program {
         // Shared memory knows its unwritten bytes only if they are checked.
         let mut machine = self.machine(Checks { init: true, sync: true, ..Checks::MEMORY });
         machine.recorder = Some(Box::new(Recorder::new(wanted)));
-        machine.budget = RECORDED_BUDGET;
         self.run_on(machine, MOST_TIME)
     }
 

@@ -12,9 +12,9 @@ use super::recording::{
 use crate::ir::debug::{Debug, Part, Place, Variable};
 use crate::ir::{Address, IndexKind, LANES, Op, Prim, Program, Scaled, rows_of, size_of, space};
 
-/// The maximum number of warp instructions of a launch whose steps are recorded: an endless kernel shows its first
+/// The maximum number of warp instructions of a launch after its recording, so that an endless kernel shows its first
 /// steps soon.
-pub const RECORDED_BUDGET: u64 = 40_000_000;
+const MOST_AFTERWARDS: u64 = 40_000_000;
 /// The maximum number of steps, and of their accesses' and changes' values.
 pub const MOST_STEPS: usize = 2000;
 const MOST_VALUES: usize = 500_000;
@@ -439,6 +439,9 @@ impl Runner<'_> {
         // The slice ends at a jump backwards, and the limit at every other instruction.
         let result = self.run_group(block, warp, group, group.pc + 1, others, u64::MAX);
         recorder.after(self, block, warp, &group, result.is_err());
+        if recorder.is_done {
+            self.left = self.left.min(MOST_AFTERWARDS);
+        }
         self.recorder = Some(recorder);
         result
     }
