@@ -11,6 +11,7 @@ mod irregular;
 mod language;
 mod races;
 mod speed;
+mod steps;
 mod waiting;
 
 use cuda_emulator::{Checks, Program, Run, report};

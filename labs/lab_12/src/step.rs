@@ -45,6 +45,7 @@ mod json;
 mod text;
 mod values;
 
+use cuda_emulator::run::checks::{Finding, Site, Thread};
 use cuda_emulator::run::recording::Recording;
 pub use cuda_emulator::run::recording::Wanted;
 use cuda_emulator::{Program, Run, report};
@@ -72,7 +73,7 @@ pub fn step(
     let Some(run) = program.record(wanted) else {
         return refused(format!("error: {name} has no `main`: host code has to launch its kernels\n"));
     };
-    match existing(&run, wanted) {
+    match existing(&program, &run, wanted) {
         Err(trouble) => refused(format!("error: {trouble}\n")),
         Ok(recording) => {
             let show = if is_json { json::json } else { text::text };
@@ -83,8 +84,15 @@ pub fn step(
 }
 
 /// The recording, or the reason why there is none.
-fn existing(run: &Run, wanted: Wanted) -> Result<&Recording, String> {
+fn existing<'r>(program: &Program, run: &'r Run, wanted: Wanted) -> Result<&'r Recording, String> {
     let Some(recording) = &run.recording else {
+        if let Some(finding) = run.findings.all.iter().find(|finding| finding.is_fatal) {
+            return Err(format!(
+                "the program ended before launch {}: {}",
+                wanted.launch,
+                fault(program, finding)
+            ));
+        }
         let launches = match run.launches {
             0 => "launches no kernel".to_owned(),
             1 => "launches one kernel: launch 1".to_owned(),
@@ -98,26 +106,36 @@ fn existing(run: &Run, wanted: Wanted) -> Result<&Recording, String> {
     let list = |all: [u32; 3]| format!("{},{},{}", all[0], all[1], all[2]);
     let (launch, last) = (wanted.launch, recording.warps().saturating_sub(1));
     if wanted.warp > last {
-        return Err(format!(
-            "there is no warp {}: the blocks of launch {launch} have the warps 0 to {last}",
-            wanted.warp
-        ));
+        let warps = if last == 0 { "one warp: 0".to_owned() } else { format!("the warps 0 to {last}") };
+        return Err(format!("there is no warp {}: the blocks of launch {launch} have {warps}", wanted.warp));
     }
     let last = list(recording.shape.grid.map(|count| count.saturating_sub(1)));
     Err(format!("there is no block {}: launch {launch} has the blocks 0,0,0 to {last}", list(wanted.block)))
 }
 
 /// Why the steps end before the warp does.
-fn message(run: &Run, recording: &Recording) -> Option<String> {
+fn message(program: &Program, run: &Run, recording: &Recording) -> Option<String> {
     use cuda_emulator::run::recording::End;
     match recording.end {
         End::Returned => None,
         End::Limit => Some(format!("These are the first {} steps; there are more.", recording.steps.len())),
         End::Error => {
             let fatal = run.findings.all.iter().find(|finding| finding.is_fatal);
-            Some(fatal.map_or("The launch ended early.".to_owned(), |finding| finding.title.clone()))
+            Some(fatal.map_or("The launch ended early.".to_owned(), |finding| fault(program, finding)))
         }
     }
+}
+
+/// Such as `Invalid __global__ write of size 4 bytes at my.cu:4:5, by thread (1,0,0) in block (0,0,0)`.
+fn fault(program: &Program, finding: &Finding) -> String {
+    let mut text = finding.title.clone();
+    if let Some(Site { span: Some(span), thread, .. }) = finding.sites.first() {
+        text += &format!(" at {}", program.files.place(*span));
+        if let Some(Thread { thread: [x, y, z], block: [i, j, k] }) = thread {
+            text += &format!(", by thread ({x},{y},{z}) in block ({i},{j},{k})");
+        }
+    }
+    text
 }
 
 /// Parses `block=0,0,0;warp=0;launch=1`.

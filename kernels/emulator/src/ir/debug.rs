@@ -57,6 +57,8 @@ pub struct Variable {
     pub dies: u32,
     /// The instruction after its declaration.
     pub from: u32,
+    /// An instruction of the last statement that overwrites it, by a function's result.
+    pub ends: Option<u32>,
     pub parts: Vec<Part>,
 }
 

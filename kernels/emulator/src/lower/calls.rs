@@ -325,7 +325,7 @@ impl Lower<'_> {
         };
         let entered = self.enter(&function, &scope, Some(span));
         let result = self.with_body(frame, &function, given, kind, is_tail, first_row, body);
-        self.leave(entered);
+        self.leave(entered, result.as_ref().ok());
         let value = match result {
             Ok(value) => value,
             Err(error) if self.again => return Err(error),

@@ -236,7 +236,7 @@ impl Lower<'_> {
         let entered = self.enter(&function, &captures, Some(span));
         let result =
             self.with_body(frame, &function, given, super::calls::Body::Function, is_tail, first_row, body);
-        self.leave(entered);
+        self.leave(entered, result.as_ref().ok());
         if result.is_ok() {
             self.span = span;
         }

@@ -6,6 +6,7 @@ use crate::ir::{IndexKind, Row, Scaled, space};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name, Stmt, StmtKind};
 use crate::types::{Type, TypeId};
+use std::ops::Range;
 
 /// The maximum number of members and elements of a variable that are shown.
 const MOST_PARTS: usize = 64;
@@ -33,6 +34,7 @@ struct Noted {
     born: u32,
     dies: u32,
     from: u32,
+    ends: Option<u32>,
 }
 
 /// The state before a function or a trial.
@@ -164,6 +166,7 @@ impl Lower<'_> {
             born: notes.marks.len() as u32,
             dies: u32::MAX,
             from: self.program.ops.len() as u32,
+            ends: None,
         });
     }
 
@@ -198,15 +201,40 @@ impl Lower<'_> {
     }
 
     /// The function's instructions have ended; those of the statement that calls it follow.
-    pub fn leave(&mut self, before: Before) {
+    pub fn leave(&mut self, before: Before, result: Option<&Value>) {
         let notes = &mut self.program.notes;
         if notes.hidden == before.hidden && self.on_device {
             notes.end_scope(before.variables);
+            if let Some(Value { place: Place::Row(row), ty, .. }) = result {
+                let end = row + self.types.rows(*ty).unwrap_or(0);
+                self.note_overwritten(before.variables, *row..end);
+            }
+            let notes = &mut self.program.notes;
             notes.function = before.function;
             let caller = before.marks.checked_sub(1).and_then(|last| notes.marks.get(last)?.statement);
             self.mark_statement(caller, true);
         }
         self.program.notes.hidden = before.hidden;
+    }
+
+    /// The result of a function may take the rows of its variables, in the last statement.
+    fn note_overwritten(&mut self, first: usize, result: Range<Row>) {
+        let program = &mut self.program;
+        let Some(from) = program.notes.marks.last().map(|mark| mark.at) else { return };
+        for at in from..program.ops.len() as u32 {
+            let mut op = program.ops[at as usize];
+            let mut is_result = false;
+            op.visit(&program.operands, &mut |row, _, is_written| {
+                is_result |= is_written && result.contains(row);
+            });
+            for variable in program.notes.variables.iter_mut().skip(first).filter(|_| is_result) {
+                let Place::Row(start) = variable.place else { continue };
+                let end = start + self.types.rows(variable.ty).unwrap_or(0);
+                if start < result.end && result.start < end && variable.from <= at {
+                    variable.ends.get_or_insert(at);
+                }
+            }
+        }
     }
 
     /// The finished notes of a kernel.
@@ -238,6 +266,7 @@ impl Lower<'_> {
                     born: noted.born,
                     dies: noted.dies,
                     from: noted.from,
+                    ends: noted.ends,
                     parts,
                 });
             }
@@ -372,6 +401,7 @@ impl Debug {
         self.marks.iter_mut().for_each(|mark| mark.at += shift);
         for variable in &mut self.variables {
             variable.from += shift;
+            variable.ends = variable.ends.map(|ends| ends + shift);
             variable.parts.iter_mut().for_each(|part| part.place.move_rows(&placed));
         }
     }

@@ -10,8 +10,11 @@ use super::recording::{
     Access, AccessKind, Cells, Change, Content, End, Event, Recording, Region, Step, Wanted,
 };
 use crate::ir::debug::{Debug, Part, Place, Variable};
-use crate::ir::{Address, IndexKind, LANES, Op, Prim, Program, Scaled, rows_of, space};
+use crate::ir::{Address, IndexKind, LANES, Op, Prim, Program, Scaled, rows_of, size_of, space};
 
+/// The maximum number of warp instructions of a launch after its recording, so that an endless kernel shows its first
+/// steps soon.
+const MOST_AFTERWARDS: u64 = 40_000_000;
 /// The maximum number of steps, and of their accesses' and changes' values.
 pub const MOST_STEPS: usize = 2000;
 const MOST_VALUES: usize = 500_000;
@@ -36,7 +39,7 @@ pub struct Recorder {
     open: Option<Open>,
     /// The statement of the barrier that the warp waits at.
     barrier: Option<u32>,
-    /// Lanes that wait for other lanes.
+    /// Lanes that wait for other lanes, or for other warps.
     waiting: u32,
     values: usize,
 }
@@ -126,7 +129,7 @@ impl Recorder {
     fn before(&mut self, runner: &Runner, block: &Block, warp: &Warp, group: &Group) {
         let program = runner.program;
         let debug = &program.debug;
-        self.released(warp);
+        self.released(warp, group);
         let Some(mark) = mark_of(debug, group.pc) else { return };
         if let (Some(statement), Some(mark)) = (self.barrier.take(), mark_of(debug, group.pc - 1)) {
             self.open(runner, block, group.mask, statement, mark);
@@ -176,8 +179,9 @@ impl Recorder {
             {
                 lanes(other.mask & mask).for_each(|lane| self.lanes[lane].skipped = skipped);
             }
-            if let State::Lanes(_) = other.state {
+            if other.state != State::Ready {
                 self.waiting |= other.mask & mask;
+                lanes(other.mask & mask).for_each(|lane| self.lanes[lane].next = pc);
             }
         }
         let waits = self.waiting & mask != 0;
@@ -194,14 +198,14 @@ impl Recorder {
                     access.contents[lane] = found.map_or(Content::Unwritten, Content::Bits);
                 }
             }
-            if !is_error && matches!(op, Op::Barrier { .. }) {
+            if waits && matches!(op, Op::Barrier { .. }) {
                 open.step.event = Event::Barrier;
                 self.barrier = Some(open.step.statement);
             } else if waits {
                 open.step.event = Event::Lanes;
             }
         }
-        if self.barrier.is_some() || waits || is_error || warp.live == 0 {
+        if waits || is_error || warp.live == 0 {
             self.close(runner, block, warp);
         }
         if let Some(recording) = &mut self.recording
@@ -213,8 +217,8 @@ impl Recorder {
     }
 
     /// Lanes that waited for others go on, behind the instruction that they waited at.
-    fn released(&mut self, warp: &Warp) {
-        for group in warp.groups.iter().filter(|group| group.state == State::Ready) {
+    fn released(&mut self, warp: &Warp, next: &Group) {
+        for group in warp.groups.iter().chain([next]).filter(|group| group.state == State::Ready) {
             for lane in lanes(group.mask & self.waiting) {
                 self.lanes[lane].next = group.pc;
             }
@@ -350,6 +354,10 @@ impl Recorder {
                 let (shown, written) = (&mut self.shown[number][at], self.written[number][at]);
                 let mut new = [Content::Nothing; LANES];
                 for lane in lanes(visible) {
+                    if variable.ends.is_some_and(|ends| self.lanes[lane].next > ends) {
+                        new[lane] = shown[lane];
+                        continue;
+                    }
                     new[lane] = match runner.part(block, warp, lane, part) {
                         Some(_) if variable.is_bare && written >> lane & 1 == 0 => Content::Unwritten,
                         Some(bits) => Content::Bits(bits),
@@ -431,6 +439,9 @@ impl Runner<'_> {
         // The slice ends at a jump backwards, and the limit at every other instruction.
         let result = self.run_group(block, warp, group, group.pc + 1, others, u64::MAX);
         recorder.after(self, block, warp, &group, result.is_err());
+        if recorder.is_done {
+            self.left = self.left.min(MOST_AFTERWARDS);
+        }
         self.recorder = Some(recorder);
         result
     }
@@ -454,7 +465,7 @@ impl Runner<'_> {
 
     /// Reads memory without any check's findings; `None` if it is not allocated.
     fn peek(&self, block: &Block, warp: &Warp, lane: usize, address: u64, ty: Prim) -> Option<u64> {
-        let size = crate::ir::size_of(ty);
+        let size = size_of(ty);
         let bytes = match which(address) {
             Which::Heap => &self.machine.heap.space.bytes[self.machine.heap.range(address, size)?],
             Which::Shared => {
@@ -488,7 +499,7 @@ fn index(warp: &Warp, lane: usize, index: Scaled) -> u64 {
 }
 
 fn shared_content(block: &Block, from: usize, ty: Prim) -> Content {
-    let size = crate::ir::size_of(ty) as usize;
+    let size = size_of(ty) as usize;
     let (Some(bytes), Some(states)) =
         (block.shared.bytes.get(from..from + size), block.shared.states.get(from..from + size))
     else {
@@ -570,8 +581,16 @@ fn regions(runner: &Runner) -> Vec<Region> {
     }
     for slot in &runner.program.local {
         let start = space::LOCAL + slot.offset;
+        let parts = debug.variables.iter().filter_map(|known| known.parts.first());
+        let first = parts.clone().find(|part| matches!(part.place, Place::Fixed(at) if at == start));
+        // The elements of an array of structs are not known here.
+        let element_size = match first {
+            Some(part) if part.path.contains('.') => slot.size,
+            Some(part) => size_of(part.kind.prim()),
+            None => 1,
+        };
         let range = start..=start + slot.size;
-        regions.push(Region { name: slot.name.clone(), start, range, element_size: 0, kind: None });
+        regions.push(Region { name: slot.name.clone(), start, range, element_size, kind: None });
     }
     regions
 }

@@ -4,6 +4,7 @@ use cuda_emulator::ir::debug::{Debug, Kind};
 use cuda_emulator::ir::{LANES, size_of};
 use cuda_emulator::report::json::string;
 use cuda_emulator::run::recording::{Access, AccessKind, Cells, End, Event, Recording, Step};
+use cuda_emulator::types::prim_name;
 use cuda_emulator::{Program, Run};
 
 use super::values::{Series, Value};
@@ -33,7 +34,7 @@ pub fn json(program: &Program, run: &Run, recording: &Recording) -> String {
             format!(
                 "{{\"name\":{},\"type\":{},\"function\":{},\"line\":{}}}",
                 string(&format!("{}{}", variable.name, part.path)),
-                string(&variable.type_name),
+                string(if part.path.is_empty() { &variable.type_name } else { type_name(part.kind) }),
                 variable.function,
                 variable.line
             )
@@ -60,7 +61,7 @@ pub fn json(program: &Program, run: &Run, recording: &Recording) -> String {
         End::Limit => "limit",
         End::Error => "error",
     };
-    let message = super::message(run, recording).map_or("null".to_owned(), |text| string(&text));
+    let message = super::message(program, run, recording).map_or("null".to_owned(), |text| string(&text));
     let fields = [
         format!(
             "\"kernel\":{},\"launch\":{},\"launches\":{}",
@@ -80,6 +81,16 @@ pub fn json(program: &Program, run: &Run, recording: &Recording) -> String {
         format!("\"end\":\"{end}\",\"message\":{message}"),
     ];
     format!("{{{}}}\n", fields.join(","))
+}
+
+/// The type of a member or an element.
+fn type_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Number(prim) => prim_name(prim),
+        Kind::Pointer => "pointer",
+        Kind::Half => "__half",
+        Kind::Bfloat16 => "__nv_bfloat16",
+    }
 }
 
 fn list(name: &str, items: impl Iterator<Item = String>) -> String {

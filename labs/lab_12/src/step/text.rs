@@ -41,7 +41,7 @@ pub fn text(program: &Program, run: &Run, recording: &Recording) -> String {
         out.push_str(line.trim_end());
         out.push('\n');
     }
-    match super::message(run, recording) {
+    match super::message(program, run, recording) {
         Some(message) => out.push_str(&format!("\n{message}\n")),
         None => out.push_str(&format!(
             "\nThe warp has ended after {}.\n",
@@ -116,9 +116,6 @@ fn changes(debug: &Debug, recording: &Recording, step: &Step) -> Vec<String> {
         Event::Opened => all.push("the barrier opens".to_owned()),
         Event::Lanes => all.push("waits for other lanes".to_owned()),
     }
-    for cells in &step.others {
-        all.push(format!("other warps: {}", cells_text(debug, recording, cells)));
-    }
     all.extend(step.variables.iter().filter_map(|change| variable_text(debug, recording, step, change)));
     all.extend(step.shared.iter().map(|cells| cells_text(debug, recording, cells)));
     for access in step.accesses.iter().filter(|access| access.kind != AccessKind::Load) {
@@ -133,10 +130,12 @@ fn changes(debug: &Debug, recording: &Recording, step: &Step) -> Vec<String> {
         }
     }
     if step.exited != 0 {
-        all.push(format!(
-            "{} ended",
-            if step.exited == step.active { "these lanes have" } else { "some lanes have" }
-        ));
+        let which = if step.exited == step.active { "these lanes have" } else { "some lanes have" };
+        all.push(format!("{which} ended"));
+    }
+    if !step.others.is_empty() {
+        let cells = step.others.iter().map(|cells| cells_text(debug, recording, cells));
+        all.push(format!("before, by other warps: {}", cells.collect::<Vec<_>>().join(", ")));
     }
     all
 }
@@ -145,7 +144,7 @@ fn changes(debug: &Debug, recording: &Recording, step: &Step) -> Vec<String> {
 fn variable_text(debug: &Debug, recording: &Recording, step: &Step, change: &Change) -> Option<String> {
     let variable = &debug.variables[change.variable as usize];
     let part = &variable.parts[change.part as usize];
-    let name = format!("{}{}", variable.name, part.path);
+    let mut name = format!("{}{}", variable.name, part.path);
     let values = change.contents.iter().map(|content| Value::new(recording, part.kind, *content));
     let (mut lanes, mut shown) = (0, Vec::new());
     for (lane, value) in (0..32).filter(|lane| change.lanes >> lane & 1 != 0).zip(values) {
@@ -156,6 +155,10 @@ fn variable_text(debug: &Debug, recording: &Recording, step: &Step, change: &Cha
     }
     if shown.is_empty() || shown.iter().all(|value| *value == Value::Pointer(name.clone(), 0)) {
         return None;
+    }
+    // An argument of a call belongs to the function that is called.
+    if debug.statements[step.statement as usize].function != variable.function {
+        name += &format!(" of {}", debug.functions[variable.function as usize].name);
     }
     let count = shown.len();
     let values = Series::new(shown).text(count);

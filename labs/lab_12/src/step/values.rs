@@ -143,6 +143,10 @@ impl Series {
                 let last = from + by * (count as i128 - 1);
                 match by {
                     1 => format!("{}..{last}", name(of, *from)),
+                    _ if count <= 4 => {
+                        let all = (0..count as i128).map(|k| name(of, from + by * k));
+                        all.collect::<Vec<_>>().join(", ")
+                    }
                     _ => format!("{}, {}, …, {}", name(of, *from), name(of, from + by), name(of, last)),
                 }
             }
