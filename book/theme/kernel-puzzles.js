@@ -17,7 +17,7 @@ for (const figure of document.querySelectorAll("figure.kernel[data-puzzle]")) {
   const MARKS = new Map([[true, "✓ right"], [false, "✗ not yet"], [null, "not judged"]]);
 
   function gates(all) {
-    const head = make("tr", {}, ...["gate", "yours", "asked for", ""].map(textContent => make("th", { scope: "col", textContent })));
+    const head = make("tr", {}, ...["gate", "yours", "asked for", "verdict"].map(textContent => make("th", { scope: "col", textContent })));
     const rows = all.map(({ name, passes, yours, bound, limit }) => make("tr", { className: `gate ${passes === false ? "is-wrong" : passes ? "is-passed" : ""}` },
       make("th", { scope: "row", textContent: name }), make("td", { className: "number", textContent: yours ?? "–" }),
       make("td", { className: "number", textContent: `${bound} ${limit}` }), make("td", { className: "gate-mark", textContent: MARKS.get(passes) })));

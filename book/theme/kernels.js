@@ -332,17 +332,25 @@ const kernelReport = {
 
 // The action that shows a warp step by step.
 function stepAction(bench) {
-  let options = "";
-  const record = next => { options = next; bench().does("Step"); };
+  let options = "", isAnother = false;
+  const record = next => { options = next; isAnother = true; bench().does("Step"); };
   const close = () => { bench().clear(); bench().editor.area.focus(); };
   return {
     name: "Step",
     async act(text) {
-      const recorded = await kernels.run("step", options, text);
+      const asked = options;
       options = "";
+      const recorded = await kernels.run("step", asked, text);
       if (recorded.errors) return recorded;
-      // The panel is made when what was shown before is gone: it marks a line.
-      return { nodes: [() => kernelSteps.panel(recorded, { show: bench().showCurrent, record, close })], said: `${recorded.steps.length} steps of a warp.` };
+      // The panel is made when what was shown before is gone: it marks a line. The button for another warp goes with its panel, and the
+      // new one takes the focus.
+      const panel = () => {
+        const made = kernelSteps.panel(recorded, { show: bench().showCurrent, record, close });
+        if (isAnother) queueMicrotask(() => made.focus());
+        isAnother = false;
+        return made;
+      };
+      return { nodes: [panel], said: `${recorded.steps.length} steps of a warp.` };
     },
   };
 }

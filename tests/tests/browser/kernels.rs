@@ -249,17 +249,10 @@ fn a_warp_is_followed_step_by_step() {
             "(() => {{ const {{ elements }} = {KERNEL}.querySelector('.step-which'); elements.block.value = '3,0,0'; elements.warp.value = '7'; \
              {KERNEL}.querySelector('.step-which').requestSubmit(); }})()"
         ));
-        wait_until(
-            &browser,
-            &format!(
-                "{KERNEL}.querySelector('.step-which').elements.block.value === '3,0,0' && {KERNEL}.ariaBusy !== 'true'"
-            ),
-        );
+        // The new panel has the focus; the old one was at its third step.
+        wait_until(&browser, &format!("document.activeElement === {KERNEL}.querySelector('.step-panel')"));
+        assert!(says().starts_with("Step 1 of "), "{}", says());
         browser.value(&format!("{KERNEL}.querySelector('[aria-label=\"Step forward\"]').focus()"));
-        wait_until(
-            &browser,
-            &format!("{KERNEL}.querySelector('.step-says').textContent.startsWith('Step 1 of ')"),
-        );
         browser.press(&[ENTER, ENTER]);
         assert!(says().contains("lanes 0–7."), "{}", says());
         // A warp that is not there leaves this one, and says which there are.
