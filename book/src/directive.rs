@@ -67,6 +67,8 @@ pub fn markdown(
         ("offline", []) => Ok("<p class=\"save-offline\"></p>\n\n".to_owned()),
         ("kernel", [name]) => Ok(kernels::kernel(course, name)?),
         ("puzzle", [name]) => Ok(kernels::puzzle(course, name)?),
+        ("case", [name]) => Ok(kernels::case(course, name)?),
+        ("ladder", [name]) => Ok(kernels::ladder(course, name)?),
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),

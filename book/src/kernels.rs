@@ -42,28 +42,120 @@ pub fn kernel(course: &Course, name: &str) -> Result<String, String> {
 /// The puzzles: a folder each, with the file to begin with.
 const PUZZLES: &str = "labs/lab_12/puzzles";
 
-/// A puzzle: its title and task, which the file to begin with has in its comment, and an editor with the rest.
+/// A puzzle: its task, which the file to begin with has in its comment, and an editor with the rest.
 pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{PUZZLES}/{name}/start.cu");
     let start = course
         .read(&file)
         .map_err(|_| format!("no puzzle `{name}`: say {}", choices_of(course, PUZZLES, "")))?;
-    let (title, task, code) = parts(&start)
-        .ok_or_else(|| format!("{file}: its first lines are not `// Puzzle 05: …`, `//` and the task"))?;
     let number = &name[..name.find('-').unwrap_or(name.len())];
-    let command = fence("sh", &format!("cargo run --bin lab-12 -- puzzle {number}"));
     let attributes = format!(" id=\"puzzle-{name}\" data-name=\"puzzle-{number}.cu\" data-puzzle=\"{name}\"");
-    let printed = format!(
-        "### Puzzle {number}: {title}\n\n{task}\n<p class=\"puzzle-state\"></p>\n\n{}",
-        fence("cpp", code)
-    );
-    Ok(format!("{}{}", figure("kernel puzzle", &attributes, &printed, "Or do it in your editor:"), command))
+    judged(&start, &attributes, &format!("puzzle {number}"))
+        .ok_or_else(|| format!("{file}: its first lines are not `// Puzzle 05: …`, `//` and the task"))
 }
 
-/// The title, the task as HTML, and the code of a file to begin with.
+/// The detective cases: programs with a mistake.
+const CASES: &str = "labs/lab_12/cases";
+
+/// A case: its story, which the program has in its first comment, and an editor with the program.
+pub fn case(course: &Course, name: &str) -> Result<String, String> {
+    let file = format!("{CASES}/{name}.cu");
+    let start = course
+        .read(&file)
+        .map_err(|_| format!("no case `{name}`: say {}", choices_of(course, CASES, ".cu")))?;
+    let attributes = format!(" id=\"case-{name}\" data-name=\"{name}.cu\" data-case=\"{name}\"");
+    judged(&start, &attributes, &format!("case {name}"))
+        .ok_or_else(|| format!("{file}: its first lines are not `// Case: …`, `//` and the story"))
+}
+
+/// A task in the first comment of a file, and an editor with the rest of it, which the page judges.
+fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
+    let (title, task, code) = parts(start)?;
+    let printed = format!(
+        "### {}\n\n{task}\n<p class=\"puzzle-state\"></p>\n\n{}",
+        title.replace('_', " "),
+        fence("cpp", code)
+    );
+    let figure = figure("kernel puzzle", attributes, &printed, "Or do it in your editor:");
+    Some(format!("{figure}{}", fence("sh", &format!("{COMMAND}{command}"))))
+}
+
+/// The ladders: a folder of programs each, and a record of the lab's table.
+const LADDERS: &str = "labs/lab_12/ladder";
+
+/// A ladder: its table, and an editor with each of its programs.
+pub fn ladder(course: &Course, name: &str) -> Result<String, String> {
+    let folder = format!("{LADDERS}/{name}");
+    let steps = names_in(course, &folder, ".cu");
+    if steps.is_empty() {
+        return Err(format!("no ladder `{name}`: say {}", choices_of(course, LADDERS, "")));
+    }
+    let recorded = format!("{folder}.txt");
+    let text = course.read(&recorded)?;
+    let command = format!("{COMMAND}ladder {name}");
+    let table = text
+        .strip_prefix(&format!("$ {command}\n"))
+        .and_then(table)
+        .ok_or_else(|| format!("{recorded}: it is not `$ {command}` and a table"))?;
+    let mut page =
+        figure("ladder", &format!(" id=\"ladder-{name}\""), &table, &format!("<code>{command}</code>"));
+    for step in steps {
+        let source = course.read(&format!("{folder}/{step}.cu"))?;
+        let attributes =
+            format!(" id=\"kernel-{name}-{step}\" data-name=\"{step}.cu\" data-checks=\"{CHECKS}\"");
+        let command = format!("<code>{COMMAND}{folder}/{step}.cu</code>");
+        page += &format!(
+            "<details><summary>The program of step {step}</summary>\n\n{}</details>\n\n",
+            figure("kernel", &attributes, &fence("cpp", &source), &command)
+        );
+    }
+    Ok(page)
+}
+
+/// The lab's table of a ladder as HTML: a title, an empty line, a heading, a row for each step with two or more spaces
+/// between its cells, an empty line, and a remark. The last row has no counters.
+fn table(text: &str) -> Option<String> {
+    let [title, rows, remark] = text.trim().split("\n\n").collect::<Vec<_>>().try_into().ok()?;
+    let cells = |line: &str| -> Vec<String> {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(escape).collect()
+    };
+    let mut rows = rows.lines();
+    let heading = cells(rows.next()?);
+    let mut body = String::new();
+    for row in rows.map(cells) {
+        let (first, figures) = row.split_first()?;
+        // A row without counters has a time, no limit, and a share.
+        let figures = match figures {
+            [time, share] => {
+                let mut all = vec![String::new(); heading.len() - 1];
+                let last = all.len() - 1;
+                all[last] = share.clone();
+                all[last - 2] = time.clone();
+                all
+            }
+            figures => figures.to_vec(),
+        };
+        if figures.len() + 1 != heading.len() {
+            return None;
+        }
+        let figures: String =
+            figures.iter().map(|figure| format!("<td class=\"number\">{figure}</td>")).collect();
+        body += &format!("<tr><th scope=\"row\">{first}</th>{figures}</tr>\n");
+    }
+    let heading: String = heading.iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
+    Some(format!(
+        "<div class=\"table-wrapper\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>{heading}</tr></thead>\n\
+         <tbody>\n{body}</tbody></table></div>\n\n<p>{}: {}</p>\n",
+        escape(title),
+        escape(title),
+        escape(remark)
+    ))
+}
+
+/// The first line, the task as HTML, and the code of a file to begin with.
 fn parts(start: &str) -> Option<(&str, String, &str)> {
     let (first, rest) = start.split_once('\n')?;
-    let (_, title) = first.strip_prefix("// Puzzle ")?.split_once(": ")?;
+    let title = first.strip_prefix("// ").filter(|title| title.contains(": "))?;
     let end =
         rest.split_inclusive('\n').take_while(|line| line.starts_with("//")).map(str::len).sum::<usize>();
     let comment: Vec<&str> = rest[..end].lines().map(|line| line.trim_start_matches('/').trim()).collect();
@@ -98,14 +190,19 @@ fn checks(command: &str) -> &str {
     words.nth(1).unwrap_or(CHECKS)
 }
 
-/// The names that a folder has for a directive: those of its files with this ending.
+/// The names that a folder has for a directive, in a sentence.
 fn choices_of(course: &Course, folder: &str, ending: &str) -> String {
+    choices(names_in(course, folder, ending).iter().map(String::as_str))
+}
+
+/// The names of a folder's entries with this ending.
+fn names_in(course: &Course, folder: &str, ending: &str) -> Vec<String> {
     let entries = fs::read_dir(course.root().join(folder)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let names = names.filter_map(|name| name.strip_suffix(ending).map(str::to_owned));
     let mut names: Vec<String> = names.filter(|name| !name.contains('.')).collect();
     names.sort();
-    choices(names.iter().map(String::as_str))
+    names
 }
 
 #[cfg(test)]
@@ -116,9 +213,25 @@ mod tests {
     fn a_puzzle_has_its_title_task_and_code() {
         let start = "// Puzzle 05: a < b\n//\n// Write `x[i]`\n// to *out*.\n//\n// Then stop.\n\n__global__ void k() {\n}\n";
         let task = "<p>Write <code>x[i]</code> to *out*.</p>\n<p>Then stop.</p>\n".to_owned();
-        assert_eq!(parts(start), Some(("a < b", task, "__global__ void k() {\n}\n")));
+        assert_eq!(parts(start), Some(("Puzzle 05: a < b", task, "__global__ void k() {\n}\n")));
         assert_eq!(parts("// Puzzle 05: a\n\nint x;\n"), None);
         assert_eq!(parts("int x;\n"), None);
+    }
+
+    #[test]
+    fn a_ladder_has_a_row_for_each_step() {
+        let text = "t: a sum\n\nstep  conflicts  modelled µs  bound by  % of peak\n1. a < b        3          2.5  L2 cache        4.0\nlast                     2.0                  9.0\n\nA remark.\n";
+        let html = table(text).unwrap();
+        assert!(
+            html.contains(
+                "<th scope=\"row\">1. a &lt; b</th><td class=\"number\">3</td><td class=\"number\">2.5</td>"
+            ),
+            "{html}"
+        );
+        let last = "<th scope=\"row\">last</th><td class=\"number\"></td><td class=\"number\">2.0</td><td class=\"number\"></td><td class=\"number\">9.0</td>";
+        assert!(html.contains(last) && html.contains("t: a sum: A remark."), "{html}");
+        assert_eq!(table("no table"), None);
+        assert_eq!(table("t\n\na  b  c\n1  2\n\nr"), None);
     }
 
     #[test]

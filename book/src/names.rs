@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Examples of the directives on a line of their own.
-pub const LINES: [(&str, &str); 31] = [
+pub const LINES: [(&str, &str); 33] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -27,6 +27,8 @@ pub const LINES: [(&str, &str); 31] = [
     ("lab-source", "{{#lab-source 03}}"),
     ("kernel", "{{#kernel vector_add}}"),
     ("puzzle", "{{#puzzle 05-shared}}"),
+    ("case", "{{#case off_by_one}}"),
+    ("ladder", "{{#ladder reduction}}"),
     ("exercises", "{{#exercises 03}}"),
     ("questions", "{{#questions 03}}"),
     ("race", "{{#race}}"),

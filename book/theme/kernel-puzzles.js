@@ -1,11 +1,12 @@
-// Puzzles: a kernel to write, which is judged by its results and by its use of the hardware. The same judge as in a terminal gives each
+// Puzzles and cases: a kernel to write or to repair, which is judged by its results and by its use of the hardware. The same judge as in a terminal gives each
 // figure next to the one that is asked for.
 
 "use strict";
 
-for (const figure of document.querySelectorAll("figure.kernel[data-puzzle]")) {
+for (const figure of document.querySelectorAll("figure.kernel:is([data-puzzle], [data-case])")) {
   if (!kernels.isHere) { figure.querySelector("figcaption").before(missing("kernels")); continue; }
-  const { puzzle } = figure.dataset;
+  const { puzzle, case: story } = figure.dataset;
+  const [kind, name] = puzzle ? ["puzzle", puzzle] : ["case", story];
 
   function states() {
     const { passed, checks } = bench.kept();
@@ -22,11 +23,11 @@ for (const figure of document.querySelectorAll("figure.kernel[data-puzzle]")) {
       make("th", { scope: "row", textContent: name }), make("td", { className: "number", textContent: yours ?? "–" }),
       make("td", { className: "number", textContent: `${bound} ${limit}` }), make("td", { className: "gate-mark", textContent: MARKS.get(passes) })));
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
-    return make("div", { className: "table-wrapper", role: "region", tabIndex: 0, ariaLabel: "The gates of the puzzle" }, table);
+    return make("div", { className: "table-wrapper", role: "region", tabIndex: 0, ariaLabel: `The gates of the ${kind}` }, table);
   }
 
   async function judge(text) {
-    const answer = await kernels.run("puzzle", puzzle, text);
+    const answer = await kernels.run(kind, name, text);
     if (answer.errors) return answer;
     const { passed, checks = 0 } = bench.kept();
     bench.keepEntry({ passed: passed === true || answer.right, checks: checks + 1 });
@@ -44,7 +45,7 @@ for (const figure of document.querySelectorAll("figure.kernel[data-puzzle]")) {
     return { nodes, lines, said: answer.right ? "Right." : "Not yet." };
   }
 
-  const bench = kernelBench(figure, [{ name: "Judge", act: judge }], text => kernels.compilePuzzle(puzzle, text));
+  const bench = kernelBench(figure, [{ name: "Judge", act: judge }], text => kernels.compileJudged(kind, name, text));
   document.addEventListener("progress", states);
   states();
 }

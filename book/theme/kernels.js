@@ -19,7 +19,7 @@ const kernels = (() => {
     // Warms up: the module is loaded.
     begin: () => compiler.start(),
     compile: text => ask(compiler, ["compile", text]),
-    compilePuzzle: (name, text) => ask(compiler, ["puzzle-compile", name, text]),
+    compileJudged: (kind, name, text) => ask(compiler, [`${kind}-compile`, name, text]),
     run: (...words) => ask(runner, words),
     stop: () => runner.stop(),
   };

@@ -23,18 +23,21 @@ const COMMAND: &str = "cargo run --bin lab-12 -- ";
 /// The records, each with the command whose output it holds: the one in its first line, or, of a new one, this.
 fn records() -> BTreeMap<PathBuf, String> {
     let mut records = BTreeMap::new();
-    for folder in ["examples", "cases", "ladder"] {
+    for folder in ["examples", "ladder"] {
         for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
             let path = entry.unwrap().path();
-            // A ladder is a folder of programs; the rest of that folder is not for readers.
-            if folder == "ladder" && !path.is_dir() {
+            // A ladder is a folder of programs; an example is a program, or kernels without one, for `train`.
+            let is_shown = match folder {
+                "ladder" => path.is_dir(),
+                _ => path.extension().is_some_and(|ending| ending == "cu") && is_program(&path),
+            };
+            if !is_shown {
                 continue;
             }
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
             let record = path.with_file_name(format!("{name}.txt"));
             let command = match folder {
                 "examples" => format!("{COMMAND}labs/lab_12/examples/{name}.cu"),
-                "cases" => format!("{COMMAND}case {name}"),
                 _ => format!("{COMMAND}ladder {name}"),
             };
             let text = fs::read_to_string(&record).unwrap_or_default();
@@ -43,6 +46,10 @@ fn records() -> BTreeMap<PathBuf, String> {
         }
     }
     records
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::read_to_string(path).unwrap().contains("int main()")
 }
 
 /// The number after this label in the table of counters.
