@@ -49,6 +49,7 @@ pub fn markdown(
         ("sheet", [chapter]) => guide::sheet(course, chapter),
         ("lab-run", [lab]) if lab_12::is_meant(lab) => Ok(lab_12::run_it(course, page)?),
         ("lab-run", [lab]) => Ok(lab_run(course, page, lab)?),
+        ("lab-code", [lab, anchor]) if lab_12::is_meant(lab) => lab_12::code(course, page, anchor),
         ("lab-code", [lab, anchor]) => lab_code::shown(course, page, lab, anchor),
         ("lab-output", [lab, section, options @ ..]) => Ok(lab_output(course, lab, section, options)?),
         ("predict", [id, run]) if run.starts_with("run=") => {
@@ -69,6 +70,7 @@ pub fn markdown(
         ("puzzle", [name]) => Ok(kernels::puzzle(course, name)?),
         ("case", [name]) => Ok(kernels::case(course, name)?),
         ("ladder", [name]) => Ok(kernels::ladder(course, name)?),
+        ("ladder-programs", [name]) => Ok(kernels::programs(course, name)?),
         ("what-if", [experiment]) => Ok(what_if::html(experiment)?),
         ("clone", [lab]) => Ok(first_page::clone(course, lab)?),
         ("chapters", []) => Ok(first_page::chapters(course)?),

@@ -83,33 +83,42 @@ fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
 /// The ladders: a folder of programs each, and a record of the lab's table.
 const LADDERS: &str = "labs/lab_12/ladder";
 
-/// A ladder: its table, and an editor with each of its programs.
+/// A ladder: its table.
 pub fn ladder(course: &Course, name: &str) -> Result<String, String> {
-    let folder = format!("{LADDERS}/{name}");
-    let steps = names_in(course, &folder, ".cu");
-    if steps.is_empty() {
-        return Err(format!("no ladder `{name}`: say {}", choices_of(course, LADDERS, "")));
-    }
-    let recorded = format!("{folder}.txt");
+    steps(course, name)?;
+    let recorded = format!("{LADDERS}/{name}.txt");
     let text = course.read(&recorded)?;
     let command = format!("{COMMAND}ladder {name}");
     let table = text
         .strip_prefix(&format!("$ {command}\n"))
         .and_then(table)
         .ok_or_else(|| format!("{recorded}: it is not `$ {command}` and a table"))?;
-    let mut page =
-        figure("ladder", &format!(" id=\"ladder-{name}\""), &table, &format!("<code>{command}</code>"));
-    for step in steps {
-        let source = course.read(&format!("{folder}/{step}.cu"))?;
+    Ok(figure("ladder", &format!(" id=\"ladder-{name}\""), &table, &format!("<code>{command}</code>")))
+}
+
+/// An editor with each program of a ladder.
+pub fn programs(course: &Course, name: &str) -> Result<String, String> {
+    let mut page = String::new();
+    for step in steps(course, name)? {
+        let file = format!("{LADDERS}/{name}/{step}.cu");
+        let source = course.read(&file)?;
         let attributes =
             format!(" id=\"kernel-{name}-{step}\" data-name=\"{step}.cu\" data-checks=\"{CHECKS}\"");
-        let command = format!("<code>{COMMAND}{folder}/{step}.cu</code>");
         page += &format!(
-            "<details><summary>The program of step {step}</summary>\n\n{}</details>\n\n",
-            figure("kernel", &attributes, &fence("cpp", &source), &command)
+            "<details><summary><code>{name}/{step}.cu</code></summary>\n\n{}</details>\n\n",
+            figure("kernel", &attributes, &fence("cpp", &source), &format!("<code>{COMMAND}{file}</code>"))
         );
     }
     Ok(page)
+}
+
+/// The names of a ladder's programs.
+fn steps(course: &Course, name: &str) -> Result<Vec<String>, String> {
+    let steps = names_in(course, &format!("{LADDERS}/{name}"), ".cu");
+    match steps.is_empty() {
+        true => Err(format!("no ladder `{name}`: say {}", choices_of(course, LADDERS, ""))),
+        false => Ok(steps),
+    }
 }
 
 /// The lab's table of a ladder as HTML: a title, an empty line, a heading, a row for each step with two or more spaces

@@ -5,17 +5,22 @@ use std::fs;
 
 use questions::recorded;
 
-use crate::anchor::PAGE_WIDTH;
+use crate::anchor::{self, PAGE_WIDTH};
 use crate::course::Course;
 use crate::document::{Page, up};
 use crate::html::{captioned, fence};
+use crate::lab_code;
 use crate::mistake::Wrong;
 use crate::plan::Plan;
+use crate::python;
 
 /// The page with its source, relative to the chapters folder.
 const SOURCE_PAGE: &str = "labs/lab-12.md";
 
 const SOURCES: &str = "labs/lab_12/src";
+
+/// Its PyTorch program.
+const PYTHON: &str = "labs/lab_12/python/activation.py";
 
 /// The commands of the chapter, each with what it does. A test of the lab runs them.
 const COMMANDS: &str = "labs/lab_12/commands.txt";
@@ -52,15 +57,36 @@ pub fn run_it(course: &Course, page: &Page) -> Result<String, String> {
     ))
 }
 
-/// `{{#lab-source 12}}`
-pub fn source(course: &Course, page: &Page) -> Result<String, Wrong> {
+/// `{{#lab-code 12 gradcheck}}`: an anchored part of the lab, next to that of its PyTorch program.
+pub fn code(course: &Course, page: &Page, anchor: &str) -> Result<String, Wrong> {
+    let sources = sources(course)?;
+    let (path, line, code) = lab_code::anchor_of(&sources, anchor)?;
+    let wide: Vec<_> = sources.iter().flat_map(|(file, text)| anchor::too_wide(file, text, anchor)).collect();
+    if !wide.is_empty() {
+        return Err(Wrong::Elsewhere(wide));
+    }
+    let link = up(page.path) + SOURCE_PAGE;
+    Ok(lab_code::beside(&link, (path, line, &code), python::part(course, PYTHON, anchor)?))
+}
+
+/// The paths and texts of the sources. The tour begins with `lib.rs`.
+fn sources(course: &Course) -> Result<Vec<(String, String)>, String> {
     let mut names: Vec<String> = fs::read_dir(course.root().join(SOURCES))
         .and_then(|entries| {
             entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned())).collect()
         })
         .map_err(|error| format!("{SOURCES} cannot be read: {error}"))?;
-    // The tour begins with `lib.rs`.
+    names.retain(|name| name.ends_with(".rs"));
     names.sort_by_key(|name| (name != "lib.rs", name.clone()));
+    let read = |name: String| {
+        let path = format!("{SOURCES}/{name}");
+        course.read(&path).map(|text| (path, text))
+    };
+    names.into_iter().map(read).collect()
+}
+
+/// `{{#lab-source 12}}`
+pub fn source(course: &Course, page: &Page) -> Result<String, Wrong> {
     let mut markdown = String::new();
     let plan = Plan::read(course)?;
     for chapter in plan.chapters().filter(|chapter| chapter.number() == recorded::CHAPTER) {
@@ -73,10 +99,11 @@ pub fn source(course: &Course, page: &Page) -> Result<String, Wrong> {
             );
         }
     }
-    for name in names.iter().filter(|name| name.ends_with(".rs")) {
-        let path = format!("{SOURCES}/{name}");
-        let code = fence("rust", &course.read(&path)?);
-        markdown += &captioned("lab-code", &code, &format!("<code>{path}</code>"));
+    let file = |language: &str, path: &str, text: &str| {
+        captioned("lab-code", &fence(language, &anchor::without_marks(text)), &format!("<code>{path}</code>"))
+    };
+    for (path, text) in sources(course)? {
+        markdown += &file("rust", &path, &text);
     }
-    Ok(markdown)
+    Ok(format!("{markdown}## In PyTorch\n\n{}", file("python", PYTHON, &course.read(PYTHON)?)))
 }

@@ -20,22 +20,26 @@ pub fn shown(course: &Course, page: &Page, lab: &str, anchor: &str) -> Result<St
         return Err(Wrong::Elsewhere(wide));
     }
     let link = up(page.path) + &source_page(lab);
+    let python = python::part(course, &python::of_lab(lab.number()), anchor)?;
+    Ok(beside(&link, (path, line, &code), python))
+}
+
+/// Code in Rust, and next to it that of PyTorch, if there is one. `link` leads to the page with the whole source.
+pub(crate) fn beside(link: &str, (path, line, code): (&str, usize, &str), python: Option<Part>) -> String {
     let caption = format!("<a href=\"{link}\"><code>{path}</code></a>, line {line}");
-    let rust = captioned("lab-code", &fence("rust", &code), &caption);
-    let Some(Part { path, line, code, needs_a_gpu }) = python::part(course, lab, anchor)? else {
-        return Ok(rust);
-    };
+    let rust = captioned("lab-code", &fence("rust", code), &caption);
+    let Some(Part { path, line, code, needs_a_gpu }) = python else { return rust };
     let note = if needs_a_gpu { " <span class=\"needs-a-gpu\">needs a GPU</span>" } else { "" };
     let caption = format!("<a href=\"{link}#in-pytorch\"><code>{path}</code></a>, line {line}{note}");
     let python = captioned("lab-code", &fence("python", &code), &caption);
     let side = |id: &str, name: &str, figure: &str| {
         format!("<div class=\"side\" data-code=\"{id}\">\n<p class=\"language\">{name}</p>\n{figure}</div>\n")
     };
-    Ok(format!(
+    format!(
         "<div class=\"both\">\n{}{}</div>\n\n",
         side("rust", "Rust", &rust),
         side("pytorch", "PyTorch", &python)
-    ))
+    )
 }
 
 /// The whole source of a lab, and its PyTorch programs.

@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Examples of the directives on a line of their own.
-pub const LINES: [(&str, &str); 33] = [
+pub const LINES: [(&str, &str); 34] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -29,6 +29,7 @@ pub const LINES: [(&str, &str); 33] = [
     ("puzzle", "{{#puzzle 05-shared}}"),
     ("case", "{{#case off_by_one}}"),
     ("ladder", "{{#ladder reduction}}"),
+    ("ladder-programs", "{{#ladder-programs reduction}}"),
     ("exercises", "{{#exercises 03}}"),
     ("questions", "{{#questions 03}}"),
     ("race", "{{#race}}"),

@@ -19,7 +19,8 @@
 //! | `{{#kernel vector_add}}` | an editor with `labs/lab_12/examples/vector_add.cu`, which the page compiles, runs and checks: see `kernels.rs` |
 //! | `{{#puzzle 05-shared}}` | a puzzle of `labs/lab_12/puzzles`: its task, an editor, and the judgement |
 //! | `{{#case off_by_one}}` | a case of `labs/lab_12/cases`: its story, an editor, and the judgement |
-//! | `{{#ladder reduction}}` | a ladder of `labs/lab_12/ladder`: its table, and an editor with each program |
+//! | `{{#ladder reduction}}` | a ladder of `labs/lab_12/ladder`: its table |
+//! | `{{#ladder-programs reduction}}` | an editor with each program of a ladder |
 //! | `{{#exercises 03}}` | the exercises of the chapter, from `labs/exercises/source` |
 //! | `{{#questions 03}}` | the questions in `labs/questions/03.toml`: see `questions.rs` |
 //! | `{{#cheat-sheet}}` | the maps of all chapters: see `cheat_sheet.rs` |

@@ -25,23 +25,22 @@ pub struct Part {
 }
 
 /// The PyTorch part for an anchor of a lab, if there is one.
-pub fn part(course: &Course, lab: &Listed, name: &str) -> Result<Option<Part>, Wrong> {
-    let path = of_lab(lab.number());
-    if !course.root().join(&path).exists() {
+pub fn part(course: &Course, path: &str, name: &str) -> Result<Option<Part>, Wrong> {
+    if !course.root().join(path).exists() {
         return Ok(None);
     }
-    let text = course.read(&path)?;
+    let text = course.read(path)?;
     let Some(mark) = anchor::names(&text).map(|(_, mark)| mark).find(|mark| named(mark) == name) else {
         return Ok(None);
     };
     let needs_a_gpu = mark.ends_with(NEEDS_A_GPU);
     let text = text.replace(NEEDS_A_GPU, "");
-    let wide = anchor::too_wide(&path, &text, name);
+    let wide = anchor::too_wide(path, &text, name);
     if !wide.is_empty() {
         return Err(Wrong::Elsewhere(wide));
     }
     let (line, code) = anchor::part(&text, name).map_err(|what| format!("{path} {what}"))?;
-    Ok(Some(Part { path, line, code, needs_a_gpu }))
+    Ok(Some(Part { path: path.to_owned(), line, code, needs_a_gpu }))
 }
 
 /// The programs of a lab, each with its path and text; the one that does the lab's work comes first.
@@ -102,7 +101,7 @@ fn named(mark: &str) -> &str {
     mark.strip_suffix(NEEDS_A_GPU).unwrap_or(mark)
 }
 
-fn of_lab(number: &str) -> String {
+pub fn of_lab(number: &str) -> String {
     format!("{FOLDER}/lab_{number}.py")
 }
 

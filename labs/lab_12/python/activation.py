@@ -74,7 +74,7 @@ else:
     kernels = OnCpu
 
 
-# ANCHOR: function
+# ANCHOR: operation
 class Activation(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -86,7 +86,7 @@ class Activation(torch.autograd.Function):
     def backward(ctx, grad_y):
         (x,) = ctx.saved_tensors
         return kernels.run_backward(x, grad_y.contiguous())
-# ANCHOR_END: function
+# ANCHOR_END: operation
 
 
 class Layer(nn.Module):

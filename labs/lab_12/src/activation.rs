@@ -39,14 +39,16 @@ impl Function<1> for Activation {
         Ok(y)
     }
 
-    fn backward(&self, saved: &Saved<1>, grad_y: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        let [x] = saved.tensors()?;
+    fn backward(&self, ctx: &Saved<1>, grad_y: &Tensor) -> Result<[Option<Tensor>; 1]> {
+        let [x] = ctx.tensors()?;
         let grad_y = grad_y.contiguous()?;
         let (grad_x, n) = (x.empty_like()?, x.numel());
-        self.backward.launch(n.div_ceil(BLOCK), BLOCK, 0, (&x, &grad_y, &grad_x, n))?;
+        let arguments = (&x, &grad_y, &grad_x, n);
+        self.backward.launch(n.div_ceil(BLOCK), BLOCK, 0, arguments)?;
         Ok([Some(grad_x)])
     }
 }
+// ANCHOR_END: operation
 
 /// As a layer of a network.
 impl Module for Activation {
@@ -58,4 +60,3 @@ impl Module for Activation {
         self.clone().apply([x])
     }
 }
-// ANCHOR_END: operation

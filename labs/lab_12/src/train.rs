@@ -124,9 +124,11 @@ fn check_and_train(text: &str, options: &Options, said: &mut String) -> Result<u
 
     // ANCHOR: gradcheck
     // No element is 0, where many activation functions have a kink.
-    let x = Tensor::new([-2.0, -1.25, -0.5, 0.5, 1.25, 2.0])?.to(Device::cuda(0))?.requires_grad_(true)?;
+    let x = Tensor::new([-2.0, -1.25, -0.5, 0.5, 1.25, 2.0])?;
+    let x = x.to(Device::cuda(0))?.requires_grad_(true)?;
     // Wider than the defaults, which are for doubles.
-    let floats = GradcheckOptions { eps: 1e-2, atol: 1e-2, rtol: 1e-2, ..Default::default() };
+    let (eps, atol, rtol) = (1e-2, 1e-2, 1e-2);
+    let floats = GradcheckOptions { eps, atol, rtol, ..Default::default() };
     let checked = gradcheck(|[x]| mine.clone().apply([x]), [&x], floats);
     // ANCHOR_END: gradcheck
     match checked {
