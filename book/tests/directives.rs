@@ -531,16 +531,52 @@ fn a_kernel_is_shown_with_its_record() {
 fn a_kernel_that_is_not_there_or_has_no_record_gets_one_line() {
     let checkout = Checkout::new();
     std::fs::write(checkout.path("labs/lab_12/examples/new.cu"), "int main() {}\n").unwrap();
-    assert_eq!(
-        page(&checkout.course(), "{{#kernel vector}}").unwrap_err(),
-        "book/chapters/x.md:1: no kernel `vector` in labs/lab_12/examples: say new | vector_add"
+    let error = page(&checkout.course(), "{{#kernel vector}}").unwrap_err();
+    assert!(
+        error.starts_with("book/chapters/x.md:1: no kernel `vector` in labs/lab_12/examples: say "),
+        "{error}"
     );
+    assert!(error.contains(" | new | ") && error.ends_with(" | vector_add | wrong_backward"), "{error}");
     let error = page(&checkout.course(), "{{#kernel new}}").unwrap_err();
     assert!(
         error.starts_with("book/chapters/x.md:1: labs/lab_12/examples/new.txt cannot be read: ")
             && error.ends_with("KEEP_RECORDS=1 cargo test -p lab-12 writes it"),
         "{error}"
     );
+}
+
+#[test]
+fn a_case_is_shown_with_its_story_and_its_command() {
+    let shown = here("{{#case off_by_one}}").unwrap();
+    for part in [
+        " id=\"case-off_by_one\" data-name=\"off_by_one.cu\" data-case=\"off_by_one\">",
+        "### Case: off by one\n\n<p>",
+        "```sh\ncargo run --bin lab-12 -- case off_by_one\n```",
+    ] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+    let error = here("{{#case off-by-one}}").unwrap_err();
+    assert!(
+        error.starts_with("book/chapters/x.md:1: no case `off-by-one`: say missing_barrier | "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_ladder_is_a_table_and_its_programs_are_editors() {
+    let shown = here("{{#ladder reduction}}").unwrap();
+    assert!(
+        shown.contains("<th scope=\"row\">a large copy&#39;s rate</th>")
+            || shown.contains("a large copy's rate"),
+        "{shown}"
+    );
+    assert!(shown.contains("Times are modelled, not measured"), "{shown}");
+    let programs = here("{{#ladder-programs reduction}}").unwrap();
+    assert_eq!(programs.matches("<details>").count(), 6, "{programs}");
+    for directive in ["{{#ladder scan}}", "{{#ladder-programs scan}}"] {
+        let error = here(directive).unwrap_err();
+        assert_eq!(error, "book/chapters/x.md:1: no ladder `scan`: say matmul | reduction");
+    }
 }
 
 #[test]
