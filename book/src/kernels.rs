@@ -151,7 +151,10 @@ fn table(text: &str) -> Option<String> {
             figures.iter().map(|figure| format!("<td class=\"number\">{figure}</td>")).collect();
         body += &format!("<tr><th scope=\"row\">{first}</th>{figures}</tr>\n");
     }
-    let heading: String = heading.iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
+    let heading: String = heading
+        .iter()
+        .map(|cell| format!("<th scope=\"col\">{}</th>", cell.replace('/', "/<wbr>")))
+        .collect();
     Some(format!(
         "<div class=\"table-wrapper\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n<thead><tr>{heading}</tr></thead>\n\
          <tbody>\n{body}</tbody></table></div>\n\n<p>{}: {}</p>\n",

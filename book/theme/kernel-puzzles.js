@@ -3,7 +3,7 @@
 
 "use strict";
 
-for (const figure of document.querySelectorAll("figure.kernel:is([data-puzzle], [data-case])")) {
+for (const figure of kernels.figures("figure.kernel:is([data-puzzle], [data-case])")) {
   if (!kernels.isHere) { figure.querySelector("figcaption").before(missing("kernels")); continue; }
   const { puzzle, case: story } = figure.dataset;
   const [kind, name] = puzzle ? ["puzzle", puzzle] : ["case", story];

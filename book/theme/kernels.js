@@ -16,6 +16,8 @@ const kernels = (() => {
   };
   return {
     isHere,
+    // The page for printing has all pages: there, the programs stay text.
+    figures: selector => location.pathname.endsWith("/print.html") ? [] : document.querySelectorAll(selector),
     // Warms up: the module is loaded.
     begin: () => compiler.start(),
     compile: text => ask(compiler, ["compile", text]),
@@ -355,7 +357,7 @@ function stepAction(bench) {
   };
 }
 
-for (const figure of document.querySelectorAll("figure.kernel[data-checks]")) {
+for (const figure of kernels.figures("figure.kernel[data-checks]")) {
   if (!kernels.isHere) { figure.querySelector("figcaption").before(missing("kernels")); continue; }
   const { checks } = figure.dataset;
   const bench = kernelBench(figure, [

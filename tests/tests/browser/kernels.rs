@@ -368,3 +368,31 @@ fn a_puzzle_is_judged_and_solved() {
     assert_eq!(said(".puzzle-state"), "solved");
     none(&browser.complaints());
 }
+
+/// A case is wrong as it is printed, and right once the mistake is repaired.
+#[test]
+fn a_case_is_judged_and_solved() {
+    const CASE: &str = "document.getElementById('case-off_by_one')";
+    let browser = at("playground.html");
+    let judged = |wanted: &str| {
+        browser.value(&format!("{CASE}.querySelector('textarea').focus()"));
+        browser.press_with(CONTROL, ENTER);
+        wait_until(
+            &browser,
+            &format!("{CASE}.querySelector('.run-state').textContent.startsWith({wanted:?})"),
+        );
+        let told = browser.value(&format!("{CASE}.querySelector('.kernel-result').textContent"));
+        told.as_str().expect("a text").to_owned()
+    };
+    let told = judged("Not yet.");
+    assert!(told.contains("The smallest launch that fails: n = "), "{told}");
+    let fixed = include_str!("../../../labs/lab_12/cases/fixed/off_by_one.cu");
+    browser.value(&format!(
+        "(() => {{ const area = {CASE}.querySelector('textarea'); area.focus(); area.select(); \
+         document.execCommand('insertText', false, {}); }})()",
+        json!(fixed)
+    ));
+    let told = judged("Right.");
+    assert!(told.starts_with("Right."), "{told}");
+    none(&browser.complaints());
+}
