@@ -19,8 +19,8 @@ const SOURCE_PAGE: &str = "labs/lab-12.md";
 
 const SOURCES: &str = "labs/lab_12/src";
 
-/// Its PyTorch program.
-const PYTHON: &str = "labs/lab_12/python/activation.py";
+/// Its PyTorch programs.
+const PYTHON: [&str; 2] = ["labs/lab_12/python/launch.py", "labs/lab_12/python/activation.py"];
 
 /// The commands of the chapter, each with what it does. A test of the lab runs them.
 const COMMANDS: &str = "labs/lab_12/commands.txt";
@@ -57,7 +57,7 @@ pub fn run_it(course: &Course, page: &Page) -> Result<String, String> {
     ))
 }
 
-/// `{{#lab-code 12 gradcheck}}`: an anchored part of the lab, next to that of its PyTorch program.
+/// `{{#lab-code 12 gradcheck}}`: an anchored part of the lab, next to that of a PyTorch program.
 pub fn code(course: &Course, page: &Page, anchor: &str) -> Result<String, Wrong> {
     let sources = sources(course)?;
     let (path, line, code) = lab_code::anchor_of(&sources, anchor)?;
@@ -66,7 +66,11 @@ pub fn code(course: &Course, page: &Page, anchor: &str) -> Result<String, Wrong>
         return Err(Wrong::Elsewhere(wide));
     }
     let link = up(page.path) + SOURCE_PAGE;
-    Ok(lab_code::beside(&link, (path, line, &code), python::part(course, PYTHON, anchor)?))
+    let mut python = None;
+    for program in PYTHON {
+        python = python.or(python::part(course, program, anchor)?);
+    }
+    Ok(lab_code::beside(&link, (path, line, &code), python))
 }
 
 /// The paths and texts of the sources. The tour begins with `lib.rs`.
@@ -105,5 +109,9 @@ pub fn source(course: &Course, page: &Page) -> Result<String, Wrong> {
     for (path, text) in sources(course)? {
         markdown += &file("rust", &path, &text);
     }
-    Ok(format!("{markdown}## In PyTorch\n\n{}", file("python", PYTHON, &course.read(PYTHON)?)))
+    markdown += "## In PyTorch\n\n";
+    for path in PYTHON {
+        markdown += &file("python", path, &course.read(path)?);
+    }
+    Ok(markdown)
 }

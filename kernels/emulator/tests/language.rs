@@ -242,6 +242,27 @@ __global__ void k(int *out) {
 }
 
 #[test]
+fn macros_of_a_program_change_nothing_in_headers() {
+    let output = output(
+        r#"
+#define N 3
+#define T float
+#define first 1
+#include <vector>
+#include <algorithm>
+#include <cooperative_groups.h>
+#include <cstdio>
+int main() {
+    std::vector<T> values(N);
+    values[0] = 2;
+    printf("%d %g %g %d\n", (int)values.size(), values[0], *std::max_element(values.begin(), values.end()), first);
+}
+"#,
+    );
+    assert_eq!(output, "3 2 2 1\n");
+}
+
+#[test]
 fn the_architecture_macro_is_defined_for_device_code_only() {
     let text = r#"#include <cstdio>
 struct Side {

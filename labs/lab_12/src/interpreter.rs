@@ -9,10 +9,13 @@ use cuda_emulator::ir::{self, space};
 use cuda_emulator::run::launch::{MOST_TIME, Machine, Shape};
 use cuda_emulator::run::memory::Owner;
 use cuda_emulator::{Checks, Program, Span};
-use todevice::profiles::Profile;
+use todevice::profiles::{PROFILES, Profile};
+use todevice::{Error, GpuSpec, cuda};
 use todevice_gpu::base::compiled::{CompiledLaunch, KernelSource, Passed};
 use todevice_gpu::contract::driver::{DriverError, DriverResult};
 use todevice_gpu::contract::interpreter::{Cost, InterpretedKernel, KernelInterpreter, Region};
+
+use crate::model;
 
 /// The compiler of the kernels in a file.
 pub struct Emulator {
@@ -22,6 +25,28 @@ pub struct Emulator {
     pub folder: PathBuf,
     /// The card that times are modelled on.
     pub profile: &'static Profile,
+}
+
+/// Calls `body` with a machine on whose simulated GPUs the emulator runs the kernels of a file.
+pub fn with<T>(
+    gpu: &GpuSpec,
+    file: &str,
+    folder: PathBuf,
+    body: impl FnOnce(&todevice::Machine) -> todevice::Result<T>,
+) -> todevice::Result<T> {
+    let machine = gpu.machine()?;
+    machine.on_warning(|warning| eprintln!("warning: {warning}"));
+    let profile = match gpu {
+        GpuSpec::Simulated(gpus) => gpus.card(),
+        _ => PROFILES[0],
+    };
+    machine.enter(|| {
+        if !cuda::is_available() {
+            return Err(Error::custom("a kernel needs a GPU: --gpu sim:t4 simulates one"));
+        }
+        cuda::set_kernel_interpreter(Arc::new(Emulator { file: file.to_owned(), folder, profile }))?;
+        body(&machine)
+    })
 }
 
 impl KernelInterpreter for Emulator {
@@ -145,17 +170,15 @@ fn out_of_memory(region: &Region) -> DriverError {
 }
 
 impl Emulated {
-    /// The modelled time by a roofline: the bytes of all sectors that it touches, or its arithmetic, whichever takes
-    /// longer.
     fn cost(&self, machine: &Machine) -> Cost {
         let Some(counters) = machine.counters.as_ref().and_then(|all| all.first()) else {
             return Cost::default();
         };
-        let Profile { dram, dram_factor, fp32, smallest_kernel, .. } = self.profile;
-        let memory = dram.time_of(counters.footprint) / dram_factor.value;
-        let arithmetic = fp32.time_of(counters.flops(self.kernel()));
-        let nanoseconds = smallest_kernel.nanoseconds() + memory.max(arithmetic) as u64;
-        Cost { nanoseconds, bytes: counters.footprint }
+        let modelled = model::time(self.profile, counters, self.kernel(), None);
+        modelled.map_or_else(Cost::default, |modelled| Cost {
+            nanoseconds: (modelled.microseconds * 1e3) as u64,
+            bytes: modelled.bytes as u64,
+        })
     }
 }
 

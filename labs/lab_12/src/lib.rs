@@ -15,6 +15,8 @@ mod instructions;
 mod interpreter;
 pub mod judge;
 pub mod ladder;
+#[cfg(not(target_family = "wasm"))]
+mod launch;
 pub mod limits;
 pub mod model;
 #[cfg(target_family = "wasm")]

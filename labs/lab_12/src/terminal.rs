@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::ladder::LADDERS;
-use crate::{EXAMPLE, Said, Wanted, card, commands, is_json, real, step, train};
+use crate::{EXAMPLE, Said, Wanted, card, commands, is_json, launch, real, step, train};
 use cuda_emulator::Checks;
 
 const HELP: &str = "\
@@ -15,6 +15,7 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step
        cargo run --bin lab-12 -- puzzle [NAME [FILE.cu]]              lists, begins or judges a puzzle
        cargo run --bin lab-12 -- case [NAME [FILE.cu]]                lists, shows or judges a faulty kernel
        cargo run --bin lab-12 -- ladder NAME [--gpu GPU] [--format text|json]
+       cargo run --bin lab-12 -- launch            launches a kernel from Rust
        cargo run --bin lab-12 -- train [FILE.cu]   trains a network with kernels of your own; train --help has more
 
   FILE.cu          the program; without it, an example that adds two vectors
@@ -61,14 +62,25 @@ pub fn main(arguments: &[String]) -> ExitCode {
     if let Some(said) = commands::run(arguments) {
         return show(&said, "");
     }
-    if let Some((first, rest)) = arguments.split_first()
-        && first == "train"
-    {
-        return train(rest);
+    match arguments.split_first() {
+        Some((first, rest)) if first == "launch" => return launch(rest),
+        Some((first, rest)) if first == "train" => return train(rest),
+        _ => {}
     }
     match options(arguments.iter().cloned()) {
         Ok(Some(options)) => run(&options),
         Ok(None) => print(HELP, 0),
+        Err(trouble) => refuse_flag(&trouble),
+    }
+}
+
+fn launch(arguments: &[String]) -> ExitCode {
+    match launch::parse(arguments) {
+        Ok(None) => print(launch::HELP, 0),
+        Ok(Some(gpu)) => match launch::run(&gpu) {
+            Ok(said) => print(&said, 0),
+            Err(error) => refuse(&format!("error: {}\n", error.to_string().trim_end())),
+        },
         Err(trouble) => refuse_flag(&trouble),
     }
 }

@@ -3,16 +3,14 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 use todevice::autograd::{Function, GradcheckOptions, gradcheck};
 use todevice::prelude::*;
-use todevice::profiles::PROFILES;
 use todevice::time::Instant;
 use todevice::{Approximate, GpuSpec, cuda};
 
 use crate::activation::Activation;
-use crate::interpreter::Emulator;
+use crate::interpreter;
 
 /// The file that is trained with if none is given.
 pub const EXAMPLE: (&str, &str) = ("activation.cu", include_str!("../examples/activation.cu"));
@@ -99,19 +97,8 @@ const TOLERANCE: f64 = 1e-4;
 /// gradient is wrong, or if the losses are not those of the same function in tensor operations.
 pub fn run(options: &Options) -> Result<(String, u8)> {
     let (file, text) = options.kernels().map_err(Error::custom)?;
-    let machine = options.gpu.machine()?;
-    machine.on_warning(|warning| eprintln!("warning: {warning}"));
-    let profile = match &options.gpu {
-        GpuSpec::Simulated(gpus) => gpus.card(),
-        _ => PROFILES[0],
-    };
     let folder = Path::new(&file).parent().map(Path::to_path_buf).unwrap_or_default();
-    let emulator = Emulator { file: file.clone(), folder, profile };
-    machine.enter(|| {
-        if !cuda::is_available() {
-            return Err(Error::custom("a kernel needs a GPU: --gpu sim:t4 simulates one"));
-        }
-        cuda::set_kernel_interpreter(Arc::new(emulator))?;
+    interpreter::with(&options.gpu, &file, folder, |machine| {
         let mut said = format!("machine: {machine}\nkernels: forward and backward of {file}\n\n");
         let code = check_and_train(&text, options, &mut said)?;
         Ok((said, code))

@@ -227,3 +227,28 @@ fn pytorch_trains_to_the_same_losses() {
         assert!((a - b).abs() < 1e-5, "{theirs:?} {ours:?}");
     }
 }
+
+#[test]
+fn a_launch_from_rust_has_the_bits_of_a_sum_of_tensors() {
+    let launch =
+        |arguments: &[&str]| said(Command::new(env!("CARGO_BIN_EXE_lab-12")).arg("launch").args(arguments));
+    let t4 = launch(&[]);
+    assert_eq!((t4.code, &*t4.errors), (Some(0), ""));
+    assert_eq!(
+        t4.output,
+        "machine: Tesla T4 (simulated)\nadd<<<4, 256>>> for 1000 elements: the last sum is 10989\n\
+         All sums have the bits of `&a + &b`.\n"
+    );
+    assert!(launch(&["--gpu=sim:h200"]).output.starts_with("machine: NVIDIA H200 (simulated)\n"));
+    assert!(launch(&["--help"]).output.starts_with("Compiles a kernel that adds two vectors"));
+    for (arguments, error) in [
+        (&["--gpu", "sim:t5"][..], "--gpu: "),
+        (&["--gpu"], "`--gpu` needs a value"),
+        (&["my.cu"], "`launch` takes `--gpu GPU` and nothing else, not `my.cu`"),
+        (&["--gpu", "none"], "a kernel needs a GPU"),
+    ] {
+        let refused = launch(arguments);
+        assert_eq!((refused.code, &*refused.output), (Some(2), ""), "{arguments:?}");
+        assert!(refused.errors.contains(error), "{arguments:?}: {}", refused.errors);
+    }
+}

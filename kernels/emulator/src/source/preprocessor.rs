@@ -16,6 +16,8 @@ struct Macro {
     parameters: Option<Vec<Rc<str>>>,
     variadic: bool,
     body: Vec<Token>,
+    /// Defined by one of the emulator's headers, not by the program.
+    of_header: bool,
 }
 
 /// The maximum number of tokens: macros can double it at each step.
@@ -33,6 +35,9 @@ pub struct Preprocessor<'a> {
     output: Vec<Token>,
     /// System headers that were included.
     pub system: HashSet<String>,
+    /// Inside one of the emulator's headers. A program's macros do not expand there: a `#define N 64` before an
+    /// `#include` must not change a parameter `N` of a header's template.
+    in_header: bool,
     depth: usize,
     made: usize,
 }
@@ -53,6 +58,7 @@ pub fn preprocess(
         once: HashSet::new(),
         output: Vec::new(),
         system: HashSet::new(),
+        in_header: true,
         depth: 0,
         made: 0,
     };
@@ -64,6 +70,7 @@ pub fn preprocess(
     let file = preprocessor.files.add(name, text);
     preprocessor.file("<predefined>", &predefined, None)?;
     preprocessor.file("cuda_runtime.h", headers::CUDA, None)?;
+    preprocessor.in_header = false;
     preprocessor.file(name, text, Some(file))?;
     let line = text.lines().count().max(1) as u32;
     let end = Span { file, line, column: 1, length: 1 };
@@ -243,7 +250,8 @@ impl Preprocessor<'_> {
             body = &body[at + 1..];
             parameters = Some(names);
         }
-        self.macros.insert(name, Rc::new(Macro { parameters, variadic, body: body.to_vec() }));
+        let of_header = self.in_header;
+        self.macros.insert(name, Rc::new(Macro { parameters, variadic, body: body.to_vec(), of_header }));
         Ok(())
     }
 
@@ -277,11 +285,13 @@ impl Preprocessor<'_> {
         }
         match headers::find(name) {
             Some(parts) => {
+                let was_in_header = std::mem::replace(&mut self.in_header, true);
                 for (part, text) in parts {
                     if self.once.insert((*part).to_owned()) {
                         self.file(part, text, None)?;
                     }
                 }
+                self.in_header = was_in_header;
                 Ok(())
             }
             None => Err(Error::new(span, format!("the header `{name}` is not part of the subset"))
@@ -317,7 +327,8 @@ impl Preprocessor<'_> {
                 output.push(Token { tok: Tok::Str(file), ..token });
                 continue;
             }
-            let Some(found) = self.macros.get(name).cloned() else {
+            let found = self.macros.get(name).filter(|found| found.of_header || !self.in_header).cloned();
+            let Some(found) = found else {
                 output.push(token);
                 continue;
             };
