@@ -83,17 +83,22 @@ fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
 /// The ladders: a folder of programs each, and a record of the lab's table.
 const LADDERS: &str = "labs/lab_12/ladder";
 
-/// A ladder: its table.
+/// A ladder: its table on one card, and its times on all.
 pub fn ladder(course: &Course, name: &str) -> Result<String, String> {
     steps(course, name)?;
-    let recorded = format!("{LADDERS}/{name}.txt");
-    let text = course.read(&recorded)?;
-    let command = format!("{COMMAND}ladder {name}");
-    let table = text
-        .strip_prefix(&format!("$ {command}\n"))
-        .and_then(table)
-        .ok_or_else(|| format!("{recorded}: it is not `$ {command}` and a table"))?;
-    Ok(figure("ladder", &format!(" id=\"ladder-{name}\""), &table, &format!("<code>{command}</code>")))
+    let recorded = |file: &str, command: &str| {
+        let file = format!("{LADDERS}/{file}.txt");
+        let text = course.read(&file)?;
+        let command = format!("{COMMAND}ladder {command}");
+        let table = text.strip_prefix(&format!("$ {command}\n")).and_then(table);
+        let table = table.ok_or_else(|| format!("{file}: it is not `$ {command}` and a table"))?;
+        Ok::<_, String>((table, format!("<code>{command}</code>")))
+    };
+    let (table, command) = recorded(name, name)?;
+    let on_one = figure("ladder", &format!(" id=\"ladder-{name}\""), &table, &command);
+    let (table, command) = recorded(&format!("{name}-cards"), &format!("{name} --gpu all"))?;
+    let on_all = figure("ladder", "", &table, &command);
+    Ok(format!("{on_one}<details><summary>On other cards</summary>\n\n{on_all}</details>\n\n"))
 }
 
 /// An editor with each program of a ladder.

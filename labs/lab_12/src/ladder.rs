@@ -216,6 +216,46 @@ fn count(number: f64) -> String {
     if whole < 1_000_000 { thousands(whole) } else { format!("{:.1} M", number / 1e6) }
 }
 
+/// Lines of cells, in columns: the first to the left, the others to the right.
+fn aligned(lines: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let mut columns = String::new();
+        for (column, cell) in line.iter().enumerate() {
+            let width = lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+            let _ = match column {
+                0 => write!(columns, "{cell:width$}"),
+                _ => write!(columns, "  {cell:>width$}"),
+            };
+        }
+        let _ = writeln!(text, "{}", columns.trim_end());
+    }
+    text
+}
+
+/// The modelled times of a ladder on each card.
+pub fn on_every_card(tables: &[Table]) -> String {
+    let Some(Table { ladder, rows, reference, .. }) = tables.first() else { return String::new() };
+    let line = |first: String, cell: &dyn Fn(&Table) -> String| {
+        let mut line = vec![first];
+        line.extend(tables.iter().map(cell));
+        line
+    };
+    let mut lines = vec![line("step".to_owned(), &|table| table.card.key.to_owned())];
+    for (at, row) in rows.iter().enumerate() {
+        lines.push(line(format!("{}. {}", at + 1, row.step), &|table| {
+            format!("{:.1}", table.rows[at].microseconds)
+        }));
+    }
+    lines.push(line(reference.name.to_owned(), &|table| format!("{:.1}", table.reference.microseconds)));
+    format!(
+        "{}: {}; microseconds on each card\n\n{}\nTimes are modelled, not measured.\n",
+        ladder.name,
+        ladder.task(),
+        aligned(&lines)
+    )
+}
+
 impl Table {
     pub fn text(&self) -> String {
         let head = [
@@ -230,9 +270,9 @@ impl Table {
             "bound by",
             self.ladder.peak(),
         ];
-        let mut lines = vec![head.map(str::to_owned)];
+        let mut lines = vec![head.map(str::to_owned).to_vec()];
         for (number, row) in self.rows.iter().enumerate() {
-            lines.push([
+            lines.push(vec![
                 format!("{}. {}", number + 1, row.step),
                 format!("{:.2}", row.sectors_per_request),
                 count(row.bank_conflicts),
@@ -245,27 +285,14 @@ impl Table {
                 format!("{:.1}", 100.0 * row.share_of_peak),
             ]);
         }
-        let mut last = [const { String::new() }; 10];
+        let mut last = vec![String::new(); head.len()];
         last[0] = self.reference.name.to_owned();
         last[7] = format!("{:.1}", self.reference.microseconds);
         last[9] = format!("{:.1}", 100.0 * self.reference.share_of_peak);
         lines.push(last);
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
         let mut out =
             format!("{}: {}; {} (simulated)\n\n", self.ladder.name, self.ladder.task(), self.card.name);
-        for line in &lines {
-            let mut text = String::new();
-            for (column, cell) in line.iter().enumerate() {
-                let width = widths[column];
-                let _ = if column == 0 {
-                    write!(text, "{cell:width$}")
-                } else {
-                    write!(text, "  {cell:>width$}")
-                };
-            }
-            let _ = writeln!(out, "{}", text.trim_end());
-        }
+        out += &aligned(&lines);
         let blocks = if self.ladder.sample == 1 {
             "One block of each step is".to_owned()
         } else {

@@ -140,11 +140,19 @@ pub fn is_json(format: &str) -> Result<bool, String> {
     }
 }
 
-/// The table of a ladder on a card.
-pub fn ladder(name: &str, card: &'static Profile, json: bool) -> Said {
-    match ladder::find(name).and_then(|ladder| ladder.table(&ladder.count()?, card)) {
-        Ok(table) => {
-            let output = if json { table.json() } else { table.text() };
+/// The table of a ladder on a card, or its times on several.
+pub fn ladder(name: &str, cards: &[&'static Profile], json: bool) -> Said {
+    let tables = ladder::find(name).and_then(|ladder| {
+        let counted = ladder.count()?;
+        cards.iter().map(|card| ladder.table(&counted, card)).collect::<Result<Vec<_>, _>>()
+    });
+    match tables {
+        Ok(tables) => {
+            let output = match &tables[..] {
+                tables if json => tables.iter().map(ladder::Table::json).collect(),
+                [table] => table.text(),
+                tables => ladder::on_every_card(tables),
+            };
             Said { output, errors: String::new(), code: 0 }
         }
         Err(trouble) => Said { output: String::new(), errors: format!("error: {trouble}\n"), code: 2 },

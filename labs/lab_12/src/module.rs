@@ -67,7 +67,7 @@ fn said(input: &str) -> Result<Said, String> {
         }
         "ladder" => {
             let (name, card) = two()?;
-            Ok(crate::ladder(name, crate::card::parse(card)?, true))
+            Ok(crate::ladder(name, &[crate::card::parse(card)?], true))
         }
         "puzzle" => {
             let (name, text) = two()?;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use crate::ladder::LADDERS;
 use crate::{EXAMPLE, Said, Wanted, card, commands, is_json, launch, real, step, train};
 use cuda_emulator::Checks;
+use todevice_figures::profile::ALL;
 
 const HELP: &str = "\
 Compiles a program in CUDA C++, runs it on an emulated GPU, and checks it.
@@ -23,7 +24,8 @@ Usage: cargo run --bin lab-12 -- [FILE.cu] [--check CHECKS | --counters | --step
                    [default: memcheck,racecheck]
   --counters       counts instead of checking what each kernel asks of the hardware, as Nsight Compute does
   ladder NAME      the steps from a first to a fast kernel, with their counters and modelled times: reduction or matmul
-  --gpu GPU        the card that occupancy and times are modelled on: auto | sim[:PROFILE] [default: sim:t4]
+  --gpu GPU        the card that occupancy and times are modelled on: auto | sim[:PROFILE] [default: sim:t4];
+                   for a ladder also all: its times on every card
   --registers N    how many registers a thread takes, as nvcc's -Xptxas -v says it, for the occupancy
   --gpu real       runs the kernels on this computer's NVIDIA GPU, compiled by NVRTC, and checks nothing
   --step           shows the steps of one warp: lanes, variables and shared memory
@@ -55,6 +57,8 @@ struct Options {
     show: bool,
     /// On the real GPU.
     is_real: bool,
+    /// On every card, a ladder only.
+    is_all: bool,
 }
 
 /// Runs the lab with these arguments.
@@ -130,6 +134,7 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
         step: None,
         show: false,
         is_real: false,
+        is_all: false,
     };
     let mut arguments = arguments;
     let (mut is_checked, mut is_ladder, mut has_card) = (false, false, false);
@@ -158,7 +163,8 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
                 let text = value()?;
                 let wrong = |why| format!("invalid value '{}' for '--gpu <GPU>': {why}", text.escape_debug());
                 options.is_real = text == "real";
-                if !options.is_real {
+                options.is_all = text == "all";
+                if !options.is_real && !options.is_all {
                     options.wanted.card = card::parse(&text).map_err(wrong)?;
                     has_card = text != "auto" && text != "sim";
                 }
@@ -184,6 +190,9 @@ fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, S
             || options.step.is_some())
     {
         return Err("`ladder` takes no flags but `--gpu` and `--format`".to_owned());
+    }
+    if options.is_all && !is_ladder {
+        return Err("`--gpu all` is for `ladder`".to_owned());
     }
     if options.is_real
         && (is_checked || options.wanted.counters || options.wanted.json || options.step.is_some())
@@ -221,7 +230,8 @@ fn registers(text: &str) -> Result<u32, String> {
 
 fn run(options: &Options) -> ExitCode {
     if let Some(name) = &options.ladder {
-        return show(&crate::ladder(name, options.wanted.card, options.wanted.json), "");
+        let cards = if options.is_all { &ALL[..] } else { &[options.wanted.card] };
+        return show(&crate::ladder(name, cards, options.wanted.json), "");
     }
     let (name, text) = match &options.file {
         None => ("vector_add.cu".to_owned(), EXAMPLE.to_owned()),

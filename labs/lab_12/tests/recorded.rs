@@ -35,14 +35,19 @@ fn records() -> BTreeMap<PathBuf, String> {
                 continue;
             }
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let record = path.with_file_name(format!("{name}.txt"));
-            let command = match folder {
-                "examples" => format!("{COMMAND}labs/lab_12/examples/{name}.cu"),
-                _ => format!("{COMMAND}ladder {name}"),
+            let wanted = match folder {
+                "examples" => vec![(name.clone(), format!("{COMMAND}labs/lab_12/examples/{name}.cu"))],
+                _ => vec![
+                    (name.clone(), format!("{COMMAND}ladder {name}")),
+                    (format!("{name}-cards"), format!("{COMMAND}ladder {name} --gpu all")),
+                ],
             };
-            let text = fs::read_to_string(&record).unwrap_or_default();
-            let named = text.lines().next().and_then(|line| line.strip_prefix("$ ")).map(str::to_owned);
-            records.insert(record, named.unwrap_or(command));
+            for (name, command) in wanted {
+                let record = path.with_file_name(format!("{name}.txt"));
+                let text = fs::read_to_string(&record).unwrap_or_default();
+                let named = text.lines().next().and_then(|line| line.strip_prefix("$ ")).map(str::to_owned);
+                records.insert(record, named.unwrap_or(command));
+            }
         }
     }
     records
