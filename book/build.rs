@@ -1,15 +1,16 @@
 //! Keeps which sources this program is built from, so that it can tell when they have changed since; and which pages
 //! there are, so that their code is tested.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
 #[path = "src/sources.rs"]
 mod sources;
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo names a folder"));
+    // Asked while it runs: a checkout may move together with this compiled script.
+    let folder = |name| PathBuf::from(env::var_os(name).expect("Cargo names a folder"));
+    let (root, out) = (folder("CARGO_MANIFEST_DIR").join(".."), folder("OUT_DIR"));
     let write = |file, text| fs::write(out.join(file), text).expect("the folder can be written to");
 
     for folder in sources::FOLDERS {
