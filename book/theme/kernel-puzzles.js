@@ -31,18 +31,21 @@ for (const figure of kernels.figures("figure.kernel:is([data-puzzle], [data-case
     if (answer.errors) return answer;
     const { passed, checks = 0 } = bench.kept();
     bench.keepEntry({ passed: passed === true || answer.right, checks: checks + 1 });
-    const nodes = [make("p", { className: `kernel-verdict ${answer.right ? "is-passed" : "is-wrong"}` }, make("strong", { textContent: answer.right ? "Right." : "Not yet." }))];
+    const nodes = [make("p", { className: `kernel-verdict ${answer.right ? "is-passed" : "is-wrong"}` }, make("strong", { textContent: answer.summary }))];
+    nodes.push(...answer.advice.map(advice => make("p", { innerHTML: choose.inline(advice) })));
     let lines = [];
     if (answer.with) nodes.push(make("p", { textContent: `With ${answer.with}${answer.element ? `: ${answer.element}` : ":"}` }));
     if (answer.report) {
-      const report = kernelReport.shown({ ...answer.report, code: 1 }, "", bench.place);
+      // All of its findings are faults here, even a race of equal numbers.
+      const findings = answer.report.findings.map(finding => ({ ...finding, severity: "error" }));
+      const report = kernelReport.shown({ ...answer.report, findings, code: 1 }, "", bench.place);
       // What the host half prints is for the judge.
       nodes.push(...report.nodes.filter(node => node.localName === "ul"));
       lines = report.lines;
     }
     if (answer.smallest) nodes.push(make("p", { textContent: `The smallest launch that fails: ${answer.smallest}.` }));
     nodes.push(gates(answer.gates));
-    return { nodes, lines, said: answer.right ? "Right." : "Not yet." };
+    return { nodes, lines, said: answer.summary };
   }
 
   const bench = kernelBench(figure, [{ name: "Judge", act: judge }], text => kernels.compileJudged(kind, name, text));

@@ -122,7 +122,7 @@ const kernelSteps = (() => {
       const sentences = [`${parts.join(": ")}.`];
       if (step.event) sentences.push(EVENTS[step.event]);
       for (const [waiting, statement] of step.elsewhere ?? []) {
-        sentences.push(statement === null ? `Lanes ${ranges(waiting)} are at the end.` : `Lanes ${ranges(waiting)} are at line ${statements[statement][1]}.`);
+        sentences.push(statement === null ? `Lanes ${ranges(waiting)} have finished.` : `Lanes ${ranges(waiting)} are at line ${statements[statement][1]}.`);
       }
       if (step.exited) sentences.push(`Lanes ${ranges(step.exited)} have ended.`);
       if (at === steps.length - 1 && recorded.message) sentences.push(recorded.message);

@@ -227,6 +227,7 @@ function kernelBench(figure, actions, compiled = kernels.compile) {
     mine = editor.text;
     offered = text;
     undo.hidden = mine === text;
+    undo.textContent = mine === original ? "Back to the original" : "Back to my text";
     show(text);
     aged();
     say(words);
@@ -256,7 +257,7 @@ function kernelBench(figure, actions, compiled = kernels.compile) {
   const undo = button("Back to my text", () => {
     undo.hidden = true;
     editor.type(mine);
-    say("Your text is back.");
+    say(mine === original ? "This is the text as it was." : "Your text is back.");
   }, { hidden: true });
   const bar = make("div", { className: "run-bar", role: "group", ariaLabel: name }, ...buttons,
     button("Reset", () => offer(original, "This is the text as it was.", editor.type)), undo,
@@ -266,7 +267,7 @@ function kernelBench(figure, actions, compiled = kernels.compile) {
   editor.area.setAttribute("aria-describedby", keys.id);
   editor.area.addEventListener("focus", compile, { once: true });
   const list = make("ul", { className: "kernel-places" });
-  const age = make("p", { className: "verdict-age", textContent: "This was made from an earlier text.", hidden: true });
+  const age = make("p", { className: "verdict-age", textContent: "This result is for an earlier text.", hidden: true });
   const result = make("div", { className: "kernel-result" });
   figure.querySelector("pre").before(editor.element, list, bar, keys, age, result);
   figure.classList.add("is-live");
@@ -326,7 +327,7 @@ const kernelReport = {
       const table = make("table", {}, make("caption", { textContent: `${kernel}, ${launches === 1 ? "1 launch" : `${launches} launches`}` }),
         make("thead", {}, make("tr", {}, ...["counter", "value", "in Nsight Compute"].map(textContent => make("th", { scope: "col", textContent })))),
         make("tbody", {}, ...rows.map(({ name, value, metric }) => make("tr", {}, make("td", { textContent: name }),
-          make("td", { className: "number", textContent: cell(value) }), make("td", {}, make("code", { textContent: metric }))))));
+          make("td", { className: "number", textContent: cell(value) }), make("td", {}, ...metric ? [make("code", { textContent: metric })] : [])))));
       return make("div", { className: "table-wrapper", role: "region", tabIndex: 0, ariaLabel: `Counters of ${kernel}` }, table);
     });
   },
@@ -367,7 +368,9 @@ for (const figure of kernels.figures("figure.kernel[data-checks]")) {
       act: async text => {
         const answer = await kernels.run("json", "counters", text);
         const shown = kernelReport.shown(answer, "memcheck", bench.place);
-        return shown.errors || answer.code !== 0 ? shown : { nodes: kernelReport.counters(answer), said: "Counted." };
+        if (shown.errors) return shown;
+        if (answer.code !== 0) return { ...shown, said: "Nothing is counted: the kernel failed." };
+        return { nodes: kernelReport.counters(answer), said: "Counted." };
       },
     },
     stepAction(() => bench),

@@ -1,7 +1,8 @@
 // Case: one_block_size
 //
 // Each block adds up its elements. With 256 threads in a block, all sums are
-// right. Somebody tried 512 to make it faster, and now half of each is missing.
+// right. Somebody tried 512 to make it faster, and now half of each sum is
+// missing.
 #include <cstdio>
 #include <vector>
 

@@ -1,8 +1,8 @@
 // Case: right_by_luck
 //
 // Each block adds up its elements, and the last block adds up the sums of all.
-// The result was right in every test so far. It is wrong once in a while, on
-// some GPUs only, and a barrier at the end of the kernel changes nothing.
+// The result has been right in every test. It is wrong once in a while, on some
+// GPUs only, and a barrier at the end of the kernel changes nothing.
 #include <cstdio>
 #include <vector>
 

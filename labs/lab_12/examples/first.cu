@@ -1,4 +1,4 @@
-// Adds two vectors. Eight threads run `add` at the same time, each with another `i`.
+// Adds two vectors. Eight threads run `add` at the same time, each with its own `i`.
 #include <cstdio>
 
 __global__ void add(const float *a, const float *b, float *out) {

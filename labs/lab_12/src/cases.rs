@@ -11,6 +11,8 @@ pub struct Case {
     /// The program. Its first comment describes what was seen.
     pub source: &'static str,
     runs: &'static [Run],
+    /// The mistake, for a reader who has found it, and the reason why it often goes unnoticed.
+    pub explanation: &'static str,
 }
 
 impl Case {
@@ -53,19 +55,40 @@ const fn run(setting: &'static str) -> Run {
 }
 
 macro_rules! case {
-    ($name:literal, [$($setting:literal),+]) => {
+    ($name:literal, [$($setting:literal),+], $explanation:literal) => {
         Case {
             name: $name,
             source: include_str!(concat!("../cases/", $name, ".cu")),
             runs: &[$(run($setting)),+],
+            explanation: $explanation,
         }
     };
 }
 
 pub const ALL: &[Case] = &[
-    case!("missing_barrier", ["N=1024 BLOCK=128", "N=300 BLOCK=64", "N=10 BLOCK=32"]),
-    case!("off_by_one", ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"]),
-    case!("nobody_writes", ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"]),
-    case!("right_by_luck", ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"]),
-    case!("one_block_size", ["N=1000 BLOCK=256", "N=1000 BLOCK=512", "N=200 BLOCK=64", "N=1 BLOCK=32"]),
+    case!(
+        "missing_barrier",
+        ["N=1024 BLOCK=128", "N=300 BLOCK=64", "N=10 BLOCK=32"],
+        "A thread read an element of the tile before the thread that writes it had come that far. On a card, the order changes from run to run."
+    ),
+    case!(
+        "off_by_one",
+        ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"],
+        "The last thread read one element past the end, and then did not use it. That crashes only where no other memory of the program comes next."
+    ),
+    case!(
+        "nobody_writes",
+        ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"],
+        "The division rounded down, so the last elements had no thread. Fresh memory is often 0, which can look like a result."
+    ),
+    case!(
+        "right_by_luck",
+        ["N=1000 BLOCK=128", "N=256 BLOCK=64", "N=1 BLOCK=32"],
+        "The last block need not be the last to finish: blocks run in any order, and a barrier waits only for the threads of its own block."
+    ),
+    case!(
+        "one_block_size",
+        ["N=1000 BLOCK=256", "N=1000 BLOCK=512", "N=200 BLOCK=64", "N=1 BLOCK=32"],
+        "The stride began at 128, half of one block size. With larger blocks the other threads' sums were never added; with smaller ones, threads read past the end."
+    ),
 ];

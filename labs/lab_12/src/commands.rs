@@ -62,7 +62,7 @@ fn puzzle(options: &Options) -> Result<Said, String> {
             if options.show {
                 return Ok(shown(puzzle.whole(&read(file)?)));
             }
-            judged(file, &puzzle.heading(), options, &|file, text, includes| {
+            judged(file, (&puzzle.heading(), ""), options, &|file, text, includes| {
                 puzzle.judge(file, text, includes)
             })
         }
@@ -77,7 +77,8 @@ fn case(options: &Options) -> Result<Said, String> {
         [name] => Ok(presented(cases::find(name)?, options)),
         [name, file] => {
             let case = cases::find(name)?;
-            judged(file, &case.heading(), options, &|file, text, includes| case.judge(file, text, includes))
+            let about = (&*case.heading(), case.explanation);
+            judged(file, about, options, &|file, text, includes| case.judge(file, text, includes))
         }
         _ => Err("a case takes one file".to_owned()),
     }
@@ -86,7 +87,7 @@ fn case(options: &Options) -> Result<Said, String> {
 /// Judges a file of the reader's.
 fn judged(
     file: &str,
-    heading: &str,
+    (heading, explanation): (&str, &str),
     options: &Options,
     judge: &dyn Fn(&str, &str, Includes) -> Judgement,
 ) -> Result<Said, String> {
@@ -94,7 +95,7 @@ fn judged(
     let folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
     let name = puzzles::file_name(file);
     let judgement = judge(&name, &text, &|header| fs::read_to_string(folder.join(header)).ok());
-    Ok(verdict::said(&judgement, heading, &name, options.json))
+    Ok(verdict::said(&judgement, heading, &name, explanation, options.json))
 }
 
 fn read(file: &str) -> Result<String, String> {
@@ -136,13 +137,13 @@ fn begin(puzzle: &Puzzle) -> Result<Said, String> {
 fn presented(case: &Case, options: &Options) -> Said {
     let file = format!("{}.cu", case.name);
     let judgement = case.judge(&file, case.source, &|_| None);
-    let report = verdict::said(&judgement, &case.heading(), &file, options.json).output;
+    let report = verdict::said(&judgement, &case.heading(), &file, "", options.json).output;
     if options.json {
         return shown(report);
     }
     let command = format!("cargo run --bin lab-12 -- case {}", case.name);
     shown(format!(
-        "{}\n{report}\nTo solve it: {command} --show > my.cu\nEdit it, then: {command} my.cu\n",
+        "{}\n{report}\nTo solve it: {command} --show > {file}\nEdit it, then: {command} {file}\n",
         case.source
     ))
 }

@@ -57,6 +57,33 @@ impl Kind {
         }
     }
 
+    /// What to look for when the gate fails.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Kind::Endless => "A launch has to end: look for a loop whose condition never becomes false.",
+            Kind::Reads => "A thread reads past the end of an array, or before its start: guard the index.",
+            Kind::Writes => "A thread writes past the end of an array, or before its start: guard the index.",
+            Kind::Other => "",
+            Kind::Barriers => {
+                "Every thread of a block has to reach each `__syncthreads()`, even one that has no element."
+            }
+            Kind::SharedRaces => {
+                "A thread writes what another one reads or writes, and no barrier decides who comes first."
+            }
+            Kind::GlobalRaces => {
+                "Two threads use the same element, and nothing decides who comes first: give each thread its own, or use `atomicAdd`."
+            }
+            Kind::Unwritten => "A thread reads what nothing has written yet: begin with a value.",
+            Kind::Missing => {
+                "Some elements never get a value: is there a thread for each, and does it write?"
+            }
+            Kind::Wrong => "",
+            Kind::Writers => {
+                "Several threads write the same element, if only the same number: let each write one of its own."
+            }
+        }
+    }
+
     /// Returns `None` for a finding that is no fault.
     fn of(finding: &Finding) -> Option<Kind> {
         let is_shared = finding.title.contains("__shared__");
@@ -122,7 +149,9 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
     run.findings.all.retain(|finding| Kind::of(finding) == Some(kind));
     let found = &run.findings.all;
     let count = match kind {
-        Kind::Missing | Kind::Wrong => wrong,
+        // Memory that nothing wrote can have the right values by chance.
+        Kind::Missing => wrong.max(1.0),
+        Kind::Wrong => wrong,
         Kind::Unwritten => found.iter().map(|finding| finding.count as f64).sum(),
         _ => found.len().max(1) as f64,
     };

@@ -36,6 +36,8 @@ pub struct Gate {
     /// `None` if a fault ended the judgement before.
     pub yours: Option<f64>,
     pub bound: Bound,
+    /// What to do if the gate fails. Empty where the report says it.
+    pub advice: &'static str,
 }
 
 impl Gate {
@@ -58,6 +60,20 @@ pub struct Judgement {
 impl Judgement {
     pub fn is_right(&self) -> bool {
         self.rejected.is_none() && self.gates.iter().all(|gate| gate.passes() == Some(true))
+    }
+
+    /// Whether all numbers are right, and only a limit is exceeded.
+    pub fn does_too_much(&self) -> bool {
+        self.rejected.is_none() && self.fault.is_none() && !self.is_right()
+    }
+
+    /// What to do about the gates that the kernel fails.
+    pub fn advice(&self) -> Vec<&'static str> {
+        let failed = self.gates.iter().filter(|gate| gate.passes() == Some(false));
+        let mut advice: Vec<&str> =
+            failed.map(|gate| gate.advice).filter(|advice| !advice.is_empty()).collect();
+        advice.dedup();
+        advice
     }
 
     /// The names of the gates that the kernel fails.
@@ -120,15 +136,28 @@ fn gates(task: &Task, cases: usize, fault: Option<(Kind, f64)>) -> Vec<Gate> {
                     // A gate of several cases has the figure of the last one.
                     match gates.iter_mut().find(|gate| gate.name == case.gate) {
                         Some(gate) => gate.yours = gate.yours.filter(|yours| *yours > 0.0).or(yours),
-                        None => gates.push(Gate { name: case.gate, yours, bound: Bound::AtMost(0.0) }),
+                        None => gates.push(Gate {
+                            name: case.gate,
+                            yours,
+                            bound: Bound::AtMost(0.0),
+                            advice: kind.advice(),
+                        }),
                     }
                 }
             }
-            _ => gates.push(Gate { name: kind.name(), yours, bound: Bound::AtMost(0.0) }),
+            _ => gates.push(Gate {
+                name: kind.name(),
+                yours,
+                bound: Bound::AtMost(0.0),
+                advice: kind.advice(),
+            }),
         }
     }
-    let of_limits =
-        task.limits.iter().map(|limit| Gate { name: limit.measure.name(), yours: None, bound: limit.bound });
-    gates.extend(of_limits);
+    gates.extend(task.limits.iter().map(|limit| Gate {
+        name: limit.measure.name(),
+        yours: None,
+        bound: limit.bound,
+        advice: limit.measure.advice(),
+    }));
     gates
 }

@@ -72,7 +72,7 @@ fn said(input: &str) -> Result<Said, String> {
         "puzzle" => {
             let (name, text) = two()?;
             let puzzle = puzzles::find(name)?;
-            Ok(verdict::said(&puzzle.judge(FILE, text, &|_| None), &puzzle.heading(), FILE, true))
+            Ok(verdict::said(&puzzle.judge(FILE, text, &|_| None), &puzzle.heading(), FILE, "", true))
         }
         "puzzle-compile" => {
             let (name, text) = two()?;
@@ -81,7 +81,13 @@ fn said(input: &str) -> Result<Said, String> {
         "case" => {
             let (name, text) = two()?;
             let case = cases::find(name)?;
-            Ok(verdict::said(&case.judge(FILE, text, &|_| None), &case.heading(), FILE, true))
+            Ok(verdict::said(
+                &case.judge(FILE, text, &|_| None),
+                &case.heading(),
+                FILE,
+                case.explanation,
+                true,
+            ))
         }
         "case-compile" => {
             let (name, text) = two()?;

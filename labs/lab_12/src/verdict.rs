@@ -69,9 +69,13 @@ fn errors(rejected: &Rejected, file: &str) -> String {
     text
 }
 
-/// A judgement in a format, with the exit code 0 if the kernel is right, and 1 otherwise.
-pub fn said(judgement: &Judgement, heading: &str, file: &str, is_json: bool) -> Said {
-    let output = if is_json { json(judgement) } else { text(judgement, heading, file) };
+/// A judgement in a format, with the exit code 0 if the kernel is right, and 1 otherwise. `explanation` is for a reader who
+/// has found the mistake.
+pub fn said(judgement: &Judgement, heading: &str, file: &str, explanation: &str, is_json: bool) -> Said {
+    let output = match is_json {
+        true => json(judgement, explanation),
+        false => text(judgement, heading, file, explanation),
+    };
     let code = match judgement.rejected {
         Some(_) => 2,
         None => u8::from(!judgement.is_right()),
@@ -79,7 +83,18 @@ pub fn said(judgement: &Judgement, heading: &str, file: &str, is_json: bool) -> 
     Said { output, errors: String::new(), code }
 }
 
-pub fn text(judgement: &Judgement, heading: &str, file: &str) -> String {
+/// The judgement in a word or two.
+fn summary(judgement: &Judgement) -> &'static str {
+    match judgement.is_right() {
+        true => "Right.",
+        false if judgement.does_too_much() => {
+            "Not yet: the numbers are right, but the kernel does too much work."
+        }
+        false => "Not yet.",
+    }
+}
+
+pub fn text(judgement: &Judgement, heading: &str, file: &str, explanation: &str) -> String {
     let mut out = format!("{heading}\n\n");
     if let Some(rejected) = &judgement.rejected {
         out.push_str(&errors(rejected, file));
@@ -106,13 +121,19 @@ pub fn text(judgement: &Judgement, heading: &str, file: &str) -> String {
     if let Some(smallest) = &judgement.smallest {
         out.push_str(&format!("\nThe smallest launch that fails: {}\n", smallest_text(smallest)));
     }
-    out.push_str(if judgement.is_right() { "\nRight.\n" } else { "\nNot yet.\n" });
+    out.push_str(&format!("\n{}\n", summary(judgement)));
+    for advice in judgement.advice() {
+        out.push_str(&format!("{advice}\n"));
+    }
+    if judgement.is_right() && !explanation.is_empty() {
+        out.push_str(&format!("{explanation}\n"));
+    }
     out
 }
 
-/// As [`text`], for a page: `{"right":…,"gates":[{"name":…,"passes":…,"yours":…,"bound":"at most","limit":…}],"with":…,
-/// "element":…,"report":…,"smallest":…}`, or the errors of a program that does not compile.
-pub fn json(judgement: &Judgement) -> String {
+/// As [`text`], for a page: `{"right":…,"summary":…,"advice":[…],"gates":[{"name":…,"passes":…,"yours":…,"bound":"at most",
+/// "limit":…}],"with":…,"element":…,"report":…,"smallest":…}`, or the errors of a program that does not compile.
+fn json(judgement: &Judgement, explanation: &str) -> String {
     if let Some(rejected) = &judgement.rejected {
         return report::json::rejected(rejected);
     }
@@ -133,9 +154,15 @@ pub fn json(judgement: &Judgement) -> String {
     // Where elements are wrong, the checks have found nothing.
     let report = fault.filter(|(fault, _)| fault.element.is_none());
     let report = report.map_or("null".to_owned(), |(fault, _)| report::json::json(&fault.files, &fault.run));
+    let mut advice = judgement.advice();
+    if judgement.is_right() && !explanation.is_empty() {
+        advice.push(explanation);
+    }
     format!(
-        "{{\"right\":{},\"gates\":[{}],\"with\":{},\"element\":{},\"report\":{},\"smallest\":{}}}\n",
+        "{{\"right\":{},\"summary\":{},\"advice\":[{}],\"gates\":[{}],\"with\":{},\"element\":{},\"report\":{},\"smallest\":{}}}\n",
         judgement.is_right(),
+        string(summary(judgement)),
+        advice.into_iter().map(string).collect::<Vec<_>>().join(","),
         gates.collect::<Vec<_>>().join(","),
         or_null(fault.map(|(_, setting)| macros(setting))),
         or_null(element),

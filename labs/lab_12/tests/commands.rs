@@ -68,13 +68,13 @@ fn a_fault_has_its_line_and_the_smallest_launch() {
     assert!(text.contains("WRONG  races in shared memory              yours 1, at most 0\n"), "{text}");
     assert!(text.contains(" my.cu:11:") && text.contains("not judged, at most 8\n"), "{text}");
     assert!(
-        text.ends_with("The smallest launch that fails: n = 2, 1 block of 2 threads\n\nNot yet.\n"),
+        text.contains("The smallest launch that fails: n = 2, 1 block of 2 threads\n\nNot yet.\nA thread writes what"),
         "{text}"
     );
     let (code, json, _) = lab(&folder, &["puzzle", "05", "my.cu", "--format", "json"]);
     assert_eq!(code, 1);
     for part in [
-        "{\"right\":false,\"gates\":[",
+        "{\"right\":false,\"summary\":\"Not yet.\",\"advice\":[\"A thread writes what another one reads",
         "{\"name\":\"races in shared memory\",\"passes\":false,\"yours\":\"1\",\"bound\":\"at most\",\"limit\":\"0\"}",
         "\"passes\":null,\"yours\":null,\"bound\":\"at most\",\"limit\":\"8\"}",
         "\"file\":\"my.cu\",\"line\":11,",
@@ -124,4 +124,36 @@ fn wrong_usage_has_one_line_and_ends_with_2() {
         assert!(text.starts_with(wanted) && text.lines().count() == 1, "{arguments:?}: {text}");
     }
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "wrong usage writes no file");
+}
+
+#[test]
+fn an_element_that_nothing_writes_counts_even_if_it_is_right_by_chance() {
+    let folder = folder("half-repaired");
+    let half = file("cases/fixed/off_by_one.cu").replace("if (i < n) {", "if (i < n - 1) {");
+    fs::write(folder.join("my.cu"), half).unwrap();
+    let (code, text, _) = lab(&folder, &["case", "off_by_one", "my.cu"]);
+    assert_eq!(code, 1);
+    assert!(text.contains("  WRONG  elements that nothing writes        yours 1, at most 0\n"), "{text}");
+    assert!(text.ends_with("\nNot yet.\nSome elements never get a value: is there a thread for each, and does it write?\n"));
+
+    fs::write(folder.join("my.cu"), file("cases/fixed/off_by_one.cu")).unwrap();
+    let (code, text, _) = lab(&folder, &["case", "off_by_one", "my.cu"]);
+    assert!(code == 0 && text.contains("\nRight.\nThe last thread read one element past the end"), "{text}");
+}
+
+#[test]
+fn a_failed_gate_says_what_to_do() {
+    let folder = folder("advice");
+    let every_thread = "__global__ void square(const float *a, float *out, int n) {
+    for (int i = 0; i < n; i++) out[i] = a[i] * a[i];
+}";
+    fs::write(folder.join("my.cu"), every_thread).unwrap();
+    let (code, text, _) = lab(&folder, &["puzzle", "02", "my.cu"]);
+    assert!(code == 1 && text.contains("\nNot yet.\nSeveral threads write the same element"), "{text}");
+
+    let apart = file("puzzles/05-shared/wrong/no_tile.cu");
+    fs::write(folder.join("my.cu"), apart).unwrap();
+    let (code, text, _) = lab(&folder, &["puzzle", "05", "my.cu"]);
+    let too_much = "\nNot yet: the numbers are right, but the kernel does too much work.\nA request is one access of a warp. ";
+    assert!(code == 1 && text.contains(too_much), "{text}");
 }

@@ -74,7 +74,7 @@ fn predictions(figures: &[Figure]) -> Result<Vec<(Prediction, Key)>, String> {
         (
             Prediction::choice(
                 "12-best-step",
-                "Each step makes the sum faster than the one before. Which step has the largest share in that?",
+                "Each step makes the sum faster than the one before. Which step gains the most?",
             )
             .or(
                 "shared",
@@ -84,12 +84,12 @@ fn predictions(figures: &[Figure]) -> Result<Vec<(Prediction, Key)>, String> {
             .or(
                 "halves",
                 "Letting whole warps stop, instead of every other lane",
-                "It saves many instructions, and memory does not wait for those.",
+                "It saves two thirds of the instructions, and about half of the time. The step before gains more.",
             )
             .or("first-add", "Adding two elements while reading", "It halves the blocks, so it can gain two times at most.")
             .or("shuffles", "Handing registers from lane to lane", "It saves barriers, of which few are left.")
             .or("vectors", "Reading four floats at once", "It asks memory less often, for the same bytes.")
-            .because("With one place to add at, all the threads of the grid stand in one line. No other step removes such a line."),
+            .because("With a single place to add to, all threads of the grid queue up. No other step removes such a queue."),
             Key::from(best),
         ),
         (
@@ -100,14 +100,14 @@ fn predictions(figures: &[Figure]) -> Result<Vec<(Prediction, Key)>, String> {
             .unit("times")
             .tolerance(0.3)
             .positive()
-            .because("A request of the first step fetches a sector for each of its lanes, and uses four of its bytes."),
+            .because("Half of the first step's requests fetch a sector for each lane, and use four bytes of it. In step two, a request fetches one sector or four."),
             Key::from(modelled("one_line", one_line).unit("times").digits(1)),
         ),
         (
             Prediction::number("12-idle", "How many of the threads that this program starts add nothing?")
                 .unit("threads")
                 .whole()
-                .because("Every block has as many threads as the others, so the last one has some to spare."),
+                .because("All blocks have the same number of threads, so the last one has some to spare."),
             found("idle")?,
         ),
         (

@@ -4,10 +4,11 @@
 // on.
 //
 // The matrix has `rows` rows of `columns` elements, one row after another in
-// memory, so the element in a row and a column is a[row * columns + column].
-// Blocks have 16 x 16 threads. The grid's x direction covers the columns, y
-// the rows: blockIdx.y, blockDim.y and threadIdx.y are to rows what you know
-// from x. There can be too many threads both ways.
+// memory, so the element in a row and a column is `a[row * columns + column]`.
+// Blocks have 16 × 16 threads. The grid's x direction covers the columns, and
+// y covers the rows: `blockIdx.y`, `blockDim.y` and `threadIdx.y` do for rows
+// what their `.x` namesakes do for columns. There can be too many threads in
+// both directions.
 
 __global__ void scale_rows(const float *a, float *out, int rows, int columns) {
     // Your code here.

@@ -1,17 +1,25 @@
 // Puzzle 14: matrix product with tiles
 //
-// Multiply two matrices: c[row][column] is the sum of all a[row][j] *
-// b[j][column]. a is m x k, b is k x n, c is m x n, all row after row.
+// Multiply two matrices: `c[row][column]` is the sum of all
+// `a[row][j] * b[j][column]`. `a` is m × k, `b` is k × n, `c` is m × n, all row
+// after row.
 //
-// Without tiles, each element of a is read n times, and each of b m times. A
-// block of TILE x TILE threads needs TILE rows of a and TILE columns of b: go
-// along k in steps of TILE, copy a tile of each to shared memory (an element
-// of each for every thread, and 0 outside the matrices), wait, add TILE
-// products, and wait again before the next tiles.
+// Without tiles, each element of `a` is read n times, and each of `b` m times.
+// A block needs `TILE` rows of `a` and `TILE` columns of `b`. It goes along k
+// in steps of `TILE`: each thread copies an element to each tile, or 0 outside
+// the matrices; wait, add `TILE` products, and wait again before the next
+// tiles.
 
 // A block has TILE x TILE threads.
 const int TILE = 16;
 
 __global__ void matmul(const float *a, const float *b, float *c, int m, int n, int k) {
-    // Your code here.
+    __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * TILE + y, column = blockIdx.x * TILE + x;
+    float sum = 0;
+    for (int first = 0; first < k; first += TILE) {
+        // Your code here.
+    }
+    if (row < m && column < n) c[row * n + column] = sum;
 }
