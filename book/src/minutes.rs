@@ -17,8 +17,6 @@ pub struct Work {
     pub predictions: usize,
     pub questions: usize,
     pub exercises: usize,
-    /// Puzzles and cases.
-    pub kernels: usize,
 }
 
 impl Work {
@@ -36,24 +34,21 @@ impl Work {
         // Each prediction that waits has a fieldset too.
         let questions = count("<fieldset>").saturating_sub(predictions);
         let words = Words::of(expanded).all();
-        let exercises = count("<div class=\"exercise\"");
-        let kernels = count(" data-puzzle=\"") + count(" data-case=\"");
-        Work { words, predictions, questions, exercises, kernels }
+        Work { words, predictions, questions, exercises: count("<div class=\"exercise\"") }
     }
 
     /// The minutes in class: reading, predictions, and the first exercise. The rest is homework.
     pub fn in_class(self) -> Work {
-        Work { questions: 0, exercises: self.exercises.min(1), kernels: 0, ..self }
+        Work { questions: 0, exercises: self.exercises.min(1), ..self }
     }
 
-    /// The questions, all exercises but the first, puzzles and cases.
+    /// The questions, and all exercises but the first.
     pub fn at_home(self) -> Work {
         Work {
             words: 0,
             predictions: 0,
             questions: self.questions,
             exercises: self.exercises.saturating_sub(1),
-            kernels: self.kernels,
         }
     }
 
@@ -64,7 +59,6 @@ impl Work {
             predictions: self.predictions + other.predictions,
             questions: self.questions + other.questions,
             exercises: self.exercises + other.exercises,
-            kernels: self.kernels + other.kernels,
         }
     }
 
@@ -73,15 +67,11 @@ impl Work {
         if self == Work::default() { 0 } else { self.minutes() }
     }
 
-    /// 200 words of prose take one minute, a prediction one and a half, a question one, an exercise ten, a puzzle or a
-    /// case three and a half.
+    /// 200 words of prose take one minute, a prediction one and a half, a question one, an exercise ten.
     pub fn minutes(self) -> u32 {
-        let Work { words, predictions, questions, exercises, kernels } = self;
-        let minutes = words as f64 / 200.0
-            + 1.5 * predictions as f64
-            + questions as f64
-            + 10.0 * exercises as f64
-            + 3.5 * kernels as f64;
+        let Work { words, predictions, questions, exercises } = self;
+        let minutes =
+            words as f64 / 200.0 + 1.5 * predictions as f64 + questions as f64 + 10.0 * exercises as f64;
         minutes.round().max(1.0) as u32
     }
 }
@@ -117,19 +107,17 @@ mod tests {
                        <details class=\"after\">\n<p class=\"answer\">Two</p>\n\n";
         let questions = "<div class=\"questions\">\n<fieldset>\n<legend>1. a</legend>\n</fieldset>\n<fieldset>\n<legend>2. b</legend>\n</fieldset>\n</div>\n\n";
         let all = format!(
-            "{prose}{predict}{others}\n</details>\n\n{questions}<div class=\"exercise\">\n\n</div>\n\n\
-             <figure class=\"kernel\" data-puzzle=\"01-map\">\n</figure>\n\n"
+            "{prose}{predict}{others}\n</details>\n\n{questions}<div class=\"exercise\">\n\n</div>\n\n"
         );
-        let work = Work { predictions: 1, questions: 2, exercises: 1, kernels: 1, ..words };
+        let work = Work { predictions: 1, questions: 2, exercises: 1, ..words };
         assert_eq!(Work::of(&all), work);
     }
 
     #[test]
     fn minutes_are_as_the_plan_says() {
         let minutes = |words, predictions, questions, exercises| {
-            Work { words, predictions, questions, exercises, kernels: 0 }.minutes()
+            Work { words, predictions, questions, exercises }.minutes()
         };
-        assert_eq!(Work { kernels: 14, ..Work::default() }.minutes(), 49);
         assert_eq!(minutes(200, 0, 0, 0), 1);
         assert_eq!(minutes(2000, 6, 8, 1), 10 + 9 + 8 + 10);
         assert_eq!(minutes(0, 1, 0, 0), 2); // rounded

@@ -68,7 +68,9 @@ fn a_fault_has_its_line_and_the_smallest_launch() {
     assert!(text.contains("WRONG  races in shared memory              yours 1, at most 0\n"), "{text}");
     assert!(text.contains(" my.cu:11:") && text.contains("not judged, at most 8\n"), "{text}");
     assert!(
-        text.contains("The smallest launch that fails: n = 2, 1 block of 2 threads\n\nNot yet.\nA thread writes what"),
+        text.contains(
+            "The smallest launch that fails: n = 2, 1 block of 2 threads\n\nNot yet.\nA thread writes what"
+        ),
         "{text}"
     );
     let (code, json, _) = lab(&folder, &["puzzle", "05", "my.cu", "--format", "json"]);
@@ -134,7 +136,9 @@ fn an_element_that_nothing_writes_counts_even_if_it_is_right_by_chance() {
     let (code, text, _) = lab(&folder, &["case", "off_by_one", "my.cu"]);
     assert_eq!(code, 1);
     assert!(text.contains("  WRONG  elements that nothing writes        yours 1, at most 0\n"), "{text}");
-    assert!(text.ends_with("\nNot yet.\nSome elements never get a value: is there a thread for each, and does it write?\n"));
+    assert!(text.ends_with(
+        "\nNot yet.\nSome elements never get a value: is there a thread for each, and does it write?\n"
+    ));
 
     fs::write(folder.join("my.cu"), file("cases/fixed/off_by_one.cu")).unwrap();
     let (code, text, _) = lab(&folder, &["case", "off_by_one", "my.cu"]);
