@@ -6,7 +6,7 @@
 //! | room | files | what is there |
 //! | --- | --- | --- |
 //! | base | `base/` | element types, layouts (`shape.rs`), devices, errors, random numbers; the requests to a driver, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs` |
-//! | host | `host/` | `thread.rs`, the context of a thread; `ambient.rs`, the host that the thread has entered; `scope.rs`, the line of the program that is running; `host_profile.rs`, the speed of the modelled host |
+//! | host | `host/` | `thread.rs`, the context of a thread; `host_context.rs`, the host that the thread has entered; `scope.rs`, the line of the program that is running; `host_profile.rs`, the speed of the modelled host |
 //! | contract | `contract/` | `driver.rs`, everything that is asked of a GPU; `others.rs`, work that several processes do together; `events.rs`, the record of what was asked and when it ran; `races.rs` |
 //! | runtime | `runtime/` | the layer between tensors and the driver; `allocator/`, PyTorch's caching allocator; `pinned.rs` |
 //! | simulated | `simulated/` | the simulated GPU, with a tour of its own |
@@ -25,14 +25,14 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use todevice_gpu::host::ambient::Ambient;
+//! use todevice_gpu::host::host_context::HostContext;
 //! use todevice_gpu::host::host_profile::LAPTOP_8_CORES;
 //! use todevice_gpu::runtime::Cuda;
 //! use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
 //! use todevice_gpu::host::time::Clock;
 //!
 //! let clock = Clock::default(); // virtual
-//! let host = Ambient::new(clock.clone());
+//! let host = HostContext::new(clock.clone());
 //! let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };
 //! let driver = Box::new(Simulated::new(options, clock.clone()));
 //! let cuda = Arc::new(Cuda::new(driver, host.id(), clock, Arc::default()));

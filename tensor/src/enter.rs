@@ -4,12 +4,12 @@
 
 use std::panic::Location;
 
-use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::tensor::TensorError;
 use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor, Result};
+use crate::host_context::HostContext;
 use crate::moves;
-use crate::operation::{Arguments, Devices, Operation};
+use crate::operation::{ArgumentNames, Devices, Operation};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
 
@@ -19,7 +19,7 @@ use crate::tensor::Tensor;
 pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
     let leave = enter_uncharged(operation.name)?;
     if !operation.is_composite {
-        Ambient::spend(|host| &host.dispatch);
+        HostContext::spend(|host| &host.dispatch);
     }
     operation.check_devices(inputs)?;
     Ok(leave)
@@ -33,7 +33,7 @@ pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result
 #[inline(never)] // Inlined, it would be duplicated in `to_vec` for each type.
 pub(crate) fn enter_uncharged(name: &'static str) -> Result<Leave> {
     let leave = scope::operation(name, Location::caller());
-    match Ambient::count_operation() {
+    match HostContext::count_operation() {
         true => Ok(leave),
         false => Err(TensorError::NoMoreOperations { operation: name }.into()),
     }
@@ -57,7 +57,7 @@ impl Operation {
 #[track_caller]
 pub(crate) fn same_device(
     name: &'static str,
-    arguments: Option<Arguments>,
+    arguments: Option<ArgumentNames>,
     inputs: &[&Tensor],
 ) -> Result<()> {
     let joins = |input: &&&Tensor| arguments.is_none() && is_host_number(input);
@@ -78,7 +78,7 @@ fn is_host_number(tensor: &Tensor) -> bool {
 #[cold]
 pub(crate) fn mismatch(
     name: &'static str,
-    arguments: Option<Arguments>,
+    arguments: Option<ArgumentNames>,
     inputs: &[&Tensor],
     pair: [usize; 2],
 ) -> Error {
@@ -87,15 +87,15 @@ pub(crate) fn mismatch(
     if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (a, b)
         && machine != other
     {
-        let here = other == Ambient::current_id();
+        let here = other == HostContext::current_id();
         return GpuError::OtherMachine { device: if here { a } else { b } }.into();
     }
     let called = |i: usize| match arguments {
-        Some(Arguments { names, .. }) => names[i.min(names.len() - 1)].to_string(),
+        Some(ArgumentNames { names, .. }) => names[i.min(names.len() - 1)].to_string(),
         None => ["self", "other"].get(i).map_or(format!("argument {i}"), |name| name.to_string()),
     };
     let sentence = match arguments {
-        Some(Arguments { method, .. }) => format!(
+        Some(ArgumentNames { method, .. }) => format!(
             "Expected all tensors to be on the same device, but got {} is on {b}, different from other tensors on \
              {a} (when checking argument in method {method})",
             called(pair[1])
@@ -122,7 +122,7 @@ pub(crate) fn mismatch(
 }
 
 /// The operand that decides where the operation runs: the first on a GPU, else the first.
-pub(crate) fn lead<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
+pub(crate) fn deciding_operand<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
     inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
 }
 

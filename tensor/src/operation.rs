@@ -31,14 +31,14 @@ pub(crate) enum Devices {
     /// PyTorch iterates over the elements of all operands together: a 0-dim tensor on the host may join any device.
     Together,
     /// PyTorch checks each argument by name.
-    Named(Arguments),
+    Named(ArgumentNames),
     /// The operations it is made of check their own operands, with their own messages.
     ByParts,
 }
 
 /// PyTorch's names for the arguments of an operation that checks their devices one by one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arguments {
+pub(crate) struct ArgumentNames {
     /// `wrapper_CUDA_addmm`
     pub(crate) method: &'static str,
     /// The names of the tensors, in order.
@@ -75,7 +75,7 @@ impl Operation {
     /// their devices one by one. By default the elements of all operands are iterated together, and a 0-dim tensor
     /// on the host may join.
     pub const fn arguments(self, method: &'static str, names: &'static [&'static str]) -> Operation {
-        Operation { devices: Devices::Named(Arguments { method, names }), ..self }
+        Operation { devices: Devices::Named(ArgumentNames { method, names }), ..self }
     }
 
     /// Marks it as made of other operations.

@@ -25,9 +25,9 @@ use crate::storage::Storage;
 /// This is a handle: clones and views share the same memory, so an in-place operation on one is visible through
 /// all.
 #[derive(Clone)]
-pub struct Tensor(Arc<Inner>);
+pub struct Tensor(Arc<TensorInner>);
 
-struct Inner {
+struct TensorInner {
     storage: Arc<Storage>,
     layout: Layout,
     dtype: DType,
@@ -168,7 +168,7 @@ impl Tensor {
     pub(crate) fn made_of(storage: Arc<Storage>, layout: Layout, dtype: DType) -> Tensor {
         // Read first, so that the fields are written where the tensor will be.
         let (inference, place) = (autograd::is_inference_mode_enabled(), scope::here());
-        Tensor(Arc::new(Inner {
+        Tensor(Arc::new(TensorInner {
             storage,
             layout,
             dtype,
@@ -187,7 +187,7 @@ impl Tensor {
         let place = if scope::is_part() { self.0.place } else { scope::here() };
         let base = self.base().unwrap_or(self).clone();
         let made_by = base.history().sequence();
-        Tensor(Arc::new(Inner {
+        Tensor(Arc::new(TensorInner {
             storage: self.0.storage.clone(),
             layout,
             dtype: self.0.dtype,
@@ -208,7 +208,7 @@ impl Tensor {
     }
 
     pub(crate) fn detached_from(&self, place: Place) -> Tensor {
-        Tensor(Arc::new(Inner {
+        Tensor(Arc::new(TensorInner {
             storage: self.0.storage.clone(),
             layout: self.0.layout,
             dtype: self.0.dtype,

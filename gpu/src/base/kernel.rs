@@ -31,7 +31,7 @@ pub struct KernelDef {
     /// The cost of one element.
     pub cost: Cost,
     /// The kernel in Rust.
-    pub twin: fn(Args<'_, '_>) -> Ran,
+    pub twin: fn(Args<'_, '_>) -> TwinResult,
     /// For a kernel of halves: the f32 kernel that it runs between two conversions. All such kernels have the same
     /// twin.
     pub of_f32: Option<&'static KernelDef>,
@@ -45,28 +45,28 @@ pub const NUMBERS: [DType; 7] =
 pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
 /// The result of a twin.
-pub type Ran = Result<(), Stopped>;
+pub type TwinResult = Result<(), TwinError>;
 
 /// Why a twin stopped.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum TwinError {
     /// The host had no memory for the twin's workspace.
     OutOfHostMemory { bytes: usize },
     /// The equivalent of a failed assertion on a device: an index that is out of range.
-    Because(Box<dyn std::error::Error + Send + Sync>),
+    Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl From<LayoutError> for Stopped {
-    fn from(error: LayoutError) -> Stopped {
-        Stopped::Because(Box::new(error))
+impl From<LayoutError> for TwinError {
+    fn from(error: LayoutError) -> TwinError {
+        TwinError::Other(Box::new(error))
     }
 }
 
-impl From<GpuError> for Stopped {
-    fn from(error: GpuError) -> Stopped {
+impl From<GpuError> for TwinError {
+    fn from(error: GpuError) -> TwinError {
         match error {
-            GpuError::OutOfHostMemory { bytes } => Stopped::OutOfHostMemory { bytes },
-            other => Stopped::Because(Box::new(other)),
+            GpuError::OutOfHostMemory { bytes } => TwinError::OutOfHostMemory { bytes },
+            other => TwinError::Other(Box::new(other)),
         }
     }
 }

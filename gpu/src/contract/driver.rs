@@ -242,7 +242,7 @@ pub trait Driver: Send + Sync {
 
     /// Waits until all work of the stream has run, without ordering it for the race check: races that this wait hides
     /// are still found.
-    fn finish(&self, stream: StreamId) -> DriverResult<()> {
+    fn synchronize_untracked(&self, stream: StreamId) -> DriverResult<()> {
         self.stream_synchronize(stream)
     }
     /// Waits for all work of a device.
@@ -251,7 +251,7 @@ pub trait Driver: Send + Sync {
     fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()>;
 
     /// Called when an error has been returned to the program. This clears an error that is not sticky.
-    fn told(&self, _error: &DriverError) {}
+    fn error_returned(&self, _error: &DriverError) {}
 
     /// Turns the recording of execution times on or off. A driver that always records them may ignore the call.
     fn record_spans(&self, _on: bool) {}
@@ -260,7 +260,7 @@ pub trait Driver: Send + Sync {
 
     /// Tells the driver that the caching allocator has reused this range. The driver cannot see that, because the range
     /// is only part of a segment. Used for race reports only.
-    fn reused(&self, _pointer: DevicePtr, _bytes: usize) {}
+    fn range_reused(&self, _pointer: DevicePtr, _bytes: usize) {}
     /// The log for the data races it finds, if it looks for them.
     fn race_log(&self) -> Option<&RaceLog> {
         None

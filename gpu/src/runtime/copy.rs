@@ -11,11 +11,16 @@ use crate::contract::events::{CopyKind, EventKind};
 use crate::runtime::pinned::PinnedMemory;
 
 /// Memory, and a byte offset into it.
-type Part<'a, Memory> = (&'a Memory, usize);
+type MemoryAt<'a, Memory> = (&'a Memory, usize);
 
 impl Cuda {
     /// Copies pageable memory to a device. The source may be overwritten as soon as this returns.
-    pub fn upload(&self, (to, offset): Part<DeviceMemory>, from: &[u8], non_blocking: bool) -> Result<()> {
+    pub fn upload(
+        &self,
+        (to, offset): MemoryAt<DeviceMemory>,
+        from: &[u8],
+        non_blocking: bool,
+    ) -> Result<()> {
         self.check_thread()?;
         if !non_blocking {
             self.check_sync()?;
@@ -33,7 +38,7 @@ impl Cuda {
     }
 
     /// Copies device memory to pageable memory, and waits for it.
-    pub fn download(&self, to: &mut [u8], (from, offset): Part<DeviceMemory>) -> Result<()> {
+    pub fn download(&self, to: &mut [u8], (from, offset): MemoryAt<DeviceMemory>) -> Result<()> {
         self.check_thread()?;
         self.check_sync()?;
         let (stream, bytes) = (from.current_stream(), to.len());
@@ -47,8 +52,8 @@ impl Cuda {
     /// runs.
     pub fn upload_pinned(
         &self,
-        (to, target_offset): Part<DeviceMemory>,
-        (from, offset): Part<PinnedMemory>,
+        (to, target_offset): MemoryAt<DeviceMemory>,
+        (from, offset): MemoryAt<PinnedMemory>,
         bytes: usize,
         non_blocking: bool,
     ) -> Result<()> {
@@ -63,8 +68,8 @@ impl Cuda {
     /// the copy runs.
     pub fn download_pinned(
         &self,
-        (to, target_offset): Part<PinnedMemory>,
-        (from, offset): Part<DeviceMemory>,
+        (to, target_offset): MemoryAt<PinnedMemory>,
+        (from, offset): MemoryAt<DeviceMemory>,
         bytes: usize,
         non_blocking: bool,
     ) -> Result<()> {
@@ -103,8 +108,8 @@ impl Cuda {
     /// Copies from one device of the machine to another.
     pub fn copy_peer(
         &self,
-        (to, target_offset): Part<DeviceMemory>,
-        (from, offset): Part<DeviceMemory>,
+        (to, target_offset): MemoryAt<DeviceMemory>,
+        (from, offset): MemoryAt<DeviceMemory>,
         bytes: usize,
     ) -> Result<()> {
         self.check_thread()?;

@@ -30,7 +30,7 @@ pub(super) fn index_of(address: u64) -> Option<usize> {
     (address < super::pinned::BASE).then(|| (address.saturating_sub(BASE) / APART) as usize)
 }
 
-pub(super) struct Card {
+pub(super) struct SimulatedDevice {
     pub(super) profile: &'static Profile,
     /// The memory in bytes, which may be less than the profile's.
     total: u64,
@@ -54,15 +54,15 @@ pub(super) struct Card {
     pub(super) activity: Activity,
 }
 
-impl Card {
+impl SimulatedDevice {
     pub(super) fn new(
         index: usize,
         profile: &'static Profile,
         (total, others): (u64, u64),
         process: usize,
         room: &Arc<Room>,
-    ) -> Card {
-        Card {
+    ) -> SimulatedDevice {
+        SimulatedDevice {
             profile,
             total,
             others,

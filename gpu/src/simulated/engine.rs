@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use super::Setup;
 use super::activity;
-use super::card::Card;
+use super::card::SimulatedDevice;
 use super::convolution;
 use super::cost;
 use super::errors;
-use super::events::Events;
+use super::events::SimulatedEvents;
 use super::execute;
 use super::op::{End, Head, Op, Queue, Task};
 use super::peers::{P2p, lose_packets};
@@ -41,14 +41,14 @@ const MOST_SPANS: usize = 1 << 18;
 /// The number of engines that every device has: those of [`Engine`] except the links to peers.
 const OWN_ENGINES: usize = 3;
 
-pub(super) struct State {
+pub(super) struct SimulationState {
     pub(super) clock: Clock,
     pub(super) seed: Option<u64>,
     pub(super) setup: Setup,
-    pub(super) devices: Vec<Card>,
+    pub(super) devices: Vec<SimulatedDevice>,
     pub(super) streams: Vec<Queue>,
     pub(super) pinned: PinnedSpace,
-    pub(super) events: Events,
+    pub(super) events: SimulatedEvents,
     pub(super) races: Races,
     /// The streams that have work.
     pub(super) active: Vec<usize>,
@@ -81,23 +81,23 @@ pub(super) struct Next {
     stream: usize,
 }
 
-impl State {
+impl SimulationState {
     pub(super) fn new(
         clock: Clock,
         (seed, setup): (Option<u64>, Setup),
-        devices: Vec<Card>,
+        devices: Vec<SimulatedDevice>,
         races: &Arc<RaceLog>,
         (first_op, together): (OpId, Together),
-    ) -> State {
+    ) -> SimulationState {
         let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
-        let mut state = State {
+        let mut state = SimulationState {
             clock,
             seed,
             setup,
             devices,
             streams: Vec::new(),
             pinned: PinnedSpace::new(),
-            events: Events::default(),
+            events: SimulatedEvents::default(),
             races: Races::new(races.clone()),
             active: Vec::new(),
             engines,
@@ -195,7 +195,11 @@ impl State {
     }
 
     /// Makes the host wait until `done` holds, and no longer.
-    pub(super) fn wait_until(&mut self, device: usize, done: impl Fn(&State) -> bool) -> DriverResult<()> {
+    pub(super) fn wait_until(
+        &mut self,
+        device: usize,
+        done: impl Fn(&SimulationState) -> bool,
+    ) -> DriverResult<()> {
         self.run_to_now();
         while self.devices[device].fault.is_none() && !done(self) {
             match self.next_final() {

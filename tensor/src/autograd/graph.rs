@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::function::Step;
+use super::function::ErasedFunction;
 use super::saved::SavedTensors;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -67,7 +67,7 @@ impl Leaf {
 
 /// One recorded operation.
 pub(crate) struct Node {
-    pub(super) step: Box<dyn Step>,
+    pub(super) step: Box<dyn ErasedFunction>,
     /// The destination of each input's gradient.
     pub(super) edges: SmallVec<[Edge; 2]>,
     pub(super) saved: Mutex<SavedTensors>,
@@ -134,7 +134,7 @@ static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
 impl Node {
     pub(super) fn new(
-        step: Box<dyn Step>,
+        step: Box<dyn ErasedFunction>,
         edges: SmallVec<[Edge; 2]>,
         saved: SavedTensors,
         place: &'static Location<'static>,
@@ -174,7 +174,7 @@ impl Drop for Leaf {
 // Never read: they exist only to be dropped. A box would cost each node an allocation.
 #[allow(dead_code, clippy::large_enum_variant)]
 enum Remains {
-    Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn Step>),
+    Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn ErasedFunction>),
     Leaf(Option<Tensor>, Vec<Arc<Hook>>),
 }
 

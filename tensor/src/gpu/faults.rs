@@ -15,7 +15,7 @@ use super::{DeviceProperties, Event, EventOptions, Stream};
 use crate::backends::cudnn;
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
 use crate::host_profile::LAPTOP_8_CORES;
-use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, Stopped};
+use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, TwinError};
 use crate::lock::lock;
 use crate::monitor::Gpu;
 use crate::prelude::*;
@@ -85,7 +85,7 @@ impl Driver for Faulty {
         stream_create(device: usize, blocking: bool) -> StreamId;
         stream_query(stream: StreamId) -> bool;
         stream_synchronize(stream: StreamId) -> ();
-        finish(stream: StreamId) -> ();
+        synchronize_untracked(stream: StreamId) -> ();
         stream_wait_event(stream: StreamId, event: EventId) -> ();
         event_record(event: EventId, stream: StreamId) -> ();
         event_query(event: EventId) -> bool;
@@ -168,7 +168,7 @@ fn at_once(device: Device) -> ToOptions {
     ToOptions { device: Some(device), non_blocking: true, ..Default::default() }
 }
 
-type Program = fn() -> Result<Vec<f32>>;
+type FaultyProgram = fn() -> Result<Vec<f32>>;
 
 fn streams_and_events() -> Result<Vec<f32>> {
     let (side, x) = (Stream::new(gpu())?, Tensor::full(&[100], (2.0, gpu()))?);
@@ -289,7 +289,7 @@ fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
 }
 
 /// Makes each call of a program fail in turn.
-fn inject(program: Program, linked: bool) {
+fn inject(program: FaultyProgram, linked: bool) {
     let expected = machine(&Arc::default(), linked).enter(program).unwrap();
     let faults = Arc::<Mutex<Faults>>::default();
     let (calls, clean) = machine(&faults, linked).enter(|| {
@@ -375,7 +375,7 @@ fn of_training_that_moves() {
 
 #[test]
 fn of_launches_that_wait() {
-    fn blocking(program: Program) -> Result<Vec<f32>> {
+    fn blocking(program: FaultyProgram) -> Result<Vec<f32>> {
         cuda::set_launch_blocking(true)?;
         program()
     }
@@ -392,7 +392,7 @@ static HUNGRY: KernelDef = KernelDef {
     parameters: &[Parameter::Out(DType::F32)],
     geometry: Geometry::Elements,
     cost: Cost::Cheap,
-    twin: |_| Err(Stopped::OutOfHostMemory { bytes: 123 }),
+    twin: |_| Err(TwinError::OutOfHostMemory { bytes: 123 }),
     of_f32: None,
 };
 

@@ -28,9 +28,9 @@ pub use todevice_gpu::base::properties::DeviceProperties;
 
 use std::sync::Arc;
 
-use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::{GpuError, Result};
+use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::scope;
 use crate::thread::{CurrentDevice, Part};
@@ -189,7 +189,7 @@ pub fn synchronize_device(index: usize) -> Result<()> {
 
 /// The index of the current device, whether or not the device exists.
 pub(crate) fn current_index() -> usize {
-    Ambient::current_device()
+    HostContext::current_device()
 }
 
 /// The GPUs of the current machine, or PyTorch's error if there are none.

@@ -2,11 +2,11 @@
 
 use smallvec::SmallVec;
 
-use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host_context::HostContext;
 use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Launch, Parameter, Work};
-use crate::ops::access::{Found, access, access_all, sources};
+use crate::ops::access::{InputSource, access, access_all, sources};
 use crate::tensor::{Tensor, memory_of};
 
 /// Runs a kernel on the device of its tensors.
@@ -34,7 +34,7 @@ pub(crate) fn launch_on(
     if writes.iter().any(|write| write.is_cuda()) {
         return launch_on_device(kernel, reads, writes, ints, floats);
     }
-    Ambient::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
+    HostContext::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
     access_all(reads, writes, &mut |inputs, outputs| {
         Ok((kernel.twin)(Args { kernel, inputs, outputs, ints, floats })?)
     })
@@ -83,8 +83,8 @@ fn launch_on_device(
     }
     let copies = sources(reads, writes)?;
     let reads = reads.iter().zip(&copies).map(|(read, source)| match source {
-        Found::Copy(copy) => copy,
-        Found::Itself | Found::Output => *read,
+        InputSource::Copied(copy) => copy,
+        InputSource::Direct | InputSource::FirstOutput => *read,
     });
     let mut tensors = reads.chain(writes.iter().copied());
     let work = work(kernel, tensors.clone());

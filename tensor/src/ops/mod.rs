@@ -19,7 +19,6 @@ pub(crate) mod norm;
 pub(crate) mod optimizer;
 mod overlap;
 pub(crate) mod pair;
-pub(crate) mod plain;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
@@ -29,6 +28,7 @@ pub(crate) mod scaler;
 pub(crate) mod shape;
 pub(crate) mod softmax;
 pub(crate) mod transfer;
+pub(crate) mod unrecorded;
 pub(crate) mod values;
 
 use smallvec::SmallVec;
@@ -37,9 +37,9 @@ use crate::amp::Operands;
 use crate::autograd::error::AutogradError;
 use crate::autograd::{Function, is_inference_mode_enabled, is_recording, record, record_list};
 use crate::enter::enter;
-pub(crate) use crate::enter::{lead, mismatch, same_device};
+pub(crate) use crate::enter::{deciding_operand, mismatch, same_device};
 use crate::error::{Error, Result};
-pub(crate) use crate::operation::{Arguments, Cast, Operation, operations};
+pub(crate) use crate::operation::{ArgumentNames, Cast, Operation, operations};
 use crate::tensor::Tensor;
 
 /// Runs an operation. `compute` gets the operands after autocast, and everything inside it runs in those dtypes.
@@ -134,10 +134,10 @@ fn update_by(
     values.check_overlap(target)?;
     match values {
         NewValues::FromOld { anew, .. } if is_recorded => {
-            let old = plain::copy_of(target)?;
+            let old = unrecorded::copy_of(target)?;
             old.set_history(target.history());
             let new = anew(&old)?;
-            plain::write(target, &new.detach().to(target.dtype())?)?;
+            unrecorded::write(target, &new.detach().to(target.dtype())?)?;
             target.set_history(new.history());
         }
         NewValues::Instead { .. } | NewValues::Constant if is_recorded => {

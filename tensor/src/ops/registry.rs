@@ -2,8 +2,8 @@
 
 use super::row::Row;
 use super::{
-    Operation, conv, elementwise, index, loss, matmul, norm, optimizer, plain, pool, random, reduce, scaler,
-    shape, softmax, transfer,
+    Operation, conv, elementwise, index, loss, matmul, norm, optimizer, pool, random, reduce, scaler, shape,
+    softmax, transfer, unrecorded,
 };
 use crate::kernel::KernelDef;
 
@@ -30,7 +30,7 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (matmul::ROWS, matmul::OPERATIONS),
     (norm::ROWS, norm::OPERATIONS),
     (optimizer::ROWS, optimizer::OPERATIONS),
-    (plain::ROWS, &[]),
+    (unrecorded::ROWS, &[]),
     (pool::ROWS, pool::OPERATIONS),
     (random::ROWS, random::OPERATIONS),
     (random::dropout::ROWS, random::dropout::OPERATIONS),

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, RwLockReadGuard};
 
-use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
 use crate::dtype::DType;
@@ -11,11 +10,12 @@ use crate::error::{GpuError, Result};
 use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::Cuda;
+use crate::host_context::HostContext;
 use crate::kernel::Work;
 use crate::ops::access::access;
 use crate::ops::elementwise::cast;
 use crate::ops::launch::launch;
-use crate::ops::plain::{dense, write};
+use crate::ops::unrecorded::{dense, write};
 use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::{Tensor, ToOptions};
@@ -49,12 +49,12 @@ impl Tensor {
             return match dtype == self.dtype() {
                 true if options.copy => self.copy(),
                 true => Ok(self.clone()),
-                false => ops::apply(Cast { dtype }, [self]),
+                false => ops::apply(ToDtype { dtype }, [self]),
             };
         }
         device.check_usable()?;
         check_way(self.device(), device)?;
-        let converted = if dtype == self.dtype() { self } else { &ops::apply(Cast { dtype }, [self])? };
+        let converted = if dtype == self.dtype() { self } else { &ops::apply(ToDtype { dtype }, [self])? };
         let copy = ToDevice { from: self.device(), to: device, non_blocking: options.non_blocking };
         Ok(ops::apply(copy, [converted])?.moved_from(self))
     }
@@ -73,11 +73,11 @@ impl Tensor {
 }
 
 /// `to` with another dtype.
-struct Cast {
+struct ToDtype {
     dtype: DType,
 }
 
-impl Function<1> for Cast {
+impl Function<1> for ToDtype {
     fn operation(&self) -> &'static Operation {
         &CONVERT
     }
@@ -253,7 +253,7 @@ impl Function<1> for PinMemory {
         let bytes = x.numel() * x.dtype().size();
         // One read here and one write there.
         let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
-        Ambient::charge(|host| host.kernel_time(&work));
+        HostContext::charge(|host| host.kernel_time(&work));
         if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
             access([&x], [], |[input], []| pinned.write(0, input.dense_bytes(x.dtype())))??;
         }

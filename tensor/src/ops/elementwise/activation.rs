@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::in_one::{InOne, run};
+use super::fused::{FusedOp, run};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::error::Result;
@@ -16,13 +16,13 @@ use crate::tensor::Tensor;
 struct Activation {
     operation: Operation,
     kernel: Row,
-    backward: InOne,
+    backward: FusedOp,
 }
 
 impl Activation {
     const fn new(kernel: Row, node: &'static str, backward: Row) -> Activation {
         let operation = Operation::new(kernel.name).node(node);
-        Activation { operation, kernel, backward: InOne::new(backward) }
+        Activation { operation, kernel, backward: FusedOp::new(backward) }
     }
 
     const fn in_f32_on_cuda(self) -> Activation {

@@ -2,11 +2,11 @@
 
 use super::Reduction;
 use super::error::LossError;
-use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, result_type};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
+use crate::host_context::HostContext;
 use crate::ops::{self, Cast, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -36,7 +36,7 @@ impl Tensor {
 /// loss that falls but means nothing.
 fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     if input.sizes() != target.sizes() {
-        Ambient::warn_once("loss sizes", || {
+        HostContext::warn_once("loss sizes", || {
             format!(
                 "Using a target size (torch.Size({:?})) that is different to the input size (torch.Size({:?})). \
                  This will likely lead to incorrect results due to broadcasting. Please ensure they have the \

@@ -162,7 +162,7 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     let count: usize = outer.iter().product();
     let rows = if x.ndim() == 2 { x.clone() } else { x.reshape(&signed(&[count, features]))? };
     let bias = if bias.ndim() == 1 { bias } else { &bias.expand(&signed(&[count, features_out]))? };
-    let y = ops::apply(Linear, [bias, &rows, weight])?;
+    let y = ops::apply(LinearFunction, [bias, &rows, weight])?;
     if x.ndim() == 2 { Ok(y) } else { y.reshape(&signed(&[outer, &[features_out]].concat())) }
 }
 
@@ -259,9 +259,9 @@ impl Function<2> for Mm {
     }
 }
 
-struct Linear;
+struct LinearFunction;
 
-impl Function<3> for Linear {
+impl Function<3> for LinearFunction {
     fn operation(&self) -> &'static Operation {
         &ADDMM
     }

@@ -6,8 +6,8 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::error::ElementwiseError;
-use crate::ops::plain::{copy_of, fill, write};
 use crate::ops::transfer::copy_over;
+use crate::ops::unrecorded::{copy_of, fill, write};
 use crate::ops::{self, NewValues, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -31,7 +31,7 @@ impl Tensor {
     /// A copy in new memory, recorded by autograd (`Tensor.clone`; in Rust `clone` copies the handle).
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
-        ops::apply(Copy, [self])
+        ops::apply(CopyFunction, [self])
     }
 
     /// This tensor if it is contiguous, else a contiguous copy.
@@ -98,9 +98,9 @@ impl Tensor {
     }
 }
 
-struct Copy;
+struct CopyFunction;
 
-impl Function<1> for Copy {
+impl Function<1> for CopyFunction {
     fn operation(&self) -> &'static Operation {
         &CLONE
     }
