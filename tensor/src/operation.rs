@@ -3,7 +3,7 @@
 //! ```text
 //! operations! {
 //!     DOT: Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
-//!     SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(Cast::Fp32);
+//!     SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
 //! }
 //! ```
 //!
@@ -19,7 +19,7 @@ pub struct Operation {
     pub node: Option<&'static str>,
     /// What autocast does with its operands, on the CPU and on CUDA devices.
     #[doc(hidden)]
-    pub casts: [Cast; 2],
+    pub casts: [CastPolicy; 2],
     pub(crate) devices: Devices,
     /// Made of other operations: its host time is the sum of theirs.
     pub(crate) is_composite: bool,
@@ -47,7 +47,7 @@ pub(crate) struct ArgumentNames {
 
 /// What autocast does with an operation's operands: the PyTorch cast list it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cast {
+pub enum CastPolicy {
     /// Operands keep their dtypes.
     AsGiven,
     /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
@@ -62,7 +62,7 @@ pub enum Cast {
 impl Operation {
     /// An operation with only a name.
     pub const fn new(name: &'static str) -> Operation {
-        let casts = [Cast::AsGiven; 2];
+        let casts = [CastPolicy::AsGiven; 2];
         Operation { name, node: None, devices: Devices::Together, is_composite: false, casts }
     }
 
@@ -89,15 +89,15 @@ impl Operation {
     }
 
     /// Sets what autocast does with its operands on every device.
-    pub(crate) const fn autocast(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast(self, cast: CastPolicy) -> Operation {
         Operation { casts: [cast; 2], ..self }
     }
 
-    pub(crate) const fn autocast_on_cpu(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast_on_cpu(self, cast: CastPolicy) -> Operation {
         Operation { casts: [cast, self.casts[1]], ..self }
     }
 
-    pub(crate) const fn autocast_on_cuda(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast_on_cuda(self, cast: CastPolicy) -> Operation {
         Operation { casts: [self.casts[0], cast], ..self }
     }
 

@@ -1,6 +1,6 @@
 //! Autocast: regions in which operations choose the dtype they run in.
 //!
-//! Each operation's declaration says how its operands are cast ([`Cast`]). The operations it is made of run in the
+//! Each operation's declaration says how its operands are cast ([`CastPolicy`]). The operations it is made of run in the
 //! dtypes chosen for it.
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::gpu;
 use crate::host_context::HostContext;
 use crate::lock::lock;
-use crate::operation::{Cast, Operation};
+use crate::operation::{CastPolicy, Operation};
 use crate::tensor::Tensor;
 use crate::thread::{AnyValue, Autocast, Casting, OfThread, Part, Restore, Suspended, TensorContext};
 
@@ -220,10 +220,12 @@ fn cast(
     };
     let [on_cpu, on_cuda] = operation.casts;
     let to = match if device_type == DeviceType::Cuda { on_cuda } else { on_cpu } {
-        Cast::AsGiven => return unchanged(),
-        Cast::LowerPrecision => lower,
-        Cast::Fp32 => DType::F32,
-        Cast::Promote => widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?,
+        CastPolicy::AsGiven => return unchanged(),
+        CastPolicy::LowerPrecision => lower,
+        CastPolicy::Fp32 => DType::F32,
+        CastPolicy::Promote => {
+            widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?
+        }
     };
     let cast = |operand: &&Tensor| match eligible(&operand) && operand.dtype() != to {
         true if is_weight(operand) && to == lower && state.cache_enabled => cached(operand, to, state),

@@ -39,7 +39,7 @@ use crate::autograd::{Function, is_inference_mode_enabled, is_recording, record,
 use crate::enter::enter;
 pub(crate) use crate::enter::{deciding_operand, mismatch, same_device};
 use crate::error::{Error, Result};
-pub(crate) use crate::operation::{ArgumentNames, Cast, Operation, operations};
+pub(crate) use crate::operation::{ArgumentNames, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 /// Runs an operation. `compute` gets the operands after autocast, and everything inside it runs in those dtypes.

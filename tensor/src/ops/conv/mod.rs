@@ -23,16 +23,16 @@ use crate::ops::access::access;
 use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
 use crate::ops::unrecorded::{dense, write};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
 operations! {
-    CONV2D: Operation::new("conv2d").composite().autocast(Cast::LowerPrecision);
+    CONV2D: Operation::new("conv2d").composite().autocast(CastPolicy::LowerPrecision);
     CONVOLUTION: Operation::new("conv2d")
         .node("ConvolutionBackward0")
         .arguments("wrapper_CUDA__cudnn_convolution", &["input", "weight", "bias"])
-        .autocast(Cast::LowerPrecision);
+        .autocast(CastPolicy::LowerPrecision);
 }
 
 /// The keyword arguments of `torch.nn.Conv2d`. The first four are also those of [`Tensor::conv2d`].

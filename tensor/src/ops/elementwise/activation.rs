@@ -10,7 +10,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::error::Result;
 use crate::ops::row::{Row, row};
-use crate::ops::{self, Cast, Operation};
+use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 
 struct Activation {
@@ -26,7 +26,7 @@ impl Activation {
     }
 
     const fn in_f32_on_cuda(self) -> Activation {
-        Activation { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
+        Activation { operation: self.operation.autocast_on_cuda(CastPolicy::Fp32), ..self }
     }
 
     /// The same operation, computed in another way.

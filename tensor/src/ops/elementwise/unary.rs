@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Cost;
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row};
-use crate::ops::{self, Cast, Operation};
+use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
 
@@ -78,7 +78,7 @@ impl Unary {
 
     /// Makes autocast run the operation in f32 on CUDA devices.
     const fn in_f32_on_cuda(self) -> Unary {
-        Unary { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
+        Unary { operation: self.operation.autocast_on_cuda(CastPolicy::Fp32), ..self }
     }
 
     const fn on_bools(self, bools: BoolInput) -> Unary {

@@ -8,7 +8,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::unrecorded::{dense, reshaped};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::shape::signed;
 use crate::tensor::Tensor;
@@ -28,7 +28,7 @@ operations! {
 const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
     let operation = Operation::new(name)
         .arguments("wrapper_CUDA_nll_loss_forward", &["self", "target", "weight"])
-        .autocast(Cast::Fp32);
+        .autocast(CastPolicy::Fp32);
     Operation { is_composite, ..operation }
 }
 

@@ -7,13 +7,13 @@ use crate::dtype::{DType, result_type};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::host_context::HostContext;
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 operations! {
-    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").autocast(Cast::Fp32);
-    L1_LOSS: Operation::new("l1_loss").composite_together().autocast(Cast::Fp32);
+    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").autocast(CastPolicy::Fp32);
+    L1_LOSS: Operation::new("l1_loss").composite_together().autocast(CastPolicy::Fp32);
 }
 
 impl Tensor {

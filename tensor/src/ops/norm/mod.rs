@@ -10,7 +10,7 @@ use crate::dtype::{DType, Scalar};
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
 use crate::ops::unrecorded::{dense, number, reshaped, write};
-use crate::ops::{self, ArgumentNames, Cast, Operation, operations};
+use crate::ops::{self, ArgumentNames, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::scope;
 use crate::tensor::Tensor;
@@ -76,8 +76,8 @@ impl Keywords for LayerNormArguments {}
 operations! {
     BATCH_NORM: Operation::new("batch_norm").node("NativeBatchNormBackward0");
     BATCH_NORM_BACKWARD: Operation::new("native_batch_norm_backward");
-    LAYER_NORM: Operation::new("layer_norm").composite().autocast_on_cuda(Cast::Fp32);
-    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").autocast_on_cuda(Cast::Fp32);
+    LAYER_NORM: Operation::new("layer_norm").composite().autocast_on_cuda(CastPolicy::Fp32);
+    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").autocast_on_cuda(CastPolicy::Fp32);
     LAYER_NORM_BACKWARD: Operation::new("native_layer_norm_backward");
 }
 

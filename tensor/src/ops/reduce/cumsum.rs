@@ -14,11 +14,11 @@ use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::row::{row, rows};
 use crate::ops::unrecorded::{copy_of, dense};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").autocast_on_cuda(Cast::Fp32);
+    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").autocast_on_cuda(CastPolicy::Fp32);
     CUMSUM_BACKWARD: Operation::new("cumsum_backward");
 }
 

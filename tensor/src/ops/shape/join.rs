@@ -12,16 +12,16 @@ use crate::kernel::{Cost, Work};
 use crate::ops::access::access_all;
 use crate::ops::launch::work_on;
 use crate::ops::unrecorded::write;
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::scope;
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
 
 operations! {
-    CAT: Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(Cast::Promote);
-    STACK: Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(Cast::Promote);
+    CAT: Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
+    STACK: Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
     // The operation inside both.
-    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).autocast_on_cpu(Cast::Promote);
+    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).autocast_on_cpu(CastPolicy::Promote);
 }
 
 impl Tensor {
