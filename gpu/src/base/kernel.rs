@@ -3,6 +3,9 @@
 //! An operation checks its inputs, allocates its result, and launches kernels. On the host the *twin*, the kernel in
 //! Rust, runs at once. On a device the same launch is queued: a simulated GPU runs the same twin when its time has
 //! come, an NVIDIA GPU runs the `__global__` function of the same name.
+//!
+//! Not here: which kernels exist (`ops/registry.rs` of the tensor crate), and how long they take. Next in the spine:
+//! `ops/launch.rs`.
 
 use std::ops::Range;
 
@@ -16,6 +19,7 @@ use crate::base::shape::Layout;
 
 /// A kernel for given types: `add` of floats and `add` of doubles are different kernels.
 #[derive(Debug)]
+// ANCHOR: kernel
 pub struct KernelDef {
     /// Its name; together with the types it forms the name of the `__global__` function (see [`symbol`](Self::symbol)).
     pub name: &'static str,
@@ -36,6 +40,7 @@ pub struct KernelDef {
     /// twin.
     pub of_f32: Option<&'static KernelDef>,
 }
+// ANCHOR_END: kernel
 
 /// The types that kernels work on: a bool is stored as a u8.
 pub const NUMBERS: [DType; 7] =

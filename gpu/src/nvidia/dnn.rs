@@ -16,8 +16,9 @@ use super::api;
 use super::api::cudnn::*;
 use super::errors::library;
 use crate::base::conv::ConvPass;
+use crate::base::conv::{Conv, ConvAlgorithm};
 use crate::base::dtype::DType;
-use crate::contract::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult};
+use crate::contract::driver::{DevicePtr, DriverResult};
 
 /// cuDNN on one device. It takes one call at a time.
 pub(super) struct Dnn(cudnnHandle_t);

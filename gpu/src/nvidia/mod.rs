@@ -50,14 +50,18 @@ use cudarc::driver::sys::{
 };
 
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
+use crate::base::conv::{Conv, ConvAlgorithm};
+use crate::base::gemm::Gemm;
 use crate::base::kernel::{KernelDef, Launch};
 use crate::base::lock::{lock, read, write};
-use crate::base::properties::DeviceProperties;
+use crate::base::process::Process;
+use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{
-    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, Gemm, HostSource,
-    HostTarget, MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+    DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, HostSource, HostTarget, MemoryInfo, OpId,
+    PinnedPtr, Span, StreamId,
 };
 use crate::contract::interpreter::KernelInterpreter;
+use crate::contract::libraries::Libraries;
 use crate::host::scope::{self, Place};
 use crate::host::time::Clock;
 use api::driver::*;
@@ -384,19 +388,6 @@ impl Driver for Nvidia {
         Ok(MemoryInfo { free: free as u64, total: total as u64 })
     }
 
-    fn processes(&self, device: usize) -> Vec<Process> {
-        self.pci_bus_id(device).map(|bus_id| reading::processes(&bus_id)).unwrap_or_default()
-    }
-
-    fn pci_bus_id(&self, device: usize) -> Option<String> {
-        let gpu = self.devices.get(device)?;
-        let part = |which| probe::attribute(gpu.device, which).ok();
-        let domain = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
-        let bus = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
-        let slot = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
-        Some(format!("{domain:08X}:{bus:02X}:{slot:02X}.0"))
-    }
-
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
         let gpu = self.enter(device)?;
         let mut pointer = 0;
@@ -616,6 +607,57 @@ impl Driver for Nvidia {
         })
     }
 
+    fn synchronize(&self, device: usize) -> DriverResult<()> {
+        let gpu = self.enter(device)?;
+        // SAFETY: the device's context is current.
+        gpu.with_suspects(check(unsafe { cuCtxSynchronize() }))?;
+        gpu.forget(|_| true);
+        Ok(())
+    }
+
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
+        let (gpu, peer) = (self.gpu(device)?, self.gpu(peer)?);
+        let mut can = 0;
+        // SAFETY: there is room for the answer.
+        check(unsafe { cuDeviceCanAccessPeer(&mut can, gpu.device, peer.device) })?;
+        Ok(can != 0)
+    }
+
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
+        let peer = self.gpu(peer)?.context()?;
+        self.enter(device)?;
+        // SAFETY: both contexts are retained.
+        check(unsafe { cuCtxEnablePeerAccess(peer.0, 0) })
+    }
+
+    fn record_spans(&self, on: bool) {
+        lock(&self.spans).record(on);
+    }
+
+    fn take_spans(&self) -> Vec<Span> {
+        let mut spans = lock(&self.spans);
+        // Events cannot be queried without a context.
+        if spans.is_empty() || self.enter_any().is_err() {
+            return Vec::new();
+        }
+        spans.take()
+    }
+}
+
+impl Libraries for Nvidia {
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.pci_bus_id(device).map(|bus_id| reading::processes(&bus_id)).unwrap_or_default()
+    }
+
+    fn pci_bus_id(&self, device: usize) -> Option<String> {
+        let gpu = self.devices.get(device)?;
+        let part = |which| probe::attribute(gpu.device, which).ok();
+        let domain = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let slot = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        Some(format!("{domain:08X}:{bus:02X}:{slot:02X}.0"))
+    }
+
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
         let (gpu, raw) = self.enter_stream(stream)?;
         let mut blas = lock(&gpu.blas);
@@ -671,42 +713,6 @@ impl Driver for Nvidia {
         self.queue(Engine::Compute, (gpu, stream, raw), || {
             gpu.dnn(|dnn| dnn.run(raw, conv, algorithm, workspace))
         })
-    }
-
-    fn synchronize(&self, device: usize) -> DriverResult<()> {
-        let gpu = self.enter(device)?;
-        // SAFETY: the device's context is current.
-        gpu.with_suspects(check(unsafe { cuCtxSynchronize() }))?;
-        gpu.forget(|_| true);
-        Ok(())
-    }
-
-    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
-        let (gpu, peer) = (self.gpu(device)?, self.gpu(peer)?);
-        let mut can = 0;
-        // SAFETY: there is room for the answer.
-        check(unsafe { cuDeviceCanAccessPeer(&mut can, gpu.device, peer.device) })?;
-        Ok(can != 0)
-    }
-
-    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
-        let peer = self.gpu(peer)?.context()?;
-        self.enter(device)?;
-        // SAFETY: both contexts are retained.
-        check(unsafe { cuCtxEnablePeerAccess(peer.0, 0) })
-    }
-
-    fn record_spans(&self, on: bool) {
-        lock(&self.spans).record(on);
-    }
-
-    fn take_spans(&self) -> Vec<Span> {
-        let mut spans = lock(&self.spans);
-        // Events cannot be queried without a context.
-        if spans.is_empty() || self.enter_any().is_err() {
-            return Vec::new();
-        }
-        spans.take()
     }
 }
 

@@ -1,7 +1,11 @@
-//! Copies between host and devices, and from device to device.
+//! Copies between host and devices, and from device to device: the step from a tensor's memory to the driver.
 //!
-//! Each copy is queued on the current stream of its device. Whether the host waits for it depends on the memory: the
-//! driver accesses pageable memory before the call returns, and page-locked memory when the copy runs.
+//! Each copy is queued on the stream that is current for the calling thread on that device: the default stream, unless the
+//! thread has entered another. Whether the host waits depends on the memory: the driver accesses pageable memory before the
+//! call returns, and page-locked memory when the copy runs. `Cuda::submit` calls the driver, turns its error into ours, and
+//! records the call.
+//!
+//! Not here: when the copy runs. Next in the spine: `contract/driver.rs`.
 
 use super::{Cuda, DeviceMemory};
 use crate::base::error::gpu::Result;
@@ -15,6 +19,7 @@ type MemoryAt<'a, Memory> = (&'a Memory, usize);
 
 impl Cuda {
     /// Copies pageable memory to a device. The source may be overwritten as soon as this returns.
+    // ANCHOR: upload
     pub fn upload(
         &self,
         (to, offset): MemoryAt<DeviceMemory>,
@@ -36,6 +41,7 @@ impl Cuda {
             Ok(Some(op))
         })
     }
+    // ANCHOR_END: upload
 
     /// Copies device memory to pageable memory, and waits for it.
     pub fn download(&self, to: &mut [u8], (from, offset): MemoryAt<DeviceMemory>) -> Result<()> {

@@ -2,9 +2,10 @@
 
 use super::Cuda;
 use crate::base::error::gpu::Result;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
 use crate::base::lock::lock;
-use crate::contract::driver::{DevicePtr, Gemm, StreamId};
+use crate::contract::driver::{DevicePtr, StreamId};
 use crate::contract::events::EventKind;
 use crate::host::scope;
 

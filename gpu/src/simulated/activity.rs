@@ -9,8 +9,9 @@ use super::card::SimulatedDevice;
 use super::cost;
 use super::op::{CopyTask, End, Task};
 use super::profile::Profile;
+use crate::base::process::Process;
 use crate::base::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
-use crate::contract::driver::{Engine, Process};
+use crate::contract::driver::Engine;
 
 /// The sample period in nanoseconds.
 pub const PERIOD: u64 = 4_000_000;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::activity::Activity;
 use super::memory::{AddressSpace, Room};
 use super::profile::Profile;
-use crate::base::properties::DeviceProperties;
-use crate::contract::driver::{DriverError, MemoryInfo, Process};
+use crate::base::process::Process;
+use crate::contract::driver::DeviceProperties;
+use crate::contract::driver::{DriverError, MemoryInfo};
 
 /// The address where the memory of device 0 begins; that of each further device begins [`APART`] later. Addresses have
 /// 48 bits, as on current GPUs.

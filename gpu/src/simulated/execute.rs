@@ -12,9 +12,10 @@ use super::memory::{Access, AddressSpace, Bytes};
 use super::op::{CopyTask, End};
 use super::pinned::PinnedSpace;
 use crate::base::dtype::DType;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, TwinError, TwinResult};
 use crate::base::shape::Layout;
-use crate::contract::driver::{DevicePtr, DriverResult, Gemm};
+use crate::contract::driver::{DevicePtr, DriverResult};
 
 /// The maximum number of inputs, and of outputs, of a kernel.
 const MOST_OPERANDS: usize = 8;

@@ -7,7 +7,7 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | in which order things happen | `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
+//! | in which order things happen | `schedule.rs`, `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
 //! | what each call does | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, when a copy arrives wrong |
@@ -34,6 +34,7 @@ mod op;
 pub mod peers;
 mod pinned;
 mod races;
+mod schedule;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -53,18 +54,22 @@ use self::profile::Profile;
 use self::together::Together;
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
+use crate::base::conv::{Conv, ConvAlgorithm};
 use crate::base::error::RacingAccess;
 use crate::base::figure::Figure;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
 use crate::base::lock::lock;
-use crate::base::properties::DeviceProperties;
+use crate::base::process::Process;
 use crate::base::pytorch_build::Build;
 use crate::base::reading::Gpu;
+use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{
-    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
-    MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+    DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, MemoryInfo, OpId,
+    PinnedPtr, Span, StreamId,
 };
 use crate::contract::interpreter::KernelInterpreter;
+use crate::contract::libraries::Libraries;
 use crate::contract::others;
 use crate::contract::races::RaceLog;
 use crate::host::host_profile::HostProfile;
@@ -221,18 +226,6 @@ impl Driver for Simulated {
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo> {
         let state = self.enter(device, &self.host.memory_info)?;
         Ok(state.devices[device].memory_info())
-    }
-
-    // NVML answers this, not CUDA, so it also works for a device that has failed.
-    fn processes(&self, device: usize) -> Vec<Process> {
-        self.state().devices.get(device).map(SimulatedDevice::processes).unwrap_or_default()
-    }
-
-    // It creates no context, and its cost to the host is negligible.
-    fn monitor(&self, device: usize) -> Option<Gpu> {
-        let mut state = self.state();
-        state.run_to_now();
-        (device < state.devices.len()).then(|| state.monitor(device))
     }
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
@@ -453,6 +446,71 @@ impl Driver for Simulated {
         self.leave(self.queue_kernel(stream, launch))
     }
 
+    fn synchronize_untracked(&self, stream: StreamId) -> DriverResult<()> {
+        self.wait_for_stream(stream).map(drop)
+    }
+
+    fn synchronize(&self, device: usize) -> DriverResult<()> {
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| state.devices[device].queued == 0)?;
+        self.clock.advance_to(state.last_end(device));
+        state.host_waited();
+        state.races.host_waited_for_device(device);
+        Ok(())
+    }
+
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
+        let state = self.state();
+        let [Some(on), Some(_)] = [device, peer].map(|device| state.devices.get(device)) else {
+            return Err(errors::invalid_device());
+        };
+        Ok(device != peer && on.profile.has_peers() && state.setup.p2p != P2p::Off)
+    }
+
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
+        if !self.can_access_peer(device, peer)? {
+            return Err(errors::peer_access_unsupported());
+        }
+        let mut state = self.enter(device, &self.host.enable_peer_access)?;
+        let peers = &mut state.devices[device].peers;
+        if peers.contains(&peer) {
+            return Err(errors::peer_access_already_enabled());
+        }
+        peers.push(peer);
+        Ok(())
+    }
+
+    /// On hardware no kernel runs out of host memory, so such an error does not have to be sticky.
+    fn error_returned(&self, error: &DriverError) {
+        for device in &mut self.state().devices {
+            device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);
+        }
+    }
+
+    fn take_spans(&self) -> Vec<Span> {
+        let mut state = self.state();
+        state.run_to_now();
+        state.spans.drain(..).collect()
+    }
+
+    fn range_reused(&self, pointer: DevicePtr, bytes: usize) {
+        self.state().races.range_reused(pointer.0, bytes);
+    }
+}
+
+impl Libraries for Simulated {
+    // NVML answers this, not CUDA, so it also works for a device that has failed.
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.state().devices.get(device).map(SimulatedDevice::processes).unwrap_or_default()
+    }
+
+    // It creates no context, and its cost to the host is negligible.
+    fn monitor(&self, device: usize) -> Option<Gpu> {
+        let mut state = self.state();
+        state.run_to_now();
+        (device < state.devices.len()).then(|| state.monitor(device))
+    }
+
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
         self.leave(self.queue_gemm(stream, gemm))
     }
@@ -512,59 +570,8 @@ impl Driver for Simulated {
         Some(cost::collective(profile, setup.collectives_use_p2p(profile), kind, bytes, ranks))
     }
 
-    fn synchronize_untracked(&self, stream: StreamId) -> DriverResult<()> {
-        self.wait_for_stream(stream).map(drop)
-    }
-
-    fn synchronize(&self, device: usize) -> DriverResult<()> {
-        let mut state = self.enter(device, &self.host.synchronize)?;
-        state.wait_until(device, |state| state.devices[device].queued == 0)?;
-        self.clock.advance_to(state.last_end(device));
-        state.host_waited();
-        state.races.host_waited_for_device(device);
-        Ok(())
-    }
-
     fn build(&self) -> Option<Build> {
         self.options.setup.build
-    }
-
-    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
-        let state = self.state();
-        let [Some(on), Some(_)] = [device, peer].map(|device| state.devices.get(device)) else {
-            return Err(errors::invalid_device());
-        };
-        Ok(device != peer && on.profile.has_peers() && state.setup.p2p != P2p::Off)
-    }
-
-    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
-        if !self.can_access_peer(device, peer)? {
-            return Err(errors::peer_access_unsupported());
-        }
-        let mut state = self.enter(device, &self.host.enable_peer_access)?;
-        let peers = &mut state.devices[device].peers;
-        if peers.contains(&peer) {
-            return Err(errors::peer_access_already_enabled());
-        }
-        peers.push(peer);
-        Ok(())
-    }
-
-    /// On hardware no kernel runs out of host memory, so such an error does not have to be sticky.
-    fn error_returned(&self, error: &DriverError) {
-        for device in &mut self.state().devices {
-            device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);
-        }
-    }
-
-    fn take_spans(&self) -> Vec<Span> {
-        let mut state = self.state();
-        state.run_to_now();
-        state.spans.drain(..).collect()
-    }
-
-    fn range_reused(&self, pointer: DevicePtr, bytes: usize) {
-        self.state().races.range_reused(pointer.0, bytes);
     }
 
     fn race_log(&self) -> Option<&RaceLog> {

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use super::compiled::Compiled;
 use super::convolution::Convolution;
 use crate::base::collective::Collective;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
-use crate::contract::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
+use crate::contract::driver::{DevicePtr, EventId, OpId, StreamId};
 
 /// A piece of work in a stream. It names memory by address and holds no borrows: the contents that it finds there are
 /// those at the time when it runs.

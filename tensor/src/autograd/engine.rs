@@ -1,4 +1,9 @@
 //! The backward pass: propagates gradients from a result to the leaves, node by node, without recursion.
+//!
+//! A node runs when all nodes recorded later have run, on the stream of its forward. Its operations are ordinary operations: they
+//! enter, launch and allocate as those of the forward pass do.
+//!
+//! Not here: gradients of single operations. This is the end of the spine.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -215,6 +220,7 @@ impl Walk {
     ) -> Result<()> {
         self.send(root, Some(seed))?;
         self.serve(&mut at_leaf)?;
+        // ANCHOR: run
         while let Some((_, (node, grad))) = self.nodes.pop_last() {
             let Some(grad) = grad else {
                 // No gradient reached this node, so none flows on from it.
@@ -238,6 +244,7 @@ impl Walk {
             drop(stream);
             self.serve(&mut at_leaf)?;
         }
+        // ANCHOR_END: run
         Ok(())
     }
 
@@ -270,6 +277,7 @@ impl Walk {
     }
 
     /// Gives the leaves whose gradient is complete their gradients.
+    // ANCHOR: serve
     fn serve(&mut self, at_leaf: &mut impl FnMut(&Leaf, Tensor) -> Result<Tensor>) -> Result<()> {
         for (leaf, awaited) in mem::take(&mut self.complete) {
             let Some(grad) = awaited.sum else { continue };
@@ -284,6 +292,7 @@ impl Walk {
         }
         Ok(())
     }
+    // ANCHOR_END: serve
 
     /// Returns the caller's stream, for a gradient that belongs to another stream, and registers that it waits for
     /// that one at the end.

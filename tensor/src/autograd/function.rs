@@ -1,4 +1,6 @@
 //! Differentiable operations: forward, saved tensors and backward (`torch.autograd.Function`).
+//!
+//! Not here: the nodes, and when they run. Next in the spine: `autograd/graph.rs`.
 
 use std::array;
 use std::panic::Location;
@@ -207,6 +209,7 @@ pub(super) fn saved_tensors(node: &Node) -> Result<SavedList> {
 
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
 #[track_caller]
+// ANCHOR: record
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
     let mut ctx = Context::new(inputs)?;
     let place = scope::here();
@@ -216,6 +219,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
         false => Ok(output),
     }
 }
+// ANCHOR_END: record
 
 /// Whether operations on these inputs are recorded. An error if an input's history is out of date.
 fn records(inputs: &[&Tensor]) -> Result<bool> {

@@ -1,4 +1,9 @@
 //! The recorded graph: a node for every operation, and a leaf for every tensor the user made.
+//!
+//! A tensor's [`History`] leads to its node or its leaf, and a node's edges lead on to those of its inputs. So the graph lives as
+//! long as the result does.
+//!
+//! Not here: what a node saves. Next in the spine: `autograd/saved.rs`.
 
 use std::any::Any;
 use std::fmt;
@@ -66,6 +71,7 @@ impl Leaf {
 }
 
 /// One recorded operation.
+// ANCHOR: node
 pub(crate) struct Node {
     pub(super) step: Box<dyn ErasedFunction>,
     /// The destination of each input's gradient.
@@ -78,6 +84,7 @@ pub(crate) struct Node {
     /// The stream it was launched on, if it ran on a GPU. Its backward runs there too.
     pub(super) stream: Option<StreamKey>,
 }
+// ANCHOR_END: node
 
 /// An input of a recorded operation.
 pub(super) struct Edge {

@@ -1,4 +1,12 @@
-//! Saved tensors, and checkpoints, which drop them and compute them again.
+//! Saved tensors: where a node keeps what its backward needs, and until when.
+//!
+//! They are in `Node::saved`. Backward frees them as soon as the node has run, unless the graph is retained; a second
+//! backward then finds `SavedTensors::Freed` and fails. They are also freed with the node, when the last tensor that leads to
+//! it is dropped. A saved tensor remembers its version, so that a write in place is noticed.
+//!
+//! A checkpoint saves nothing: it runs its function once more when the tensors are needed.
+//!
+//! Not here: who asks for them. Next in the spine: `autograd/engine.rs`.
 
 use std::mem;
 use std::panic::Location;
@@ -92,6 +100,7 @@ impl SavedTensors {
     }
 
     /// Returns the tensors, recomputed if necessary.
+    // ANCHOR: saved
     pub(super) fn tensors(self) -> Result<SavedList> {
         match self {
             SavedTensors::Saved(tensors) => Ok(tensors),
@@ -99,13 +108,16 @@ impl SavedTensors {
             SavedTensors::Freed => Err(AutogradError::BackwardTwice.into()),
         }
     }
+    // ANCHOR_END: saved
 
     /// Frees the tensors. A node that saved nothing can be walked again, so it stays as it is.
+    // ANCHOR: free
     pub(super) fn free(&mut self) {
         if !matches!(self, SavedTensors::Saved(tensors) if tensors.is_empty()) {
             *self = SavedTensors::Freed;
         }
     }
+    // ANCHOR_END: free
 }
 
 /// The checkpoint running on a thread, if any, and in which run.

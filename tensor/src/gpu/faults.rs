@@ -5,14 +5,19 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
+use todevice_gpu::base::gemm::Gemm;
+use todevice_gpu::base::process::Process;
+use todevice_gpu::contract::libraries::Libraries;
+
 use super::driver::{
-    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
-    MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+    DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, MemoryInfo, OpId,
+    PinnedPtr, Span, StreamId,
 };
 use super::simulated::profile::{H200, T4};
 use super::simulated::{Simulated, SimulatedOptions};
 use super::{DeviceProperties, Event, EventOptions, Stream};
 use crate::backends::cudnn;
+use crate::conv::{Conv, ConvAlgorithm};
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
 use crate::host_profile::LAPTOP_8_CORES;
 use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, TwinError};
@@ -92,9 +97,6 @@ impl Driver for Faulty {
         event_synchronize(event: EventId) -> ();
         event_elapsed(start: EventId, end: EventId) -> f32;
         launch(stream: StreamId, launch: Launch) -> OpId;
-        gemm(stream: StreamId, gemm: Gemm) -> OpId;
-        convolution_algorithms(device: usize, conv: &Conv) -> Vec<ConvAlgorithm>;
-        convolution(stream: StreamId, conv: &Conv, algorithm: &ConvAlgorithm, workspace: DevicePtr) -> OpId;
         synchronize(device: usize) -> ();
         can_access_peer(device: usize, peer: usize) -> bool;
         enable_peer_access(device: usize, peer: usize) -> ();
@@ -106,18 +108,6 @@ impl Driver for Faulty {
 
     fn properties(&self, device: usize) -> DeviceProperties {
         self.inner.properties(device)
-    }
-
-    fn processes(&self, device: usize) -> Vec<Process> {
-        self.inner.processes(device)
-    }
-
-    fn monitor(&self, device: usize) -> Option<Gpu> {
-        self.inner.monitor(device)
-    }
-
-    fn cudnn_version(&self) -> Option<usize> {
-        self.inner.cudnn_version()
     }
 
     fn take_spans(&self) -> Vec<Span> {
@@ -142,6 +132,26 @@ impl Driver for Faulty {
         self.call("event_destroy")?;
         lock(&self.faults).events.remove(&event);
         self.inner.event_destroy(event)
+    }
+}
+
+impl Libraries for Faulty {
+    pass_on! {
+        gemm(stream: StreamId, gemm: Gemm) -> OpId;
+        convolution_algorithms(device: usize, conv: &Conv) -> Vec<ConvAlgorithm>;
+        convolution(stream: StreamId, conv: &Conv, algorithm: &ConvAlgorithm, workspace: DevicePtr) -> OpId;
+    }
+
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.inner.processes(device)
+    }
+
+    fn monitor(&self, device: usize) -> Option<Gpu> {
+        self.inner.monitor(device)
+    }
+
+    fn cudnn_version(&self) -> Option<usize> {
+        self.inner.cudnn_version()
     }
 }
 

@@ -24,7 +24,7 @@ pub use todevice_gpu::nvidia::{Finding, INSTALL, Probe, probe};
 pub(crate) use todevice_gpu::runtime::{self, allocator, pinned, stats};
 pub(crate) use todevice_gpu::simulated;
 
-pub use todevice_gpu::base::properties::DeviceProperties;
+pub use todevice_gpu::contract::driver::DeviceProperties;
 
 use std::sync::Arc;
 

@@ -1,4 +1,12 @@
 //! Launches: turns an operation's tensors into the arguments of a kernel, and runs it where they are.
+//!
+//! On a GPU a launch has a grid and its work. The grid follows from the kernel's geometry and the size of the first output: one
+//! thread of a block of 256 for each element, or one block for each row. The work is the bytes of all tensors, each counted
+//! once, and the operations per element of the largest. A simulated GPU turns both into a modelled time
+//! (`simulated/cost.rs`): the bytes at the speed of the memory, or the operations at the speed of the processors, whichever
+//! takes longer, divided by the share of the processors that the grid fills. An NVIDIA GPU ignores the work.
+//!
+//! Not here: how the host reaches the memory of tensors, in `access.rs`. Next in the spine: `autograd/function.rs`.
 
 use smallvec::SmallVec;
 
@@ -41,6 +49,7 @@ pub(crate) fn launch_on(
 }
 
 /// The work of a kernel on tensors of these sizes.
+// ANCHOR: work
 fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Work {
     let mut work = Work { double: kernel.types.contains(&DType::F64), ..Work::default() };
     let mut most_elements = 0;
@@ -51,6 +60,7 @@ fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Wo
     work.flops = kernel.cost.flops() * most_elements as u64;
     work
 }
+// ANCHOR_END: work
 
 /// The work of writing, or reading, every element of a tensor on the host.
 pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> Work {
@@ -108,6 +118,7 @@ fn launch_on_device(
     if tensors.next().is_some() || !ints.is_empty() || !floats.is_empty() {
         return Err(wrong_arguments(kernel));
     }
+    // ANCHOR: grid
     let results = writes[0].numel() as u64;
     let blocks = match kernel.geometry {
         Geometry::Elements | Geometry::Indexed => results.div_ceil(u64::from(BLOCK)),
@@ -117,6 +128,7 @@ fn launch_on_device(
     };
     let grid = blocks.clamp(1, MOST_BLOCKS) as u32;
     let launch = Launch { kernel, grid, block: BLOCK, arguments, work };
+    // ANCHOR_END: grid
     Ok(target.cuda().launch(target.current_stream(), launch)?)
 }
 

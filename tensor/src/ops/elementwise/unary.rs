@@ -1,4 +1,13 @@
-//! Operations on one tensor.
+//! Operations on one tensor, such as `relu`: each a row of the table at the end.
+//!
+//! An entry says all there is to say about an operation: its kernel, its node's name, its gradient, and how it treats integers and
+//! bools. `row!("relu", each, Cheap, |x: T| …)` declares the kernel once for each dtype that `each` stands for. In a row of
+//! `numbers` or `floats` the kernel for f16 and bf16 is the f32 kernel between two conversions; `row.rs` lists these groups.
+//!
+//! `Saves` says what is kept for backward: `relu` keeps its output, and its gradient is one kernel, `relu_backward`.
+//!
+//! Not here: broadcasting and dtype promotion, which need two tensors (`binary.rs`). Next in the spine: `base/kernel.rs` of
+//! `todevice-gpu`.
 
 use super::error::ElementwiseError;
 use super::fused::{FusedOp, table};
@@ -209,11 +218,13 @@ unary! {
         Input(|grad, x| grad.mul(&x.mul(2.0)?)),
     ).on_bools(BoolInput::PromoteToI64).in_f32_on_cuda();
     /// `max(x, 0)`; the gradient at 0 is 0.
+    // ANCHOR: relu
     relu, relu_: RELU = Unary::of_numbers(
         row!("relu", each, Cheap, |x: T| -> T { x.rectified() }),
         "ReluBackward0",
         Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
     ).on_bools(BoolInput::Refused(|| ElementwiseError::ReluBool.into()));
+    // ANCHOR_END: relu
     /// The largest integer not above x.
     floor, floor_: FLOOR = Unary::rounding(
         row!("floor", floats, Cheap, |x: T| -> T { x.floor() }),

@@ -11,7 +11,7 @@ use crate::cpu::{self, tf32};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
-use crate::gpu::driver::{DevicePtr, Gemm};
+use crate::gpu::driver::DevicePtr;
 use crate::host_context::HostContext;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::access::access;
@@ -20,6 +20,7 @@ use crate::ops::row::{row, rows};
 use crate::ops::unrecorded::{copy_of, write};
 use crate::shape::Layout;
 use crate::tensor::{Tensor, pointer_of};
+use todevice_gpu::base::gemm::Gemm;
 
 pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let ([m, _], [_, n]) = check_shapes(a, b)?;
