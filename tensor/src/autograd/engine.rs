@@ -393,7 +393,7 @@ impl Leaf {
             // A gradient that is shared or not dense is copied: the sum a + b gives the same tensor to both inputs.
             None => {
                 let own = grad.is_sole_owner() && grad.is_contiguous();
-                let total = if own { grad } else { ops::unrecorded::copy_of(&grad)? };
+                let total = if own { grad } else { ops::plain::copy_of(&grad)? };
                 slot.insert(total).clone()
             }
         };

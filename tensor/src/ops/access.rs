@@ -13,7 +13,7 @@ use crate::gpu::pinned::PinnedMemory;
 use crate::host_context::HostContext;
 use crate::host_memory::HostBuffer;
 use crate::kernel::{Input, Output};
-use crate::ops::unrecorded::copy_of;
+use crate::ops::plain::copy_of;
 use crate::sort;
 use crate::storage::{Storage, StorageMemory};
 use crate::tensor::Tensor;

@@ -23,6 +23,7 @@ pub(crate) mod optimizer;
 mod overlap;
 pub(crate) mod pair;
 mod pin;
+pub(crate) mod plain;
 pub(crate) mod pool;
 pub(crate) mod random;
 pub(crate) mod reduce;
@@ -32,7 +33,6 @@ pub(crate) mod scaler;
 pub(crate) mod shape;
 pub(crate) mod softmax;
 pub(crate) mod transfer;
-pub(crate) mod unrecorded;
 mod update;
 pub(crate) mod values;
 

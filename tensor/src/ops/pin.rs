@@ -7,7 +7,7 @@ use crate::gpu;
 use crate::host_context::HostContext;
 use crate::kernel::Work;
 use crate::ops::access::access;
-use crate::ops::unrecorded::dense;
+use crate::ops::plain::dense;
 use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 

@@ -2,8 +2,8 @@
 
 use super::row::Row;
 use super::{
-    Operation, conv, elementwise, index, loss, matmul, norm, optimizer, pin, pool, random, reduce, scaler,
-    shape, softmax, transfer, unrecorded,
+    Operation, conv, elementwise, index, loss, matmul, norm, optimizer, pin, plain, pool, random, reduce,
+    scaler, shape, softmax, transfer,
 };
 use crate::kernel::KernelDef;
 
@@ -30,7 +30,7 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (matmul::ROWS, matmul::OPERATIONS),
     (norm::ROWS, norm::OPERATIONS),
     (optimizer::ROWS, optimizer::OPERATIONS),
-    (unrecorded::ROWS, &[]),
+    (plain::ROWS, &[]),
     (pool::ROWS, pool::OPERATIONS),
     (random::ROWS, random::OPERATIONS),
     (random::dropout::ROWS, random::dropout::OPERATIONS),

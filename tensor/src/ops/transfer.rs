@@ -18,7 +18,7 @@ use crate::gpu::runtime::Cuda;
 use crate::ops::access::access;
 use crate::ops::elementwise::cast;
 use crate::ops::launch::launch;
-use crate::ops::unrecorded::{dense, write};
+use crate::ops::plain::{dense, write};
 use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::{Tensor, ToOptions};

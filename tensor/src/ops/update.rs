@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Operation, mismatch, overlap, unrecorded};
+use super::{Operation, mismatch, overlap, plain};
 use crate::autograd::error::AutogradError;
 use crate::autograd::{is_inference_mode_enabled, is_recording, record_list};
 use crate::enter::enter;
@@ -81,10 +81,10 @@ fn update_by(
     values.check_overlap(target)?;
     match values {
         NewValues::FromOld { anew, .. } if is_recorded => {
-            let old = unrecorded::copy_of(target)?;
+            let old = plain::copy_of(target)?;
             old.set_history(target.history());
             let new = anew(&old)?;
-            unrecorded::write(target, &new.detach().to(target.dtype())?)?;
+            plain::write(target, &new.detach().to(target.dtype())?)?;
             target.set_history(new.history());
         }
         NewValues::Instead { .. } | NewValues::Constant if is_recorded => {

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::host_context::HostContext;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{SgdStep, check_alike, sgd};
-use crate::ops::unrecorded::copy_of;
+use crate::ops::plain::copy_of;
 use crate::scope;
 use crate::serialize::{Dict, Value, number};
 use crate::tensor::Tensor;

@@ -22,7 +22,7 @@ use crate::host_context::HostContext;
 use crate::ops::access::access;
 use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
-use crate::ops::unrecorded::{dense, write};
+use crate::ops::plain::{dense, write};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;

@@ -185,7 +185,7 @@ fn binary_(op: &'static Binary, target: &Tensor, other: Operand<'_>) -> Result<T
         }
         let wide = target.uninit_beside(target.sizes(), result)?;
         op.compute(&wide, target, &other)?;
-        ops::unrecorded::write(target, &wide.to(target.dtype())?)
+        ops::plain::write(target, &wide.to(target.dtype())?)
     })
 }
 

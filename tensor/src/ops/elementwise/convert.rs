@@ -6,9 +6,9 @@ use crate::cpu::simd::kernel;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::kernel::{Cost, KernelDef};
+use crate::ops::plain::COPY;
 use crate::ops::row::types::{bf16, f16};
 use crate::ops::row::{Row, row, rows};
-use crate::ops::unrecorded::COPY;
 
 /// Converts a number to another type, as PyTorch does on the CPU.
 ///

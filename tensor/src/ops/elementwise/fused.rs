@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::launch::launch_on;
+use crate::ops::plain::number;
 use crate::ops::row::Row;
 use crate::ops::shape::check_fits;
-use crate::ops::unrecorded::number;
 use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 

@@ -27,7 +27,7 @@ use crate::dtype::{DType, Scalar, result_type};
 use crate::error::Result;
 use crate::error::dtype::DTypeError;
 use crate::ops::deciding_operand;
-use crate::ops::unrecorded::number;
+use crate::ops::plain::number;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 

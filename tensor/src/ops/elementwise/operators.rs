@@ -118,7 +118,7 @@ fn number_over(number: Scalar, x: &Tensor) -> Result<Tensor> {
 #[track_caller]
 fn number_less(number: Scalar, x: &Tensor) -> Result<Tensor> {
     let dtype = SUB.result_type(x, Operand::Scalar(number))?;
-    ops::apply(NumberLess { number: ops::unrecorded::number(number, dtype)? }, [x])
+    ops::apply(NumberLess { number: ops::plain::number(number, dtype)? }, [x])
 }
 
 operations! {

@@ -5,7 +5,7 @@ use super::kernels::REMAINDER;
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
-use crate::ops::unrecorded::number;
+use crate::ops::plain::number;
 use crate::ops::{self, Operation, operations};
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;

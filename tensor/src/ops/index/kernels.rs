@@ -9,8 +9,8 @@ use crate::dtype::Memory;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
+use crate::ops::plain::{dense, reshaped};
 use crate::ops::row::{row, rows};
-use crate::ops::unrecorded::{dense, reshaped};
 use crate::tensor::Tensor;
 
 /// Addition that wraps around for integers, as in every other operation, and that rounds every sum of half types,

@@ -14,8 +14,8 @@ use crate::error::tensor::TensorError;
 use crate::host_context::HostContext;
 use crate::ops::elementwise::Operand;
 use crate::ops::elementwise::error::ElementwiseError;
+use crate::ops::plain::{self, number};
 use crate::ops::shape::check_fits;
-use crate::ops::unrecorded::{self, number};
 use crate::ops::{self, NewValues, Operation, operations, overlap};
 use crate::scope;
 use crate::shape::{broadcast, signed};
@@ -155,7 +155,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
     }
     let anew = |old: &Tensor| ops::apply(put.clone(), [old, &source()?]);
     ops::update(&INDEX_PUT, x, NewValues::FromOld { others: &[&values], anew: &anew }, || {
-        unrecorded::write(x, &put.run(&x.detach(), &source()?.detach())?)
+        plain::write(x, &put.run(&x.detach(), &source()?.detach())?)
     })
 }
 
@@ -209,7 +209,7 @@ impl SelectedRows {
                 row = row.select(dim as i64, rest % size)?;
                 rest /= size;
             }
-            unrecorded::write(&row, &entries.select(0, entry)?)?;
+            plain::write(&row, &entries.select(0, entry)?)?;
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ impl IndexPut {
 
     fn run(&self, x: &Tensor, entries: &Tensor) -> Result<Tensor> {
         if self.places.numel() == 0 {
-            return unrecorded::copy_of(x);
+            return plain::copy_of(x);
         }
         let by_row = entries.index_select(0, &self.entry)?;
         let put = self.is_written.where_cond(&by_row, &x.reshape(&signed(&self.rows))?)?;

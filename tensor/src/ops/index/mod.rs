@@ -16,7 +16,7 @@ use crate::amp::is_autocast_enabled;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::unrecorded::copy_of;
+use crate::ops::plain::copy_of;
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::scope;
 use crate::shape::signed;

@@ -7,7 +7,7 @@ use super::{Reduction, kernels, soft, target};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::unrecorded::{dense, reshaped};
+use crate::ops::plain::{dense, reshaped};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::shape::signed;

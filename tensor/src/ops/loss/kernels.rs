@@ -12,9 +12,9 @@ use crate::dtype::{DType, Scalar};
 use crate::error::Result;
 use crate::kernel::{Args, Input, TwinResult};
 use crate::ops::launch::launch;
+use crate::ops::plain::{dense, number, reshaped};
 use crate::ops::row::{row, rows};
 use crate::ops::softmax::log_softmax_of_row;
-use crate::ops::unrecorded::{dense, number, reshaped};
 use crate::tensor::Tensor;
 
 rows! {

@@ -9,7 +9,7 @@ use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mo
 use crate::dtype::{DType, Scalar};
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
-use crate::ops::unrecorded::{dense, number, reshaped, write};
+use crate::ops::plain::{dense, number, reshaped, write};
 use crate::ops::{self, ArgumentNames, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::scope;

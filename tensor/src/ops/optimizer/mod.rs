@@ -14,8 +14,8 @@ use crate::dtype::{DType, Memory, with_dtype};
 use crate::error::dtype::DTypeError;
 use crate::error::{Error, Result};
 use crate::ops::access::access;
-use crate::ops::unrecorded;
-use crate::ops::unrecorded::dense;
+use crate::ops::plain;
+use crate::ops::plain::dense;
 use crate::ops::{self, Operation, mismatch, operations};
 use crate::tensor::Tensor;
 
@@ -162,5 +162,5 @@ fn elsewhere(parameter: &Tensor, name: &'static str, other: &Tensor) -> Error {
 
 /// The gradient as the kernel needs it: contiguous, and in memory of its own.
 fn readable(grad: &Tensor, parameter: &Tensor) -> Result<Tensor> {
-    if grad.shares_storage(parameter) { unrecorded::copy_of(grad) } else { dense(&grad.detach()) }
+    if grad.shares_storage(parameter) { plain::copy_of(grad) } else { dense(&grad.detach()) }
 }

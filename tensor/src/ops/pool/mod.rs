@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::ops::pair::Pair;
-use crate::ops::unrecorded::{dense, reshaped};
+use crate::ops::plain::{dense, reshaped};
 use crate::ops::{self, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::shape::Layout;

@@ -12,8 +12,8 @@ use crate::dtype::{DType, Memory, Scalar};
 use crate::error::{Error, Result};
 use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::launch::launch;
+use crate::ops::plain::number;
 use crate::ops::row::{row, rows};
-use crate::ops::unrecorded::number;
 use crate::random::philox_fill;
 use crate::tensor::Tensor;
 

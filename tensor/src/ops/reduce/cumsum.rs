@@ -12,8 +12,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
+use crate::ops::plain::{copy_of, dense};
 use crate::ops::row::{row, rows};
-use crate::ops::unrecorded::{copy_of, dense};
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 

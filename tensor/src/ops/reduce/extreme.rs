@@ -8,7 +8,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::index::gather;
-use crate::ops::unrecorded::{copy_of, dense, fill, reshaped};
+use crate::ops::plain::{copy_of, dense, fill, reshaped};
 use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 

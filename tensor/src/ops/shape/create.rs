@@ -7,7 +7,7 @@ use crate::dtype::{DType, Scalar};
 use crate::enter::enter_uncharged;
 use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
-use crate::ops::unrecorded::fill;
+use crate::ops::plain::fill;
 use crate::ops::{self, Operation, operations};
 use crate::options::AndOptions;
 use crate::shape::Layout;

@@ -11,7 +11,7 @@ use crate::host_context::HostContext;
 use crate::kernel::{Cost, Work};
 use crate::ops::access::access_all;
 use crate::ops::launch::work_on;
-use crate::ops::unrecorded::write;
+use crate::ops::plain::write;
 use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::scope;
 use crate::shape::normalize_dim;

@@ -4,7 +4,7 @@ use super::error::ShapeError;
 use crate::autograd::{Context, Function, Saved};
 use crate::error::{Error, LayoutError, Result};
 use crate::ops::index::error::IndexError;
-use crate::ops::unrecorded::write;
+use crate::ops::plain::write;
 use crate::ops::{self, Operation, operations};
 use crate::shape::{Layout, infer_sizes, signed};
 use crate::tensor::Tensor;

@@ -10,8 +10,8 @@ use crate::cpu::tree;
 use crate::error::Result;
 use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
+use crate::ops::plain::dense;
 use crate::ops::row::{Row, row, rows};
-use crate::ops::unrecorded::dense;
 use crate::tensor::Tensor;
 
 #[inline(always)]

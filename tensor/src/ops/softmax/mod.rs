@@ -103,7 +103,7 @@ impl SoftmaxAlong {
             inputs.iter().map(|input| input.transpose(dim, last)).collect::<Result<_>>()?;
         let out = moved[0].uninit_beside(moved[0].sizes(), moved[0].dtype())?;
         kernel(std::array::from_fn(|i| &moved[i]), &out)?;
-        ops::unrecorded::dense(&out.transpose(dim, last)?)
+        ops::plain::dense(&out.transpose(dim, last)?)
     }
 }
 

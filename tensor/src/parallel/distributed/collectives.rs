@@ -20,7 +20,7 @@ use crate::host_profile::HostProfile;
 use crate::machine::Machine;
 use crate::operation::Operation;
 use crate::ops::access::access;
-use crate::ops::unrecorded::dense;
+use crate::ops::plain::dense;
 use crate::options::{AndOptions, Keywords, alone};
 use crate::ranks::{Arrival, CollectiveCall};
 use crate::scope;

@@ -11,7 +11,7 @@ use crate::gpu::{self, Event, Stream};
 use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::ops::access::access;
-use crate::ops::unrecorded::write;
+use crate::ops::plain::write;
 use crate::ranks::Member;
 use crate::scope;
 use crate::tensor::Tensor;
