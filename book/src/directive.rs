@@ -60,6 +60,7 @@ pub fn markdown(
         }
         ("lab-source", [lab]) if lab_12::is_meant(lab) => lab_12::source(course, page),
         ("lab-source", [lab]) => lab_code::whole(course, page, lab),
+        ("source-part", [path, anchor]) => Ok(source_part(course, path, anchor)?),
         ("race", []) => Ok(first_page::race()?),
         ("timelines", []) => Ok(what_if::DROPPED.to_owned()),
         // `run.js` adds the button, in browsers that can store pages.
@@ -92,6 +93,13 @@ pub fn markdown(
             None => unknown(name),
         })),
     }
+}
+
+/// A part of the tensor crate's or the GPU crate's source. Its lines may be wider than a page, which then scrolls.
+fn source_part(course: &Course, path: &str, name: &str) -> Result<String, String> {
+    let (line, code) = anchor::part(&course.read(path)?, name).map_err(|error| format!("{path} {error}"))?;
+    let caption = format!("<code>{path}</code>, line {line}");
+    Ok(html::captioned("lab-code", &html::fence("rust", &code), &caption))
 }
 
 fn lab_run(course: &Course, page: &Page, lab: &str) -> Result<String, String> {

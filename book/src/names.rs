@@ -12,7 +12,7 @@ pub const BLOCKS: [(&str, &str); 5] = [
 ];
 
 /// Examples of the directives on a line of their own.
-pub const LINES: [(&str, &str); 34] = [
+pub const LINES: [(&str, &str); 35] = [
     ("minutes", "{{#minutes}}"),
     ("plan", "{{#plan}}"),
     ("sessions", "{{#sessions}}"),
@@ -25,6 +25,7 @@ pub const LINES: [(&str, &str); 34] = [
     ("lab-output", "{{#lab-output 03 4 run=t4}}"),
     ("predict", "{{#predict 03-steps run=t4}}"),
     ("lab-source", "{{#lab-source 03}}"),
+    ("source-part", "{{#source-part tensor/src/enter.rs enter}}"),
     ("kernel", "{{#kernel vector_add}}"),
     ("puzzle", "{{#puzzle 05-shared}}"),
     ("case", "{{#case off_by_one}}"),

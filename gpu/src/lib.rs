@@ -6,12 +6,15 @@
 //! | room | files | what is there |
 //! | --- | --- | --- |
 //! | base | `base/` | element types, layouts (`shape.rs`), devices, errors, random numbers; the requests to a driver, as plain data: `kernel.rs`, `gemm.rs`, `conv.rs`, `collective.rs` |
-//! | host | `host/` | `thread.rs`, the context of a thread; `ambient.rs`, the host that the thread has entered; `scope.rs`, the line of the program that is running; `host_profile.rs`, the speed of the modelled host |
-//! | contract | `contract/` | `driver.rs`, everything that is asked of a GPU; `others.rs`, work that several processes do together; `events.rs`, the record of what was asked and when it ran; `races.rs` |
+//! | host | `host/` | `thread.rs`, the context of a thread; `host_context.rs`, the host that the thread has entered; `scope.rs`, the line of the program that is running; `host_profile.rs`, the speed of the modelled host |
+//! | contract | `contract/` | `driver.rs`, everything that is asked of a GPU; `libraries.rs`, what comes with its driver; `others.rs`, work that several processes do together; `events.rs`, the record of what was asked and when it ran; `races.rs` |
 //! | runtime | `runtime/` | the layer between tensors and the driver; `allocator/`, PyTorch's caching allocator; `pinned.rs` |
 //! | simulated | `simulated/` | the simulated GPU, with a tour of its own |
 //! | nvidia | `nvidia/` | the real GPU, also with a tour |
 //! | ranks | `ranks/` | several programs on one machine, and how they take turns |
+//!
+//! Four files here are part of the spine that `todevice`'s `lib.rs` lists: `runtime/copy.rs`, `contract/driver.rs`,
+//! `simulated/schedule.rs` and `base/kernel.rs`. They show how a copy and a launch get from a tensor to a GPU.
 //!
 //! This crate knows no tensors and no operations, and computes nothing itself: each kernel, matrix product and
 //! convolution brings its host implementation with it, as a `fn` (its *twin*). The crate has random number generators,
@@ -25,14 +28,14 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use todevice_gpu::host::ambient::Ambient;
+//! use todevice_gpu::host::host_context::HostContext;
 //! use todevice_gpu::host::host_profile::LAPTOP_8_CORES;
 //! use todevice_gpu::runtime::Cuda;
 //! use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
 //! use todevice_gpu::host::time::Clock;
 //!
 //! let clock = Clock::default(); // virtual
-//! let host = Ambient::new(clock.clone());
+//! let host = HostContext::new(clock.clone());
 //! let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };
 //! let driver = Box::new(Simulated::new(options, clock.clone()));
 //! let cuda = Arc::new(Cuda::new(driver, host.id(), clock, Arc::default()));

@@ -1,29 +1,32 @@
 //! The choke point: every operation enters through [`enter`], whichever function of `ops/mod.rs` it is called by.
 //! Checks and bookkeeping that apply to all operations are done here and nowhere else. Calls that only create or
 //! read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
+//!
+//! Not here: the text of the golden rule's error, in `mismatch.rs`. Next in the spine: `ops/elementwise/unary.rs`.
 
 use std::panic::Location;
 
-use crate::ambient::Ambient;
-use crate::device::Device;
+use crate::error::Result;
 use crate::error::tensor::TensorError;
-use crate::error::{DeviceMismatch, Error, GpuError, MismatchedTensor, Result};
-use crate::moves;
-use crate::operation::{Arguments, Devices, Operation};
+use crate::host_context::HostContext;
+use crate::mismatch::mismatch;
+use crate::operation::{ArgumentNames, Devices, Operation};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
 
 /// The choke point: does what every operation needs, whatever it computes. The operation lasts as long as the
 /// guard.
 #[track_caller]
+// ANCHOR: enter
 pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result<Leave> {
     let leave = enter_uncharged(operation.name)?;
     if !operation.is_composite {
-        Ambient::spend(|host| &host.dispatch);
+        HostContext::spend(|host| &host.dispatch);
     }
     operation.check_devices(inputs)?;
     Ok(leave)
 }
+// ANCHOR_END: enter
 
 /// The part of [`enter`] for calls that only create or read a tensor (`empty`, `tensor`, `tolist`, `item`). They
 /// count toward the machine's operation limit, so that a loop of such calls also ends. Unlike [`enter`], it charges
@@ -33,7 +36,7 @@ pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result
 #[inline(never)] // Inlined, it would be duplicated in `to_vec` for each type.
 pub(crate) fn enter_uncharged(name: &'static str) -> Result<Leave> {
     let leave = scope::operation(name, Location::caller());
-    match Ambient::count_operation() {
+    match HostContext::count_operation() {
         true => Ok(leave),
         false => Err(TensorError::NoMoreOperations { operation: name }.into()),
     }
@@ -55,9 +58,10 @@ impl Operation {
 /// Where PyTorch iterates over the elements of all tensors together, a number (a 0-dim tensor) on the host may join
 /// any device. Everywhere else each argument is checked by name.
 #[track_caller]
+// ANCHOR: golden_rule
 pub(crate) fn same_device(
     name: &'static str,
-    arguments: Option<Arguments>,
+    arguments: Option<ArgumentNames>,
     inputs: &[&Tensor],
 ) -> Result<()> {
     let joins = |input: &&&Tensor| arguments.is_none() && is_host_number(input);
@@ -69,71 +73,14 @@ pub(crate) fn same_device(
         None => Ok(()),
     }
 }
+// ANCHOR_END: golden_rule
 
 /// Whether a tensor may join tensors on any device: a 0-dim tensor on the host is as good as a number.
 fn is_host_number(tensor: &Tensor) -> bool {
     tensor.ndim() == 0 && !tensor.is_cuda()
 }
 
-#[cold]
-pub(crate) fn mismatch(
-    name: &'static str,
-    arguments: Option<Arguments>,
-    inputs: &[&Tensor],
-    pair: [usize; 2],
-) -> Error {
-    let [a, b] = pair.map(|i| inputs[i].device());
-    // Two machines may each have a device of the same name: "cuda:0 and cuda:0" would explain nothing.
-    if let (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) = (a, b)
-        && machine != other
-    {
-        let here = other == Ambient::current_id();
-        return GpuError::OtherMachine { device: if here { a } else { b } }.into();
-    }
-    let called = |i: usize| match arguments {
-        Some(Arguments { names, .. }) => names[i.min(names.len() - 1)].to_string(),
-        None => ["self", "other"].get(i).map_or(format!("argument {i}"), |name| name.to_string()),
-    };
-    let sentence = match arguments {
-        Some(Arguments { method, .. }) => format!(
-            "Expected all tensors to be on the same device, but got {} is on {b}, different from other tensors on \
-             {a} (when checking argument in method {method})",
-            called(pair[1])
-        ),
-        None => {
-            // PyTorch names the GPU first.
-            let (a, b) = if a.is_cuda() { (a, b) } else { (b, a) };
-            format!(
-                "Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!"
-            )
-        }
-    };
-    let operands = pair.map(|i| operand(called(i), inputs[i]));
-    let behind = if b.is_cuda() && !a.is_cuda() { pair[0] } else { pair[1] };
-    let unlisted = moves::unlisted(inputs[behind], if behind == pair[0] { b } else { a });
-    Error::DeviceMismatch(Box::new(DeviceMismatch {
-        sentence,
-        operation: name,
-        place: scope::here(),
-        operands,
-        fix: None,
-        unlisted,
-    }))
-}
-
 /// The operand that decides where the operation runs: the first on a GPU, else the first.
-pub(crate) fn lead<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
+pub(crate) fn deciding_operand<'a>(inputs: &[&'a Tensor]) -> &'a Tensor {
     inputs.iter().find(|input| input.is_cuda()).unwrap_or(&inputs[0])
-}
-
-/// Describes a tensor that took part, for the report.
-fn operand(name: String, tensor: &Tensor) -> MismatchedTensor {
-    MismatchedTensor {
-        name,
-        sizes: tensor.sizes().to_vec(),
-        device: tensor.device(),
-        made: tensor.place(),
-        moved: tensor.moved(),
-        learned: tensor.is_leaf() && tensor.requires_grad(),
-    }
 }

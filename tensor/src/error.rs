@@ -14,7 +14,7 @@ pub use todevice_gpu::base::error::{
     GpuError, LayoutError, OutOfMemory, Race, RaceKind, RacingAccess, RacingOperation, RacingWorker,
 };
 
-use crate::kernel::Stopped;
+use crate::kernel::TwinError;
 use crate::topology::UnknownLink;
 use distributed::DistributedError;
 
@@ -240,12 +240,12 @@ impl From<std::io::Error> for Error {
 }
 
 /// The error of a kernel's CPU twin, returned to its launcher on the host.
-impl From<Stopped> for Error {
-    fn from(stopped: Stopped) -> Error {
+impl From<TwinError> for Error {
+    fn from(stopped: TwinError) -> Error {
         match stopped {
-            Stopped::OutOfHostMemory { bytes } => GpuError::OutOfHostMemory { bytes }.into(),
+            TwinError::OutOfHostMemory { bytes } => GpuError::OutOfHostMemory { bytes }.into(),
             // Unboxes the original error: one of this crate, or of the crate below.
-            Stopped::Because(cause) => cause
+            TwinError::Other(cause) => cause
                 .downcast::<Error>()
                 .map(|error| *error)
                 .or_else(|cause| cause.downcast::<LayoutError>().map(Error::Layout))
@@ -255,13 +255,13 @@ impl From<Stopped> for Error {
     }
 }
 
-impl From<Error> for Stopped {
-    fn from(error: Error) -> Stopped {
+impl From<Error> for TwinError {
+    fn from(error: Error) -> TwinError {
         match error {
             Error::Gpu(error) if let GpuError::OutOfHostMemory { bytes } = *error => {
-                Stopped::OutOfHostMemory { bytes }
+                TwinError::OutOfHostMemory { bytes }
             }
-            other => Stopped::Because(Box::new(other)),
+            other => TwinError::Other(Box::new(other)),
         }
     }
 }

@@ -47,7 +47,30 @@
 //! | `x.flatten(1)`, `x.argmax(1)` | `x.flatten(1, -1)?`, `x.argmax(1, false)?`: one or two optional arguments are written out |
 //! | `loss.backward(retain_graph=True)` | [`autograd::backward`]`(&loss, BackwardOptions { retain_graph: true, ..Default::default() })?` |
 //!
-//! A tour of the source:
+//! # The spine
+//!
+//! Fourteen files follow `x.to(device)`, `y = relu(x @ w)` and `loss.backward()` from the call to the driver and back. Read them in
+//! this order; each says what it is, what it is not, and what comes next. The book's page "The source, read" walks
+//! through them. A test keeps them short, and few files are needed beside them.
+//!
+//! | file | what happens there |
+//! | --- | --- |
+//! | `tensor/src/tensor.rs` | a tensor: storage, layout, dtype, history |
+//! | `tensor/src/ops/transfer.rs` | `x.to(device)` |
+//! | `gpu/src/runtime/copy.rs` | the copy is queued on the current stream |
+//! | `gpu/src/contract/driver.rs` | everything that is asked of a GPU |
+//! | `gpu/src/simulated/schedule.rs` | when a copy or a kernel runs, and takes effect |
+//! | `tensor/src/ops/mod.rs` | the three ways into an operation |
+//! | `tensor/src/enter.rs` | the golden rule |
+//! | `tensor/src/ops/elementwise/unary.rs` | `relu`, forward and backward |
+//! | `gpu/src/base/kernel.rs` | a kernel, and its twin |
+//! | `tensor/src/ops/launch.rs` | grid, work and arguments of a launch |
+//! | `tensor/src/autograd/function.rs` | an operation is recorded |
+//! | `tensor/src/autograd/graph.rs` | nodes, edges and leaves |
+//! | `tensor/src/autograd/saved.rs` | what a node keeps, and until when |
+//! | `tensor/src/autograd/engine.rs` | `loss.backward()` |
+//!
+//! # A tour of the source
 //!
 //! | to learn | read |
 //! | --- | --- |
@@ -82,7 +105,7 @@
 //! | errors | `error.rs`, `error/`, `python.rs` |
 //! | cpu | `cpu/` |
 //! | machine | `thread.rs`, `machine/`, `gpu/`, `backends/`, `monitor/` |
-//! | tensor | `tensor.rs`, `storage.rs`, `print.rs`, `operation.rs`, `enter.rs`, `options.rs`, `moves.rs`, `autograd/` |
+//! | tensor | `tensor.rs`, `tensor_options.rs`, `storage.rs`, `print.rs`, `operation.rs`, `enter.rs`, `mismatch.rs`, `options.rs`, `moves.rs`, `autograd/` |
 //! | ops | `ops/`, `amp/autocast.rs` |
 //! | engine | `autograd/checkpoint.rs`, `autograd/engine.rs`, `autograd/gradcheck.rs`, `autograd/mod.rs` |
 //! | serialize | `serialize/` |
@@ -105,7 +128,7 @@ pub(crate) use todevice_gpu::base::{
 };
 pub(crate) use todevice_gpu::contract::{events, others, races};
 pub use todevice_gpu::host::time;
-pub(crate) use todevice_gpu::host::{ambient, host_memory, host_profile, scope};
+pub(crate) use todevice_gpu::host::{host_context, host_memory, host_profile, scope};
 pub(crate) use todevice_gpu::ranks;
 
 pub mod amp;
@@ -118,6 +141,7 @@ mod enter;
 mod error;
 mod gpu;
 mod machine;
+mod mismatch;
 pub mod monitor;
 mod moves;
 pub mod nn;
@@ -133,6 +157,7 @@ mod rng_state;
 pub mod serialize;
 mod storage;
 mod tensor;
+mod tensor_options;
 mod thread;
 pub mod trace;
 

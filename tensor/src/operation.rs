@@ -3,7 +3,7 @@
 //! ```text
 //! operations! {
 //!     DOT: Operation::new("dot").node("DotBackward0").arguments("wrapper_CUDA__dot", &["self", "tensor"]);
-//!     SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(Cast::Fp32);
+//!     SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
 //! }
 //! ```
 //!
@@ -19,7 +19,7 @@ pub struct Operation {
     pub node: Option<&'static str>,
     /// What autocast does with its operands, on the CPU and on CUDA devices.
     #[doc(hidden)]
-    pub casts: [Cast; 2],
+    pub casts: [CastPolicy; 2],
     pub(crate) devices: Devices,
     /// Made of other operations: its host time is the sum of theirs.
     pub(crate) is_composite: bool,
@@ -31,14 +31,14 @@ pub(crate) enum Devices {
     /// PyTorch iterates over the elements of all operands together: a 0-dim tensor on the host may join any device.
     Together,
     /// PyTorch checks each argument by name.
-    Named(Arguments),
+    Named(ArgumentNames),
     /// The operations it is made of check their own operands, with their own messages.
     ByParts,
 }
 
 /// PyTorch's names for the arguments of an operation that checks their devices one by one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arguments {
+pub(crate) struct ArgumentNames {
     /// `wrapper_CUDA_addmm`
     pub(crate) method: &'static str,
     /// The names of the tensors, in order.
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 
 /// What autocast does with an operation's operands: the PyTorch cast list it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cast {
+pub enum CastPolicy {
     /// Operands keep their dtypes.
     AsGiven,
     /// Operands are cast to the dtype of the autocast region: for products, which 16 bits make faster at little
@@ -62,7 +62,7 @@ pub enum Cast {
 impl Operation {
     /// An operation with only a name.
     pub const fn new(name: &'static str) -> Operation {
-        let casts = [Cast::AsGiven; 2];
+        let casts = [CastPolicy::AsGiven; 2];
         Operation { name, node: None, devices: Devices::Together, is_composite: false, casts }
     }
 
@@ -75,7 +75,7 @@ impl Operation {
     /// their devices one by one. By default the elements of all operands are iterated together, and a 0-dim tensor
     /// on the host may join.
     pub const fn arguments(self, method: &'static str, names: &'static [&'static str]) -> Operation {
-        Operation { devices: Devices::Named(Arguments { method, names }), ..self }
+        Operation { devices: Devices::Named(ArgumentNames { method, names }), ..self }
     }
 
     /// Marks it as made of other operations.
@@ -89,15 +89,15 @@ impl Operation {
     }
 
     /// Sets what autocast does with its operands on every device.
-    pub(crate) const fn autocast(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast(self, cast: CastPolicy) -> Operation {
         Operation { casts: [cast; 2], ..self }
     }
 
-    pub(crate) const fn autocast_on_cpu(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast_on_cpu(self, cast: CastPolicy) -> Operation {
         Operation { casts: [cast, self.casts[1]], ..self }
     }
 
-    pub(crate) const fn autocast_on_cuda(self, cast: Cast) -> Operation {
+    pub(crate) const fn autocast_on_cuda(self, cast: CastPolicy) -> Operation {
         Operation { casts: [self.casts[0], cast], ..self }
     }
 

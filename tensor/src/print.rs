@@ -44,7 +44,7 @@ pub(crate) fn tensor(values: &Values, sizes: &[usize], facts: &Facts) -> String 
     if count == 0 {
         text += "[]";
     } else {
-        let layout = Layout::new(values, sizes, count > THRESHOLD);
+        let layout = PrintLayout::new(values, sizes, count > THRESHOLD);
         text += &layout.block(0..count, sizes, PREFIX.len());
     }
     append(&mut text, &suffixes(sizes, count == 0, facts));
@@ -128,7 +128,7 @@ enum Notation {
 }
 
 /// The formatting shared by all elements of one printed tensor.
-struct Layout<'a> {
+struct PrintLayout<'a> {
     values: &'a Values,
     summary: bool,
     notation: Notation,
@@ -136,7 +136,7 @@ struct Layout<'a> {
     width: usize,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> PrintLayout<'a> {
     fn new(values: &'a Values, sizes: &[usize], summary: bool) -> Self {
         let count = sizes.iter().product();
         let mut indices = Vec::new();
@@ -150,7 +150,7 @@ impl<'a> Layout<'a> {
             notation = choose(indices.iter().map(|&i| all[i]));
         }
 
-        let mut layout = Layout { values, summary, notation, width: 1 };
+        let mut layout = PrintLayout { values, summary, notation, width: 1 };
         layout.width = indices.iter().map(|&i| layout.element(i).len()).max().unwrap_or(1);
         layout
     }

@@ -3,15 +3,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::DeviceMemory;
+use crate::host_context::HostContext;
 use crate::host_memory::HostBuffer;
 
 /// The memory shared by a tensor and all its views, and its version.
 pub(crate) struct Storage {
-    pub(crate) memory: Kept,
+    pub(crate) memory: StorageMemory,
     /// The number of bytes requested; more may be allocated.
     bytes: usize,
     /// Counts in-place writes. Autograd records it when it saves a tensor and compares it in backward.
@@ -19,7 +19,7 @@ pub(crate) struct Storage {
 }
 
 /// The kinds of memory.
-pub(crate) enum Kept {
+pub(crate) enum StorageMemory {
     Host(RwLock<HostBuffer>),
     /// Pinned host memory, owned by the driver: GPU copies may access it at the same time as the host.
     Pinned(RwLock<PinnedMemory>),
@@ -29,23 +29,23 @@ pub(crate) enum Kept {
 impl Storage {
     /// Allocates `bytes` bytes of host memory with unspecified contents.
     pub(crate) fn allocate(bytes: usize) -> Result<Arc<Storage>> {
-        Ok(Storage::in_host(HostBuffer::allocate(Ambient::memory(), bytes)?))
+        Ok(Storage::in_host(HostBuffer::allocate(HostContext::memory(), bytes)?))
     }
 
     pub(crate) fn in_host(buffer: HostBuffer) -> Arc<Storage> {
         let bytes = buffer.bytes().len();
-        Storage::of(Kept::Host(RwLock::new(buffer)), bytes)
+        Storage::of(StorageMemory::Host(RwLock::new(buffer)), bytes)
     }
 
     pub(crate) fn in_pinned(memory: PinnedMemory, bytes: usize) -> Arc<Storage> {
-        Storage::of(Kept::Pinned(RwLock::new(memory)), bytes)
+        Storage::of(StorageMemory::Pinned(RwLock::new(memory)), bytes)
     }
 
     pub(crate) fn on_device(memory: DeviceMemory, bytes: usize) -> Arc<Storage> {
-        Storage::of(Kept::Device(memory), bytes)
+        Storage::of(StorageMemory::Device(memory), bytes)
     }
 
-    fn of(memory: Kept, bytes: usize) -> Arc<Storage> {
+    fn of(memory: StorageMemory, bytes: usize) -> Arc<Storage> {
         Arc::new(Storage { memory, bytes, version: AtomicU64::new(0) })
     }
 
@@ -57,16 +57,16 @@ impl Storage {
     /// Returns the device memory, if it is on a device.
     pub(crate) fn device(&self) -> Option<&DeviceMemory> {
         match &self.memory {
-            Kept::Host(_) | Kept::Pinned(_) => None,
-            Kept::Device(memory) => Some(memory),
+            StorageMemory::Host(_) | StorageMemory::Pinned(_) => None,
+            StorageMemory::Device(memory) => Some(memory),
         }
     }
 
     /// Returns the pinned memory, if it is pinned.
     pub(crate) fn pinned(&self) -> Option<RwLockReadGuard<'_, PinnedMemory>> {
         match &self.memory {
-            Kept::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),
-            Kept::Host(_) | Kept::Device(_) => None,
+            StorageMemory::Pinned(memory) => Some(memory.read().unwrap_or_else(PoisonError::into_inner)),
+            StorageMemory::Host(_) | StorageMemory::Device(_) => None,
         }
     }
 

@@ -1,4 +1,11 @@
-//! The tensor handle: its fields, and how to create, move and inspect tensors. No arithmetic.
+//! The tensor handle: storage, layout, dtype and history. Clones and views share the storage.
+//!
+//! Memory on a GPU comes from the caching allocator and goes back to it when the last handle is dropped. The allocator may
+//! hand it out again at once, even if work that uses it is still queued: a block serves only the stream it was allocated
+//! for, and the work of a stream runs in order, so the next owner's work comes after. Work on other streams has to be
+//! announced with `record_stream`.
+//!
+//! Not here: arithmetic, and how a tensor moves. Next in the spine: `ops/transfer.rs`.
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -6,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use crate::autograd::error::AutogradError;
 use crate::autograd::{self, History};
 use crate::device::Device;
-use crate::dtype::{DType, Scalar};
+use crate::dtype::DType;
 use crate::error::tensor::TensorError;
 use crate::error::{Error, LayoutError, Result};
 use crate::gpu;
@@ -15,19 +22,20 @@ use crate::gpu::runtime::{Cuda, DeviceMemory};
 use crate::handles::DevicePtr;
 use crate::lock::lock;
 use crate::moves::Owner;
-use crate::options::in_pair;
-use crate::scope::{self, Place};
+use crate::scope;
 use crate::shape::Layout;
 use crate::storage::Storage;
+pub use crate::tensor_options::{TensorOptions, ToOptions};
 
 /// An n-dimensional array on a device (`torch.Tensor`).
 ///
 /// This is a handle: clones and views share the same memory, so an in-place operation on one is visible through
 /// all.
 #[derive(Clone)]
-pub struct Tensor(Arc<Inner>);
+pub struct Tensor(Arc<TensorInner>);
 
-struct Inner {
+// ANCHOR: tensor
+struct TensorInner {
     storage: Arc<Storage>,
     layout: Layout,
     dtype: DType,
@@ -39,88 +47,13 @@ struct Inner {
     /// Made in inference mode: versions are not checked, and autograd may not save it.
     inference: bool,
     /// The line of the user's program that created it.
-    place: Place,
+    place: &'static Location<'static>,
     /// The line that moved it to its device, if it was created elsewhere.
-    moved: Option<Place>,
+    moved: Option<&'static Location<'static>>,
     /// The module parameter or buffer that this tensor is, if any.
     owner: Option<Box<Owner>>,
 }
-
-/// The keyword arguments of `torch.zeros(..., dtype=, device=, requires_grad=)`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TensorOptions {
-    /// The dtype. By default [`Tensor::full`] and [`Tensor::arange`] infer it from their numbers; everything else
-    /// is f32.
-    pub dtype: Option<DType>,
-    /// The device to create the tensor on.
-    pub device: Device,
-    /// Whether to record operations on the tensor and accumulate its gradient.
-    pub requires_grad: bool,
-}
-
-in_pair! {
-    ['a,] &'a [usize], TensorOptions;
-    [] usize, TensorOptions;
-    [] Scalar, TensorOptions;
-}
-
-impl From<DType> for TensorOptions {
-    fn from(dtype: DType) -> TensorOptions {
-        TensorOptions { dtype: Some(dtype), ..Default::default() }
-    }
-}
-
-impl From<Device> for TensorOptions {
-    fn from(device: Device) -> TensorOptions {
-        TensorOptions { device, ..Default::default() }
-    }
-}
-
-/// The dtype and device of an existing tensor, to create another one like it.
-impl From<&Tensor> for TensorOptions {
-    fn from(like: &Tensor) -> TensorOptions {
-        (like.device(), like.dtype()).into()
-    }
-}
-
-impl From<(Device, DType)> for TensorOptions {
-    fn from((device, dtype): (Device, DType)) -> TensorOptions {
-        TensorOptions { device, dtype: Some(dtype), ..Default::default() }
-    }
-}
-
-/// The destination of [`Tensor::to`]: a device, a dtype, or both. Anything not given stays as it is.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ToOptions {
-    /// The device to move to.
-    pub device: Option<Device>,
-    /// The dtype to convert to.
-    pub dtype: Option<DType>,
-    /// Copies even when nothing changes.
-    pub copy: bool,
-    /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
-    /// ([`Tensor::pin_memory`]), and all copies to the host, whose result is in pinned memory. Until a
-    /// synchronization shows that the copy is done, do not write to its source or read its result.
-    pub non_blocking: bool,
-}
-
-impl From<Device> for ToOptions {
-    fn from(device: Device) -> ToOptions {
-        ToOptions { device: Some(device), ..Default::default() }
-    }
-}
-
-impl From<DType> for ToOptions {
-    fn from(dtype: DType) -> ToOptions {
-        ToOptions { dtype: Some(dtype), ..Default::default() }
-    }
-}
-
-impl From<(Device, DType)> for ToOptions {
-    fn from((device, dtype): (Device, DType)) -> ToOptions {
-        ToOptions { device: Some(device), dtype: Some(dtype), ..Default::default() }
-    }
-}
+// ANCHOR_END: tensor
 
 /// Creating tensors.
 impl Tensor {
@@ -168,7 +101,7 @@ impl Tensor {
     pub(crate) fn made_of(storage: Arc<Storage>, layout: Layout, dtype: DType) -> Tensor {
         // Read first, so that the fields are written where the tensor will be.
         let (inference, place) = (autograd::is_inference_mode_enabled(), scope::here());
-        Tensor(Arc::new(Inner {
+        Tensor(Arc::new(TensorInner {
             storage,
             layout,
             dtype,
@@ -187,7 +120,7 @@ impl Tensor {
         let place = if scope::is_part() { self.0.place } else { scope::here() };
         let base = self.base().unwrap_or(self).clone();
         let made_by = base.history().sequence();
-        Tensor(Arc::new(Inner {
+        Tensor(Arc::new(TensorInner {
             storage: self.0.storage.clone(),
             layout,
             dtype: self.0.dtype,
@@ -207,8 +140,8 @@ impl Tensor {
         self.detached_from(scope::here())
     }
 
-    pub(crate) fn detached_from(&self, place: Place) -> Tensor {
-        Tensor(Arc::new(Inner {
+    pub(crate) fn detached_from(&self, place: &'static Location<'static>) -> Tensor {
+        Tensor(Arc::new(TensorInner {
             storage: self.0.storage.clone(),
             layout: self.0.layout,
             dtype: self.0.dtype,
@@ -407,7 +340,7 @@ impl Tensor {
     ///
     /// A view made as part of another operation (such as the transposed weight in a layer) keeps the line of its
     /// base: that is the tensor the user knows.
-    pub(crate) fn made_at(mut self, place: Place) -> Tensor {
+    pub(crate) fn made_at(mut self, place: &'static Location<'static>) -> Tensor {
         if self.is_view() && scope::is_part() {
             return self;
         }

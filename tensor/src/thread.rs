@@ -8,7 +8,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub(crate) use todevice_gpu::host::thread::{Context as GpuContext, CurrentDevice, OfThread, Part, Restore};
+pub(crate) use todevice_gpu::host::thread::{CurrentDevice, OfThread, Part, Restore, ThreadContext};
 use todevice_gpu::host::thread::{Local, local, parts};
 
 use crate::cpu::pool;
@@ -17,7 +17,7 @@ use crate::machine::Machine;
 
 /// This crate's additions to the context of a thread.
 #[derive(Clone)]
-pub(crate) struct Context {
+pub(crate) struct TensorContext {
     /// The machine that was entered last; `None` for the default one.
     pub machine: Option<Machine>,
     pub seed: Seed,
@@ -27,15 +27,15 @@ pub(crate) struct Context {
     /// The data loading worker that runs on this thread.
     pub worker: Option<CurrentWorker>,
     pub stand_ins: StandIns,
-    pub checkpoint: AroundCheckpoint,
+    pub checkpoint: CurrentCheckpoint,
 }
 
 /// A value whose type only a higher module knows.
-pub(crate) type Above = Option<Arc<dyn Any + Send + Sync>>;
+pub(crate) type AnyValue = Option<Arc<dyn Any + Send + Sync>>;
 
 parts!(
-    Context: Seed = seed, OpenRanges = ranges, Mode = mode, Autocast = autocast, Suspended = autocast.suspended,
-    StandIns = stand_ins, AroundCheckpoint = checkpoint,
+    TensorContext: Seed = seed, OpenRanges = ranges, Mode = mode, Autocast = autocast, Suspended = autocast.suspended,
+    StandIns = stand_ins, CurrentCheckpoint = checkpoint,
 );
 
 /// The last call on this thread that seeded all GPUs: its number and the seed. It also seeds the GPUs of machines that
@@ -54,11 +54,11 @@ pub(crate) struct Suspended(pub bool);
 
 /// The tensors that replace those of parameters and buffers.
 #[derive(Clone)]
-pub(crate) struct StandIns(pub Above);
+pub(crate) struct StandIns(pub AnyValue);
 
 /// The checkpoint whose function is running.
 #[derive(Clone)]
-pub(crate) struct AroundCheckpoint(pub Above);
+pub(crate) struct CurrentCheckpoint(pub AnyValue);
 
 /// Whether operations are recorded for autograd.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ pub(crate) struct Autocast {
     pub depth: u32,
     pub suspended: Suspended,
     /// The results of casting weights in the outermost region.
-    pub weights: Above,
+    pub weights: AnyValue,
 }
 
 /// The state of autocast for one device type.
@@ -105,9 +105,9 @@ pub(crate) struct CurrentWorker {
     pub stop: Arc<AtomicBool>,
 }
 
-impl Context {
+impl TensorContext {
     /// The context of a thread on which nothing has happened yet.
-    const FRESH: Context = Context {
+    const FRESH: TensorContext = TensorContext {
         machine: None,
         seed: Seed(None),
         ranges: OpenRanges(0),
@@ -122,12 +122,12 @@ impl Context {
         },
         worker: None,
         stand_ins: StandIns(None),
-        checkpoint: AroundCheckpoint(None),
+        checkpoint: CurrentCheckpoint(None),
     };
 }
 
 struct Thread {
-    context: Local<Context>,
+    context: Local<TensorContext>,
     doomed: RefCell<Doomed>,
 }
 
@@ -137,12 +137,12 @@ pub(crate) type Doomed = Option<ManuallyDrop<Option<Box<dyn Any>>>>;
 
 thread_local! {
     static THREAD: Thread =
-        const { Thread { context: local(Context::FRESH), doomed: RefCell::new(None) } };
+        const { Thread { context: local(TensorContext::FRESH), doomed: RefCell::new(None) } };
 }
 
-impl OfThread for Context {
+impl OfThread for TensorContext {
     #[inline(always)]
-    fn with<R>(access: impl FnOnce(&Local<Context>) -> R) -> R {
+    fn with<R>(access: impl FnOnce(&Local<TensorContext>) -> R) -> R {
         THREAD.with(|thread| access(&thread.context))
     }
 }
@@ -154,27 +154,30 @@ pub(crate) fn with_doomed<R>(access: impl FnOnce(&mut Doomed) -> R) -> R {
 
 /// The whole context of a thread.
 #[derive(Clone)]
-pub(crate) struct All {
-    pub gpu: GpuContext,
-    pub own: Context,
+pub(crate) struct FullContext {
+    pub gpu: ThreadContext,
+    pub own: TensorContext,
 }
 
-impl All {
-    pub fn current() -> All {
-        All {
-            gpu: GpuContext { is_alone: pool::is_alone(), ..GpuContext::current() },
-            own: Context::current(),
+impl FullContext {
+    pub fn current() -> FullContext {
+        FullContext {
+            gpu: ThreadContext { is_alone: pool::is_alone(), ..ThreadContext::current() },
+            own: TensorContext::current(),
         }
     }
 
     /// The context of a new process, which computes alone if this thread does.
-    pub fn of_new_process() -> All {
-        All { gpu: GpuContext { is_alone: pool::is_alone(), ..GpuContext::FRESH }, own: Context::FRESH }
+    pub fn of_new_process() -> FullContext {
+        FullContext {
+            gpu: ThreadContext { is_alone: pool::is_alone(), ..ThreadContext::FRESH },
+            own: TensorContext::FRESH,
+        }
     }
 
     /// Makes it the context of this thread until the guard is dropped.
     #[inline(never)]
-    pub fn enter(self) -> (Restore<GpuContext>, Restore<Context>) {
+    pub fn enter(self) -> (Restore<ThreadContext>, Restore<TensorContext>) {
         (self.gpu.enter(), self.own.enter())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use todevice::amp::{self, AutocastOptions, GradScaler, GradScalerOptions};
-use todevice::autograd::{self, BackwardOptions, Cast, Context, Function, Operation, Saved};
+use todevice::autograd::{self, BackwardOptions, CastPolicy, Context, Function, Operation, Saved};
 use todevice::cuda::operations;
 use todevice::errors::TensorError;
 use todevice::nn::Parameter;
@@ -208,29 +208,29 @@ fn every_operation_runs_in_the_type_of_its_list() -> Result<()> {
 
 /// PyTorch's lists (`aten/src/ATen/autocast_mode.h`) of operations that may exist here: for the CPU, and for CUDA
 /// devices. A `square` counts as `pow`, and a `norm` as `linalg_vector_norm`.
-const LISTS: [[(Cast, &str); 3]; 2] = [
+const LISTS: [[(CastPolicy, &str); 3]; 2] = [
     [
         (
-            Cast::LowerPrecision,
+            CastPolicy::LowerPrecision,
             "conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm addbmm linear matmul conv_transpose1d \
              conv_transpose2d conv_transpose3d prelu scaled_dot_product_attention",
         ),
         (
-            Cast::Fp32,
+            CastPolicy::Fp32,
             "binary_cross_entropy grid_sampler prod quantile cdist trace mse_loss cosine_embedding_loss nll_loss \
              hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy l1_loss huber_loss \
              margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss",
         ),
-        (Cast::Promote, "stack cat index_copy"),
+        (CastPolicy::Promote, "stack cat index_copy"),
     ],
     [
         (
-            Cast::LowerPrecision,
+            CastPolicy::LowerPrecision,
             "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d prelu addmm addmv addr matmul \
              einsum mm mv linalg_vecdot linear addbmm baddbmm bmm scaled_dot_product_attention",
         ),
         (
-            Cast::Fp32,
+            CastPolicy::Fp32,
             "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow square softplus \
              layer_norm group_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss cross_entropy \
              hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss \
@@ -238,7 +238,7 @@ const LISTS: [[(Cast, &str); 3]; 2] = [
              logsumexp prod softmax log_softmax cumprod cumsum sum norm",
         ),
         (
-            Cast::Promote,
+            CastPolicy::Promote,
             "addcdiv addcmul atan2 bilinear cross dot vdot grid_sample index_put tensordot scatter_add",
         ),
     ],
@@ -248,8 +248,9 @@ const LISTS: [[(Cast, &str); 3]; 2] = [
 fn every_operation_is_on_the_list_that_it_is_on_in_pytorch() {
     for operation in operations() {
         let listed = LISTS.map(|lists| {
-            let is_on = |(_, names): &&(Cast, &str)| names.split(' ').any(|name| name == operation.name);
-            lists.iter().find(is_on).map_or(Cast::AsGiven, |(cast, _)| *cast)
+            let is_on =
+                |(_, names): &&(CastPolicy, &str)| names.split(' ').any(|name| name == operation.name);
+            lists.iter().find(is_on).map_or(CastPolicy::AsGiven, |(cast, _)| *cast)
         });
         assert_eq!(operation.casts, listed, "{}", operation.name);
     }
@@ -260,7 +261,7 @@ fn every_operation_that_is_cast_is_in_the_table() {
     let tried: BTreeSet<&str> = TABLE.iter().map(|(name, ..)| name.split(' ').next().unwrap()).collect();
     // These are cast only as parts of others: `linear`, and `matmul` of vectors.
     let parts = ["addmm", "dot"];
-    let cast = operations().filter(|operation| operation.casts != [Cast::AsGiven; 2]);
+    let cast = operations().filter(|operation| operation.casts != [CastPolicy::AsGiven; 2]);
     let names: BTreeSet<&str> =
         cast.map(|operation| operation.name).filter(|name| !parts.contains(name)).collect();
     let missing: Vec<_> = names.difference(&tried).collect();

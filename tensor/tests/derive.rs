@@ -149,7 +149,7 @@ fn plain_values_are_fields_of_no_consequence() {
         field.add_children("field", &mut children);
         field.add_parameters("field", &mut parameters);
         field.add_buffers("field", &mut buffers);
-        field.told_training(false);
+        field.training_changed(false);
         assert!(children.is_empty() && parameters.is_empty() && buffers.is_empty());
     }
 }

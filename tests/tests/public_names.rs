@@ -1,5 +1,6 @@
 //! Checks, from declarations, how public functions take options and devices.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -96,6 +97,90 @@ fn options_are_passed_by_value_and_a_device_comes_last() {
             assert!(kind != "Device" || is_last, "{name} in {}: {argument}", file.display());
         }
     }
+}
+
+/// A row of the book's page of words: the names in the source, and the words that no name contains.
+fn words_of_the_source() -> Vec<(Vec<String>, Vec<String>)> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/chapters/source-words.md");
+    let text = fs::read_to_string(page).unwrap();
+    let rows = text.lines().skip_while(|line| !line.starts_with("| ---")).skip(1);
+    let rows = rows.take_while(|line| line.starts_with('|')).map(|row| {
+        let columns: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [_, _, names, not] = columns[..] else { panic!("four columns: {row}") };
+        let names = names.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+        let not = not.split(", ").filter(|word| *word != "–").map(str::to_owned).collect();
+        (names, not)
+    });
+    rows.collect()
+}
+
+/// The words of a name: `race` and `log` of `RaceLog`.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = vec![String::new()];
+    let mut before = '_';
+    for c in name.chars() {
+        if c == '_' || (c.is_uppercase() && !before.is_uppercase()) {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().unwrap().extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words
+}
+
+/// The name of the item that a line defines, and whether other files may use it.
+fn definition(line: &str) -> Option<(String, bool)> {
+    const ITEMS: [&str; 9] =
+        ["struct", "enum", "trait", "type", "fn", "static", "const", "mod", "macro_rules!"];
+    let mut words = line.split_whitespace().peekable();
+    let is_shared = words.next_if(|word| word.starts_with("pub")).is_some();
+    let mut item = words.next()?;
+    while ["const", "unsafe"].contains(&item)
+        && words.peek().is_some_and(|word| ["fn", "unsafe"].contains(word))
+    {
+        item = words.next()?;
+    }
+    let name: String = words.next()?.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    (ITEMS.contains(&item) && !name.is_empty()).then_some((name, is_shared))
+}
+
+#[test]
+fn the_page_of_words_names_the_source() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut defined, mut shared) = (BTreeSet::new(), BTreeSet::new());
+    let mut folders = vec![root.join("gpu/src"), root.join("tensor/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            for line in fs::read_to_string(&path).unwrap().lines() {
+                let Some((name, is_shared)) = definition(line) else { continue };
+                if is_shared {
+                    shared.insert(name.clone());
+                }
+                defined.insert(name);
+            }
+        }
+    }
+    assert!(shared.len() > 1000 && defined.len() > shared.len(), "names are not found");
+    let rows = words_of_the_source();
+    assert!(rows.len() >= 40, "the page has {} words", rows.len());
+    let mut wrong = Vec::new();
+    for (names, not) in &rows {
+        wrong.extend(names.iter().filter(|name| !defined.contains(*name)).map(|name| format!("no `{name}`")));
+        for name in &shared {
+            let words = words_of(name);
+            wrong
+                .extend(not.iter().filter(|word| words.contains(word)).map(|word| format!("{name}: {word}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!(words_of("RaceLog"), ["race", "log"].map(str::to_owned));
 }
 
 /// The compiler warns of deprecated names, and CI allows no warnings, so only a file with an `allow` can use one.

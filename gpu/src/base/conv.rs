@@ -2,7 +2,7 @@
 
 use crate::base::dtype::DType;
 use crate::base::handles::DevicePtr;
-use crate::base::kernel::{Ran, Work};
+use crate::base::kernel::{TwinResult, Work};
 
 /// Sizes of a convolution, all operands dense: x (n, c, h, w), weight (k, c / groups, r, s), y (n, k, p, q). Only `n`
 /// and `c` may be zero, and no kernel is larger than the padded image.
@@ -157,7 +157,7 @@ pub struct Conv {
     pub out: DevicePtr,
     /// Computes the convolution on the host, for a simulated device, from the bytes of the two operands.
     /// [`Way::Disorder`] adds partial sums in no fixed order; the number is the seed of that order.
-    pub twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> Ran,
+    pub twin: fn(&Conv, Way, [&[u8]; 2], &mut [u8], u64) -> TwinResult,
 }
 
 /// The kind of computation.

@@ -2,7 +2,7 @@
 
 use crate::base::dtype::DType;
 use crate::base::handles::DevicePtr;
-use crate::base::kernel::{Ran, Work};
+use crate::base::kernel::{TwinResult, Work};
 
 /// A batch of matrix products `C = A·B`, or `C += A·B` (`cublasGemmStridedBatchedEx`). Row-major, with strides in
 /// elements: `[row, column]`, and a step from matrix to matrix. C is contiguous.
@@ -28,7 +28,7 @@ pub struct Gemm {
     pub workspace: (DevicePtr, usize),
     /// Computes the products on the host, for a simulated device, from the bytes of A, B and C, each starting at its
     /// first element.
-    pub twin: fn(&Gemm, &[u8], &[u8], &mut [u8]) -> Ran,
+    pub twin: fn(&Gemm, &[u8], &[u8], &mut [u8]) -> TwinResult,
 }
 
 impl Gemm {

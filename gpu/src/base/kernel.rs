@@ -3,6 +3,9 @@
 //! An operation checks its inputs, allocates its result, and launches kernels. On the host the *twin*, the kernel in
 //! Rust, runs at once. On a device the same launch is queued: a simulated GPU runs the same twin when its time has
 //! come, an NVIDIA GPU runs the `__global__` function of the same name.
+//!
+//! Not here: which kernels exist (`ops/registry.rs` of the tensor crate), and how long they take. Next in the spine:
+//! `ops/launch.rs`.
 
 use std::ops::Range;
 
@@ -16,6 +19,7 @@ use crate::base::shape::Layout;
 
 /// A kernel for given types: `add` of floats and `add` of doubles are different kernels.
 #[derive(Debug)]
+// ANCHOR: kernel
 pub struct KernelDef {
     /// Its name; together with the types it forms the name of the `__global__` function (see [`symbol`](Self::symbol)).
     pub name: &'static str,
@@ -31,11 +35,12 @@ pub struct KernelDef {
     /// The cost of one element.
     pub cost: Cost,
     /// The kernel in Rust.
-    pub twin: fn(Args<'_, '_>) -> Ran,
+    pub twin: fn(Args<'_, '_>) -> TwinResult,
     /// For a kernel of halves: the f32 kernel that it runs between two conversions. All such kernels have the same
     /// twin.
     pub of_f32: Option<&'static KernelDef>,
 }
+// ANCHOR_END: kernel
 
 /// The types that kernels work on: a bool is stored as a u8.
 pub const NUMBERS: [DType; 7] =
@@ -45,28 +50,28 @@ pub const NUMBERS: [DType; 7] =
 pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
 /// The result of a twin.
-pub type Ran = Result<(), Stopped>;
+pub type TwinResult = Result<(), TwinError>;
 
 /// Why a twin stopped.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum TwinError {
     /// The host had no memory for the twin's workspace.
     OutOfHostMemory { bytes: usize },
     /// The equivalent of a failed assertion on a device: an index that is out of range.
-    Because(Box<dyn std::error::Error + Send + Sync>),
+    Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl From<LayoutError> for Stopped {
-    fn from(error: LayoutError) -> Stopped {
-        Stopped::Because(Box::new(error))
+impl From<LayoutError> for TwinError {
+    fn from(error: LayoutError) -> TwinError {
+        TwinError::Other(Box::new(error))
     }
 }
 
-impl From<GpuError> for Stopped {
-    fn from(error: GpuError) -> Stopped {
+impl From<GpuError> for TwinError {
+    fn from(error: GpuError) -> TwinError {
         match error {
-            GpuError::OutOfHostMemory { bytes } => Stopped::OutOfHostMemory { bytes },
-            other => Stopped::Because(Box::new(other)),
+            GpuError::OutOfHostMemory { bytes } => TwinError::OutOfHostMemory { bytes },
+            other => TwinError::Other(Box::new(other)),
         }
     }
 }

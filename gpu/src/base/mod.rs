@@ -13,7 +13,6 @@ pub mod kernel;
 pub mod lock;
 pub mod place;
 pub mod process;
-pub mod properties;
 pub mod pytorch_build;
 pub mod random;
 pub mod reading;

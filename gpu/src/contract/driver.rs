@@ -3,23 +3,41 @@
 //! It is as low-level as the CUDA driver's own interface: memory, copies, streams, events, launches. It knows no
 //! tensors and no operations. Everything above it (the caching allocator, streams, statistics, and the GPU side of
 //! every operation) is written once, for the simulated GPU and for the real one.
+//!
+//! Not here: cuBLAS, cuDNN, NCCL and NVRTC, which are in `libraries.rs`, and the two drivers, `simulated/` and `nvidia/`. Next
+//! in the spine: `simulated/schedule.rs`.
 
 use std::fmt;
 
-use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
-use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
-pub use crate::base::conv::{Conv, ConvAlgorithm};
-pub use crate::base::gemm::Gemm;
 pub use crate::base::handles::{DevicePtr, EventId, OpId, PinnedPtr, StreamId};
 use crate::base::kernel::Launch;
-pub use crate::base::process::Process;
-pub use crate::base::properties::DeviceProperties;
-use crate::base::pytorch_build::Build;
-use crate::base::reading::Gpu;
-use crate::contract::interpreter::KernelInterpreter;
-use crate::contract::others;
-use crate::contract::races::RaceLog;
-use crate::host::time::Clock;
+use crate::contract::libraries::Libraries;
+
+/// The properties of a device (`torch.cuda.get_device_properties`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceProperties {
+    /// `Tesla T4`; the name of a simulated one is marked: `Tesla T4 (simulated)`.
+    pub name: String,
+    /// Compute capability: 7 of 7.5.
+    pub major: u32,
+    /// Compute capability: 5 of 7.5.
+    pub minor: u32,
+    /// Bytes of memory.
+    pub total_memory: u64,
+    /// Streaming multiprocessors.
+    pub multi_processor_count: u32,
+    /// Threads that execute in lockstep.
+    pub warp_size: u32,
+    /// Maximum threads per block.
+    pub max_threads_per_block: u32,
+    /// Maximum threads resident on a multiprocessor.
+    pub max_threads_per_multi_processor: u32,
+    /// Size of the L2 cache in bytes.
+    pub l2_cache_size: u64,
+    /// The highest clock in kHz.
+    pub clock_rate: u32,
+}
 
 /// The host source of a copy.
 pub enum HostSource<'a> {
@@ -98,26 +116,10 @@ pub struct Span {
 ///
 /// Calls may fail with an error of work that was queued earlier: errors of kernels surface late, and are sticky.
 #[allow(dead_code)] // No caller fills memory by bytes.
-pub trait Driver: Send + Sync {
+pub trait Driver: Libraries {
     fn device_count(&self) -> usize;
     fn properties(&self, device: usize) -> DeviceProperties;
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo>;
-    /// The processes that hold memory of a device; empty if unknown.
-    fn processes(&self, device: usize) -> Vec<Process>;
-    /// A monitor's readings of a device; `None` where they come from NVML, which is not part of CUDA.
-    fn monitor(&self, _device: usize) -> Option<Gpu> {
-        None
-    }
-    /// The PCI address, `00000000:01:00.0`, by which NVML knows the device. (NVML's indices differ from CUDA's.)
-    fn pci_bus_id(&self, _device: usize) -> Option<String> {
-        None
-    }
-
-    /// The build of PyTorch that the program emulates; `None` if kernels are compiled for the card.
-    fn build(&self) -> Option<Build> {
-        None
-    }
-
     /// Allocates memory (`cudaMalloc`), which waits for the device.
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr>;
     /// Frees memory (`cudaFree`), which waits for the device.
@@ -131,6 +133,7 @@ pub trait Driver: Send + Sync {
     /// Writes page-locked memory now, even if copies are still pending.
     fn write_host(&self, into: PinnedPtr, from: &[u8]) -> DriverResult<()>;
 
+    // ANCHOR: copy
     fn copy_host_to_device(
         &self,
         stream: StreamId,
@@ -138,6 +141,7 @@ pub trait Driver: Send + Sync {
         from: HostSource<'_>,
         bytes: usize,
     ) -> DriverResult<OpId>;
+    // ANCHOR_END: copy
     fn copy_device_to_host(
         &self,
         stream: StreamId,
@@ -178,71 +182,9 @@ pub trait Driver: Send + Sync {
     /// Queues a kernel. An input may be the first output, element for element. Apart from that, outputs must not
     /// overlap other operands.
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
-    fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId>;
-
-    /// Compiles a kernel for a device (`nvrtcCompileProgram`, `cuModuleLoadData`). A driver without a compiler uses the
-    /// interpreter.
-    fn compile(
-        &self,
-        _device: usize,
-        _source: &KernelSource<'_>,
-        _interpreter: Option<&dyn KernelInterpreter>,
-    ) -> DriverResult<KernelId> {
-        Err(DriverError::of_compiler("this driver compiles no kernels", None))
-    }
-    /// Queues a compiled kernel of the stream's device.
-    fn launch_compiled(&self, _stream: StreamId, _launch: CompiledLaunch) -> DriverResult<OpId> {
-        Err(DriverError::of_compiler("this driver compiles no kernels", None))
-    }
-
-    /// The version of cuDNN, 91900 for 9.19.0; `None` if convolutions are not available.
-    fn cudnn_version(&self) -> Option<usize>;
-    /// The algorithms for a convolution, starting with the one that a heuristic expects to be the fastest
-    /// (`cudnnGetConvolutionForwardAlgorithm_v7`).
-    fn convolution_algorithms(&self, device: usize, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>>;
-    /// Tries out the algorithms in a workspace and waits for them (`cudnnFindConvolutionForwardAlgorithmEx`). Returns
-    /// each that ran with its milliseconds. `None`: the caller can time [`convolution`](Self::convolution) itself.
-    fn find_convolution(
-        &self,
-        _stream: StreamId,
-        _conv: &Conv,
-        _workspace: (DevicePtr, usize),
-    ) -> DriverResult<Option<Vec<(ConvAlgorithm, f32)>>> {
-        Ok(None)
-    }
-    /// Computes a convolution in a workspace of the algorithm's size.
-    fn convolution(
-        &self,
-        stream: StreamId,
-        conv: &Conv,
-        algorithm: &ConvAlgorithm,
-        workspace: DevicePtr,
-    ) -> DriverResult<OpId>;
-
-    /// The same devices as seen by another process: with streams, memory and a clock of its own. `None` if the driver
-    /// does not support it.
-    fn fork(&self, _process: others::Process, _clock: Clock) -> Option<Box<dyn Driver>> {
-        None
-    }
-    /// Takes part in a collective (`ncclAllReduce` and its siblings), which begins when all processes have reached it.
-    fn collective(&self, _stream: StreamId, _part: Collective) -> DriverResult<OpId> {
-        let message = "collectives of real GPUs are NCCL's, which this crate does not call yet";
-        Err(DriverError { code: 0, name: "NCCL", message, detail: None })
-    }
-    /// The duration of a collective between `_processes` processes, each with an input of `_bytes` bytes, if it is
-    /// known in advance.
-    fn collective_time(
-        &self,
-        _kind: CollectiveKind,
-        _bytes: usize,
-        _processes: usize,
-    ) -> Option<CollectiveTime> {
-        None
-    }
-
     /// Waits until all work of the stream has run, without ordering it for the race check: races that this wait hides
     /// are still found.
-    fn finish(&self, stream: StreamId) -> DriverResult<()> {
+    fn synchronize_untracked(&self, stream: StreamId) -> DriverResult<()> {
         self.stream_synchronize(stream)
     }
     /// Waits for all work of a device.
@@ -251,7 +193,7 @@ pub trait Driver: Send + Sync {
     fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()>;
 
     /// Called when an error has been returned to the program. This clears an error that is not sticky.
-    fn told(&self, _error: &DriverError) {}
+    fn error_returned(&self, _error: &DriverError) {}
 
     /// Turns the recording of execution times on or off. A driver that always records them may ignore the call.
     fn record_spans(&self, _on: bool) {}
@@ -260,9 +202,5 @@ pub trait Driver: Send + Sync {
 
     /// Tells the driver that the caching allocator has reused this range. The driver cannot see that, because the range
     /// is only part of a segment. Used for race reports only.
-    fn reused(&self, _pointer: DevicePtr, _bytes: usize) {}
-    /// The log for the data races it finds, if it looks for them.
-    fn race_log(&self) -> Option<&RaceLog> {
-        None
-    }
+    fn range_reused(&self, _pointer: DevicePtr, _bytes: usize) {}
 }

@@ -13,7 +13,7 @@ use crate::base::dtype::DType;
 use crate::base::kernel::KernelDef;
 use crate::base::sort;
 use crate::contract::driver::{Engine, EventId, OpId, Span, StreamId};
-use crate::host::ambient::Ambient;
+use crate::host::host_context::HostContext;
 use crate::host::scope::{self, Place};
 
 /// Counts of what happened on the GPUs of a machine (`Machine::counters`).
@@ -377,7 +377,7 @@ impl Recorder {
         if self.is_recording() {
             self.unfetched += 1;
             let (operation, place) = (scope::current_operation(), scope::current_place());
-            let call = Call { kind, stream, op, operation, place, rank: Ambient::rank(), begin, end };
+            let call = Call { kind, stream, op, operation, place, rank: HostContext::rank(), begin, end };
             self.logs.iter_mut().for_each(|log| log.calls.push(call));
         }
     }

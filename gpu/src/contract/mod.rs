@@ -4,5 +4,6 @@ pub mod driver;
 pub mod driver_trouble;
 pub mod events;
 pub mod interpreter;
+pub mod libraries;
 pub mod others;
 pub mod races;

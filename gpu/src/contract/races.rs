@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::base::error::Race;
 use crate::base::lock::lock;
-use crate::host::ambient::Ambient;
+use crate::host::host_context::HostContext;
 
 /// The reaction to a data race (GPU0003), similar to the modes of PyTorch's `torch.cuda.set_sync_debug_mode`. In every
 /// mode the work goes on as it does on hardware.
@@ -28,13 +28,13 @@ pub const RACE: &str = "GPU0003";
 /// The log of the races that a driver finds.
 #[derive(Default)]
 pub struct RaceLog {
-    inner: Mutex<Inner>,
+    inner: Mutex<RaceLogState>,
     /// Whether the current driver call has found a race that is not reported yet.
     is_untold: AtomicBool,
 }
 
 #[derive(Default)]
-struct Inner {
+struct RaceLogState {
     check: RaceCheck,
     races: Vec<Race>,
     /// The identity of the races found so far: the operations and their lines.
@@ -46,7 +46,7 @@ struct Inner {
 }
 
 impl RaceLog {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, RaceLogState> {
         lock(&self.inner)
     }
 
@@ -63,7 +63,7 @@ impl RaceLog {
     /// Called at the end of each driver call. Reports the races that the call has found, and returns whether the call
     /// must fail because of them. The driver must not hold a lock here, because the handler of warnings may use the
     /// machine.
-    pub fn tell(&self) -> bool {
+    pub fn report(&self) -> bool {
         // The common case.
         if !self.is_untold.load(Ordering::Relaxed) {
             return false;
@@ -76,7 +76,7 @@ impl RaceLog {
             (inner.check, new)
         };
         if check == RaceCheck::Warn {
-            new.iter().for_each(|race| Ambient::warn(&race.report()));
+            new.iter().for_each(|race| HostContext::warn(&race.report()));
         }
         check == RaceCheck::Error
     }

@@ -2,7 +2,7 @@
 
 use crate::base::device::MachineId;
 use crate::base::handles::StreamId;
-use crate::host::thread::{Context, OfThread, Part, Restore};
+use crate::host::thread::{OfThread, Part, Restore, ThreadContext};
 
 /// The full name of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub type Streams = Vec<StreamKey>;
 /// This thread's current stream on a device.
 #[inline]
 pub fn current(machine: MachineId, device: usize) -> StreamId {
-    Context::read(|context| find(&context.streams, machine, device))
+    ThreadContext::read(|context| find(&context.streams, machine, device))
 }
 
 /// The current stream of a snapshot.
@@ -29,7 +29,7 @@ pub fn find(streams: &Streams, machine: MachineId, device: usize) -> StreamId {
 
 /// All current streams of this thread.
 pub fn snapshot() -> Streams {
-    Context::read(|context| context.streams.clone())
+    ThreadContext::read(|context| context.streams.clone())
 }
 
 /// Makes a stream the current one of its device until the guard is dropped.

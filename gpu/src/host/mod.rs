@@ -1,9 +1,9 @@
 //! The host that drives a GPU: its clock, memory and profile, and the context of each thread.
 
-pub mod ambient;
 pub mod current_stream;
 #[cfg(test)]
 mod figure_tests;
+pub mod host_context;
 pub mod host_memory;
 pub mod host_profile;
 pub mod named_device;

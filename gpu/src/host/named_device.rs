@@ -4,31 +4,31 @@ use std::str::FromStr;
 
 use crate::base::device::Device;
 use crate::base::error::gpu::{GpuError, Result};
-use crate::host::ambient::Ambient;
+use crate::host::host_context::HostContext;
 
 impl Device {
     /// `cuda:index` of the current machine. This does not check that the device exists; its first use does.
     pub fn cuda(index: usize) -> Device {
-        Device::Cuda { index, machine: Ambient::current_id() }
+        Device::Cuda { index, machine: HostContext::current_id() }
     }
 
     /// The current GPU if there is one, else the CPU: the line that makes a program portable.
     ///
     /// `torch.device("cuda" if torch.cuda.is_available() else "cpu")`
     pub fn cuda_if_available() -> Device {
-        if Ambient::gpus() > 0 { Device::cuda(Ambient::current_device()) } else { Device::Cpu }
+        if HostContext::gpus() > 0 { Device::cuda(HostContext::current_device()) } else { Device::Cpu }
     }
 
     /// Returns an error unless tensors can be created on this device, with PyTorch's reason.
     pub fn check_usable(self) -> Result<()> {
         let Device::Cuda { index, machine } = self else { return Ok(()) };
-        if machine != Ambient::current_id() {
+        if machine != HostContext::current_id() {
             return Err(GpuError::OtherMachine { device: self });
         }
-        match Ambient::gpus() {
-            0 if Ambient::has_driver() => Err(GpuError::NoGpus),
+        match HostContext::gpus() {
+            0 if HostContext::has_driver() => Err(GpuError::NoGpus),
             0 => Err(GpuError::NoDriver),
-            _ if Ambient::in_worker() => Err(GpuError::CudaInWorker),
+            _ if HostContext::in_worker() => Err(GpuError::CudaInWorker),
             gpus if index < gpus => Ok(()),
             _ => Err(GpuError::InvalidDevice),
         }
@@ -53,7 +53,7 @@ impl FromStr for Device {
             return Err(invalid());
         }
         let index = match index {
-            None if kind == "cuda" => Ambient::current_device(),
+            None if kind == "cuda" => HostContext::current_device(),
             None => 0,
             Some("") => return Err(invalid()),
             Some(digits) if !digits.bytes().all(|byte| byte.is_ascii_digit()) => return Err(invalid()),

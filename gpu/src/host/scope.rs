@@ -6,7 +6,7 @@
 use std::panic::Location;
 
 pub use crate::base::place::Place;
-use crate::host::thread::{Context, OfThread, Part, Restore};
+use crate::host::thread::{OfThread, Part, Restore, ThreadContext};
 
 /// The current operation of a thread.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ pub type Leave = Restore<Scope>;
 
 #[inline]
 fn current() -> Scope {
-    Context::read(|context| context.scope)
+    ThreadContext::read(|context| context.scope)
 }
 
 /// Names an operation until the guard is dropped, unless it is part of another one.

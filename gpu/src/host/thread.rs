@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::host::ambient::Entered;
 use crate::host::current_stream::Streams;
+use crate::host::host_context::Entered;
 use crate::host::scope::Scope;
 
 /// The context of a thread, as far as it does not involve tensors.
 #[derive(Clone)]
-pub struct Context {
+pub struct ThreadContext {
     /// The most recently entered host; `None` for the default one.
     pub host: Option<Entered>,
     pub device: CurrentDevice,
@@ -28,9 +28,9 @@ pub struct Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurrentDevice(pub usize);
 
-impl Context {
+impl ThreadContext {
     /// The context of a new thread.
-    pub const FRESH: Context = Context {
+    pub const FRESH: ThreadContext = ThreadContext {
         host: None,
         device: CurrentDevice(0),
         streams: Vec::new(),
@@ -112,7 +112,7 @@ macro_rules! parts {
 }
 pub use parts;
 
-parts!(Context: CurrentDevice = device, Streams = streams, Scope = scope);
+parts!(ThreadContext: CurrentDevice = device, Streams = streams, Scope = scope);
 
 /// The storage of a context. It has no destructor, so that a tensor in another thread-local can use the context when
 /// its thread ends. Every scope has been left by then, so the context has its initial value and holds no memory.
@@ -139,19 +139,19 @@ impl<P: Part> Drop for Restore<P> {
     }
 }
 
-struct Thread {
-    context: Local<Context>,
+struct ThreadState {
+    context: Local<ThreadContext>,
     /// Counted from 1 in the order in which threads first request their number.
     number: Cell<u64>,
 }
 
 thread_local! {
-    static THREAD: Thread = const { Thread { context: local(Context::FRESH), number: Cell::new(0) } };
+    static THREAD: ThreadState = const { ThreadState { context: local(ThreadContext::FRESH), number: Cell::new(0) } };
 }
 
-impl OfThread for Context {
+impl OfThread for ThreadContext {
     #[inline(always)]
-    fn with<R>(access: impl FnOnce(&Local<Context>) -> R) -> R {
+    fn with<R>(access: impl FnOnce(&Local<ThreadContext>) -> R) -> R {
         THREAD.with(|thread| access(&thread.context))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::host::ambient::Ambient;
+use crate::host::host_context::HostContext;
 
 /// The time of a host thread in nanoseconds, counted from the creation of the clock. Clones are the same clock.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl Clock {
 /// # Ok::<(), todevice::Error>(())
 /// ```
 pub fn sleep(time: Duration) {
-    match Ambient::lane() {
+    match HostContext::lane() {
         lane @ Clock::Virtual(_) => lane.sleep_until(lane.now().saturating_add(time.as_nanos() as u64)),
         #[cfg(not(target_family = "wasm"))]
         Clock::Real(_) => std::thread::sleep(time),
@@ -160,7 +160,7 @@ impl Instant {
     /// The current time, on this thread's clock of the current machine.
     #[inline]
     pub fn now() -> Instant {
-        Instant(Ambient::now())
+        Instant(HostContext::now())
     }
 
     /// The time since this moment.

@@ -14,14 +14,14 @@ type Words = SmallVec<[u64; 96]>;
 const VIEW: usize = 1 + 2 * MAX_DIMS;
 
 /// The arguments, and the start of each.
-pub(super) struct Arguments {
+pub(super) struct KernelParams {
     words: Words,
     starts: SmallVec<[usize; 16]>,
 }
 
-impl Arguments {
-    pub(super) fn of(launch: &Launch) -> Arguments {
-        let mut arguments = Arguments { words: Words::new(), starts: SmallVec::new() };
+impl KernelParams {
+    pub(super) fn of(launch: &Launch) -> KernelParams {
+        let mut arguments = KernelParams { words: Words::new(), starts: SmallVec::new() };
         let sizes = elements_of(launch);
         for (parameter, argument) in launch.kernel.parameters.iter().zip(&launch.arguments) {
             let is_input = matches!(parameter, Parameter::In(_));

@@ -13,7 +13,8 @@ use super::api;
 use super::api::cublas::*;
 use super::errors::library;
 use crate::base::dtype::DType;
-use crate::contract::driver::{DevicePtr, DriverResult, Gemm};
+use crate::base::gemm::Gemm;
+use crate::contract::driver::{DevicePtr, DriverResult};
 
 /// cuBLAS on one device. It takes one call at a time.
 pub(super) struct Blas(cublasHandle_t);

@@ -15,15 +15,15 @@ use kernels::{Source, headers};
 const MAGIC: &[u8; 16] = b"todevice kernel1";
 
 /// The inputs that machine code is made from.
-pub(super) struct Key {
+pub(super) struct CacheKey {
     /// The hash of the source, its headers, the options, the target and the compiler.
     inputs: u64,
     /// A readable name: `elementwise-gelu-sm_90`.
     name: String,
 }
 
-impl Key {
-    pub(super) fn new(source: &Source, options: &[&str], target: &str, compiler: &str) -> Key {
+impl CacheKey {
+    pub(super) fn new(source: &Source, options: &[&str], target: &str, compiler: &str) -> CacheKey {
         let mut hasher = DefaultHasher::new();
         (source.text, options, target, compiler).hash(&mut hasher);
         for header in headers(source.text) {
@@ -31,7 +31,7 @@ impl Key {
         }
         let architecture = target.rsplit('=').next().unwrap_or(target);
         let name = format!("{}-{architecture}", source.name.trim_end_matches(".cu").replace('/', "-"));
-        Key { inputs: hasher.finish(), name }
+        CacheKey { inputs: hasher.finish(), name }
     }
 
     fn file(&self) -> Option<PathBuf> {
@@ -54,7 +54,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn header(key: &Key, image: &[u8]) -> [u8; 40] {
+fn header(key: &CacheKey, image: &[u8]) -> [u8; 40] {
     let mut header = [0; 40];
     header[..16].copy_from_slice(MAGIC);
     for (place, value) in [(16, key.inputs), (24, image.len() as u64), (32, checksum(image))] {
@@ -64,7 +64,7 @@ fn header(key: &Key, image: &[u8]) -> [u8; 40] {
 }
 
 /// The cached machine code, if the file exists and is intact.
-pub(super) fn load(key: &Key) -> Option<Vec<u8>> {
+pub(super) fn load(key: &CacheKey) -> Option<Vec<u8>> {
     let mut file = fs::read(key.file()?).ok()?;
     let image = file.get(40..)?;
     if file[..40] != header(key, image) {
@@ -75,7 +75,7 @@ pub(super) fn load(key: &Key) -> Option<Vec<u8>> {
 }
 
 /// Stores machine code. If that fails, the kernel is compiled again next time.
-pub(super) fn store(key: &Key, image: &[u8]) {
+pub(super) fn store(key: &CacheKey, image: &[u8]) {
     let Some(file) = key.file() else { return };
     let Some(folder) = file.parent() else { return };
     // Written to another file first and then renamed, so that nobody reads a partial file.
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_whole_or_not_ours_is_ignored() {
-        let key = Key::new(&SOURCE, &["-O3"], "--gpu-architecture=sm_90", "12.9");
+        let key = CacheKey::new(&SOURCE, &["-O3"], "--gpu-architecture=sm_90", "12.9");
         let image = b"machine code".to_vec();
         let whole = [&header(&key, &image), image.as_slice()].concat();
         let accepts = |file: &[u8]| file.get(40..).is_some_and(|image| file[..40] == header(&key, image));
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_compiled_from_something_else_has_another_file() {
         let key = |source: &Source, options: &[&str], target: &str, compiler: &str| {
-            Key::new(source, options, target, compiler).inputs
+            CacheKey::new(source, options, target, compiler).inputs
         };
         let other = Source { text: "two", ..SOURCE };
         let keys = [

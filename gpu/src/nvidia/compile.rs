@@ -20,7 +20,7 @@ pub(super) fn images(capability: u32) -> DriverResult<Vec<Vec<u8>>> {
     let target = target(capability)?;
     let version = version()?;
     let image = |source: &Source| {
-        let key = cache::Key::new(source, OPTIONS, &target.option, &version);
+        let key = cache::CacheKey::new(source, OPTIONS, &target.option, &version);
         if let Some(image) = cache::load(&key) {
             return Ok(image);
         }
@@ -80,9 +80,9 @@ fn version() -> DriverResult<String> {
 }
 
 /// An NVRTC program, destroyed when it is dropped.
-struct Program(nvrtcProgram);
+struct NvrtcProgram(nvrtcProgram);
 
-impl Drop for Program {
+impl Drop for NvrtcProgram {
     fn drop(&mut self) {
         // SAFETY: the program was created and is not used again.
         unsafe { nvrtcDestroyProgram(&mut self.0) };
@@ -103,7 +103,7 @@ fn compile(
     let options: Vec<_> = OPTIONS.iter().copied().chain([target.option.as_str()]).map(c_string).collect();
     let (headers, header_names, options) = (pointers(&headers), pointers(&header_names), pointers(&options));
 
-    let mut program = Program(ptr::null_mut());
+    let mut program = NvrtcProgram(ptr::null_mut());
     // SAFETY: all strings live until the end of this function.
     check(unsafe {
         nvrtcCreateProgram(
@@ -148,7 +148,7 @@ fn compile(
 
 /// An output of the compiler: first its size, then its bytes.
 fn output(
-    program: &Program,
+    program: &NvrtcProgram,
     size: unsafe fn(nvrtcProgram, *mut usize) -> nvrtcResult,
     get: unsafe fn(nvrtcProgram, *mut c_char) -> nvrtcResult,
 ) -> DriverResult<Vec<u8>> {

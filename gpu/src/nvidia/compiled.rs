@@ -8,16 +8,16 @@ use smallvec::SmallVec;
 
 use super::api::driver::{cuLaunchKernel, cuModuleGetFunction, cuModuleLoadData};
 use super::errors::check;
-use super::{Function, Handle, Nvidia, Symbol, api, compile, errors};
+use super::{CuFunction, Handle, Nvidia, Symbol, api, compile, errors};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passed};
 use crate::base::lock::{lock, read, write};
 use crate::contract::driver::{DriverError, DriverResult, Engine, OpId, StreamId};
 
 /// A kernel on its device, with the number of its parameters.
 #[derive(Clone, Copy)]
-pub(super) struct Compiled {
+pub(super) struct LoadedKernel {
     device: usize,
-    function: Function,
+    function: CuFunction,
     parameters: usize,
 }
 
@@ -30,10 +30,10 @@ impl Nvidia {
         let (mut module, mut function): (CUmodule, _) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the image is the complete output of NVIDIA's compiler. It stays loaded as long as the device is used:
         // launches may be queued.
-        gpu.told(check(unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) }))?;
+        gpu.with_suspects(check(unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) }))?;
         lock(&gpu.modules_of_program).push(Handle(module));
         // SAFETY: the module is loaded, and the name ends with a zero.
-        gpu.told(check(unsafe { cuModuleGetFunction(&mut function, module, name.as_ptr()) }))?;
+        gpu.with_suspects(check(unsafe { cuModuleGetFunction(&mut function, module, name.as_ptr()) }))?;
         // SAFETY: the function is loaded.
         let sizes = unsafe { api::parameter_sizes(function) };
         if let Some(sizes) = sizes.filter(|sizes| sizes != source.parameters) {
@@ -44,15 +44,20 @@ impl Nvidia {
             return Err(DriverError::of_compiler("the parameters cannot be read", Some(detail)));
         }
         let mut kernels = write(&self.compiled);
-        kernels.push(Compiled { device, function: Handle(function), parameters: source.parameters.len() });
+        kernels.push(LoadedKernel {
+            device,
+            function: Handle(function),
+            parameters: source.parameters.len(),
+        });
         Ok(KernelId(kernels.len() as u64 - 1))
     }
 
     pub(super) fn queue_compiled(&self, stream: StreamId, launch: CompiledLaunch) -> DriverResult<OpId> {
         let kernel = read(&self.compiled).get(launch.kernel.0 as usize).copied();
-        let is_it =
-            |kernel: &Compiled| kernel.device == stream.device && kernel.parameters == launch.arguments.len();
-        let Compiled { function, .. } = kernel.filter(is_it).ok_or_else(errors::invalid_handle)?;
+        let is_it = |kernel: &LoadedKernel| {
+            kernel.device == stream.device && kernel.parameters == launch.arguments.len()
+        };
+        let LoadedKernel { function, .. } = kernel.filter(is_it).ok_or_else(errors::invalid_handle)?;
         let (gpu, raw) = self.enter_stream(stream)?;
         let word = |argument: &Passed| match argument {
             Passed::Memory { pointer, .. } => pointer.0,

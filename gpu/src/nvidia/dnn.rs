@@ -16,8 +16,9 @@ use super::api;
 use super::api::cudnn::*;
 use super::errors::library;
 use crate::base::conv::ConvPass;
+use crate::base::conv::{Conv, ConvAlgorithm};
 use crate::base::dtype::DType;
-use crate::contract::driver::{Conv, ConvAlgorithm, DevicePtr, DriverResult};
+use crate::contract::driver::{DevicePtr, DriverResult};
 
 /// cuDNN on one device. It takes one call at a time.
 pub(super) struct Dnn(cudnnHandle_t);
@@ -111,15 +112,15 @@ descriptor!(
 );
 
 /// The cuDNN descriptors of a convolution.
-struct Described {
+struct ConvDescriptors {
     x: TensorDescriptor,
     weight: FilterDescriptor,
     y: TensorDescriptor,
     convolution: ConvolutionDescriptor,
 }
 
-impl Described {
-    fn new(conv: &Conv) -> DriverResult<Described> {
+impl ConvDescriptors {
+    fn new(conv: &Conv) -> DriverResult<ConvDescriptors> {
         let (data, compute, math) = match conv.dtype {
             DType::F32 if conv.tf32 => {
                 (Type::CUDNN_DATA_FLOAT, Type::CUDNN_DATA_FLOAT, Math::CUDNN_DEFAULT_MATH)
@@ -141,7 +142,7 @@ impl Described {
             })?;
             Ok(tensor)
         };
-        let described = Described {
+        let described = ConvDescriptors {
             x: image([shape.n, shape.c, shape.h, shape.w])?,
             weight: FilterDescriptor::new()?,
             y: image([shape.n, shape.k, p, q])?,
@@ -243,7 +244,7 @@ impl Dnn {
 
     /// The usable algorithms, the most promising first.
     pub(super) fn algorithms(&self, conv: &Conv) -> DriverResult<Vec<ConvAlgorithm>> {
-        let described = Described::new(conv)?;
+        let described = ConvDescriptors::new(conv)?;
         // SAFETY: there is room for as many answers as are asked for, and the descriptors are alive.
         let answers: Vec<(ConvAlgorithm, f32)> = for_pass!(
             described,
@@ -276,7 +277,7 @@ impl Dnn {
         conv: &Conv,
         (workspace, bytes): (DevicePtr, usize),
     ) -> DriverResult<Vec<(ConvAlgorithm, f32)>> {
-        let described = Described::new(conv)?;
+        let described = ConvDescriptors::new(conv)?;
         let to = pointer(conv.out).cast_mut();
         let workspace = pointer(workspace).cast_mut();
         // SAFETY: as above; the operands lie where the allocator put them and have the given sizes.
@@ -319,7 +320,7 @@ impl Dnn {
         algorithm: &ConvAlgorithm,
         workspace: DevicePtr,
     ) -> DriverResult<()> {
-        let described = Described::new(conv)?;
+        let described = ConvDescriptors::new(conv)?;
         let unknown = || library("cuDNN", "there is no such algorithm", format!("{algorithm:?}"));
         let math = *MATH.get(algorithm.math as usize).ok_or_else(unknown)?;
         // out = alpha · (the product) + beta · out. Alpha and beta have the dtype of the computation.

@@ -19,22 +19,22 @@ use crate::contract::driver::{DriverResult, EventId};
 
 /// An event, destroyed when it is dropped. Some context is current then: the driver drops all events before it releases
 /// its contexts.
-pub(super) struct Event(CUevent);
+pub(super) struct CudaEvent(CUevent);
 
 // SAFETY: any thread may use an event.
-unsafe impl Send for Event {}
+unsafe impl Send for CudaEvent {}
 // SAFETY: several threads may use it at once; the driver is thread-safe.
-unsafe impl Sync for Event {}
+unsafe impl Sync for CudaEvent {}
 
-impl Event {
+impl CudaEvent {
     /// An event of the device whose context is current.
-    pub(super) fn new(timing: bool) -> DriverResult<Event> {
+    pub(super) fn new(timing: bool) -> DriverResult<CudaEvent> {
         let flags =
             if timing { CUevent_flags::CU_EVENT_DEFAULT } else { CUevent_flags::CU_EVENT_DISABLE_TIMING };
         let mut event = ptr::null_mut();
         // SAFETY: there is room for the answer.
         check(unsafe { cuEventCreate(&mut event, flags as u32) })?;
-        Ok(Event(event))
+        Ok(CudaEvent(event))
     }
 
     /// # Safety
@@ -62,7 +62,7 @@ impl Event {
     }
 
     /// Milliseconds from another event to this one.
-    pub(super) fn since(&self, start: &Event) -> DriverResult<f32> {
+    pub(super) fn since(&self, start: &CudaEvent) -> DriverResult<f32> {
         let mut milliseconds = 0.0;
         // SAFETY: both are alive. If one does not record time or was never recorded, that is an error.
         check(unsafe { api::event_elapsed(&mut milliseconds, start.0, self.0) })?;
@@ -77,7 +77,7 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for CudaEvent {
     fn drop(&mut self) {
         // SAFETY: it was created, and nothing names it any more.
         unsafe { cuEventDestroy_v2(self.0) };
@@ -86,26 +86,26 @@ impl Drop for Event {
 
 /// The events that have been created and not yet destroyed.
 #[derive(Default)]
-pub(super) struct Events {
+pub(super) struct CudaEvents {
     created: AtomicU64,
     /// A call shares the event that it uses, so another thread may destroy it in the meantime.
-    live: RwLock<HashMap<u64, Arc<Event>>>,
+    live: RwLock<HashMap<u64, Arc<CudaEvent>>>,
 }
 
-impl Events {
-    pub(super) fn insert(&self, event: Event) -> EventId {
+impl CudaEvents {
+    pub(super) fn insert(&self, event: CudaEvent) -> EventId {
         let number = self.created.fetch_add(1, Ordering::Relaxed);
         write(&self.live).insert(number, Arc::new(event));
         EventId(number)
     }
 
-    pub(super) fn get(&self, event: EventId) -> DriverResult<Arc<Event>> {
+    pub(super) fn get(&self, event: EventId) -> DriverResult<Arc<CudaEvent>> {
         read(&self.live).get(&event.0).cloned().ok_or_else(invalid_handle)
     }
 
     /// Destroys an event, or leaves that to a call that still uses it.
     pub(super) fn destroy(&self, event: EventId) -> DriverResult<()> {
         let event = write(&self.live).remove(&event.0).ok_or_else(invalid_handle)?;
-        Arc::into_inner(event).map_or(Ok(()), Event::destroy)
+        Arc::into_inner(event).map_or(Ok(()), CudaEvent::destroy)
     }
 }

@@ -50,23 +50,27 @@ use cudarc::driver::sys::{
 };
 
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
+use crate::base::conv::{Conv, ConvAlgorithm};
+use crate::base::gemm::Gemm;
 use crate::base::kernel::{KernelDef, Launch};
 use crate::base::lock::{lock, read, write};
-use crate::base::properties::DeviceProperties;
+use crate::base::process::Process;
+use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{
-    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, Gemm, HostSource,
-    HostTarget, MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+    DevicePtr, Driver, DriverError, DriverResult, Engine, EventId, HostSource, HostTarget, MemoryInfo, OpId,
+    PinnedPtr, Span, StreamId,
 };
 use crate::contract::interpreter::KernelInterpreter;
+use crate::contract::libraries::Libraries;
 use crate::host::scope::{self, Place};
 use crate::host::time::Clock;
 use api::driver::*;
-use arguments::Arguments;
+use arguments::KernelParams;
 use blas::Blas;
-use compiled::Compiled;
+use compiled::LoadedKernel;
 use dnn::Dnn;
 use errors::{check, has_run};
-use events::{Event, Events};
+use events::{CudaEvent, CudaEvents};
 use pinned::PinnedBlocks;
 use spans::Spans;
 
@@ -79,35 +83,35 @@ unsafe impl<T> Send for Handle<T> {}
 // SAFETY: see above.
 unsafe impl<T> Sync for Handle<T> {}
 
-type Context = Handle<cudarc::driver::sys::CUctx_st>;
-type Stream = Handle<cudarc::driver::sys::CUstream_st>;
-type Function = Handle<cudarc::driver::sys::CUfunc_st>;
-type Module = Handle<cudarc::driver::sys::CUmod_st>;
+type CuContext = Handle<cudarc::driver::sys::CUctx_st>;
+type CuStream = Handle<cudarc::driver::sys::CUstream_st>;
+type CuFunction = Handle<cudarc::driver::sys::CUfunc_st>;
+type CuModule = Handle<cudarc::driver::sys::CUmod_st>;
 
 /// The GPUs of this computer.
 pub struct Nvidia {
-    devices: Vec<Card>,
+    devices: Vec<NvidiaDevice>,
     pinned: PinnedBlocks,
-    events: Events,
+    events: CudaEvents,
     operations: AtomicU64,
     /// The kernels that the program has compiled itself, by number.
-    compiled: RwLock<Vec<Compiled>>,
+    compiled: RwLock<Vec<LoadedKernel>>,
     spans: Mutex<Spans>,
     clock: Clock,
 }
 
-struct Card {
+struct NvidiaDevice {
     /// `CUdevice`
     device: c_int,
     properties: DeviceProperties,
     /// The primary context, created at the first use of the GPU, since that takes time and memory.
-    context: Mutex<Option<Context>>,
+    context: Mutex<Option<CuContext>>,
     /// By stream number; the first is the default stream.
-    streams: RwLock<Vec<Stream>>,
-    modules: Mutex<Vec<Module>>,
+    streams: RwLock<Vec<CuStream>>,
+    modules: Mutex<Vec<CuModule>>,
     /// Those of kernels that the program has compiled itself.
-    modules_of_program: Mutex<Vec<Module>>,
-    functions: RwLock<HashMap<*const KernelDef, Function>>,
+    modules_of_program: Mutex<Vec<CuModule>>,
+    functions: RwLock<HashMap<*const KernelDef, CuFunction>>,
     blas: Mutex<Option<Blas>>,
     dnn: Mutex<Option<Dnn>>,
     /// The latest launches that nothing has waited for.
@@ -115,9 +119,9 @@ struct Card {
 }
 
 // SAFETY: the addresses of kernel definitions are only keys, and the definitions live as long as the program.
-unsafe impl Send for Card {}
+unsafe impl Send for NvidiaDevice {}
 // SAFETY: see above.
-unsafe impl Sync for Card {}
+unsafe impl Sync for NvidiaDevice {}
 
 /// A launch that may yet turn out to have failed.
 struct Launched {
@@ -158,7 +162,7 @@ impl Nvidia {
             let mut device = 0;
             // SAFETY: there is room for the answer.
             check(unsafe { cuDeviceGet(&mut device, index as c_int) })?;
-            Ok(Card {
+            Ok(NvidiaDevice {
                 device,
                 properties: properties.clone(),
                 context: Mutex::default(),
@@ -176,7 +180,7 @@ impl Nvidia {
         Ok(Nvidia {
             devices,
             pinned: PinnedBlocks::default(),
-            events: Events::default(),
+            events: CudaEvents::default(),
             operations: AtomicU64::new(0),
             compiled: RwLock::default(),
             spans: Mutex::default(),
@@ -184,12 +188,12 @@ impl Nvidia {
         })
     }
 
-    fn gpu(&self, device: usize) -> DriverResult<&Card> {
+    fn gpu(&self, device: usize) -> DriverResult<&NvidiaDevice> {
         self.devices.get(device).ok_or_else(|| errors::invalid(101, "invalid device ordinal"))
     }
 
     /// Makes a device's context current on this thread.
-    fn enter(&self, device: usize) -> DriverResult<&Card> {
+    fn enter(&self, device: usize) -> DriverResult<&NvidiaDevice> {
         let gpu = self.gpu(device)?;
         let context = gpu.context()?;
         // SAFETY: the context is retained until `self` is dropped.
@@ -198,11 +202,11 @@ impl Nvidia {
     }
 
     /// For calls about events: an event knows its device, but the call still needs some current context.
-    fn enter_any(&self) -> DriverResult<&Card> {
-        self.enter(self.devices.iter().position(Card::is_used).unwrap_or(0))
+    fn enter_any(&self) -> DriverResult<&NvidiaDevice> {
+        self.enter(self.devices.iter().position(NvidiaDevice::is_used).unwrap_or(0))
     }
 
-    fn enter_stream(&self, stream: StreamId) -> DriverResult<(&Card, CUstream)> {
+    fn enter_stream(&self, stream: StreamId) -> DriverResult<(&NvidiaDevice, CUstream)> {
         let gpu = self.enter(stream.device)?;
         let raw = read(&gpu.streams).get(stream.number as usize).copied();
         Ok((gpu, raw.ok_or_else(errors::invalid_handle)?.0))
@@ -212,7 +216,7 @@ impl Nvidia {
     fn queue(
         &self,
         engine: Engine,
-        (gpu, stream, raw): (&Card, StreamId, CUstream),
+        (gpu, stream, raw): (&NvidiaDevice, StreamId, CUstream),
         work: impl FnOnce() -> DriverResult<()>,
     ) -> DriverResult<OpId> {
         let op = self.operations.fetch_add(1, Ordering::Relaxed);
@@ -224,11 +228,11 @@ impl Nvidia {
             drop(spans);
             work()
         };
-        gpu.told(queued).map(|()| op)
+        gpu.with_suspects(queued).map(|()| op)
     }
 }
 
-impl Card {
+impl NvidiaDevice {
     /// Calls cuDNN, whose handle is created at the first use.
     fn dnn<R>(&self, call: impl FnOnce(&Dnn) -> DriverResult<R>) -> DriverResult<R> {
         match &mut *lock(&self.dnn) {
@@ -238,7 +242,7 @@ impl Card {
     }
 
     /// A failure is not cached: there may be enough memory later.
-    fn context(&self) -> DriverResult<Context> {
+    fn context(&self) -> DriverResult<CuContext> {
         let mut known = lock(&self.context);
         if let Some(context) = *known {
             return Ok(context);
@@ -279,7 +283,7 @@ impl Card {
         Ok(function.0)
     }
 
-    fn load(&self) -> DriverResult<Vec<Module>> {
+    fn load(&self) -> DriverResult<Vec<CuModule>> {
         let images = compile::images(10 * self.properties.major + self.properties.minor)?;
         let load = |mut image: Vec<u8>| {
             image.push(0); // PTX is a C string.
@@ -294,7 +298,7 @@ impl Card {
                 Ok(module) => modules.push(module),
                 Err(error) => {
                     // SAFETY: no function of these modules is in use yet.
-                    modules.iter().for_each(|module: &Module| _ = unsafe { cuModuleUnload(module.0) });
+                    modules.iter().for_each(|module: &CuModule| _ = unsafe { cuModuleUnload(module.0) });
                     return Err(error);
                 }
             }
@@ -316,7 +320,7 @@ impl Card {
     }
 
     /// A kernel's error surfaces in some later call. This adds the launches that may have caused it.
-    fn told<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
+    fn with_suspects<T>(&self, result: DriverResult<T>) -> DriverResult<T> {
         result.map_err(|error| match errors::sticks(&error) {
             true => DriverError { detail: self.suspects().or(error.detail), ..error },
             false => error,
@@ -380,35 +384,22 @@ impl Driver for Nvidia {
         let gpu = self.enter(device)?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: there is room for the answers.
-        gpu.told(check(unsafe { cuMemGetInfo_v2(&mut free, &mut total) }))?;
+        gpu.with_suspects(check(unsafe { cuMemGetInfo_v2(&mut free, &mut total) }))?;
         Ok(MemoryInfo { free: free as u64, total: total as u64 })
-    }
-
-    fn processes(&self, device: usize) -> Vec<Process> {
-        self.pci_bus_id(device).map(|bus_id| reading::processes(&bus_id)).unwrap_or_default()
-    }
-
-    fn pci_bus_id(&self, device: usize) -> Option<String> {
-        let gpu = self.devices.get(device)?;
-        let part = |which| probe::attribute(gpu.device, which).ok();
-        let domain = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
-        let bus = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
-        let slot = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
-        Some(format!("{domain:08X}:{bus:02X}:{slot:02X}.0"))
     }
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
         let gpu = self.enter(device)?;
         let mut pointer = 0;
         // SAFETY: there is room for the answer.
-        gpu.told(check(unsafe { cuMemAlloc_v2(&mut pointer, bytes) }))?;
+        gpu.with_suspects(check(unsafe { cuMemAlloc_v2(&mut pointer, bytes) }))?;
         Ok(DevicePtr(pointer))
     }
 
     fn free(&self, device: usize, pointer: DevicePtr) -> DriverResult<()> {
         let gpu = self.enter(device)?;
         // SAFETY: the caller no longer uses the memory, and the driver waits for the device.
-        gpu.told(check(unsafe { cuMemFree_v2(pointer.0) }))
+        gpu.with_suspects(check(unsafe { cuMemFree_v2(pointer.0) }))
     }
 
     fn malloc_host(&self, bytes: usize) -> DriverResult<PinnedPtr> {
@@ -531,7 +522,7 @@ impl Driver for Nvidia {
             if blocking { CUstream_flags::CU_STREAM_DEFAULT } else { CUstream_flags::CU_STREAM_NON_BLOCKING };
         let mut stream = ptr::null_mut();
         // SAFETY: there is room for the answer.
-        gpu.told(check(unsafe { cuStreamCreate(&mut stream, flags as u32) }))?;
+        gpu.with_suspects(check(unsafe { cuStreamCreate(&mut stream, flags as u32) }))?;
         let mut streams = write(&gpu.streams);
         streams.push(Handle(stream));
         Ok(StreamId { device, number: streams.len() as u32 - 1 })
@@ -540,13 +531,13 @@ impl Driver for Nvidia {
     fn stream_query(&self, stream: StreamId) -> DriverResult<bool> {
         let (gpu, raw) = self.enter_stream(stream)?;
         // SAFETY: the stream is alive.
-        gpu.told(has_run(unsafe { cuStreamQuery(raw) }))
+        gpu.with_suspects(has_run(unsafe { cuStreamQuery(raw) }))
     }
 
     fn stream_synchronize(&self, stream: StreamId) -> DriverResult<()> {
         let (gpu, raw) = self.enter_stream(stream)?;
         // SAFETY: the stream is alive.
-        gpu.told(check(unsafe { cuStreamSynchronize(raw) }))?;
+        gpu.with_suspects(check(unsafe { cuStreamSynchronize(raw) }))?;
         gpu.forget(|other| other == stream);
         Ok(())
     }
@@ -555,44 +546,44 @@ impl Driver for Nvidia {
         let event = self.events.get(event)?;
         let (gpu, raw) = self.enter_stream(stream)?;
         // SAFETY: no stream is ever destroyed.
-        gpu.told(unsafe { event.hold_up(raw) })
+        gpu.with_suspects(unsafe { event.hold_up(raw) })
     }
 
     fn event_create(&self, device: usize, timing: bool) -> DriverResult<EventId> {
-        let event = self.enter(device)?.told(Event::new(timing))?;
+        let event = self.enter(device)?.with_suspects(CudaEvent::new(timing))?;
         Ok(self.events.insert(event))
     }
 
     fn event_destroy(&self, event: EventId) -> DriverResult<()> {
-        self.enter_any()?.told(self.events.destroy(event))
+        self.enter_any()?.with_suspects(self.events.destroy(event))
     }
 
     fn event_record(&self, event: EventId, stream: StreamId) -> DriverResult<()> {
         let event = self.events.get(event)?;
         let (gpu, raw) = self.enter_stream(stream)?;
         // SAFETY: no stream is ever destroyed.
-        gpu.told(unsafe { event.record(raw) })
+        gpu.with_suspects(unsafe { event.record(raw) })
     }
 
     fn event_query(&self, event: EventId) -> DriverResult<bool> {
         let event = self.events.get(event)?;
-        self.enter_any()?.told(event.query())
+        self.enter_any()?.with_suspects(event.query())
     }
 
     fn event_synchronize(&self, event: EventId) -> DriverResult<()> {
         let event = self.events.get(event)?;
-        self.enter_any()?.told(event.synchronize())
+        self.enter_any()?.with_suspects(event.synchronize())
     }
 
     fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32> {
         let (start, end) = (self.events.get(start)?, self.events.get(end)?);
-        self.enter_any()?.told(end.since(&start))
+        self.enter_any()?.with_suspects(end.since(&start))
     }
 
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
         let (gpu, raw) = self.enter_stream(stream)?;
         let function = gpu.function(launch.kernel)?;
-        let mut arguments = Arguments::of(&launch);
+        let mut arguments = KernelParams::of(&launch);
         let mut pointers = arguments.pointers();
         gpu.remember(stream, Some(Symbol::Of(launch.kernel)));
         self.queue(Engine::Compute, (gpu, stream, raw), || {
@@ -614,6 +605,57 @@ impl Driver for Nvidia {
                 )
             })
         })
+    }
+
+    fn synchronize(&self, device: usize) -> DriverResult<()> {
+        let gpu = self.enter(device)?;
+        // SAFETY: the device's context is current.
+        gpu.with_suspects(check(unsafe { cuCtxSynchronize() }))?;
+        gpu.forget(|_| true);
+        Ok(())
+    }
+
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
+        let (gpu, peer) = (self.gpu(device)?, self.gpu(peer)?);
+        let mut can = 0;
+        // SAFETY: there is room for the answer.
+        check(unsafe { cuDeviceCanAccessPeer(&mut can, gpu.device, peer.device) })?;
+        Ok(can != 0)
+    }
+
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
+        let peer = self.gpu(peer)?.context()?;
+        self.enter(device)?;
+        // SAFETY: both contexts are retained.
+        check(unsafe { cuCtxEnablePeerAccess(peer.0, 0) })
+    }
+
+    fn record_spans(&self, on: bool) {
+        lock(&self.spans).record(on);
+    }
+
+    fn take_spans(&self) -> Vec<Span> {
+        let mut spans = lock(&self.spans);
+        // Events cannot be queried without a context.
+        if spans.is_empty() || self.enter_any().is_err() {
+            return Vec::new();
+        }
+        spans.take()
+    }
+}
+
+impl Libraries for Nvidia {
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.pci_bus_id(device).map(|bus_id| reading::processes(&bus_id)).unwrap_or_default()
+    }
+
+    fn pci_bus_id(&self, device: usize) -> Option<String> {
+        let gpu = self.devices.get(device)?;
+        let part = |which| probe::attribute(gpu.device, which).ok();
+        let domain = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let slot = part(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        Some(format!("{domain:08X}:{bus:02X}:{slot:02X}.0"))
     }
 
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
@@ -656,7 +698,7 @@ impl Driver for Nvidia {
         workspace: (DevicePtr, usize),
     ) -> DriverResult<Option<Vec<(ConvAlgorithm, f32)>>> {
         let (gpu, raw) = self.enter_stream(stream)?;
-        gpu.told(gpu.dnn(|dnn| dnn.find(raw, conv, workspace))).map(Some)
+        gpu.with_suspects(gpu.dnn(|dnn| dnn.find(raw, conv, workspace))).map(Some)
     }
 
     fn convolution(
@@ -671,42 +713,6 @@ impl Driver for Nvidia {
         self.queue(Engine::Compute, (gpu, stream, raw), || {
             gpu.dnn(|dnn| dnn.run(raw, conv, algorithm, workspace))
         })
-    }
-
-    fn synchronize(&self, device: usize) -> DriverResult<()> {
-        let gpu = self.enter(device)?;
-        // SAFETY: the device's context is current.
-        gpu.told(check(unsafe { cuCtxSynchronize() }))?;
-        gpu.forget(|_| true);
-        Ok(())
-    }
-
-    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
-        let (gpu, peer) = (self.gpu(device)?, self.gpu(peer)?);
-        let mut can = 0;
-        // SAFETY: there is room for the answer.
-        check(unsafe { cuDeviceCanAccessPeer(&mut can, gpu.device, peer.device) })?;
-        Ok(can != 0)
-    }
-
-    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
-        let peer = self.gpu(peer)?.context()?;
-        self.enter(device)?;
-        // SAFETY: both contexts are retained.
-        check(unsafe { cuCtxEnablePeerAccess(peer.0, 0) })
-    }
-
-    fn record_spans(&self, on: bool) {
-        lock(&self.spans).record(on);
-    }
-
-    fn take_spans(&self) -> Vec<Span> {
-        let mut spans = lock(&self.spans);
-        // Events cannot be queried without a context.
-        if spans.is_empty() || self.enter_any().is_err() {
-            return Vec::new();
-        }
-        spans.take()
     }
 }
 
@@ -728,7 +734,7 @@ impl Drop for Nvidia {
     fn drop(&mut self) {
         // An event is destroyed while its context lives, or not at all.
         let events = (mem::take(&mut *lock(&self.spans)), mem::take(&mut self.events));
-        if self.devices.iter().any(Card::is_used) && self.enter_any().is_err() {
+        if self.devices.iter().any(NvidiaDevice::is_used) && self.enter_any().is_err() {
             mem::forget(events);
         } else {
             drop(events);

@@ -26,7 +26,7 @@ const UNKNOWN_STATE: c_uint = 32;
 pub struct Nvml(Library);
 
 /// NVML's handle of a GPU.
-pub struct Card {
+pub struct NvmlDevice {
     nvml: &'static Nvml,
     handle: *mut c_void,
 }
@@ -52,7 +52,7 @@ pub struct Utilization {
 
 /// A direction across PCI Express, with NVML's number for it.
 #[derive(Clone, Copy)]
-pub enum Way {
+pub enum PcieDirection {
     FromDevice = 0,
     ToDevice = 1,
 }
@@ -87,9 +87,9 @@ const MOST_NVLINKS: c_uint = 64;
 /// Calls an NVML function as nvml.h declares it: `ask!(nvml, "nvmlDeviceGetName", (card: *mut c_void, …))`.
 macro_rules! ask {
     ($nvml:expr, $name:expr, ($($argument:ident: $Type:ty),*)) => {{
-        type Function = unsafe extern "C" fn($($Type),*) -> c_int;
+        type CuFunction = unsafe extern "C" fn($($Type),*) -> c_int;
         // SAFETY: that is its signature, and the targets of the pointers outlive the call.
-        let answer = unsafe { $nvml.0.get::<Function>($name).map(|function| function($($argument),*)) };
+        let answer = unsafe { $nvml.0.get::<CuFunction>($name).map(|function| function($($argument),*)) };
         answer.map_err(|_| format!("it has no {}", $name))
     }};
 }
@@ -129,12 +129,12 @@ impl Nvml {
     }
 
     /// The GPU at a PCI bus id such as `00000000:3B:00.0`.
-    pub fn card(&'static self, bus_id: &CStr) -> Result<Card, String> {
+    pub fn card(&'static self, bus_id: &CStr) -> Result<NvmlDevice, String> {
         let mut handle = null_mut();
         let (place, out) = (bus_id.as_ptr(), &mut handle);
         let name = "nvmlDeviceGetHandleByPciBusId_v2";
         self.check(ask!(self, name, (place: *const c_char, out: *mut *mut c_void))?)?;
-        Ok(Card { nvml: self, handle })
+        Ok(NvmlDevice { nvml: self, handle })
     }
 
     /// NVML's own version, such as `13.610.43.02`: the first number is CUDA's.
@@ -167,7 +167,7 @@ impl Nvml {
     }
 }
 
-impl Card {
+impl NvmlDevice {
     pub fn name(&self) -> Result<String, String> {
         let card = self.handle;
         text(|room, length| {
@@ -221,7 +221,7 @@ impl Card {
     }
 
     /// The PCI Express throughput in kilobytes per second.
-    pub fn pcie_throughput(&self, way: Way) -> Result<u32, String> {
+    pub fn pcie_throughput(&self, way: PcieDirection) -> Result<u32, String> {
         self.number_of("nvmlDeviceGetPcieThroughput", way as c_uint)
     }
 
@@ -280,7 +280,7 @@ impl Card {
     }
 
     /// The level of the PCI Express tree at which the path to another card turns, in NVML's numbers: 10 is one bridge.
-    pub fn common_ancestor(&self, other: &Card) -> Result<u32, String> {
+    pub fn common_ancestor(&self, other: &NvmlDevice) -> Result<u32, String> {
         let mut level = 0;
         let (card, other, out) = (self.handle, other.handle, &mut level);
         let name = "nvmlDeviceGetTopologyCommonAncestor";

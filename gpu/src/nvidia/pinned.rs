@@ -13,9 +13,9 @@ use crate::contract::driver::{DriverResult, PinnedPtr};
 
 /// The blocks by start address.
 #[derive(Default)]
-pub(super) struct PinnedBlocks(RwLock<BTreeMap<u64, Arc<Block>>>);
+pub(super) struct PinnedBlocks(RwLock<BTreeMap<u64, Arc<HostBlock>>>);
 
-struct Block {
+struct HostBlock {
     bytes: usize,
     /// Whether the block has not been freed yet. A call that uses the block holds this lock, so the memory stays until
     /// the call returns, and no two threads access it at once. Calls that use other blocks do not wait.
@@ -24,7 +24,7 @@ struct Block {
 
 impl PinnedBlocks {
     pub(super) fn insert(&self, address: PinnedPtr, bytes: usize) {
-        write(&self.0).insert(address.0, Arc::new(Block { bytes, is_live: Mutex::new(true) }));
+        write(&self.0).insert(address.0, Arc::new(HostBlock { bytes, is_live: Mutex::new(true) }));
     }
 
     /// Removes the block that begins at `address`, once no call uses it. From then on nobody can name its memory.

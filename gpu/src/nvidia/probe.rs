@@ -15,7 +15,7 @@ use super::api::nvrtc::nvrtcVersion;
 use super::errors::check;
 use super::libraries::{self, CUBLAS, CUDNN, Library, NCCL, NVRTC};
 use super::{api, properties};
-use crate::base::properties::DeviceProperties;
+use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{DriverError, DriverResult};
 use crate::contract::driver_trouble::DriverTrouble;
 

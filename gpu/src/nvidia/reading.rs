@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
-use super::nvml::{Card, Nvml, Way};
+use super::nvml::{Nvml, NvmlDevice, PcieDirection};
 use crate::base::process::Process;
 use crate::base::reading::{Gpu, GpuProcess, ProcessKind, Versions};
 use crate::base::topology::{Link, Topology};
 
-fn card(bus_id: &str) -> Result<Card, String> {
+fn card(bus_id: &str) -> Result<NvmlDevice, String> {
     let nvml = Nvml::get().map_err(|error| format!("NVML cannot be used: {error}"))?;
     let place = CString::new(bus_id).map_err(|error| error.to_string());
     place
@@ -38,8 +38,8 @@ pub fn gpu(bus_id: &str) -> Result<Gpu, String> {
         memory_total: memory.total,
         utilization: rates.as_ref().map(|rates| rates.gpu),
         memory_utilization: rates.as_ref().map(|rates| rates.memory),
-        pcie_to_device: bytes(Way::ToDevice),
-        pcie_to_host: bytes(Way::FromDevice),
+        pcie_to_device: bytes(PcieDirection::ToDevice),
+        pcie_to_host: bytes(PcieDirection::FromDevice),
         sm_active: None,
         sm_occupancy: None,
         persistence_mode: card.persistence_mode().ok(),
@@ -99,7 +99,7 @@ pub fn processes(bus_id: &str) -> Vec<Process> {
 }
 
 /// The processes of a card. One that both computes and draws is in both of NVML's lists.
-fn processes_of(card: &Card) -> Vec<GpuProcess> {
+fn processes_of(card: &NvmlDevice) -> Vec<GpuProcess> {
     let mut by_pid = BTreeMap::new();
     let lists = [
         (ProcessKind::Compute, card.compute_processes().unwrap_or_default()),

@@ -7,7 +7,7 @@ use std::ptr;
 
 use cudarc::driver::sys::CUstream;
 
-use super::events::Event;
+use super::events::CudaEvent;
 use crate::contract::driver::{DriverResult, Engine, OpId, Span, StreamId};
 use crate::host::time::Clock;
 
@@ -15,48 +15,48 @@ use crate::host::time::Clock;
 #[derive(Default)]
 pub(super) struct Spans {
     recording: bool,
-    pending: Vec<Pending>,
+    pending: Vec<PendingSpan>,
     devices: HashMap<usize, Timing>,
 }
 
 /// The events of one device; they are of no use on another.
 struct Timing {
     /// The event that times count from, and its time on the host's clock.
-    base: Event,
+    base: CudaEvent,
     base_time: u64,
     /// Events to reuse.
-    idle: Vec<Event>,
+    idle: Vec<CudaEvent>,
 }
 
-struct Pending {
+struct PendingSpan {
     op: OpId,
     stream: StreamId,
     engine: Engine,
     /// The time at which the host asked for it: no work begins earlier.
     asked: u64,
-    start: Event,
-    end: Event,
+    start: CudaEvent,
+    end: CudaEvent,
 }
 
 impl Timing {
     /// The device's context must be current.
     fn new(clock: &Clock) -> DriverResult<Timing> {
-        let base = Event::new(true)?;
+        let base = CudaEvent::new(true)?;
         // SAFETY: the default stream of a context lives as long as that.
         unsafe { base.record(ptr::null_mut()) }?;
         base.synchronize()?;
         Ok(Timing { base, base_time: clock.now(), idle: Vec::new() })
     }
 
-    fn event(&mut self) -> DriverResult<Event> {
-        self.idle.pop().map_or_else(|| Event::new(true), Ok)
+    fn event(&mut self) -> DriverResult<CudaEvent> {
+        self.idle.pop().map_or_else(|| CudaEvent::new(true), Ok)
     }
 
     /// An event recorded on a stream.
     ///
     /// # Safety
     /// The stream must be alive.
-    unsafe fn recorded(&mut self, stream: CUstream) -> DriverResult<Event> {
+    unsafe fn recorded(&mut self, stream: CUstream) -> DriverResult<CudaEvent> {
         let event = self.event()?;
         // SAFETY: by the contract.
         unsafe { event.record(stream) }?;
@@ -64,7 +64,7 @@ impl Timing {
     }
 
     /// Nanoseconds from the base to an event, if both have happened.
-    fn time_of(&self, event: &Event) -> Option<u64> {
+    fn time_of(&self, event: &CudaEvent) -> Option<u64> {
         event.since(&self.base).ok().map(|milliseconds| (f64::from(milliseconds).max(0.0) * 1e6) as u64)
     }
 }
@@ -108,7 +108,7 @@ impl Spans {
         work()?;
         // SAFETY: by the contract.
         let end = unsafe { timing.recorded(raw) }?;
-        self.pending.push(Pending { op, stream, engine, asked, start, end });
+        self.pending.push(PendingSpan { op, stream, engine, asked, start, end });
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl Spans {
                 self.pending.push(work);
                 continue;
             }
-            let Pending { op, stream, engine, asked, start, end } = work;
+            let PendingSpan { op, stream, engine, asked, start, end } = work;
             if let (Some(from), Some(to)) = (timing.time_of(&start), timing.time_of(&end)) {
                 // On an idle stream, the first event happens before the work is asked for.
                 let end = timing.base_time + to;

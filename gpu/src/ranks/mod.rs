@@ -33,13 +33,13 @@ pub struct World {
     size: usize,
     /// Whether each rank has a thread of its own.
     threads: bool,
-    state: Mutex<State>,
+    state: Mutex<RanksState>,
     /// Where each rank's thread waits for the baton, if ranks have threads.
     turns: Vec<Turn>,
 }
 
-struct State {
-    ranks: Vec<Rank>,
+struct RanksState {
+    ranks: Vec<RankState>,
     /// The rank that has the baton.
     running: usize,
     meetings: HashMap<Key, Meeting>,
@@ -51,7 +51,7 @@ struct State {
     buffers: Buffers,
 }
 
-struct Rank {
+struct RankState {
     doing: Doing,
     /// The error that the rank's current wait will return.
     verdict: Option<MeetingError>,
@@ -158,7 +158,7 @@ pub struct Outcome {
 }
 
 /// A rank's call of a collective.
-pub struct Call {
+pub struct CollectiveCall {
     pub key: Key,
     pub fingerprint: Fingerprint,
     /// The members of the group, in its order.
@@ -172,7 +172,7 @@ pub struct Call {
 impl World {
     /// Errors if ranks have threads and the system cannot provide a `Turn` for each.
     pub fn new(size: usize, threads: bool) -> io::Result<Arc<World>> {
-        let rank = |_| Rank {
+        let rank = |_| RankState {
             doing: Doing::Ready,
             verdict: None,
             may_go_on: false,
@@ -184,7 +184,7 @@ impl World {
         };
         let ranks = (0..size).map(rank).collect();
         let (meetings, groups, buffers) = (HashMap::new(), Vec::new(), Buffers::default());
-        let state = State { ranks, running: 0, meetings, groups, arrivals: 0, buffers };
+        let state = RanksState { ranks, running: 0, meetings, groups, arrivals: 0, buffers };
         let turns = (0..size).filter(|_| threads).map(|_| Turn::new()).collect::<io::Result<_>>()?;
         Ok(Arc::new(World { size, threads, state: Mutex::new(state), turns }))
     }
@@ -197,7 +197,7 @@ impl World {
         self.threads
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RanksState> {
         lock(&self.state)
     }
 
@@ -277,7 +277,7 @@ impl World {
     }
 
     /// Wakes the rank that has the baton now.
-    fn wake(&self, state: &mut State) {
+    fn wake(&self, state: &mut RanksState) {
         let running = state.running;
         if std::mem::take(&mut state.ranks[running].sleeps) {
             self.turns[running].give();
@@ -287,16 +287,16 @@ impl World {
     /// Lets another rank run until it is this one's turn again.
     fn hand_on<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, RanksState>,
         rank: usize,
         next: usize,
-    ) -> MutexGuard<'s, State> {
+    ) -> MutexGuard<'s, RanksState> {
         state.running = next;
         self.wake(&mut state);
         self.turn(state, rank)
     }
 
-    fn turn<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
+    fn turn<'s>(&'s self, mut state: MutexGuard<'s, RanksState>, rank: usize) -> MutexGuard<'s, RanksState> {
         state.ranks[rank].pause();
         while state.running != rank {
             state.ranks[rank].sleeps = true;
@@ -347,7 +347,7 @@ impl World {
     }
 
     /// Hands the baton to the first rank with a lower number that can continue, if there is one.
-    fn give_way(&self, state: MutexGuard<'_, State>, rank: usize) {
+    fn give_way(&self, state: MutexGuard<'_, RanksState>, rank: usize) {
         // A device may reach a collective after its rank's program has ended. Then another rank has the baton and keeps
         // it.
         let runs = state.running == rank && matches!(state.ranks[rank].doing, Doing::Ready);
@@ -361,7 +361,11 @@ impl World {
 
     /// Called when no program can continue. Devices may still have work that enables a rank to continue: first the
     /// devices of ranks whose program has ended are run, then a waiting rank may simulate the work it has held back.
-    fn nobody_runs<'s>(&'s self, mut state: MutexGuard<'s, State>, rank: usize) -> MutexGuard<'s, State> {
+    fn nobody_runs<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, RanksState>,
+        rank: usize,
+    ) -> MutexGuard<'s, RanksState> {
         loop {
             let before = state.arrivals;
             let idle = state.ranks.iter().filter(|rank| !matches!(rank.doing, Doing::Waiting { .. }));
@@ -386,13 +390,13 @@ impl World {
         } else if let Some(not_yet) = state.not_yet(rank) {
             state.ranks[rank].verdict = Some(not_yet);
         } else {
-            state.tell_all_stuck();
+            state.fail_all_stuck();
         }
         state
     }
 }
 
-impl Rank {
+impl RankState {
     fn ran_until_now(&self) -> u64 {
         self.ran + self.runs_since.map_or(0, |since| since.elapsed().as_nanos() as u64)
     }
@@ -403,7 +407,7 @@ impl Rank {
     }
 }
 
-impl State {
+impl RanksState {
     fn has_outcome(&self, key: Key) -> bool {
         // All ranks have taken a collective that is no longer there.
         self.meetings.get(&key).is_none_or(|meeting| meeting.outcome.is_some())
@@ -411,7 +415,7 @@ impl State {
 
     /// Whether a rank that is not running can continue. Without threads, a rank that has not begun cannot.
     fn can_go_on(&self, rank: usize, threads: bool) -> bool {
-        let Rank { doing, verdict, may_go_on, .. } = &self.ranks[rank];
+        let RankState { doing, verdict, may_go_on, .. } = &self.ranks[rank];
         match doing {
             Doing::Ready => threads,
             Doing::Waiting { keys, .. } => {
@@ -435,7 +439,7 @@ impl State {
     }
 
     /// Gives every waiting rank an error that says who waits for whom. The first of them runs.
-    fn tell_all_stuck(&mut self) {
+    fn fail_all_stuck(&mut self) {
         let waits: Vec<Wait> = (0..self.ranks.len()).filter_map(|rank| self.wait_of(rank)).collect();
         let ended = self.ranks.iter().enumerate().filter_map(|(rank, of)| match &of.doing {
             Doing::Ended(ended) => Some((rank, ended.clone())),
@@ -474,7 +478,7 @@ impl State {
 impl World {
     /// Records a rank's call of a collective. If another rank has called a different one in its place, every rank of
     /// the group gets an error.
-    pub fn call(&self, rank: usize, call: Call) -> Result<(), MeetingError> {
+    pub fn call(&self, rank: usize, call: CollectiveCall) -> Result<(), MeetingError> {
         let mut state = self.state();
         let count = call.members.len();
         let meeting = state.meetings.entry(call.key).or_insert_with(|| Meeting {
@@ -516,7 +520,7 @@ impl World {
     pub fn arrive(&self, rank: usize, key: Key, arrival: Arrival, input: &[u8]) {
         let mut state = self.state();
         state.arrivals += 1;
-        let State { meetings, buffers, .. } = &mut *state;
+        let RanksState { meetings, buffers, .. } = &mut *state;
         let Some(meeting) = meetings.get_mut(&key) else { return };
         let Some(place) = meeting.members.iter().position(|member| *member == rank) else { return };
         meeting.bring(place, arrival, input, buffers);
@@ -642,7 +646,8 @@ mod tests {
             for number in (0..4).filter(|number| rank < members(*number)) {
                 let key = Key { group: 0, pair: None, number };
                 let (fingerprint, members) = (fingerprint.clone(), (0..members(number)).collect());
-                let call = Call { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };
+                let call =
+                    CollectiveCall { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };
                 world.call(rank, call).unwrap();
                 came.lock().unwrap().push((number, rank));
                 world.arrive(rank, key, Arrival::new(0, 1, |_, _, _, _| ()), &[0; 4]);

@@ -25,7 +25,7 @@ pub struct Choice {
 
 /// The key that determines the best algorithm. Values and stream do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Kind {
+struct ConvKey {
     pass: ConvPass,
     shape: ConvShape,
     dtype: DType,
@@ -36,7 +36,7 @@ struct Kind {
 
 /// The algorithms chosen so far on a device.
 #[derive(Default)]
-pub(super) struct Chosen(HashMap<Kind, ConvAlgorithm>);
+pub(super) struct Chosen(HashMap<ConvKey, ConvAlgorithm>);
 
 impl Cuda {
     /// The version of cuDNN; `None` without it.
@@ -50,7 +50,7 @@ impl Cuda {
         self.check_thread()?;
         let Choice { benchmark, benchmark_limit, deterministic } = choice;
         let Conv { pass, shape, dtype, tf32, .. } = conv;
-        let kind = Kind { pass, shape, dtype, tf32, benchmark, deterministic };
+        let kind = ConvKey { pass, shape, dtype, tf32, benchmark, deterministic };
         let known = lock(&self.devices[stream.device].chosen).0.get(&kind).copied();
         // If its workspace can no longer be allocated, another algorithm is chosen.
         if let Some(algorithm) = known

@@ -1,7 +1,11 @@
-//! Copies between host and devices, and from device to device.
+//! Copies between host and devices, and from device to device: the step from a tensor's memory to the driver.
 //!
-//! Each copy is queued on the current stream of its device. Whether the host waits for it depends on the memory: the
-//! driver accesses pageable memory before the call returns, and page-locked memory when the copy runs.
+//! Each copy is queued on the stream that is current for the calling thread on that device: the default stream, unless the
+//! thread has entered another. Whether the host waits depends on the memory: the driver accesses pageable memory before the
+//! call returns, and page-locked memory when the copy runs. `Cuda::submit` calls the driver, turns its error into ours, and
+//! records the call.
+//!
+//! Not here: when the copy runs. Next in the spine: `contract/driver.rs`.
 
 use super::{Cuda, DeviceMemory};
 use crate::base::error::gpu::Result;
@@ -11,11 +15,17 @@ use crate::contract::events::{CopyKind, EventKind};
 use crate::runtime::pinned::PinnedMemory;
 
 /// Memory, and a byte offset into it.
-type Part<'a, Memory> = (&'a Memory, usize);
+type MemoryAt<'a, Memory> = (&'a Memory, usize);
 
 impl Cuda {
     /// Copies pageable memory to a device. The source may be overwritten as soon as this returns.
-    pub fn upload(&self, (to, offset): Part<DeviceMemory>, from: &[u8], non_blocking: bool) -> Result<()> {
+    // ANCHOR: upload
+    pub fn upload(
+        &self,
+        (to, offset): MemoryAt<DeviceMemory>,
+        from: &[u8],
+        non_blocking: bool,
+    ) -> Result<()> {
         self.check_thread()?;
         if !non_blocking {
             self.check_sync()?;
@@ -31,9 +41,10 @@ impl Cuda {
             Ok(Some(op))
         })
     }
+    // ANCHOR_END: upload
 
     /// Copies device memory to pageable memory, and waits for it.
-    pub fn download(&self, to: &mut [u8], (from, offset): Part<DeviceMemory>) -> Result<()> {
+    pub fn download(&self, to: &mut [u8], (from, offset): MemoryAt<DeviceMemory>) -> Result<()> {
         self.check_thread()?;
         self.check_sync()?;
         let (stream, bytes) = (from.current_stream(), to.len());
@@ -47,8 +58,8 @@ impl Cuda {
     /// runs.
     pub fn upload_pinned(
         &self,
-        (to, target_offset): Part<DeviceMemory>,
-        (from, offset): Part<PinnedMemory>,
+        (to, target_offset): MemoryAt<DeviceMemory>,
+        (from, offset): MemoryAt<PinnedMemory>,
         bytes: usize,
         non_blocking: bool,
     ) -> Result<()> {
@@ -63,8 +74,8 @@ impl Cuda {
     /// the copy runs.
     pub fn download_pinned(
         &self,
-        (to, target_offset): Part<PinnedMemory>,
-        (from, offset): Part<DeviceMemory>,
+        (to, target_offset): MemoryAt<PinnedMemory>,
+        (from, offset): MemoryAt<DeviceMemory>,
         bytes: usize,
         non_blocking: bool,
     ) -> Result<()> {
@@ -103,8 +114,8 @@ impl Cuda {
     /// Copies from one device of the machine to another.
     pub fn copy_peer(
         &self,
-        (to, target_offset): Part<DeviceMemory>,
-        (from, offset): Part<DeviceMemory>,
+        (to, target_offset): MemoryAt<DeviceMemory>,
+        (from, offset): MemoryAt<DeviceMemory>,
         bytes: usize,
     ) -> Result<()> {
         self.check_thread()?;

@@ -2,9 +2,10 @@
 
 use super::Cuda;
 use crate::base::error::gpu::Result;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
 use crate::base::lock::lock;
-use crate::contract::driver::{DevicePtr, Gemm, StreamId};
+use crate::contract::driver::{DevicePtr, StreamId};
 use crate::contract::events::EventKind;
 use crate::host::scope;
 
@@ -52,7 +53,7 @@ mod tests {
     use std::thread;
 
     use crate::contract::driver::StreamId;
-    use crate::host::ambient::Ambient;
+    use crate::host::host_context::HostContext;
     use crate::host::host_profile::LAPTOP_8_CORES;
     use crate::host::time::Clock;
     use crate::runtime::Cuda;
@@ -66,7 +67,7 @@ mod tests {
     fn two_threads_take_one_workspace_for_a_stream() {
         // With a virtual clock only one thread may use a device.
         let clock = Clock::real();
-        let ambient = Ambient::new(clock.clone());
+        let host = HostContext::new(clock.clone());
         let options = SimulatedOptions {
             profile: &T4,
             host: &LAPTOP_8_CORES,
@@ -77,7 +78,7 @@ mod tests {
             setup: Default::default(),
         };
         let driver = Box::new(Simulated::new(options, clock.clone()));
-        let cuda = Arc::new(Cuda::new(driver, ambient.id(), clock, Arc::default()));
+        let cuda = Arc::new(Cuda::new(driver, host.id(), clock, Arc::default()));
         let begin = Barrier::new(2);
         let take = || {
             let workspace = |number| {

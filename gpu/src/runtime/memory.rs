@@ -161,7 +161,7 @@ impl Cuda {
         let allocation = allocator.malloc(&OfDevice { cuda: self, device }, bytes, stream, place)?;
         let block = allocator.size_of(allocation);
         drop(allocator);
-        self.driver.reused(allocation.pointer, bytes);
+        self.driver.range_reused(allocation.pointer, bytes);
         if bytes > 0 {
             let kind = EventKind::Allocate { address: allocation.pointer.0, bytes: bytes as u64, block };
             self.note_since(begin, stream, kind, None);
@@ -314,7 +314,7 @@ impl PerDevice {
 mod tests {
     use std::sync::Arc;
 
-    use crate::host::ambient::Ambient;
+    use crate::host::host_context::HostContext;
     use crate::host::host_profile::LAPTOP_8_CORES;
     use crate::host::time::Clock;
     use crate::runtime::Cuda;
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn memory_that_another_stream_uses_is_not_given_out_before_it_has() {
         let clock = Clock::default();
-        let ambient = Ambient::new(clock.clone());
+        let host = HostContext::new(clock.clone());
         let options = SimulatedOptions {
             profile: &T4,
             host: &LAPTOP_8_CORES,
@@ -335,8 +335,8 @@ mod tests {
             setup: Default::default(),
         };
         let driver = Box::new(Simulated::new(options, clock.clone()));
-        let cuda = Arc::new(Cuda::new(driver, ambient.id(), clock, Arc::default()));
-        ambient.enter(|| {
+        let cuda = Arc::new(Cuda::new(driver, host.id(), clock, Arc::default()));
+        host.enter(|| {
             let other = cuda.driver.stream_create(0, false).unwrap();
             let bytes = 64 << 20;
             let memory = cuda.allocate(0, bytes).unwrap();

@@ -33,7 +33,7 @@ use crate::contract::events::{EventKind, Recorder};
 use crate::contract::interpreter::KernelInterpreter;
 use crate::contract::others::{MEETING, Others};
 use crate::contract::races::{RACE, RaceLog};
-use crate::host::ambient::Ambient;
+use crate::host::host_context::HostContext;
 use crate::host::thread;
 use crate::host::time::Clock;
 use crate::runtime::allocator::{Allocation, Allocator};
@@ -170,18 +170,18 @@ impl Cuda {
         }
         let mut warnings = checked.into_iter().chain(of_cubins);
         let (Some(first), mut is_new) = (warnings.next(), false) else { return };
-        Ambient::warn_once("build", || {
+        HostContext::warn_once("build", || {
             is_new = true;
             first
         });
         if is_new {
-            warnings.for_each(|warning| Ambient::warn(&warning));
+            warnings.for_each(|warning| HostContext::warn(&warning));
         }
     }
 
     /// Returns an error on threads that may not use CUDA.
     pub fn check_thread(&self) -> Result<()> {
-        if Ambient::in_worker() {
+        if HostContext::in_worker() {
             return Err(GpuError::CudaInWorker);
         }
         if self.clock.is_virtual() && self.thread.load(Ordering::Relaxed) != thread::number() {
@@ -232,7 +232,7 @@ impl Cuda {
         let begin = self.clock.now();
         let op = call(&*self.driver).map_err(|error| self.error(error))?;
         if op.is_some() && self.launch_blocking() {
-            self.driver.finish(stream).map_err(|error| self.error(error))?;
+            self.driver.synchronize_untracked(stream).map_err(|error| self.error(error))?;
         }
         self.note_since(begin, stream, kind, op);
         Ok(())
@@ -297,7 +297,7 @@ impl Cuda {
             let detail = error.detail.map(|detail| format!(": {detail}")).unwrap_or_default();
             return GpuError::custom(format!("{}: {}{detail}", error.name, error.message));
         }
-        self.driver.told(&error);
+        self.driver.error_returned(&error);
         // If launches are blocking, the error belongs to the call that returns it.
         let late = !self.launch_blocking();
         GpuError::Cuda { name: error.name, message: error.message, detail: error.detail, late }

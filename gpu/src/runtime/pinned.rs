@@ -28,7 +28,7 @@ struct CachedBlock {
     size: usize,
 }
 
-type Streams = SmallVec<[StreamId; 1]>;
+type StreamSet = SmallVec<[StreamId; 1]>;
 
 /// The blocks that no tensor holds.
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub struct PinnedCache {
     /// Free blocks, by size.
     free: BTreeMap<usize, Vec<CachedBlock>>,
     /// Dropped blocks with the streams that used them, on which no event has been recorded yet.
-    dropped: Vec<(CachedBlock, Streams)>,
+    dropped: Vec<(CachedBlock, StreamSet)>,
     /// Dropped blocks with their pending events, in the order in which these were recorded.
     waiting: VecDeque<(CachedBlock, Vec<EventId>)>,
 }
@@ -187,7 +187,7 @@ impl Drop for PinnedMemory {
         }
         let mut cache = lock(self.cuda.pinned());
         let uses = mem::take(&mut *lock(&self.used_by));
-        let streams: Streams = uses.latest.iter().map(|(stream, _)| *stream).collect();
+        let streams: StreamSet = uses.latest.iter().map(|(stream, _)| *stream).collect();
         if streams.is_empty() {
             return cache.put(self.block);
         }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::Cuda;
 use crate::base::error::gpu::{GpuError, Result};
 use crate::base::lock::lock;
-use crate::host::ambient::Ambient;
+use crate::host::host_context::HostContext;
 use crate::host::scope;
 
 /// The reaction to an operation that makes the host wait for a GPU.
@@ -47,7 +47,7 @@ impl Cuda {
         if mode == SyncDebugMode::Error {
             return Err(error);
         }
-        Ambient::warn_once_at("sync_debug", place.or(printed), || error.to_string());
+        HostContext::warn_once_at("sync_debug", place.or(printed), || error.to_string());
         Ok(())
     }
 }

@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
-use super::card::Card;
+use super::card::SimulatedDevice;
 use super::cost;
-use super::op::{Copy, End, Task};
+use super::op::{CopyTask, End, Task};
 use super::profile::Profile;
+use crate::base::process::Process;
 use crate::base::reading::{ComputeMode, Gpu, GpuProcess, ProcessKind};
-use crate::contract::driver::{Engine, Process};
+use crate::contract::driver::Engine;
 
 /// The sample period in nanoseconds.
 pub const PERIOD: u64 = 4_000_000;
@@ -20,7 +21,7 @@ const GEMM_THREADS: f64 = 256.0;
 
 /// A piece of work, and what it occupies.
 #[derive(Clone, Copy)]
-struct Piece {
+struct BusyPiece {
     start: u64,
     end: u64,
     engine: Engine,
@@ -34,8 +35,8 @@ struct Piece {
     threads: f64,
 }
 
-impl Piece {
-    fn new(profile: &Profile, engine: Engine, task: &Task, (start, end): (u64, u64)) -> Piece {
+impl BusyPiece {
+    fn new(profile: &Profile, engine: Engine, task: &Task, (start, end): (u64, u64)) -> BusyPiece {
         let (count, room) = (profile.multiprocessors.value, profile.threads_per_multiprocessor.value);
         let (bytes, blocks, threads_of_block) = match task {
             Task::Kernel(launch) => {
@@ -50,7 +51,7 @@ impl Piece {
             }
             Task::Memset { bytes, .. } => (*bytes as u64, blocks_of(*bytes), BLOCK),
             // A copy within the device reads and writes its memory.
-            Task::Copy(Copy { bytes, .. }) if engine == Engine::Compute => {
+            Task::Copy(CopyTask { bytes, .. }) if engine == Engine::Compute => {
                 (2 * *bytes as u64, blocks_of(*bytes), BLOCK)
             }
             Task::Copy(copy) => (copy.bytes as u64, 0.0, 0.0),
@@ -61,7 +62,7 @@ impl Piece {
             Task::Copy(copy) if copy.places().iter().any(|place| matches!(place, End::Pinned(_))) => bytes,
             _ => 0,
         };
-        Piece {
+        BusyPiece {
             start,
             end,
             engine,
@@ -88,7 +89,7 @@ fn blocks_of(bytes: usize) -> f64 {
 
 /// The recent work of a device.
 #[derive(Default)]
-pub(super) struct Activity(VecDeque<Piece>);
+pub(super) struct Activity(VecDeque<BusyPiece>);
 
 impl Activity {
     /// Records a piece of work that has run.
@@ -96,7 +97,7 @@ impl Activity {
         while self.0.front().is_some_and(|first| first.end + PERIOD < end) {
             self.0.pop_front();
         }
-        self.0.push_back(Piece::new(profile, engine, task, (start, end)));
+        self.0.push_back(BusyPiece::new(profile, engine, task, (start, end)));
     }
 }
 
@@ -113,7 +114,7 @@ struct Shares {
 }
 
 impl Shares {
-    fn add(&mut self, piece: &Piece, now: u64) {
+    fn add(&mut self, piece: &BusyPiece, now: u64) {
         let period = PERIOD as f64;
         let (time, share) = piece.within(now.saturating_sub(PERIOD), now);
         self.moving += piece.moving * share / period;
@@ -133,14 +134,14 @@ impl Shares {
 /// What a monitor reports about a device now. `running` is the current work: the task, the engine that runs it, and its
 /// start and end.
 pub(super) fn monitor<'a>(
-    (index, device): (usize, &Card),
+    (index, device): (usize, &SimulatedDevice),
     now: u64,
     running: impl Iterator<Item = (&'a Task, Engine, (u64, u64))>,
 ) -> Gpu {
     let profile = device.profile;
     let mut shares = Shares::default();
     device.activity.0.iter().for_each(|piece| shares.add(piece, now));
-    running.for_each(|(task, engine, times)| shares.add(&Piece::new(profile, engine, task, times), now));
+    running.for_each(|(task, engine, times)| shares.add(&BusyPiece::new(profile, engine, task, times), now));
 
     let percent = |share: f64| (100.0 * share.min(1.0)).round() as u32;
     let per_second = |bytes: f64| (bytes * 1e9 / PERIOD as f64) as u64;

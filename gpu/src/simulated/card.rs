@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::activity::Activity;
 use super::memory::{AddressSpace, Room};
 use super::profile::Profile;
-use crate::base::properties::DeviceProperties;
-use crate::contract::driver::{DriverError, MemoryInfo, Process};
+use crate::base::process::Process;
+use crate::contract::driver::DeviceProperties;
+use crate::contract::driver::{DriverError, MemoryInfo};
 
 /// The address where the memory of device 0 begins; that of each further device begins [`APART`] later. Addresses have
 /// 48 bits, as on current GPUs.
@@ -30,7 +31,7 @@ pub(super) fn index_of(address: u64) -> Option<usize> {
     (address < super::pinned::BASE).then(|| (address.saturating_sub(BASE) / APART) as usize)
 }
 
-pub(super) struct Card {
+pub(super) struct SimulatedDevice {
     pub(super) profile: &'static Profile,
     /// The memory in bytes, which may be less than the profile's.
     total: u64,
@@ -54,15 +55,15 @@ pub(super) struct Card {
     pub(super) activity: Activity,
 }
 
-impl Card {
+impl SimulatedDevice {
     pub(super) fn new(
         index: usize,
         profile: &'static Profile,
         (total, others): (u64, u64),
         process: usize,
         room: &Arc<Room>,
-    ) -> Card {
-        Card {
+    ) -> SimulatedDevice {
+        SimulatedDevice {
             profile,
             total,
             others,

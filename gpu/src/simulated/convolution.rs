@@ -19,10 +19,11 @@ use super::execute::run;
 use super::memory::{Access, AddressSpace, Bytes};
 use super::profile::Profile;
 use super::{cost, errors};
+use crate::base::conv::{Conv, ConvAlgorithm};
 use crate::base::conv::{ConvPass, ConvShape, Way};
 use crate::base::dtype::DType;
 use crate::base::sort;
-use crate::contract::driver::{Conv, ConvAlgorithm, DriverResult};
+use crate::contract::driver::DriverResult;
 
 /// The version of cuDNN whose algorithms are modelled.
 pub const VERSION: usize = 91_900;

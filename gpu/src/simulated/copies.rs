@@ -1,7 +1,7 @@
 //! The driver calls that copy memory.
 
-use super::engine::State;
-use super::op::{Copy, End, Task};
+use super::engine::SimulationState;
+use super::op::{CopyTask, End, Task};
 use super::{Simulated, check_device, check_pinned, cost, errors};
 use crate::contract::driver::{DevicePtr, DriverResult, Engine, HostSource, HostTarget, OpId, StreamId};
 
@@ -29,7 +29,7 @@ impl Simulated {
                 check_pinned(&mut state, source, bytes)?;
                 let duration = cost::copy(profile, Engine::HostToDevice, bytes);
                 let from = End::Pinned(source.0);
-                return submit_copy(&mut state, stream, engine, duration, Copy { from, to, bytes });
+                return submit_copy(&mut state, stream, engine, duration, CopyTask { from, to, bytes });
             }
             HostSource::Pageable(source) => source.get(..bytes).ok_or_else(errors::invalid_value)?,
         };
@@ -48,7 +48,7 @@ impl Simulated {
         };
         let block = state.pinned.take_staging(bytes)?;
         state.pinned.space().write(block, source)?;
-        let copy = Copy { from: End::Pinned(block), to, bytes };
+        let copy = CopyTask { from: End::Pinned(block), to, bytes };
         let submitted = submit_copy(&mut state, stream, engine, duration, copy);
         state.pinned.give_back(block)?;
         if !small {
@@ -77,14 +77,14 @@ impl Simulated {
                 check_pinned(&mut state, target, bytes)?;
                 let duration = cost::copy(profile, Engine::DeviceToHost, bytes);
                 let to = End::Pinned(target.0);
-                return submit_copy(&mut state, stream, engine, duration, Copy { from, to, bytes });
+                return submit_copy(&mut state, stream, engine, duration, CopyTask { from, to, bytes });
             }
             HostTarget::Pageable(target) => target.get_mut(..bytes).ok_or_else(errors::invalid_value)?,
         };
 
         let block = state.pinned.take_staging(bytes)?;
         let duration = cost::pageable_copy(profile, Engine::DeviceToHost, bytes);
-        let copy = Copy { from, to: End::Pinned(block), bytes };
+        let copy = CopyTask { from, to: End::Pinned(block), bytes };
         let done = submit_copy(&mut state, stream, engine, duration, copy).and_then(|op| {
             state.wait_until(device, |state| state.streams[stream].has_run(op))?;
             state.host_waited();
@@ -110,7 +110,7 @@ impl Simulated {
         check_device(&mut state, device, from, bytes)?;
         let duration = cost::copy_within(state.devices[device].profile, bytes);
         let place = |pointer: DevicePtr| End::Device { device, address: pointer.0 };
-        let copy = Copy { from: place(from), to: place(to), bytes };
+        let copy = CopyTask { from: place(from), to: place(to), bytes };
         submit_copy(&mut state, stream, (device, Engine::Compute, 0), duration, copy)
     }
 
@@ -140,16 +140,16 @@ impl Simulated {
         if peers(to_device, from_device) || peers(from_device, to_device) {
             let duration = cost::copy(profile, Engine::Peer, bytes);
             let link = (from_device, Engine::Peer, to_device);
-            return submit_copy(&mut state, stream, link, duration, Copy { from, to, bytes });
+            return submit_copy(&mut state, stream, link, duration, CopyTask { from, to, bytes });
         }
 
         // Through the host: down from one, up to the other.
         let block = state.pinned.take_staging(bytes)?;
-        let down = Copy { from, to: End::Pinned(block), bytes };
-        let up = Copy { from: End::Pinned(block), to, bytes };
+        let down = CopyTask { from, to: End::Pinned(block), bytes };
+        let up = CopyTask { from: End::Pinned(block), to, bytes };
         let time_down = cost::copy(profile, Engine::DeviceToHost, bytes);
         let time_up = cost::copy(profile, Engine::HostToDevice, bytes);
-        let down_and_up = |state: &mut State| {
+        let down_and_up = |state: &mut SimulationState| {
             let half = submit_copy(state, stream, (from_device, Engine::DeviceToHost, 0), time_down, down)?;
             state.first_halves.push(half);
             submit_copy(state, stream, (to_device, Engine::HostToDevice, 0), time_up, up)
@@ -162,11 +162,11 @@ impl Simulated {
 
 /// Queues a copy. `duration` is the time that the engine takes.
 fn submit_copy(
-    state: &mut State,
+    state: &mut SimulationState,
     stream: usize,
     (device, engine, peer): (usize, Engine, usize),
     duration: u64,
-    copy: Copy,
+    copy: CopyTask,
 ) -> DriverResult<OpId> {
     let engine = state.engine(device, engine, peer);
     state.submit(stream, Some(engine), duration, Task::Copy(copy))

@@ -12,9 +12,10 @@ use crate::base::collective::{Algorithm, CollectiveKind, CollectiveTime};
 use crate::base::conv::{ConvPass, Way};
 use crate::base::dtype::DType;
 use crate::base::figure::Figure;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::Work;
 use crate::base::random::mix;
-use crate::contract::driver::{Engine, Gemm};
+use crate::contract::driver::Engine;
 
 /// The number of threads that a multiprocessor needs to keep memory and arithmetic busy: a quarter of what one of an
 /// H200 can hold. With the independent loads of each thread, this is enough to cover the memory latency.

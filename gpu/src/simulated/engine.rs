@@ -1,24 +1,18 @@
-//! The event simulation: streams, engines and the order of events.
-//!
-//! The rule is that **nothing later than the host's `now` has happened**. Work is queued at the host's time and begins
-//! later than that. So every decision up to `now` is made with full knowledge and is final: nothing is ever rolled
-//! back, and the same program always runs the same way.
+//! The state of the simulation: streams, engines, and the work on them. It queues work and carries it out;
+//! `schedule.rs` decides the order.
 //!
 //! Work of several processes is the exception, and `together.rs` handles it.
-//!
-//! The work of a stream runs in order. A stream's first piece of work is ready when the work it waits for has run. A
-//! free engine takes the work that has been ready longest, and among equals the work that was queued first.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Setup;
 use super::activity;
-use super::card::Card;
+use super::card::SimulatedDevice;
 use super::convolution;
 use super::cost;
 use super::errors;
-use super::events::Events;
+use super::events::SimulatedEvents;
 use super::execute;
 use super::op::{End, Head, Op, Queue, Task};
 use super::peers::{P2p, lose_packets};
@@ -41,18 +35,18 @@ const MOST_SPANS: usize = 1 << 18;
 /// The number of engines that every device has: those of [`Engine`] except the links to peers.
 const OWN_ENGINES: usize = 3;
 
-pub(super) struct State {
+pub(super) struct SimulationState {
     pub(super) clock: Clock,
     pub(super) seed: Option<u64>,
     pub(super) setup: Setup,
-    pub(super) devices: Vec<Card>,
+    pub(super) devices: Vec<SimulatedDevice>,
     pub(super) streams: Vec<Queue>,
     pub(super) pinned: PinnedSpace,
-    pub(super) events: Events,
+    pub(super) events: SimulatedEvents,
     pub(super) races: Races,
     /// The streams that have work.
     pub(super) active: Vec<usize>,
-    engines: Vec<EngineState>,
+    pub(super) engines: Vec<EngineState>,
     next_op: OpId,
     pub(super) spans: VecDeque<Span>,
     /// The first halves of copies whose second half is the next piece of work. Both belong to one call and share its
@@ -64,40 +58,29 @@ pub(super) struct State {
 }
 
 #[derive(Clone, Copy, Default)]
-struct EngineState {
-    busy: bool,
+pub(super) struct EngineState {
+    pub(super) busy: bool,
     /// The earliest time at which it can begin the next piece of work.
-    free_at: u64,
+    pub(super) free_at: u64,
 }
 
-/// A candidate for the next event. The least one happens: the earliest; at the same time, ends before beginnings; then
-/// the work that has been ready longest; then the work that was queued first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Next {
-    pub(super) time: u64,
-    begins: bool,
-    ready: u64,
-    op: OpId,
-    stream: usize,
-}
-
-impl State {
+impl SimulationState {
     pub(super) fn new(
         clock: Clock,
         (seed, setup): (Option<u64>, Setup),
-        devices: Vec<Card>,
+        devices: Vec<SimulatedDevice>,
         races: &Arc<RaceLog>,
         (first_op, together): (OpId, Together),
-    ) -> State {
+    ) -> SimulationState {
         let engines = vec![EngineState::default(); devices.len() * (OWN_ENGINES + devices.len())];
-        let mut state = State {
+        let mut state = SimulationState {
             clock,
             seed,
             setup,
             devices,
             streams: Vec::new(),
             pinned: PinnedSpace::new(),
-            events: Events::default(),
+            events: SimulatedEvents::default(),
             races: Races::new(races.clone()),
             active: Vec::new(),
             engines,
@@ -132,7 +115,7 @@ impl State {
         device * (OWN_ENGINES + self.devices.len()) + own
     }
 
-    fn engine_kind(&self, engine: usize) -> Engine {
+    pub(super) fn engine_kind(&self, engine: usize) -> Engine {
         match engine % (OWN_ENGINES + self.devices.len()) {
             0 => Engine::Compute,
             1 => Engine::HostToDevice,
@@ -185,31 +168,6 @@ impl State {
         Ok(id)
     }
 
-    /// Simulates all events up to the host's time.
-    pub(super) fn run_to_now(&mut self) {
-        let now = self.clock.now();
-        self.meet();
-        while let Some(next) = self.next_final().filter(|next| next.time <= now) {
-            self.happen(next);
-        }
-    }
-
-    /// Makes the host wait until `done` holds, and no longer.
-    pub(super) fn wait_until(&mut self, device: usize, done: impl Fn(&State) -> bool) -> DriverResult<()> {
-        self.run_to_now();
-        while self.devices[device].fault.is_none() && !done(self) {
-            match self.next_final() {
-                Some(next) => {
-                    self.clock.advance_to(next.time);
-                    self.happen(next);
-                }
-                None if self.wait_for_others(device, &done) => {}
-                None => return Err(errors::deadlock(self.describe_waiting(device))),
-            }
-        }
-        self.check(device)
-    }
-
     /// The end of the last work of a device that has run.
     pub(super) fn last_end(&self, device: usize) -> u64 {
         let streams = self.devices[device].streams.iter().map(|stream| &self.streams[*stream]);
@@ -242,6 +200,11 @@ impl State {
         activity::monitor((device, &self.devices[device]), self.clock.now(), running)
     }
 
+    /// The error of a wait for work that can never run.
+    pub(super) fn deadlock(&self, device: usize) -> DriverError {
+        errors::deadlock(self.describe_waiting(device))
+    }
+
     fn describe_waiting(&self, device: usize) -> String {
         let waiting = self.active.iter().map(|stream| &self.streams[*stream]);
         match waiting.filter_map(|stream| Some((stream.id, stream.queue.front()?.id))).min() {
@@ -253,67 +216,16 @@ impl State {
         }
     }
 
-    /// The next event, if it does not depend on other processes.
-    fn next_final(&self) -> Option<Next> {
-        self.next().filter(|next| next.time < self.horizon())
-    }
-
-    pub(super) fn next(&self) -> Option<Next> {
-        self.active.iter().filter_map(|stream| self.next_of(*stream)).min()
-    }
-
-    fn next_of(&self, stream: usize) -> Option<Next> {
-        let op = self.streams[stream].queue.front()?;
-        match self.streams[stream].head {
-            Head::Waiting | Head::Arrived(_) => None,
-            Head::Running { start, next, .. } => {
-                Some(Next { time: next, begins: false, ready: start, op: op.id, stream })
-            }
-            Head::Ready(ready) => {
-                let engine = op.engine.filter(|_| !op.task.shares_its_engine());
-                let engine = engine.map_or(EngineState::default(), |engine| self.engines[engine]);
-                let time = ready.max(engine.free_at);
-                (!engine.busy).then_some(Next { time, begins: true, ready, op: op.id, stream })
-            }
-        }
-    }
-
-    pub(super) fn happen(&mut self, next: Next) {
-        let Next { time, stream, begins, .. } = next;
-        let Queue { id: StreamId { device, .. }, head, ref mut queue, .. } = self.streams[stream];
-        let Some(op) = queue.front_mut() else { return };
-        if let (Task::Compiled(task), true) = (&mut op.task, begins) {
-            let duration = task.begin(&mut self.devices[device].memory);
-            op.duration = cost::jitter(duration, op.id, self.seed);
-        }
-        let (engine, slices) = (op.engine, op.task.slices());
-        match (head, engine) {
-            (Head::Ready(_), Some(engine)) => {
-                if op.task.shares_its_engine() {
-                    return self.arrive(stream, time);
-                }
-                self.engines[engine].busy = true;
-                let next = time + op.duration / slices as u64;
-                self.streams[stream].head = Head::Running { start: time, slices: 0, next };
-            }
-            (Head::Running { start, slices: done, .. }, _) => {
-                let (done, duration) = (done + 1, op.duration);
-                if let Err(fault) = self.execute(stream, done - 1) {
-                    return self.kill(device, fault, time);
-                }
-                if done == slices {
-                    return self.complete(stream, start, time);
-                }
-                let next = start + duration * (done as u64 + 1) / slices as u64;
-                self.streams[stream].head = Head::Running { start, slices: done, next };
-            }
-            // A marker: an event recorded or waited for.
-            _ => self.complete(stream, time, time),
+    /// Interprets a compiled kernel that begins: only then is its duration known.
+    pub(super) fn begin(&mut self, stream: usize) {
+        let Queue { id, queue, .. } = &mut self.streams[stream];
+        if let Some(Op { id: op, duration, task: Task::Compiled(task), .. }) = queue.front_mut() {
+            *duration = cost::jitter(task.begin(&mut self.devices[id.device].memory), *op, self.seed);
         }
     }
 
     /// Applies the effect of one slice of a stream's first piece of work.
-    fn execute(&mut self, stream: usize, slice: usize) -> DriverResult<()> {
+    pub(super) fn execute(&mut self, stream: usize, slice: usize) -> DriverResult<()> {
         let Queue { id, queue, .. } = &self.streams[stream];
         let Some(op) = queue.front() else { return Ok(()) };
         let seed = self.seed.unwrap_or(0);
@@ -343,7 +255,7 @@ impl State {
     }
 
     /// Completes the first piece of work of a stream.
-    fn complete(&mut self, stream: usize, start: u64, end: u64) {
+    pub(super) fn complete(&mut self, stream: usize, start: u64, end: u64) {
         let id = self.streams[stream].id;
         let Some(op) = self.streams[stream].queue.pop_front() else { return };
         self.together.ended(&op, end);
@@ -404,42 +316,6 @@ impl State {
             if let End::Pinned(address) = place {
                 action(&mut self.pinned, address);
             }
-        }
-    }
-
-    /// Finds the work that has become ready because other work ended at `time`.
-    fn stamp_all(&mut self, time: u64) {
-        for index in 0..self.active.len() {
-            self.stamp(self.active[index], time);
-        }
-    }
-
-    fn stamp(&mut self, stream: usize, time: u64) {
-        let Queue { head, queue, .. } = &self.streams[stream];
-        let Some(op) = queue.front() else { return };
-        if *head == Head::Waiting && self.may_run(stream, op) {
-            let was_over = self.together.was_over(&op.task);
-            let ready = if was_over { self.streams[stream].ended } else { op.earliest.max(time) };
-            self.streams[stream].head = Head::Ready(ready);
-        }
-    }
-
-    /// Whether a stream's first piece of work does not wait for another stream.
-    fn may_run(&self, stream: usize, op: &Op) -> bool {
-        if let Task::Wait { stream, op, .. } = op.task
-            && !self.streams[stream].has_run(op)
-        {
-            return false;
-        }
-        let Queue { id, blocking, .. } = self.streams[stream];
-        let default = self.devices[id.device].streams[0];
-        match (stream == default, blocking) {
-            // The legacy default stream waits for all blocking streams, and they wait for it.
-            (true, _) => self.active.iter().map(|stream| &self.streams[*stream]).all(|other| {
-                other.id.device != id.device || other.id == id || !other.blocking || other.has_run(op.id)
-            }),
-            (false, true) => self.streams[default].has_run(op.id),
-            (false, false) => true,
         }
     }
 }

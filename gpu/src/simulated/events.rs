@@ -4,22 +4,22 @@ use super::errors;
 use crate::contract::driver::{DriverResult, EventId, OpId};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
+pub(super) struct SimulatedEvent {
     pub(super) device: usize,
     pub(super) timing: bool,
-    pub(super) record: Option<Record>,
+    pub(super) record: Option<EventRecord>,
 }
 
 /// The last record of an event.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
+pub(super) struct EventRecord {
     pub(super) stream: usize,
     pub(super) op: OpId,
     /// The time at which the work before it had run, if it has.
     pub(super) time: Option<u64>,
 }
 
-impl Event {
+impl SimulatedEvent {
     /// Whether the work before its last record has run.
     pub(super) fn is_complete(&self) -> bool {
         self.record.is_none_or(|record| record.time.is_some())
@@ -32,17 +32,17 @@ impl Event {
 }
 
 #[derive(Default)]
-pub(super) struct Events {
+pub(super) struct SimulatedEvents {
     slots: Vec<Slot>,
     free: Vec<usize>,
 }
 
 struct Slot {
     generation: u32,
-    event: Option<Event>,
+    event: Option<SimulatedEvent>,
 }
 
-impl Events {
+impl SimulatedEvents {
     pub(super) fn create(&mut self, device: usize, timing: bool) -> EventId {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, event: None });
@@ -50,7 +50,7 @@ impl Events {
         });
         let slot = &mut self.slots[index];
         slot.generation += 1;
-        slot.event = Some(Event { device, timing, record: None });
+        slot.event = Some(SimulatedEvent { device, timing, record: None });
         EventId(u64::from(slot.generation) << 32 | index as u64)
     }
 
@@ -62,13 +62,13 @@ impl Events {
         Ok(())
     }
 
-    pub(super) fn get(&self, id: EventId) -> DriverResult<Event> {
+    pub(super) fn get(&self, id: EventId) -> DriverResult<SimulatedEvent> {
         let slot = self.slots.get(id.0 as u32 as usize);
         let slot = slot.filter(|slot| u64::from(slot.generation) == id.0 >> 32);
         slot.and_then(|slot| slot.event).ok_or_else(errors::invalid_handle)
     }
 
-    pub(super) fn get_mut(&mut self, id: EventId) -> DriverResult<&mut Event> {
+    pub(super) fn get_mut(&mut self, id: EventId) -> DriverResult<&mut SimulatedEvent> {
         let slot = self.slots.get_mut(id.0 as u32 as usize);
         let slot = slot.filter(|slot| u64::from(slot.generation) == id.0 >> 32);
         slot.and_then(|slot| slot.event.as_mut()).ok_or_else(errors::invalid_handle)

@@ -6,15 +6,16 @@ use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
-use super::card::Card;
+use super::card::SimulatedDevice;
 use super::errors;
 use super::memory::{Access, AddressSpace, Bytes};
-use super::op::{Copy, End};
+use super::op::{CopyTask, End};
 use super::pinned::PinnedSpace;
 use crate::base::dtype::DType;
-use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, Ran, Stopped};
+use crate::base::gemm::Gemm;
+use crate::base::kernel::{Args, Argument, Input, Launch, Output, Parameter, TwinError, TwinResult};
 use crate::base::shape::Layout;
-use crate::contract::driver::{DevicePtr, DriverResult, Gemm};
+use crate::contract::driver::{DevicePtr, DriverResult};
 
 /// The maximum number of inputs, and of outputs, of a kernel.
 const MOST_OPERANDS: usize = 8;
@@ -25,9 +26,9 @@ static NUMBER: LazyLock<Layout> =
 
 /// Moves part of a copy.
 pub(super) fn copy(
-    devices: &mut [Card],
+    devices: &mut [SimulatedDevice],
     pinned: &mut PinnedSpace,
-    copy: &Copy,
+    copy: &CopyTask,
     (start, bytes): (usize, usize),
 ) -> DriverResult<()> {
     match (copy.from.offset(start), copy.to.offset(start)) {
@@ -168,11 +169,11 @@ pub(super) fn kernel(memory: &mut AddressSpace, launch: &Launch) -> DriverResult
 /// Runs a twin. An error means a failed assertion on the device, unless the computer had no memory for the twin's
 /// workspace. A panic is a bug in the twin. It must not leave the simulation halfway through an event, so it becomes a
 /// failed launch.
-pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> Ran) -> DriverResult<()> {
+pub(super) fn run(symbol: impl Fn() -> String, twin: impl FnOnce() -> TwinResult) -> DriverResult<()> {
     match catch_unwind(AssertUnwindSafe(twin)) {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(Stopped::OutOfHostMemory { bytes })) => Err(errors::out_of_host_memory_in(&symbol(), bytes)),
-        Ok(Err(Stopped::Because(error))) => Err(errors::device_assert(symbol(), &*error)),
+        Ok(Err(TwinError::OutOfHostMemory { bytes })) => Err(errors::out_of_host_memory_in(&symbol(), bytes)),
+        Ok(Err(TwinError::Other(error))) => Err(errors::device_assert(symbol(), &*error)),
         Err(_) => Err(errors::launch_failure(symbol())),
     }
 }

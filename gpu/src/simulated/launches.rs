@@ -6,10 +6,10 @@ use super::op::Task;
 use super::{Simulated, check_device, cost, errors, execute};
 use crate::base::collective::Collective;
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
+use crate::base::conv::{Conv, ConvAlgorithm};
+use crate::base::gemm::Gemm;
 use crate::base::kernel::{Argument, Launch};
-use crate::contract::driver::{
-    Conv, ConvAlgorithm, DevicePtr, DriverError, DriverResult, Engine, Gemm, OpId, StreamId,
-};
+use crate::contract::driver::{DevicePtr, DriverError, DriverResult, Engine, OpId, StreamId};
 use crate::contract::interpreter::KernelInterpreter;
 
 impl Simulated {

@@ -57,25 +57,25 @@ impl<'m> Bytes<'m> {
 
 /// The computer's memory for one block. The system provides it zeroed, so that untouched pages take no memory. It
 /// consists of `u128` because that is the widest type for which this works.
-pub(super) struct Buffer {
+pub(super) struct BackingBuffer {
     words: Vec<u128>,
     /// Where the aligned part begins.
     start: usize,
     bytes: usize,
 }
 
-impl Buffer {
-    pub(super) fn zeroed(bytes: usize) -> DriverResult<Buffer> {
+impl BackingBuffer {
+    pub(super) fn zeroed(bytes: usize) -> DriverResult<BackingBuffer> {
         let words = bytes.div_ceil(size_of::<u128>()) + ALIGNMENT / size_of::<u128>();
         let words: Vec<u128> =
             bytemuck::allocation::try_zeroed_vec(words).map_err(|()| errors::out_of_host_memory(bytes))?;
         let start = words.as_ptr().cast::<u8>().align_offset(ALIGNMENT);
-        Ok(Buffer { words, start, bytes })
+        Ok(BackingBuffer { words, start, bytes })
     }
 
     /// Resizes the buffer to `bytes`, keeping its contents; `None` if it is too small.
-    pub(super) fn resized(self, bytes: usize) -> Option<Buffer> {
-        (bytes <= self.capacity()).then_some(Buffer { bytes, ..self })
+    pub(super) fn resized(self, bytes: usize) -> Option<BackingBuffer> {
+        (bytes <= self.capacity()).then_some(BackingBuffer { bytes, ..self })
     }
 
     pub(super) fn capacity(&self) -> usize {
@@ -112,11 +112,11 @@ impl Room {
     }
 
     /// Allocates the memory of a block that is about to be touched.
-    fn give(&self, bytes: usize) -> DriverResult<Buffer> {
+    fn give(&self, bytes: usize) -> DriverResult<BackingBuffer> {
         if !self.has(bytes) {
             return Err(errors::out_of_host_memory(bytes));
         }
-        let buffer = Buffer::zeroed(bytes)?;
+        let buffer = BackingBuffer::zeroed(bytes)?;
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(buffer)
     }
@@ -140,13 +140,13 @@ struct Segment {
     address: u64,
     bytes: usize,
     /// Allocated at the first touch.
-    buffer: Option<Buffer>,
+    buffer: Option<BackingBuffer>,
     /// Whether it was allocated by a touch, and so counts as taken from the computer.
     is_given: bool,
 }
 
 impl Segment {
-    fn touch(&mut self, room: &Room) -> DriverResult<&mut Buffer> {
+    fn touch(&mut self, room: &Room) -> DriverResult<&mut BackingBuffer> {
         match &mut self.buffer {
             Some(buffer) => Ok(buffer),
             none => {
@@ -199,7 +199,7 @@ impl AddressSpace {
     }
 
     /// The same, with an existing buffer.
-    pub(super) fn insert_with(&mut self, bytes: usize, buffer: Option<Buffer>) -> u64 {
+    pub(super) fn insert_with(&mut self, bytes: usize, buffer: Option<BackingBuffer>) -> u64 {
         let size = self.size_of(bytes);
         let mut address = self.base;
         let gap = self.segments.iter().position(|segment| {
@@ -227,7 +227,7 @@ impl AddressSpace {
     }
 
     /// The same, but returns the block's memory, if it was touched.
-    pub(super) fn take(&mut self, address: u64) -> Option<Option<Buffer>> {
+    pub(super) fn take(&mut self, address: u64) -> Option<Option<BackingBuffer>> {
         let index = self.segments.binary_search_by_key(&address, |segment| segment.address).ok()?;
         let segment = self.segments.remove(index);
         self.shared.discard(address, segment.bytes);

@@ -7,7 +7,7 @@
 //!
 //! | to learn | read |
 //! | --- | --- |
-//! | in which order things happen | `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
+//! | in which order things happen | `schedule.rs`, `engine.rs`, `op.rs`; `together.rs`, where processes wait for each other |
 //! | what they do to memory | `execute.rs`, `memory.rs`, `pinned.rs` |
 //! | how long they take | `cost.rs`, `host_profile.rs`; the cards' figures are those of `todevice-figures` |
 //! | what each call does | this file, `copies.rs`, `launches.rs`, `compiled.rs`; `peers.rs`, when a copy arrives wrong |
@@ -34,6 +34,7 @@ mod op;
 pub mod peers;
 mod pinned;
 mod races;
+mod schedule;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -43,9 +44,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use todevice_figures::profile;
 
-use self::card::Card;
-use self::engine::State;
-use self::events::Record;
+use self::card::SimulatedDevice;
+use self::engine::SimulationState;
+use self::events::EventRecord;
 use self::memory::Room;
 use self::op::Task;
 use self::peers::P2p;
@@ -53,18 +54,22 @@ use self::profile::Profile;
 use self::together::Together;
 use crate::base::collective::{Collective, CollectiveKind, CollectiveTime};
 use crate::base::compiled::{CompiledLaunch, KernelId, KernelSource};
+use crate::base::conv::{Conv, ConvAlgorithm};
 use crate::base::error::RacingAccess;
 use crate::base::figure::Figure;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
 use crate::base::lock::lock;
-use crate::base::properties::DeviceProperties;
+use crate::base::process::Process;
 use crate::base::pytorch_build::Build;
 use crate::base::reading::Gpu;
+use crate::contract::driver::DeviceProperties;
 use crate::contract::driver::{
-    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
-    MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+    DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, MemoryInfo, OpId,
+    PinnedPtr, Span, StreamId,
 };
 use crate::contract::interpreter::KernelInterpreter;
+use crate::contract::libraries::Libraries;
 use crate::contract::others;
 use crate::contract::races::RaceLog;
 use crate::host::host_profile::HostProfile;
@@ -111,7 +116,7 @@ pub struct Simulated {
     room: Arc<Room>,
     host: &'static HostProfile,
     clock: Clock,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulationState>>,
     races: Arc<RaceLog>,
 }
 
@@ -128,20 +133,21 @@ impl Simulated {
         (process, first_op, together): (usize, OpId, Together),
     ) -> Simulated {
         let total = options.memory.unwrap_or(options.profile.memory.value as u64);
-        let device = |index| Card::new(index, options.profile, (total, options.others), process, &room);
+        let device =
+            |index| SimulatedDevice::new(index, options.profile, (total, options.others), process, &room);
         let devices = (0..options.count).map(device).collect();
         let kind = (options.seed, options.setup);
-        let state = State::new(clock.clone(), kind, devices, &races, (first_op, together));
+        let state = SimulationState::new(clock.clone(), kind, devices, &races, (first_op, together));
         let state = Arc::new(Mutex::new(state));
         Simulated { options, room, host: options.host, clock, state, races }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimulationState> {
         lock(&self.state)
     }
 
     /// Begins a call that concerns a device: charges the host for the call and advances the device to the host's time.
-    fn enter(&self, device: usize, cost: &Figure) -> DriverResult<MutexGuard<'_, State>> {
+    fn enter(&self, device: usize, cost: &Figure) -> DriverResult<MutexGuard<'_, SimulationState>> {
         let mut state = self.state();
         let on = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
         if !std::mem::replace(&mut on.used, true) {
@@ -155,11 +161,11 @@ impl Simulated {
 
     /// Ends a call in which races may have been found. The requested work has been done in any case.
     fn leave<T>(&self, done: DriverResult<T>) -> DriverResult<T> {
-        if self.races.tell() { done.and(Err(errors::race())) } else { done }
+        if self.races.report() { done.and(Err(errors::race())) } else { done }
     }
 
     /// Begins a call that runs code on a device, which needs code for its architecture.
-    fn enter_to_compute(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+    fn enter_to_compute(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, SimulationState>, usize)> {
         let entered = self.enter_stream(id, &self.host.launch)?;
         let Profile { major, minor, .. } = *self.options.profile;
         match self.options.setup.build {
@@ -169,14 +175,18 @@ impl Simulated {
     }
 
     /// Begins a call that concerns a stream.
-    fn enter_stream(&self, id: StreamId, cost: &Figure) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+    fn enter_stream(
+        &self,
+        id: StreamId,
+        cost: &Figure,
+    ) -> DriverResult<(MutexGuard<'_, SimulationState>, usize)> {
         let state = self.enter(id.device, cost)?;
         let stream = state.devices[id.device].streams.get(id.number as usize).copied();
         let stream = stream.ok_or_else(errors::invalid_handle)?;
         Ok((state, stream))
     }
 
-    fn wait_for_stream(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, State>, usize)> {
+    fn wait_for_stream(&self, id: StreamId) -> DriverResult<(MutexGuard<'_, SimulationState>, usize)> {
         let (mut state, stream) = self.enter_stream(id, &self.host.synchronize)?;
         state.wait_until(id.device, |state| state.streams[stream].queue.is_empty())?;
         self.clock.advance_to(state.streams[stream].ended);
@@ -186,7 +196,12 @@ impl Simulated {
 }
 
 /// Rejects a range of a device's memory that is not fully allocated or that the computer has no room for.
-fn check_device(state: &mut State, device: usize, pointer: DevicePtr, bytes: usize) -> DriverResult<()> {
+fn check_device(
+    state: &mut SimulationState,
+    device: usize,
+    pointer: DevicePtr,
+    bytes: usize,
+) -> DriverResult<()> {
     let device = state.devices.get_mut(device).ok_or_else(errors::invalid_device)?;
     if !device.memory.holds(pointer.0, bytes) {
         return Err(errors::invalid_value());
@@ -195,7 +210,7 @@ fn check_device(state: &mut State, device: usize, pointer: DevicePtr, bytes: usi
 }
 
 /// Rejects a range of page-locked memory that the caller does not own.
-fn check_pinned(state: &mut State, pointer: PinnedPtr, bytes: usize) -> DriverResult<()> {
+fn check_pinned(state: &mut SimulationState, pointer: PinnedPtr, bytes: usize) -> DriverResult<()> {
     if bytes == 0 || state.pinned.is_owned(pointer.0, bytes) { Ok(()) } else { Err(errors::invalid_value()) }
 }
 
@@ -211,18 +226,6 @@ impl Driver for Simulated {
     fn memory_info(&self, device: usize) -> DriverResult<MemoryInfo> {
         let state = self.enter(device, &self.host.memory_info)?;
         Ok(state.devices[device].memory_info())
-    }
-
-    // NVML answers this, not CUDA, so it also works for a device that has failed.
-    fn processes(&self, device: usize) -> Vec<Process> {
-        self.state().devices.get(device).map(Card::processes).unwrap_or_default()
-    }
-
-    // It creates no context, and its cost to the host is negligible.
-    fn monitor(&self, device: usize) -> Option<Gpu> {
-        let mut state = self.state();
-        state.run_to_now();
-        (device < state.devices.len()).then(|| state.monitor(device))
     }
 
     fn malloc(&self, device: usize, bytes: usize) -> DriverResult<DevicePtr> {
@@ -365,16 +368,16 @@ impl Driver for Simulated {
         let (mut state, waiting) = self.enter_stream(stream, &self.host.wait_event)?;
         let asked = self.clock.now();
         match state.events.get(event)?.record {
-            Some(Record { stream, op, time: None }) => {
+            Some(EventRecord { stream, op, time: None }) => {
                 state.submit(waiting, None, 0, Task::Wait { stream, op, asked })?;
             }
-            Some(Record { stream, op, time: Some(time) }) if time > asked => {
+            Some(EventRecord { stream, op, time: Some(time) }) if time > asked => {
                 state.submit_not_before(time, (waiting, None), 0, Task::Wait { stream, op, asked })?;
             }
             _ => {}
         }
         // Records the order even if the event has already happened, which is a matter of luck.
-        let State { races, streams, .. } = &mut *state;
+        let SimulationState { races, streams, .. } = &mut *state;
         races.wait((waiting, &streams[waiting]), event);
         Ok(())
     }
@@ -396,7 +399,7 @@ impl Driver for Simulated {
             return Err(errors::invalid_handle());
         }
         let op = state.submit(stream, None, 0, Task::Record(event))?;
-        state.events.get_mut(event)?.record = Some(Record { stream, op, time: None });
+        state.events.get_mut(event)?.record = Some(EventRecord { stream, op, time: None });
         Ok(())
     }
 
@@ -441,6 +444,71 @@ impl Driver for Simulated {
 
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId> {
         self.leave(self.queue_kernel(stream, launch))
+    }
+
+    fn synchronize_untracked(&self, stream: StreamId) -> DriverResult<()> {
+        self.wait_for_stream(stream).map(drop)
+    }
+
+    fn synchronize(&self, device: usize) -> DriverResult<()> {
+        let mut state = self.enter(device, &self.host.synchronize)?;
+        state.wait_until(device, |state| state.devices[device].queued == 0)?;
+        self.clock.advance_to(state.last_end(device));
+        state.host_waited();
+        state.races.host_waited_for_device(device);
+        Ok(())
+    }
+
+    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
+        let state = self.state();
+        let [Some(on), Some(_)] = [device, peer].map(|device| state.devices.get(device)) else {
+            return Err(errors::invalid_device());
+        };
+        Ok(device != peer && on.profile.has_peers() && state.setup.p2p != P2p::Off)
+    }
+
+    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
+        if !self.can_access_peer(device, peer)? {
+            return Err(errors::peer_access_unsupported());
+        }
+        let mut state = self.enter(device, &self.host.enable_peer_access)?;
+        let peers = &mut state.devices[device].peers;
+        if peers.contains(&peer) {
+            return Err(errors::peer_access_already_enabled());
+        }
+        peers.push(peer);
+        Ok(())
+    }
+
+    /// On hardware no kernel runs out of host memory, so such an error does not have to be sticky.
+    fn error_returned(&self, error: &DriverError) {
+        for device in &mut self.state().devices {
+            device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);
+        }
+    }
+
+    fn take_spans(&self) -> Vec<Span> {
+        let mut state = self.state();
+        state.run_to_now();
+        state.spans.drain(..).collect()
+    }
+
+    fn range_reused(&self, pointer: DevicePtr, bytes: usize) {
+        self.state().races.range_reused(pointer.0, bytes);
+    }
+}
+
+impl Libraries for Simulated {
+    // NVML answers this, not CUDA, so it also works for a device that has failed.
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.state().devices.get(device).map(SimulatedDevice::processes).unwrap_or_default()
+    }
+
+    // It creates no context, and its cost to the host is negligible.
+    fn monitor(&self, device: usize) -> Option<Gpu> {
+        let mut state = self.state();
+        state.run_to_now();
+        (device < state.devices.len()).then(|| state.monitor(device))
     }
 
     fn gemm(&self, stream: StreamId, gemm: Gemm) -> DriverResult<OpId> {
@@ -502,59 +570,8 @@ impl Driver for Simulated {
         Some(cost::collective(profile, setup.collectives_use_p2p(profile), kind, bytes, ranks))
     }
 
-    fn finish(&self, stream: StreamId) -> DriverResult<()> {
-        self.wait_for_stream(stream).map(drop)
-    }
-
-    fn synchronize(&self, device: usize) -> DriverResult<()> {
-        let mut state = self.enter(device, &self.host.synchronize)?;
-        state.wait_until(device, |state| state.devices[device].queued == 0)?;
-        self.clock.advance_to(state.last_end(device));
-        state.host_waited();
-        state.races.host_waited_for_device(device);
-        Ok(())
-    }
-
     fn build(&self) -> Option<Build> {
         self.options.setup.build
-    }
-
-    fn can_access_peer(&self, device: usize, peer: usize) -> DriverResult<bool> {
-        let state = self.state();
-        let [Some(on), Some(_)] = [device, peer].map(|device| state.devices.get(device)) else {
-            return Err(errors::invalid_device());
-        };
-        Ok(device != peer && on.profile.has_peers() && state.setup.p2p != P2p::Off)
-    }
-
-    fn enable_peer_access(&self, device: usize, peer: usize) -> DriverResult<()> {
-        if !self.can_access_peer(device, peer)? {
-            return Err(errors::peer_access_unsupported());
-        }
-        let mut state = self.enter(device, &self.host.enable_peer_access)?;
-        let peers = &mut state.devices[device].peers;
-        if peers.contains(&peer) {
-            return Err(errors::peer_access_already_enabled());
-        }
-        peers.push(peer);
-        Ok(())
-    }
-
-    /// On hardware no kernel runs out of host memory, so such an error does not have to be sticky.
-    fn told(&self, error: &DriverError) {
-        for device in &mut self.state().devices {
-            device.fault.take_if(|fault| fault == error && fault.code == errors::out_of_memory().code);
-        }
-    }
-
-    fn take_spans(&self) -> Vec<Span> {
-        let mut state = self.state();
-        state.run_to_now();
-        state.spans.drain(..).collect()
-    }
-
-    fn reused(&self, pointer: DevicePtr, bytes: usize) {
-        self.state().races.reused(pointer.0, bytes);
     }
 
     fn race_log(&self) -> Option<&RaceLog> {

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use super::compiled::Compiled;
 use super::convolution::Convolution;
 use crate::base::collective::Collective;
+use crate::base::gemm::Gemm;
 use crate::base::kernel::Launch;
-use crate::contract::driver::{DevicePtr, EventId, Gemm, OpId, StreamId};
+use crate::contract::driver::{DevicePtr, EventId, OpId, StreamId};
 
 /// A piece of work in a stream. It names memory by address and holds no borrows: the contents that it finds there are
 /// those at the time when it runs.
@@ -27,7 +28,7 @@ pub(super) enum Task {
     Compiled(Box<Compiled>),
     Gemm(Gemm),
     Convolution(Convolution),
-    Copy(Copy),
+    Copy(CopyTask),
     Collective(Box<Collective>),
     Memset {
         to: DevicePtr,
@@ -46,7 +47,7 @@ pub(super) enum Task {
 
 /// A copy from one place to another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Copy {
+pub(super) struct CopyTask {
     pub(super) from: End,
     pub(super) to: End,
     pub(super) bytes: usize,
@@ -77,7 +78,7 @@ impl Task {
     }
 }
 
-impl Copy {
+impl CopyTask {
     /// The slice of that number: its start and its length in bytes.
     pub(super) fn slice(&self, number: usize) -> (usize, usize) {
         let border = |number: usize| match number {
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn slices_of_a_copy_are_whole_sectors_and_cover_it() {
         for bytes in [0, 1, 31, 32, 100, 4096, 4097, 1_000_003] {
-            let copy = Copy { from: End::Pinned(0), to: End::Pinned(0), bytes };
+            let copy = CopyTask { from: End::Pinned(0), to: End::Pinned(0), bytes };
             let mut end = 0;
             for number in 0..SLICES {
                 let (start, length) = copy.slice(number);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::errors;
-use super::memory::{AddressSpace, Buffer};
+use super::memory::{AddressSpace, BackingBuffer};
 use crate::contract::driver::DriverResult;
 
 /// Where the addresses of page-locked memory begin, apart from those of every device.
@@ -19,7 +19,7 @@ pub(super) struct PinnedSpace {
     space: AddressSpace,
     blocks: BTreeMap<u64, PinnedBlock>,
     /// A buffer for the next pageable copy to pass through: fresh memory costs the computer more than the copy does.
-    spare: Option<Buffer>,
+    spare: Option<BackingBuffer>,
 }
 
 struct PinnedBlock {
@@ -41,7 +41,7 @@ impl PinnedSpace {
 
     /// Allocates a block. Page-locked memory is allocated immediately, so the call errors if the computer has none.
     pub(super) fn take(&mut self, bytes: usize) -> DriverResult<u64> {
-        let buffer = Buffer::zeroed(bytes)?;
+        let buffer = BackingBuffer::zeroed(bytes)?;
         Ok(self.insert(bytes, buffer, false))
     }
 
@@ -49,12 +49,12 @@ impl PinnedSpace {
     pub(super) fn take_staging(&mut self, bytes: usize) -> DriverResult<u64> {
         let buffer = match self.spare.take().and_then(|buffer| buffer.resized(bytes)) {
             Some(buffer) => buffer,
-            None => Buffer::zeroed(bytes)?,
+            None => BackingBuffer::zeroed(bytes)?,
         };
         Ok(self.insert(bytes, buffer, true))
     }
 
-    fn insert(&mut self, bytes: usize, buffer: Buffer, staging: bool) -> u64 {
+    fn insert(&mut self, bytes: usize, buffer: BackingBuffer, staging: bool) -> u64 {
         let address = self.space.insert_with(bytes, Some(buffer));
         self.blocks.insert(address, PinnedBlock { bytes, uses: 0, given_back: false, staging });
         address
@@ -65,7 +65,7 @@ impl PinnedSpace {
             Some(block) if !block.given_back => block.given_back = true,
             _ => return Err(errors::invalid_value()),
         }
-        self.bury(address);
+        self.remove_if_unused(address);
         Ok(())
     }
 
@@ -80,7 +80,7 @@ impl PinnedSpace {
     pub(super) fn release(&mut self, address: u64) {
         if let Some((start, block)) = self.block_of(address) {
             block.uses -= 1;
-            self.bury(start);
+            self.remove_if_unused(start);
         }
     }
 
@@ -117,7 +117,7 @@ impl PinnedSpace {
     }
 
     /// Removes the block if it is no longer needed.
-    fn bury(&mut self, address: u64) {
+    fn remove_if_unused(&mut self, address: u64) {
         let Some(block) = self.blocks.get(&address).filter(|block| block.given_back && block.uses == 0)
         else {
             return;
@@ -126,7 +126,7 @@ impl PinnedSpace {
         self.blocks.remove(&address);
         let buffer = self.space.take(address).flatten();
         if staging {
-            let larger = buffer.into_iter().chain(self.spare.take()).max_by_key(Buffer::capacity);
+            let larger = buffer.into_iter().chain(self.spare.take()).max_by_key(BackingBuffer::capacity);
             self.spare = larger.filter(|buffer| buffer.capacity() <= MOST_SPARE);
         }
     }

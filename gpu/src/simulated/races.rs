@@ -193,7 +193,7 @@ impl Races {
     }
 
     /// Notes that a range belongs to another tensor from now on.
-    pub(super) fn reused(&mut self, address: u64, bytes: usize) {
+    pub(super) fn range_reused(&mut self, address: u64, bytes: usize) {
         // With only one stream, everything was in order.
         if self.actors.len() > 1 {
             self.enter_recent();

@@ -11,7 +11,9 @@ mod transfers;
 
 use super::*;
 use crate::base::dtype::DType;
-use crate::base::kernel::{Args, Argument, Cost, Geometry, KernelDef, Parameter, Ran, Stopped, Work};
+use crate::base::kernel::{
+    Args, Argument, Cost, Geometry, KernelDef, Parameter, TwinError, TwinResult, Work,
+};
 use crate::base::shape::Layout;
 use crate::base::topology::Link;
 use crate::contract::driver::Engine;
@@ -36,7 +38,7 @@ static ADD_ONE: KernelDef =
 /// `y = 0`, then fails with an index out of bounds.
 static FAIL: KernelDef = elementwise("gather", &[Parameter::Out(DType::F32)], |args| {
     args.outputs[0].bytes.fill(0);
-    Err(Stopped::Because("index out of range in self".into()))
+    Err(TwinError::Other("index out of range in self".into()))
 });
 
 static NOTHING: KernelDef = elementwise("nothing", &[Parameter::Out(DType::F32)], |_| Ok(()));
@@ -44,7 +46,7 @@ static NOTHING: KernelDef = elementwise("nothing", &[Parameter::Out(DType::F32)]
 const fn elementwise(
     name: &'static str,
     parameters: &'static [Parameter],
-    twin: fn(Args<'_, '_>) -> Ran,
+    twin: fn(Args<'_, '_>) -> TwinResult,
 ) -> KernelDef {
     KernelDef {
         name,

@@ -2,7 +2,7 @@
 //!
 //! A stream that has reached such work (a collective) waits there ([`Head::Arrived`]). The end of the work is known
 //! once all processes have reached it. Meanwhile the host may queue more work, but the simulation does not go past the
-//! [horizon](State::horizon), the earliest time at which the work could end. So the result does not depend on which
+//! [horizon](SimulationState::horizon), the earliest time at which the work could end. So the result does not depend on which
 //! process ran first. A host that needs to know what happens after the horizon lets the [others](Others) run. Two
 //! collectives of different groups may run at the same time and do not slow each other down.
 
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Setup;
-use super::engine::State;
+use super::engine::SimulationState;
 use super::errors;
 use super::memory::AddressSpace;
 use super::op::{Head, Op, Task};
@@ -97,7 +97,7 @@ impl Together {
     }
 }
 
-impl State {
+impl SimulationState {
     /// A stream has reached a collective; passes on its input.
     pub(super) fn arrive(&mut self, stream: usize, time: u64) {
         let device = self.streams[stream].id.device;
@@ -162,7 +162,7 @@ impl State {
     /// Makes the host wait for other processes, if the next event is held back for them. If none of them can run, that
     /// event is simulated instead. If the host's wait is then over, its clock advances to the time of the event.
     /// Returns false if nothing was held back.
-    pub(super) fn wait_for_others(&mut self, device: usize, done: impl Fn(&State) -> bool) -> bool {
+    pub(super) fn wait_for_others(&mut self, device: usize, done: impl Fn(&SimulationState) -> bool) -> bool {
         if self.together.arrived == 0 {
             return false;
         }
@@ -238,7 +238,7 @@ mod tests {
     use crate::base::collective::{CollectiveKind, Fingerprint, ReduceOp};
     use crate::base::dtype::DType;
     use crate::base::handles::DevicePtr;
-    use crate::ranks::{Arrival, Call, Member, World};
+    use crate::ranks::{Arrival, CollectiveCall, Member, World};
 
     const BYTES: usize = 64 << 10;
 
@@ -254,7 +254,8 @@ mod tests {
         let members: Arc<[usize]> = Arc::new([0, 1]);
         for rank in 0..2 {
             let (fingerprint, members) = (fingerprint.clone(), members.clone());
-            let call = Call { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };
+            let call =
+                CollectiveCall { key, fingerprint, members, device: Some(rank), timeout: 1, place: None };
             world.call(rank, call).unwrap();
             world.arrive(rank, key, Arrival::new(0, 1, reduce), &[rank as u8 + 1; BYTES]);
         }

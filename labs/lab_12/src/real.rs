@@ -11,6 +11,7 @@ use todevice_gpu::base::compiled::{CompiledLaunch, KernelId, KernelSource, Passe
 use todevice_gpu::contract::driver::{
     DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, StreamId,
 };
+use todevice_gpu::contract::libraries::Libraries;
 use todevice_gpu::host::time::Clock;
 use todevice_gpu::nvidia::Nvidia;
 

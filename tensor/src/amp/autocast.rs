@@ -1,6 +1,6 @@
 //! Autocast: regions in which operations choose the dtype they run in.
 //!
-//! Each operation's declaration says how its operands are cast ([`Cast`]). The operations it is made of run in the
+//! Each operation's declaration says how its operands are cast ([`CastPolicy`]). The operations it is made of run in the
 //! dtypes chosen for it.
 
 use std::borrow::Cow;
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
-use crate::ambient::Ambient;
 use crate::autograd::{enable_grad, is_inference_mode_enabled};
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu;
+use crate::host_context::HostContext;
 use crate::lock::lock;
-use crate::operation::{Cast, Operation};
+use crate::operation::{CastPolicy, Operation};
 use crate::tensor::Tensor;
-use crate::thread::{Above, Autocast, Casting, Context, OfThread, Part, Restore, Suspended};
+use crate::thread::{AnyValue, Autocast, Casting, OfThread, Part, Restore, Suspended, TensorContext};
 
 /// The arguments of [`autocast`]. A device or device type alone uses the defaults for the others.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl From<Device> for AutocastOptions {
 
 impl Autocast {
     fn current() -> Autocast {
-        Context::read(|context| context.autocast.clone())
+        TensorContext::read(|context| context.autocast.clone())
     }
 
     fn casting(&self, device_type: DeviceType) -> Casting {
@@ -66,7 +66,7 @@ impl Autocast {
 /// Weights and what they were cast to, by the weights' identities. Who leaves the outermost region forgets them.
 type Weights = Mutex<HashMap<usize, (Tensor, Tensor)>>;
 
-fn no_weights() -> Above {
+fn no_weights() -> AnyValue {
     Some(Arc::new(Weights::default()))
 }
 
@@ -133,7 +133,7 @@ pub fn autocast<R>(options: impl Into<AutocastOptions>, scope: impl FnOnce() -> 
 /// Whether casting is possible; otherwise warns why it is not.
 fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     if device_type == DeviceType::Cuda && !gpu::is_available() {
-        Ambient::warn_once("autocast without CUDA", || {
+        HostContext::warn_once("autocast without CUDA", || {
             "CUDA is not available or torch_xla is imported. Disabling autocast.".to_owned()
         });
         return false;
@@ -141,7 +141,7 @@ fn is_possible(device_type: DeviceType, dtype: DType) -> bool {
     // PyTorch does not check the dtype for CUDA devices.
     let is_possible = device_type == DeviceType::Cuda || dtype.is_half();
     if !is_possible {
-        Ambient::warn_once("autocast dtype", || {
+        HostContext::warn_once("autocast dtype", || {
             "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports \
              dtypes of torch.bfloat16, torch.float16 currently."
                 .to_owned()
@@ -168,7 +168,7 @@ pub(crate) fn without_autocast<R>(scope: impl FnOnce() -> R) -> R {
 
 #[inline]
 fn is_active() -> bool {
-    Context::read(|context| context.autocast.is_active())
+    TensorContext::read(|context| context.autocast.is_active())
 }
 
 /// The operands of an operation as autocast casts them. Autocast is suspended until this is dropped.
@@ -220,10 +220,12 @@ fn cast(
     };
     let [on_cpu, on_cuda] = operation.casts;
     let to = match if device_type == DeviceType::Cuda { on_cuda } else { on_cpu } {
-        Cast::AsGiven => return unchanged(),
-        Cast::LowerPrecision => lower,
-        Cast::Fp32 => DType::F32,
-        Cast::Promote => widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?,
+        CastPolicy::AsGiven => return unchanged(),
+        CastPolicy::LowerPrecision => lower,
+        CastPolicy::Fp32 => DType::F32,
+        CastPolicy::Promote => {
+            widest(lower, operands.iter().filter(eligible).map(|operand| operand.dtype()))?
+        }
     };
     let cast = |operand: &&Tensor| match eligible(&operand) && operand.dtype() != to {
         true if is_weight(operand) && to == lower && state.cache_enabled => cached(operand, to, state),

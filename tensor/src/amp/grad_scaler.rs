@@ -3,13 +3,13 @@
 use std::panic::Location;
 
 use super::error::ScalerError;
-use crate::ambient::Ambient;
 use crate::autograd::no_grad;
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::tensor::TensorError;
 use crate::error::{Error, Result};
 use crate::gpu;
+use crate::host_context::HostContext;
 use crate::ops::scaler::{unscale, update_scale};
 use crate::optim::{LearningRates, Optimizer};
 use crate::scope;
@@ -110,7 +110,7 @@ impl GradScaler {
     pub fn new(options: GradScalerOptions) -> Result<GradScaler> {
         let mut options = options;
         if options.enabled && options.device == DeviceType::Cuda && !gpu::is_available() {
-            Ambient::warn_once("grad scaler", || {
+            HostContext::warn_once("grad scaler", || {
                 "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.".to_owned()
             });
             options.enabled = false;

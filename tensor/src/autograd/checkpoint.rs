@@ -8,16 +8,16 @@ use std::sync::Arc;
 use super::mode::is_recording;
 use super::saved::Checkpoint;
 use super::stand_ins;
-use crate::ambient::Ambient;
 use crate::amp;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu;
 use crate::gpu::runtime::Cuda;
+use crate::host_context::HostContext;
 use crate::random::{Engine, Philox};
 use crate::scope;
 use crate::tensor::Tensor;
-use crate::thread::{All, Autocast, Context, GpuContext};
+use crate::thread::{Autocast, FullContext, TensorContext, ThreadContext};
 
 /// Runs `function` on `input` without saving tensors for its backward pass, except `input` itself. `backward` runs
 /// the function again to recompute them (`torch.utils.checkpoint.checkpoint` with `use_reentrant=False`).
@@ -52,22 +52,22 @@ where
     }
     let function = Arc::new(function);
     let again = {
-        let (function, circumstances) = (function.clone(), Circumstances::of(input)?);
+        let (function, circumstances) = (function.clone(), SavedEnvironment::of(input)?);
         move |input: &Tensor| circumstances.recreate(|| function(input))
     };
     Checkpoint::new(input, scope::place_or(Location::caller()), Box::new(again)).forward(|| function(input))
 }
 
 /// The state that a computation depends on besides its input.
-struct Circumstances {
-    context: All,
+struct SavedEnvironment {
+    context: FullContext,
     host: Engine,
     gpu: Option<(Arc<Cuda>, usize, Philox)>,
 }
 
-impl Circumstances {
+impl SavedEnvironment {
     /// Captures the current state. Of the GPU generators, only that of the input's device.
-    fn of(input: &Tensor) -> Result<Circumstances> {
+    fn of(input: &Tensor) -> Result<SavedEnvironment> {
         let gpu = match input.device() {
             Device::Cpu => None,
             Device::Cuda { index, .. } => {
@@ -76,14 +76,14 @@ impl Circumstances {
                 Some((cuda, index, philox))
             }
         };
-        let All { gpu: of_gpu, own } = All::current();
-        let own = Context {
+        let FullContext { gpu: of_gpu, own } = FullContext::current();
+        let own = TensorContext {
             stand_ins: stand_ins::copy(&own.stand_ins),
             autocast: Autocast { weights: None, ..own.autocast },
             ..own
         };
-        let host = Ambient::default_generator().lock().clone();
-        Ok(Circumstances { context: All { gpu: of_gpu, own }, host, gpu })
+        let host = HostContext::default_generator().lock().clone();
+        Ok(SavedEnvironment { context: FullContext { gpu: of_gpu, own }, host, gpu })
     }
 
     fn recreate<R>(&self, scope: impl FnOnce() -> R) -> R {
@@ -93,13 +93,13 @@ impl Circumstances {
     }
 
     /// The context of the first time, but for the backward pass that is under way now.
-    fn context_again(&self) -> All {
-        let (then, now) = (self.context.clone(), All::current());
-        let GpuContext { scope, is_alone, .. } = now.gpu;
-        let Context { ranges, checkpoint, autocast, .. } = now.own;
-        All {
-            gpu: GpuContext { scope, is_alone, ..then.gpu },
-            own: Context {
+    fn context_again(&self) -> FullContext {
+        let (then, now) = (self.context.clone(), FullContext::current());
+        let ThreadContext { scope, is_alone, .. } = now.gpu;
+        let TensorContext { ranges, checkpoint, autocast, .. } = now.own;
+        FullContext {
+            gpu: ThreadContext { scope, is_alone, ..then.gpu },
+            own: TensorContext {
                 ranges,
                 checkpoint,
                 autocast: amp::again(then.own.autocast, autocast),
@@ -117,8 +117,8 @@ struct Random<'a> {
 }
 
 impl Random<'_> {
-    fn replaced(by: &Circumstances) -> Random<'_> {
-        let host = mem::replace(&mut *Ambient::default_generator().lock(), by.host.clone());
+    fn replaced(by: &SavedEnvironment) -> Random<'_> {
+        let host = mem::replace(&mut *HostContext::default_generator().lock(), by.host.clone());
         let gpu = by.gpu.as_ref().map(|(cuda, index, philox)| {
             (&**cuda, *index, mem::replace(&mut *cuda.generator(*index), *philox))
         });
@@ -128,7 +128,7 @@ impl Random<'_> {
 
 impl Drop for Random<'_> {
     fn drop(&mut self) {
-        mem::swap(&mut *Ambient::default_generator().lock(), &mut self.host);
+        mem::swap(&mut *HostContext::default_generator().lock(), &mut self.host);
         if let Some((cuda, index, philox)) = self.gpu {
             *cuda.generator(index) = philox;
         }

@@ -1,4 +1,9 @@
 //! The backward pass: propagates gradients from a result to the leaves, node by node, without recursion.
+//!
+//! A node runs when all nodes recorded later have run, on the stream of its forward. Its operations are ordinary operations: they
+//! enter, launch and allocate as those of the forward pass do.
+//!
+//! Not here: gradients of single operations. This is the end of the spine.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -10,12 +15,12 @@ use super::error::AutogradError;
 use super::function::saved_tensors;
 use super::graph::{History, Leaf, Meta, Node};
 use super::mode::no_grad;
-use crate::ambient::Ambient;
 use crate::amp::without_autocast;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::current_stream::{self as stream, StreamKey, Streams};
 use crate::gpu::runtime::Cuda;
+use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -139,7 +144,7 @@ fn walk(
 ) -> Result<()> {
     let place = scope::here();
     let _scope = scope::on_behalf_of(place);
-    Ambient::spend(|host| &host.backward);
+    HostContext::spend(|host| &host.backward);
     let mut walk = Walk::to(&root.history());
     let done = walk.run(&root.history(), seed, retain_graph, place, at_leaf);
     done.and(walk.join())
@@ -150,9 +155,9 @@ struct Walk {
     /// The pending nodes by sequence number, each with the sum of the gradients that have reached it so far.
     nodes: BTreeMap<u64, (Arc<Node>, Option<Tensor>)>,
     /// The pending leaves by address.
-    leaves: HashMap<*const Leaf, Awaited>,
+    leaves: HashMap<*const Leaf, PendingLeaf>,
     /// Leaves whose gradient is complete.
-    complete: Vec<(Arc<Leaf>, Awaited)>,
+    complete: Vec<(Arc<Leaf>, PendingLeaf)>,
     /// The streams that were current at the call of backward.
     caller: Streams,
     /// The waits to add at the end: the first stream waits for the second.
@@ -160,7 +165,7 @@ struct Walk {
 }
 
 /// A leaf that still awaits gradients.
-struct Awaited {
+struct PendingLeaf {
     /// The number of unprocessed edges into it.
     edges: usize,
     /// The sequence number of the first operation that used it.
@@ -179,7 +184,7 @@ impl Walk {
             History::None => {}
             History::Node(node) => unseen.push(node),
             History::Leaf(leaf) => {
-                leaves.insert(Arc::as_ptr(leaf), Awaited { edges: 1, first: 0, stream: None, sum: None });
+                leaves.insert(Arc::as_ptr(leaf), PendingLeaf { edges: 1, first: 0, stream: None, sum: None });
             }
         }
         while let Some(node) = unseen.pop() {
@@ -192,7 +197,8 @@ impl Walk {
                     History::Leaf(leaf) => {
                         let stream = node.stream.filter(|stream| edge.input.device == device_of(*stream));
                         let found = leaves.entry(Arc::as_ptr(leaf));
-                        let leaf = found.or_insert(Awaited { edges: 0, first: u64::MAX, stream, sum: None });
+                        let leaf =
+                            found.or_insert(PendingLeaf { edges: 0, first: u64::MAX, stream, sum: None });
                         leaf.edges += 1;
                         if node.sequence < leaf.first {
                             (leaf.first, leaf.stream) = (node.sequence, stream);
@@ -214,6 +220,7 @@ impl Walk {
     ) -> Result<()> {
         self.send(root, Some(seed))?;
         self.serve(&mut at_leaf)?;
+        // ANCHOR: run
         while let Some((_, (node, grad))) = self.nodes.pop_last() {
             let Some(grad) = grad else {
                 // No gradient reached this node, so none flows on from it.
@@ -224,7 +231,7 @@ impl Walk {
             let stream = node.stream.map(stream::enter);
             let saved = saved_tensors(&node)?; // may recompute them
             let scope = scope::operation(node.name(), place);
-            Ambient::spend(|host| &host.node);
+            HostContext::spend(|host| &host.node);
             let grads = node.step.backward(&node, &saved, &grad)?;
             drop((grad, saved, scope));
             if !retain_graph {
@@ -237,6 +244,7 @@ impl Walk {
             drop(stream);
             self.serve(&mut at_leaf)?;
         }
+        // ANCHOR_END: run
         Ok(())
     }
 
@@ -269,10 +277,11 @@ impl Walk {
     }
 
     /// Gives the leaves whose gradient is complete their gradients.
+    // ANCHOR: serve
     fn serve(&mut self, at_leaf: &mut impl FnMut(&Leaf, Tensor) -> Result<Tensor>) -> Result<()> {
         for (leaf, awaited) in mem::take(&mut self.complete) {
             let Some(grad) = awaited.sum else { continue };
-            Ambient::spend(|host| &host.node);
+            HostContext::spend(|host| &host.node);
             let other = self.joined(&grad, awaited.stream);
             let _caller = self.caller.clone().enter();
             let _stream = awaited.stream.map(stream::enter);
@@ -283,6 +292,7 @@ impl Walk {
         }
         Ok(())
     }
+    // ANCHOR_END: serve
 
     /// Returns the caller's stream, for a gradient that belongs to another stream, and registers that it waits for
     /// that one at the end.

@@ -1,4 +1,6 @@
 //! Differentiable operations: forward, saved tensors and backward (`torch.autograd.Function`).
+//!
+//! Not here: the nodes, and when they run. Next in the spine: `autograd/graph.rs`.
 
 use std::array;
 use std::panic::Location;
@@ -8,7 +10,7 @@ use smallvec::SmallVec;
 use super::error::AutogradError;
 use super::graph::{Edge, History, Node};
 use super::mode::{Mode, is_recording};
-use super::saved::{Kept, SavedTensor, SavedTensors};
+use super::saved::{SavedList, SavedTensor, SavedTensors};
 use crate::enter::enter;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::DeviceMemory;
@@ -73,7 +75,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
 pub struct Context<const N: usize> {
     recording: bool,
     needs: [bool; N],
-    saved: Kept,
+    saved: SavedList,
     save_output: bool,
 }
 
@@ -162,7 +164,7 @@ impl<const N: usize> Saved<'_, N> {
 }
 
 /// A [`Function`] with its number of inputs erased, so that all nodes have one type.
-pub(super) trait Step: Send + Sync {
+pub(super) trait ErasedFunction: Send + Sync {
     fn name(&self) -> &'static str;
     /// Returns the gradients with respect to the node's inputs, from that of its result and its saved tensors.
     fn backward(&self, node: &Node, saved: &[SavedTensor], grad: &Tensor) -> Result<Grads>;
@@ -172,7 +174,7 @@ pub(super) trait Step: Send + Sync {
 type Grads = SmallVec<[Option<Tensor>; 2]>;
 
 /// A node's step while the node is being freed.
-impl Step for () {
+impl ErasedFunction for () {
     fn name(&self) -> &'static str {
         ""
     }
@@ -184,7 +186,7 @@ impl Step for () {
 
 struct FixedArity<F, const N: usize>(F);
 
-impl<F: Function<N>, const N: usize> Step for FixedArity<F, N> {
+impl<F: Function<N>, const N: usize> ErasedFunction for FixedArity<F, N> {
     fn name(&self) -> &'static str {
         self.0.operation().node_name()
     }
@@ -200,13 +202,14 @@ fn taken(grads: &mut [Option<Tensor>]) -> Grads {
 }
 
 /// Clones the saved tensors instead of holding the lock: a user-defined backward may visit this graph again.
-pub(super) fn saved_tensors(node: &Node) -> Result<Kept> {
+pub(super) fn saved_tensors(node: &Node) -> Result<SavedList> {
     let saved = lock(&node.saved).clone();
     saved.tensors()
 }
 
 /// Runs `function` on `inputs`, and gives its result a node if any input requires grad.
 #[track_caller]
+// ANCHOR: record
 pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tensor; N]) -> Result<Tensor> {
     let mut ctx = Context::new(inputs)?;
     let place = scope::here();
@@ -216,6 +219,7 @@ pub(crate) fn record<F: Function<N>, const N: usize>(function: F, inputs: [&Tens
         false => Ok(output),
     }
 }
+// ANCHOR_END: record
 
 /// Whether operations on these inputs are recorded. An error if an input's history is out of date.
 fn records(inputs: &[&Tensor]) -> Result<bool> {
@@ -229,7 +233,7 @@ fn records(inputs: &[&Tensor]) -> Result<bool> {
 /// Gives an operation's result its node.
 fn recorded<const N: usize>(
     mut output: Tensor,
-    step: Box<dyn Step>,
+    step: Box<dyn ErasedFunction>,
     inputs: &[&Tensor; N],
     Context { mut saved, save_output, .. }: Context<N>,
     place: &'static Location<'static>,
@@ -257,7 +261,7 @@ struct AnyArity<B> {
     backward: B,
 }
 
-impl<B: Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync> Step for AnyArity<B> {
+impl<B: Fn(&Tensor) -> Result<Vec<Tensor>> + Send + Sync> ErasedFunction for AnyArity<B> {
     fn name(&self) -> &'static str {
         self.operation.node_name()
     }
@@ -285,9 +289,9 @@ pub(crate) fn record_list(
 
 fn attach(
     output: Tensor,
-    step: Box<dyn Step>,
+    step: Box<dyn ErasedFunction>,
     inputs: &[&Tensor],
-    saved: Kept,
+    saved: SavedList,
     place: &'static Location<'static>,
 ) -> Result<Tensor> {
     let edges = inputs.iter().map(|input| Edge::of(input)).collect();

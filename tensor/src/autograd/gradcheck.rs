@@ -2,9 +2,9 @@
 
 use super::engine::{GradOptions, grad};
 use super::mode::no_grad;
-use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Refusal, Result};
+use crate::host_context::HostContext;
 use crate::tensor::Tensor;
 
 /// A failed [`gradcheck`].
@@ -111,11 +111,11 @@ fn is_a_difference(error: &Error) -> bool {
     matches!(error.refusal(), Some(GradcheckError::Jacobian { .. } | GradcheckError::NotReentrant))
 }
 
-type Function<'f, const N: usize> = dyn Fn([&Tensor; N]) -> Result<Tensor> + 'f;
+type CheckedFunction<'f, const N: usize> = dyn Fn([&Tensor; N]) -> Result<Tensor> + 'f;
 
 #[track_caller]
 fn check<const N: usize>(
-    func: &Function<'_, N>,
+    func: &CheckedFunction<'_, N>,
     inputs: [&Tensor; N],
     options: GradcheckOptions,
 ) -> Result<()> {
@@ -124,7 +124,7 @@ fn check<const N: usize>(
     }
     for (index, input) in inputs.iter().enumerate().filter(|(_, input)| input.requires_grad()) {
         if input.dtype() != DType::F64 && options.eps < LEAST_EPS_OF_F32 {
-            Ambient::warn(&format!(
+            HostContext::warn(&format!(
                 "Input #{index} requires gradient and is not a double precision floating point or complex. This check \
                  will likely fail if all the inputs are not of double precision floating point or complex. "
             ));
@@ -150,7 +150,7 @@ type Jacobian = Vec<Vec<f64>>;
 
 /// The slopes of the result, by finite differences.
 fn numerical<const N: usize>(
-    func: &Function<'_, N>,
+    func: &CheckedFunction<'_, N>,
     inputs: [&Tensor; N],
     index: usize,
     columns: usize,

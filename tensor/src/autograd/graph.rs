@@ -1,4 +1,9 @@
 //! The recorded graph: a node for every operation, and a leaf for every tensor the user made.
+//!
+//! A tensor's [`History`] leads to its node or its leaf, and a node's edges lead on to those of its inputs. So the graph lives as
+//! long as the result does.
+//!
+//! Not here: what a node saves. Next in the spine: `autograd/saved.rs`.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::function::Step;
+use super::function::ErasedFunction;
 use super::saved::SavedTensors;
 use crate::device::Device;
 use crate::dtype::DType;
@@ -66,8 +71,9 @@ impl Leaf {
 }
 
 /// One recorded operation.
+// ANCHOR: node
 pub(crate) struct Node {
-    pub(super) step: Box<dyn Step>,
+    pub(super) step: Box<dyn ErasedFunction>,
     /// The destination of each input's gradient.
     pub(super) edges: SmallVec<[Edge; 2]>,
     pub(super) saved: Mutex<SavedTensors>,
@@ -78,6 +84,7 @@ pub(crate) struct Node {
     /// The stream it was launched on, if it ran on a GPU. Its backward runs there too.
     pub(super) stream: Option<StreamKey>,
 }
+// ANCHOR_END: node
 
 /// An input of a recorded operation.
 pub(super) struct Edge {
@@ -134,7 +141,7 @@ static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
 impl Node {
     pub(super) fn new(
-        step: Box<dyn Step>,
+        step: Box<dyn ErasedFunction>,
         edges: SmallVec<[Edge; 2]>,
         saved: SavedTensors,
         place: &'static Location<'static>,
@@ -174,7 +181,7 @@ impl Drop for Leaf {
 // Never read: they exist only to be dropped. A box would cost each node an allocation.
 #[allow(dead_code, clippy::large_enum_variant)]
 enum Remains {
-    Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn Step>),
+    Node(SavedTensors, SmallVec<[Edge; 2]>, Box<dyn ErasedFunction>),
     Leaf(Option<Tensor>, Vec<Arc<Hook>>),
 }
 

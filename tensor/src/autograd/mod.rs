@@ -24,7 +24,7 @@ mod saved;
 pub(crate) mod stand_ins;
 
 #[doc(hidden)]
-pub use crate::operation::Cast;
+pub use crate::operation::CastPolicy;
 pub use crate::operation::Operation;
 pub use checkpoint::checkpoint;
 pub use engine::{BackwardOptions, GradOptions, backward, grad};

@@ -2,11 +2,11 @@
 //! closure.
 
 pub(crate) use crate::thread::Mode;
-use crate::thread::{Context, OfThread, Part};
+use crate::thread::{OfThread, Part, TensorContext};
 
 impl Mode {
     pub(crate) fn current() -> Mode {
-        Context::read(|context| context.mode)
+        TensorContext::read(|context| context.mode)
     }
 
     /// Runs `scope` in this mode and restores the old one, also when `scope` panics.

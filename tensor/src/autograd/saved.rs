@@ -1,4 +1,12 @@
-//! Saved tensors, and checkpoints, which drop them and compute them again.
+//! Saved tensors: where a node keeps what its backward needs, and until when.
+//!
+//! They are in `Node::saved`. Backward frees them as soon as the node has run, unless the graph is retained; a second
+//! backward then finds `SavedTensors::Freed` and fails. They are also freed with the node, when the last tensor that leads to
+//! it is dropped. A saved tensor remembers its version, so that a write in place is noticed.
+//!
+//! A checkpoint saves nothing: it runs its function once more when the tensors are needed.
+//!
+//! Not here: who asks for them. Next in the spine: `autograd/engine.rs`.
 
 use std::mem;
 use std::panic::Location;
@@ -11,7 +19,7 @@ use super::graph::{History, Meta};
 use crate::error::Result;
 use crate::lock::lock;
 use crate::tensor::Tensor;
-use crate::thread::{AroundCheckpoint, Context, OfThread, Part, Restore};
+use crate::thread::{CurrentCheckpoint, OfThread, Part, Restore, TensorContext};
 
 /// A tensor saved for backward, with the version of its memory at that time.
 #[derive(Clone)]
@@ -61,12 +69,12 @@ impl SavedTensor {
 }
 
 /// The tensors that one node keeps.
-pub(super) type Kept = SmallVec<[SavedTensor; 2]>;
+pub(super) type SavedList = SmallVec<[SavedTensor; 2]>;
 
 /// The saved tensors of a node, until backward frees them.
 #[derive(Clone)]
 pub(super) enum SavedTensors {
-    Kept(Kept),
+    Saved(SavedList),
     /// The node ran in a checkpoint. Its tensors are the list with this index among the recomputed ones.
     Dropped(Arc<Checkpoint>, usize),
     Freed,
@@ -74,55 +82,59 @@ pub(super) enum SavedTensors {
 
 impl SavedTensors {
     /// Keeps the tensors, or hands them to the checkpoint that is running on this thread.
-    pub(super) fn new(tensors: Kept) -> SavedTensors {
+    pub(super) fn new(tensors: SavedList) -> SavedTensors {
         if tensors.is_empty() {
-            return SavedTensors::Kept(tensors);
+            return SavedTensors::Saved(tensors);
         }
-        match Around::current().as_deref() {
-            Some(Around::Forward(checkpoint)) => {
+        match CheckpointRun::current().as_deref() {
+            Some(CheckpointRun::Forward(checkpoint)) => {
                 let list = checkpoint.note(&tensors);
                 return SavedTensors::Dropped(checkpoint.clone(), list);
             }
-            Some(Around::Again(lists)) => {
+            Some(CheckpointRun::Again(lists)) => {
                 lock(lists).push(tensors.iter().map(SavedTensor::detached).collect());
             }
             None => {}
         }
-        SavedTensors::Kept(tensors)
+        SavedTensors::Saved(tensors)
     }
 
     /// Returns the tensors, recomputed if necessary.
-    pub(super) fn tensors(self) -> Result<Kept> {
+    // ANCHOR: saved
+    pub(super) fn tensors(self) -> Result<SavedList> {
         match self {
-            SavedTensors::Kept(tensors) => Ok(tensors),
+            SavedTensors::Saved(tensors) => Ok(tensors),
             SavedTensors::Dropped(checkpoint, list) => checkpoint.take(list),
             SavedTensors::Freed => Err(AutogradError::BackwardTwice.into()),
         }
     }
+    // ANCHOR_END: saved
 
     /// Frees the tensors. A node that saved nothing can be walked again, so it stays as it is.
+    // ANCHOR: free
     pub(super) fn free(&mut self) {
-        if !matches!(self, SavedTensors::Kept(tensors) if tensors.is_empty()) {
+        if !matches!(self, SavedTensors::Saved(tensors) if tensors.is_empty()) {
             *self = SavedTensors::Freed;
         }
     }
+    // ANCHOR_END: free
 }
 
 /// The checkpoint running on a thread, if any, and in which run.
-enum Around {
+enum CheckpointRun {
     /// For the first time: nothing is kept.
     Forward(Arc<Checkpoint>),
     /// Once more: what its nodes save, list by list.
-    Again(Mutex<Vec<Kept>>),
+    Again(Mutex<Vec<SavedList>>),
 }
 
-impl Around {
-    fn current() -> Option<Arc<Around>> {
-        Context::read(|context| context.checkpoint.0.clone())?.downcast().ok()
+impl CheckpointRun {
+    fn current() -> Option<Arc<CheckpointRun>> {
+        TensorContext::read(|context| context.checkpoint.0.clone())?.downcast().ok()
     }
 
-    fn enter(self: Arc<Around>) -> Restore<AroundCheckpoint> {
-        AroundCheckpoint(Some(self)).enter()
+    fn enter(self: Arc<CheckpointRun>) -> Restore<CurrentCheckpoint> {
+        CurrentCheckpoint(Some(self)).enter()
     }
 }
 
@@ -145,14 +157,14 @@ struct Lists {
     /// From the first run: only the tensors' properties.
     first: Vec<SmallVec<[Option<Meta>; 2]>>,
     /// From the second run: each list until its node takes it.
-    again: Vec<Option<Kept>>,
+    again: Vec<Option<SavedList>>,
 }
 
 impl Checkpoint {
     pub(super) fn new(input: &Tensor, place: &'static Location<'static>, again: Again) -> Arc<Checkpoint> {
         Arc::new(Checkpoint {
             again,
-            input: SavedTensors::new(Kept::from_iter([SavedTensor::new(Some(input))])),
+            input: SavedTensors::new(SavedList::from_iter([SavedTensor::new(Some(input))])),
             requires_grad: input.requires_grad(),
             place,
             lists: Mutex::default(),
@@ -161,19 +173,19 @@ impl Checkpoint {
 
     /// Runs the function for the first time.
     pub(super) fn forward<R>(self: Arc<Checkpoint>, function: impl FnOnce() -> R) -> R {
-        let _left = Arc::new(Around::Forward(self)).enter();
+        let _left = Arc::new(CheckpointRun::Forward(self)).enter();
         function()
     }
 
     /// Records the properties of the tensors a node would keep, and returns the index of their list.
-    fn note(&self, tensors: &Kept) -> usize {
+    fn note(&self, tensors: &SavedList) -> usize {
         let first = &mut lock(&self.lists).first;
         first.push(meta(tensors));
         first.len() - 1
     }
 
     /// Returns a node's tensors. The first call recomputes those of all nodes.
-    fn take(&self, list: usize) -> Result<Kept> {
+    fn take(&self, list: usize) -> Result<SavedList> {
         let found = |lists: &mut Lists| lists.again.get_mut(list).and_then(Option::take);
         if let Some(tensors) = found(&mut lock(&self.lists)) {
             return Ok(tensors);
@@ -188,7 +200,7 @@ impl Checkpoint {
         Ok(tensors)
     }
 
-    fn compute_again(&self) -> Result<Vec<Kept>> {
+    fn compute_again(&self) -> Result<Vec<SavedList>> {
         let kept = self.input.clone().tensors()?;
         let Some(input) = kept.first().map(|input| input.unpack(self.place)).transpose()?.flatten() else {
             return Ok(Vec::new());
@@ -198,23 +210,23 @@ impl Checkpoint {
         if self.requires_grad {
             input.set_history(History::Leaf(Default::default()));
         }
-        let around = Arc::new(Around::Again(Mutex::default()));
+        let around = Arc::new(CheckpointRun::Again(Mutex::default()));
         let left = around.clone().enter();
         (self.again)(&input)?;
         drop(left);
         match &*around {
-            Around::Again(lists) => Ok(mem::take(&mut *lock(lists))),
-            Around::Forward(_) => Ok(Vec::new()),
+            CheckpointRun::Again(lists) => Ok(mem::take(&mut *lock(lists))),
+            CheckpointRun::Forward(_) => Ok(Vec::new()),
         }
     }
 }
 
-fn meta(tensors: &Kept) -> SmallVec<[Option<Meta>; 2]> {
+fn meta(tensors: &SavedList) -> SmallVec<[Option<Meta>; 2]> {
     tensors.iter().map(|saved| saved.tensor.as_ref().map(Meta::of)).collect()
 }
 
 /// Returns an error unless the recomputed tensors match those of the first run, apart from their values.
-fn check_alike(first: &[SmallVec<[Option<Meta>; 2]>], again: &[Kept]) -> Result<()> {
+fn check_alike(first: &[SmallVec<[Option<Meta>; 2]>], again: &[SavedList]) -> Result<()> {
     let again: Vec<_> = again.iter().map(meta).collect();
     let (count, count_again) = (first.concat().len(), again.concat().len());
     if first.len() != again.len() || count != count_again {

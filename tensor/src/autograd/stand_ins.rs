@@ -5,33 +5,33 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::lock::lock;
 use crate::tensor::Tensor;
-use crate::thread::{Context, OfThread, Part, Restore, StandIns};
+use crate::thread::{OfThread, Part, Restore, StandIns, TensorContext};
 
 /// The cell in which a parameter or buffer keeps its tensor.
 pub(crate) type Cell = Arc<RwLock<Tensor>>;
 
 /// The tensors that stand for those of cells in a scope, and those of the scope around it.
-struct Scope {
+struct StandInScope {
     cells: Mutex<Vec<(Cell, Tensor)>>,
-    around: Option<Arc<Scope>>,
+    around: Option<Arc<StandInScope>>,
 }
 
-fn innermost(stand_ins: &StandIns) -> Option<Arc<Scope>> {
+fn innermost(stand_ins: &StandIns) -> Option<Arc<StandInScope>> {
     stand_ins.0.clone()?.downcast().ok()
 }
 
-fn current() -> Option<Arc<Scope>> {
-    Context::read(|context| innermost(&context.stand_ins))
+fn current() -> Option<Arc<StandInScope>> {
+    TensorContext::read(|context| innermost(&context.stand_ins))
 }
 
 /// The scopes from this one outward.
-fn scopes(innermost: &Option<Arc<Scope>>) -> impl Iterator<Item = &Arc<Scope>> {
+fn scopes(innermost: &Option<Arc<StandInScope>>) -> impl Iterator<Item = &Arc<StandInScope>> {
     iter::successors(innermost.as_ref(), |scope| scope.around.as_ref())
 }
 
 /// The tensor of a cell, or what stands for it: of the innermost scope that has one, the one named last.
 pub(crate) fn tensor_in(cell: &Cell) -> Tensor {
-    let of_scope = |scope: &Arc<Scope>| {
+    let of_scope = |scope: &Arc<StandInScope>| {
         let cells = lock(&scope.cells);
         cells.iter().rev().find(|(other, _)| Arc::ptr_eq(other, cell)).map(|(_, tensor)| tensor.clone())
     };
@@ -45,7 +45,7 @@ pub(crate) fn lasting(cell: &Cell) -> Tensor {
 
 /// Replaces the current stand-in for a cell's tensor. Returns false if there is none.
 pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
-    let in_scope = |scope: &Arc<Scope>| {
+    let in_scope = |scope: &Arc<StandInScope>| {
         let mut cells = lock(&scope.cells);
         let (_, slot) = cells.iter_mut().rev().find(|(other, _)| Arc::ptr_eq(other, cell))?;
         Some(std::mem::replace(slot, tensor.clone()))
@@ -56,14 +56,14 @@ pub(crate) fn replace(cell: &Cell, tensor: &Tensor) -> bool {
 /// The same stand-ins, which stay as they are if others are put in their places.
 pub(crate) fn copy(stand_ins: &StandIns) -> StandIns {
     let Some(innermost) = innermost(stand_ins) else { return StandIns(None) };
-    let of_scope = |scope: &Arc<Scope>| lock(&scope.cells).clone();
+    let of_scope = |scope: &Arc<StandInScope>| lock(&scope.cells).clone();
     let mut cells: Vec<Vec<(Cell, Tensor)>> = scopes(&Some(innermost)).map(of_scope).collect();
     cells.reverse();
-    StandIns(Some(Arc::new(Scope { cells: Mutex::new(cells.concat()), around: None })))
+    StandIns(Some(Arc::new(StandInScope { cells: Mutex::new(cells.concat()), around: None })))
 }
 
 /// Lets tensors stand for those of the cells, beside those that do, until the guard is dropped.
 pub(crate) fn enter(cells: impl IntoIterator<Item = (Cell, Tensor)>) -> Restore<StandIns> {
     let cells = Mutex::new(cells.into_iter().collect());
-    StandIns(Some(Arc::new(Scope { cells, around: current() }))).enter()
+    StandIns(Some(Arc::new(StandInScope { cells, around: current() }))).enter()
 }

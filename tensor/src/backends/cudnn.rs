@@ -1,20 +1,20 @@
 //! `torch.backends.cudnn`: settings for convolutions on a GPU.
 
-use crate::ambient::Ambient;
 use crate::flags::Backends;
 pub use crate::flags::Flags;
+use crate::host_context::HostContext;
 use crate::machine::Machine;
 
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident, $set:ident: $T:ty;)*) => {$(
         $(#[$doc])*
         pub fn $name() -> $T {
-            Ambient::backends(|flags| flags.cudnn.$name)
+            HostContext::backends(|flags| flags.cudnn.$name)
         }
 
         #[doc = concat!("Sets [`", stringify!($name), "`].")]
         pub fn $set($name: $T) {
-            Ambient::backends(|flags| flags.cudnn.$name = $name);
+            HostContext::backends(|flags| flags.cudnn.$name = $name);
         }
     )*};
 }
@@ -48,7 +48,7 @@ pub fn version() -> Option<usize> {
 
 /// The current flags.
 pub fn current() -> Flags {
-    Ambient::backends(|flags| flags.cudnn)
+    HostContext::backends(|flags| flags.cudnn)
 }
 
 /// Runs `scope` with other flags (`torch.backends.cudnn.flags`). The flags belong to the machine, so its other
@@ -74,5 +74,5 @@ pub fn flags<R>(flags: Flags, scope: impl FnOnce() -> R) -> R {
 
 /// Sets all flags, and returns the previous ones.
 fn set(flags: Flags) -> Flags {
-    Ambient::backends(|backends: &mut Backends| std::mem::replace(&mut backends.cudnn, flags))
+    HostContext::backends(|backends: &mut Backends| std::mem::replace(&mut backends.cudnn, flags))
 }

@@ -4,8 +4,8 @@
 
 pub mod cudnn;
 
-use crate::ambient::Ambient;
 pub use crate::flags::Float32MatmulPrecision;
+use crate::host_context::HostContext;
 
 /// `torch.backends.cuda`
 pub mod cuda {
@@ -39,12 +39,12 @@ pub mod cuda {
 
 /// `torch.get_float32_matmul_precision`
 pub fn get_float32_matmul_precision() -> Float32MatmulPrecision {
-    Ambient::backends(|flags| flags.matmul_precision)
+    HostContext::backends(|flags| flags.matmul_precision)
 }
 
 /// `torch.set_float32_matmul_precision`
 pub fn set_float32_matmul_precision(precision: Float32MatmulPrecision) {
-    Ambient::backends(|flags| flags.matmul_precision = precision);
+    HostContext::backends(|flags| flags.matmul_precision = precision);
 }
 
 /// Requests results that are the same in every run (`torch.use_deterministic_algorithms`).
@@ -57,12 +57,12 @@ pub fn set_float32_matmul_precision(precision: Float32MatmulPrecision) {
 ///
 /// Also set a seed: [`manual_seed`](crate::manual_seed).
 pub fn use_deterministic_algorithms(mode: bool) {
-    Ambient::backends(|flags| flags.deterministic_algorithms = mode);
+    HostContext::backends(|flags| flags.deterministic_algorithms = mode);
 }
 
 /// `torch.are_deterministic_algorithms_enabled`
 pub fn are_deterministic_algorithms_enabled() -> bool {
-    Ambient::backends(|flags| flags.deterministic_algorithms)
+    HostContext::backends(|flags| flags.deterministic_algorithms)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::cpu::parallel::for_pieces;
 use crate::cpu::pool::threads_for;
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Input, Output, Ran};
+use crate::kernel::{Args, Cost, Input, Output, TwinResult};
 use crate::shape::{Layout, MAX_DIMS};
 
 /// The number of elements a kernel sees at a time: small enough for three blocks to stay in the L1 cache.
@@ -36,19 +36,19 @@ impl Runs {
 
     /// How the `length` elements from `start` on lie in memory.
     #[inline(always)]
-    fn block(&self, start: usize, length: usize) -> Lies {
+    fn block(&self, start: usize, length: usize) -> BlockAccess {
         let inner = self.ndim - 1;
         let (size, stride) = (self.sizes[inner], self.strides[inner]);
         match (inner, stride) {
-            (0, 1) => Lies::Together(self.offset + start),
+            (0, 1) => BlockAccess::Contiguous(self.offset + start),
             // A single element is contiguous, whatever its stride.
-            (0, _) if size == 1 => Lies::Together(self.offset),
-            (0, 0) => Lies::Number(self.offset),
+            (0, _) if size == 1 => BlockAccess::Contiguous(self.offset),
+            (0, 0) => BlockAccess::Broadcast(self.offset),
             // Within one run, such as a broadcast row or a part of each row of a matrix.
             (1, 1) if start % size + length <= size => {
-                Lies::Together(self.offset + start / size * self.strides[0] + start % size)
+                BlockAccess::Contiguous(self.offset + start / size * self.strides[0] + start % size)
             }
-            _ => Lies::Apart,
+            _ => BlockAccess::Strided,
         }
     }
 
@@ -106,13 +106,13 @@ impl Runs {
     }
 }
 
-/// How a block of elements lies in memory.
-enum Lies {
+/// How a block of elements is read from memory.
+enum BlockAccess {
     /// Contiguous, from this position on.
-    Together(usize),
+    Contiguous(usize),
     /// A single number, at this position, for all elements.
-    Number(usize),
-    Apart,
+    Broadcast(usize),
+    Strided,
 }
 
 /// Writes `block` to the elements from `start` on: the reverse of [`Runs::gather`].
@@ -158,9 +158,9 @@ impl<'a> BlockReader<'a> {
         let (bytes, runs) = self.source.as_ref()?;
         let values: &[T] = bytemuck::cast_slice(bytes);
         Some(match runs.block(start, length) {
-            Lies::Together(first) => &values[first..first + length],
-            Lies::Number(at) => scratch.of_number(values[at], length),
-            Lies::Apart => {
+            BlockAccess::Contiguous(first) => &values[first..first + length],
+            BlockAccess::Broadcast(at) => scratch.of_number(values[at], length),
+            BlockAccess::Strided => {
                 let block = scratch.take(length);
                 runs.gather(values, start, block);
                 block
@@ -256,7 +256,7 @@ macro_rules! maps {
             Args { inputs, outputs, .. }: Args<'_, '_>,
             cost: Cost,
             kernel: fn($(&[$X],)+ &mut [O]),
-        ) -> Ran {
+        ) -> TwinResult {
             let (out, [$($x),+]) = (&mut outputs[0], inputs) else { unreachable!("it takes so many") };
             $(let $x = BlockReader::new($x, out.layout.sizes())?;)+
             for_shares(out, cost, &|start, out| {

@@ -22,11 +22,11 @@ use super::simd::vectorized;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Input, KernelDef, Output, Parameter, Ran, Stopped};
+use crate::kernel::{Args, Cost, Input, KernelDef, Output, Parameter, TwinError, TwinResult};
 use crate::shape::Layout;
 
 /// The twin of a kernel for half types: the f32 twin between two conversions.
-pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> Ran {
+pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> TwinResult {
     let kernel = args.kernel;
     let of_f32 = kernel.of_f32.expect("a kernel of halves says which one of f32 it is");
     match of_f32.is_elementwise() && of_f32.parameters.len() <= MOST_INPUTS + 1 {
@@ -53,7 +53,7 @@ fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
 
 // --------------------------------------------------------------------------------------------- block by block
 
-fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Ran {
+fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> TwinResult {
     let [reads, writes] = operands(kernel);
     match writes[0].size() {
         1 => in_blocks_of::<u8>(&reads, writes[0], of_f32, args),
@@ -69,7 +69,7 @@ fn in_blocks_of<O: Pod + Send>(
     written: DType,
     of_f32: &'static KernelDef,
     args: Args<'_, '_>,
-) -> Ran {
+) -> TwinResult {
     let output = &mut args.outputs[0];
     let mut inputs: SmallVec<[(DType, BlockReader); MOST_INPUTS]> = SmallVec::new();
     for (input, dtype) in args.inputs.iter().zip(reads) {
@@ -86,7 +86,7 @@ fn in_blocks_of<O: Pod + Send>(
         let mut floats = [0.0; BLOCK];
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
             let start = start + i * BLOCK;
-            let result = Layout::contiguous(&[out.len()]).map_err(Stopped::from).and_then(|layout| {
+            let result = Layout::contiguous(&[out.len()]).map_err(TwinError::from).and_then(|layout| {
                 let inputs: SmallVec<[Input; MOST_INPUTS]> = (inputs.iter().zip(&mut blocks))
                     .map(|((dtype, reader), block)| block.read(*dtype, reader, start, out.len()))
                     .map(|bytes| Input { bytes, layout: &layout })
@@ -145,7 +145,7 @@ impl Widened {
 
 // ------------------------------------------------------------------------------------------------ as a whole
 
-fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> Ran {
+fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> TwinResult {
     let [reads, writes] = operands(kernel);
     let mut inputs: SmallVec<[Option<Wide>; 4]> = SmallVec::new();
     for (input, dtype) in args.inputs.iter().zip(reads) {
@@ -190,7 +190,7 @@ struct Wide {
 impl Wide {
     fn of(dtype: DType, bytes: &[u8], layout: &Layout) -> Result<Wide> {
         let halves: &[u16] = bytemuck::cast_slice(bytes);
-        if lies_close(layout) {
+        if is_mostly_dense(layout) {
             let halves = halves.get(layout.offset..).unwrap_or_default();
             let floats = widened(dtype, &halves[..layout.reach()])?;
             return Ok(Wide { floats, layout: layout.at_start() });
@@ -227,7 +227,7 @@ impl Wide {
 }
 
 /// Whether the memory that the elements span is mostly elements, so that it is converted as a whole.
-fn lies_close(layout: &Layout) -> bool {
+fn is_mostly_dense(layout: &Layout) -> bool {
     layout.reach() <= 2 * layout.distinct()
 }
 
@@ -270,12 +270,12 @@ stored!(f32, f64; f16, bf16);
 // ----------------------------------------------------------------------------------------------- conversions
 
 /// The twin of the kernel that converts half types to f32.
-pub(crate) fn to_f32<H: Element>(args: Args<'_, '_>) -> Ran {
+pub(crate) fn to_f32<H: Element>(args: Args<'_, '_>) -> TwinResult {
     map1::<u16, f32>(args, Cost::Cheap, |halves, floats| widen(H::DTYPE, halves, floats))
 }
 
 /// The twin of the kernel that converts f32 to half types.
-pub(crate) fn from_f32<H: Element>(args: Args<'_, '_>) -> Ran {
+pub(crate) fn from_f32<H: Element>(args: Args<'_, '_>) -> TwinResult {
     map1::<f32, u16>(args, Cost::Cheap, |floats, halves| narrow(H::DTYPE, floats, halves))
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder, Yield};
-use todevice_gpu::host::thread::{Context, OfThread};
+use todevice_gpu::host::thread::{OfThread, ThreadContext};
 
 use super::thread::THREAD;
 
@@ -67,7 +67,7 @@ impl Drop for Busy {
 /// Whether this thread has to compute by itself: it belongs to a thread pool, or one that does waits for it. A pool's jobs keep
 /// all cores busy, and so do the threads that they start.
 pub(crate) fn is_alone() -> bool {
-    rayon_core::current_thread_index().is_some() || Context::read(|context| context.is_alone)
+    rayon_core::current_thread_index().is_some() || ThreadContext::read(|context| context.is_alone)
 }
 
 /// Runs `help` on `threads` threads, including this one. `help` is `dyn`, so that rayon is compiled only once beneath

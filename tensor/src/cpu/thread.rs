@@ -10,19 +10,19 @@ use bytemuck::{Pod, Zeroable};
 pub(super) struct CacheLine([u8; 64]);
 
 /// Memory to work in.
-pub(super) type Memory = Cell<Vec<CacheLine>>;
+pub(super) type ScratchMemory = Cell<Vec<CacheLine>>;
 
-pub(super) struct Thread {
+pub(super) struct ThreadScratch {
     /// For the strips of a matrix product.
-    pub(super) strips: Memory,
+    pub(super) strips: ScratchMemory,
     /// For the parts of a convolution.
-    pub(super) parts: Memory,
+    pub(super) parts: ScratchMemory,
     /// Whether it is a helper that waits awake for something to do.
     pub(super) stays_awake: Cell<bool>,
 }
 
 thread_local! {
-    pub(super) static THREAD: Thread = const {
-        Thread { strips: Cell::new(Vec::new()), parts: Cell::new(Vec::new()), stays_awake: Cell::new(false) }
+    pub(super) static THREAD: ThreadScratch = const {
+        ThreadScratch { strips: Cell::new(Vec::new()), parts: Cell::new(Vec::new()), stays_awake: Cell::new(false) }
     };
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::collate::{Collate, columns};
 use super::error::DataError;
 use super::worker;
-use crate::ambient::Ambient;
 use crate::error::Result;
+use crate::host_context::HostContext;
 use crate::ops::index::error::IndexError;
 use crate::tensor::Tensor;
 
@@ -63,7 +63,7 @@ pub trait Dataset: Send + Sync {
     fn get_items(&self, indices: &[usize]) -> Result<Vec<Self::Sample>> {
         let get = |index: &usize| {
             worker::check_wanted()?;
-            Ambient::spend(|host| &host.fetch);
+            HostContext::spend(|host| &host.fetch);
             self.get(*index)
         };
         indices.iter().map(get).collect()
@@ -146,7 +146,7 @@ impl<const N: usize> Dataset for TensorDataset<N> {
         if indices.is_empty() || !self.tensors.iter().all(Tensor::is_contiguous) {
             return Collate::collate(self.get_items(indices)?);
         }
-        Ambient::spend_on_each(indices.len(), |host| &host.row);
+        HostContext::spend_on_each(indices.len(), |host| &host.row);
         let rows = indices.iter().map(|index| self.check(*index)).collect::<Result<Vec<i64>>>()?;
         let rows = Tensor::from_slice(&rows, &[indices.len()])?;
         columns(self.tensors.each_ref(), |tensor| tensor.index_select(0, &rows))

@@ -22,7 +22,7 @@ use crate::scope::{self, Place};
 pub struct DataLoaderIter<'a, B> {
     indices: Fuse<SamplerIter<'a, Vec<usize>>>,
     remaining: usize,
-    maker: Maker<'a, B>,
+    maker: BatchSource<'a, B>,
     /// The loader's progress record, and the number of this epoch in it.
     progress: (&'a Progress, u64),
     /// The line that started the epoch.
@@ -30,7 +30,7 @@ pub struct DataLoaderIter<'a, B> {
 }
 
 /// Who makes the batches.
-pub(super) enum Maker<'a, B> {
+pub(super) enum BatchSource<'a, B> {
     Caller {
         fetch: &'a Fetch<B>,
         pin: bool,
@@ -49,7 +49,7 @@ pub(super) enum Maker<'a, B> {
 impl<'a, B: Batch> DataLoaderIter<'a, B> {
     pub(super) fn begin(
         sampler: &'a dyn Sampler<Vec<usize>>,
-        maker: Maker<'a, B>,
+        maker: BatchSource<'a, B>,
         progress: &'a Progress,
         epoch: Epoch,
         place: Place,
@@ -58,11 +58,11 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
         let progress = (progress, progress.begin(epoch));
         let mut epoch = DataLoaderIter { indices, remaining: sampler.len(), maker, progress, place };
         let ready = match &mut epoch.maker {
-            Maker::Workers { pool, .. } => pool.begin_epoch(),
-            Maker::Caller { .. } | Maker::Nobody(_) => Ok(()),
+            BatchSource::Workers { pool, .. } => pool.begin_epoch(),
+            BatchSource::Caller { .. } | BatchSource::Nobody(_) => Ok(()),
         };
         if let Err(error) = ready.and_then(|()| epoch.prefetch()) {
-            epoch.maker = Maker::Nobody(Some(error));
+            epoch.maker = BatchSource::Nobody(Some(error));
         }
         epoch
     }
@@ -73,13 +73,13 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
             let is_over = match &self.maker {
                 // Skipped batches need not be made: the caller's thread keeps no random numbers of its own. Workers
                 // do.
-                Maker::Caller { .. } => self.indices.next().is_none(),
-                Maker::Workers { .. } | Maker::Nobody(_) => self.next().is_none(),
+                BatchSource::Caller { .. } => self.indices.next().is_none(),
+                BatchSource::Workers { .. } | BatchSource::Nobody(_) => self.next().is_none(),
             };
             if is_over {
                 break;
             }
-            if matches!(self.maker, Maker::Caller { .. }) {
+            if matches!(self.maker, BatchSource::Caller { .. }) {
                 self.hand_over();
             }
         }
@@ -88,7 +88,7 @@ impl<'a, B: Batch> DataLoaderIter<'a, B> {
     /// Requests batches while there are any and there is room for them. The number of outstanding batches is
     /// bounded, so workers never run far ahead of a slow caller.
     fn prefetch(&mut self) -> Result<()> {
-        let Maker::Workers { pool, capacity, .. } = &mut self.maker else { return Ok(()) };
+        let BatchSource::Workers { pool, capacity, .. } = &mut self.maker else { return Ok(()) };
         while pool.outstanding() < *capacity {
             let Some(indices) = self.indices.next() else { break };
             pool.send(indices)?;
@@ -108,8 +108,8 @@ impl<B> DataLoaderIter<'_, B> {
     fn finish(&mut self) {
         self.progress.0.end(self.progress.1);
         self.indices = (Box::new(iter::empty()) as SamplerIter<'_, _>).fuse();
-        if let Maker::Workers { pool, home: Some(home), .. } =
-            std::mem::replace(&mut self.maker, Maker::Nobody(None))
+        if let BatchSource::Workers { pool, home: Some(home), .. } =
+            std::mem::replace(&mut self.maker, BatchSource::Nobody(None))
         {
             lock(home).get_or_insert(pool);
         }
@@ -122,7 +122,7 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
     fn next(&mut self) -> Option<Result<B>> {
         let _scope = scope::on_behalf_of(self.place);
         let batch = match &mut self.maker {
-            Maker::Caller { fetch, pin } => {
+            BatchSource::Caller { fetch, pin } => {
                 let Some(indices) = self.indices.next() else {
                     self.progress.0.end(self.progress.1);
                     return None;
@@ -130,7 +130,7 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
                 let batch = fetch(&indices);
                 if *pin { batch.and_then(batch::pin) } else { batch }
             }
-            Maker::Workers { pool, .. } => {
+            BatchSource::Workers { pool, .. } => {
                 if pool.outstanding() == 0 {
                     self.finish();
                     return None;
@@ -139,18 +139,18 @@ impl<B: Batch> Iterator for DataLoaderIter<'_, B> {
                     Ok(batch) => {
                         // Requests the next batch before the caller starts working on this one.
                         if let Err(error) = self.prefetch() {
-                            self.maker = Maker::Nobody(Some(error));
+                            self.maker = BatchSource::Nobody(Some(error));
                         }
                         batch
                     }
                     Err(timeout) => {
-                        self.maker = Maker::Nobody(None);
+                        self.maker = BatchSource::Nobody(None);
                         self.remaining = 0;
                         Err(timeout)
                     }
                 }
             }
-            Maker::Nobody(error) => {
+            BatchSource::Nobody(error) => {
                 let error = error.take()?;
                 self.remaining = 0;
                 Err(error)

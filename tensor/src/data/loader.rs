@@ -8,15 +8,15 @@ use super::batch::Batch;
 use super::collate::Collate;
 use super::dataset::{BatchOf, Dataset};
 use super::error::DataError;
-use super::iterator::{DataLoaderIter, Maker};
+use super::iterator::{BatchSource, DataLoaderIter};
 use super::progress::{Epoch, Generators, Progress};
 use super::sampler::{
     BatchSampler, RandomSampler, RandomSamplerOptions, Sampler, SequentialSampler, random_i64,
 };
 use super::worker::{Fetch, Plan, WorkerInitFn, WorkerPool};
-use crate::ambient::Ambient;
 use crate::error::Result;
 use crate::gpu;
+use crate::host_context::HostContext;
 use crate::host_profile::MODELLED_CORES;
 use crate::lock::lock;
 use crate::machine::Machine;
@@ -193,7 +193,7 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
         let place = scope::here();
         let pin = self.pin_memory && gpu::is_available();
         if self.pin_memory && !pin {
-            Ambient::warn_once("pin_memory", || {
+            HostContext::warn_once("pin_memory", || {
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory \
                  won't be used."
                     .to_string()
@@ -217,8 +217,8 @@ impl<D: Dataset + 'static, B: Batch> DataLoader<D, B> {
         };
         let home = self.persistent_workers.then_some(&self.idle);
         let maker = match workers {
-            Some(pool) => Maker::Workers { pool, home, capacity: self.capacity },
-            None => Maker::Caller { fetch: &self.fetch, pin },
+            Some(pool) => BatchSource::Workers { pool, home, capacity: self.capacity },
+            None => BatchSource::Caller { fetch: &self.fetch, pin },
         };
         let own = self.generator.as_ref();
         let begin =
@@ -379,7 +379,7 @@ fn warn_of_many_workers(num_workers: usize) {
     if cores.is_some_and(|cores| num_workers <= cores) {
         return;
     }
-    Ambient::warn_once("num_workers", || {
+    HostContext::warn_once("num_workers", || {
         let suggestion = match cores {
             Some(cores) => {
                 let cpuset =

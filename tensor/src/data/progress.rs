@@ -51,10 +51,10 @@ impl Generators {
 
 /// The current epoch: the last one started, if there are several.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<State>);
+pub(super) struct Progress(Mutex<ProgressState>);
 
 #[derive(Default)]
-struct State {
+struct ProgressState {
     begun: u64,
     epoch: Option<Epoch>,
     /// The state from which the next epoch resumes.
@@ -62,7 +62,7 @@ struct State {
 }
 
 impl Progress {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
         lock(&self.0)
     }
 

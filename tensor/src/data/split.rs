@@ -6,9 +6,9 @@ use super::collate::{Collate, columns};
 use super::dataset::{BatchOf, Dataset};
 use super::error::DataError;
 use super::sampler::check_order_fits;
-use crate::ambient::Ambient;
 use crate::cpu::random::randperm;
 use crate::error::Result;
+use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::random::Generator;
 
@@ -147,7 +147,7 @@ impl SplitLength for f64 {
             lengths[turn % parts] += 1;
         }
         if let Some(index) = lengths.iter().position(|length| *length == 0) {
-            Ambient::warn_once("random_split", || {
+            HostContext::warn_once("random_split", || {
                 format!("Length of split at index {index} is 0. This might result in an empty dataset.")
             });
         }

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use super::batch::{self, Batch};
 use super::error::DataError;
-use crate::ambient::Ambient;
 use crate::amp;
 use crate::error::{Error, Result};
+use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::random::Generator;
 use crate::scope::{Place, Scope};
 pub use crate::thread::WorkerInfo;
-use crate::thread::{All, AroundCheckpoint, Context, CurrentWorker, GpuContext, OfThread};
+use crate::thread::{CurrentCheckpoint, CurrentWorker, FullContext, OfThread, TensorContext, ThreadContext};
 use crate::time::Clock;
 
 /// A function called in each worker, with its id, before its first batch (`worker_init_fn`). The worker's generator
@@ -39,14 +39,14 @@ pub(super) type Fetch<B> = Arc<dyn Fn(&[usize]) -> Result<B> + Send + Sync>;
 /// Inside a worker of a [`DataLoader`](super::DataLoader) what it is, elsewhere `None`
 /// (`torch.utils.data.get_worker_info`).
 pub fn get_worker_info() -> Option<WorkerInfo> {
-    Context::read(|context| context.worker.as_ref().map(|worker| worker.info))
+    TensorContext::read(|context| context.worker.as_ref().map(|worker| worker.info))
 }
 
 /// Returns an error in a worker whose iterator has been dropped, so that a batch of slow samples ends early. Nobody
 /// is left to see the error.
 pub(super) fn check_wanted() -> Result<()> {
     let gone = |worker: &CurrentWorker| worker.stop.load(Ordering::Relaxed);
-    let stop = Context::read(|context| context.worker.as_ref().is_some_and(gone));
+    let stop = TensorContext::read(|context| context.worker.as_ref().is_some_and(gone));
     if stop { Err(Error::custom("the iterator of this DataLoader is gone")) } else { Ok(()) }
 }
 
@@ -74,7 +74,7 @@ pub(super) struct WorkerPool<B> {
     plan: Plan<B>,
     machine: Machine,
     /// That of the thread that began the epoch: PyTorch's workers are forks, so they record or cast as it does.
-    context: Box<All>,
+    context: Box<FullContext>,
     /// Started when there is a first batch for them: never more than there are batches.
     workers: Vec<Worker<B>>,
     sent: usize,
@@ -86,7 +86,7 @@ pub(super) struct WorkerPool<B> {
 
 impl<B: Batch> WorkerPool<B> {
     pub fn new(plan: Plan<B>) -> WorkerPool<B> {
-        let (machine, context) = (Machine::current(), Box::new(All::current()));
+        let (machine, context) = (Machine::current(), Box::new(FullContext::current()));
         let stop = Arc::new(AtomicBool::new(false));
         let pin_lane = machine.worker_lane();
         WorkerPool { plan, machine, context, workers: Vec::new(), sent: 0, received: 0, stop, pin_lane }
@@ -106,9 +106,9 @@ impl<B: Batch> WorkerPool<B> {
         let id = self.sent % self.plan.num_workers;
         if id == self.workers.len() {
             self.workers.push(Worker::start(self.desk(id), self.plan.threads)?);
-            Ambient::spend(|host| &host.worker);
+            HostContext::spend(|host| &host.worker);
         }
-        self.workers[id].send(Job { indices, sent_at: Ambient::now() });
+        self.workers[id].send(LoadJob { indices, sent_at: HostContext::now() });
         self.sent += 1;
         Ok(())
     }
@@ -122,14 +122,14 @@ impl<B: Batch> WorkerPool<B> {
 
     /// The caller sleeps until a batch is ready, and takes it. The machine then records the time that others worked
     /// for it.
-    fn hand_over(&self, done: Done<B>) -> Result<B> {
-        self.machine.ambient().others_worked(done.worked);
-        Ambient::lane().sleep_until(done.ready_at);
-        Ambient::spend(|host| &host.hand_over);
+    fn hand_over(&self, done: ReadyBatch<B>) -> Result<B> {
+        self.machine.host().others_worked(done.worked);
+        HostContext::lane().sleep_until(done.ready_at);
+        HostContext::spend(|host| &host.hand_over);
         done.batch
     }
 
-    fn receive_unpinned(&mut self) -> Result<Done<B>> {
+    fn receive_unpinned(&mut self) -> Result<ReadyBatch<B>> {
         let id = self.received % self.plan.num_workers;
         let done = self.workers[id].receive(self.plan.timeout);
         if done.is_err() {
@@ -145,18 +145,18 @@ impl<B: Batch> WorkerPool<B> {
     ///
     /// Only one thread may drive a simulated GPU, so pinning happens on the caller's thread, at the last moment.
     /// Its time is charged as if a thread had started as soon as the batch was there.
-    fn pin(&self, done: Done<B>) -> Done<B> {
+    fn pin(&self, done: ReadyBatch<B>) -> ReadyBatch<B> {
         self.pin_lane.sleep_until(done.ready_at);
         let before = self.pin_lane.worked();
         let pin = |batch| {
-            let device = Ambient::current_device();
+            let device = HostContext::current_device();
             self.machine.enter_lane(self.pin_lane.clone(), || batch::pin(batch)).map_err(|error| {
                 DataError::PinThread { kind: error.kind(), device, cause: Arc::new(error) }.into()
             })
         };
         let batch = done.batch.and_then(pin);
         let worked = done.worked + self.pin_lane.worked() - before;
-        Done { batch, ready_at: self.pin_lane.now(), worked }
+        ReadyBatch { batch, ready_at: self.pin_lane.now(), worked }
     }
 
     /// Prepares persistent workers for another epoch. Batches that were requested by an epoch left early are
@@ -170,15 +170,15 @@ impl<B: Batch> WorkerPool<B> {
         Ok(())
     }
 
-    fn desk(&self, id: usize) -> Desk<B> {
+    fn desk(&self, id: usize) -> WorkerEnvironment<B> {
         let Plan { num_workers, base_seed, place, threads, .. } = self.plan;
         let info = WorkerInfo { id, num_workers, seed: base_seed.wrapping_add(id as u64) };
         let (lane, stop) = (self.machine.worker_lane(), self.stop.clone());
         let generator = Generator::new().manual_seed(info.seed);
-        let host = self.machine.ambient().entered_as(Some(generator), lane.clone(), true);
-        let All { gpu, own } = *self.context.clone();
-        let context = All {
-            gpu: GpuContext {
+        let host = self.machine.host().entered_as(Some(generator), lane.clone(), true);
+        let FullContext { gpu, own } = *self.context.clone();
+        let context = FullContext {
+            gpu: ThreadContext {
                 host: Some(host),
                 scope: Scope::at(place),
                 // PyTorch's workers compute on one thread each, too.
@@ -186,14 +186,14 @@ impl<B: Batch> WorkerPool<B> {
                 ..gpu
             },
             // What the caller computes again in its backward pass is not the worker's work.
-            own: Context {
+            own: TensorContext {
                 worker: Some(CurrentWorker { info, stop: stop.clone() }),
                 autocast: amp::anew(own.autocast),
-                checkpoint: AroundCheckpoint(None),
+                checkpoint: CurrentCheckpoint(None),
                 ..own
             },
         };
-        Desk {
+        WorkerEnvironment {
             info,
             context,
             lane,
@@ -217,20 +217,20 @@ enum Worker<B> {
     OnThread(WorkerThread<B>),
     /// Makes its batch on the caller's thread when the batch is requested.
     InCaller {
-        desk: Box<Desk<B>>,
-        jobs: VecDeque<Job>,
+        desk: Box<WorkerEnvironment<B>>,
+        jobs: VecDeque<LoadJob>,
     },
 }
 
 /// A batch to make, and the time it was requested.
-struct Job {
+struct LoadJob {
     indices: Vec<usize>,
     sent_at: u64,
 }
 
 /// A batch, and the time it was ready. On a machine with virtual time this follows from the jobs alone, however the
 /// threads were scheduled.
-struct Done<B> {
+struct ReadyBatch<B> {
     batch: Result<B>,
     ready_at: u64,
     /// The time that threads other than the caller's worked on it.
@@ -241,13 +241,13 @@ struct WorkerThread<B> {
     id: usize,
     /// Both queues are unbounded, but the iterator bounds the outstanding batches, so no worker ever waits to
     /// deliver a batch.
-    jobs: Option<Sender<Job>>,
-    batches: Receiver<Done<B>>,
+    jobs: Option<Sender<LoadJob>>,
+    batches: Receiver<ReadyBatch<B>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<B: Send + 'static> Worker<B> {
-    fn start(desk: Desk<B>, threads: bool) -> Result<Worker<B>> {
+    fn start(desk: WorkerEnvironment<B>, threads: bool) -> Result<Worker<B>> {
         if !threads {
             return Ok(Worker::InCaller { desk: Box::new(desk), jobs: VecDeque::new() });
         }
@@ -268,7 +268,7 @@ impl<B: Send + 'static> Worker<B> {
         }
     }
 
-    fn send(&mut self, job: Job) {
+    fn send(&mut self, job: LoadJob) {
         match self {
             Worker::OnThread(worker) => {
                 if let Some(jobs) = &worker.jobs {
@@ -281,7 +281,7 @@ impl<B: Send + 'static> Worker<B> {
     }
 
     /// Receives the next batch. The outer error is a timeout.
-    fn receive(&mut self, timeout: Duration) -> Result<Done<B>> {
+    fn receive(&mut self, timeout: Duration) -> Result<ReadyBatch<B>> {
         match self {
             Worker::OnThread(worker) => worker.receive(timeout),
             Worker::InCaller { desk, jobs } => {
@@ -292,7 +292,7 @@ impl<B: Send + 'static> Worker<B> {
 }
 
 impl<B> WorkerThread<B> {
-    fn receive(&mut self, timeout: Duration) -> Result<Done<B>> {
+    fn receive(&mut self, timeout: Duration) -> Result<ReadyBatch<B>> {
         let batch = if timeout.is_zero() {
             self.batches.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
@@ -306,7 +306,7 @@ impl<B> WorkerThread<B> {
             Err(RecvTimeoutError::Disconnected) => {
                 let cause = Error::custom("the worker exited unexpectedly");
                 let batch = Err(Failure { kind: "panic", cause: Arc::new(cause) }.in_worker(self.id));
-                Ok(Done { batch, ready_at: 0, worked: 0 })
+                Ok(ReadyBatch { batch, ready_at: 0, worked: 0 })
             }
         }
     }
@@ -322,9 +322,9 @@ impl<B> Drop for WorkerThread<B> {
 }
 
 /// A worker's environment: everything that makes its results independent of where it runs.
-struct Desk<B> {
+struct WorkerEnvironment<B> {
     info: WorkerInfo,
-    context: All,
+    context: FullContext,
     /// The clock of this worker.
     lane: Clock,
     stop: Arc<AtomicBool>,
@@ -335,9 +335,9 @@ struct Desk<B> {
     fetch: Fetch<B>,
 }
 
-impl<B> Desk<B> {
+impl<B> WorkerEnvironment<B> {
     /// The main loop of a worker's thread.
-    fn work(mut self, inbox: Receiver<Job>, outbox: Sender<Done<B>>) {
+    fn work(mut self, inbox: Receiver<LoadJob>, outbox: Sender<ReadyBatch<B>>) {
         for job in inbox {
             if self.stop.load(Ordering::Relaxed) || outbox.send(self.make(&job)).is_err() {
                 break;
@@ -345,7 +345,7 @@ impl<B> Desk<B> {
         }
     }
 
-    fn make(&mut self, job: &Job) -> Done<B> {
+    fn make(&mut self, job: &LoadJob) -> ReadyBatch<B> {
         self.lane.sleep_until(job.sent_at);
         let before = self.lane.worked();
         if let Some(init_fn) = self.init_fn.take() {
@@ -356,7 +356,7 @@ impl<B> Desk<B> {
             None => self.enter(|| attempt(|| (self.fetch)(&job.indices))),
         };
         let batch = batch.map_err(|failure| failure.in_worker(self.info.id));
-        Done { batch, ready_at: self.lane.now(), worked: self.lane.worked() - before }
+        ReadyBatch { batch, ready_at: self.lane.now(), worked: self.lane.worked() - before }
     }
 
     fn enter<R>(&self, scope: impl FnOnce() -> R) -> R {

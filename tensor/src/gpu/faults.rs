@@ -5,17 +5,22 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
+use todevice_gpu::base::gemm::Gemm;
+use todevice_gpu::base::process::Process;
+use todevice_gpu::contract::libraries::Libraries;
+
 use super::driver::{
-    Conv, ConvAlgorithm, DevicePtr, Driver, DriverError, DriverResult, EventId, Gemm, HostSource, HostTarget,
-    MemoryInfo, OpId, PinnedPtr, Process, Span, StreamId,
+    DevicePtr, Driver, DriverError, DriverResult, EventId, HostSource, HostTarget, MemoryInfo, OpId,
+    PinnedPtr, Span, StreamId,
 };
 use super::simulated::profile::{H200, T4};
 use super::simulated::{Simulated, SimulatedOptions};
 use super::{DeviceProperties, Event, EventOptions, Stream};
 use crate::backends::cudnn;
+use crate::conv::{Conv, ConvAlgorithm};
 use crate::data::{DataLoader, DataLoaderOptions, DevicePrefetcher, TensorDataset};
 use crate::host_profile::LAPTOP_8_CORES;
-use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, Stopped};
+use crate::kernel::{Cost, Geometry, KernelDef, Launch, Parameter, TwinError};
 use crate::lock::lock;
 use crate::monitor::Gpu;
 use crate::prelude::*;
@@ -85,16 +90,13 @@ impl Driver for Faulty {
         stream_create(device: usize, blocking: bool) -> StreamId;
         stream_query(stream: StreamId) -> bool;
         stream_synchronize(stream: StreamId) -> ();
-        finish(stream: StreamId) -> ();
+        synchronize_untracked(stream: StreamId) -> ();
         stream_wait_event(stream: StreamId, event: EventId) -> ();
         event_record(event: EventId, stream: StreamId) -> ();
         event_query(event: EventId) -> bool;
         event_synchronize(event: EventId) -> ();
         event_elapsed(start: EventId, end: EventId) -> f32;
         launch(stream: StreamId, launch: Launch) -> OpId;
-        gemm(stream: StreamId, gemm: Gemm) -> OpId;
-        convolution_algorithms(device: usize, conv: &Conv) -> Vec<ConvAlgorithm>;
-        convolution(stream: StreamId, conv: &Conv, algorithm: &ConvAlgorithm, workspace: DevicePtr) -> OpId;
         synchronize(device: usize) -> ();
         can_access_peer(device: usize, peer: usize) -> bool;
         enable_peer_access(device: usize, peer: usize) -> ();
@@ -106,18 +108,6 @@ impl Driver for Faulty {
 
     fn properties(&self, device: usize) -> DeviceProperties {
         self.inner.properties(device)
-    }
-
-    fn processes(&self, device: usize) -> Vec<Process> {
-        self.inner.processes(device)
-    }
-
-    fn monitor(&self, device: usize) -> Option<Gpu> {
-        self.inner.monitor(device)
-    }
-
-    fn cudnn_version(&self) -> Option<usize> {
-        self.inner.cudnn_version()
     }
 
     fn take_spans(&self) -> Vec<Span> {
@@ -145,6 +135,26 @@ impl Driver for Faulty {
     }
 }
 
+impl Libraries for Faulty {
+    pass_on! {
+        gemm(stream: StreamId, gemm: Gemm) -> OpId;
+        convolution_algorithms(device: usize, conv: &Conv) -> Vec<ConvAlgorithm>;
+        convolution(stream: StreamId, conv: &Conv, algorithm: &ConvAlgorithm, workspace: DevicePtr) -> OpId;
+    }
+
+    fn processes(&self, device: usize) -> Vec<Process> {
+        self.inner.processes(device)
+    }
+
+    fn monitor(&self, device: usize) -> Option<Gpu> {
+        self.inner.monitor(device)
+    }
+
+    fn cudnn_version(&self) -> Option<usize> {
+        self.inner.cudnn_version()
+    }
+}
+
 fn machine(faults: &Arc<Mutex<Faults>>, linked: bool) -> Machine {
     let profile = if linked { &H200 } else { &T4 };
     let options = SimulatedOptions {
@@ -168,7 +178,7 @@ fn at_once(device: Device) -> ToOptions {
     ToOptions { device: Some(device), non_blocking: true, ..Default::default() }
 }
 
-type Program = fn() -> Result<Vec<f32>>;
+type FaultyProgram = fn() -> Result<Vec<f32>>;
 
 fn streams_and_events() -> Result<Vec<f32>> {
     let (side, x) = (Stream::new(gpu())?, Tensor::full(&[100], (2.0, gpu()))?);
@@ -289,7 +299,7 @@ fn held(faults: &Mutex<Faults>) -> (u64, usize, usize) {
 }
 
 /// Makes each call of a program fail in turn.
-fn inject(program: Program, linked: bool) {
+fn inject(program: FaultyProgram, linked: bool) {
     let expected = machine(&Arc::default(), linked).enter(program).unwrap();
     let faults = Arc::<Mutex<Faults>>::default();
     let (calls, clean) = machine(&faults, linked).enter(|| {
@@ -375,7 +385,7 @@ fn of_training_that_moves() {
 
 #[test]
 fn of_launches_that_wait() {
-    fn blocking(program: Program) -> Result<Vec<f32>> {
+    fn blocking(program: FaultyProgram) -> Result<Vec<f32>> {
         cuda::set_launch_blocking(true)?;
         program()
     }
@@ -392,7 +402,7 @@ static HUNGRY: KernelDef = KernelDef {
     parameters: &[Parameter::Out(DType::F32)],
     geometry: Geometry::Elements,
     cost: Cost::Cheap,
-    twin: |_| Err(Stopped::OutOfHostMemory { bytes: 123 }),
+    twin: |_| Err(TwinError::OutOfHostMemory { bytes: 123 }),
     of_f32: None,
 };
 

@@ -311,7 +311,7 @@ fn figures<R>(index: usize, read: impl FnOnce() -> R) -> Result<R> {
 }
 
 /// Asks a device's allocator, or returns PyTorch's error if there is no such device.
-fn asked_of_allocator<R>(index: usize, ask: impl FnOnce() -> Result<R>) -> Result<R> {
+fn with_allocator<R>(index: usize, ask: impl FnOnce() -> Result<R>) -> Result<R> {
     of_machine()?;
     if index >= device_count() {
         return Err(GpuError::NoAllocator { index }.into());
@@ -378,11 +378,11 @@ pub fn mem_get_info_device(index: usize) -> Result<(u64, u64)> {
 /// The older form of `cuda::device(index, || cuda::set_per_process_memory_fraction(fraction))`.
 #[deprecated(note = "write cuda::device(index, || cuda::set_per_process_memory_fraction(fraction))??")]
 pub fn set_per_process_memory_fraction_device(fraction: f64, index: usize) -> Result<()> {
-    asked_of_allocator(index, || set_per_process_memory_fraction(fraction))
+    with_allocator(index, || set_per_process_memory_fraction(fraction))
 }
 
 /// The older form of `cuda::device(index, cuda::get_per_process_memory_fraction)`.
 #[deprecated(note = "write cuda::device(index, cuda::get_per_process_memory_fraction)??")]
 pub fn get_per_process_memory_fraction_device(index: usize) -> Result<f64> {
-    asked_of_allocator(index, get_per_process_memory_fraction)
+    with_allocator(index, get_per_process_memory_fraction)
 }

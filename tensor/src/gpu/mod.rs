@@ -24,13 +24,13 @@ pub use todevice_gpu::nvidia::{Finding, INSTALL, Probe, probe};
 pub(crate) use todevice_gpu::runtime::{self, allocator, pinned, stats};
 pub(crate) use todevice_gpu::simulated;
 
-pub use todevice_gpu::base::properties::DeviceProperties;
+pub use todevice_gpu::contract::driver::DeviceProperties;
 
 use std::sync::Arc;
 
-use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::{GpuError, Result};
+use crate::host_context::HostContext;
 use crate::machine::Machine;
 use crate::scope;
 use crate::thread::{CurrentDevice, Part};
@@ -189,7 +189,7 @@ pub fn synchronize_device(index: usize) -> Result<()> {
 
 /// The index of the current device, whether or not the device exists.
 pub(crate) fn current_index() -> usize {
-    Ambient::current_device()
+    HostContext::current_device()
 }
 
 /// The GPUs of the current machine, or PyTorch's error if there are none.

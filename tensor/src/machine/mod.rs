@@ -21,7 +21,6 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 
-use crate::ambient::Ambient;
 use crate::device::MachineId;
 use crate::error::{Error, Result};
 use crate::events::{Counters, Recorder, TRACE, Trace};
@@ -30,13 +29,14 @@ use crate::gpu::driver::Driver;
 use crate::gpu::nvidia::Nvidia;
 use crate::gpu::runtime::Cuda;
 use crate::gpu::simulated::{Simulated, SimulatedOptions};
+use crate::host_context::HostContext;
 use crate::host_memory::HostMemory;
 use crate::host_profile::HOSTS;
 use crate::lock::lock;
 use crate::others::Process;
 use crate::random::Generator;
 use crate::ranks::{Member, World};
-use crate::thread::{All, Context, CurrentDevice, GpuContext, OfThread, Part, Seed};
+use crate::thread::{CurrentDevice, FullContext, OfThread, Part, Seed, TensorContext, ThreadContext};
 use crate::time::Clock;
 
 /// A host and the GPUs it sees. Clones share it.
@@ -54,10 +54,10 @@ use crate::time::Clock;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Machine(Arc<State>);
+pub struct Machine(Arc<MachineState>);
 
-struct State {
-    ambient: Arc<Ambient>,
+struct MachineState {
+    host: Arc<HostContext>,
     gpus: GpuSpec,
     cuda: Option<Arc<Cuda>>,
     recorder: Arc<Mutex<Recorder>>,
@@ -72,7 +72,7 @@ struct State {
 }
 
 static DEFAULT: LazyLock<Machine> =
-    LazyLock::new(|| Machine::build(GpuSpec::None, Ambient::default_one(), |_| None));
+    LazyLock::new(|| Machine::build(GpuSpec::None, HostContext::default_one(), |_| None));
 
 /// How many calls there were that seeded all GPUs.
 static SEEDS: AtomicU64 = AtomicU64::new(0);
@@ -81,7 +81,7 @@ impl Machine {
     /// Creates a host without a GPU (`--gpu none`). Its generator is seeded like a new `torch.Generator`.
     #[allow(clippy::new_without_default)] // `Machine::default()` would read as "the default machine".
     pub fn new() -> Machine {
-        Machine::build(GpuSpec::None, Ambient::new(Clock::real()), |_| None)
+        Machine::build(GpuSpec::None, HostContext::new(Clock::real()), |_| None)
     }
 
     /// Creates a host with simulated GPUs, all of the same kind (`--gpu sim:t4`).
@@ -96,7 +96,7 @@ impl Machine {
             seed: gpus.seed,
             setup: gpus.setup,
         };
-        Machine::build(GpuSpec::Simulated(gpus), Ambient::like(host, Clock::default()), |clock| {
+        Machine::build(GpuSpec::Simulated(gpus), HostContext::like(host, Clock::default()), |clock| {
             Some(Box::new(Simulated::new(options, clock)))
         })
     }
@@ -106,7 +106,7 @@ impl Machine {
     pub fn real() -> Result<Machine> {
         let clock = Clock::real();
         let driver = Nvidia::open(clock.clone()).map_err(MachineError::Unavailable)?;
-        Ok(Machine::build(GpuSpec::Real, Ambient::new(clock), |_| Some(Box::new(driver))))
+        Ok(Machine::build(GpuSpec::Real, HostContext::new(clock), |_| Some(Box::new(driver))))
     }
 
     /// A web page cannot use the GPUs of the computer it is shown on.
@@ -118,32 +118,32 @@ impl Machine {
     /// Creates a host with GPUs behind a test's own driver.
     #[cfg(test)]
     pub(crate) fn with_driver(driver: impl FnOnce(Clock) -> Box<dyn Driver>) -> Machine {
-        Machine::build(GpuSpec::Auto, Ambient::new(Clock::default()), |clock| Some(driver(clock)))
+        Machine::build(GpuSpec::Auto, HostContext::new(Clock::default()), |clock| Some(driver(clock)))
     }
 
     fn build(
         gpus: GpuSpec,
-        ambient: Arc<Ambient>,
+        host: Arc<HostContext>,
         driver: impl FnOnce(Clock) -> Option<Box<dyn Driver>>,
     ) -> Machine {
-        let (id, clock) = (ambient.id(), ambient.clock());
+        let (id, clock) = (host.id(), host.clock());
         let recorder = Arc::<Mutex<Recorder>>::default();
         let cuda = driver(clock.clone())
             .map(|driver| Arc::new(Cuda::new(driver, id, clock.clone(), recorder.clone())));
-        cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
-        Machine::of(gpus, ambient, cuda, recorder, None)
+        cuda.iter().for_each(|cuda| host.set_gpus(cuda.device_count()));
+        Machine::of(gpus, host, cuda, recorder, None)
     }
 
     fn of(
         gpus: GpuSpec,
-        ambient: Arc<Ambient>,
+        host: Arc<HostContext>,
         cuda: Option<Arc<Cuda>>,
         recorder: Arc<Mutex<Recorder>>,
         member: Option<Member>,
     ) -> Machine {
         let (ranks, kept) = (Mutex::default(), Mutex::default());
         let seeded = AtomicU64::new(0);
-        Machine(Arc::new(State { ambient, gpus, cuda, recorder, member, ranks, kept, seeded }))
+        Machine(Arc::new(MachineState { host, gpus, cuda, recorder, member, ranks, kept, seeded }))
     }
 
     /// Creates one rank's own view of this machine, starting now, like a separate process. `None` with real GPUs.
@@ -151,19 +151,19 @@ impl Machine {
         let first_op = lock(&self.0.recorder).numbers_of_a_rank();
         let member = Member { rank, world: world.clone() };
         let clock = if self.time_is_modelled() { Clock::default() } else { self.clock().clone() };
-        clock.advance_to(Ambient::now());
-        let ambient = self.0.ambient.fork(rank, clock.clone());
+        clock.advance_to(HostContext::now());
+        let host = self.0.host.fork(rank, clock.clone());
         let process = Process { number: rank, first_op, others: Arc::new(member.clone()) };
         let cuda = match self.cuda() {
-            Some(cuda) => Some(cuda.fork(process, ambient.id(), clock)?),
+            Some(cuda) => Some(cuda.fork(process, host.id(), clock)?),
             None => None,
         };
-        cuda.iter().for_each(|cuda| ambient.set_gpus(cuda.device_count()));
+        cuda.iter().for_each(|cuda| host.set_gpus(cuda.device_count()));
         let mut ranks = lock(&self.0.ranks);
         ranks.retain(|rank| rank.strong_count() > 0);
         ranks.extend(cuda.as_ref().map(Arc::downgrade));
         let gpus = self.0.gpus.clone();
-        let machine = Machine::of(gpus, ambient, cuda, self.0.recorder.clone(), Some(member));
+        let machine = Machine::of(gpus, host, cuda, self.0.recorder.clone(), Some(member));
         // A new process, to which no seed of the program that started it applies.
         machine.0.seeded.store(u64::MAX, Ordering::Relaxed);
         Some(machine)
@@ -178,19 +178,19 @@ impl Machine {
 
     /// The machine entered last on this thread, or the default one.
     pub fn current() -> Machine {
-        Context::read(|context| context.machine.clone()).unwrap_or_else(|| DEFAULT.clone())
+        TensorContext::read(|context| context.machine.clone()).unwrap_or_else(|| DEFAULT.clone())
     }
 
     pub(crate) fn id(&self) -> MachineId {
-        self.0.ambient.id()
+        self.0.host.id()
     }
 
     pub(crate) fn member(&self) -> Option<&Member> {
         self.0.member.as_ref()
     }
 
-    pub(crate) fn ambient(&self) -> &Arc<Ambient> {
-        &self.0.ambient
+    pub(crate) fn host(&self) -> &Arc<HostContext> {
+        &self.0.host
     }
 
     pub(crate) fn cuda(&self) -> Option<&Arc<Cuda>> {
@@ -207,27 +207,27 @@ impl Machine {
 
     /// The context of code that this thread runs on this machine.
     #[inline(never)]
-    pub(crate) fn context(&self) -> All {
-        self.context_of(self.0.ambient.context())
+    pub(crate) fn context(&self) -> FullContext {
+        self.context_of(self.0.host.context())
     }
 
-    fn context_of(&self, gpu: GpuContext) -> All {
-        All { gpu, own: Context { machine: Some(self.clone()), ..Context::current() } }
+    fn context_of(&self, gpu: ThreadContext) -> FullContext {
+        FullContext { gpu, own: TensorContext { machine: Some(self.clone()), ..TensorContext::current() } }
     }
 
     fn follow_seeds(&self) {
-        if let Some((number, seed)) = Context::read(|context| context.seed.0)
+        if let Some((number, seed)) = TensorContext::read(|context| context.seed.0)
             && self.0.seeded.fetch_max(number, Ordering::Relaxed) < number
         {
             self.cuda().iter().for_each(|cuda| cuda.manual_seed(seed));
         }
-        self.0.ambient.generator().follow(&Ambient::default_generator());
+        self.0.host.generator().follow(&HostContext::default_generator());
     }
 
     /// Runs `scope` on a clock of its own: what another thread does meanwhile.
     pub(crate) fn enter_lane<R>(&self, lane: Clock, scope: impl FnOnce() -> R) -> R {
-        let host = self.0.ambient.entered_as(None, lane, Ambient::in_worker());
-        let gpu = GpuContext { host: Some(host), device: CurrentDevice(0), ..GpuContext::current() };
+        let host = self.0.host.entered_as(None, lane, HostContext::in_worker());
+        let gpu = ThreadContext { host: Some(host), device: CurrentDevice(0), ..ThreadContext::current() };
         let _left = self.context_of(gpu).enter();
         scope()
     }
@@ -242,12 +242,12 @@ impl Machine {
 
     /// The generator operations draw from when none is given (`torch.default_generator`).
     pub fn default_generator() -> Generator {
-        Ambient::default_generator()
+        HostContext::default_generator()
     }
 
     /// Host memory statistics: the bytes held by tensors, their peak, and the bytes kept for reuse.
     pub fn host_memory(&self) -> &HostMemory {
-        self.0.ambient.host_memory()
+        self.0.host.host_memory()
     }
 
     /// Returns a machine like this one, as seen by a program started with `CUDA_VISIBLE_DEVICES=list`: it sees only
@@ -308,13 +308,13 @@ impl Machine {
     /// Limits its program to `count` more operations; each one after that fails
     /// ([`NoMoreOperations`](crate::errors::TensorError)). This stops programs that might never end.
     pub fn limit_operations(&self, count: u64) {
-        self.0.ambient.limit_operations(count);
+        self.0.host.limit_operations(count);
     }
 
     /// Passes the machine's warnings to `handler`: PyTorch's texts, each at most once, or once per line of the
     /// program that it refers to. Warnings about how the machine was created ([`GpuSpec::machine`]) come first.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
-        self.0.ambient.on_warning(handler);
+        self.0.host.on_warning(handler);
     }
 }
 
@@ -418,7 +418,7 @@ impl Machine {
     }
 
     pub(crate) fn clock(&self) -> &Clock {
-        self.0.ambient.clock()
+        self.0.host.clock()
     }
 }
 
@@ -460,5 +460,5 @@ impl fmt::Debug for Machine {
 /// As in PyTorch only the low 32 bits determine the numbers. A negative seed is its two's complement: `-1i64 as u64`.
 pub fn manual_seed(seed: u64) -> Generator {
     Machine::current().seed_gpus(seed);
-    Ambient::default_generator().manual_seed(seed)
+    HostContext::default_generator().manual_seed(seed)
 }

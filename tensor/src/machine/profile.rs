@@ -3,10 +3,10 @@
 use std::panic::Location;
 
 use super::Machine;
-use crate::ambient::Ambient;
 use crate::events::{Range, Trace};
+use crate::host_context::HostContext;
 use crate::scope;
-use crate::thread::{Context, OfThread, OpenRanges, Part};
+use crate::thread::{OfThread, OpenRanges, Part, TensorContext};
 
 /// An active recording. It ends on drop, even when unwinding from a panic.
 pub(crate) struct Recording<'a> {
@@ -68,13 +68,14 @@ impl OpenRange {
     #[track_caller]
     fn new(name: &str) -> Option<OpenRange> {
         let machine = Machine::current();
-        if Ambient::in_worker() || !machine.recorder().is_recording() {
+        if HostContext::in_worker() || !machine.recorder().is_recording() {
             return None;
         }
-        let depth = Context::read(|context| context.ranges.0);
+        let depth = TensorContext::read(|context| context.ranges.0);
         OpenRanges(depth + 1).set();
         let (begin, place) = (machine.clock().now(), scope::place_or(Location::caller()));
-        let range = Range { name: name.to_string(), place, begin, end: begin, depth, rank: Ambient::rank() };
+        let range =
+            Range { name: name.to_string(), place, begin, end: begin, depth, rank: HostContext::rank() };
         Some(OpenRange { machine, range })
     }
 }

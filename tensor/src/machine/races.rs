@@ -48,16 +48,16 @@ mod tests {
     fn races_are_told_once_and_an_error_stands_for_the_latest() {
         let machine: Machine = "sim:t4".parse().unwrap();
         let log = machine.cuda().unwrap().race_log().unwrap();
-        assert!(!log.tell());
+        assert!(!log.report());
         log.add(race("copy"));
         log.add(race("copy"));
-        assert!(!log.tell(), "to warn is no error");
+        assert!(!log.report(), "to warn is no error");
         machine.set_race_check(RaceCheck::Error);
         log.add(race("copy"));
         log.add(race("copy_"));
-        assert!(log.tell() && !log.tell());
+        assert!(log.report() && !log.report());
         log.add(race("copy_"));
-        assert!(log.tell());
+        assert!(log.report());
         assert_eq!(machine.races(), [race("copy"), race("copy_")]);
         assert_eq!((machine.race_check(), Machine::new().race_check()), (RaceCheck::Error, RaceCheck::Warn));
 
@@ -82,7 +82,7 @@ mod tests {
         machine.enter(|| {
             let log = machine.cuda().unwrap().race_log().unwrap();
             log.add(race("copy"));
-            log.tell();
+            log.report();
         });
         assert_eq!(*found.lock().unwrap(), 1);
     }

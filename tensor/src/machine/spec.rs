@@ -167,7 +167,7 @@ impl GpuSpec {
             cuda.set_allocator_settings(settings);
             cuda.set_launch_blocking(blocking);
         }
-        machine.ambient().warn_later(ignored);
+        machine.host().warn_later(ignored);
         Ok(machine)
     }
 

@@ -54,7 +54,7 @@ pub fn host() -> Host {
     let machine = Machine::current();
     let of_system = of_system();
     let cpu_time = match machine.time_is_modelled() {
-        true => Some(Duration::from_nanos(machine.ambient().cpu_time())),
+        true => Some(Duration::from_nanos(machine.host().cpu_time())),
         false => of_system.cpu_time,
     };
     Host { at: Instant::now(), cpu_time, ..of_system }

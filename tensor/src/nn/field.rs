@@ -47,24 +47,24 @@ pub trait ModuleField {
 
     /// Tells the field whether its module is in training mode.
     #[doc(hidden)]
-    fn told_training(&self, _training: bool) {}
+    fn training_changed(&self, _training: bool) {}
 }
 
-type Fields<'m> = Vec<(&'static str, &'m dyn ModuleField)>;
+type NamedFields<'m> = Vec<(&'static str, &'m dyn ModuleField)>;
 
-pub(super) fn children(fields: Fields<'_>) -> Vec<(String, &dyn Module)> {
+pub(super) fn children(fields: NamedFields<'_>) -> Vec<(String, &dyn Module)> {
     let mut found = Vec::new();
     fields.into_iter().for_each(|(name, field)| field.add_children(name, &mut found));
     found
 }
 
-pub(super) fn parameters(fields: Fields<'_>) -> Vec<(&'static str, Parameter)> {
+pub(super) fn parameters(fields: NamedFields<'_>) -> Vec<(&'static str, Parameter)> {
     let mut found = Vec::new();
     fields.into_iter().for_each(|(name, field)| field.add_parameters(name, &mut found));
     found
 }
 
-pub(super) fn buffers(fields: Fields<'_>) -> Vec<(&'static str, Buffer)> {
+pub(super) fn buffers(fields: NamedFields<'_>) -> Vec<(&'static str, Buffer)> {
     let mut found = Vec::new();
     fields.into_iter().for_each(|(name, field)| field.add_buffers(name, &mut found));
     found
@@ -161,7 +161,7 @@ impl Default for Training {
 }
 
 impl ModuleField for Training {
-    fn told_training(&self, training: bool) {
+    fn training_changed(&self, training: bool) {
         self.0.store(training, Ordering::Relaxed);
     }
 }

@@ -99,7 +99,7 @@ pub trait Module: Send + Sync {
     /// Called on every module by [`train`](Self::train) and [`eval`](Self::eval). Layers whose behaviour differs
     /// between the two store the mode.
     fn set_training(&self, training: bool) {
-        self.fields().iter().for_each(|(_, field)| field.told_training(training));
+        self.fields().iter().for_each(|(_, field)| field.training_changed(training));
     }
 
     /// The text between the parentheses when this module is printed.
@@ -197,7 +197,7 @@ fn require_grad(parameters: &[Parameter], requires_grad: bool) -> Result<()> {
 }
 
 /// A pointer to a module is a module: a `Box<dyn Module>` can be moved, and can be the child of another.
-macro_rules! module_as_what_it_points_at {
+macro_rules! forward_module_to_pointee {
     ($($Pointer:ident),*) => {$(
         impl<M: Module + ?Sized> Module for $Pointer<M> {
             fn name(&self) -> &'static str {
@@ -285,7 +285,7 @@ macro_rules! module_as_what_it_points_at {
         }
     )*};
 }
-module_as_what_it_points_at!(Box, Arc);
+forward_module_to_pointee!(Box, Arc);
 
 // These take the parts of a module, which may be of any type, so they are compiled only once.
 

@@ -47,7 +47,7 @@ impl Default for BatchNormOptions {
 }
 
 /// The common part of batch normalisations for inputs with any number of dimensions.
-struct BatchNorm {
+struct BatchNormBase {
     num_features: usize,
     options: BatchNormOptions,
     affine: Option<[Parameter; 2]>,
@@ -62,9 +62,9 @@ struct Running {
     batches: Buffer,
 }
 
-impl BatchNorm {
+impl BatchNormBase {
     #[track_caller]
-    fn new(layer: &'static str, num_features: usize, options: BatchNormOptions) -> Result<BatchNorm> {
+    fn new(layer: &'static str, num_features: usize, options: BatchNormOptions) -> Result<BatchNormBase> {
         // Not in a closure, which would lose the caller's location.
         let made = (options.device, options.dtype);
         let zeros = Tensor::full(&[num_features], (0, made))?;
@@ -85,7 +85,7 @@ impl BatchNorm {
             }),
             false => None,
         };
-        Ok(BatchNorm { num_features, options, affine, running, training: AtomicBool::new(true) })
+        Ok(BatchNormBase { num_features, options, affine, running, training: AtomicBool::new(true) })
     }
 
     #[track_caller]
@@ -142,7 +142,7 @@ impl BatchNorm {
 macro_rules! batch_norm {
     ($(#[$doc:meta])* $Layer:ident, $dims:pat, $expected:literal) => {
         $(#[$doc])*
-        pub struct $Layer(BatchNorm);
+        pub struct $Layer(BatchNormBase);
 
         impl $Layer {
             /// Creates a layer with weight and running variance 1, bias and running mean 0. Errors if the device does
@@ -150,7 +150,7 @@ macro_rules! batch_norm {
             #[track_caller]
             pub fn new(num_features: impl AndOptions<usize, BatchNormOptions>) -> Result<$Layer> {
                 let (num_features, options) = num_features.split();
-                BatchNorm::new(stringify!($Layer), num_features, options).map($Layer)
+                BatchNormBase::new(stringify!($Layer), num_features, options).map($Layer)
             }
         }
 

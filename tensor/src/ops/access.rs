@@ -7,15 +7,15 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use smallvec::SmallVec;
 
-use crate::ambient::Ambient;
 use crate::error::tensor::TensorError;
 use crate::error::{Error, Result};
 use crate::gpu::pinned::PinnedMemory;
+use crate::host_context::HostContext;
 use crate::host_memory::HostBuffer;
 use crate::kernel::{Input, Output};
 use crate::ops::plain::copy_of;
 use crate::sort;
-use crate::storage::{Kept, Storage};
+use crate::storage::{Storage, StorageMemory};
 use crate::tensor::Tensor;
 
 /// Gives `kernel` the storage bytes of `reads` and `writes`, protected from each other.
@@ -54,9 +54,9 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
     let mut found: SmallVec<[Option<&Tensor>; 8]> = SmallVec::new();
     for (read, source) in reads.iter().zip(&sources) {
         found.push(match source {
-            Found::Itself => Some(*read),
-            Found::Output => None,
-            Found::Copy(copy) => Some(copy),
+            InputSource::Direct => Some(*read),
+            InputSource::FirstOutput => None,
+            InputSource::Copied(copy) => Some(copy),
         });
     }
     let (reads, pinned) = (found, pinned_outputs(writes)?);
@@ -85,25 +85,25 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
 }
 
 /// Where a kernel finds an input.
-pub(crate) enum Found {
+pub(crate) enum InputSource {
     /// In its own storage.
-    Itself,
+    Direct,
     /// In the first output, which the kernel is about to overwrite.
-    Output,
+    FirstOutput,
     /// In a copy, because it overlaps an output or is in pinned memory.
-    Copy(Tensor),
+    Copied(Tensor),
 }
 
-pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[Found; 4]>> {
+pub(crate) fn sources(reads: &[&Tensor], writes: &[&Tensor]) -> Result<SmallVec<[InputSource; 4]>> {
     let same =
         |read: &Tensor, write: &Tensor| read.layout() == write.layout() && read.dtype() == write.dtype();
     let source = |read: &Tensor| match writes.iter().position(|write| read.shares_storage(write)) {
         None => match read.storage().pinned() {
-            Some(memory) => snapshot(&memory, read).map(Found::Copy),
-            None => Ok(Found::Itself),
+            Some(memory) => snapshot(&memory, read).map(InputSource::Copied),
+            None => Ok(InputSource::Direct),
         },
-        Some(0) if same(read, writes[0]) => Ok(Found::Output),
-        Some(_) => copy_of(read).map(Found::Copy),
+        Some(0) if same(read, writes[0]) => Ok(InputSource::FirstOutput),
+        Some(_) => copy_of(read).map(InputSource::Copied),
     };
     let mut sources = SmallVec::new();
     for read in reads {
@@ -175,7 +175,7 @@ fn written(storage: &Storage, writes: &[&Tensor]) -> usize {
 /// only that part: reading one row of a dataset must not cost as much as reading all of it.
 fn snapshot(memory: &PinnedMemory, tensor: &Tensor) -> Result<Tensor> {
     let (layout, size) = (tensor.layout(), tensor.dtype().size());
-    let mut buffer = HostBuffer::allocate(Ambient::memory(), layout.reach() * size)?;
+    let mut buffer = HostBuffer::allocate(HostContext::memory(), layout.reach() * size)?;
     memory.read(layout.offset * size, buffer.bytes_mut())?;
     Ok(Tensor::made_of(Storage::in_host(buffer), layout.at_start(), tensor.dtype()))
 }
@@ -191,7 +191,7 @@ struct PinnedOutput<'a> {
 impl PinnedOutput<'_> {
     /// Writes exactly the bytes that the output reaches.
     fn write_back(&self) -> Result<()> {
-        let Kept::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
+        let StorageMemory::Host(buffer) = &self.snapshot.storage().memory else { return Ok(()) };
         let buffer = buffer.read().unwrap_or_else(PoisonError::into_inner);
         Ok(self.memory.write(self.output.layout().offset * self.output.dtype().size(), buffer.bytes())?)
     }
@@ -201,7 +201,7 @@ impl PinnedOutput<'_> {
 fn pinned_outputs<'a>(writes: &[&'a Tensor]) -> Result<SmallVec<[PinnedOutput<'a>; 1]>> {
     let mut order: SmallVec<[(&Tensor, &RwLock<PinnedMemory>); 1]> = SmallVec::new();
     for write in writes {
-        if let Kept::Pinned(memory) = &write.storage().memory {
+        if let StorageMemory::Pinned(memory) = &write.storage().memory {
             order.push((*write, memory));
         }
     }
@@ -227,14 +227,14 @@ impl<'a> Guard<'a> {
     fn take(storage: &'a Storage, write: bool) -> Result<Guard<'a>> {
         // A kernel that panicked left its bytes half written, but never invalid: any bytes are a number.
         match (&storage.memory, write) {
-            (Kept::Host(buffer), true) => {
+            (StorageMemory::Host(buffer), true) => {
                 Ok(Guard::Write(buffer.write().unwrap_or_else(PoisonError::into_inner)))
             }
-            (Kept::Host(buffer), false) => {
+            (StorageMemory::Host(buffer), false) => {
                 Ok(Guard::Read(buffer.read().unwrap_or_else(PoisonError::into_inner)))
             }
             // Pinned memory has been replaced by a snapshot by now, and operations keep GPU memory from getting here.
-            (Kept::Pinned(_) | Kept::Device(_), _) => {
+            (StorageMemory::Pinned(_) | StorageMemory::Device(_), _) => {
                 Err(Error::custom("the memory of a GPU cannot be read by the host"))
             }
         }
@@ -267,7 +267,10 @@ mod tests {
         let (a, b, c) = (Tensor::zeros(&[3])?, Tensor::zeros(&[3])?, Tensor::zeros(&[3])?);
         let part = a.narrow(0, 1, 2)?;
         let found = sources(&[&a, &b, &c, &part], &[&a, &b])?;
-        assert!(matches!(found[..], [Found::Output, Found::Copy(_), Found::Itself, Found::Copy(_)]));
+        assert!(matches!(
+            found[..],
+            [InputSource::FirstOutput, InputSource::Copied(_), InputSource::Direct, InputSource::Copied(_)]
+        ));
         Ok(())
     }
 }

@@ -1,12 +1,20 @@
 //! Launches: turns an operation's tensors into the arguments of a kernel, and runs it where they are.
+//!
+//! On a GPU a launch has a grid and its work. The grid follows from the kernel's geometry and the size of the first output: one
+//! thread of a block of 256 for each element, or one block for each row. The work is the bytes of all tensors, each counted
+//! once, and the operations per element of the largest. A simulated GPU turns both into a modelled time
+//! (`simulated/cost.rs`): the bytes at the speed of the memory, or the operations at the speed of the processors, whichever
+//! takes longer, divided by the share of the processors that the grid fills. An NVIDIA GPU ignores the work.
+//!
+//! Not here: how the host reaches the memory of tensors, in `access.rs`. Next in the spine: `autograd/function.rs`.
 
 use smallvec::SmallVec;
 
-use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host_context::HostContext;
 use crate::kernel::{Args, Argument, Cost, Geometry, KernelDef, Launch, Parameter, Work};
-use crate::ops::access::{Found, access, access_all, sources};
+use crate::ops::access::{InputSource, access, access_all, sources};
 use crate::tensor::{Tensor, memory_of};
 
 /// Runs a kernel on the device of its tensors.
@@ -34,13 +42,14 @@ pub(crate) fn launch_on(
     if writes.iter().any(|write| write.is_cuda()) {
         return launch_on_device(kernel, reads, writes, ints, floats);
     }
-    Ambient::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
+    HostContext::charge(|host| host.kernel_time(&work(kernel, reads.iter().chain(writes).copied())));
     access_all(reads, writes, &mut |inputs, outputs| {
         Ok((kernel.twin)(Args { kernel, inputs, outputs, ints, floats })?)
     })
 }
 
 /// The work of a kernel on tensors of these sizes.
+// ANCHOR: work
 fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Work {
     let mut work = Work { double: kernel.types.contains(&DType::F64), ..Work::default() };
     let mut most_elements = 0;
@@ -51,6 +60,7 @@ fn work<'a>(kernel: &KernelDef, tensors: impl Iterator<Item = &'a Tensor>) -> Wo
     work.flops = kernel.cost.flops() * most_elements as u64;
     work
 }
+// ANCHOR_END: work
 
 /// The work of writing, or reading, every element of a tensor on the host.
 pub(crate) fn work_on(tensor: &Tensor, cost: Cost) -> Work {
@@ -83,8 +93,8 @@ fn launch_on_device(
     }
     let copies = sources(reads, writes)?;
     let reads = reads.iter().zip(&copies).map(|(read, source)| match source {
-        Found::Copy(copy) => copy,
-        Found::Itself | Found::Output => *read,
+        InputSource::Copied(copy) => copy,
+        InputSource::Direct | InputSource::FirstOutput => *read,
     });
     let mut tensors = reads.chain(writes.iter().copied());
     let work = work(kernel, tensors.clone());
@@ -108,6 +118,7 @@ fn launch_on_device(
     if tensors.next().is_some() || !ints.is_empty() || !floats.is_empty() {
         return Err(wrong_arguments(kernel));
     }
+    // ANCHOR: grid
     let results = writes[0].numel() as u64;
     let blocks = match kernel.geometry {
         Geometry::Elements | Geometry::Indexed => results.div_ceil(u64::from(BLOCK)),
@@ -117,6 +128,7 @@ fn launch_on_device(
     };
     let grid = blocks.clamp(1, MOST_BLOCKS) as u32;
     let launch = Launch { kernel, grid, block: BLOCK, arguments, work };
+    // ANCHOR_END: grid
     Ok(target.cuda().launch(target.current_stream(), launch)?)
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn dense(x: &Tensor) -> Result<Tensor> {
 }
 
 /// A contiguous tensor viewed in other sizes with the same number of elements; autograd does not see it.
-pub(crate) fn seen_as(x: &Tensor, sizes: &[usize]) -> Tensor {
+pub(crate) fn reshaped(x: &Tensor, sizes: &[usize]) -> Tensor {
     let mut layout = Layout::contiguous(sizes).expect("it has as many elements as there are");
     layout.offset = x.storage_offset();
     x.with_layout(layout)

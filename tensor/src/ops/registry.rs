@@ -2,8 +2,8 @@
 
 use super::row::Row;
 use super::{
-    Operation, conv, elementwise, index, loss, matmul, norm, optimizer, plain, pool, random, reduce, scaler,
-    shape, softmax, transfer,
+    Operation, conv, elementwise, index, loss, matmul, norm, optimizer, pin, plain, pool, random, reduce,
+    scaler, shape, softmax, transfer,
 };
 use crate::kernel::KernelDef;
 
@@ -45,6 +45,7 @@ static FAMILIES: &[(&[&Row], &[&Operation])] = &[
     (&[], shape::join::OPERATIONS),
     (&[], shape::views::OPERATIONS),
     (softmax::ROWS, softmax::OPERATIONS),
+    (&[], pin::OPERATIONS),
     (&[], transfer::OPERATIONS),
 ];
 

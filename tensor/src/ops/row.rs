@@ -17,7 +17,7 @@
 //! | `floats` | f32, f64, and both half types via f32 |
 //! | `halves` | both half types via f32, where f32 itself has no such kernel |
 //! | `sums` | f32, f64, i64, and both half types via f32 |
-//! | `wholes` | i64, i32, u8 |
+//! | `integers` | i64, i32, u8 |
 //! | `each` | every dtype by itself: nothing is computed, or the twin handles half types |
 //! | `each_float` | every floating-point dtype by itself |
 //! | `[f32 bf16]` | the dtypes listed, each by itself |
@@ -118,7 +118,7 @@ macro_rules! row {
     ($name:literal, halves, $($row:tt)*) => {
         $crate::ops::row::row!(@types [f32] [f16 bf16] $name, $($row)*).without_f32()
     };
-    ($name:literal, wholes, $($row:tt)*) => {
+    ($name:literal, integers, $($row:tt)*) => {
         $crate::ops::row::row!(@types [i64 i32 u8] [] $name, $($row)*)
     };
     ($name:literal, each, $($row:tt)*) => {

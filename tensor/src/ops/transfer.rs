@@ -1,17 +1,20 @@
-//! Conversion to another device or dtype: `to`, the copies between devices that it and `copy_` make, and `pin_memory`.
+//! Conversion to another device or dtype: `to`, and the copies between devices that it and `copy_` make.
+//!
+//! `x.to(device)` returns `x` itself, another handle of the same tensor, if neither device nor dtype changes. Otherwise it is
+//! an operation with a gradient, `ToDevice`. It allocates the result on the device, then calls `upload`, `download` or
+//! `copy_peer` of the machine's `Cuda`, which queues the copy.
+//!
+//! Not here: the stream, and the call of the driver. Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
 
 use std::sync::{Arc, RwLockReadGuard};
 
-use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::device::Device;
 use crate::dtype::DType;
-use crate::error::tensor::TensorError;
 use crate::error::{GpuError, Result};
 use crate::gpu;
 use crate::gpu::pinned::PinnedMemory;
 use crate::gpu::runtime::Cuda;
-use crate::kernel::Work;
 use crate::ops::access::access;
 use crate::ops::elementwise::cast;
 use crate::ops::launch::launch;
@@ -23,7 +26,6 @@ use crate::tensor::{Tensor, ToOptions};
 operations! {
     CONVERT: Operation::new("_to_copy").node("ToCopyBackward0");
     TO_DEVICE: Operation::new("_to_copy").node("ToCopyBackward0");
-    PIN_MEMORY: Operation::new("_pin_memory").node("PinMemoryBackward0");
 }
 
 impl Tensor {
@@ -41,6 +43,7 @@ impl Tensor {
     /// # Ok::<(), todevice::Error>(())
     /// ```
     #[track_caller]
+    // ANCHOR: to
     pub fn to(&self, options: impl Into<ToOptions>) -> Result<Tensor> {
         let options = options.into();
         let device = options.device.unwrap_or(self.device());
@@ -49,15 +52,16 @@ impl Tensor {
             return match dtype == self.dtype() {
                 true if options.copy => self.copy(),
                 true => Ok(self.clone()),
-                false => ops::apply(Cast { dtype }, [self]),
+                false => ops::apply(ToDtype { dtype }, [self]),
             };
         }
         device.check_usable()?;
         check_way(self.device(), device)?;
-        let converted = if dtype == self.dtype() { self } else { &ops::apply(Cast { dtype }, [self])? };
+        let converted = if dtype == self.dtype() { self } else { &ops::apply(ToDtype { dtype }, [self])? };
         let copy = ToDevice { from: self.device(), to: device, non_blocking: options.non_blocking };
         Ok(ops::apply(copy, [converted])?.moved_from(self))
     }
+    // ANCHOR_END: to
 
     /// This tensor on the CPU, or the tensor itself if it is already there.
     #[track_caller]
@@ -73,11 +77,11 @@ impl Tensor {
 }
 
 /// `to` with another dtype.
-struct Cast {
+struct ToDtype {
     dtype: DType,
 }
 
-impl Function<1> for Cast {
+impl Function<1> for ToDtype {
     fn operation(&self) -> &'static Operation {
         &CONVERT
     }
@@ -165,6 +169,7 @@ fn check_way(from: Device, to: Device) -> Result<()> {
 }
 
 /// Copies the elements of a tensor to one of the same sizes and dtype on another device. Both are contiguous.
+// ANCHOR: transfer
 fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     let bytes = x.numel() * x.dtype().size();
     if bytes == 0 {
@@ -193,92 +198,10 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
     }
     Ok(())
 }
+// ANCHOR_END: transfer
 
 /// The memory of a host tensor, if this driver pinned it. Memory pinned by another machine is ordinary memory to this
 /// one.
 fn pinned_by<'t>(cuda: &Arc<Cuda>, tensor: &'t Tensor) -> Option<RwLockReadGuard<'t, PinnedMemory>> {
     tensor.storage().pinned().filter(|pinned| Arc::ptr_eq(pinned.cuda(), cuda))
-}
-
-impl Tensor {
-    /// A copy in pinned host memory (`Tensor.pin_memory`), or the tensor itself if it is already pinned.
-    ///
-    /// The operating system can move host memory around unless it is page-locked ("pinned"). A GPU can copy only pinned
-    /// memory by itself, which is faster, and lets the host go on meanwhile if the copy is non-blocking
-    /// ([`ToOptions::non_blocking`]). Otherwise a pinned tensor behaves like any other host tensor. The results of
-    /// operations on it are not pinned.
-    ///
-    /// ```
-    /// use todevice::{Device, Machine, Tensor, ToOptions};
-    ///
-    /// let machine: Machine = "sim:t4".parse()?;
-    /// machine.enter(|| {
-    ///     let x = Tensor::ones(&[1000])?.pin_memory()?;
-    ///     assert!(x.is_pinned() && !x.is_cuda());
-    ///     let to_device = ToOptions { device: Some(Device::cuda(0)), non_blocking: true, ..Default::default() };
-    ///     let y = x.to(to_device)?; // Returns at once. The copy reads `x` when its turn comes.
-    ///     assert_eq!(y.sum()?.item()?, 1000.0); // The sum comes after the copy, and this waits for it.
-    ///     Ok::<(), todevice::Error>(())
-    /// })?;
-    /// # Ok::<(), todevice::Error>(())
-    /// ```
-    ///
-    /// Errors for a tensor on a GPU, and on a machine without a GPU, which has no driver to pin memory.
-    #[track_caller]
-    pub fn pin_memory(&self) -> Result<Tensor> {
-        if self.is_pinned() {
-            return Ok(self.clone());
-        }
-        if self.is_cuda() {
-            return Err(TensorError::PinOnDevice { dtype: self.dtype() }.into());
-        }
-        // PyTorch gives the copy this tensor's strides, and cannot write to a tensor whose elements share memory.
-        if self.layout().overlaps_itself() {
-            return Err(TensorError::WriteOverlap.into());
-        }
-        ops::apply(PinMemory, [self])
-    }
-}
-
-struct PinMemory;
-
-impl Function<1> for PinMemory {
-    fn operation(&self) -> &'static Operation {
-        &PIN_MEMORY
-    }
-
-    fn forward(&self, _: &mut Context<1>, [x]: [&Tensor; 1]) -> Result<Tensor> {
-        let x = dense(x)?;
-        let out = Tensor::uninit_pinned(&gpu::of_machine()?, x.sizes(), x.dtype())?;
-        let bytes = x.numel() * x.dtype().size();
-        // One read here and one write there.
-        let work = Work { bytes: 2 * bytes as u64, flops: 0, double: false };
-        Ambient::charge(|host| host.kernel_time(&work));
-        if let Some(pinned) = out.storage().pinned().filter(|_| bytes > 0) {
-            access([&x], [], |[input], []| pinned.write(0, input.dense_bytes(x.dtype())))??;
-        }
-        Ok(out)
-    }
-
-    fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
-        Ok([Some(grad.clone())])
-    }
-}
-
-impl Tensor {
-    /// Tells the allocator that `stream` uses this tensor (`Tensor.record_stream`).
-    ///
-    /// A tensor's memory belongs to the stream it was allocated on. When the tensor is dropped, that stream may reuse
-    /// the memory at once, because its own work runs in order; it knows nothing of another stream's work unless told.
-    /// After this call, the memory is reused only when everything queued on `stream` before the drop has run.
-    ///
-    /// This does not order the streams; [`Stream::wait_stream`](gpu::Stream::wait_stream) does.
-    ///
-    /// Errors for a tensor on the host, and for a stream of another machine.
-    pub fn record_stream(&self, stream: &gpu::Stream) -> Result<()> {
-        let memory = self.storage().device().ok_or(TensorError::RecordStreamOnHost)?;
-        stream.check_machine(memory.device())?;
-        memory.record_stream(stream.id);
-        Ok(())
-    }
 }

@@ -4,13 +4,13 @@ use std::fmt;
 
 use half::{bf16, f16};
 
-use crate::ambient::Ambient;
 use crate::cpu::reserve::collect;
 use crate::dtype::{DType, Element, Memory, Scalar, with_dtype};
 use crate::enter::enter_uncharged;
 use crate::error::Result;
 use crate::error::dtype::DTypeError;
 use crate::error::tensor::TensorError;
+use crate::host_context::HostContext;
 use crate::kernel::Cost;
 use crate::ops::access::access;
 use crate::ops::launch::work_on;
@@ -75,7 +75,7 @@ fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
         return Err(TensorError::DataLength { got, expected, sizes: sizes.to_vec() }.into());
     }
     let tensor = Tensor::uninit(sizes, dtype)?;
-    Ambient::charge(|host| host.kernel_time(&work_on(&tensor, Cost::Cheap)));
+    HostContext::charge(|host| host.kernel_time(&work_on(&tensor, Cost::Cheap)));
     Ok(tensor)
 }
 
@@ -91,7 +91,7 @@ impl Tensor {
             return Err(DTypeError::Read { held: self.dtype(), asked: T::DTYPE }.into());
         }
         let dense = dense(&to_host(self)?)?;
-        Ambient::charge(|host| host.kernel_time(&work_on(&dense, Cost::Cheap)));
+        HostContext::charge(|host| host.kernel_time(&work_on(&dense, Cost::Cheap)));
         access([&dense], [], |[input], []| {
             let values: &[T::Stored] = input.elements();
             collect(values.iter().map(|value| T::load(*value)), values.len())

@@ -5,9 +5,9 @@ use std::panic::Location;
 use super::error::OptimError;
 use super::groups::LearningRates;
 use super::state_dict::{check_choice, option};
-use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, optimizer_by_groups};
-use crate::ambient::Ambient;
+use super::{GroupOptions, Optimizer, ParamGroup, ParamGroups, check, optimizer_by_groups};
 use crate::error::Result;
+use crate::host_context::HostContext;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{AdamStep, adam, check_alike, check_counts, count_step, no_steps};
 use crate::scope;
@@ -167,7 +167,7 @@ fn update(
     eps: f64,
     [weight_decay, shrink]: [f64; 2],
 ) -> Result<()> {
-    Ambient::spend(|host| &host.adam_parameter);
+    HostContext::spend(|host| &host.adam_parameter);
     let taken = step.item()? + 1.0;
     let constants = AdamStep {
         beta1,
@@ -200,7 +200,7 @@ macro_rules! adam_optimizer {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $Adam {
-            groups: Groups<$Options, 3>,
+            groups: ParamGroups<$Options, 3>,
         }
 
         impl $Adam {
@@ -212,7 +212,7 @@ macro_rules! adam_optimizer {
 
             /// Creates an optimizer with several groups, each with its own options.
             pub fn with_groups(groups: Vec<ParamGroup<$Options>>) -> Result<$Adam> {
-                Ok($Adam { groups: Groups::new(groups)? })
+                Ok($Adam { groups: ParamGroups::new(groups)? })
             }
 
             /// The state of a parameter (`optimizer.state[p]`): the tensors themselves, not copies. `None` before its

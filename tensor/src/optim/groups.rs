@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use super::error::OptimError;
-use crate::ambient::Ambient;
 use crate::autograd::no_grad;
 use crate::error::{HalfDone, Result};
+use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::nn::Parameter;
 use crate::scope;
@@ -58,7 +58,7 @@ pub(super) trait GroupOptions<const N: usize>: Clone {
 
 /// The groups of an optimizer, with the state of each parameter.
 #[derive(Debug)]
-pub(super) struct Groups<O, const N: usize> {
+pub(super) struct ParamGroups<O, const N: usize> {
     pub(super) groups: Vec<Group<O, N>>,
     pub(super) learning_rates: LearningRates,
 }
@@ -74,8 +74,8 @@ pub(super) struct Group<O, const N: usize> {
 const REPEATED: &str = "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; \
                         see github.com/pytorch/pytorch/issues/40967 for more information";
 
-impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
-    pub(super) fn new(groups: Vec<ParamGroup<O>>) -> Result<Groups<O, N>> {
+impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
+    pub(super) fn new(groups: Vec<ParamGroup<O>>) -> Result<ParamGroups<O, N>> {
         if groups.iter().all(|group| group.params.is_empty()) {
             return Err(OptimError::NoParameters.into());
         }
@@ -87,7 +87,9 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
                 group.params[..i].iter().any(|other| other.is_same(parameter))
             };
             if group.params.iter().enumerate().any(is_repeated) {
-                Ambient::warn_once_at("duplicate parameters", scope::current_place(), || REPEATED.to_owned());
+                HostContext::warn_once_at("duplicate parameters", scope::current_place(), || {
+                    REPEATED.to_owned()
+                });
             }
             for parameter in &group.params {
                 if seen[..known].iter().any(|other| other.is_same(parameter)) {
@@ -104,14 +106,14 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
                 Group { params, options, state }
             })
             .collect();
-        Ok(Groups { groups, learning_rates })
+        Ok(ParamGroups { groups, learning_rates })
     }
 
     /// Updates every parameter that has a gradient; never recorded by autograd. All memory is allocated before the
     /// first update, so that running out of it changes nothing.
     pub(super) fn step(&mut self) -> Result<()> {
         self.learning_rates.count_step();
-        Ambient::spend(|host| &host.step);
+        HostContext::spend(|host| &host.step);
         no_grad(|| {
             let mut ready = Vec::new();
             for (i, Group { params, options, state }) in self.groups.iter_mut().enumerate() {
@@ -160,7 +162,7 @@ impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
     }
 
     pub(super) fn zero_grad(&self) {
-        Ambient::spend(|host| &host.zero_grad);
+        HostContext::spend(|host| &host.zero_grad);
         self.parameters().for_each(Parameter::zero_grad);
     }
 }

@@ -3,8 +3,8 @@
 use super::Optimizer;
 use super::error::OptimError;
 use super::groups::LearningRates;
-use crate::ambient::Ambient;
 use crate::error::{Error, Result};
+use crate::host_context::HostContext;
 use crate::serialize::{Dict, Value, count, number, optional};
 
 /// Multiplies the learning rates by `gamma` every `step_size` epochs (`StepLR`).
@@ -199,7 +199,7 @@ fn int(count: u64) -> Value {
 
 fn warn_if_first(rates: &LearningRates, last_epoch: u64) {
     if last_epoch == 0 && rates.steps() == 0 {
-        Ambient::warn_once("scheduler order", || {
+        HostContext::warn_once("scheduler order", || {
             "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you \
              should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure \
              to do this will result in PyTorch skipping the first value of the learning rate schedule. See more \

@@ -10,7 +10,7 @@ mod state_dict;
 
 pub use adam::{Adam, AdamOptions, AdamState, AdamW, AdamWOptions};
 use error::OptimError;
-use groups::{GroupOptions, Groups};
+use groups::{GroupOptions, ParamGroups};
 pub use groups::{LearningRates, ParamGroup};
 pub use optimizer_to::optimizer_to;
 pub use sgd::{SGD, SGDOptions, SGDState};

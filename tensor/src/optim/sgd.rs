@@ -5,9 +5,9 @@ use std::panic::Location;
 use super::error::OptimError;
 use super::groups::LearningRates;
 use super::state_dict::{check_choice, choice, option};
-use super::{GroupOptions, Groups, Optimizer, ParamGroup, check, optimizer_by_groups};
-use crate::ambient::Ambient;
+use super::{GroupOptions, Optimizer, ParamGroup, ParamGroups, check, optimizer_by_groups};
 use crate::error::Result;
+use crate::host_context::HostContext;
 use crate::nn::Parameter;
 use crate::ops::optimizer::{SgdStep, check_alike, sgd};
 use crate::ops::plain::copy_of;
@@ -118,7 +118,7 @@ impl GroupOptions<1> for SGDOptions {
         state: Option<&[Tensor; 1]>,
         is_first: bool,
     ) -> Result<()> {
-        Ambient::spend(|host| &host.sgd_parameter);
+        HostContext::spend(|host| &host.sgd_parameter);
         let SGDOptions { momentum, dampening, weight_decay, nesterov, maximize, .. } = *self;
         let step = SgdStep { lr, momentum, dampening, weight_decay, nesterov, maximize };
         sgd(parameter, grad, state.map(|[buffer]| buffer), is_first, step)
@@ -132,7 +132,7 @@ impl GroupOptions<1> for SGDOptions {
 /// [`autocast`](crate::amp::autocast) for products in half types.
 #[derive(Debug)]
 pub struct SGD {
-    groups: Groups<SGDOptions, 1>,
+    groups: ParamGroups<SGDOptions, 1>,
 }
 
 /// The state of a parameter in SGD (`optimizer.state[p]`).
@@ -150,7 +150,7 @@ impl SGD {
 
     /// Creates an optimizer with several groups, each with its own options.
     pub fn with_groups(groups: Vec<ParamGroup<SGDOptions>>) -> Result<SGD> {
-        Ok(SGD { groups: Groups::new(groups)? })
+        Ok(SGD { groups: ParamGroups::new(groups)? })
     }
 
     /// The state of a parameter (`optimizer.state[p]`): the tensor itself, not a copy. `None` without momentum, before

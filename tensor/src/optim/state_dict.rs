@@ -4,14 +4,14 @@
 //! optimizer with the same number of parameters, in the same order.
 
 use super::error::OptimError;
-use super::groups::{GroupOptions, Groups};
+use super::groups::{GroupOptions, ParamGroups};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::nn::Parameter;
 use crate::serialize::{Dict, Key, Value, field, number, optional};
 use crate::tensor::{Tensor, ToOptions};
 
-impl<O: GroupOptions<N>, const N: usize> Groups<O, N> {
+impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
     pub(super) fn state_dict(&self) -> Dict {
         let (mut state, mut param_groups, mut next) = (Dict::new(), Vec::new(), 0);
         for (i, group) in self.groups.iter().enumerate() {

@@ -4,10 +4,10 @@ use std::panic::Location;
 
 use super::error::ParallelError;
 use super::{gather, parallel_apply, replicate, scatter};
-use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{self, DeviceProperties};
+use crate::host_context::HostContext;
 use crate::nn::Module;
 use crate::options::{AndOptions, Keywords};
 use crate::scope;
@@ -74,7 +74,7 @@ impl<M: Module> DataParallel<M> {
         let first = *device_ids.first().ok_or(ParallelError::NoDevices)?;
         let all = device_ids.iter().map(|index| gpu::get_device_properties(*index));
         if let Some(warning) = imbalance(&device_ids, &all.collect::<Result<Vec<_>>>()?) {
-            Ambient::warn_once("imbalance of GPUs", || warning);
+            HostContext::warn_once("imbalance of GPUs", || warning);
         }
         let output = output_device.unwrap_or(first);
         gpu::check_ordinal(output)?;

@@ -3,10 +3,10 @@
 use std::panic::Location;
 
 use super::error::ParallelError;
-use crate::ambient::Ambient;
 use crate::autograd::record_list;
 use crate::device::Device;
 use crate::error::Result;
+use crate::host_context::HostContext;
 use crate::operation::Operation;
 use crate::ops;
 use crate::scope;
@@ -59,7 +59,7 @@ pub fn gather(outputs: &[Tensor], dim: i64, target: Device) -> Result<Tensor> {
         return Err(ParallelError::GatherFromHost.into());
     }
     if dim == 0 && !outputs.is_empty() && outputs.iter().all(|output| output.ndim() == 0) {
-        Ambient::warn_once("gather of scalars", || {
+        HostContext::warn_once("gather of scalars", || {
             "Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze \
              and return a vector."
                 .to_owned()

@@ -56,7 +56,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<
     }
     fill(&temporary.file, write, named)?;
     temporary.file.sync_all().map_err(named)?;
-    temporary.become_(&target).map_err(named)?;
+    temporary.rename_to(&target).map_err(named)?;
     // The new name must reach the disk too. Where a folder cannot be opened, this happens automatically.
     #[cfg(unix)]
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(named)?;
@@ -163,7 +163,7 @@ impl Temporary {
     }
 
     /// Renames the file to its final name.
-    fn become_(mut self, target: &Path) -> io::Result<()> {
+    fn rename_to(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
         self.path = PathBuf::new(); // There is nothing left to remove.
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{Read, SeekFrom, Write};
 use std::rc::Rc;
 
-use super::Source;
+use super::ReadSeek;
 use super::error::SerializeError;
 use super::legacy;
 use super::map_location::MapLocation;
@@ -52,7 +52,7 @@ fn mixed(contents: u64, crc: u32) -> u64 {
 }
 
 /// Reads a checkpoint, and places each storage as `map_location` says.
-pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Result<Value> {
+pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Result<Value> {
     if is_legacy(source)? {
         return legacy::read(source, map_location);
     }
@@ -141,7 +141,7 @@ impl<'m> Storages<'m> {
 
 /// Whether the source has the format that `torch.save` wrote before 1.6, and still writes with
 /// `_use_new_zipfile_serialization=False`. Returns an error that names the format if it is one that cannot be read.
-fn is_legacy(source: &mut dyn Source) -> Result<bool> {
+fn is_legacy(source: &mut dyn ReadSeek) -> Result<bool> {
     let mut head = Vec::new();
     source.seek(SeekFrom::Start(0))?;
     Read::take(&mut *source, 512).read_to_end(&mut head)?;

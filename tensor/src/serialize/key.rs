@@ -40,23 +40,23 @@ pub enum Key {
 
 /// A numeric key. NaN is equal to no key, not even to itself, as in Python.
 #[derive(PartialEq)]
-enum Number {
+enum NumericKey {
     Int(i64),
     Float(f64),
 }
 
 impl Key {
-    fn number(&self) -> Option<Number> {
+    fn number(&self) -> Option<NumericKey> {
         match *self {
-            Key::Bool(truth) => Some(Number::Int(truth.into())),
-            Key::Int(number) => Some(Number::Int(number)),
+            Key::Bool(truth) => Some(NumericKey::Int(truth.into())),
+            Key::Int(number) => Some(NumericKey::Int(number)),
             // From -2⁶³ to 2⁶³.
             Key::Float(number)
                 if number.fract() == 0.0 && (-9.3e18..9.223_372_036_854_775e18).contains(&number) =>
             {
-                Some(Number::Int(number as i64))
+                Some(NumericKey::Int(number as i64))
             }
-            Key::Float(number) => Some(Number::Float(number)),
+            Key::Float(number) => Some(NumericKey::Float(number)),
             _ => None,
         }
     }
@@ -83,8 +83,8 @@ impl Eq for Key {}
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match (self, self.number()) {
-            (_, Some(Number::Int(number))) => number.hash(state),
-            (_, Some(Number::Float(number))) => number.to_bits().hash(state),
+            (_, Some(NumericKey::Int(number))) => number.hash(state),
+            (_, Some(NumericKey::Float(number))) => number.to_bits().hash(state),
             (Key::Str(text), _) => text.hash(state),
             (Key::Tuple(keys), _) => keys.hash(state),
             (Key::Other(value), _) => value.kind().hash(state),

@@ -10,7 +10,7 @@ use std::io::{Read, SeekFrom};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::Source;
+use super::ReadSeek;
 use super::checkpoint::{Records, Storages};
 use super::error::SerializeError;
 use super::map_location::MapLocation;
@@ -26,7 +26,7 @@ pub(super) const MAGIC: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x
 const VERSION: &str = "1001";
 
 /// Reads a checkpoint, and places each storage as `map_location` says.
-pub(super) fn read(source: &mut dyn Source, map_location: &MapLocation) -> Result<Value> {
+pub(super) fn read(source: &mut dyn ReadSeek, map_location: &MapLocation) -> Result<Value> {
     let length = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
     let mut head = Vec::new();
@@ -59,7 +59,7 @@ fn plain(bytes: &[u8]) -> Result<(Value, &[u8])> {
 
 /// Finds the start of each storage's elements.
 fn places(
-    source: &mut dyn Source,
+    source: &mut dyn ReadSeek,
     length: u64,
     mut at: u64,
     keys: &[Value],
@@ -96,7 +96,7 @@ fn places(
 
 /// The storages after the pickles.
 struct Behind<'s> {
-    source: &'s mut dyn Source,
+    source: &'s mut dyn ReadSeek,
     places: HashMap<Rc<str>, Range<u64>>,
 }
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::error::SerializeError;
-use crate::ambient::Ambient;
 use crate::device::Device;
 use crate::error::Result;
+use crate::host_context::HostContext;
 
 /// The devices to which a checkpoint's tensors are loaded (`map_location` of `torch.load`). Each tensor was saved
 /// with its location: `cpu`, `cuda:1`.
@@ -68,7 +68,7 @@ impl MapLocation {
                 None => named(location)?,
             },
         };
-        match Ambient::gpus() {
+        match HostContext::gpus() {
             _ if !device.is_cuda() => Ok(device),
             0 => Err(SerializeError::NoCuda.into()),
             count if device.index() >= count => {

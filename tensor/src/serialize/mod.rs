@@ -167,8 +167,8 @@ pub fn load_from(mut source: impl Read + Seek, map_location: impl Into<MapLocati
 }
 
 /// A source of a checkpoint.
-trait Source: Read + Seek {}
-impl<S: Read + Seek> Source for S {}
+trait ReadSeek: Read + Seek {}
+impl<S: Read + Seek> ReadSeek for S {}
 
 /// Opens a file for reading.
 fn opened(path: &Path) -> Result<BufReader<File>> {

@@ -31,7 +31,7 @@ use safetensors::tensor::{Dtype, Metadata as Header, TensorInfo};
 use super::atomic::replace;
 use super::error::SerializeError;
 use super::rebuild::normalize_bools;
-use super::{Source, opened};
+use super::{ReadSeek, opened};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -153,7 +153,7 @@ fn check(tensors: &[(String, &Tensor)]) -> Result<()> {
     }
 }
 
-fn read(source: &mut dyn Source, device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
+fn read(source: &mut dyn ReadSeek, device: Device) -> Result<(Vec<(String, Tensor)>, Metadata)> {
     let length = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
     let mut size = [0; 8];

@@ -31,7 +31,7 @@ pub(super) struct Unpickled {
 }
 
 /// Loads the storage of a tensor.
-type Memory<'m> = dyn FnMut(&StorageId) -> Result<Tensor> + 'm;
+type LoadStorage<'m> = dyn FnMut(&StorageId) -> Result<Tensor> + 'm;
 
 impl Unpickled {
     /// Wraps the items made by a pickle of a given length.
@@ -49,13 +49,13 @@ impl Unpickled {
     }
 
     /// Converts the items to the pickle's value.
-    pub(super) fn into_value(mut self, memory: &mut Memory) -> Result<Value> {
+    pub(super) fn into_value(mut self, memory: &mut LoadStorage) -> Result<Value> {
         let top = self.top.clone();
         self.value(&top, 0, memory)
     }
 
     /// Converts one item. An item that contains itself has no end, and is rejected as too deep.
-    fn value(&mut self, item: &Item, depth: usize, memory: &mut Memory) -> Result<Value> {
+    fn value(&mut self, item: &Item, depth: usize, memory: &mut LoadStorage) -> Result<Value> {
         if depth > DEEPEST {
             return Err(SerializeError::TooDeep.into());
         }
@@ -119,7 +119,7 @@ impl Unpickled {
         })
     }
 
-    fn values(&mut self, group: usize, depth: usize, memory: &mut Memory) -> Result<Vec<Value>> {
+    fn values(&mut self, group: usize, depth: usize, memory: &mut LoadStorage) -> Result<Vec<Value>> {
         let mut values = Vec::with_capacity(self.groups[group].len().min(self.values));
         for place in 0..self.groups[group].len() {
             let item = self.groups[group][place].clone();
@@ -129,7 +129,7 @@ impl Unpickled {
     }
 
     /// Converts a key of a dict, or an element of a set.
-    fn key(&mut self, item: &Item, depth: usize, memory: &mut Memory) -> Result<Key> {
+    fn key(&mut self, item: &Item, depth: usize, memory: &mut LoadStorage) -> Result<Key> {
         Ok(match item {
             Item::None => Key::None,
             Item::Bool(truth) => Key::Bool(*truth),

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::SeekFrom;
 
-use super::Source;
+use super::ReadSeek;
 use super::crc::crc32;
 use super::error::SerializeError;
 use super::inflate::inflate;
@@ -16,21 +16,21 @@ use crate::error::Result;
 const LONGEST_DIRECTORY: u64 = 64 << 20;
 
 /// The value of a 32-bit field whose number is too large and stored elsewhere.
-const ELSEWHERE: u64 = u32::MAX as u64;
+const ZIP64_SENTINEL: u64 = u32::MAX as u64;
 
 /// The maximum expansion factor of deflate.
 const MOST_INFLATED: u64 = 1032;
 
 /// A zip file with all records in one folder.
 pub(super) struct ZipReader<'s> {
-    source: &'s mut dyn Source,
-    records: HashMap<String, Record>,
+    source: &'s mut dyn ReadSeek,
+    records: HashMap<String, ZipEntry>,
     /// The start of the directory, where the records end.
     end: u64,
 }
 
 /// A record's entry in the directory.
-struct Record {
+struct ZipEntry {
     /// The position of its local header.
     header: u64,
     size: u64,
@@ -51,7 +51,7 @@ enum Packing {
 
 impl<'s> ZipReader<'s> {
     /// Opens the file and reads its directory.
-    pub(super) fn open(source: &'s mut dyn Source) -> Result<ZipReader<'s>> {
+    pub(super) fn open(source: &'s mut dyn ReadSeek) -> Result<ZipReader<'s>> {
         let length = source.seek(SeekFrom::End(0))?;
         let (entries, size, start) = directory(source, length)?;
         let end = start.checked_add(size).filter(|end| *end <= length);
@@ -60,7 +60,7 @@ impl<'s> ZipReader<'s> {
         }
         let directory = bytes(source, start, size as usize)?;
         let mut records = HashMap::new();
-        let (mut folder, mut total, mut rest) = (None, 0u64, Fields(&directory));
+        let (mut folder, mut total, mut rest) = (None, 0u64, FieldReader(&directory));
         for _ in 0..entries {
             let (name, record) = entry(&mut rest)?;
             // Overlapping records would let a small file expand to a lot of data.
@@ -91,10 +91,10 @@ impl<'s> ZipReader<'s> {
         Ok(self.find(name)?.size)
     }
 
-    fn find(&self, name: &str) -> Result<&Record> {
+    fn find(&self, name: &str) -> Result<&ZipEntry> {
         match self.records.get(name) {
             None => Err(SerializeError::NoRecord { name: name.to_owned() }.into()),
-            Some(Record { packing: Packing::Other(how), .. }) => {
+            Some(ZipEntry { packing: Packing::Other(how), .. }) => {
                 Err(SerializeError::NotStored { name: name.to_owned(), how }.into())
             }
             Some(record) => Ok(record),
@@ -103,9 +103,9 @@ impl<'s> ZipReader<'s> {
 
     /// The position of a record's bytes.
     pub(super) fn place(&mut self, name: &str) -> Result<u64> {
-        let &Record { header, stored, .. } = self.find(name)?;
+        let &ZipEntry { header, stored, .. } = self.find(name)?;
         let local = bytes(self.source, header, 30)?;
-        let mut fields = Fields(&local);
+        let mut fields = FieldReader(&local);
         if fields.number(4)? != 0x0403_4b50 {
             return Err(broken("invalid header or archive is corrupted"));
         }
@@ -133,7 +133,7 @@ impl<'s> ZipReader<'s> {
 
     /// Decompresses a record; returns `None` if it is not compressed.
     pub(super) fn inflated(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
-        let &Record { size, stored, packing, .. } = self.find(name)?;
+        let &ZipEntry { size, stored, packing, .. } = self.find(name)?;
         if packing != Packing::Deflated {
             return Ok(None);
         }
@@ -162,16 +162,16 @@ impl<'s> ZipReader<'s> {
 }
 
 /// Finds the directory: its number of entries, size and position.
-fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
+fn directory(source: &mut dyn ReadSeek, length: u64) -> Result<(u64, u64, u64)> {
     // They are at the end of the file, before a comment of up to 65,535 bytes.
     let tail_start = length.saturating_sub(22 + 65_535);
     let tail = bytes(source, tail_start, (length - tail_start) as usize)?;
     let at = tail.windows(22).rposition(|end| end.starts_with(b"PK\x05\x06"));
     let at = at.ok_or_else(|| broken("failed finding central directory"))?;
-    let mut fields = Fields(&tail[at + 8..]);
+    let mut fields = FieldReader(&tail[at + 8..]);
     fields.take(2)?;
     let short = (fields.number(2)?, fields.number(4)?, fields.number(4)?);
-    let is_long = short.0 == u64::from(u16::MAX) || [short.1, short.2].contains(&ELSEWHERE);
+    let is_long = short.0 == u64::from(u16::MAX) || [short.1, short.2].contains(&ZIP64_SENTINEL);
     let Some(locator) = (tail_start + at as u64).checked_sub(20).filter(|_| is_long) else {
         return Ok(short);
     };
@@ -179,12 +179,12 @@ fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
     if !locator.starts_with(b"PK\x06\x07") {
         return Ok(short);
     }
-    let long = Fields(&locator[8..]).number(8)?;
+    let long = FieldReader(&locator[8..]).number(8)?;
     if long.checked_add(56).is_none_or(|end| end > length) {
         return Err(broken("invalid header or archive is corrupted"));
     }
     let long = bytes(source, long, 56)?;
-    let mut fields = Fields(&long[32..]);
+    let mut fields = FieldReader(&long[32..]);
     match long.starts_with(b"PK\x06\x06") {
         true => Ok((fields.number(8)?, fields.number(8)?, fields.number(8)?)),
         false => Err(broken("invalid header or archive is corrupted")),
@@ -192,7 +192,7 @@ fn directory(source: &mut dyn Source, length: u64) -> Result<(u64, u64, u64)> {
 }
 
 /// Reads the next directory entry: its name and contents.
-fn entry(fields: &mut Fields) -> Result<(String, Record)> {
+fn entry(fields: &mut FieldReader) -> Result<(String, ZipEntry)> {
     if fields.number(4)? != 0x0201_4b50 {
         return Err(broken("invalid header or archive is corrupted"));
     }
@@ -205,15 +205,15 @@ fn entry(fields: &mut Fields) -> Result<(String, Record)> {
     fields.take(8)?;
     let mut header = fields.number(4)?;
     let name = String::from_utf8_lossy(fields.take(name as usize)?).into_owned();
-    let mut extra = Fields(fields.take(extra as usize)?);
+    let mut extra = FieldReader(fields.take(extra as usize)?);
     fields.take(comment as usize)?;
     while extra.0.len() >= 4 {
         let (kind, length) = (extra.number(2)?, extra.number(2)?);
-        let mut extra = Fields(extra.take(length as usize)?);
+        let mut extra = FieldReader(extra.take(length as usize)?);
         // Numbers that need more than 32 bits, in this order.
         if kind == 1 {
             for number in [&mut size, &mut stored, &mut header] {
-                if *number == ELSEWHERE {
+                if *number == ZIP64_SENTINEL {
                     *number = extra.number(8)?;
                 }
             }
@@ -229,13 +229,13 @@ fn entry(fields: &mut Fields) -> Result<(String, Record)> {
         93 => Packing::Other("compressed by Zstandard"),
         _ => Packing::Other("compressed in another way"),
     };
-    Ok((name, Record { header, size, stored, crc, packing }))
+    Ok((name, ZipEntry { header, size, stored, crc, packing }))
 }
 
 /// A reader of little-endian numbers.
-struct Fields<'b>(&'b [u8]);
+struct FieldReader<'b>(&'b [u8]);
 
-impl<'b> Fields<'b> {
+impl<'b> FieldReader<'b> {
     #[inline(never)]
     fn take(&mut self, bytes: usize) -> Result<&'b [u8]> {
         let (taken, rest) =
@@ -253,7 +253,7 @@ impl<'b> Fields<'b> {
 }
 
 /// Reads `count` bytes, which the file is known to have.
-fn bytes(source: &mut dyn Source, from: u64, count: usize) -> Result<Vec<u8>> {
+fn bytes(source: &mut dyn ReadSeek, from: u64, count: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; count];
     source.seek(SeekFrom::Start(from))?;
     source.read_exact(&mut bytes).map_err(|_| broken("invalid header or archive is corrupted"))?;

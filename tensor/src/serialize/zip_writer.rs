@@ -126,12 +126,12 @@ impl<'w> ZipWriter<'w> {
     }
 }
 
-trait Fields {
+trait WriteFields {
     /// Appends numbers, each with its size in bytes.
     fn fields(self, fields: &[(u64, usize)]) -> Self;
 }
 
-impl Fields for &mut Vec<u8> {
+impl WriteFields for &mut Vec<u8> {
     fn fields(self, fields: &[(u64, usize)]) -> Self {
         for (number, bytes) in fields {
             self.extend_from_slice(&number.to_le_bytes()[..*bytes]);

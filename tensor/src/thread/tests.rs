@@ -3,8 +3,9 @@
 use std::panic::Location;
 use std::sync::{Arc, LazyLock, Mutex, RwLock};
 
-use super::{AroundCheckpoint, Context, CurrentWorker, GpuContext, OfThread, Part as _, WorkerInfo};
-use crate::ambient::Ambient;
+use super::{
+    CurrentCheckpoint, CurrentWorker, OfThread, Part as _, TensorContext, ThreadContext, WorkerInfo,
+};
 use crate::amp::{self, AutocastOptions};
 use crate::autograd::{self, checkpoint, stand_ins};
 use crate::cpu::pool;
@@ -14,6 +15,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu;
 use crate::gpu::current_stream;
+use crate::host_context::HostContext;
 use crate::machine::{Machine, manual_seed, record_function};
 use crate::parallel::distributed::Ranks;
 use crate::scope;
@@ -61,13 +63,13 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "host",
-        read: || format!("{:?}", Ambient::current_id()),
+        read: || format!("{:?}", HostContext::current_id()),
         change: |run| Machine::new().enter(run),
         finds: [Taken, Taken, Own, Own, Taken, Taken],
     },
     Part {
         name: "seed",
-        read: || format!("{:?}", Context::read(|context| context.seed)),
+        read: || format!("{:?}", TensorContext::read(|context| context.seed)),
         change: |run| {
             Machine::new().enter(|| {
                 manual_seed(3);
@@ -78,7 +80,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         name: "current device",
-        read: || Ambient::current_device().to_string(),
+        read: || HostContext::current_device().to_string(),
         change: |run| two_gpus().enter(|| gpu::device(1, run).unwrap()),
         finds: [Taken, Taken, Fresh, Fresh, Taken, Taken],
     },
@@ -130,14 +132,14 @@ const PARTS: &[Part] = &[
         change: |run| {
             let info = WorkerInfo { id: 7, num_workers: 8, seed: 9 };
             let worker = Some(CurrentWorker { info, stop: Arc::default() });
-            let _left = Context { worker, ..Context::current() }.enter();
+            let _left = TensorContext { worker, ..TensorContext::current() }.enter();
             run();
         },
         finds: [Own, Own, Fresh, Fresh, Taken, Taken],
     },
     Part {
         name: "open ranges",
-        read: || Context::read(|context| context.ranges.0).to_string(),
+        read: || TensorContext::read(|context| context.ranges.0).to_string(),
         change: |run| {
             let machine = Machine::new();
             machine.enter(|| machine.profile(|| record_function("range", run)));
@@ -148,11 +150,11 @@ const PARTS: &[Part] = &[
     Part {
         name: "checkpoint",
         read: || {
-            let around = Context::read(|context| context.checkpoint.0.clone());
+            let around = TensorContext::read(|context| context.checkpoint.0.clone());
             format!("{:?}", around.map(|around| Arc::as_ptr(&around).cast::<()>().addr()))
         },
         change: |run| {
-            let _left = AroundCheckpoint(Some(Arc::new(1))).enter();
+            let _left = CurrentCheckpoint(Some(Arc::new(1))).enter();
             run();
         },
         // Workers and ranks save for themselves; a checkpoint that runs again notes what it saves.
@@ -181,7 +183,7 @@ const PARTS: &[Part] = &[
         name: "computes alone",
         read: || pool::is_alone().to_string(),
         change: |run| {
-            let _left = GpuContext { is_alone: true, ..GpuContext::current() }.enter();
+            let _left = ThreadContext { is_alone: true, ..ThreadContext::current() }.enter();
             run();
         },
         // A checkpoint runs again on the thread of the backward pass.

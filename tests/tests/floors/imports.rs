@@ -78,6 +78,26 @@ pub fn methods(source: &Path) -> Methods {
 pub fn arrows(source: &Path) -> Arrows {
     let mut all = Crate::default();
     all.read(source, "lib.rs", Name::new());
+    arrows_of(&all)
+}
+
+/// The name of the crate below `tensor`, whose modules are below a module of this name in [`arrows_of_both`].
+const GPU: &str = "todevice_gpu";
+
+/// The arrows between the files of `tensor` and `gpu`, by their names from the root of the checkout.
+pub fn arrows_of_both(root: &Path) -> Arrows {
+    let mut all = Crate::default();
+    all.read(root, "tensor/src/lib.rs", Name::new());
+    all.read(root, "gpu/src/lib.rs", vec![GPU.to_owned()]);
+    arrows_of(&all)
+}
+
+/// The module that `crate` means in a module.
+fn root_of(module: &[String]) -> Name {
+    module.iter().take(1).filter(|name| *name == GPU).cloned().collect()
+}
+
+fn arrows_of(all: &Crate) -> Arrows {
     let mut arrows = Arrows::new();
     for (name, module) in &all.modules {
         let to = arrows.entry(module.file.clone()).or_default();
@@ -96,7 +116,7 @@ pub fn arrows(source: &Path) -> Arrows {
     for (from, to) in &mut arrows {
         to.remove(from);
     }
-    arrows.remove("lib.rs");
+    arrows.retain(|file, _| !file.ends_with("lib.rs"));
     arrows
 }
 
@@ -127,8 +147,9 @@ impl Crate {
                 ("mod", Some(TokenTree::Ident(child)), _) => {
                     let child = child.to_string();
                     let inner = [&name[..], std::slice::from_ref(&child)].concat();
-                    let beside = format!("{}.rs", inner.join("/"));
-                    let within = format!("{}/mod.rs", inner.join("/"));
+                    let folder = folder_of(file);
+                    let beside = format!("{folder}{child}.rs");
+                    let within = format!("{folder}{child}/mod.rs");
                     let file = if source.join(&beside).exists() { beside } else { within };
                     self.read(source, &file, inner);
                 }
@@ -155,7 +176,8 @@ impl Crate {
     /// Resolves a path used in a module.
     fn resolve(&self, module: &[String], path: &[String]) -> Option<Found> {
         let mut found = match path.first()?.as_str() {
-            "crate" => Found::Module(Name::new()),
+            "crate" => Found::Module(root_of(module)),
+            GPU => Found::Module(vec![GPU.to_owned()]),
             "self" => Found::Module(module.to_vec()),
             "super" => Found::Module(module[..module.len().checked_sub(1)?].to_vec()),
             first => self.look_up(module, first)?,
@@ -199,6 +221,14 @@ impl Crate {
                 Found::Item(_) => None,
             })
         })
+    }
+}
+
+/// The folder of a file's submodules, with a slash at its end: `a/` for `a/mod.rs`, `a/b/` for `a/b.rs`.
+fn folder_of(file: &str) -> String {
+    match file.strip_suffix("lib.rs").or(file.strip_suffix("mod.rs")) {
+        Some(folder) => folder.to_owned(),
+        None => file.replace(".rs", "/"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The layers of a crate, called floors: a file imports only from lower floors and from its own room, never from above.
 
 mod imports;
+mod spine;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -74,7 +74,7 @@ impl OutOfMemory {
             let blocks: usize = holders.iter().map(|holder| holder.blocks).sum();
             let bytes = holders.iter().map(|holder| holder.bytes).sum();
             let plural = if blocks == 1 { "" } else { "s" };
-            [line, format!("{blocks} block{plural}"), Size(bytes).to_string()]
+            [line, format!("{blocks} block{plural}"), PrintedSize(bytes).to_string()]
         };
         // A row that says "1 more" could as well show that one.
         let shown = match self.holders.len() {
@@ -120,20 +120,20 @@ impl fmt::Display for OutOfMemory {
         write!(
             f,
             "CUDA out of memory. Tried to allocate {}. GPU {} has a total capacity of {} of which {} is free. ",
-            Size(self.tried),
+            PrintedSize(self.tried),
             self.device,
-            Size(self.total),
-            Size(self.free)
+            PrintedSize(self.total),
+            PrintedSize(self.free)
         )?;
         for Process { pid, used_memory, is_this, .. } in &self.processes {
             match is_this {
                 true => f.write_str("Including non-PyTorch memory, this process")?,
                 false => write!(f, "Process {pid}")?,
             }
-            write!(f, " has {} memory in use. ", Size(*used_memory))?;
+            write!(f, " has {} memory in use. ", PrintedSize(*used_memory))?;
         }
         if let Some(allowed) = self.allowed {
-            write!(f, "{} allowed; ", Size(allowed))?;
+            write!(f, "{} allowed; ", PrintedSize(allowed))?;
         }
         write!(
             f,
@@ -142,16 +142,16 @@ impl fmt::Display for OutOfMemory {
              PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  \
              See documentation for Memory Management  \
              (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-            Size(self.allocated),
-            Size(self.reserved - self.allocated)
+            PrintedSize(self.allocated),
+            PrintedSize(self.reserved - self.allocated)
         )
     }
 }
 
 /// A size in bytes, formatted as in PyTorch's message.
-struct Size(u64);
+struct PrintedSize(u64);
 
-impl fmt::Display for Size {
+impl fmt::Display for PrintedSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             bytes if bytes <= 1024 => write!(f, "{bytes} bytes"),

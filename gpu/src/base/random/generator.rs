@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::mt19937::{Choice, Engine, N};
+use super::mt19937::{Engine, N, SeedCall};
 use crate::base::error::GpuError;
 use crate::base::lock::lock;
 
@@ -30,7 +30,7 @@ impl Generator {
     ///
     /// PyTorch also takes negative seeds and stores their two's complement: pass `-1_i64 as u64`.
     pub fn manual_seed(&self, seed: u64) -> Generator {
-        *self.lock() = Engine { chosen: Some(Choice::now()), ..Engine::new(seed) };
+        *self.lock() = Engine { chosen: Some(SeedCall::now()), ..Engine::new(seed) };
         self.clone()
     }
 
@@ -109,7 +109,7 @@ impl Generator {
         let normal_is_valid = i32::from_le_bytes(get(state, NORMAL_IS_VALID)) != 0;
         let next_normal = normal_is_valid.then(|| f64::from_le_bytes(get(state, NORMAL)));
         let seed = u64::from_le_bytes(get(state, SEED));
-        *self.lock() = Engine { seed, words, next, ready, next_normal, chosen: Some(Choice::now()) };
+        *self.lock() = Engine { seed, words, next, ready, next_normal, chosen: Some(SeedCall::now()) };
         Ok(())
     }
 

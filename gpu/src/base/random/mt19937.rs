@@ -27,22 +27,22 @@ pub struct Engine {
     /// The second value of the last pair of normal numbers, waiting to be used.
     pub next_normal: Option<f64>,
     /// The call that chose the seed or the state, if there was one.
-    pub(super) chosen: Option<Choice>,
+    pub(super) chosen: Option<SeedCall>,
 }
 
 /// One of the calls that seed an engine or set its state.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
+pub(super) struct SeedCall {
     /// Its number; later calls have higher ones.
     pub(super) number: u64,
     thread: ThreadId,
 }
 
-impl Choice {
-    pub(super) fn now() -> Choice {
+impl SeedCall {
+    pub(super) fn now() -> SeedCall {
         static CHOICES: AtomicU64 = AtomicU64::new(0);
         let number = CHOICES.fetch_add(1, Ordering::Relaxed) + 1;
-        Choice { number, thread: Thread::id(&thread::current()) }
+        SeedCall { number, thread: Thread::id(&thread::current()) }
     }
 
     pub(super) fn is_of_this_thread(self) -> bool {

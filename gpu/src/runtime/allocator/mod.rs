@@ -107,7 +107,7 @@ impl Allocation {
 /// Why an allocation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MallocError {
-    OutOfMemory(OutOfMemory),
+    OutOfMemory(AllocationFailure),
     /// The request is larger than any device will ever be. PyTorch has a message of its own for it.
     MoreThanAnExabyte,
     /// The driver failed for another reason, which may be unrelated to memory.
@@ -122,7 +122,7 @@ impl From<DriverError> for MallocError {
 
 /// The device is full, and emptying the cache did not help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory {
+pub struct AllocationFailure {
     /// The size of the segment that was requested from the driver: what PyTorch says it "tried to allocate".
     pub requested: u64,
     /// Bytes in allocated blocks.
@@ -383,7 +383,7 @@ impl Allocator {
             // If the driver gives a reason of its own, the device is not full.
             Err(error) if error.code == ERROR_MEMORY_ALLOCATION && error.detail.is_none() => {
                 self.stats.num_ooms += 1;
-                Err(MallocError::OutOfMemory(OutOfMemory {
+                Err(MallocError::OutOfMemory(AllocationFailure {
                     requested: segment_size,
                     allocated: self.stats.allocated_bytes.all.current,
                     reserved: self.stats.reserved_bytes.all.current,

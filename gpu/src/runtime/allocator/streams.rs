@@ -18,12 +18,12 @@ pub(super) struct StreamUses {
     /// The streams, other than its own, that use an allocated block.
     recorded: HashMap<BlockId, SmallVec<[StreamId; 2]>>,
     /// The pending events of freed blocks, on each stream in the order in which the blocks were freed.
-    pub(super) pending: HashMap<StreamId, VecDeque<Pending>>,
+    pub(super) pending: HashMap<StreamId, VecDeque<PendingFree>>,
     /// Unused events, with their devices.
     pub(super) spare: Vec<(usize, EventId)>,
 }
 
-pub(super) struct Pending {
+pub(super) struct PendingFree {
     /// `None` if recording the event failed, or if the block was freed on a thread that may not call the driver. Then
     /// it is recorded later. In that case the block is reusable later than necessary, but never too early.
     pub(super) event: Option<EventId>,
@@ -52,7 +52,7 @@ impl Allocator {
         for &stream in &streams {
             let event =
                 driver.is_of_this_thread().then(|| self.uses.record_event(driver, stream).ok()).flatten();
-            self.uses.pending.entry(stream).or_default().push_back(Pending { event, block });
+            self.uses.pending.entry(stream).or_default().push_back(PendingFree { event, block });
         }
         streams.len() as u32
     }

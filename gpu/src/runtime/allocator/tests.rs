@@ -117,7 +117,7 @@ fn sizes_that_no_device_has_are_errors() {
     assert_eq!(*allocator.stats(), DeviceStats::default());
     assert_eq!(
         malloc(allocator, &driver, EXABYTE - 1),
-        Err(MallocError::OutOfMemory(OutOfMemory {
+        Err(MallocError::OutOfMemory(AllocationFailure {
             requested: EXABYTE,
             allocated: 0,
             reserved: 0,
@@ -148,7 +148,7 @@ fn out_of_memory_says_what_was_tried_and_what_is_held_after_the_cache_is_emptied
     let error = malloc(allocator, &driver, 51 * MIB).unwrap_err();
     assert_eq!(
         error,
-        MallocError::OutOfMemory(OutOfMemory {
+        MallocError::OutOfMemory(AllocationFailure {
             requested: 52 * MIB,
             allocated: 30 * MIB,
             reserved: 30 * MIB,
@@ -388,8 +388,12 @@ fn a_limit_counts_as_a_full_device() {
     let live = malloc(allocator, &driver, 20 * MIB).unwrap();
     assert_eq!(live.pointer, cached.pointer, "what is reserved already may be used");
     let error = malloc(allocator, &driver, 11 * MIB).unwrap_err();
-    let expected =
-        OutOfMemory { requested: 12 * MIB, allocated: 20 * MIB, reserved: 30 * MIB, allowed: Some(40 * MIB) };
+    let expected = AllocationFailure {
+        requested: 12 * MIB,
+        allocated: 20 * MIB,
+        reserved: 30 * MIB,
+        allowed: Some(40 * MIB),
+    };
     assert_eq!(error, MallocError::OutOfMemory(expected));
     assert_eq!(driver.calls(Call::Malloc), 1, "the driver is not even asked");
     // Allocations exactly up to the limit succeed.
@@ -471,7 +475,12 @@ fn without_the_cache_each_request_is_one_of_the_driver_and_nothing_counts_it() {
     assert_eq!(held.map(|allocation| allocator.size_of(allocation)), [1, 1000, MIB - 1001]);
     assert!(matches!(
         malloc(allocator, &driver, 1),
-        Err(MallocError::OutOfMemory(OutOfMemory { requested: 1, allocated: 0, reserved: 0, allowed: None }))
+        Err(MallocError::OutOfMemory(AllocationFailure {
+            requested: 1,
+            allocated: 0,
+            reserved: 0,
+            allowed: None
+        }))
     ));
     allocator.record_stream(held[1], StreamId { device: 0, number: 1 });
     for allocation in held {

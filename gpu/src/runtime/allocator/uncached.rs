@@ -6,7 +6,7 @@
 //! past the end of an allocation, which `compute-sanitizer` reports. As in PyTorch, the statistics do not count such
 //! memory.
 
-use super::{Allocation, Allocator, DeviceDriver, MallocError, OutOfMemory, is_out_of_memory};
+use super::{Allocation, AllocationFailure, Allocator, DeviceDriver, MallocError, is_out_of_memory};
 use crate::contract::driver::DevicePtr;
 
 impl Allocator {
@@ -23,7 +23,7 @@ impl Allocator {
         let requested = bytes as u64;
         let pointer = driver.malloc(bytes);
         if is_out_of_memory(&pointer) {
-            return Err(MallocError::OutOfMemory(OutOfMemory {
+            return Err(MallocError::OutOfMemory(AllocationFailure {
                 requested,
                 allocated: self.stats.allocated_bytes.all.current,
                 reserved: self.stats.reserved_bytes.all.current,

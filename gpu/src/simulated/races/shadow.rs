@@ -56,10 +56,10 @@ const MOST_USES: usize = 32;
 #[derive(Default)]
 pub(super) struct Shadow {
     /// By start address; pieces do not overlap.
-    pieces: BTreeMap<u64, Piece>,
+    pieces: BTreeMap<u64, ShadowRange>,
 }
 
-struct Piece {
+struct ShadowRange {
     end: u64,
     uses: SmallVec<[Use; 2]>,
 }
@@ -96,7 +96,7 @@ impl Shadow {
             gaps.push((covered, new.end));
         }
         for (start, end) in gaps {
-            self.pieces.insert(start, Piece { end, uses: SmallVec::from_slice(&[new]) });
+            self.pieces.insert(start, ShadowRange { end, uses: SmallVec::from_slice(&[new]) });
         }
     }
 
@@ -129,14 +129,14 @@ impl Shadow {
         if let Some((_, piece)) = self.pieces.range_mut(..at).next_back()
             && piece.end > at
         {
-            let right = Piece { end: piece.end, uses: piece.uses.clone() };
+            let right = ShadowRange { end: piece.end, uses: piece.uses.clone() };
             piece.end = at;
             self.pieces.insert(at, right);
         }
     }
 }
 
-impl Piece {
+impl ShadowRange {
     fn add(&mut self, new: Use, before: &VectorClock, mut race: impl FnMut(&Use)) {
         let crowded = self.uses.len() >= MOST_USES;
         self.uses.retain(|used| {

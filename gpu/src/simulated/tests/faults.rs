@@ -32,7 +32,7 @@ fn a_failed_assertion_surfaces_at_a_later_call_and_sticks() {
 
 /// Finds no memory for its workspace.
 static HUNGRY: KernelDef =
-    elementwise("hungry", &[Parameter::Out(DType::F32)], |_| Err(Stopped::OutOfHostMemory { bytes: 123 }));
+    elementwise("hungry", &[Parameter::Out(DType::F32)], |_| Err(TwinError::OutOfHostMemory { bytes: 123 }));
 
 #[test]
 fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when_it_is_told() {
@@ -52,7 +52,7 @@ fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when
         "this computer cannot give the 123 bytes that the simulated kernel hungry_f32 works in"
     );
     assert_eq!(gpu.synchronize(0), Err(error.clone()), "nobody may have heard it yet");
-    gpu.told(&error);
+    gpu.error_returned(&error);
     gpu.event_synchronize(event).unwrap();
     gpu.stream_synchronize(other).unwrap();
     assert_eq!(rig.read_device(x, 4), [1.0; 4]);
@@ -61,7 +61,7 @@ fn a_kernel_that_the_computer_has_no_memory_for_is_no_assertion_and_is_over_when
     // Reporting an assertion does not end it.
     fail(&rig);
     let error = gpu.synchronize(0).unwrap_err();
-    gpu.told(&error);
+    gpu.error_returned(&error);
     assert_eq!(gpu.synchronize(0), Err(error));
 }
 

@@ -118,7 +118,7 @@ const PROGRAMS: [(&str, RaceKind, Program); 12] = [
             rig.gpu.event_record(event, b).unwrap();
             rig.clock.advance(pause);
             while ordered && !rig.gpu.event_query(event).unwrap() {}
-            rig.gpu.reused(x, BYTES);
+            rig.gpu.range_reused(x, BYTES);
             rig.gpu.memset(a, x, 0, BYTES).unwrap();
         },
     ),
@@ -277,7 +277,7 @@ fn the_report_names_both_lines_and_the_fix() {
 
 #[test]
 fn a_race_warns_once_for_two_lines() {
-    let machine = crate::host::ambient::Ambient::new(crate::host::time::Clock::default());
+    let machine = crate::host::host_context::HostContext::new(crate::host::time::Clock::default());
     let warnings = Arc::<Mutex<Vec<String>>>::default();
     let sink = warnings.clone();
     machine.on_warning(move |warning| sink.lock().unwrap().push(warning.to_string()));

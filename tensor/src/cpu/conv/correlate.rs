@@ -23,7 +23,7 @@ const NUMBERS: usize = 1 << 23;
 const FEW_FILTERS: usize = 4;
 
 /// The sums of one share of the blocks, for some channels of a group.
-struct Job<'a, T> {
+struct CorrelateJob<'a, T> {
     share: usize,
     group: usize,
     first: usize,
@@ -64,7 +64,7 @@ pub(super) fn correlate<T: Lanes>(
 
     let jobs = sums.chunks_exact_mut(rows * columns).enumerate().map(|(i, sums)| {
         let (share, group, first) = (i / (groups * parts), i / parts % groups, i % parts * channels);
-        Job { share, group, first, channels: channels.min(c_group - first), sums }
+        CorrelateJob { share, group, first, channels: channels.min(c_group - first), sums }
     });
     let patch = Patch::new(&axes, channels, block);
     let taps = patch.taps()?;

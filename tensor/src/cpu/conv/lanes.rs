@@ -45,7 +45,7 @@ pub(super) struct Correlated<'a, T> {
 
 /// Rows of an image, to be copied with zeros around them: `rows` rows of `from`, from element `first` on, fill the
 /// places `left..right` of contiguous rows of `width` places.
-pub(super) struct Rows<'a, T> {
+pub(super) struct ImageRows<'a, T> {
     pub(super) from: &'a [T],
     pub(super) first: usize,
     pub(super) stride: usize,
@@ -61,7 +61,7 @@ pub(super) struct Rows<'a, T> {
 pub(super) trait Lanes: GemmElement {
     /// The number of rows of a tile, and of elements in a vector.
     fn tile() -> [usize; 2];
-    fn copy_rows(rows: Rows<Self>);
+    fn copy_rows(rows: ImageRows<Self>);
     fn weighted(sums: Weighted<Self>);
     fn correlated(sums: Correlated<Self>);
 }
@@ -84,7 +84,7 @@ macro_rules! lanes {
                 [PORTABLE_ROWS, kernel::$portable::LANES]
             }
 
-            fn copy_rows(rows: Rows<Self>) {
+            fn copy_rows(rows: ImageRows<Self>) {
                 rows.check();
                 // SAFETY: the rows were checked, and the processor has the instructions, as just detected.
                 unsafe {
@@ -136,14 +136,14 @@ const PORTABLE_FEW: usize = PORTABLE_ROWS / 2;
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx2,fma")]
-unsafe fn copy_rows_avx512<V: Vector>(rows: Rows<V::Element>) {
+unsafe fn copy_rows_avx512<V: Vector>(rows: ImageRows<V::Element>) {
     // SAFETY: the caller's promise.
     unsafe { copy_rows::<V>(rows) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn copy_rows_avx2<V: Vector>(rows: Rows<V::Element>) {
+unsafe fn copy_rows_avx2<V: Vector>(rows: ImageRows<V::Element>) {
     // SAFETY: the caller's promise.
     unsafe { copy_rows::<V>(rows) }
 }
@@ -176,7 +176,7 @@ unsafe fn correlated_avx2<V: Vector>(sums: Correlated<V::Element>) {
     unsafe { correlated::<V, 6, 3>(sums) }
 }
 
-impl<T: Lanes> Rows<'_, T> {
+impl<T: Lanes> ImageRows<'_, T> {
     /// Panics unless all memory that will be read or written is in bounds.
     fn check(&self) {
         assert!(self.left <= self.right && self.right <= self.width, "places outside of a row");
@@ -188,8 +188,8 @@ impl<T: Lanes> Rows<'_, T> {
 
 /// Copies whole vectors: the excess at the end of a row is overwritten by what comes next.
 #[inline(always)]
-unsafe fn copy_rows<V: Vector>(rows: Rows<V::Element>) {
-    let Rows { from, first, stride, rows, to, width, left, right } = rows;
+unsafe fn copy_rows<V: Vector>(rows: ImageRows<V::Element>) {
+    let ImageRows { from, first, stride, rows, to, width, left, right } = rows;
     let (len, end, to) = (right - left, from.len(), to.as_mut_ptr());
     // SAFETY: every write begins within a row, and so ends within a vector after the last row; reads are in bounds.
     unsafe {

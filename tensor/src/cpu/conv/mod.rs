@@ -33,7 +33,7 @@ use crate::error::dtype::not_implemented;
 
 use axis::Axis;
 use lanes::Lanes;
-use slide::{Images, Slide};
+use slide::{ConvImages, Slide};
 
 /// Computes one of the products of a convolution. All operands are dense: those of [`ConvPass`], in its order.
 pub(crate) fn run_conv(
@@ -104,7 +104,8 @@ fn forward<T: Lanes>(
     let depth = c / groups * r * s;
     let row = |filter: usize| weight[filter * depth..][..depth].iter().copied();
     let slide = Slide::new(forward_axes(shape), [0; 2], [1; 2], [c / groups, k / groups], groups, row)?;
-    let images = Images { from: x, from_size: [h, w], to_size: shape.out(), channels: [c, k], groups, bias };
+    let images =
+        ConvImages { from: x, from_size: [h, w], to_size: shape.out(), channels: [c, k], groups, bias };
     slide::slide(&[slide], &images, threads, y)
 }
 
@@ -142,8 +143,14 @@ fn backward_data<T: Lanes>(
             slides.push(Slide::new(axes, phase, stride, [k_group, c_group], groups, row)?);
         }
     }
-    let images =
-        Images { from: dy, from_size: shape.out(), to_size: [h, w], channels: [k, c], groups, bias: None };
+    let images = ConvImages {
+        from: dy,
+        from_size: shape.out(),
+        to_size: [h, w],
+        channels: [k, c],
+        groups,
+        bias: None,
+    };
     slide::slide(&slides, &images, threads, dx)
 }
 

@@ -4,7 +4,7 @@
 //! begin reading.
 
 use super::axis::Axis;
-use super::lanes::{Lanes, Rows};
+use super::lanes::{ImageRows, Lanes};
 use crate::cpu::reserve::reserve;
 use crate::error::{GpuError, Result};
 
@@ -77,7 +77,7 @@ impl<'a> Patch<'a> {
                     to[..top * self.width].fill(T::zeroed());
                     let stride = vertical.step * size[1];
                     match horizontal.step {
-                        1 => T::copy_rows(Rows {
+                        1 => T::copy_rows(ImageRows {
                             from: image,
                             first: at,
                             stride,

@@ -14,7 +14,7 @@ use crate::cpu::reserve::collect;
 use crate::error::Result;
 
 /// The input and output images of a convolution.
-pub(super) struct Images<'a, T> {
+pub(super) struct ConvImages<'a, T> {
     pub(super) from: &'a [T],
     pub(super) from_size: [usize; 2],
     pub(super) to_size: [usize; 2],
@@ -116,8 +116,8 @@ impl<T: Lanes> Slide<T> {
         }
     }
 
-    fn run(&self, images: &Images<T>, job: &mut Job<T>, memory: &mut [T]) {
-        let &mut Job { image, group, first, ref mut out } = job;
+    fn run(&self, images: &ConvImages<T>, job: &mut SlideJob<T>, memory: &mut [T]) {
+        let &mut SlideJob { image, group, first, ref mut out } = job;
         let [height, width] = images.to_size;
         let [outputs, columns] = self.axes.each_ref().map(|axis| axis.outputs);
         let rows = out.len() / (height * width);
@@ -167,7 +167,7 @@ fn flat_len(rows: usize, patch: &Patch, columns: usize) -> usize {
 }
 
 /// Some of the output channels of a group of an image, from `first` on.
-struct Job<'a, T> {
+struct SlideJob<'a, T> {
     image: usize,
     group: usize,
     first: usize,
@@ -176,7 +176,7 @@ struct Job<'a, T> {
 
 pub(super) fn slide<T: Lanes>(
     slides: &[Slide<T>],
-    images: &Images<T>,
+    images: &ConvImages<T>,
     threads: usize,
     out: &mut [T],
 ) -> Result<()> {
@@ -196,7 +196,7 @@ pub(super) fn slide<T: Lanes>(
     let groups = out.chunks_mut(rows * size).enumerate().flat_map(|(i, out)| {
         let (image, group) = (i / images.groups, i % images.groups);
         let parts = out.chunks_mut(rows_of_job * size).enumerate();
-        parts.map(move |(part, out)| Job { image, group, first: part * rows_of_job, out })
+        parts.map(move |(part, out)| SlideJob { image, group, first: part * rows_of_job, out })
     });
     let room = slides().map(|slide| slide.room(rows_of_job.min(rows))).max().unwrap_or(0);
     share(threads, groups.collect(), |job| {

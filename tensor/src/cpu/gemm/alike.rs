@@ -21,11 +21,11 @@ pub(super) fn compute<T: GemmElement>(
     product: impl Fn(usize, usize, &mut [T]),
 ) {
     let worth_a_look = m.saturating_mul(n).saturating_mul(k) >= WORTH_A_LOOK;
-    if worth_a_look && m > 1 && are_alike(a, [m, k], a_strides) {
+    if worth_a_look && m > 1 && are_equivalent(a, [m, k], a_strides) {
         let (first, others) = c.split_at_mut(n);
         product(1, n, first);
         others.chunks_exact_mut(n).for_each(|row| row.copy_from_slice(first));
-    } else if worth_a_look && n > 1 && are_alike(b, [n, k], [b_strides[1], b_strides[0]]) {
+    } else if worth_a_look && n > 1 && are_equivalent(b, [n, k], [b_strides[1], b_strides[0]]) {
         let (column, _) = c.split_at_mut(m);
         product(m, 1, column);
         // From the last row up, so that a row is never written before its number has been read.
@@ -39,7 +39,7 @@ pub(super) fn compute<T: GemmElement>(
 }
 
 /// Whether every row is bitwise equal to the first.
-fn are_alike<T: Pod>(matrix: &[T], [rows, columns]: [usize; 2], [down, along]: [usize; 2]) -> bool {
+fn are_equivalent<T: Pod>(matrix: &[T], [rows, columns]: [usize; 2], [down, along]: [usize; 2]) -> bool {
     match [down, along] {
         [0, _] => true,
         [_, 1] => {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Images, Source, open_file, read_bytes};
+use super::{ImageSource, Images, open_file, read_bytes};
 use crate::error::{Error, Result};
 
 const SHAPE: [usize; 3] = [3, 32, 32];
@@ -58,7 +58,7 @@ pub(super) fn read(root: &Path, train: bool) -> Result<Images> {
         read_records(&path, &mut pixels, &mut labels)?;
     }
     let len = labels.len();
-    let source = Source::Stored { pixels: Arc::new(pixels), labels: Arc::new(labels) };
+    let source = ImageSource::Stored { pixels: Arc::new(pixels), labels: Arc::new(labels) };
     Ok(Images::new("CIFAR-10", &CLASSES, SHAPE, len, source))
 }
 

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Images, Source, open_file, read_bytes};
+use super::{ImageSource, Images, open_file, read_bytes};
 use crate::error::{Error, Result};
 
 /// A dataset in this format.
@@ -110,7 +110,7 @@ pub(super) fn read(root: &Path, set: &'static Set, train: bool) -> Result<Images
             set.classes.len() - 1
         )));
     }
-    let source = Source::Stored { pixels: Arc::new(pixels), labels: Arc::new(labels) };
+    let source = ImageSource::Stored { pixels: Arc::new(pixels), labels: Arc::new(labels) };
     Ok(Images::new(set.name, &set.classes, [1, rows, columns], count, source))
 }
 

@@ -63,13 +63,13 @@ pub struct Images {
     classes: &'static [&'static str],
     shape: [usize; 3],
     len: usize,
-    source: Source,
+    source: ImageSource,
     /// The value of each byte in each channel; `None` for raw images.
     table: Option<Arc<Vec<[f32; 256]>>>,
 }
 
 #[derive(Clone)]
-enum Source {
+enum ImageSource {
     /// All pixels and all labels, from files.
     #[cfg(not(target_family = "wasm"))]
     Stored { pixels: Arc<Vec<u8>>, labels: Arc<Vec<u8>> },
@@ -127,7 +127,13 @@ impl Images {
                 "synthetic images have channels, height and width from 1 to 4096, not {shape:?}"
             )));
         }
-        Ok(Images::new("synthetic", &synthetic::CLASSES, shape, len, Source::Made(Gratings { shape, seed })))
+        Ok(Images::new(
+            "synthetic",
+            &synthetic::CLASSES,
+            shape,
+            len,
+            ImageSource::Made(Gratings { shape, seed }),
+        ))
     }
 
     fn new(
@@ -135,7 +141,7 @@ impl Images {
         classes: &'static [&'static str],
         shape: [usize; 3],
         len: usize,
-        source: Source,
+        source: ImageSource,
     ) -> Images {
         let images = Images { name, classes, shape, len, source, table: None };
         images.with_transform(Transform::ToTensor).expect("it asks for nothing of the channels")
@@ -182,11 +188,11 @@ impl Images {
         }
         match &self.source {
             #[cfg(not(target_family = "wasm"))]
-            Source::Stored { pixels, labels } => {
+            ImageSource::Stored { pixels, labels } => {
                 out.copy_from_slice(&pixels[index * out.len()..][..out.len()]);
                 Ok(i64::from(labels[index]))
             }
-            Source::Made(gratings) => Ok(gratings.draw(index, out)),
+            ImageSource::Made(gratings) => Ok(gratings.draw(index, out)),
         }
     }
 

@@ -46,22 +46,22 @@ impl From<f64> for KernelArgument<'_> {
     }
 }
 
-type List<'a> = SmallVec<[KernelArgument<'a>; 8]>;
+type ArgumentList<'a> = SmallVec<[KernelArgument<'a>; 8]>;
 
 /// The arguments of a launch: a tuple of up to twelve, or a list of [`KernelArgument`]s.
 pub trait KernelArguments<'a> {
     #[doc(hidden)]
-    fn list(self) -> List<'a>;
+    fn list(self) -> ArgumentList<'a>;
 }
 
 impl<'a> KernelArguments<'a> for () {
-    fn list(self) -> List<'a> {
+    fn list(self) -> ArgumentList<'a> {
         SmallVec::new()
     }
 }
 
 impl<'a> KernelArguments<'a> for &[KernelArgument<'a>] {
-    fn list(self) -> List<'a> {
+    fn list(self) -> ArgumentList<'a> {
         self.iter().copied().collect()
     }
 }
@@ -72,7 +72,7 @@ macro_rules! tuples {
             for ($First, $($Rest,)*)
         {
             #[allow(non_snake_case)]
-            fn list(self) -> List<'a> {
+            fn list(self) -> ArgumentList<'a> {
                 let ($First, $($Rest,)*) = self;
                 smallvec![$First.into(), $($Rest.into()),*]
             }

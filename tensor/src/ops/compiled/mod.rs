@@ -20,7 +20,7 @@ use crate::gpu::{check_ordinal, current_index, current_stream, of_machine};
 use crate::tensor::{Tensor, pointer_of};
 pub use arguments::{Dim3, KernelArgument, KernelArguments};
 use error::KernelError;
-use signature::{Kind, Parameter};
+use signature::{ParameterKind, SignatureParameter};
 
 /// The most shared memory that a block may ask for at its launch, in bytes.
 const MOST_SHARED: usize = 48 << 10;
@@ -31,7 +31,7 @@ pub struct CompiledKernel {
     device: usize,
     id: KernelId,
     name: &'static str,
-    parameters: Vec<Parameter>,
+    parameters: Vec<SignatureParameter>,
 }
 
 /// Compiles a `__global__` function of CUDA C++ for the current device (`torch.cuda._compile_kernel`).
@@ -138,7 +138,7 @@ impl CompiledKernel {
         let stream = current_stream::current(self.cuda.machine(), self.device);
         self.cuda.launch_compiled(stream, launch)?;
         for (parameter, argument) in self.parameters.iter().zip(args) {
-            if let (Kind::Pointer { is_const: false, .. }, KernelArgument::Tensor(tensor)) =
+            if let (ParameterKind::Pointer { is_const: false, .. }, KernelArgument::Tensor(tensor)) =
                 (parameter.kind, argument)
             {
                 tensor.storage().bump_version();
@@ -148,7 +148,12 @@ impl CompiledKernel {
     }
 
     /// An argument in the type of its parameter.
-    fn passed(&self, index: usize, parameter: &Parameter, argument: &KernelArgument<'_>) -> Result<Passed> {
+    fn passed(
+        &self,
+        index: usize,
+        parameter: &SignatureParameter,
+        argument: &KernelArgument<'_>,
+    ) -> Result<Passed> {
         let (kernel, text) = (self.name, || parameter.text.clone());
         let number = |bytes: &[u8]| {
             let mut padded = [0; 8];
@@ -156,7 +161,7 @@ impl CompiledKernel {
             Ok(Passed::Number(padded))
         };
         let given = match (parameter.kind, argument) {
-            (Kind::Pointer { element, is_const }, KernelArgument::Tensor(tensor)) => {
+            (ParameterKind::Pointer { element, is_const }, KernelArgument::Tensor(tensor)) => {
                 self.check(index, parameter, element, tensor)?;
                 return Ok(Passed::Memory {
                     pointer: pointer_of(tensor)?,
@@ -164,7 +169,7 @@ impl CompiledKernel {
                     is_written: !is_const,
                 });
             }
-            (Kind::Int { bytes, is_signed }, KernelArgument::Int(value)) => {
+            (ParameterKind::Int { bytes, is_signed }, KernelArgument::Int(value)) => {
                 let bits = 8 * bytes as u32 - u32::from(is_signed);
                 let (least, most) = (if is_signed { -(1 << bits) } else { 0 }, (1_i128 << bits) - 1);
                 if !(least..=most).contains(value) {
@@ -174,10 +179,16 @@ impl CompiledKernel {
                 }
                 return number(&(*value as i64).to_ne_bytes()[..bytes]);
             }
-            (Kind::F32, KernelArgument::Int(value)) => return number(&(*value as f32).to_ne_bytes()),
-            (Kind::F64, KernelArgument::Int(value)) => return number(&(*value as f64).to_ne_bytes()),
-            (Kind::F32, KernelArgument::Float(value)) => return number(&(*value as f32).to_ne_bytes()),
-            (Kind::F64, KernelArgument::Float(value)) => return number(&value.to_ne_bytes()),
+            (ParameterKind::F32, KernelArgument::Int(value)) => {
+                return number(&(*value as f32).to_ne_bytes());
+            }
+            (ParameterKind::F64, KernelArgument::Int(value)) => {
+                return number(&(*value as f64).to_ne_bytes());
+            }
+            (ParameterKind::F32, KernelArgument::Float(value)) => {
+                return number(&(*value as f32).to_ne_bytes());
+            }
+            (ParameterKind::F64, KernelArgument::Float(value)) => return number(&value.to_ne_bytes()),
             (_, KernelArgument::Tensor(tensor)) => format!("a tensor of sizes {:?}", tensor.sizes()),
             (_, KernelArgument::Int(value)) => format!("the number {value}"),
             (_, KernelArgument::Float(value)) => format!("the number {value:?}"),
@@ -189,7 +200,7 @@ impl CompiledKernel {
     fn check(
         &self,
         index: usize,
-        parameter: &Parameter,
+        parameter: &SignatureParameter,
         element: Option<DType>,
         tensor: &Tensor,
     ) -> Result<()> {

@@ -9,15 +9,15 @@ use crate::dtype::DType;
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parameter {
+pub(super) struct SignatureParameter {
     /// As it is written: `const float *x`.
     pub(super) text: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ParameterKind,
 }
 
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ParameterKind {
     /// A pointer; `None` stands for elements of another type than those of tensors.
     Pointer {
         element: Option<DType>,
@@ -31,19 +31,19 @@ pub(super) enum Kind {
     F64,
 }
 
-impl Kind {
+impl ParameterKind {
     /// Its size in bytes.
     pub(super) fn size(self) -> usize {
         match self {
-            Kind::Pointer { .. } | Kind::F64 => 8,
-            Kind::F32 => 4,
-            Kind::Int { bytes, .. } => bytes,
+            ParameterKind::Pointer { .. } | ParameterKind::F64 => 8,
+            ParameterKind::F32 => 4,
+            ParameterKind::Int { bytes, .. } => bytes,
         }
     }
 }
 
 /// The parameters of the kernel of that name.
-pub(super) fn parameters(text: &str, name: &str) -> Result<Vec<Parameter>, KernelError> {
+pub(super) fn parameters(text: &str, name: &str) -> Result<Vec<SignatureParameter>, KernelError> {
     let tokens = tokens(text);
     let (mut found, mut others): (Vec<Vec<Vec<&str>>>, Vec<String>) = (Vec::new(), Vec::new());
     let mut is_template = false;
@@ -67,10 +67,10 @@ pub(super) fn parameters(text: &str, name: &str) -> Result<Vec<Parameter>, Kerne
     }
 }
 
-fn parameter(kernel: &str, index: usize, words: &[&str]) -> Result<Parameter, KernelError> {
+fn parameter(kernel: &str, index: usize, words: &[&str]) -> Result<SignatureParameter, KernelError> {
     let text = words.join(" ").replace("* ", "*");
     match kind(words) {
-        Some(kind) => Ok(Parameter { text, kind }),
+        Some(kind) => Ok(SignatureParameter { text, kind }),
         None => Err(KernelError::ParameterType { kernel: kernel.to_owned(), index, parameter: text }),
     }
 }
@@ -120,7 +120,7 @@ fn lists<'a>(tokens: &[&'a str]) -> Vec<Vec<&'a str>> {
 }
 
 /// The type of a parameter from its tokens, if arguments of it can be passed.
-fn kind(words: &[&str]) -> Option<Kind> {
+fn kind(words: &[&str]) -> Option<ParameterKind> {
     const QUALIFIERS: [&str; 5] = ["const", "volatile", "__restrict__", "__restrict", "__grid_constant__"];
     let end = words.iter().position(|word| ["*", "[", "&"].contains(word));
     let is_pointer = end.is_some_and(|end| words[end] != "&");
@@ -136,18 +136,20 @@ fn kind(words: &[&str]) -> Option<Kind> {
         types.pop();
     }
     match (is_pointer, end) {
-        (true, _) => Some(Kind::Pointer { element: element(&types), is_const: before.contains(&"const") }),
+        (true, _) => {
+            Some(ParameterKind::Pointer { element: element(&types), is_const: before.contains(&"const") })
+        }
         (false, Some(_)) => None, // A reference.
         (false, None) => number(&types),
     }
 }
 
 /// The built-in type of that name.
-fn number(words: &[&str]) -> Option<Kind> {
-    let int = |bytes, is_signed| Some(Kind::Int { bytes, is_signed });
+fn number(words: &[&str]) -> Option<ParameterKind> {
+    let int = |bytes, is_signed| Some(ParameterKind::Int { bytes, is_signed });
     match words {
-        ["float"] => return Some(Kind::F32),
-        ["double"] => return Some(Kind::F64),
+        ["float"] => return Some(ParameterKind::F32),
+        ["double"] => return Some(ParameterKind::F64),
         ["bool"] => return int(1, false),
         ["int8_t"] => return int(1, true),
         ["uint8_t"] => return int(1, false),
@@ -179,11 +181,11 @@ fn element(words: &[&str]) -> Option<DType> {
         ["half" | "__half"] => Some(DType::F16),
         ["__nv_bfloat16" | "nv_bfloat16"] => Some(DType::BF16),
         _ => match number(words)? {
-            Kind::F32 => Some(DType::F32),
-            Kind::F64 => Some(DType::F64),
-            Kind::Int { bytes: 8, is_signed: true } => Some(DType::I64),
-            Kind::Int { bytes: 4, is_signed: true } => Some(DType::I32),
-            Kind::Int { bytes: 1, is_signed: false } => Some(DType::U8),
+            ParameterKind::F32 => Some(DType::F32),
+            ParameterKind::F64 => Some(DType::F64),
+            ParameterKind::Int { bytes: 8, is_signed: true } => Some(DType::I64),
+            ParameterKind::Int { bytes: 4, is_signed: true } => Some(DType::I32),
+            ParameterKind::Int { bytes: 1, is_signed: false } => Some(DType::U8),
             _ => None,
         },
     }
@@ -264,19 +266,19 @@ mod tests {
         __global__ void unnamed(float *, std::size_t, unsigned long long seed, unsigned, double[], bool b) {}
     "#;
 
-    fn kinds(name: &str) -> Vec<Kind> {
+    fn kinds(name: &str) -> Vec<ParameterKind> {
         parameters(TEXT, name).unwrap().into_iter().map(|parameter| parameter.kind).collect()
     }
 
-    fn pointer(element: DType, is_const: bool) -> Kind {
-        Kind::Pointer { element: Some(element), is_const }
+    fn pointer(element: DType, is_const: bool) -> ParameterKind {
+        ParameterKind::Pointer { element: Some(element), is_const }
     }
 
     #[test]
     fn parameters_are_read_from_the_text() {
-        let int = |bytes, is_signed| Kind::Int { bytes, is_signed };
+        let int = |bytes, is_signed| ParameterKind::Int { bytes, is_signed };
         let f32 = |is_const| pointer(DType::F32, is_const);
-        assert_eq!(kinds("square"), [f32(true), f32(false), int(4, true), Kind::F32]);
+        assert_eq!(kinds("square"), [f32(true), f32(false), int(4, true), ParameterKind::F32]);
         assert_eq!(kinds("later"), [f32(false), int(8, true)]);
         assert_eq!(kinds("nothing"), []);
         assert_eq!(kinds("__global_name"), []);

@@ -8,7 +8,7 @@ use bytemuck::{Pod, cast_slice};
 use crate::conv::ConvShape;
 use crate::cpu::parallel::for_rows;
 use crate::error::Result;
-use crate::kernel::{Args, Ran};
+use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::pool::{Grid, Windows};
 use crate::ops::row::{row, rows};
@@ -48,7 +48,7 @@ rows! {
     ], Indexed, Cheap, col2im_twin::<T>).refused_as("slow_conv2d_cuda");
 }
 
-fn im2col_twin<T: Pod + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+fn im2col_twin<T: Pod + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> TwinResult {
     let grid @ Grid { down, across } = cast_slice(ints)[0];
     let [[h, w], [r, s], [p, q]] = grid.extents();
     let image: &[T] = inputs[0].elements();
@@ -62,7 +62,7 @@ fn im2col_twin<T: Pod + Send + Sync>(Args { inputs, outputs, ints, .. }: Args<'_
     Ok(())
 }
 
-fn col2im_twin<T: Pod + Send + Sync + Add<Output = T>>(args: Args<'_, '_>) -> Ran {
+fn col2im_twin<T: Pod + Send + Sync + Add<Output = T>>(args: Args<'_, '_>) -> TwinResult {
     let grid @ Grid { down, across } = cast_slice(args.ints)[0];
     let [[h, w], [r, s], [p, q]] = grid.extents();
     let columns: &[T] = args.inputs[0].elements();

@@ -9,7 +9,6 @@ pub(in crate::ops) use kernels::ROWS;
 
 use smallvec::SmallVec;
 
-use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::backends::cudnn;
 use crate::conv::{ConvPass, ConvShape};
@@ -19,20 +18,21 @@ use crate::dtype::DType;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{DeviceMismatch, Error, LayoutError, Result};
 use crate::gpu;
+use crate::host_context::HostContext;
 use crate::ops::access::access;
 use crate::ops::elementwise::add_into;
 use crate::ops::pair::Pair;
 use crate::ops::plain::{dense, write};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
 operations! {
-    CONV2D: Operation::new("conv2d").composite().autocast(Cast::LowerPrecision);
+    CONV2D: Operation::new("conv2d").composite().autocast(CastPolicy::LowerPrecision);
     CONVOLUTION: Operation::new("conv2d")
         .node("ConvolutionBackward0")
         .arguments("wrapper_CUDA__cudnn_convolution", &["input", "weight", "bias"])
-        .autocast(Cast::LowerPrecision);
+        .autocast(CastPolicy::LowerPrecision);
 }
 
 /// The keyword arguments of `torch.nn.Conv2d`. The first four are also those of [`Tensor::conv2d`].
@@ -154,7 +154,7 @@ fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2d
         match x.ndim() {
             3 => convolved(&x.unsqueeze(0)?, weight, bias, options)?.squeeze(0),
             4 => {
-                let convolution = Convolution::checked(x, weight, bias, &options)?;
+                let convolution = ConvolutionFunction::checked(x, weight, bias, &options)?;
                 match bias {
                     Some(bias) => ops::apply(convolution, [x, weight, bias]),
                     None => ops::apply(convolution, [x, weight]),
@@ -166,20 +166,20 @@ fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2d
 }
 
 /// The convolution of an image and a weight, with a bias if there is a third operand.
-struct Convolution {
+struct ConvolutionFunction {
     /// Zeros added first, below the image and on its right, because no convolution adds zeros on one side only.
     end_zeros: [usize; 2],
     /// The convolution computed after that.
     shape: ConvShape,
 }
 
-impl Convolution {
+impl ConvolutionFunction {
     fn checked(
         x: &Tensor,
         weight: &Tensor,
         bias: Option<&Tensor>,
         options: &Conv2dOptions,
-    ) -> Result<Convolution> {
+    ) -> Result<ConvolutionFunction> {
         let groups = options.groups;
         let (stride, dilation) = (options.stride.values(), options.dilation.values());
         let &[k, weight_channels, r, s] = weight.sizes() else {
@@ -200,7 +200,7 @@ impl Convolution {
                 ];
                 let rest = total.map(|zeros| zeros % 2);
                 if rest != [0; 2] {
-                    Ambient::warn_once("padding='same'", || {
+                    HostContext::warn_once("padding='same'", || {
                         "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the \
                          input be created"
                             .to_owned()
@@ -259,7 +259,7 @@ impl Convolution {
             return Err(not_implemented("slow_conv_dilated<>", x.dtype()));
         }
         check_types(x, weight, bias, by_onednn)?;
-        Ok(Convolution { end_zeros, shape })
+        Ok(ConvolutionFunction { end_zeros, shape })
     }
 }
 
@@ -318,7 +318,7 @@ fn check_types(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, by_onednn: bo
     }
 }
 
-impl<const N: usize> Function<N> for Convolution {
+impl<const N: usize> Function<N> for ConvolutionFunction {
     fn operation(&self) -> &'static Operation {
         &CONVOLUTION
     }
@@ -375,7 +375,7 @@ fn pass(
         }
         return Ok(out);
     }
-    Ambient::charge(|host| host.gemm_time(&shape.work(out.dtype())));
+    HostContext::charge(|host| host.gemm_time(&shape.work(out.dtype())));
     let bias = bias.map(dense).transpose()?;
     // An absent bias is replaced by a read that is ignored.
     access([a, b, bias.as_ref().unwrap_or(b)], [&out], |[a, b, c], [y]| {

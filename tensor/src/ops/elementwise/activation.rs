@@ -5,28 +5,28 @@
 
 use smallvec::SmallVec;
 
-use super::in_one::{InOne, run};
+use super::fused::{FusedOp, run};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::error::Result;
 use crate::ops::row::{Row, row};
-use crate::ops::{self, Cast, Operation};
+use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 
 struct Activation {
     operation: Operation,
     kernel: Row,
-    backward: InOne,
+    backward: FusedOp,
 }
 
 impl Activation {
     const fn new(kernel: Row, node: &'static str, backward: Row) -> Activation {
         let operation = Operation::new(kernel.name).node(node);
-        Activation { operation, kernel, backward: InOne::new(backward) }
+        Activation { operation, kernel, backward: FusedOp::new(backward) }
     }
 
     const fn in_f32_on_cuda(self) -> Activation {
-        Activation { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
+        Activation { operation: self.operation.autocast_on_cuda(CastPolicy::Fp32), ..self }
     }
 
     /// The same operation, computed in another way.

@@ -2,7 +2,7 @@
 
 use super::by_number::{ByNumber, DIV_NUMBER, MUL_NUMBER};
 use super::error::ElementwiseError;
-use super::in_one::table;
+use super::fused::table;
 use super::{Operand, check_in_place, output};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
@@ -18,11 +18,11 @@ pub(super) struct Binary {
     pub(super) operation: Operation,
     kernel: Row,
     /// The kernel for bools. They are 0 and 1, and stay so: their sum is "or", their product is "and".
-    of_truths: Option<&'static Row>,
+    bool_kernel: Option<&'static Row>,
     /// The kernel for a half type and a number that is not rounded to it first.
     pub(super) by_number: Option<&'static Row>,
     /// Checks the number of operands that are bools.
-    check_truths: Option<fn(usize) -> Result<()>>,
+    check_bools: Option<fn(usize) -> Result<()>>,
     /// Whether integers give a floating-point result.
     makes_floats: bool,
     save: fn(&mut Context<2>, [&Tensor; 2]),
@@ -41,9 +41,9 @@ impl Binary {
         Binary {
             operation: Operation::new(kernel.name).node(node),
             kernel,
-            of_truths: None,
+            bool_kernel: None,
             by_number: None,
-            check_truths: None,
+            check_bools: None,
             makes_floats: false,
             save,
             gradients,
@@ -52,7 +52,7 @@ impl Binary {
 
     /// The dtype of the result.
     pub(super) fn result_type(&self, a: &Tensor, b: Operand<'_>) -> Result<DType> {
-        if let Some(check) = self.check_truths {
+        if let Some(check) = self.check_bools {
             let b = match b {
                 Operand::Tensor(tensor) => tensor.dtype(),
                 Operand::Scalar(scalar) => scalar.dtype(),
@@ -80,7 +80,7 @@ impl Binary {
     }
 
     fn kernel(&self, dtype: DType) -> &Row {
-        self.of_truths.filter(|_| dtype == DType::Bool).unwrap_or(&self.kernel)
+        self.bool_kernel.filter(|_| dtype == DType::Bool).unwrap_or(&self.kernel)
     }
 }
 
@@ -214,7 +214,7 @@ macro_rules! binary {
 binary! {
     /// `self + other`.
     add, add_: ADD = Binary {
-        of_truths: Some(&MAXIMUM.kernel),
+        bool_kernel: Some(&MAXIMUM.kernel),
         ..Binary::new(
             row!("add", numbers, Cheap, |a: T, b: T| -> T { a.plus(b) }),
             "AddBackward0",
@@ -224,7 +224,7 @@ binary! {
     };
     /// `self - other`.
     sub, sub_: SUB = Binary {
-        check_truths: Some(|truths| match truths {
+        check_bools: Some(|bools| match bools {
             0 => Ok(()),
             1 => Err(ElementwiseError::SubtractBool.into()),
             _ => Err(ElementwiseError::SubtractTwoBools.into()),
@@ -241,7 +241,7 @@ binary! {
     };
     /// `self * other`.
     mul, mul_: MUL = Binary {
-        of_truths: Some(&MINIMUM.kernel),
+        bool_kernel: Some(&MINIMUM.kernel),
         by_number: Some(&MUL_NUMBER),
         ..Binary::new(
             row!("mul", numbers, Cheap, |a: T, b: T| -> T { a.times(b) }),

@@ -3,18 +3,18 @@
 use std::panic::Location;
 
 use super::error::ElementwiseError;
-use super::in_one::{InOne, table};
+use super::fused::{FusedOp, table};
 use super::{Operand, output};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::launch::launch;
 use crate::ops::row::row;
-use crate::ops::{self, Arguments};
+use crate::ops::{self, ArgumentNames};
 use crate::scope;
 use crate::tensor::Tensor;
 
 #[track_caller]
-fn compare(comparison: &'static InOne, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
+fn compare(comparison: &'static FusedOp, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     let dtype = b.result_type(a);
     let b = b.to_tensor(dtype)?;
     ops::call(&comparison.operation, &[a, &b], |_| {
@@ -26,9 +26,9 @@ fn compare(comparison: &'static InOne, a: &Tensor, b: Operand<'_>) -> Result<Ten
 
 macro_rules! compare {
     ($($(#[$doc:meta])* $name:ident: $NAME:ident = $kernel:expr;)*) => {
-        table! { $($NAME: InOne = InOne::new($kernel);)* }
+        table! { $($NAME: FusedOp = FusedOp::new($kernel);)* }
 
-        const EQUAL_ARGUMENTS: Arguments = Arguments { method: "wrapper_CUDA__equal", names: &["self", "other"] };
+        const EQUAL_ARGUMENTS: ArgumentNames = ArgumentNames { method: "wrapper_CUDA__equal", names: &["self", "other"] };
 
 impl Tensor {
             $(

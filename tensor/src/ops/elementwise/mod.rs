@@ -11,7 +11,7 @@ pub(in crate::ops) mod by_number;
 pub(in crate::ops) mod compare;
 pub(in crate::ops) mod convert;
 pub(crate) mod error;
-pub(in crate::ops) mod in_one;
+pub(in crate::ops) mod fused;
 pub(in crate::ops) mod operators;
 pub(in crate::ops) mod pow;
 pub(in crate::ops) mod select;
@@ -26,7 +26,7 @@ pub use select::Bound;
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::Result;
 use crate::error::dtype::DTypeError;
-use crate::ops::lead;
+use crate::ops::deciding_operand;
 use crate::ops::plain::number;
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
@@ -81,7 +81,7 @@ impl Operand<'_> {
 /// An uninitialised tensor for the result of two operands.
 #[track_caller]
 fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
-    let lead = lead(&[a, b]);
+    let lead = deciding_operand(&[a, b]);
     match a.sizes() == b.sizes() {
         true => lead.uninit_beside(a.sizes(), dtype),
         false => lead.uninit_beside(&broadcast(a.sizes(), b.sizes())?, dtype),

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::launch::launch;
 use crate::ops::row::{row, rows};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 rows! {
@@ -15,7 +15,7 @@ rows! {
 }
 
 operations! {
-    POW_SCALAR: Operation::new("pow").node("PowBackward0").autocast_on_cuda(Cast::Fp32);
+    POW_SCALAR: Operation::new("pow").node("PowBackward0").autocast_on_cuda(CastPolicy::Fp32);
 }
 
 impl Tensor {

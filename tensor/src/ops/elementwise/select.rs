@@ -4,15 +4,15 @@ use std::panic::Location;
 
 use super::error::ElementwiseError;
 use super::{Operand, check_in_place};
-use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar, result_type};
 use crate::error::{DeviceMismatch, Error, Result};
+use crate::host_context::HostContext;
 use crate::ops::launch::launch;
 use crate::ops::plain::{fill, number};
 use crate::ops::row::{row, rows};
 use crate::ops::shape::check_fits;
-use crate::ops::{self, Operation, lead, operations};
+use crate::ops::{self, Operation, deciding_operand, operations};
 use crate::scope;
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
@@ -167,7 +167,7 @@ fn where_cond(condition: &Tensor, on_true: Operand<'_>, on_false: Operand<'_>) -
     let condition = match condition.dtype() {
         DType::Bool => condition,
         DType::U8 => {
-            Ambient::warn_once("byte conditions", || {
+            HostContext::warn_once("byte conditions", || {
                 "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future \
                  version of PyTorch. Use a boolean condition instead."
                     .to_owned()
@@ -224,7 +224,7 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
 /// warning.
 #[track_caller]
 fn masked_fill_expanded(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
-    Ambient::warn_once("masked_fill_ of expanded tensors", || {
+    HostContext::warn_once("masked_fill_ of expanded tensors", || {
         "Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
          This also applies to advanced indexing e.g. tensor[mask] = scalar"
             .to_owned()
@@ -299,7 +299,7 @@ impl Function<3> for Where {
         ctx.save_for_backward([condition]);
         let dtype = result_type(&[(a.dtype(), a.ndim()), (b.dtype(), b.ndim())], &[]);
         let sizes = broadcast(&broadcast(condition.sizes(), a.sizes())?, b.sizes())?;
-        let out = lead(&[condition, a, b]).uninit_beside(&sizes, dtype)?;
+        let out = deciding_operand(&[condition, a, b]).uninit_beside(&sizes, dtype)?;
         launch(WHERE.of(dtype)?, [condition, &a.to(dtype)?, &b.to(dtype)?], [&out], &[], &[])?;
         Ok(out)
     }

@@ -1,7 +1,16 @@
-//! Operations on one tensor.
+//! Operations on one tensor, such as `relu`: each a row of the table at the end.
+//!
+//! An entry says all there is to say about an operation: its kernel, its node's name, its gradient, and how it treats integers and
+//! bools. `row!("relu", each, Cheap, |x: T| …)` declares the kernel once for each dtype that `each` stands for. In a row of
+//! `numbers` or `floats` the kernel for f16 and bf16 is the f32 kernel between two conversions; `row.rs` lists these groups.
+//!
+//! `Saves` says what is kept for backward: `relu` keeps its output, and its gradient is one kernel, `relu_backward`.
+//!
+//! Not here: broadcasting and dtype promotion, which need two tensors (`binary.rs`). Next in the spine: `base/kernel.rs` of
+//! `todevice-gpu`.
 
 use super::error::ElementwiseError;
-use super::in_one::{InOne, table};
+use super::fused::{FusedOp, table};
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::blocks::map1;
 use crate::cpu::number::{Float, Number, Rectified};
@@ -11,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Cost;
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row};
-use crate::ops::{self, Cast, Operation};
+use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
 
@@ -20,8 +29,8 @@ pub(super) struct Unary {
     operation: Operation,
     kernel: Row,
     saves: Saves,
-    wholes: Wholes,
-    truths: Truths,
+    ints: IntInput,
+    bools: BoolInput,
 }
 
 /// What is saved for the gradient, with the function that computes the input's gradient from the result's and from
@@ -33,65 +42,67 @@ enum Saves {
     Output(fn(&Tensor, &Tensor) -> Result<Tensor>),
 }
 
-/// The result for integers.
+/// How integer inputs are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wholes {
-    Computed,
+enum IntInput {
+    /// The kernel takes integers.
+    Native,
     /// Integers are returned unchanged.
-    Themselves,
+    Identity,
     /// `torch.exp` of integers is f32.
-    Floats,
+    PromoteToF32,
 }
 
-/// The result for bools. Most operations on integers refuse bools, each with its own message.
+/// How bool inputs are treated. Most operations refuse them, each with PyTorch's own text.
 #[derive(Clone, Copy)]
-enum Truths {
-    AsWholes,
+enum BoolInput {
+    /// Bools are treated like integers.
+    AsInteger,
     /// The power of a bool and an integer is an integer.
-    Wholes,
+    PromoteToI64,
     Refused(fn() -> Error),
 }
 
 impl Unary {
-    const fn new(kernel: Row, node: &'static str, saves: Saves, wholes: Wholes) -> Unary {
+    const fn new(kernel: Row, node: &'static str, saves: Saves, ints: IntInput) -> Unary {
         let operation = Operation::new(kernel.name).node(node);
-        Unary { operation, kernel, saves, wholes, truths: Truths::AsWholes }
+        Unary { operation, kernel, saves, ints, bools: BoolInput::AsInteger }
     }
 
     /// An operation with a kernel for integers.
     const fn of_numbers(kernel: Row, node: &'static str, saves: Saves) -> Unary {
-        Unary::new(kernel, node, saves, Wholes::Computed)
+        Unary::new(kernel, node, saves, IntInput::Native)
     }
 
     /// An operation that turns integers into floats.
     const fn of_floats(kernel: Row, node: &'static str, saves: Saves) -> Unary {
-        Unary::new(kernel, node, saves, Wholes::Floats)
+        Unary::new(kernel, node, saves, IntInput::PromoteToF32)
     }
 
     /// An operation that rounds, and is constant between its jumps.
     const fn rounding(kernel: Row, node: &'static str, refused: fn() -> Error) -> Unary {
         let saves = Nothing(|grad| grad.zeros_like());
-        Unary::new(kernel, node, saves, Wholes::Themselves).on_truths(Truths::Refused(refused))
+        Unary::new(kernel, node, saves, IntInput::Identity).on_bools(BoolInput::Refused(refused))
     }
 
     /// Makes autocast run the operation in f32 on CUDA devices.
     const fn in_f32_on_cuda(self) -> Unary {
-        Unary { operation: self.operation.autocast_on_cuda(Cast::Fp32), ..self }
+        Unary { operation: self.operation.autocast_on_cuda(CastPolicy::Fp32), ..self }
     }
 
-    const fn on_truths(self, truths: Truths) -> Unary {
-        Unary { truths, ..self }
+    const fn on_bools(self, bools: BoolInput) -> Unary {
+        Unary { bools, ..self }
     }
 
-    fn check_truths(&self, x: &Tensor) -> Result<()> {
-        match self.truths {
-            Truths::Refused(error) if x.dtype() == DType::Bool => Err(error()),
+    fn check_bools(&self, x: &Tensor) -> Result<()> {
+        match self.bools {
+            BoolInput::Refused(error) if x.dtype() == DType::Bool => Err(error()),
             _ => Ok(()),
         }
     }
 
     fn compute(&self, x: &Tensor, out: &Tensor) -> Result<()> {
-        if self.wholes == Wholes::Themselves && !x.dtype().is_floating_point() {
+        if self.ints == IntInput::Identity && !x.dtype().is_floating_point() {
             return ops::plain::write(out, x);
         }
         launch(self.kernel.of(x.dtype())?, [x], [out], &[], &[])
@@ -109,10 +120,10 @@ impl Function<1> for &'static Unary {
             Output(_) => ctx.save_output(),
             Nothing(_) => {}
         }
-        self.check_truths(x)?;
-        let x = match (self.wholes, self.truths, x.dtype()) {
-            (Wholes::Floats, _, dtype) if !dtype.is_floating_point() => &x.to(DType::F32)?,
-            (_, Truths::Wholes, DType::Bool) => &x.to(DType::I64)?,
+        self.check_bools(x)?;
+        let x = match (self.ints, self.bools, x.dtype()) {
+            (IntInput::PromoteToF32, _, dtype) if !dtype.is_floating_point() => &x.to(DType::F32)?,
+            (_, BoolInput::PromoteToI64, DType::Bool) => &x.to(DType::I64)?,
             _ => x,
         };
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
@@ -134,13 +145,13 @@ impl Function<1> for &'static Unary {
 
 #[track_caller]
 fn unary_(op: &'static Unary, target: &Tensor) -> Result<Tensor> {
-    if op.wholes == Wholes::Floats && !target.dtype().is_floating_point() {
+    if op.ints == IntInput::PromoteToF32 && !target.dtype().is_floating_point() {
         return Err(DTypeError::InPlaceCast { result: DType::F32, output: target.dtype() }.into());
     }
-    if target.dtype() == DType::Bool && matches!(op.truths, Truths::Wholes) {
+    if target.dtype() == DType::Bool && matches!(op.bools, BoolInput::PromoteToI64) {
         return Err(DTypeError::InPlaceCast { result: DType::I64, output: DType::Bool }.into());
     }
-    op.check_truths(target)?;
+    op.check_bools(target)?;
     let values = ops::NewValues::FromOld { others: &[], anew: &|old| ops::apply(op, [old]) };
     ops::update(&op.operation, target, values, || op.compute(target, target))
 }
@@ -152,13 +163,13 @@ macro_rules! unary {
 
             // The gradients that networks compute most often, each in one pass over memory, from the gradient of the
             // result and the result itself. A NaN result passes its gradient on, so that the problem stays visible.
-            RELU_BACKWARD: InOne = InOne::new(
+            RELU_BACKWARD: FusedOp = FusedOp::new(
                 row!("relu_backward", each_float, Cheap, |g: T, y: T| -> T { g.where_rectified(y) })
             ).called("threshold_backward");
-            TANH_BACKWARD: InOne = InOne::new(
+            TANH_BACKWARD: FusedOp = FusedOp::new(
                 row!("tanh_backward", floats, Cheap, |g: T, y: T| -> T { g * (1.0 - y * y) })
             );
-            SIGMOID_BACKWARD: InOne = InOne::new(
+            SIGMOID_BACKWARD: FusedOp = FusedOp::new(
                 row!("sigmoid_backward", floats, Cheap, |g: T, y: T| -> T { g * ((1.0 - y) * y) })
             );
         }
@@ -187,13 +198,13 @@ unary! {
         row!("neg", numbers, Cheap, |x: T| -> T { x.negative() }),
         "NegBackward0",
         Nothing(|grad| grad.neg()),
-    ).on_truths(Truths::Refused(|| ElementwiseError::NegateBool.into()));
+    ).on_bools(BoolInput::Refused(|| ElementwiseError::NegateBool.into()));
     /// `|x|`.
     abs, abs_: ABS = Unary::of_numbers(
         row!("abs", numbers, Cheap, |x: T| -> T { x.absolute() }),
         "AbsBackward0",
         Input(|grad, x| grad.mul(&x.sign()?)),
-    ).on_truths(Truths::Refused(|| not_implemented("abs_cpu", DType::Bool)));
+    ).on_bools(BoolInput::Refused(|| not_implemented("abs_cpu", DType::Bool)));
     /// −1, 0 or 1. Its gradient is 0.
     sign, sign_: SIGN = Unary::of_numbers(
         row!("sign", numbers, Cheap, |x: T| -> T { x.sign() }),
@@ -205,13 +216,15 @@ unary! {
         row!("square", numbers, Cheap, |x: T| -> T { x.times(x) }),
         "PowBackward0",
         Input(|grad, x| grad.mul(&x.mul(2.0)?)),
-    ).on_truths(Truths::Wholes).in_f32_on_cuda();
+    ).on_bools(BoolInput::PromoteToI64).in_f32_on_cuda();
     /// `max(x, 0)`; the gradient at 0 is 0.
+    // ANCHOR: relu
     relu, relu_: RELU = Unary::of_numbers(
         row!("relu", each, Cheap, |x: T| -> T { x.rectified() }),
         "ReluBackward0",
         Output(|grad, y| RELU_BACKWARD.gradient(grad, y, &[])),
-    ).on_truths(Truths::Refused(|| ElementwiseError::ReluBool.into()));
+    ).on_bools(BoolInput::Refused(|| ElementwiseError::ReluBool.into()));
+    // ANCHOR_END: relu
     /// The largest integer not above x.
     floor, floor_: FLOOR = Unary::rounding(
         row!("floor", floats, Cheap, |x: T| -> T { x.floor() }),

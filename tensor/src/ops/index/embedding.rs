@@ -42,7 +42,7 @@ impl Tensor {
         }
         let got = (self.device().device_type(), self.dtype());
         check_index(self, || IndexError::EmbeddingDType { got })?;
-        ops::apply(Embedding { padding_idx }, [weight, &self.to(DType::I64)?])
+        ops::apply(EmbeddingFunction { padding_idx }, [weight, &self.to(DType::I64)?])
     }
 }
 
@@ -53,11 +53,11 @@ pub(crate) fn padding_row(padding_idx: i64, rows: usize) -> Result<usize> {
     row.ok_or_else(|| IndexError::Padding.into())
 }
 
-struct Embedding {
+struct EmbeddingFunction {
     padding_idx: Option<usize>,
 }
 
-impl Function<2> for Embedding {
+impl Function<2> for EmbeddingFunction {
     fn operation(&self) -> &'static Operation {
         &EMBEDDING
     }

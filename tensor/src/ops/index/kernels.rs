@@ -7,9 +7,9 @@ use super::error::IndexError;
 use crate::cpu::reserve::reserve;
 use crate::dtype::Memory;
 use crate::error::Result;
-use crate::kernel::{Args, Ran};
+use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::plain::{dense, seen_as};
+use crate::ops::plain::{dense, reshaped};
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
@@ -52,18 +52,18 @@ fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) ->
 
 /// The tensor in the form that is indexed: contiguous, with a number as a vector of one element.
 fn indexed(x: &Tensor) -> Result<Tensor> {
-    if x.ndim() == 0 { Ok(seen_as(x, &[1])) } else { dense(x) }
+    if x.ndim() == 0 { Ok(reshaped(x, &[1])) } else { dense(x) }
 }
 
 /// A tensor split around one of its dimensions: `outer` blocks of `size` entries of `inner` elements each.
-struct Around {
+struct DimSplit {
     size: usize,
     inner: usize,
 }
 
-impl Around {
-    fn new(sizes: &[usize], dim: usize) -> Around {
-        Around { size: sizes[dim], inner: sizes[dim + 1..].iter().product() }
+impl DimSplit {
+    fn new(sizes: &[usize], dim: usize) -> DimSplit {
+        DimSplit { size: sizes[dim], inner: sizes[dim + 1..].iter().product() }
     }
 }
 
@@ -81,10 +81,10 @@ pub(super) fn index_select(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor)
     launch(INDEX_SELECT.of(x.dtype())?, [&indexed(x)?, &dense(index)?], [out], &[dim as i64], &[])
 }
 
-fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
+fn index_select_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> TwinResult {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let (sizes, dim) = (x.layout.sizes(), args.ints[0] as usize);
-    let around = Around::new(sizes, dim);
+    let around = DimSplit::new(sizes, dim);
     // PyTorch uses another function, with its own messages, for the second dimension and for tensors without elements.
     let out_of_range = |index| match dim == 1 || (sizes.len() > 1 && x.layout.numel() == 0) {
         true => IndexError::OutOfData { index, size: around.size },
@@ -105,9 +105,9 @@ pub(super) fn index_add(target: &Tensor, dim: usize, index: &Tensor, source: &Te
     launch(INDEX_ADD.of(target.dtype())?, [&dense(source)?, &dense(index)?], [target], &[dim as i64], &[])
 }
 
-fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
+fn index_add_twin<T: Accumulate>(args: Args<'_, '_>) -> TwinResult {
     let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
-    let around = Around::new(target.layout.sizes(), args.ints[0] as usize);
+    let around = DimSplit::new(target.layout.sizes(), args.ints[0] as usize);
     let out_of_range = |index| IndexError::OutOfRange { index, size: around.size };
     let positions = positions(index.elements(), around.size, out_of_range)?;
     let target: &mut [T] = target.elements();
@@ -146,7 +146,7 @@ pub(crate) fn gather(x: &Tensor, dim: usize, index: &Tensor, out: &Tensor) -> Re
     launch(GATHER.of(x.dtype())?, [&indexed(x)?, &indexed(index)?], [out], &[dim as i64], &[])
 }
 
-fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> Ran {
+fn gather_twin<T: bytemuck::Pod>(args: Args<'_, '_>) -> TwinResult {
     let (x, index) = (&args.inputs[0], &args.inputs[1]);
     let dim = args.ints[0] as usize;
     let size = x.layout.sizes()[dim];
@@ -162,7 +162,7 @@ pub(super) fn scatter_add(target: &Tensor, dim: usize, index: &Tensor, source: &
     launch(SCATTER_ADD.of(target.dtype())?, [&dense(source)?, index], [target], &[dim as i64], &[])
 }
 
-fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> Ran {
+fn scatter_add_twin<T: Accumulate>(args: Args<'_, '_>) -> TwinResult {
     let (source, index, target) = (&args.inputs[0], &args.inputs[1], &mut args.outputs[0]);
     let dim = args.ints[0] as usize;
     let sizes = target.layout.sizes();

@@ -7,11 +7,11 @@ use std::panic::Location;
 
 use super::error::IndexError;
 use super::{check_index, check_index_device, from_start_of};
-use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::tensor::TensorError;
+use crate::host_context::HostContext;
 use crate::ops::elementwise::Operand;
 use crate::ops::elementwise::error::ElementwiseError;
 use crate::ops::plain::{self, number};
@@ -96,7 +96,7 @@ pub(super) fn rows(x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
     if mask.dtype() == DType::U8 {
         warn_of_bytes(x, mask);
     }
-    let rows = Rows::masked(x, mask)?;
+    let rows = SelectedRows::masked(x, mask)?;
     let places = Tensor::from_slice(&rows.places, &[rows.places.len()])?.to(x.device())?;
     Ok((x.reshape(&signed(&rows.sizes))?, places))
 }
@@ -116,7 +116,8 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
     if index.dtype() == DType::U8 && !is_number {
         warn_of_bytes(x, index);
     }
-    let rows = if is_mask(index) { Rows::masked(x, index)? } else { Rows::indexed(x, index)? };
+    let rows =
+        if is_mask(index) { SelectedRows::masked(x, index)? } else { SelectedRows::indexed(x, index)? };
     if is_number && index.dtype() == DType::U8 {
         return Err(ElementwiseError::MaskDType { got: index.dtype() }.into());
     }
@@ -140,7 +141,7 @@ fn index_put_(x: &Tensor, index: &Tensor, values: Operand<'_>) -> Result<Tensor>
         values.reshape(&signed(&entries))
     };
     if overlap::is_expanded(x) {
-        Ambient::warn_once("index_put_ of expanded tensors", || {
+        HostContext::warn_once("index_put_ of expanded tensors", || {
             "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
              This also applies to advanced indexing e.g. tensor[indices] = tensor"
                 .to_owned()
@@ -164,7 +165,7 @@ pub(super) fn is_mask(index: &Tensor) -> bool {
 }
 
 /// A tensor as rows, and the rows that an index selects.
-struct Rows {
+struct SelectedRows {
     /// The number of rows, and the sizes of each.
     sizes: Vec<usize>,
     /// The selected rows, in the order of the index.
@@ -173,17 +174,17 @@ struct Rows {
     chosen: Vec<usize>,
 }
 
-impl Rows {
-    fn indexed(x: &Tensor, index: &Tensor) -> Result<Rows> {
+impl SelectedRows {
+    fn indexed(x: &Tensor, index: &Tensor) -> Result<SelectedRows> {
         check_index_device(x, index)?;
         check_index(index, || IndexError::DType)?;
         let size = *x.sizes().first().ok_or(IndexError::TooMany { dims: 0 })?;
         let indices = index.detach().to(DType::I64)?.to_vec::<i64>()?;
         let places = indices.into_iter().map(|index| from_start_of(index, size)).collect::<Result<_>>()?;
-        Ok(Rows { sizes: x.sizes().to_vec(), places, chosen: index.sizes().to_vec() })
+        Ok(SelectedRows { sizes: x.sizes().to_vec(), places, chosen: index.sizes().to_vec() })
     }
 
-    fn masked(x: &Tensor, mask: &Tensor) -> Result<Rows> {
+    fn masked(x: &Tensor, mask: &Tensor) -> Result<SelectedRows> {
         check_index_device(x, mask)?;
         if mask.ndim() > x.ndim() {
             return Err(IndexError::TooMany { dims: x.ndim() }.into());
@@ -195,7 +196,7 @@ impl Rows {
         }
         let places = chosen(&mask.detach().to(DType::Bool)?)?;
         let sizes = [&[masked.iter().product()], rest].concat();
-        Ok(Rows { sizes, chosen: vec![places.len()], places })
+        Ok(SelectedRows { sizes, chosen: vec![places.len()], places })
     }
 
     /// Writes an entry to each place in turn: where rows share memory, the last entry wins.
@@ -217,7 +218,7 @@ impl Rows {
 /// Warns that a mask has dtype uint8.
 fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     if (1..=x.ndim()).contains(&mask.ndim()) {
-        Ambient::warn_once("byte masks", || {
+        HostContext::warn_once("byte masks", || {
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
                 .to_owned()
         });
@@ -226,8 +227,8 @@ fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
 
 /// The positions, in logical order, where a mask is true.
 fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
-    let truths = mask.to_vec::<bool>()?;
-    Ok((0..).zip(truths).filter(|(_, truth)| *truth).map(|(place, _)| place).collect())
+    let bools = mask.to_vec::<bool>()?;
+    Ok((0..).zip(bools).filter(|(_, truth)| *truth).map(|(place, _)| place).collect())
 }
 
 struct MaskedSelect;
@@ -273,7 +274,7 @@ struct IndexPut {
 }
 
 impl IndexPut {
-    fn new(x: &Tensor, rows: &Rows) -> Result<IndexPut> {
+    fn new(x: &Tensor, rows: &SelectedRows) -> Result<IndexPut> {
         let count = rows.sizes[0];
         let (mut is_written, mut entry) = (vec![false; count], vec![0i64; count]);
         for (number, place) in (0..).zip(&rows.places) {

@@ -17,7 +17,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::plain::copy_of;
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::scope;
 use crate::shape::signed;
 use crate::tensor::Tensor;
@@ -38,7 +38,7 @@ operations! {
     SCATTER_ADD: Operation::new("scatter_add")
         .node("ScatterAddBackward0")
         .arguments("wrapper_CUDA_scatter_add", &["self", "index", "src"])
-        .autocast_on_cuda(Cast::Promote);
+        .autocast_on_cuda(CastPolicy::Promote);
 }
 
 impl Tensor {

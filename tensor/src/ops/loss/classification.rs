@@ -7,8 +7,8 @@ use super::{Reduction, kernels, soft, target};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::plain::{dense, seen_as};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::plain::{dense, reshaped};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::shape::signed;
 use crate::tensor::Tensor;
@@ -28,7 +28,7 @@ operations! {
 const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
     let operation = Operation::new(name)
         .arguments("wrapper_CUDA_nll_loss_forward", &["self", "target", "weight"])
-        .autocast(Cast::Fp32);
+        .autocast(CastPolicy::Fp32);
     Operation { is_composite, ..operation }
 }
 
@@ -111,7 +111,7 @@ fn over_rows<F: Function<2>>(
     operation: &'static Operation,
     [scores, target]: [&Tensor; 2],
     options: &CrossEntropyOptions,
-    loss: impl FnOnce(&Tensor, Rows) -> Result<F>,
+    loss: impl FnOnce(&Tensor, LossRows) -> Result<F>,
 ) -> Result<Tensor> {
     let operands: SmallVec<[&Tensor; 3]> = [scores, target].into_iter().chain(&options.weight).collect();
     ops::call(operation, &operands, |operands| {
@@ -124,7 +124,7 @@ fn over_rows<F: Function<2>>(
 fn of_rows<F: Function<2>>(
     [scores, target]: [&Tensor; 2],
     options: CrossEntropyOptions,
-    loss: impl FnOnce(&Tensor, Rows) -> Result<F>,
+    loss: impl FnOnce(&Tensor, LossRows) -> Result<F>,
 ) -> Result<Tensor> {
     let reduction = options.reduction;
     let weight = options.weight.clone();
@@ -135,7 +135,7 @@ fn of_rows<F: Function<2>>(
     // PyTorch has one node for single samples and batches and one for images, and reshapes everything else to images.
     let as_given = matches!(scores.ndim(), 1 | 2 | 4);
     let sizes = if as_given { expected.clone() } else { vec![target.numel()] };
-    let function = loss(scores, Rows { options, sizes, images: scores.ndim() > 2 })?;
+    let function = loss(scores, LossRows { options, sizes, images: scores.ndim() > 2 })?;
     target::check(scores, target, weight.as_ref())?;
     let classes = scores.sizes()[classes_dim(scores)];
     // For any shape, the classes move last, and everything else keeps its order.
@@ -155,24 +155,24 @@ fn of_rows<F: Function<2>>(
 }
 
 /// The settings of a loss over rows of one sample each.
-struct Rows {
+struct LossRows {
     options: CrossEntropyOptions,
     /// The sizes of the losses if they are not reduced.
     sizes: Vec<usize>,
     images: bool,
 }
 
-impl Rows {
+impl LossRows {
     /// The loss, or its gradient, with one number for each row; a single number for all rows stays as it is.
     fn by_row(&self, losses: &Tensor) -> Result<Tensor> {
         match self.options.reduction {
-            Reduction::None => Ok(seen_as(&dense(losses)?, &[losses.numel()])),
+            Reduction::None => Ok(reshaped(&dense(losses)?, &[losses.numel()])),
             Reduction::Mean | Reduction::Sum => Ok(losses.clone()),
         }
     }
 }
 
-struct NllLoss(Rows);
+struct NllLoss(LossRows);
 
 impl Function<2> for NllLoss {
     fn operation(&self) -> &'static Operation {
@@ -206,7 +206,7 @@ impl Function<2> for NllLoss {
 }
 
 /// `log_softmax` and the negative log likelihood in one pass over the scores.
-struct CrossEntropy(Rows);
+struct CrossEntropy(LossRows);
 
 impl Function<2> for CrossEntropy {
     fn operation(&self) -> &'static Operation {

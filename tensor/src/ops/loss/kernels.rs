@@ -10,9 +10,9 @@ use crate::cpu::simd::vectorized;
 use crate::cpu::tree;
 use crate::dtype::{DType, Scalar};
 use crate::error::Result;
-use crate::kernel::{Args, Input, Ran};
+use crate::kernel::{Args, Input, TwinResult};
 use crate::ops::launch::launch;
-use crate::ops::plain::{dense, number, seen_as};
+use crate::ops::plain::{dense, number, reshaped};
 use crate::ops::row::{row, rows};
 use crate::ops::softmax::log_softmax_of_row;
 use crate::tensor::Tensor;
@@ -47,7 +47,7 @@ pub(super) fn nll_loss(
     launch(NLL_LOSS.of(out.dtype())?, inputs, [out], &numbers(options), &[])
 }
 
-fn nll_loss_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+fn nll_loss_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     let classes = args.inputs[0].layout.sizes()[1];
     let targets = targets(&args.inputs[1], args.ints[0], classes)?;
     let weight = args.inputs[2].entries::<T>(classes)?;
@@ -80,7 +80,7 @@ pub(super) fn nll_loss_backward(
     launch(NLL_LOSS_BACKWARD.of(grad_x.dtype())?, inputs, [grad_x], &numbers(options), &[])
 }
 
-fn nll_loss_backward_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+fn nll_loss_backward_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     let classes = args.outputs[0].layout.sizes()[1];
     let targets = targets(&args.inputs[1], args.ints[0], classes)?;
     let weight = args.inputs[2].entries::<T>(classes)?;
@@ -111,7 +111,7 @@ pub(super) fn cross_entropy(
     launch(CROSS_ENTROPY.of(losses.dtype())?, inputs, [log_probs, losses], &[options.ignore_index], &[])
 }
 
-fn cross_entropy_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+fn cross_entropy_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     let classes = args.inputs[0].layout.sizes()[1];
     let targets = targets(&args.inputs[1], args.ints[0], classes)?;
     let weight = args.inputs[2].entries::<T>(classes)?;
@@ -146,7 +146,7 @@ pub(super) fn cross_entropy_mean(
     )
 }
 
-fn cross_entropy_mean_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+fn cross_entropy_mean_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     let classes = args.ints[0] as usize;
     let total = match reduction(args.ints[2]) {
         Reduction::Mean => {
@@ -175,7 +175,7 @@ pub(super) fn cross_entropy_backward(
     launch(CROSS_ENTROPY_BACKWARD.of(out.dtype())?, inputs, [out], &[options.ignore_index], &[])
 }
 
-fn cross_entropy_backward_twin<T: Float>(args: Args<'_, '_>) -> Ran {
+fn cross_entropy_backward_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     let sizes = args.outputs[0].layout.sizes();
     let (rows, classes) = (sizes[0], sizes[1]);
     let grad = args.inputs[0].entries::<T>(rows)?;
@@ -241,7 +241,7 @@ fn targets(given: &Input<'_>, ignore_index: i64, classes: usize) -> Result<Vec<O
 /// The class weights, or, without any, the number 1 for all classes.
 fn weight_operand(options: &CrossEntropyOptions, like: &Tensor) -> Result<Tensor> {
     match &options.weight {
-        Some(weight) => Ok(seen_as(&dense(weight)?, &[weight.numel()])), // For images the weights may have any shape.
+        Some(weight) => Ok(reshaped(&dense(weight)?, &[weight.numel()])), // For images the weights may have any shape.
         None => number(Scalar::Int(1), like.dtype()),
     }
 }

@@ -2,18 +2,18 @@
 
 use super::Reduction;
 use super::error::LossError;
-use crate::ambient::Ambient;
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, result_type};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
-use crate::ops::{self, Cast, Operation, operations};
+use crate::host_context::HostContext;
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::shape::broadcast;
 use crate::tensor::Tensor;
 
 operations! {
-    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").autocast(Cast::Fp32);
-    L1_LOSS: Operation::new("l1_loss").composite_together().autocast(Cast::Fp32);
+    MSE_LOSS: Operation::new("mse_loss").node("MseLossBackward0").autocast(CastPolicy::Fp32);
+    L1_LOSS: Operation::new("l1_loss").composite_together().autocast(CastPolicy::Fp32);
 }
 
 impl Tensor {
@@ -36,7 +36,7 @@ impl Tensor {
 /// loss that falls but means nothing.
 fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     if input.sizes() != target.sizes() {
-        Ambient::warn_once("loss sizes", || {
+        HostContext::warn_once("loss sizes", || {
             format!(
                 "Using a target size (torch.Size({:?})) that is different to the input size (torch.Size({:?})). \
                  This will likely lead to incorrect results due to broadcasting. Please ensure they have the \

@@ -9,11 +9,11 @@ use super::{CrossEntropyOptions, Reduction};
 use crate::error::Result;
 use crate::error::tensor::TensorError;
 use crate::ops::elementwise::div_scalar;
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CROSS_ENTROPY_SOFT: Operation::new("cross_entropy").composite().autocast(Cast::Fp32);
+    CROSS_ENTROPY_SOFT: Operation::new("cross_entropy").composite().autocast(CastPolicy::Fp32);
 }
 
 /// The cross entropy with a probability for each class as the target, in the shape of the scores.

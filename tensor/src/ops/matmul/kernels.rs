@@ -3,7 +3,6 @@
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 use super::error::MatmulError;
-use crate::ambient::Ambient;
 use crate::backends::cuda::matmul;
 use crate::cpu::gemm::GemmElement;
 use crate::cpu::half::{narrow_all, widened};
@@ -12,14 +11,16 @@ use crate::cpu::{self, tf32};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
-use crate::gpu::driver::{DevicePtr, Gemm};
-use crate::kernel::{Args, Ran};
+use crate::gpu::driver::DevicePtr;
+use crate::host_context::HostContext;
+use crate::kernel::{Args, TwinResult};
 use crate::ops::access::access;
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, write};
 use crate::ops::row::{row, rows};
 use crate::shape::Layout;
 use crate::tensor::{Tensor, pointer_of};
+use todevice_gpu::base::gemm::Gemm;
 
 pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let ([m, _], [_, n]) = check_shapes(a, b)?;
@@ -70,7 +71,7 @@ pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) ->
         let gemm = Gemm { a: pointer_of(a)?, b: pointer_of(b)?, c: pointer_of(out)?, ..gemm };
         return Ok(memory.cuda().gemm(memory.current_stream(), gemm)?);
     }
-    Ambient::charge(|host| host.gemm_time(&gemm.work()));
+    HostContext::charge(|host| host.gemm_time(&gemm.work()));
     access([a, b], [out], |[a, b], [c]| {
         let from = |offset: usize| offset * gemm.dtype.size();
         let (a_bytes, b_bytes) = (a.values::<u8>(), b.values::<u8>());
@@ -85,7 +86,7 @@ pub(crate) fn product(a: &Tensor, b: &Tensor, out: &Tensor, accumulate: bool) ->
 }
 
 /// Computes the products in host memory. The operands begin at their first elements.
-pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Ran {
+pub(crate) fn run_gemm(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> TwinResult {
     match gemm.dtype {
         DType::F32 if gemm.tf32 => {
             let [a, b] = [a, b].map(|operand| tf32::rounded(cast_slice(operand)));
@@ -119,11 +120,11 @@ fn products_of_halves(gemm: &Gemm, a: &[u8], b: &[u8], c: &mut [u8]) -> Result<(
 
 rows! {
     // Integer products, which no library has.
-    MM: row!("mm", wholes, [In(T), In(T), Out(T), Int], Indexed, Costly, integers_twin::<T>)
+    MM: row!("mm", integers, [In(T), In(T), Out(T), Int], Indexed, Costly, integers_twin::<T>)
         .refused_as("addmm_impl_cpu_");
 }
 
-fn integers_twin<T: Wrapping + Element + Pod>(args: Args<'_, '_>) -> Ran {
+fn integers_twin<T: Wrapping + Element + Pod>(args: Args<'_, '_>) -> TwinResult {
     let ([a, b], c) = ([args.inputs[0], args.inputs[1]], &mut args.outputs[0]);
     let gemm = described(a.layout, b.layout, c.layout, T::DTYPE, args.ints[0] != 0)?;
     let [a, b] = [a, b].map(|x| x.values::<T>().get(x.layout.offset..).unwrap_or_default());

@@ -18,29 +18,29 @@ use crate::error::Result;
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::ops::elementwise::{Operand, check_in_place};
 use crate::ops::shape::{UNSAFE_VIEW, viewed};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::shape::{broadcast, signed};
 use crate::tensor::Tensor;
 
 operations! {
-    MATMUL: Operation::new("matmul").composite().autocast(Cast::LowerPrecision);
-    LINEAR: Operation::new("linear").composite().autocast(Cast::LowerPrecision);
+    MATMUL: Operation::new("matmul").composite().autocast(CastPolicy::LowerPrecision);
+    LINEAR: Operation::new("linear").composite().autocast(CastPolicy::LowerPrecision);
     DOT: Operation::new("dot")
         .node("DotBackward0")
         .arguments("wrapper_CUDA__dot", &["self", "tensor"])
-        .autocast_on_cuda(Cast::Promote);
+        .autocast_on_cuda(CastPolicy::Promote);
     MM: Operation::new("mm")
         .node("MmBackward0")
         .arguments("wrapper_CUDA_mm", &["self", "mat2"])
-        .autocast(Cast::LowerPrecision);
+        .autocast(CastPolicy::LowerPrecision);
     ADDMM: Operation::new("addmm")
         .node("AddmmBackward0")
         .arguments("wrapper_CUDA_addmm", &["self", "mat1", "mat2"])
-        .autocast(Cast::LowerPrecision);
+        .autocast(CastPolicy::LowerPrecision);
     BMM: Operation::new("bmm")
         .node("BmmBackward0")
         .arguments("wrapper_CUDA_bmm", &["self", "mat2"])
-        .autocast(Cast::LowerPrecision);
+        .autocast(CastPolicy::LowerPrecision);
     // Views that give a product its sizes. PyTorch has a node for this too, a different one for each kind of product.
     MV: Operation::new("view").node("MvBackward0");
     SQUEEZE: Operation::new("view").node("SqueezeBackward4");
@@ -162,7 +162,7 @@ fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     let count: usize = outer.iter().product();
     let rows = if x.ndim() == 2 { x.clone() } else { x.reshape(&signed(&[count, features]))? };
     let bias = if bias.ndim() == 1 { bias } else { &bias.expand(&signed(&[count, features_out]))? };
-    let y = ops::apply(Linear, [bias, &rows, weight])?;
+    let y = ops::apply(LinearFunction, [bias, &rows, weight])?;
     if x.ndim() == 2 { Ok(y) } else { y.reshape(&signed(&[outer, &[features_out]].concat())) }
 }
 
@@ -259,9 +259,9 @@ impl Function<2> for Mm {
     }
 }
 
-struct Linear;
+struct LinearFunction;
 
-impl Function<3> for Linear {
+impl Function<3> for LinearFunction {
     fn operation(&self) -> &'static Operation {
         &ADDMM
     }

@@ -17,7 +17,7 @@ use crate::cpu::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element, Memory};
 use crate::error::Result;
 use crate::f16;
-use crate::kernel::{Args, Input, KernelDef, Ran};
+use crate::kernel::{Args, Input, KernelDef, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
 use crate::tensor::Tensor;
@@ -37,7 +37,7 @@ macro_rules! normalizing {
             type W = $W;
             #[allow(dead_code)]
             type C = <X as Memory>::Math;
-            const TYPES: &[DType] = told_apart::<X, W>();
+            const TYPES: &[DType] = type_key::<X, W>();
             row!(@kernel $name, TYPES, $parameters, $geometry, Cheap, $twin, None)
         };)+
         Row { name: $name, refused_as: $name, kernels: &[$(&$KERNEL),+] }
@@ -45,7 +45,7 @@ macro_rules! normalizing {
 }
 
 /// The dtypes that identify a kernel within its row.
-const fn told_apart<X: Element, W: Element>() -> &'static [DType] {
+const fn type_key<X: Element, W: Element>() -> &'static [DType] {
     match (X::DTYPE, W::DTYPE) {
         (DType::F16, DType::F32) => &[DType::F16, DType::F32],
         (DType::BF16, DType::F32) => &[DType::BF16, DType::F32],
@@ -150,7 +150,7 @@ pub(super) fn batch_norm(
     launch(kernel, inputs, [mean, squares, invstd, out], &[training.into()], &[eps])
 }
 
-fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
+fn batch_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> TwinResult {
     let Args { inputs, outputs, ints, floats, .. } = args;
     let moments = vectorized!([C: Float] moments::<C>, (row: Vec<C>) -> [C; 2]);
     let normalize = vectorized!([C: Float] normalize::<C>, (x: &[C], how: &[Normalize<C>], out: &mut [C]));
@@ -231,7 +231,9 @@ struct Backward<C> {
     scale: C,
 }
 
-fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
+fn batch_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
+    args: Args<'_, '_>,
+) -> TwinResult {
     let Args { inputs, outputs, ints, .. } = args;
     let sums = vectorized!([C: Float] gradient_sums::<C>, (grad: Vec<C>, x: Vec<C>, mean: C) -> [C; 2]);
     let of_batch =
@@ -316,7 +318,7 @@ pub(super) fn running_stats(
 
 fn running_stats_twin<T: Stored<Math = C> + Element, C: Float>(
     Args { inputs, outputs, floats, .. }: Args<'_, '_>,
-) -> Ran {
+) -> TwinResult {
     let round = |x: C| if T::DTYPE == DType::BF16 { T::narrow(x).widen() } else { x };
     let momentum = round(C::from_f64(floats[0]));
     let (keep, count) = (round(C::count(1) - momentum), C::from_f64(floats[1]));
@@ -343,7 +345,7 @@ pub(super) fn layer_norm(
     launch(kernel(&LAYER_NORM, x, weight)?, [x, weight, bias], [out, stats], &[], &[eps])
 }
 
-fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
+fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> TwinResult {
     let Args { inputs, outputs, floats, .. } = args;
     let row = vectorized!(
         [C: Float] layer_norm_row::<C>,
@@ -387,7 +389,9 @@ pub(super) fn layer_norm_backward(inputs: [&Tensor; 4], grad_x: &Tensor) -> Resu
     launch(kernel(&LAYER_NORM_BACKWARD, x, weight)?, inputs, [grad_x], &[], &[])
 }
 
-fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
+fn layer_norm_backward_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(
+    args: Args<'_, '_>,
+) -> TwinResult {
     let Args { inputs, outputs, .. } = args;
     let row = vectorized!(
         [C: Float] layer_norm_backward_row::<C>,
@@ -442,15 +446,15 @@ pub(super) const ROWS_OF_A_CHUNK: usize = CHUNK;
 const TILE: usize = 512;
 
 /// The partial sums of one lane for a tile of columns: for the weight, and for the bias.
-type Lane<C> = [[C; TILE]; 2];
+type LaneFn<C> = [[C; TILE]; 2];
 
-fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ran {
+fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> TwinResult {
     let Args { inputs, outputs, .. } = args;
     let take_in = vectorized!(
         [C: Float] take_in::<C>,
-        (lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool)
+        (lane: &mut LaneFn<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool)
     );
-    let together = vectorized!([C: Float] together::<C>, (lanes: &mut [Lane<C>], used: usize) -> Lane<C>);
+    let together = vectorized!([C: Float] together::<C>, (lanes: &mut [LaneFn<C>], used: usize) -> LaneFn<C>);
     let [grad, x] = [0, 1].map(|i: usize| inputs[i].elements::<X>());
     let (stats, length) = (inputs[2].elements::<C>(), inputs[1].layout.sizes()[1]);
     let [of_weight, of_bias] = outputs else { unreachable!("the kernel has two outputs") };
@@ -483,7 +487,7 @@ fn layer_norm_sums_twin<X: Stored<Math = C>, C: Float>(args: Args<'_, '_>) -> Ra
 
 /// Adds a row to a lane.
 #[inline(always)]
-fn take_in<C: Float>(lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool) {
+fn take_in<C: Float>(lane: &mut LaneFn<C>, grad: &[C], x: &[C], stats: &[C], is_first: bool) {
     let [weight, bias] = lane;
     let (mean, invstd) = (stats[0], stats[1]);
     let row = zip(grad, x).map(|(grad, x)| (*grad * ((*x - mean) * invstd), *grad));
@@ -494,7 +498,7 @@ fn take_in<C: Float>(lane: &mut Lane<C>, grad: &[C], x: &[C], stats: &[C], is_fi
 
 /// The sum of all lanes.
 #[inline(always)]
-fn together<C: Float>(lanes: &mut [Lane<C>], used: usize) -> Lane<C> {
+fn together<C: Float>(lanes: &mut [LaneFn<C>], used: usize) -> LaneFn<C> {
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width.min(used.saturating_sub(width)) {

@@ -9,8 +9,8 @@ use crate::autograd::{Context, Function, Saved, is_grad_enabled, is_inference_mo
 use crate::dtype::{DType, Scalar};
 use crate::error::dtype::{DTypeError, not_implemented};
 use crate::error::{Error, Result};
-use crate::ops::plain::{dense, number, seen_as, write};
-use crate::ops::{self, Arguments, Cast, Operation, operations};
+use crate::ops::plain::{dense, number, reshaped, write};
+use crate::ops::{self, ArgumentNames, CastPolicy, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::scope;
 use crate::tensor::Tensor;
@@ -76,17 +76,17 @@ impl Keywords for LayerNormArguments {}
 operations! {
     BATCH_NORM: Operation::new("batch_norm").node("NativeBatchNormBackward0");
     BATCH_NORM_BACKWARD: Operation::new("native_batch_norm_backward");
-    LAYER_NORM: Operation::new("layer_norm").composite().autocast_on_cuda(Cast::Fp32);
-    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").autocast_on_cuda(Cast::Fp32);
+    LAYER_NORM: Operation::new("layer_norm").composite().autocast_on_cuda(CastPolicy::Fp32);
+    NATIVE_LAYER_NORM: Operation::new("layer_norm").node("NativeLayerNormBackward0").autocast_on_cuda(CastPolicy::Fp32);
     LAYER_NORM_BACKWARD: Operation::new("native_layer_norm_backward");
 }
 
-const BATCH_NORM_ARGUMENTS: Arguments = Arguments {
+const BATCH_NORM_ARGUMENTS: ArgumentNames = ArgumentNames {
     method: "wrapper_CUDA__cudnn_batch_norm",
     names: &["input", "weight", "bias", "running_mean", "running_var"],
 };
-const LAYER_NORM_ARGUMENTS: Arguments =
-    Arguments { method: "wrapper_CUDA__native_layer_norm", names: &["input", "weight", "bias"] };
+const LAYER_NORM_ARGUMENTS: ArgumentNames =
+    ArgumentNames { method: "wrapper_CUDA__native_layer_norm", names: &["input", "weight", "bias"] };
 
 impl Tensor {
     /// Shifts and scales each channel (the second dimension) to mean 0 and variance 1
@@ -145,7 +145,7 @@ impl Tensor {
             }
         }
         let running = running_mean.clone().zip(running_var.clone());
-        let function = BatchNorm { running, training: *training, momentum: *momentum, eps: *eps };
+        let function = BatchNormFunction { running, training: *training, momentum: *momentum, eps: *eps };
         let dtype = parameters.into_iter().flatten().next().map_or(self.dtype(), Tensor::dtype);
         let [weight, bias] = affine([weight.as_ref(), bias.as_ref()], dtype)?;
         ops::apply(function, [self, &weight, &bias])
@@ -224,7 +224,7 @@ fn layer_norm(
     }
     let dtype = weight.or(bias).map_or(x.dtype(), Tensor::dtype);
     let [weight, bias] = affine([weight, bias], dtype)?;
-    ops::apply(LayerNorm { dims: normalized_shape.len(), eps }, [x, &weight, &bias])
+    ops::apply(LayerNormFunction { dims: normalized_shape.len(), eps }, [x, &weight, &bias])
 }
 
 #[track_caller]
@@ -246,7 +246,7 @@ fn check_batch_norm(input: &Tensor, parameters: &[Option<&Tensor>; 4], training:
 #[track_caller]
 fn check_devices(
     operation: &'static str,
-    arguments: Arguments,
+    arguments: ArgumentNames,
     input: &Tensor,
     parameters: &[Option<&Tensor>],
 ) -> Result<()> {
@@ -304,7 +304,7 @@ fn affine([weight, bias]: [Option<&Tensor>; 2], dtype: DType) -> Result<[Tensor;
     Ok([or(weight, 1)?, or(bias, 0)?])
 }
 
-struct BatchNorm {
+struct BatchNormFunction {
     running: Option<(Tensor, Tensor)>,
     training: bool,
     momentum: f64,
@@ -316,7 +316,7 @@ fn channels(x: &Tensor) -> [usize; 3] {
     [x.sizes()[0], x.sizes()[1], x.sizes()[2..].iter().product()]
 }
 
-impl BatchNorm {
+impl BatchNormFunction {
     /// Moves the running statistics towards those of a batch in which each channel has `count` elements.
     fn update(&self, stats: [&Tensor; 2], count: usize) -> Result<()> {
         let Some((mean, var)) = &self.running else { return Ok(()) };
@@ -335,7 +335,7 @@ impl BatchNorm {
     }
 }
 
-impl Function<3> for BatchNorm {
+impl Function<3> for BatchNormFunction {
     fn operation(&self) -> &'static Operation {
         &BATCH_NORM
     }
@@ -351,11 +351,11 @@ impl Function<3> for BatchNorm {
             _ => affine([None, None], weight.dtype())?, // Not used.
         };
         kernels::batch_norm(
-            &seen_as(x, &sizes),
+            &reshaped(x, &sizes),
             [&dense(weight)?, &dense(bias)?],
             given.each_ref(),
             [&mean, &squares, &invstd],
-            &seen_as(&out, &sizes),
+            &reshaped(&out, &sizes),
             self.training,
             self.eps,
         )?;
@@ -375,9 +375,9 @@ impl Function<3> for BatchNorm {
             let of_channels = || x.uninit_beside(&sizes[1..2], weight.dtype());
             let [grad_weight, grad_bias] = [of_channels()?, of_channels()?];
             kernels::batch_norm_backward(
-                [&seen_as(&dense(grad)?, &sizes), &seen_as(&dense(&x)?, &sizes), &dense(&weight)?],
+                [&reshaped(&dense(grad)?, &sizes), &reshaped(&dense(&x)?, &sizes), &dense(&weight)?],
                 [&mean, &invstd],
-                [&grad_weight, &grad_bias, &seen_as(&grad_x, &sizes)],
+                [&grad_weight, &grad_bias, &reshaped(&grad_x, &sizes)],
                 self.training,
             )?;
             grads = [Some(grad_x.clone()), Some(grad_weight), Some(grad_bias)];
@@ -397,13 +397,13 @@ fn asked_for(saved: &Saved<3>, mut grads: [Option<Tensor>; 3]) -> [Option<Tensor
     grads
 }
 
-struct LayerNorm {
+struct LayerNormFunction {
     /// The number of dimensions normalised together.
     dims: usize,
     eps: f64,
 }
 
-impl LayerNorm {
+impl LayerNormFunction {
     /// (rows, elements of a row)
     fn rows(&self, x: &Tensor) -> [usize; 2] {
         let (outer, inner) = x.sizes().split_at(x.ndim() - self.dims);
@@ -413,10 +413,10 @@ impl LayerNorm {
 
 /// Weight or bias as a vector; a number stays a number.
 fn vector(x: &Tensor) -> Result<Tensor> {
-    if x.ndim() == 0 { Ok(x.clone()) } else { Ok(seen_as(&dense(x)?, &[x.numel()])) }
+    if x.ndim() == 0 { Ok(x.clone()) } else { Ok(reshaped(&dense(x)?, &[x.numel()])) }
 }
 
-impl Function<3> for LayerNorm {
+impl Function<3> for LayerNormFunction {
     fn operation(&self) -> &'static Operation {
         &NATIVE_LAYER_NORM
     }
@@ -429,9 +429,9 @@ impl Function<3> for LayerNorm {
         if x.numel() > 0 {
             let affine = [&vector(weight)?, &vector(bias)?];
             kernels::layer_norm(
-                &seen_as(&dense(x)?, &rows),
+                &reshaped(&dense(x)?, &rows),
                 affine,
-                &seen_as(&out, &rows),
+                &reshaped(&out, &rows),
                 &stats,
                 self.eps,
             )?;
@@ -445,18 +445,18 @@ impl Function<3> for LayerNorm {
         let mut grads = [None, None, None];
         ops::call(&LAYER_NORM_BACKWARD, &[grad, &x, &weight, &stats], |_| {
             let [rows, length] = self.rows(&x);
-            let matrix = |x: &Tensor| dense(x).map(|x| seen_as(&x, &[rows, length]));
+            let matrix = |x: &Tensor| dense(x).map(|x| reshaped(&x, &[rows, length]));
             let (grad, matrix) = (matrix(grad)?, matrix(&x)?);
             let grad_x = x.uninit_beside(x.sizes(), x.dtype())?;
             let inputs = [&grad, &matrix, &vector(&weight)?, &stats];
-            kernels::layer_norm_backward(inputs, &seen_as(&grad_x, &[rows, length]))?;
+            kernels::layer_norm_backward(inputs, &reshaped(&grad_x, &[rows, length]))?;
             grads[0] = Some(grad_x.clone());
             if saved.needs_input_grad(1) || saved.needs_input_grad(2) {
                 let chunks = rows.div_ceil(kernels::ROWS_OF_A_CHUNK);
                 let sizes = [&x.sizes()[x.ndim() - self.dims..], &[chunks]].concat();
                 let of_chunks = || x.uninit_beside(&sizes, stats.dtype());
                 let of_chunks = [of_chunks()?, of_chunks()?];
-                let sums = of_chunks.each_ref().map(|sums| seen_as(sums, &[length, chunks]));
+                let sums = of_chunks.each_ref().map(|sums| reshaped(sums, &[length, chunks]));
                 kernels::layer_norm_sums([&grad, &matrix, &stats], sums.each_ref())?;
                 for (i, of_chunks) in (1..).zip(of_chunks) {
                     if saved.needs_input_grad(i) {

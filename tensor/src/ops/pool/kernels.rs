@@ -18,7 +18,7 @@ use crate::cpu::number::Float;
 use crate::cpu::parts::{for_parts, for_parts_of_two, part};
 use crate::cpu::simd::vectorized;
 use crate::error::Result;
-use crate::kernel::{Args, Ran};
+use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::row::{block, row, rows};
 use crate::tensor::Tensor;
@@ -172,7 +172,7 @@ pub(super) fn max_pool2d(x: &Tensor, grid: &Grid, out: &Tensor, index: &Tensor) 
     launch(MAX_POOL2D.of(x.dtype())?, [x], [out, index], cast_slice(&[*grid]), &[])
 }
 
-fn max_pool2d_twin<T: Ordered>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+fn max_pool2d_twin<T: Ordered>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> TwinResult {
     let largest =
         vectorized!([T: Ordered] largest::<T>, (x: &[T], grid: Grid, out: &mut [T], index: &mut [i32]));
     let [out, index] = outputs else { unreachable!("the kernel has two outputs") };
@@ -241,7 +241,7 @@ pub(super) fn max_pool2d_backward(grad: &Tensor, index: &Tensor, grid: &Grid, gr
     launch(MAX_POOL2D_BACKWARD.of(grad.dtype())?, [grad, index], [grad_x], cast_slice(&[*grid]), &[])
 }
 
-fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> TwinResult {
     let (grad, index) = (inputs[0].elements::<T>(), inputs[1].elements::<i32>());
     let (planes, grid): (_, Grid) = (inputs[0].layout.sizes()[0], cast_slice(ints)[0]);
     let grad_x = outputs[0].elements::<T>();
@@ -309,7 +309,7 @@ pub(super) fn avg_pool2d(x: &Tensor, means: &Means, out: &Tensor) -> Result<()> 
     launch(AVG_POOL2D.of(x.dtype())?, [x], [out], cast_slice(&[*means]), &[])
 }
 
-fn avg_pool2d_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+fn avg_pool2d_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> TwinResult {
     let means = vectorized!([T: Float] means::<T>, (x: &[T], of: Means, out: &mut [T]));
     let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
     let of = cast_slice(ints)[0];
@@ -375,7 +375,7 @@ pub(super) fn avg_pool2d_backward(grad: &Tensor, means: &Means, grad_x: &Tensor)
     launch(AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], cast_slice(&[*means]), &[])
 }
 
-fn avg_pool2d_backward_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> Ran {
+fn avg_pool2d_backward_twin<T: Float>(Args { inputs, outputs, ints, .. }: Args<'_, '_>) -> TwinResult {
     let spread = vectorized!([T: Float] spread::<T>, (grad: &[T], of: Means, grad_x: &mut [T]));
     let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
     let of = cast_slice(ints)[0];
@@ -424,7 +424,7 @@ fn adaptive(o: usize, size: usize, count: usize) -> Range<usize> {
     o * size / count..((o + 1) * size).div_ceil(count)
 }
 
-fn adaptive_avg_pool2d_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> Ran {
+fn adaptive_avg_pool2d_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> TwinResult {
     let (x, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
     let [rows, columns] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
     for_parts(outputs[0].elements::<T>(), sizes[0], x.len(), |i, out| {
@@ -449,7 +449,7 @@ pub(super) fn adaptive_avg_pool2d_backward(grad: &Tensor, grad_x: &Tensor) -> Re
     launch(ADAPTIVE_AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], &[], &[])
 }
 
-fn adaptive_avg_pool2d_backward_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> Ran {
+fn adaptive_avg_pool2d_backward_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>) -> TwinResult {
     let (grad, sizes) = (inputs[0].elements::<T>(), inputs[0].layout.sizes());
     let [height, width] = [1, 2].map(|dim| outputs[0].layout.sizes()[dim]);
     let elements = outputs[0].layout.numel();

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::ops::pair::Pair;
-use crate::ops::plain::{dense, seen_as};
+use crate::ops::plain::{dense, reshaped};
 use crate::ops::{self, Operation, operations};
 use crate::options::{AndOptions, Keywords};
 use crate::shape::Layout;
@@ -108,7 +108,7 @@ impl Tensor {
             let what = format!("a plane of {height} × {width} = {} elements is not allowed", height * width);
             return Err(PoolError::IntegerOutOfRange { what }.into());
         }
-        ops::apply(MaxPool2d { grid }, [self])
+        ops::apply(MaxPool2dFunction { grid }, [self])
     }
 
     /// The mean of each window (`torch.nn.functional.avg_pool2d`).
@@ -128,7 +128,7 @@ impl Tensor {
         let count_include_pad = i64::from(count_include_pad);
         let divisor = Divisor { count_include_pad, fixed: divisor_override.unwrap_or(0) };
         check_float(self, "avg_pool2d")?;
-        ops::apply(AvgPool2d { means: Means { grid, divisor } }, [self])
+        ops::apply(AvgPool2dFunction { means: Means { grid, divisor } }, [self])
     }
 
     /// The means of the requested number of windows, which cover an image of any size
@@ -155,7 +155,7 @@ impl Tensor {
         }
         Layout::counted(&[&self.sizes()[..self.ndim() - 2], &output].concat())?;
         check_float(self, "adaptive_avg_pool2d")?;
-        ops::apply(AdaptiveAvgPool2d { output }, [self])
+        ops::apply(AdaptiveAvgPool2dFunction { output }, [self])
     }
 }
 
@@ -210,7 +210,7 @@ fn planes(x: &Tensor) -> Result<Tensor> {
 fn as_planes(x: &Tensor) -> Tensor {
     let (outer, plane) = x.sizes().split_at(x.ndim() - 2);
     let sizes = [outer.iter().product(), plane[0], plane[1]];
-    seen_as(x, &sizes)
+    reshaped(x, &sizes)
 }
 
 /// Uninitialised images of another height and width.
@@ -218,11 +218,11 @@ fn resized(x: &Tensor, plane: [usize; 2], dtype: DType) -> Result<Tensor> {
     x.uninit_beside(&[&x.sizes()[..x.ndim() - 2], &plane].concat(), dtype)
 }
 
-struct MaxPool2d {
+struct MaxPool2dFunction {
     grid: Grid,
 }
 
-impl Function<1> for MaxPool2d {
+impl Function<1> for MaxPool2dFunction {
     fn operation(&self) -> &'static Operation {
         &MAX_POOL2D
     }
@@ -248,11 +248,11 @@ impl Function<1> for MaxPool2d {
     }
 }
 
-struct AvgPool2d {
+struct AvgPool2dFunction {
     means: Means,
 }
 
-impl Function<1> for AvgPool2d {
+impl Function<1> for AvgPool2dFunction {
     fn operation(&self) -> &'static Operation {
         &AVG_POOL2D
     }
@@ -275,11 +275,11 @@ impl Function<1> for AvgPool2d {
     }
 }
 
-struct AdaptiveAvgPool2d {
+struct AdaptiveAvgPool2dFunction {
     output: [usize; 2],
 }
 
-impl Function<1> for AdaptiveAvgPool2d {
+impl Function<1> for AdaptiveAvgPool2dFunction {
     fn operation(&self) -> &'static Operation {
         &ADAPTIVE_AVG_POOL2D
     }

@@ -3,9 +3,9 @@
 use half::{bf16, f16};
 
 use super::error::RandomError;
-use crate::ambient::Ambient;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host_context::HostContext;
 use crate::ops::elementwise::Convert;
 
 /// The bounds that `random_` draws between: from `low` up to but excluding `high`.
@@ -32,7 +32,7 @@ pub(super) fn bounds(low: i64, high: i64, dtype: DType) -> Result<(i64, i64)> {
             return Err(Error::custom(format!("{name} is out of bounds for {}", dtype.cpp_name())));
         }
         if let Some(digits) = digits(dtype).filter(|digits| bound.unsigned_abs() > 1 << digits) {
-            Ambient::warn_once(name, || {
+            HostContext::warn_once(name, || {
                 format!(
                     "{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {} can support \
                      discrete uniform distribution only within this range.",

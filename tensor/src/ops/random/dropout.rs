@@ -45,7 +45,7 @@ impl Tensor {
         if self.is_cuda() {
             let mask = self.uninit_beside(self.sizes(), DType::Bool)?;
             kernels::bernoulli_scalar(1.0 - p, &mask)?;
-            return ops::apply(Dropout { p }, [self, &mask]);
+            return ops::apply(DropoutFunction { p }, [self, &mask]);
         }
         let mut keep = reserve(self.numel())?;
         keep.resize(self.numel(), false);
@@ -58,15 +58,15 @@ impl Tensor {
             back[*from] = to as i64;
         }
         let mask = Tensor::from_slice(&keep, &sizes)?.permute(&back)?;
-        ops::apply(Dropout { p }, [self, &mask])
+        ops::apply(DropoutFunction { p }, [self, &mask])
     }
 }
 
-struct Dropout {
+struct DropoutFunction {
     p: f64,
 }
 
-impl Dropout {
+impl DropoutFunction {
     /// `x · scale` where the mask is true, `x · 0` elsewhere.
     fn masked(&self, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let out = x.uninit_beside(x.sizes(), x.dtype())?;
@@ -87,7 +87,7 @@ rows! {
     }).refused_as("bernoulli_scalar_cpu_");
 }
 
-impl Function<2> for Dropout {
+impl Function<2> for DropoutFunction {
     fn operation(&self) -> &'static Operation {
         &DROPOUT
     }

@@ -10,7 +10,7 @@ use crate::cpu::number::Float;
 use crate::cpu::reserve::reserve;
 use crate::dtype::{DType, Memory, Scalar};
 use crate::error::{Error, Result};
-use crate::kernel::{Args, Cost, Ran};
+use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::number;
 use crate::ops::row::{row, rows};
@@ -80,7 +80,7 @@ pub(super) fn uniform(target: &Tensor, from: f64, to: f64) -> Result<()> {
     launch(UNIFORM.of(target.dtype())?, [], [target], &take(target), &[from, to])
 }
 
-fn uniform_twin<T: Memory<Math: Uniform>>(mut args: Args<'_, '_>) -> Ran {
+fn uniform_twin<T: Memory<Math: Uniform>>(mut args: Args<'_, '_>) -> TwinResult {
     let [from, to] = [args.floats[0], args.floats[1]].map(|end| T::narrow(T::Math::from_f64(end)));
     let (low, range) = (from.widen(), to.widen() - from.widen());
     draw(&mut args, |draws, _, out: &mut T| {
@@ -98,7 +98,7 @@ pub(super) fn normal(target: &Tensor, mean: f64, std: f64) -> Result<()> {
 
 fn normal_twin<T: Uniform + std::ops::Mul<Output = T> + std::ops::Add<Output = T>>(
     mut args: Args<'_, '_>,
-) -> Ran {
+) -> TwinResult {
     let (mean, std) = (T::from_f64(args.floats[0]), T::from_f64(args.floats[1]));
     draw(&mut args, |[a, b], _, out: &mut T| {
         // In (0, 1], because 0 has no logarithm.
@@ -116,7 +116,7 @@ pub(super) fn integers(target: &Tensor, low: i64, range: u64) -> Result<()> {
     launch(RANDOM.of(target.dtype())?, [], [target], &[seed, first, low, range as i64], &[])
 }
 
-fn bernoulli_twin(mut args: Args<'_, '_>) -> Ran {
+fn bernoulli_twin(mut args: Args<'_, '_>) -> TwinResult {
     let output = args.outputs[0].layout;
     let numel = output.numel();
     let mut probabilities: Vec<f64> = reserve(numel)?;

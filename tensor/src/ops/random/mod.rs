@@ -15,13 +15,13 @@ pub(in crate::ops) use kernels::ROWS;
 use bounds::bounds;
 use half::{bf16, f16};
 
-use crate::ambient::Ambient;
 use crate::cpu::random::*;
 use crate::cpu::reserve::reserve;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::dtype::not_implemented;
 use crate::error::{Error, Result};
+use crate::host_context::HostContext;
 use crate::kernel::Cost;
 use crate::machine::Machine;
 use crate::ops::access::access;
@@ -313,7 +313,7 @@ fn fill<T: bytemuck::Pod>(
         true => in_order.clone(),
         false => Tensor::uninit(in_order.sizes(), in_order.dtype())?,
     };
-    Ambient::charge(|host| host.kernel_time(&ops::launch::work_on(&fresh, Cost::Costly)));
+    HostContext::charge(|host| host.kernel_time(&ops::launch::work_on(&fresh, Cost::Costly)));
     access([], [&fresh], |[], [out]| {
         draw(generator, |engine| distribution(engine, out.elements()));
     })?;

@@ -10,15 +10,15 @@ use crate::cpu::parallel::for_rows;
 use crate::cpu::tree::LANES;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Args, Ran};
+use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::{copy_of, dense};
 use crate::ops::row::{row, rows};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::tensor::Tensor;
 
 operations! {
-    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").autocast_on_cuda(Cast::Fp32);
+    CUMSUM_ALONG: Operation::new("cumsum").node("CumsumBackward0").autocast_on_cuda(CastPolicy::Fp32);
     CUMSUM_BACKWARD: Operation::new("cumsum_backward");
 }
 
@@ -100,7 +100,7 @@ macro_rules! summands {
 }
 summands!(f32: f64, f64: f64, i64: i64);
 
-fn cumsum_twin<T: Summand>(args: Args<'_, '_>) -> Ran {
+fn cumsum_twin<T: Summand>(args: Args<'_, '_>) -> TwinResult {
     let from_the_end = args.ints[0] != 0;
     let values: &[T] = args.inputs[0].elements();
     let length = args.outputs[0].layout.sizes().last().copied().unwrap_or(1);

@@ -8,7 +8,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
 use crate::ops::index::gather;
-use crate::ops::plain::{copy_of, dense, fill, seen_as};
+use crate::ops::plain::{copy_of, dense, fill, reshaped};
 use crate::ops::{self, Operation, operations};
 use crate::tensor::Tensor;
 
@@ -224,7 +224,7 @@ impl AtPositions {
     fn kept(&self, x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
         let with_ones =
             sizes.iter().zip(&self.reduced).map(|(size, reduced)| if *reduced { 1 } else { *size });
-        Ok(seen_as(&dense(x)?, &with_ones.collect::<Vec<_>>()))
+        Ok(reshaped(&dense(x)?, &with_ones.collect::<Vec<_>>()))
     }
 }
 
@@ -258,11 +258,11 @@ fn truth(x: &Tensor, which: Which) -> Result<Tensor> {
     let operation = if which == Which::Smallest { &ALL } else { &ANY };
     ops::call(operation, &[x], |_| {
         let dtype = if x.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
-        let truths = x.detach().to(DType::Bool)?;
-        let out = truths.uninit_beside(&[], dtype)?;
-        match truths.numel() {
+        let bools = x.detach().to(DType::Bool)?;
+        let out = bools.uninit_beside(&[], dtype)?;
+        match bools.numel() {
             0 => fill(&out, Scalar::Bool(which == Which::Smallest))?,
-            _ => which.reduce(&truths, &vec![true; x.ndim()], &out)?,
+            _ => which.reduce(&bools, &vec![true; x.ndim()], &out)?,
         }
         Ok(out)
     })

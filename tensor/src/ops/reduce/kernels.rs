@@ -14,7 +14,7 @@ use crate::cpu::simd::vectorized;
 use crate::cpu::tree::{self, CHUNK, LANES};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::kernel::{Args, Ran};
+use crate::kernel::{Args, TwinResult};
 use crate::ops::elementwise::cast;
 use crate::ops::launch::launch;
 use crate::ops::row::{Row, row, rows};
@@ -22,7 +22,7 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 /// A monoid: the values that are combined, and how.
-pub(super) trait Reducer: Send + Sync + 'static {
+pub(super) trait Monoid: Send + Sync + 'static {
     type Value: Pod + Element;
     const IDENTITY: Self::Value;
     fn combine(a: Self::Value, b: Self::Value) -> Self::Value;
@@ -34,7 +34,7 @@ pub(super) struct Smallest<T>(std::marker::PhantomData<T>);
 
 macro_rules! reducers {
     ($($T:ty: $add:expr, $lowest:expr, $highest:expr;)*) => {$(
-        impl Reducer for Sum<$T> {
+        impl Monoid for Sum<$T> {
             type Value = $T;
             const IDENTITY: $T = 0 as $T;
             #[inline(always)]
@@ -42,7 +42,7 @@ macro_rules! reducers {
                 $add(a, b)
             }
         }
-        impl Reducer for Largest<$T> {
+        impl Monoid for Largest<$T> {
             type Value = $T;
             const IDENTITY: $T = $lowest;
             #[inline(always)]
@@ -51,7 +51,7 @@ macro_rules! reducers {
                 if b > a || b != b { b } else { a }
             }
         }
-        impl Reducer for Smallest<$T> {
+        impl Monoid for Smallest<$T> {
             type Value = $T;
             const IDENTITY: $T = $highest;
             #[inline(always)]
@@ -105,14 +105,14 @@ fn matrices(rows: &Layout, length: usize) -> Option<[usize; 3]> {
 }
 
 /// The kernels of a reduction: of whole rows, and of their chunks, whose results are not yet rounded to half types.
-pub(super) struct Reduction {
+pub(super) struct ReductionKernels {
     rows: &'static Row,
     chunks: &'static Row,
 }
 
-pub(super) const SUM: Reduction = Reduction { rows: &SUM_OF_ROWS, chunks: &SUM_OF_CHUNKS };
-pub(super) const AMAX: Reduction = Reduction { rows: &AMAX_OF_ROWS, chunks: &AMAX_OF_CHUNKS };
-pub(super) const AMIN: Reduction = Reduction { rows: &AMIN_OF_ROWS, chunks: &AMIN_OF_CHUNKS };
+pub(super) const SUM: ReductionKernels = ReductionKernels { rows: &SUM_OF_ROWS, chunks: &SUM_OF_CHUNKS };
+pub(super) const AMAX: ReductionKernels = ReductionKernels { rows: &AMAX_OF_ROWS, chunks: &AMAX_OF_CHUNKS };
+pub(super) const AMIN: ReductionKernels = ReductionKernels { rows: &AMIN_OF_ROWS, chunks: &AMIN_OF_CHUNKS };
 
 rows! {
     // The integer is the length of a row. Smaller integers are summed as i64.
@@ -127,8 +127,8 @@ rows! {
 }
 
 /// Reduces the flagged dimensions of `x` into `out`, whose elements are the kept dimensions in order.
-pub(super) fn reduce(reduction: Reduction, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
-    let Reduction { rows: rows_at_once, chunks: of_chunks } = reduction;
+pub(super) fn reduce(reduction: ReductionKernels, x: &Tensor, reduced: &[bool], out: &Tensor) -> Result<()> {
+    let ReductionKernels { rows: rows_at_once, chunks: of_chunks } = reduction;
     let (rows, length) = rows(x, reduced)?;
     let chunks = length.div_ceil(CHUNK);
     let many_chunks =
@@ -157,7 +157,7 @@ const MANY_CHUNKS: usize = 8;
 const MANY_CHUNKS_OF_COLUMNS: usize = 2;
 const MANY_ROWS: usize = 1024;
 
-fn reduce_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
+fn reduce_twin<R: Monoid>(args: Args<'_, '_>) -> TwinResult {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let length = args.ints[0] as usize;
     let (values, out) = (x.values::<R::Value>(), out.elements::<R::Value>());
@@ -180,7 +180,7 @@ fn reduce_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
 }
 
 /// Computes the results of the chunks of each row, for few but long rows.
-fn chunks_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
+fn chunks_twin<R: Monoid>(args: Args<'_, '_>) -> TwinResult {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let (values, length) = (x.values(), args.ints[0] as usize);
     let chunks = out.layout.sizes()[1];
@@ -203,16 +203,16 @@ fn chunks_twin<R: Reducer>(args: Args<'_, '_>) -> Ran {
 }
 
 /// [`tree::chunk`] for this reducer, compiled for this CPU.
-fn chunk_of<R: Reducer>() -> fn(&[R::Value]) -> R::Value {
+fn chunk_of<R: Monoid>() -> fn(&[R::Value]) -> R::Value {
     #[inline(always)]
-    fn lanes<R: Reducer>(values: &[R::Value]) -> R::Value {
+    fn lanes<R: Monoid>(values: &[R::Value]) -> R::Value {
         tree::chunk(values, R::IDENTITY, R::combine)
     }
-    vectorized!([R: Reducer] lanes::<R>, (values: &[R::Value]) -> R::Value)
+    vectorized!([R: Monoid] lanes::<R>, (values: &[R::Value]) -> R::Value)
 }
 
 /// Reduces a chunk of a row, both given by index.
-fn chunk_at<R: Reducer>(
+fn chunk_at<R: Monoid>(
     values: &[R::Value],
     runs: Runs,
     length: usize,
@@ -232,7 +232,7 @@ fn chunk_at<R: Reducer>(
 }
 
 /// Computes each result from its own run of elements.
-fn reduce_rows<R: Reducer>(values: &[R::Value], runs: Runs, length: usize, out: &mut [R::Value]) {
+fn reduce_rows<R: Monoid>(values: &[R::Value], runs: Runs, length: usize, out: &mut [R::Value]) {
     let chunk = chunk_of::<R>();
     let chunk_of_row = chunk_at::<R>(values, runs, length);
     let chunks = length.div_ceil(CHUNK);
@@ -261,7 +261,7 @@ fn reduce_rows<R: Reducer>(values: &[R::Value], runs: Runs, length: usize, out: 
 const TILE: usize = 32;
 
 /// Reduces neighbouring results together: element `i` of result `c` is `values[i * row_stride + c]`.
-fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
+fn reduce_columns<R: Monoid>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let threads = threads_for(out.len() * length, SMALLEST_PARALLEL);
     // A piece is a tile.
     for_pieces(threads, out, TILE, &|i, out| {
@@ -270,7 +270,7 @@ fn reduce_columns<R: Reducer>(values: &[R::Value], row_stride: usize, length: us
 }
 
 /// The same on the current thread.
-fn columns_of_tiles<R: Reducer>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
+fn columns_of_tiles<R: Monoid>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let tile = |i: usize, out: &mut [R::Value]| {
         let first = i * TILE;
         let mut partials: Vec<[R::Value; TILE]> = Vec::with_capacity(length.div_ceil(CHUNK));
@@ -298,7 +298,7 @@ fn columns_of_tiles<R: Reducer>(values: &[R::Value], row_stride: usize, length: 
 }
 
 /// The results of the chunks of each column, stored column by column.
-fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize, out: &mut [R::Value]) {
+fn chunks_of_columns<R: Monoid>(values: &[R::Value], step: usize, length: usize, out: &mut [R::Value]) {
     let chunks = length.div_ceil(CHUNK);
     let tile = |i: usize, out: &mut [R::Value]| {
         for chunk in 0..chunks {
@@ -315,14 +315,14 @@ fn chunks_of_columns<R: Reducer>(values: &[R::Value], step: usize, length: usize
 }
 
 /// One chunk of up to [`TILE`] columns: [`tree::chunk`], vectorised across columns.
-fn column_chunk<R: Reducer>(
+fn column_chunk<R: Monoid>(
     values: &[R::Value],
     row_stride: usize,
     rows: usize,
     columns: usize,
 ) -> [R::Value; TILE] {
     #[inline(always)]
-    fn lanes<R: Reducer>(
+    fn lanes<R: Monoid>(
         values: &[R::Value],
         row_stride: usize,
         rows: usize,
@@ -358,7 +358,7 @@ fn column_chunk<R: Reducer>(
         lanes[0]
     }
     let best = vectorized!(
-        [R: Reducer] lanes::<R>,
+        [R: Monoid] lanes::<R>,
         (values: &[R::Value], row_stride: usize, rows: usize, columns: usize) -> [R::Value; TILE]
     );
     best(values, row_stride, rows, columns)
@@ -366,7 +366,7 @@ fn column_chunk<R: Reducer>(
 
 /// The position of the extreme of each run of elements, the first of equal ones. A NaN counts as more extreme than any
 /// number.
-fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> Ran {
+fn positions<T: Pod + PartialOrd>(args: Args<'_, '_>, largest: bool) -> TwinResult {
     let (x, out) = (&args.inputs[0], &mut args.outputs[0]);
     let runs = Runs::of(x.layout);
     let length = args.ints[0] as usize;

@@ -6,18 +6,18 @@ use super::{reduced_dims, reduced_sizes};
 use crate::autograd::{Context, Function, Saved};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::shape::signed;
 use crate::tensor::Tensor;
 
 operations! {
-    SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(Cast::Fp32);
-    SUM_DIM: Operation::new("sum").node("SumBackward1").autocast_on_cuda(Cast::Fp32);
+    SUM: Operation::new("sum").node("SumBackward0").autocast_on_cuda(CastPolicy::Fp32);
+    SUM_DIM: Operation::new("sum").node("SumBackward1").autocast_on_cuda(CastPolicy::Fp32);
     MEAN: Operation::new("mean").node("MeanBackward0");
     MEAN_DIM: Operation::new("mean").node("MeanBackward1");
     VAR: Operation::new("var").node("VarBackward0");
     STD: Operation::new("std").node("StdBackward0");
-    NORM: Operation::new("norm").composite().autocast_on_cuda(Cast::Fp32);
+    NORM: Operation::new("norm").composite().autocast_on_cuda(CastPolicy::Fp32);
     VECTOR_NORM: Operation::new("sqrt").node("LinalgVectorNormBackward0");
 }
 

@@ -6,18 +6,18 @@ use half::bf16;
 use crate::cpu::blocks::Runs;
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::kernel::{Args, Ran};
+use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
 /// The element type of a gradient. Gradients of f16 are not unscaled: their parameters should be f32.
-trait Number: Pod + Element {
+trait ScaledNumber: Pod + Element {
     fn is_finite(self) -> bool;
     fn times(self, factor: f32) -> Self;
 }
 
-impl Number for f32 {
+impl ScaledNumber for f32 {
     fn is_finite(self) -> bool {
         self.is_finite()
     }
@@ -27,7 +27,7 @@ impl Number for f32 {
     }
 }
 
-impl Number for f64 {
+impl ScaledNumber for f64 {
     fn is_finite(self) -> bool {
         self.is_finite()
     }
@@ -37,7 +37,7 @@ impl Number for f64 {
     }
 }
 
-impl Number for bf16 {
+impl ScaledNumber for bf16 {
     fn is_finite(self) -> bool {
         bf16::is_finite(self)
     }
@@ -59,7 +59,7 @@ rows! {
     ], Elements, Cheap, update_scale_twin);
 }
 
-fn unscale_twin<T: Number>(args: Args<'_, '_>) -> Ran {
+fn unscale_twin<T: ScaledNumber>(args: Args<'_, '_>) -> TwinResult {
     let factor = args.inputs[0].elements::<f32>()[0];
     let [grad, found_inf] = args.outputs else { unreachable!("it has two outputs") };
     let values: &mut [T] = bytemuck::cast_slice_mut(grad.bytes);
@@ -87,7 +87,7 @@ pub(super) fn update_scale(
     launch(UPDATE_SCALE.only(), [found_inf], [scale, growth_tracker], &[i64::from(growth_interval)], &factors)
 }
 
-fn update_scale_twin(args: Args<'_, '_>) -> Ran {
+fn update_scale_twin(args: Args<'_, '_>) -> TwinResult {
     let found_inf = args.inputs[0].elements::<f32>()[0];
     let [scale, growth_tracker] = args.outputs else { unreachable!("it has two outputs") };
     let (scale, growth_tracker) = (&mut scale.elements::<f32>()[0], &mut growth_tracker.elements::<i32>()[0]);

@@ -31,7 +31,7 @@ impl Tensor {
     /// A copy in new memory, recorded by autograd (`Tensor.clone`; in Rust `clone` copies the handle).
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
-        ops::apply(Copy, [self])
+        ops::apply(CopyFunction, [self])
     }
 
     /// This tensor if it is contiguous, else a contiguous copy.
@@ -98,9 +98,9 @@ impl Tensor {
     }
 }
 
-struct Copy;
+struct CopyFunction;
 
-impl Function<1> for Copy {
+impl Function<1> for CopyFunction {
     fn operation(&self) -> &'static Operation {
         &CLONE
     }

@@ -4,24 +4,24 @@ use std::panic::Location;
 
 use super::error::ShapeError;
 use super::views::{SPLIT, SPLIT_WITH_SIZES};
-use crate::ambient::Ambient;
 use crate::autograd::record_list;
 use crate::cpu::reserve::reserve;
 use crate::error::{LayoutError, Result};
+use crate::host_context::HostContext;
 use crate::kernel::{Cost, Work};
 use crate::ops::access::access_all;
 use crate::ops::launch::work_on;
 use crate::ops::plain::write;
-use crate::ops::{self, Cast, Operation, operations};
+use crate::ops::{self, CastPolicy, Operation, operations};
 use crate::scope;
 use crate::shape::normalize_dim;
 use crate::tensor::Tensor;
 
 operations! {
-    CAT: Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(Cast::Promote);
-    STACK: Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(Cast::Promote);
+    CAT: Operation::new("cat").node("CatBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
+    STACK: Operation::new("cat").node("StackBackward0").composite().autocast_on_cpu(CastPolicy::Promote);
     // The operation inside both.
-    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).autocast_on_cpu(Cast::Promote);
+    JOIN: Operation::new("cat").arguments("wrapper_CUDA_cat", &["tensors"]).autocast_on_cpu(CastPolicy::Promote);
 }
 
 impl Tensor {
@@ -163,7 +163,7 @@ fn join(tensors: &[&Tensor], dim: usize, out: &Tensor) -> Result<()> {
     for tensor in tensors {
         let work = work_on(tensor, Cost::Cheap);
         // Each tensor is read once and written once.
-        Ambient::charge(|host| host.kernel_time(&Work { bytes: 2 * work.bytes, ..work }));
+        HostContext::charge(|host| host.kernel_time(&Work { bytes: 2 * work.bytes, ..work }));
     }
     let dtype = out.dtype();
     let blocks = out.sizes()[..dim].iter().product();

@@ -7,14 +7,14 @@ use half::{bf16, f16};
 
 use crate::cpu::blocks::for_blocks;
 use crate::error::Result;
-use crate::kernel::{Args, Cost, Ran};
+use crate::kernel::{Args, Cost, TwinResult};
 use crate::ops::elementwise::Convert;
 use crate::ops::launch::launch;
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
 /// The twin of a kernel whose element `i` is `value(i, ints, floats)`.
-fn from_position<T: Pod + Send>(args: Args<'_, '_>, value: fn(usize, &[i64], &[f64]) -> T) -> Ran {
+fn from_position<T: Pod + Send>(args: Args<'_, '_>, value: fn(usize, &[i64], &[f64]) -> T) -> TwinResult {
     let (ints, floats) = (args.ints, args.floats);
     for_blocks(&mut args.outputs[0], Cost::Cheap, &|start, out: &mut [T]| {
         for (i, out) in out.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ use crate::cpu::parallel::for_rows;
 use crate::cpu::simd::vectorized;
 use crate::cpu::tree;
 use crate::error::Result;
-use crate::kernel::{Args, Ran};
+use crate::kernel::{Args, TwinResult};
 use crate::ops::launch::launch;
 use crate::ops::plain::dense;
 use crate::ops::row::{Row, row, rows};
@@ -98,7 +98,7 @@ pub(super) fn run<const N: usize>(kernel: &Row, inputs: [&Tensor; N], out: &Tens
 fn over_rows<T: Pod + Send + Sync, const N: usize>(
     args: Args<'_, '_>,
     kernel: fn([&[T]; N], &mut [T]),
-) -> Ran {
+) -> TwinResult {
     let inputs: [&[T]; N] = std::array::from_fn(|i| args.inputs[i].elements());
     let length = args.outputs[0].layout.sizes().last().copied().unwrap_or(1);
     for_rows(args.outputs[0].elements(), length, |row, out: &mut [T]| {

@@ -6,7 +6,7 @@ use crate::autograd::{Context, Function, Saved};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::ops::row::Row;
-use crate::ops::{self, Cast, Operation};
+use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 
 mod kernels;
@@ -40,7 +40,7 @@ struct Softmax {
 }
 
 static SOFTMAX: Softmax = Softmax {
-    operation: Operation::new("softmax").node("SoftmaxBackward0").autocast_on_cuda(Cast::Fp32),
+    operation: Operation::new("softmax").node("SoftmaxBackward0").autocast_on_cuda(CastPolicy::Fp32),
     kernel: &kernels::SOFTMAX,
     backward: Operation::new("_softmax_backward_data"),
     backward_kernel: &kernels::SOFTMAX_BACKWARD,
@@ -48,7 +48,7 @@ static SOFTMAX: Softmax = Softmax {
 };
 
 static LOG_SOFTMAX: Softmax = Softmax {
-    operation: Operation::new("log_softmax").node("LogSoftmaxBackward0").autocast_on_cuda(Cast::Fp32),
+    operation: Operation::new("log_softmax").node("LogSoftmaxBackward0").autocast_on_cuda(CastPolicy::Fp32),
     kernel: &kernels::LOG_SOFTMAX,
     backward: Operation::new("_log_softmax_backward_data"),
     backward_kernel: &kernels::LOG_SOFTMAX_BACKWARD,

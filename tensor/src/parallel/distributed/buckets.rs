@@ -7,7 +7,7 @@ use crate::sort;
 
 /// The properties of a parameter that matter for bucketing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
+pub(super) struct ParameterSize {
     pub dtype: DType,
     pub device: Device,
     pub bytes: usize,
@@ -18,7 +18,7 @@ pub(super) struct Size {
 /// next limit, and all further ones the last.
 ///
 /// Returns the full buckets in the order in which they filled up, then the others.
-pub(super) fn assign(order: &[usize], sizes: &[Size], limits: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn assign(order: &[usize], sizes: &[ParameterSize], limits: &[usize]) -> Vec<Vec<usize>> {
     struct Open {
         of: (DType, Device),
         bytes: usize,
@@ -28,7 +28,7 @@ pub(super) fn assign(order: &[usize], sizes: &[Size], limits: &[usize]) -> Vec<V
     }
     let (mut buckets, mut open) = (Vec::new(), Vec::<Open>::new());
     for index in order.iter().copied() {
-        let Size { dtype, device, bytes } = sizes[index];
+        let ParameterSize { dtype, device, bytes } = sizes[index];
         let at = open.iter().position(|bucket| bucket.of == (dtype, device)).unwrap_or_else(|| {
             open.push(Open { of: (dtype, device), bytes: 0, parameters: Vec::new(), full: 0 });
             open.len() - 1
@@ -47,7 +47,7 @@ pub(super) fn assign(order: &[usize], sizes: &[Size], limits: &[usize]) -> Vec<V
 
 /// Assigns parameters before the order of arrival is known: in registration order, with the last buckets first,
 /// since the gradients of the last parameters arrive first.
-pub(super) fn assign_backwards(sizes: &[Size], limits: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn assign_backwards(sizes: &[ParameterSize], limits: &[usize]) -> Vec<Vec<usize>> {
     let order: Vec<usize> = (0..sizes.len()).collect();
     let mut buckets = assign(&order, sizes, limits);
     sort::by_key(&mut buckets, |bucket| bucket.iter().min().copied());
@@ -61,10 +61,10 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn floats(elements: &[usize]) -> Vec<Size> {
+    fn floats(elements: &[usize]) -> Vec<ParameterSize> {
         elements
             .iter()
-            .map(|count| Size { dtype: DType::F32, device: Device::Cpu, bytes: 4 * count })
+            .map(|count| ParameterSize { dtype: DType::F32, device: Device::Cpu, bytes: 4 * count })
             .collect()
     }
 

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 use super::group::{ProcessGroup, default_group};
 use super::reduce::reduce;
 use super::work::Work;
-use crate::ambient::Ambient;
 use crate::autograd::no_grad;
 use crate::collective::{Collective, CollectiveKind, Fingerprint, Key, ReduceOp};
 use crate::device::Device;
@@ -16,13 +15,14 @@ use crate::enter::enter;
 use crate::error::distributed::DistributedError;
 use crate::error::{Error, Result};
 use crate::handles::DevicePtr;
+use crate::host_context::HostContext;
 use crate::host_profile::HostProfile;
 use crate::machine::Machine;
 use crate::operation::Operation;
 use crate::ops::access::access;
 use crate::ops::plain::dense;
 use crate::options::{AndOptions, Keywords, alone};
-use crate::ranks::{Arrival, Call};
+use crate::ranks::{Arrival, CollectiveCall};
 use crate::scope;
 use crate::shape::signed;
 use crate::tensor::{Tensor, memory_of, pointer_of};
@@ -192,8 +192,8 @@ pub fn reduce_scatter_tensor(
 pub fn barrier() -> Result<()> {
     let _scope = enter(&BARRIER, &[])?;
     let group = default_group()?;
-    let on_gpu = group.0.backend != super::Backend::Gloo && Ambient::gpus() > 0;
-    let device = if on_gpu { Device::cuda(Ambient::current_device()) } else { Device::Cpu };
+    let on_gpu = group.0.backend != super::Backend::Gloo && HostContext::gpus() > 0;
+    let device = if on_gpu { Device::cuda(HostContext::current_device()) } else { Device::Cpu };
     let nothing = Tensor::uninit_on(device, &[1], DType::U8)?;
     run(&group, CollectiveKind::Barrier, [&nothing, &nothing], true)?.synchronize()
 }
@@ -241,7 +241,7 @@ fn pass(group: &ProcessGroup, pair: (usize, usize), tensor: &Tensor, what: &'sta
         return Err(DistributedError::GlooMessage.into());
     }
     let place = usize::from(group.0.member.rank == pair.1);
-    let part = Part {
+    let part = RankPart {
         key: group.next_key_of(pair),
         members: Arc::new([pair.0, pair.1]),
         place,
@@ -256,7 +256,7 @@ fn is_outside(group: &ProcessGroup, name: &'static str) -> bool {
     let is_outside = group.rank().is_none();
     if is_outside {
         let rank = group.0.member.rank;
-        Ambient::warn_once(name, || {
+        HostContext::warn_once(name, || {
             format!("Running {name} on global rank {rank} which does not belong to the given group.")
         });
     }
@@ -367,7 +367,7 @@ fn check_average(op: ReduceOp, tensor: &Tensor, group: &ProcessGroup) -> Result<
 }
 
 /// One rank's part in a collective.
-struct Part {
+struct RankPart {
     key: Key,
     members: Arc<[usize]>,
     /// This rank's position among them.
@@ -383,7 +383,7 @@ fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_
     check_contiguous(tensors)?;
     group.0.backend.check(tensors[0].device())?;
     let members = group.0.members.clone();
-    let work = start(group, Part { key: group.next_key(), members, place, kind, pair: None }, tensors)?;
+    let work = start(group, RankPart { key: group.next_key(), members, place, kind, pair: None }, tensors)?;
     if !async_op {
         work.wait()?;
     }
@@ -395,20 +395,20 @@ fn run(group: &ProcessGroup, kind: CollectiveKind, tensors: [&Tensor; 2], async_
 pub(super) fn broadcast_on_host(group: &ProcessGroup, tensor: &Tensor) -> Result<Work> {
     let (kind, place) = (CollectiveKind::Broadcast { root: 0 }, group.place()?);
     let members = group.0.members.clone();
-    start(group, Part { key: group.next_key(), members, place, kind, pair: None }, [tensor, tensor])
+    start(group, RankPart { key: group.next_key(), members, place, kind, pair: None }, [tensor, tensor])
 }
 
 /// Exchanges values between all ranks of a group on the host, and returns them in rank order. These exchanges are
 /// separate from the collectives: they have their own numbering and take no time, so that ranks without threads,
 /// which cannot wait for each other here, take the same time.
-pub(super) fn tell_each_other(group: &ProcessGroup, words: &[i64]) -> Result<Vec<Vec<i64>>> {
+pub(super) fn exchange(group: &ProcessGroup, words: &[i64]) -> Result<Vec<Vec<i64>>> {
     let pair = (usize::MAX, usize::MAX);
     let machine = Machine::current();
     machine.enter_lane(machine.worker_lane(), || {
         let own = Tensor::new(words)?;
         let all = Tensor::uninit(&[group.size() * words.len()], DType::I64)?;
         let (kind, place, members) = (CollectiveKind::AllGather, group.place()?, group.0.members.clone());
-        let part = Part { key: group.next_key_of(pair), members, place, kind, pair: Some(pair) };
+        let part = RankPart { key: group.next_key_of(pair), members, place, kind, pair: Some(pair) };
         start(group, part, [&own, &all])?.wait()?;
         Ok(all.to_vec::<i64>()?.chunks(words.len().max(1)).map(<[i64]>::to_vec).collect())
     })
@@ -422,14 +422,14 @@ fn check_contiguous(tensors: [&Tensor; 2]) -> Result<()> {
     }
 }
 
-fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Result<Work> {
+fn start(group: &ProcessGroup, part: RankPart, [input, output]: [&Tensor; 2]) -> Result<Work> {
     let member = &group.0.member;
     check_contiguous([input, output])?;
     let device = input.device();
-    let Part { key, members, place, kind, pair } = part;
+    let RankPart { key, members, place, kind, pair } = part;
     let fingerprint = Fingerprint { kind, sizes: input.sizes().into(), dtype: input.dtype() };
     let of = members.len();
-    let call = Call {
+    let call = CollectiveCall {
         key,
         fingerprint: fingerprint.clone(),
         members,
@@ -467,10 +467,10 @@ fn start(group: &ProcessGroup, part: Part, [input, output]: [&Tensor; 2]) -> Res
     };
     let input = &dense(input)?;
     let bytes = access([input], [], |[input], []| brings(input.dense_bytes(fingerprint.dtype)))?;
-    let virtual_time = Ambient::lane().is_virtual();
-    let profile = Machine::current().ambient().host_profile();
+    let virtual_time = HostContext::lane().is_virtual();
+    let profile = Machine::current().host().host_profile();
     let duration = if virtual_time { host_time(profile, kind, fingerprint.bytes(), of) } else { 0 };
-    let arrival = Arrival::new(Ambient::now(), duration, reduce);
+    let arrival = Arrival::new(HostContext::now(), duration, reduce);
     let arrival = if virtual_time { arrival } else { arrival.after(member.world.ran(member.rank)) };
     member.world.arrive(member.rank, key, arrival, &bytes);
     let gets_something = match kind {

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::collectives::{CollectiveOptions, broadcast, tell_each_other};
+use super::collectives::{CollectiveOptions, broadcast, exchange};
 use super::group::{ProcessGroup, default_group};
 use super::reducer::{BUCKET, FIRST_BUCKET, Reducer};
 use crate::autograd::{is_grad_enabled, no_grad};
@@ -210,7 +210,7 @@ impl<M: Module> Module for DistributedDataParallel<M> {
 }
 
 /// A named list of a model's tensors.
-type List = (&'static str, Vec<(String, Tensor)>);
+type NamedTensors = (&'static str, Vec<(String, Tensor)>);
 
 /// The dtypes by their numbers.
 const DTYPES: [DType; 8] =
@@ -218,7 +218,7 @@ const DTYPES: [DType; 8] =
 
 /// Rejects models that differ between ranks, on every rank. The first list has the parameters that require grad.
 /// Ranks without threads cannot wait for each other here; there the first collective rejects such models.
-fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
+fn check_models(group: &ProcessGroup, lists: &[NamedTensors; 3]) -> Result<()> {
     if !group.0.member.world.has_threads() || group.size() < 2 {
         return Ok(());
     }
@@ -229,7 +229,7 @@ fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
         .collect();
     let dims = tensors.iter().map(|(.., tensor)| tensor.ndim()).max().unwrap_or(0);
     let [learned, frozen, buffers] = [0, 1, 2].map(|list: usize| lists[list].1.len());
-    let counts = tell_each_other(group, &[learned, frozen, buffers, dims].map(|count| count as i64))?;
+    let counts = exchange(group, &[learned, frozen, buffers, dims].map(|count| count as i64))?;
     for (i, (list, _)) in lists.iter().enumerate() {
         if let Some(other) = (0..size).find(|other| counts[*other][i] != counts[own][i]) {
             let [own_count, others] = [own, other].map(|rank| counts[rank][i]);
@@ -250,7 +250,7 @@ fn check_models(group: &ProcessGroup, lists: &[List; 3]) -> Result<()> {
             *word = *size as i64;
         }
     }
-    let words = tell_each_other(group, &words)?;
+    let words = exchange(group, &words)?;
     let of = |rank: usize, i: usize, what: &str| {
         let words = &words[rank][i * width..][..width];
         if what == "dtype" { &words[..1] } else { &words[2..][..words[1] as usize] }

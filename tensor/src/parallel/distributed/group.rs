@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::ambient::Ambient;
 use crate::collective::Key;
 use crate::device::Device;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
 use crate::gpu::Stream;
+use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::options::{AndOptions, Keywords};
@@ -63,9 +63,9 @@ impl Keywords for InitOptions {}
 
 /// Some or all of the ranks (`torch.distributed.ProcessGroup`). Clones are the same group.
 #[derive(Clone)]
-pub struct ProcessGroup(pub(super) Arc<Inner>);
+pub struct ProcessGroup(pub(super) Arc<GroupInner>);
 
-pub(super) struct Inner {
+pub(super) struct GroupInner {
     id: u32,
     pub(super) member: Member,
     pub(super) backend: Backend,
@@ -85,7 +85,7 @@ type StreamOf = (usize, Option<(usize, usize)>);
 
 /// A rank's groups, the default one first.
 #[derive(Default)]
-struct Groups(Mutex<Vec<ProcessGroup>>);
+struct ProcessGroups(Mutex<Vec<ProcessGroup>>);
 
 /// Creates the default group of all ranks, which collectives use unless another is given
 /// (`torch.distributed.init_process_group`): `"nccl"` for GPU tensors, `"gloo"` for host tensors, `""` for both.
@@ -173,7 +173,7 @@ pub fn new_group(ranks: &[usize]) -> Result<ProcessGroup> {
     members.dedup();
     let groups = groups();
     let mut groups = lock(&groups.0);
-    let Inner { member, backend, .. } = &*default.0;
+    let GroupInner { member, backend, .. } = &*default.0;
     let members = members.into();
     let id = member.world.group(groups.len(), &members);
     let group = ProcessGroup::made(id, member.clone(), *backend, None, members);
@@ -188,7 +188,7 @@ pub(super) fn default_group() -> Result<ProcessGroup> {
     first.ok_or_else(|| DistributedError::NotInitialized.into())
 }
 
-fn groups() -> Arc<Groups> {
+fn groups() -> Arc<ProcessGroups> {
     Machine::current().kept()
 }
 
@@ -201,7 +201,7 @@ impl ProcessGroup {
         members: Arc<[usize]>,
     ) -> ProcessGroup {
         let (calls, pairs, streams) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
-        ProcessGroup(Arc::new(Inner { id, member, backend, timeout, members, calls, pairs, streams }))
+        ProcessGroup(Arc::new(GroupInner { id, member, backend, timeout, members, calls, pairs, streams }))
     }
 
     /// The number of ranks in the group (`ProcessGroup.size()`).
@@ -253,7 +253,7 @@ impl ProcessGroup {
         let minutes = if device.is_cuda() { 10 } else { 30 };
         let timeout = self.0.timeout.unwrap_or(Duration::from_secs(60 * minutes));
         // In real time, only the ranks' running times can be compared, and these are known only for ranks with threads.
-        let is_compared = Ambient::lane().is_virtual() || self.0.member.world.has_threads();
+        let is_compared = HostContext::lane().is_virtual() || self.0.member.world.has_threads();
         if is_compared { timeout.as_nanos() as u64 } else { u64::MAX }
     }
 

@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ambient::Ambient;
 use crate::error::distributed::{DistributedError, RankError};
 use crate::error::{Error, Result};
+use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::ranks::{Ended, World};
-use crate::thread::{All, CurrentDevice, Part};
+use crate::thread::{CurrentDevice, FullContext, Part};
 
 /// Runs `program` once for each of `world_size` ranks, and returns their results in rank order
 /// (`torch.multiprocessing.spawn`, or a program started by `torchrun --nproc-per-node`).
@@ -78,10 +78,10 @@ pub fn spawn<T: Send>(world_size: usize, program: impl Fn(usize) -> Result<T> + 
 pub struct Ranks {
     parent: Machine,
     world: Arc<World>,
-    ranks: Vec<Rank>,
+    ranks: Vec<RankMachine>,
 }
 
-struct Rank {
+struct RankMachine {
     machine: Machine,
     /// Its current device between phases.
     device: Mutex<usize>,
@@ -111,7 +111,7 @@ impl Ranks {
         let parent = Machine::current();
         let rank = |rank| {
             let machine = parent.fork(rank, &world).ok_or(DistributedError::RealGpus)?;
-            Ok(Rank { machine, device: Mutex::new(0) })
+            Ok(RankMachine { machine, device: Mutex::new(0) })
         };
         let ranks = (0..world_size).map(rank).collect::<Result<_>>()?;
         Ok(Ranks { parent, world, ranks })
@@ -157,7 +157,7 @@ impl Ranks {
         // In the order in which the ranks ended.
         let failed: Mutex<Vec<(usize, Error)>> = Mutex::default();
         let fail = |rank, error| lock(&failed).push((rank, error));
-        let one = |rank, context: All| {
+        let one = |rank, context: FullContext| {
             self.world.begin(rank);
             let (ended, result) = self.run_one(rank, context, program);
             if let Err(error) = result {
@@ -170,7 +170,7 @@ impl Ranks {
         if self.world.has_threads() {
             std::thread::scope(|scope| {
                 let (one, fail) = (&one, &fail);
-                let context = All::of_new_process();
+                let context = FullContext::of_new_process();
                 for rank in ranks {
                     let builder = std::thread::Builder::new().name(format!("rank {rank}")).stack_size(STACK);
                     let context = context.clone();
@@ -183,10 +183,10 @@ impl Ranks {
                 }
             });
         } else {
-            ranks.for_each(|rank| one(rank, All::of_new_process()));
+            ranks.for_each(|rank| one(rank, FullContext::of_new_process()));
         }
         let latest = self.ranks.iter().map(|rank| rank.machine.clock().now()).max().unwrap_or(0);
-        Ambient::lane().sleep_until(latest); // The program that started the ranks waits for all of them.
+        HostContext::lane().sleep_until(latest); // The program that started the ranks waits for all of them.
         let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         first_cause(failed).map_or(Ok(()), |(rank, cause)| {
             Err(Error::Rank(Box::new(RankError { rank, of: self.ranks.len(), cause })))
@@ -197,10 +197,10 @@ impl Ranks {
     fn run_one(
         &self,
         rank: usize,
-        context: All,
+        context: FullContext,
         program: &dyn Fn(usize) -> Result<()>,
     ) -> (Ended, Result<()>) {
-        let Rank { machine, device } = &self.ranks[rank];
+        let RankMachine { machine, device } = &self.ranks[rank];
         let run = || {
             let _process = context.enter();
             let _machine = machine.context().enter();
@@ -210,7 +210,7 @@ impl Ranks {
             let mut device = lock(device);
             CurrentDevice(*device).set();
             let result = program(rank);
-            *device = Ambient::current_device();
+            *device = HostContext::current_device();
             result
         };
         let result = catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message_of(&*panic));

@@ -56,7 +56,7 @@ fn map<T: Pod>(elements: &mut [u8], change: impl Fn(T) -> T) {
     }
 }
 
-trait Float: Pod + std::ops::Add<Output = Self> + std::ops::Div<Output = Self> {
+trait ReduceFloat: Pod + std::ops::Add<Output = Self> + std::ops::Div<Output = Self> {
     fn larger(self, other: Self) -> Self;
     fn smaller(self, other: Self) -> Self;
     fn of_count(count: usize) -> Self;
@@ -64,7 +64,7 @@ trait Float: Pod + std::ops::Add<Output = Self> + std::ops::Div<Output = Self> {
 
 macro_rules! float {
     ($($T:ty),*) => {$(
-        impl Float for $T {
+        impl ReduceFloat for $T {
             fn larger(self, other: $T) -> $T {
                 self.max(other)
             }
@@ -79,7 +79,7 @@ macro_rules! float {
 }
 float!(f32, f64);
 
-fn floats<T: Float>(op: ReduceOp, first: &mut [u8], others: &[&[u8]]) {
+fn floats<T: ReduceFloat>(op: ReduceOp, first: &mut [u8], others: &[&[u8]]) {
     match op {
         ReduceOp::Sum => fold::<T>(first, others, |a, b| a + b),
         ReduceOp::Max => fold::<T>(first, others, T::larger),

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::buckets::{Size, assign, assign_backwards};
+use super::buckets::{ParameterSize, assign, assign_backwards};
 use super::collectives::{CollectiveOptions, all_reduce, broadcast_on_host};
 use super::group::ProcessGroup;
 use super::work::Work;
@@ -30,14 +30,14 @@ pub(super) struct Reducer {
     parameters: Vec<(String, Parameter)>,
     limits: Vec<usize>,
     find_unused: bool,
-    state: Mutex<State>,
+    state: Mutex<ReducerState>,
 }
 
-struct State {
+struct ReducerState {
     buckets: Vec<Bucket>,
     /// The bucket of each parameter, and its position there.
     places: Vec<(usize, usize)>,
-    step: Step,
+    step: BackwardPass,
     /// Whether each parameter got a gradient on this rank since the last averaging, `no_sync` included.
     used: Vec<bool>,
     /// The order in which gradients arrived on rank 0 in the first step, while it is being broadcast.
@@ -55,7 +55,7 @@ struct Bucket {
 
 /// The state of a backward pass.
 #[derive(Default)]
-struct Step {
+struct BackwardPass {
     /// Whether a forward pass has announced a backward pass.
     is_expected: bool,
     has_begun: bool,
@@ -83,10 +83,10 @@ impl Reducer {
         let first = if find_unused { &limits[..] } else { &[usize::MAX] };
         let assigned = assign_backwards(&sizes_of(&parameters), first);
         let (buckets, places) = make(&parameters, assigned)?;
-        let state = Mutex::new(State {
+        let state = Mutex::new(ReducerState {
             buckets,
             places,
-            step: Step::default(),
+            step: BackwardPass::default(),
             used: vec![false; parameters.len()],
             order: None,
             is_rebuilt: find_unused,
@@ -102,7 +102,7 @@ impl Reducer {
         Ok(reducer)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReducerState> {
         lock(&self.state)
     }
 
@@ -145,19 +145,19 @@ impl Reducer {
             reach.as_ref().is_some_and(|reach| !reach.has(&self.parameters[*index].1.tensor()))
         };
         let count = self.parameters.len();
-        state.step = Step {
+        state.step = BackwardPass {
             is_expected: true,
             is_ready: vec![false; count],
             missing: state.buckets.iter().map(|bucket| bucket.parameters.len()).collect(),
             unused: (0..count).filter(is_unused).collect(),
-            ..Step::default()
+            ..BackwardPass::default()
         };
         Ok(())
     }
 
     /// Averages no backward pass until the next forward pass announces one.
     pub(super) fn expect_nothing(&self) {
-        self.state().step = Step::default();
+        self.state().step = BackwardPass::default();
     }
 
     /// Handles a gradient that is ready.
@@ -182,8 +182,8 @@ impl Reducer {
 
     /// Copies a parameter's gradient into its bucket, or zeros if it has none, and sends the full buckets: each
     /// after the one before it, so that all ranks send them in the same order.
-    fn note(&self, state: &mut State, index: usize) -> Result<()> {
-        let State { buckets, places, step, used, .. } = state;
+    fn note(&self, state: &mut ReducerState, index: usize) -> Result<()> {
+        let ReducerState { buckets, places, step, used, .. } = state;
         let (name, parameter) = &self.parameters[index];
         if std::mem::replace(&mut step.is_ready[index], true) {
             return Err(DistributedError::ReadyTwice { index, name: name.clone() }.into());
@@ -214,7 +214,7 @@ impl Reducer {
     }
 
     /// Copies the averages back.
-    fn finish(&self, state: &mut State) -> Result<()> {
+    fn finish(&self, state: &mut ReducerState) -> Result<()> {
         let mut step = std::mem::take(&mut state.step);
         step.under_way.iter().try_for_each(Work::wait)?;
         let mut used = std::mem::replace(&mut state.used, vec![false; self.parameters.len()]);
@@ -232,7 +232,7 @@ impl Reducer {
                 }
                 let parameter = &self.parameters[index].1;
                 let like = parameter.tensor();
-                let average = seen_as(&bucket.part(place)?, &like)?;
+                let average = reshaped(&bucket.part(place)?, &like)?;
                 match parameter.grad() {
                     Some(gradient) => drop(gradient.copy_(&average)?),
                     None => {
@@ -262,16 +262,16 @@ impl Bucket {
 }
 
 /// Reshapes a row of elements to the sizes of another tensor.
-fn seen_as(row: &Tensor, like: &Tensor) -> Result<Tensor> {
+fn reshaped(row: &Tensor, like: &Tensor) -> Result<Tensor> {
     let sizes: Vec<i64> = like.sizes().iter().map(|size| *size as i64).collect();
     row.reshape(&sizes)
 }
 
-fn sizes_of(parameters: &[(String, Parameter)]) -> Vec<Size> {
+fn sizes_of(parameters: &[(String, Parameter)]) -> Vec<ParameterSize> {
     let size = |(_, parameter): &(String, Parameter)| {
         let tensor = parameter.tensor();
         let dtype: DType = tensor.dtype();
-        Size { dtype, device: tensor.device(), bytes: tensor.numel() * dtype.size() }
+        ParameterSize { dtype, device: tensor.device(), bytes: tensor.numel() * dtype.size() }
     };
     parameters.iter().map(size).collect()
 }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::ambient::Ambient;
 use crate::collective::Key;
 use crate::error::Result;
 use crate::error::distributed::DistributedError;
 use crate::gpu::{self, Event, Stream};
+use crate::host_context::HostContext;
 use crate::lock::lock;
 use crate::ops::access::access;
 use crate::ops::plain::write;
@@ -21,12 +21,12 @@ use todevice_gpu::base::error::MeetingError;
 ///
 /// Until [`wait`](Self::wait) has returned, its tensors must not be read or written.
 pub struct Work {
-    state: Mutex<State>,
+    state: Mutex<WorkState>,
     /// The tensors it reads and writes, whose memory it needs until it ends.
     tensors: Vec<Tensor>,
 }
 
-struct State {
+struct WorkState {
     under_way: Option<UnderWay>,
     /// Whether later work already waits for it.
     is_waited_for: bool,
@@ -47,7 +47,7 @@ impl Work {
 
     /// For a rank that does not take part.
     pub(super) fn of_nobody() -> Work {
-        Work { state: Mutex::new(State { under_way: None, is_waited_for: true }), tensors: Vec::new() }
+        Work { state: Mutex::new(WorkState { under_way: None, is_waited_for: true }), tensors: Vec::new() }
     }
 
     /// The first of the tensors receives the result, if there is one.
@@ -56,7 +56,7 @@ impl Work {
     }
 
     fn of(under_way: UnderWay, tensors: Vec<Tensor>) -> Work {
-        let state = State { under_way: Some(under_way), is_waited_for: false };
+        let state = WorkState { under_way: Some(under_way), is_waited_for: false };
         Work { state: Mutex::new(state), tensors }
     }
 
@@ -97,13 +97,13 @@ impl Work {
             Some(UnderWay::Host { .. }) if state.is_waited_for => Ok(true),
             Some(UnderWay::Host { member, key }) => {
                 let outcome = member.world.outcome(*key);
-                Ok(matches!(outcome, Some(Ok(outcome)) if outcome.end <= Ambient::now()))
+                Ok(matches!(outcome, Some(Ok(outcome)) if outcome.end <= HostContext::now()))
             }
             None => Ok(true),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WorkState> {
         lock(&self.state)
     }
 
@@ -125,7 +125,7 @@ impl Work {
                 ),
             }
         };
-        Ambient::lane().sleep_until(outcome.end);
+        HostContext::lane().sleep_until(outcome.end);
         let Some(output) = self.tensors.first() else {
             member.world.take(member.rank, key, |_, _| ());
             return Ok(());

@@ -16,11 +16,11 @@ use crate::cpu::tf32;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::error::dtype::not_implemented;
-use crate::kernel::Ran;
+use crate::kernel::TwinResult;
 
 /// Computes a convolution as a simulated GPU does: with the algorithm `way`, on operands that may be rounded to TF32
 /// first. `order` determines the order of the parts where it is not fixed.
-pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> Ran {
+pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> TwinResult {
     match conv.tf32 {
         true => {
             let [a, b] = [a, b].map(|operand| tf32::rounded(bytemuck::cast_slice(operand)));

@@ -11,19 +11,19 @@ use crate::ops::shape::check_fits;
 use crate::ops::{self, Operation};
 use crate::tensor::Tensor;
 
-pub(super) struct InOne {
+pub(super) struct FusedOp {
     pub(super) operation: Operation,
     pub(super) kernel: Row,
 }
 
-impl InOne {
+impl FusedOp {
     /// An operation with the kernel's name.
-    pub(super) const fn new(kernel: Row) -> InOne {
-        InOne { operation: Operation::new(kernel.name), kernel }
+    pub(super) const fn new(kernel: Row) -> FusedOp {
+        FusedOp { operation: Operation::new(kernel.name), kernel }
     }
 
-    pub(super) const fn called(self, name: &'static str) -> InOne {
-        InOne { operation: Operation::new(name), ..self }
+    pub(super) const fn called(self, name: &'static str) -> FusedOp {
+        FusedOp { operation: Operation::new(name), ..self }
     }
 
     /// The gradient of an input, computed from the gradient of the result, the input or the result, and numbers.

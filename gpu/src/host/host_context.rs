@@ -15,11 +15,11 @@ use crate::base::place::Place;
 use crate::base::random::Generator;
 use crate::host::host_memory::HostMemory;
 use crate::host::host_profile::{HostProfile, HostTime, LAPTOP_8_CORES};
-use crate::host::thread::{Context, CurrentDevice, OfThread, Part};
+use crate::host::thread::{CurrentDevice, OfThread, Part, ThreadContext};
 use crate::host::time::Clock;
 
 /// The host of a machine.
-pub struct Ambient {
+pub struct HostContext {
     id: MachineId,
     clock: Clock,
     /// The costs of operations here, if time is virtual.
@@ -44,12 +44,12 @@ pub struct Ambient {
     process: Option<usize>,
 }
 
-static DEFAULT: LazyLock<Arc<Ambient>> = LazyLock::new(|| Ambient::new(Clock::real()));
+static DEFAULT: LazyLock<Arc<HostContext>> = LazyLock::new(|| HostContext::new(Clock::real()));
 
 /// The host that a thread has entered, and the thread's own replacements.
 #[derive(Clone)]
 pub struct Entered {
-    ambient: Arc<Ambient>,
+    host: Arc<HostContext>,
     /// Replaces the machine's own generator: a data loading worker draws from its own stream.
     generator: Option<Generator>,
     /// The thread's own clock on a machine with virtual time; the first thread's clock is the machine's.
@@ -59,22 +59,22 @@ pub struct Entered {
 }
 
 /// Reads from the host that this thread is on.
-fn of_current<R>(read: impl FnOnce(&Ambient) -> R) -> R {
-    of_entered(|entered| read(entered.map_or(&DEFAULT, |entered| &entered.ambient)))
+fn of_current<R>(read: impl FnOnce(&HostContext) -> R) -> R {
+    of_entered(|entered| read(entered.map_or(&DEFAULT, |entered| &entered.host)))
 }
 
 fn of_entered<R>(read: impl FnOnce(Option<&Entered>) -> R) -> R {
-    Context::read(|context| read(context.host.as_ref()))
+    ThreadContext::read(|context| read(context.host.as_ref()))
 }
 
-impl Ambient {
-    pub fn new(clock: Clock) -> Arc<Ambient> {
-        Ambient::like(&LAPTOP_8_CORES, clock)
+impl HostContext {
+    pub fn new(clock: Clock) -> Arc<HostContext> {
+        HostContext::like(&LAPTOP_8_CORES, clock)
     }
 
     /// A host with this profile.
-    pub fn like(profile: &'static HostProfile, clock: Clock) -> Arc<Ambient> {
-        Arc::new(Ambient {
+    pub fn like(profile: &'static HostProfile, clock: Clock) -> Arc<HostContext> {
+        Arc::new(HostContext {
             id: MachineId::next(),
             clock,
             profile,
@@ -94,8 +94,8 @@ impl Ambient {
 
     /// This host as seen by another process on the same computer. Generator, flags and clock are its own; memory, the
     /// handler of warnings and the number of remaining operations are shared.
-    pub fn fork(&self, process: usize, clock: Clock) -> Arc<Ambient> {
-        Arc::new(Ambient {
+    pub fn fork(&self, process: usize, clock: Clock) -> Arc<HostContext> {
+        Arc::new(HostContext {
             id: MachineId::next(),
             clock,
             profile: self.profile,
@@ -115,7 +115,7 @@ impl Ambient {
 
     /// The number of this thread's process, if there are several: its rank.
     pub fn rank() -> Option<usize> {
-        of_current(|ambient| ambient.process)
+        of_current(|host| host.process)
     }
 
     pub fn host_profile(&self) -> &'static HostProfile {
@@ -123,7 +123,7 @@ impl Ambient {
     }
 
     /// The host of a thread that has entered none.
-    pub fn default_one() -> Arc<Ambient> {
+    pub fn default_one() -> Arc<HostContext> {
         DEFAULT.clone()
     }
 
@@ -135,7 +135,7 @@ impl Ambient {
     /// The machine that this thread is on.
     #[inline]
     pub fn current_id() -> MachineId {
-        of_current(Ambient::id)
+        of_current(HostContext::id)
     }
 
     /// Sets the number of GPUs of the machine. Not called if there is no driver.
@@ -145,36 +145,36 @@ impl Ambient {
 
     /// The number of GPUs of the machine that this thread is on.
     pub fn gpus() -> usize {
-        of_current(|ambient| ambient.gpus.get().copied().unwrap_or(0))
+        of_current(|host| host.gpus.get().copied().unwrap_or(0))
     }
 
     /// Whether the machine that this thread is on has a driver, even one that reports no GPU.
     pub fn has_driver() -> bool {
-        of_current(|ambient| ambient.gpus.get().is_some())
+        of_current(|host| host.gpus.get().is_some())
     }
 
     /// Runs `scope` on this host.
-    pub fn enter<R>(self: &Arc<Ambient>, scope: impl FnOnce() -> R) -> R {
+    pub fn enter<R>(self: &Arc<HostContext>, scope: impl FnOnce() -> R) -> R {
         let _left = self.context().enter();
         scope()
     }
 
     /// The context for code that this thread runs here. If the thread has already entered this host, its entry is kept:
     /// a data loading worker stays one.
-    pub fn context(self: &Arc<Ambient>) -> Context {
-        let again = of_entered(|entered| entered.filter(|entered| entered.ambient.id == self.id).cloned());
+    pub fn context(self: &Arc<HostContext>) -> ThreadContext {
+        let again = of_entered(|entered| entered.filter(|entered| entered.host.id == self.id).cloned());
         let host = again.unwrap_or_else(|| self.entered_as(None, self.clock.clone(), false));
-        Context { host: Some(host), device: CurrentDevice(0), ..Context::current() }
+        ThreadContext { host: Some(host), device: CurrentDevice(0), ..ThreadContext::current() }
     }
 
     /// The entry of a thread on this host with a clock of its own, and a generator of its own if one is given.
     pub fn entered_as(
-        self: &Arc<Ambient>,
+        self: &Arc<HostContext>,
         generator: Option<Generator>,
         lane: Clock,
         is_worker: bool,
     ) -> Entered {
-        Entered { ambient: self.clone(), generator, lane, is_worker }
+        Entered { host: self.clone(), generator, lane, is_worker }
     }
 
     /// Whether this thread is a data loading worker.
@@ -186,13 +186,13 @@ impl Ambient {
     /// `torch.cuda.current_device()` of this thread.
     #[inline]
     pub fn current_device() -> usize {
-        Context::read(|context| context.device.0)
+        ThreadContext::read(|context| context.device.0)
     }
 
     /// The generator that operations draw from by default (`torch.default_generator`).
     pub fn default_generator() -> Generator {
         let own = of_entered(|entered| entered.and_then(|entered| entered.generator.clone()));
-        own.unwrap_or_else(|| of_current(|ambient| ambient.generator.clone()))
+        own.unwrap_or_else(|| of_current(|host| host.generator.clone()))
     }
 
     /// The machine's own generator.
@@ -209,7 +209,7 @@ impl Ambient {
     /// Counts an operation. Returns whether the program may run it.
     #[inline]
     pub fn count_operation() -> bool {
-        of_current(|ambient| !ambient.is_limited.load(Ordering::Relaxed) || ambient.one_less())
+        of_current(|host| !host.is_limited.load(Ordering::Relaxed) || host.one_less())
     }
 
     #[cold]
@@ -229,17 +229,17 @@ impl Ambient {
 
     #[inline]
     pub fn memory() -> Arc<HostMemory> {
-        of_current(|ambient| ambient.memory.clone())
+        of_current(|host| host.memory.clone())
     }
 
     /// Accesses the flags of the current machine.
     pub fn backends<R>(access: impl FnOnce(&mut Backends) -> R) -> R {
-        of_current(|ambient| access(&mut lock(&ambient.backends)))
+        of_current(|host| access(&mut lock(&host.backends)))
     }
 }
 
 /// Warnings.
-impl Ambient {
+impl HostContext {
     /// Sends warnings to `handler`, beginning with those that no handler has received yet.
     pub fn on_warning(&self, handler: impl Fn(&str) + Send + Sync + 'static) {
         let handler = Arc::new(handler);
@@ -255,13 +255,13 @@ impl Ambient {
 
     /// Warns about `topic`, once per machine.
     pub fn warn_once(topic: &'static str, message: impl FnOnce() -> String) {
-        Ambient::warn_once_at(topic, None, message);
+        HostContext::warn_once_at(topic, None, message);
     }
 
     /// Warns about `topic`, once for each line of the program.
     pub fn warn_once_at(topic: &'static str, place: Option<Place>, message: impl FnOnce() -> String) {
-        let Some(handler) = Ambient::warning_handler() else { return };
-        let is_new = of_current(|ambient| lock(&ambient.warned).insert((topic, place)));
+        let Some(handler) = HostContext::warning_handler() else { return };
+        let is_new = of_current(|host| lock(&host.warned).insert((topic, place)));
         if is_new {
             handler(&message());
         }
@@ -269,19 +269,19 @@ impl Ambient {
 
     /// Warns every time.
     pub fn warn(message: &str) {
-        if let Some(handler) = Ambient::warning_handler() {
+        if let Some(handler) = HostContext::warning_handler() {
             handler(message);
         }
     }
 
     /// Returns a clone of the handler, with its lock released: a handler may warn, or set another handler.
     fn warning_handler() -> Option<Arc<dyn Fn(&str) + Send + Sync>> {
-        of_current(|ambient| lock(&ambient.on_warning).clone())
+        of_current(|host| lock(&host.on_warning).clone())
     }
 }
 
 /// Time.
-impl Ambient {
+impl HostContext {
     #[inline]
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -312,8 +312,8 @@ impl Ambient {
     /// Advances this thread's virtual clock by the cost of something on this host. Does nothing if time is real.
     pub fn charge(time: impl FnOnce(&HostProfile) -> HostTime) {
         of_entered(|entered| match entered {
-            Some(Entered { lane, ambient, .. }) if lane.is_virtual() => {
-                let HostTime { nanoseconds, cores } = time(ambient.profile);
+            Some(Entered { lane, host, .. }) if lane.is_virtual() => {
+                let HostTime { nanoseconds, cores } = time(host.profile);
                 lane.advance(nanoseconds);
                 lane.helped(nanoseconds * (cores as u64 - 1));
             }
@@ -323,11 +323,11 @@ impl Ambient {
 
     /// [`charge`](Self::charge) for one figure of the host, on one core.
     pub fn spend(figure: impl FnOnce(&HostProfile) -> &Figure) {
-        Ambient::charge(|host| HostTime::of_one_core(figure(host).nanoseconds()));
+        HostContext::charge(|host| HostTime::of_one_core(figure(host).nanoseconds()));
     }
 
     /// The same, `count` times.
     pub fn spend_on_each(count: usize, figure: impl FnOnce(&HostProfile) -> &Figure) {
-        Ambient::charge(|host| HostTime::of_one_core(figure(host).nanoseconds() * count as u64));
+        HostContext::charge(|host| HostTime::of_one_core(figure(host).nanoseconds() * count as u64));
     }
 }
