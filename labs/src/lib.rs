@@ -37,6 +37,7 @@
 //! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`. A lab of the course also names its
 //! [runs](Run) that are tested, and stands in the list of [all labs](LABS), by which tests, book and page go.
 
+mod by_device;
 #[cfg(not(target_family = "wasm"))]
 pub mod calibrate;
 pub mod cli;
@@ -92,7 +93,7 @@ pub use entry::{
 pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
 pub use figure::{
     BYTES, Figure, Kind, Value, bytes, exact, found, hardware, measured, modelled,
-    observed, raced, timed,
+    observed, raced, rounded_by, timed,
 };
 pub use float::{format_float, near_rounding_boundary};
 pub use lab::{Bar, Lab, Progress, Sink};

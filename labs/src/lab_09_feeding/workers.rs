@@ -151,7 +151,7 @@ fn time_to_load(batches: usize, num_workers: usize) -> Result<Duration> {
 
 fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    if !device.is_cuda() {
+    if lab.gpu().is_none() {
         lab.part("to-cpu");
         let before = Machine::current().host_memory().allocated();
         let x = Tensor::rand(&[1024, 1024])?;
