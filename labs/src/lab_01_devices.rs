@@ -13,9 +13,9 @@ use todevice::time::Instant;
 use todevice::trace::Counters;
 use todevice::{Machine, ToOptions};
 
-use crate::cli::count;
-use crate::clock::wait_for;
-use crate::render_text::wrap;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
+use crate::frame::render_text::wrap;
 use crate::{
     Entry, Figure, Lab, Prediction, Run, Table, Text, exact, hardware, row, text, timed,
 };

@@ -9,8 +9,8 @@ use todevice::nn::Buffer;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use crate::cli::count;
-use crate::clock::wait_for;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
 use crate::{Entry, Figure, Lab, Prediction, Run, Table, exact, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-02", title: "The golden rule", run };

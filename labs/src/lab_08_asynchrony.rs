@@ -9,8 +9,10 @@ use todevice::time::Instant;
 use todevice::trace::Trace;
 use todevice::{GpuSpec, Machine, RaceCheck, ToOptions, cuda};
 
-use crate::cli::count;
-use crate::clock::{host_runs_ahead, launches_wait, modelled_or_measured, wait_for};
+use crate::frame::cli::count;
+use crate::frame::clock::{
+    host_runs_ahead, launches_wait, modelled_or_measured, wait_for,
+};
 use crate::{
     Entry, Figure, Lab, Prediction, Run, Table, Text, exact, found, hardware, row,
     text, timed,

@@ -7,7 +7,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::memory_allocated;
-use crate::clock::{modelled_or_measured, wait_for};
+use crate::frame::clock::{modelled_or_measured, wait_for};
 use crate::{Lab, Table, Text, bytes, exact, row, timed};
 
 pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {

@@ -420,5 +420,5 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
 /// The first line of an error, broken to be read.
 fn first_line(error: &Error) -> String {
     let message = error.to_string();
-    crate::render_text::wrap(message.lines().next().unwrap_or_default())
+    crate::frame::render_text::wrap(message.lines().next().unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Lab, Run};
 
 mod evaluation;

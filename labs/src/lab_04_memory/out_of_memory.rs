@@ -110,7 +110,7 @@ fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn wrapped(error: &Error) -> String {
     let report = error.report();
     let (message, rest) = report.split_once('\n').unwrap_or((&report, ""));
-    format!("{}\n{rest}", crate::render_text::wrap(message))
+    format!("{}\n{rest}", crate::frame::render_text::wrap(message))
 }
 
 fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {

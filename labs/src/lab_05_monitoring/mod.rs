@@ -7,7 +7,7 @@ use todevice::monitor::{self, Gpu};
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Figure, Lab, Run, Value, found};
 
 mod the_table;

@@ -12,8 +12,8 @@ use todevice::time::sleep;
 use todevice::{Machine, cuda};
 
 use super::{BATCH, Training, pause, pictures, reading, watched};
-use crate::clock::{modelled_or_measured, wait_for};
-use crate::render_text::wrap;
+use crate::frame::clock::{modelled_or_measured, wait_for};
+use crate::frame::render_text::wrap;
 use crate::{
     Figure, Lab, Prediction, Table, Text, Value, exact, hardware, measured, row, text,
 };

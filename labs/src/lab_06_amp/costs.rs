@@ -10,7 +10,7 @@ use todevice::prelude::*;
 use super::scaling::scaler_of;
 use super::training::{casting, loss_of};
 use super::{first_product, kibibytes, median, name_of, other_card, peak_of, time_of};
-use crate::clock::{modelled_or_measured, wait_for};
+use crate::frame::clock::{modelled_or_measured, wait_for};
 use crate::{Figure, Lab, Prediction, Table, Text, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu

@@ -10,8 +10,8 @@ use todevice::prelude::*;
 use super::scaling::scaler_of;
 use super::training::casting;
 use super::{Options, median, peak_of, time_of};
-use crate::clock::modelled_or_measured;
-use crate::lab::Progress;
+use crate::Progress;
+use crate::frame::clock::modelled_or_measured;
 use crate::{Lab, Table, Text, exact, observed, rounded_by, row, text, timed};
 
 /// The images of `--data DIR`.

@@ -13,9 +13,9 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{Machine, cuda};
 
-use crate::by_device::compute_capability;
-use crate::cli::count;
-use crate::clock::wait_for;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
+use crate::frame::compute_capability;
 use crate::{Entry, Figure, Lab, Run, exact};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-06", title: "Mixed precision", run };

@@ -11,9 +11,9 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{Conv2dOptions, cuda};
 
-use crate::by_device::compute_capability;
-use crate::cli::count;
-use crate::clock::wait_for;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
+use crate::frame::compute_capability;
 use crate::{Entry, Figure, Lab, Run, Table, exact, found, hardware, row};
 
 pub const LAB: Entry<Options> =

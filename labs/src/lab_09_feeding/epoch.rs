@@ -11,7 +11,7 @@ use todevice::prelude::*;
 use todevice::trace::{CopyKind, EventKind, Trace};
 
 use super::time_of;
-use crate::clock::{launches_wait, wait_for};
+use crate::frame::clock::{launches_wait, wait_for};
 use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
 
 /// In each of the data sets of small pictures.

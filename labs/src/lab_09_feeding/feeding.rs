@@ -10,8 +10,8 @@ use todevice::trace::{CopyKind, EventKind, Trace, Work, record_function};
 use todevice::{Machine, RaceCheck, ToOptions};
 
 use super::time_of;
-use crate::clock::launches_wait;
-use crate::render_text::wrap;
+use crate::frame::clock::launches_wait;
+use crate::frame::render_text::wrap;
 use crate::{
     Figure, Lab, Prediction, Table, Text, exact, found, raced, row, text, timed,
 };

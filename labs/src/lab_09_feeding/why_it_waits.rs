@@ -10,7 +10,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::epoch::Pictures;
-use crate::clock::{launches_wait, wait_for};
+use crate::frame::clock::{launches_wait, wait_for};
 use crate::lab_05_monitoring::{
     BATCH, Seen, Training, pause, pictures, reading, watched,
 };

@@ -11,7 +11,7 @@ use todevice::time::Instant;
 use super::epoch::{Pictures, SAMPLES};
 use super::feeding::microseconds;
 use super::{Options, time_of};
-use crate::render_text::wrap;
+use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, Text, exact, row, text, timed};
 
 pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {

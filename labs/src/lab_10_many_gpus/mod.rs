@@ -7,8 +7,8 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{GpuSpec, Machine, SimulatedGpus, cuda};
 
-use crate::cli::count;
-use crate::clock::wait_for;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
 use crate::{Entry, Lab, Run};
 
 mod by_hand;

@@ -6,8 +6,8 @@ use todevice::prelude::*;
 use todevice::serialize::{self, MapLocation};
 
 use super::Disk;
+use crate::frame::render_text::wrap;
 use crate::lab_01_devices::Actor;
-use crate::render_text::wrap;
 use crate::{Figure, Lab, Prediction, Table, bytes, exact, row, text};
 
 pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {

@@ -12,7 +12,7 @@ use todevice::trace::Counters;
 
 use super::Disk;
 use super::files::place;
-use crate::clock::wait_for;
+use crate::frame::clock::wait_for;
 use crate::{Figure, Lab, Prediction, Table, exact, row, text, timed};
 
 pub(super) fn sections(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {

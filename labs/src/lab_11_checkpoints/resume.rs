@@ -11,7 +11,8 @@ use todevice::{Machine, cuda, get_rng_state, set_rng_state};
 
 use super::files::yes;
 use super::{Disk, Options};
-use crate::{Figure, Lab, Prediction, Table, exact, given, rounded_by, row};
+use crate::frame::given;
+use crate::{Figure, Lab, Prediction, Table, exact, rounded_by, row};
 
 /// All that a training run is made of.
 struct Training {

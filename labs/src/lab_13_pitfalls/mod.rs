@@ -3,7 +3,7 @@
 use todevice::prelude::*;
 use todevice::{Machine, SimulatedGpus, cuda};
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Lab, Run, Table, row};
 
 mod build;

@@ -2,9 +2,9 @@
 
 use todevice::{Device, Result, cuda};
 
-use crate::lab::Lab;
-use crate::prediction::{Guess, Prediction};
-use crate::text::Text;
+use super::lab::Lab;
+use super::prediction::{Guess, Prediction};
+use super::text::Text;
 
 impl Lab<'_> {
     /// The GPU that the lab computes on. On the CPU there is none.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use todevice::Device;
 
-use crate::clock::modelled_or_measured;
-use crate::float::{format_float, near_rounding_boundary};
+use super::clock::modelled_or_measured;
+use super::float::{format_float, near_rounding_boundary};
 
 /// How a figure came about, which decides how two runs may differ in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,13 +10,15 @@ use todevice::time::Instant;
 use todevice::trace::{Call, Counters, EventKind, Trace};
 use todevice::{Machine, cuda};
 
-use crate::cli::count;
-use crate::clock::{host_runs_ahead, launches_wait, wait_for};
-use crate::experiments::{Step, step_on};
+use self::step::{Step, step_on};
+use crate::frame::cli::count;
+use crate::frame::clock::{host_runs_ahead, launches_wait, wait_for};
 use crate::{
     Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, found, row,
     text, timed,
 };
+
+pub mod step;
 
 pub const LAB: Entry<Options> =
     Entry { name: "lab-03", title: "The training loop", run };
