@@ -43,6 +43,25 @@ fn every_file_of_a_lab_is_known() {
     assert_eq!(found, sorted(known));
 }
 
+/// Lists that are no Rust and cannot be derived from that of the labs.
+#[test]
+fn every_list_has_every_lab() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for lab in &LABS {
+        let name = lab.name;
+        for (file, words) in [
+            ("labs/Cargo.toml", format!("name = \"{name}\"\ntest = false\n")),
+            ("README.md", format!("`{name}`")),
+            ("book/chapters/SUMMARY.md", format!("(labs/{name}.md)")),
+            (&format!("labs/src/bin/{name}.rs"), format!("labs::{}::LAB", lab.module)),
+            (&format!("book/chapters/labs/{name}.md"), format!("{{{{#lab-source {}}}}}", lab.number())),
+        ] {
+            let text = std::fs::read_to_string(root.join(file)).unwrap_or_default().replace("\r\n", "\n");
+            assert!(text.contains(&words), "{file} lacks {words}");
+        }
+    }
+}
+
 #[test]
 fn labs_stand_in_the_order_of_their_numbers_and_runs_have_names_of_their_own() {
     assert!(LABS.is_sorted_by(|one, next| one.name < next.name));
