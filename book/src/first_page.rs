@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use labs::experiments::Step;
+use labs::lab_03_training_loop::step::Step;
 use labs::what_if::race::{BATCH, CARDS, LIVE, Raced, microseconds, strips};
 
 use crate::course::Course;

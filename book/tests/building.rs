@@ -161,7 +161,7 @@ fn every_mistake_is_named_with_its_place() {
     let error = page("# A page\n\n{{#lab-run 77}}\n\n{{#lab-code 03 trian}}\n").unwrap_err();
     let [run, code] = error.lines().collect::<Vec<_>>()[..] else { panic!("{error}") };
     assert!(run.starts_with("book/chapters/index.md:3: no lab `77`: say 00 | 01 | 02 | 03"), "{error}");
-    let expected = "book/chapters/index.md:5: labs/src/lab_03_training_loop.rs | labs/src/experiments.rs has no anchor \
+    let expected = "book/chapters/index.md:5: labs/src/lab_03_training_loop/mod.rs | labs/src/lab_03_training_loop/step.rs has no anchor \
                     `trian`; it has ";
     assert!(code.starts_with(expected), "{error}");
 }

@@ -28,7 +28,9 @@ fn code_is_shown_without_its_indentation_and_with_its_place() {
     let code = here("{{#lab-code 03 evaluate}}").unwrap();
     assert!(code.contains("```rust\nmodel.eval();\nlet error = no_grad("), "{code}");
     assert!(
-        code.contains("<a href=\"labs/lab-03.md\"><code>labs/src/lab_03_training_loop.rs</code></a>, line "),
+        code.contains(
+            "<a href=\"labs/lab-03.md\"><code>labs/src/lab_03_training_loop/mod.rs</code></a>, line "
+        ),
         "{code}"
     );
 }
@@ -345,9 +347,12 @@ fn a_snapshot_that_ends_too_early_or_too_late_is_stale() {
 #[test]
 fn a_lab_that_changed_after_this_program_was_built_is_told() {
     let has_changed = "has changed since this program was built: stop it and start it again";
-    for file in
-        ["labs/src/cli.rs", "drawing/src/chart.rs", "tensor/src/ops/mod.rs", "gpu/src/contract/driver.rs"]
-    {
+    for file in [
+        "labs/src/frame/cli.rs",
+        "drawing/src/chart.rs",
+        "tensor/src/ops/mod.rs",
+        "gpu/src/contract/driver.rs",
+    ] {
         let checkout = Checkout::new();
         change(&checkout, file, "\n", "\n\n");
         let error = page(&checkout.course(), "{{#figure 03 t4 launches}}").unwrap_err();
@@ -359,11 +364,11 @@ fn a_lab_that_changed_after_this_program_was_built_is_told() {
     assert!(error.contains(&format!("labs/src/more.rs {has_changed}")), "{error}");
 
     let checkout = Checkout::new();
-    change(&checkout, "labs/src/lab_03_training_loop.rs", "lr: 1e-3", "lr: 1e-2");
+    change(&checkout, "labs/src/lab_03_training_loop/mod.rs", "lr: 1e-3", "lr: 1e-2");
     for directive in ["{{#lab-code 03 train}}", "{{#lab-output 03 4 run=none}}", "{{#figure 03 t4 launches}}"]
     {
         let error = page(&checkout.course(), directive).unwrap_err();
-        assert!(error.contains(&format!("labs/src/lab_03_training_loop.rs {has_changed}")), "{error}");
+        assert!(error.contains(&format!("labs/src/lab_03_training_loop/mod.rs {has_changed}")), "{error}");
     }
 }
 

@@ -7,7 +7,7 @@
   const exercises = [...document.querySelectorAll(".exercise")];
   if (exercises.length === 0) return;
 
-  // ---- What is kept: as the terminal keeps it, see labs/src/progress.rs.
+  // ---- What is kept: as the terminal keeps it, see labs/src/frame/progress.rs.
 
   const kept = id => progress.read().exercises?.[id] ?? {};
 

@@ -7,7 +7,7 @@ const settings = {
   set showsEverything(yes) { try { localStorage.setItem("to-device-show-everything", yes ? "yes" : "no"); } catch { /* for this page only */ } },
 };
 
-// A number with its unit or without, as people write them (1,024, 3.5 ms, 40 %) and labs/src/prediction.rs reads them: one that
+// A number with its unit or without, as people write them (1,024, 3.5 ms, 40 %) and labs/src/frame/prediction.rs reads them: one that
 // could be the answer of this form.
 function number(typed, { unit, least, most, whole }) {
   let text = typed.trim().toLowerCase();
@@ -19,7 +19,7 @@ function number(typed, { unit, least, most, whole }) {
   return isPossible && (whole === undefined || Number.isInteger(said)) ? said : null;
 }
 
-// The answer beside a guess that was `ratio` times as large, as labs/src/prediction.rs says it.
+// The answer beside a guess that was `ratio` times as large, as labs/src/frame/prediction.rs says it.
 function times(ratio) {
   const factor = ratio < 1 ? 1 / ratio : ratio;
   const percent = Math.round((factor - 1) * 100);
@@ -40,7 +40,7 @@ const compare = {
     const { key, unit, printed, tolerance } = form.dataset;
     const said = number(typed, form.dataset), was = Number(key);
     if (said === null) return null;
-    // One batch, one call, as in labs/src/prediction.rs.
+    // One batch, one call, as in labs/src/frame/prediction.rs.
     const one = said === 1 && /^[a-z]{4,}$/.test(unit) ? unit.replace(/(ch)es$|s$/, "$1") : unit;
     const words = escaped(unit ? `${said} ${one}` : `${said}`);
     const start = `You said ${words}; it was ${escaped(printed)}`;

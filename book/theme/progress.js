@@ -1,4 +1,4 @@
-// What a reader has done, as the terminal writes it (see labs/src/progress.rs). It is kept in this browser alone.
+// What a reader has done, as the terminal writes it (see labs/src/frame/progress.rs). It is kept in this browser alone.
 
 "use strict";
 

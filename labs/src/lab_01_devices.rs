@@ -13,8 +13,9 @@ use todevice::time::Instant;
 use todevice::trace::Counters;
 use todevice::{Machine, ToOptions};
 
-use crate::cli::count;
-use crate::render_text::wrap;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
+use crate::frame::render_text::wrap;
 use crate::{
     Entry, Figure, Lab, Prediction, Run, Table, Text, exact, hardware, row, text, timed,
 };
@@ -461,14 +462,13 @@ fn six_calls(lab: &mut Lab) -> crate::Result<()> {
         "If device and type are right already, .to returns the same tensor and costs nothing, unless you pass copy: true. So you \
          can write it everywhere. A new type or copy: true makes a new tensor where the old one is.",
     );
-    lab.prose(if device.is_cuda() {
+    lab.prose(lab.gpu_or_cpu(
         "The last call converts on the CPU, and then moves twice the bytes. Moving first and converting on the \
-         GPU would move 4000."
-    } else {
-        "The device is the CPU, so nothing is copied. With --gpu sim:t4 you see which of the calls copy."
-    });
-    if device.is_cuda() {
-        one_move(lab, device)?;
+         GPU would move 4000.",
+        "The device is the CPU, so nothing is copied. With --gpu sim:t4 you see which of the calls copy.",
+    ));
+    if let Some(gpu) = lab.gpu() {
+        one_move(lab, gpu)?;
     }
     Ok(())
 }
@@ -563,7 +563,7 @@ fn there_and_back(lab: &mut Lab) -> crate::Result<()> {
 
 fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    if device.is_cuda() {
+    if let Some(device) = lab.gpu() {
         let zeros = Tensor::zeros(&[1000, 1000])?;
         let (_, copied) = cost_of(device, || zeros.to(device))?;
         let (_, made) = cost_of(device, || Tensor::zeros((&[1000, 1000], device)))?;
@@ -573,7 +573,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
             in_ms("zeros_time", made)
         ));
     }
-    let guess = lab.predict(if device.is_cuda() {
+    let guess = lab.predict(lab.gpu_or_cpu(
         Prediction::number(
             "01-million",
             "You need a million random numbers on the GPU. You can make them on the CPU and move them, or \
@@ -583,13 +583,12 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
         .positive()
         .tolerance(0.25)
         .because("The first way makes them with the few cores of the CPU, and then copies 4 MB. The second copies nothing.")
-        .raced()
-    } else {
+        .raced(),
         Prediction::think(
             "01-million",
             "A million random numbers are needed. What does `.to(device)` cost where the device is the CPU?",
-        )
-    });
+        ),
+    ));
 
     // ANCHOR: made
     let moved = cost_of(device, || Tensor::rand(&[1000, 1000])?.to(device))?;
@@ -609,7 +608,7 @@ fn made_where_needed(lab: &mut Lab) -> crate::Result<()> {
             .row(cost("Tensor::rand((…, device))", made)),
     );
     lab.answer(guess, ratio("times_as_long", moved.1, made.1).unit("times").digits(0));
-    if device.is_cuda() {
+    if let Some(device) = lab.gpu() {
         lab.prose("If you make a tensor on the device, you need not move it there. Tensor::zeros and Tensor::ones take a device, too.");
         // ANCHOR: seeds
         manual_seed(lab.seed());
@@ -643,9 +642,7 @@ fn cost_of(
 fn time_of(device: Device, make: impl Fn() -> Result<Tensor>) -> Result<Duration> {
     let start = Instant::now();
     make()?;
-    if device.is_cuda() {
-        cuda::synchronize()?;
-    }
+    wait_for(device)?;
     Ok(start.elapsed())
 }
 
@@ -704,19 +701,18 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
         "An actor decides what an agent does in a given state. Ten numbers go in, and one action between -2 and 2 comes out.",
     );
 
-    let guess = lab.predict(if device.is_cuda() {
+    let guess = lab.predict(lab.gpu_or_cpu(
         Prediction::yes_no(
             "01-forgotten",
             "`actor.hidden` is moved to the GPU, and `actor.out` is forgotten. Many programs check only whether the \
              first parameter is on a GPU. Does that check notice the mistake?",
         )
-        .because("The first parameter belongs to the first layer, and that one has moved.")
-    } else {
+        .because("The first parameter belongs to the first layer, and that one has moved."),
         Prediction::think(
             "01-forgotten",
             "The actor moves to the CPU, where it is already. What does `is_cuda()` of its first parameter say?",
-        )
-    });
+        ),
+    ));
     // ANCHOR: half_moved
     actor.hidden.to(device)?; // forgets actor.out
 
@@ -761,15 +757,14 @@ fn model_on_the_device(lab: &mut Lab) -> crate::Result<()> {
     lab.prose("The first parameter speaks only for itself. To know where a model is, ask all of them. Lab 02 is about \
          the error that a forgotten one leads to.");
 
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number(
             "01-model-copies",
             "The actor has four layers, each with a weight and a bias. How many copies does it take to move all of it to the device?",
         )
         .unit("copies")
         .whole()
-        .because("Each of the parameters is a tensor of its own, and is copied by itself.")
-        .only_if(device.is_cuda()),
+        .because("Each of the parameters is a tensor of its own, and is copied by itself."),
     );
     // ANCHOR: copies
     let actor = Actor::new(10, -2.0, 2.0, [100, 50, 25])?;

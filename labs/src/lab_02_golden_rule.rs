@@ -9,7 +9,8 @@ use todevice::nn::Buffer;
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use crate::cli::count;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
 use crate::{Entry, Figure, Lab, Prediction, Run, Table, exact, row, text, timed};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-02", title: "The golden rule", run };
@@ -49,18 +50,16 @@ fn devices(lab: &mut Lab) -> crate::Result<()> {
     lab.print(text!("In this run they move to: {}", place(&x)));
     // ANCHOR_END: devices
     lab.prose("The golden rule: all tensors of one operation live on one device.");
-    if !device.is_cuda() {
-        lab.prose(match cuda::is_available() {
-            false => {
-                "This machine has no GPU. Its only device is the CPU, so you cannot break the rule: every line below runs, even \
-                 those that fail on a machine with a GPU. To see them fail, simulate a GPU with --gpu sim:t4."
-            }
-            true => {
-                "This run uses only the CPU, so you cannot break the rule: every line below runs, even those that fail with a \
-                 GPU. To see them fail, leave out --device cpu."
-            }
-        });
-    }
+    lab.prose_on_cpu(match cuda::is_available() {
+        false => {
+            "This machine has no GPU. Its only device is the CPU, so you cannot break the rule: every line below runs, even \
+             those that fail on a machine with a GPU. To see them fail, simulate a GPU with --gpu sim:t4."
+        }
+        true => {
+            "This run uses only the CPU, so you cannot break the rule: every line below runs, even those that fail with a \
+             GPU. To see them fail, leave out --device cpu."
+        }
+    });
     Ok(())
 }
 
@@ -91,13 +90,11 @@ fn tensor_and_tensor(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: tensors
     let runs = show(lab, "a + b", sum)?;
     lab.answer(guess, if runs { "together" } else { "error" });
-    if device.is_cuda() {
-        lab.prose(
-            "The first line is PyTorch's sentence, and the arrow points at the operation. Then come its two tensors: self is the \
-             left one, a, and other is b. The report says where each was made and where it was last moved. The one that never \
-             moved is usually the one that you forgot.",
-        );
-    }
+    lab.prose_on_gpu(
+        "The first line is PyTorch's sentence, and the arrow points at the operation. Then come its two tensors: self is the \
+         left one, a, and other is b. The report says where each was made and where it was last moved. The one that never \
+         moved is usually the one that you forgot.",
+    );
     lab.prose("The fix is to move a as well. (If it is on the device already, .to(device) does nothing.)");
     // ANCHOR: tensors_fixed
     let a = a.to(device)?;
@@ -119,13 +116,11 @@ fn model_and_data(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let scores = model.forward(&x);
     // ANCHOR_END: model
     show(lab, "model.forward(&x)", scores)?;
-    if device.is_cuda() {
-        lab.prose(
-            "A model is made of tensors, so the rule holds for it too. Its first layer computes self + mat1 · mat2, where self is \
-             the bias, mat1 is the input x, and mat2 is the weight. A layer words its error differently, but it breaks the \
-             same rule.",
-        );
-    }
+    lab.prose_on_gpu(
+        "A model is made of tensors, so the rule holds for it too. Its first layer computes self + mat1 · mat2, where self is \
+         the bias, mat1 is the input x, and mat2 is the weight. A layer words its error differently, but it breaks the \
+         same rule.",
+    );
     lab.prose("The fix is to move every batch to where the model is.");
     // ANCHOR: model_fixed
     let x = x.to(device)?;
@@ -140,7 +135,7 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 
     lab.section(4, "Loss and target");
     let device = lab.device();
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::choice(
             "02-loss",
             format!(
@@ -150,8 +145,7 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         .or("forward", "`model.forward(&x.to(device)?)`", "This line moves its input itself.")
         .or("loss", "`loss_fn.forward(&scores, &y)`", ONE_DEVICE)
         .or("none", "None of them.", "The loss compares the scores with the targets, and `y` never moved.")
-        .because("A batch is two tensors, `x` and `y`.")
-        .only_if(device.is_cuda()),
+        .because("A batch is two tensors, `x` and `y`."),
     );
     // ANCHOR: loss
     let x = Tensor::randn(&[batch_size, 784])?;
@@ -165,11 +159,9 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // ANCHOR_END: loss
     let runs = show(lab, "loss_fn.forward(&scores, &y)", loss)?;
     lab.answer(guess, if runs { "none" } else { "loss" });
-    if device.is_cuda() {
-        lab.prose(
-            "Somebody forgot the target. (self is the scores. Nobody moved them: the model made them on its own device.)",
-        );
-    }
+    lab.prose_on_gpu(
+        "Somebody forgot the target. (self is the scores. Nobody moved them: the model made them on its own device.)",
+    );
     lab.prose("A batch is x and y. The fix is to move both.");
     // ANCHOR: loss_fixed
     let y = y.to(device)?;
@@ -182,15 +174,14 @@ fn loss_and_target(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(5, "Four placements");
     let device = lab.device();
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number(
             "02-placements",
             "The model can be moved to the GPU or forgotten, and so can the data. In how many of the four placements \
              does the model train?",
         )
         .out_of(4)
-        .because("The rule asks that all tensors be on the same device; it does not say which.")
-        .only_if(device.is_cuda()),
+        .because("The rule asks that all tensors be on the same device; it does not say which."),
     );
     // ANCHOR: placements
     let devices =
@@ -228,8 +219,7 @@ fn four_placements(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     // ANCHOR_END: placements
     lab.table(table);
     lab.answer(guess, exact("placements", trained));
-    if !device.is_cuda() {
-        lab.prose("With one device the four placements are one and the same.");
+    if !lab.has_gpu_or("With one device the four placements are one and the same.") {
         return Ok(());
     }
     draw(lab, placements);
@@ -310,21 +300,16 @@ fn train(
     let mut loss = step()?;
     let first_loss = loss.item()?;
 
-    synchronize(model_device)?;
+    wait_for(model_device)?;
     let start = Instant::now();
     for _ in 0..options.steps {
         loss = step()?;
     }
-    synchronize(model_device)?; // a GPU may still be working when the loop is done
+    wait_for(model_device)?; // a GPU may still be working when the loop is done
     let time = start.elapsed();
 
     let last_loss = loss.item()?;
     Ok(Training { first_loss, last_loss, step_time: time / options.steps as u32 })
-}
-
-/// Waits until the device has done all its work. The CPU already has.
-fn synchronize(device: Device) -> Result<()> {
-    if device.is_cuda() { cuda::synchronize() } else { Ok(()) }
 }
 // ANCHOR_END: train
 
@@ -338,14 +323,13 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
          `x.copy_(&vector)`, `x.index(&index)`,\n\
          `x.index_select(0, &index)`, `x.gather(0, &index)`"
     );
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number("02-exceptions", question)
             .out_of(8)
             .because(
                 "A number has no device, a 0-dim tensor on the CPU counts as a number, `copy_` reads from anywhere, \
                  and `index` moves its index for you.",
-            )
-            .only_if(device.is_cuda()),
+            ),
     );
     // ANCHOR: exceptions
     let x = Tensor::ones(&[3])?.to(device)?;
@@ -381,14 +365,12 @@ fn exceptions(lab: &mut Lab) -> crate::Result<()> {
     }
     lab.table(table);
     lab.answer(guess, exact("running", running));
-    if device.is_cuda() {
-        lab.prose(
-            "A Rust number is not a tensor and has no device. A 0-dim tensor on the CPU counts as a number, but a vector with one \
-             element does not, and you cannot add a 0-dim tensor on the GPU to a vector on the CPU. copy_ takes its source from \
-             any device, since copying is all it does. And x.index(&index), PyTorch's x[index], accepts an index on the CPU, \
-             although index_select and gather do not.",
-        );
-    }
+    lab.prose_on_gpu(
+        "A Rust number is not a tensor and has no device. A 0-dim tensor on the CPU counts as a number, but a vector with one \
+         element does not, and you cannot add a 0-dim tensor on the GPU to a vector on the CPU. copy_ takes its source from \
+         any device, since copying is all it does. And x.index(&index), PyTorch's x[index], accepts an index on the CPU, \
+         although index_select and gather do not.",
+    );
     Ok(())
 }
 
@@ -554,7 +536,7 @@ impl CenterWithBuffer {
 fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "A module of your own");
     let device = lab.device();
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::yes_no(
             "02-own",
             format!(
@@ -562,8 +544,7 @@ fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
                  `center.forward(&x)` run after `center.to(device)?;`?"
             ),
         )
-        .because("A module moves its parameters and its buffers, and a plain tensor in a field is neither.")
-        .only_if(device.is_cuda()),
+        .because("A module moves its parameters and its buffers, and a plain tensor in a field is neither."),
     );
     // ANCHOR: own_module
     let x = Tensor::randn(&[64, 784])?.to(device)?;
@@ -575,12 +556,10 @@ fn module_of_your_own(lab: &mut Lab) -> crate::Result<()> {
     // ANCHOR_END: own_module
     let runs = show(lab, "center.forward(&x)", centred)?;
     lab.answer(guess, runs);
-    if device.is_cuda() {
-        lab.prose(
-            "self is x, and other is the mean. The mean did not move, because a module moves its parameters and its buffers, and a \
-             plain tensor in a field is neither.",
-        );
-    }
+    lab.prose_on_gpu(
+        "self is x, and other is the mean. The mean did not move, because a module moves its parameters and its buffers, and a \
+         plain tensor in a field is neither.",
+    );
     lab.prose("The fix is to make it a buffer. (PyTorch has register_buffer.)");
     // ANCHOR: own_module_fixed
     let center = CenterWithBuffer { mean: Buffer::new(&mean) };

@@ -9,8 +9,10 @@ use todevice::time::Instant;
 use todevice::trace::Trace;
 use todevice::{GpuSpec, Machine, RaceCheck, ToOptions, cuda};
 
-use crate::cli::count;
-use crate::clock::wait_for;
+use crate::frame::cli::count;
+use crate::frame::clock::{
+    host_runs_ahead, launches_wait, modelled_or_measured, wait_for,
+};
 use crate::{
     Entry, Figure, Lab, Prediction, Run, Table, Text, exact, found, hardware, row,
     text, timed,
@@ -55,13 +57,13 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
         ]);
     }
     lab.table(times);
-    let blocking = device.is_cuda() && cuda::launch_blocking()?;
-    lab.prose(if blocking {
-        "CUDA_LAUNCH_BLOCKING=1 is set, so each call waits until its product is done. Without it the call puts the \
-         product into a queue and returns."
-    } else if device.is_cuda() {
+    let runs_ahead = host_runs_ahead(device)?;
+    lab.prose(if runs_ahead {
         "The call does not wait for the product: it puts it into a queue and returns, whatever its size. The GPU works \
          through the queue by itself, and synchronize() waits until the queue is empty."
+    } else if launches_wait(device)? {
+        "CUDA_LAUNCH_BLOCKING=1 is set, so each call waits until its product is done. Without it the call puts the \
+         product into a queue and returns."
     } else {
         "On the CPU a call returns when its work is done, so both columns say the same. With --gpu sim:t4 the first \
          column does not grow."
@@ -75,7 +77,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("ms")
         .tolerance(0.25)
-        .because(match device.is_cuda() && !blocking {
+        .because(match runs_ahead {
             true => "These are ten launches. No call needs the numbers of the product before it, only the place where they will be.",
             false => "Here each call returns only when its product is there.",
         })
@@ -103,7 +105,7 @@ fn calls_return(lab: &mut Lab) -> crate::Result<()> {
             ]),
     );
     lab.answer(guess, timed("ten_calls_time", queued));
-    lab.prose(if device.is_cuda() && !blocking {
+    lab.prose(if runs_ahead {
         "You waited for ten launches, not for ten products. Each product needs the one before, and still no call waits \
          for it: the queue keeps the order."
     } else {
@@ -130,7 +132,7 @@ fn call_and_work(size: usize, device: Device) -> Result<(Duration, Duration)> {
 
 fn timing(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    let blocking = device.is_cuda() && cuda::launch_blocking()?;
+    let runs_ahead = host_runs_ahead(device)?;
     lab.section(2, "Timing, wrong and right");
     let guess = lab.predict(
         Prediction::number(
@@ -140,7 +142,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("ms")
         .tolerance(0.25)
-        .because(match device.is_cuda() && !blocking {
+        .because(match runs_ahead {
             true => "A number can be read only once it is there, so this line waits for all five products.",
             false => "The products are there already, and the line only reads.",
         })
@@ -174,7 +176,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
             "the clock stopped after synchronize()",
             timed("synchronized_time", synchronized)
         ]);
-    if !device.is_cuda() {
+    if lab.gpu().is_none() {
         lab.table(times);
         lab.answer(guess, timed("item_time", item));
         lab.prose(
@@ -198,7 +200,7 @@ fn timing(lab: &mut Lab) -> crate::Result<()> {
     ]);
     lab.table(times);
     lab.answer(guess, timed("item_time", item));
-    lab.prose(if blocking {
+    lab.prose(if !runs_ahead {
         "CUDA_LAUNCH_BLOCKING=1 is set, so the work is done when the call returns, and every clock shows it. Do not time \
          a program this way: nothing overlaps, and each launch is charged with its wait."
     } else {
@@ -235,19 +237,18 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
     lab.section(3, "Hidden synchronizations");
     let question = "In every step a training loop copies a batch with `batch.to(device)`, adds `loss.item()` to a sum, and \
                     prints the loss. How many of these three lines wait for the GPU?";
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number("08-waits", question)
             .out_of(3)
             .because(
                 "Whatever needs a number on the host waits for it, and a copy from ordinary memory waits until it is \
                  done.",
-            )
-            .only_if(device.is_cuda()),
+            ),
     );
     let batches = (0..options.steps)
         .map(|_| Tensor::randn(&[256, 256]))
         .collect::<Result<Vec<_>>>()?;
-    if device.is_cuda() {
+    if lab.gpu().is_some() {
         let x = batches[0].to(device)?;
         let loss = network(lab.seed(), device)?.step(&x)?;
         // ANCHOR: debug
@@ -302,7 +303,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         .profile(|| loop_that_runs_ahead(&mut training, &pinned, device));
     let (ahead_total, ahead_time) = (total?, start.elapsed());
 
-    let blocking = device.is_cuda() && cuda::launch_blocking()?;
+    let blocking = launches_wait(device)?;
     let busy = |trace: &Trace, time: Duration| {
         100.0 * trace.compute_time(device.index()).as_secs_f64() / time.as_secs_f64()
     };
@@ -316,7 +317,7 @@ fn hidden_synchronizations(lab: &mut Lab, options: &Options) -> crate::Result<()
         exact("ahead_total", ahead_total),
         timed("ahead_loop_time", ahead_time)
     ];
-    if !device.is_cuda() {
+    if lab.gpu().is_none() {
         let table = Table::new(["the loop", "sum of losses", "time"]);
         lab.table(table.row(waiting_row).row(ahead_row));
         lab.prose(
@@ -465,11 +466,10 @@ fn two_streams(lab: &mut Lab, options: &Options) -> crate::Result<()> {
         "Several chunks are copied to the GPU, and kernels compute with each of them. The copies go on one stream, the \
          kernels on another. Does that hide the time of the copies or that of the kernels?",
     );
-    if !device.is_cuda() {
-        lab.prose(
-            "The CPU has no streams. With --gpu sim:t4 there is one to copy and one to compute, and a picture of \
-             both.",
-        );
+    if !lab.has_gpu_or(
+        "The CPU has no streams. With --gpu sim:t4 there is one to copy and one to compute, and a picture of \
+         both.",
+    ) {
         return Ok(());
     }
     let machine = Machine::current();
@@ -612,11 +612,10 @@ fn chain(x: &Tensor) -> Result<Tensor> {
 fn a_race(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(5, "A race, named");
-    if !device.is_cuda() {
-        lab.part("sum");
-        lab.prose(
-            "The CPU has no streams, so nothing can race. With --gpu sim:t4 there is a race to see, and its report.",
-        );
+    if !lab.has_gpu_or_part(
+        "sum",
+        "The CPU has no streams, so nothing can race. With --gpu sim:t4 there is a race to see, and its report.",
+    ) {
         return Ok(());
     }
     let guess = lab.predict(
@@ -748,19 +747,14 @@ fn a_race(lab: &mut Lab) -> crate::Result<()> {
 
 /// How many data races were found: by a simulated GPU. A real one looks for none.
 fn races_found(name: &'static str, count: usize) -> Figure {
-    if Machine::current().time_is_modelled() {
-        exact(name, count)
-    } else {
-        hardware(name, "not looked for")
-    }
+    modelled_or_measured(exact(name, count), hardware(name, "not looked for"))
 }
 
 fn the_default_stream(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
     lab.section(6, "Why the default stream is special");
     lab.part("orders");
-    if !device.is_cuda() {
-        lab.prose("The CPU has no streams. With --gpu sim:t4 this section shows who does not wait for whom.");
+    if !lab.has_gpu_or("The CPU has no streams. With --gpu sim:t4 this section shows who does not wait for whom.") {
         return Ok(());
     }
     let machine = Machine::current();
@@ -898,7 +892,6 @@ let mean = hidden.mean()?;
 mean.item()";
 
 fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    let device = lab.device();
     lab.section_apart(7, "Whodunit", "a real GPU does nothing more after its error");
     let guess = lab.predict(
         Prediction::line(
@@ -907,11 +900,11 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
              lines follow: `tanh`, `mean` and `item`. Which line fails?",
             LOOKED_UP,
         )
-        .because(match device.is_cuda() {
-            true => "Only the GPU can see the ids. It finds the bad one when the kernel runs, and the host is told \
-                     by a later line, here the one that waits.",
-            false => "On the CPU the line itself looks at the ids.",
-        })
+        .because(lab.gpu_or_cpu(
+            "Only the GPU can see the ids. It finds the bad one when the kernel runs, and the host is told \
+             by a later line, here the one that waits.",
+            "On the CPU the line itself looks at the ids.",
+        ))
         .raced(),
     );
     // What such an error breaks stays broken, so each of these runs on a machine of its own.
@@ -922,11 +915,10 @@ fn whodunit(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let (failed, error) = machine()?.enter(|| fails(lab, bad_index))?;
     lab.report(error);
     lab.answer(guess, format!(".{failed}(").as_str());
-    if !device.is_cuda() {
-        lab.prose(
-            "On the CPU the line that is wrong fails, and says what is wrong. With --gpu sim:t4 another line fails, \
-             further down.",
-        );
+    if !lab.has_gpu_or(
+        "On the CPU the line that is wrong fails, and says what is wrong. With --gpu sim:t4 another line fails, \
+         further down.",
+    ) {
         return Ok(());
     }
     lab.prose(if failed == "index_select" {

@@ -1,5 +1,8 @@
 //! The labs of the To Device course: one module and one binary a chapter.
 //!
+//! The sources are of three kinds: the [`frame`], which knows no lab; a file or a folder for each lab; and the [`tools`], which run
+//! the labs or look at the same machines.
+//!
 //! A lab is a function that tells a [`Lab`] what it does, as typed [events](Event). Where the events go is
 //! not its concern: the terminal prints them as text or JSON, a test captures them, a web page draws them.
 //!
@@ -37,20 +40,7 @@
 //! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`. A lab of the course also names its
 //! [runs](Run) that are tested, and stands in the list of [all labs](LABS), by which tests, book and page go.
 
-#[cfg(not(target_family = "wasm"))]
-pub mod calibrate;
-pub mod cli;
-pub mod clock;
-pub mod doctor;
-mod entry;
-mod event;
-pub mod experiments;
-mod figure;
-pub mod files;
-mod float;
-pub mod given;
-pub mod knobs;
-mod lab;
+pub mod frame;
 pub mod lab_00_setup;
 pub mod lab_01_devices;
 pub mod lab_02_golden_rule;
@@ -64,54 +54,20 @@ pub mod lab_09_feeding;
 pub mod lab_10_many_gpus;
 pub mod lab_11_checkpoints;
 pub mod lab_13_pitfalls;
-mod listed;
-pub mod model;
-pub mod prediction;
-#[cfg(not(target_family = "wasm"))]
-pub mod progress;
-pub mod render_html;
-pub mod render_json;
-pub mod render_text;
-#[cfg(not(target_family = "wasm"))]
-mod report;
-#[cfg(not(target_family = "wasm"))]
-mod score;
-#[cfg(not(target_family = "wasm"))]
-pub mod sensitivity;
-pub mod stdio;
-#[cfg(not(target_family = "wasm"))]
-mod terminal;
-mod text;
-#[cfg(not(target_family = "wasm"))]
-pub mod verify;
-pub mod what_if;
+pub mod tools;
 
-pub use entry::{
-    Captured, Entry, Stop, failed, run_captured, run_prepared, run_streamed, wrong,
-};
-pub use event::{Cell, Drawing, Event, Header, Table, without_measured};
-pub use figure::{
-    BYTES, Figure, Kind, Value, bytes, exact, found, hardware, measured, modelled,
-    observed, raced, timed,
-};
-pub use float::{format_float, near_rounding_boundary};
-pub use lab::{Bar, Lab, Progress, Sink};
-pub use listed::{Listed, Run};
-pub use prediction::{Guess, Key, Prediction};
-#[cfg(not(target_family = "wasm"))]
-pub use terminal::{main, program};
-pub use text::{Part, Slot, Text};
+pub use frame::*;
+pub use tools::*;
 
 /// Makes the list of the labs from the names of their modules.
 macro_rules! labs {
-    ($($module:ident $({ $($part:ident),* })? $(with $shared:ident)?),* $(,)?) => {
+    ($($module:ident $({ $($part:ident),* })?),* $(,)?) => {
         /// All labs.
         // The page loads what only one of them takes with that one: `modules` splits the labs by this table.
         pub static LABS: [Listed; [$(stringify!($module)),*].len()] = [$(Listed {
             name: $module::LAB.name,
             module: stringify!($module),
             parts: &[$($(stringify!($part)),*)?],
-            shared: &[$(stringify!($shared))?],
             run: |flags| run_captured(&$module::LAB, flags),
             run_prepared: |flags, prepare| run_prepared(&$module::LAB, flags, prepare),
             run_streamed: |flags, sink| run_streamed(&$module::LAB, flags, sink),
@@ -121,15 +77,20 @@ macro_rules! labs {
     };
 }
 
-// A lab that is a folder names its modules, in the order in which they are read. With it goes what it shares.
+// A lab that is a folder names its modules, in the order in which they are read.
 labs![
     lab_00_setup { findings, hidden, computer, made_up },
     lab_01_devices,
     lab_02_golden_rule,
-    lab_03_training_loop with experiments,
+    lab_03_training_loop { step },
     lab_04_memory {
-        why_it_runs_out, evaluation, out_of_memory, filling, remedies,
-        how_the_allocator_thinks, the_cache
+        why_it_runs_out,
+        evaluation,
+        out_of_memory,
+        filling,
+        remedies,
+        how_the_allocator_thinks,
+        the_cache
     },
     lab_05_monitoring { the_table, watch },
     lab_06_amp { numbers, costs, training, scaling, images },
@@ -138,18 +99,28 @@ labs![
     lab_09_feeding { feeding, cifar10, epoch, workers, why_it_waits },
     lab_10_many_gpus { devices, by_hand, ranks, ddp, scaling, deadlock },
     lab_11_checkpoints { files, machines, optimizer, cpu_first, resume, disk },
-    lab_13_pitfalls { pitfall, training, unmoved, small, starved, build, worker, way, ranks },
+    lab_13_pitfalls {
+        pitfall,
+        training,
+        unmoved,
+        small,
+        starved,
+        build,
+        worker,
+        way,
+        ranks
+    },
 ];
+
+impl Listed {
+    /// The lab whose binary has this name.
+    pub fn named(name: &str) -> Option<&'static Listed> {
+        LABS.iter().find(|lab| lab.name == name)
+    }
+}
 
 /// Whatever made a lab fail.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The result of a lab, and of most of what it calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// A web page has no terminal: it calls [`Entry::start`] with a sink of its own. This only lets the binaries
-/// compile there.
-#[cfg(target_family = "wasm")]
-pub fn main<O: clap::Args>(_lab: &Entry<O>) -> std::process::ExitCode {
-    std::process::ExitCode::FAILURE
-}

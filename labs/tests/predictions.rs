@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use clap::Args;
 use labs::prediction::{Answer, Kind, Prediction, Said, Verdict};
-use labs::{Entry, Event, LABS, Lab, Listed, Run, Sink, exact, modelled, timed, without_measured};
+use labs::{
+    Entry, Event, LABS, Lab, Listed, Run, Sink, Stop, exact, modelled, run_streamed, timed, without_measured,
+};
 use rayon::prelude::*;
 use todevice::time::sleep;
 
@@ -155,37 +156,11 @@ impl Sink for Thinker {
 }
 
 /// What a lab says to somebody who thinks, and how often it asks.
-fn thought<O: Args>(lab: &Entry<O>, flags: &[&str]) -> (Vec<Event>, usize) {
-    let (common, options) = lab.parse(flags).unwrap();
-    let machine = common.gpu.bare_machine().unwrap();
+fn thought(run: impl FnOnce(&mut Thinker) -> Result<(), Stop>) -> (Vec<Event>, usize) {
     let mut thinker = Thinker::default();
-    lab.start(&common, &options, &machine, &mut thinker).unwrap();
+    run(&mut thinker).unwrap();
     (thinker.events, thinker.hours)
 }
-
-/// A lab by its name, run by somebody who thinks.
-macro_rules! thinkers {
-    ($($name:literal: $module:ident),* $(,)?) => {
-        const THINKERS: &[(&str, fn(&[&str]) -> (Vec<Event>, usize))] =
-            &[$(($name, |flags| thought(&labs::$module::LAB, flags))),*];
-    };
-}
-
-thinkers![
-    "lab-00": lab_00_setup,
-    "lab-01": lab_01_devices,
-    "lab-02": lab_02_golden_rule,
-    "lab-03": lab_03_training_loop,
-    "lab-04": lab_04_memory,
-    "lab-05": lab_05_monitoring,
-    "lab-06": lab_06_amp,
-    "lab-07": lab_07_cudnn,
-    "lab-08": lab_08_asynchrony,
-    "lab-09": lab_09_feeding,
-    "lab-10": lab_10_many_gpus,
-    "lab-11": lab_11_checkpoints,
-    "lab-13": lab_13_pitfalls,
-];
 
 /// What a lab says, each with the section in which it says it.
 fn with_sections(events: &[Event]) -> Vec<(String, Event)> {
@@ -202,15 +177,14 @@ fn with_sections(events: &[Event]) -> Vec<(String, Event)> {
 /// Where it does, a prediction stands between two readings of a clock.
 #[test]
 fn a_reader_who_thinks_for_an_hour_changes_nothing() {
-    assert!(THINKERS.iter().map(|(name, _)| *name).eq(LABS.iter().map(|lab| lab.name)), "add the new lab");
     // What stands between two readings of a clock does so in every run: one of each lab.
     let mut runs: Vec<_> = runs().into_iter().filter(|(_, run)| is_simulated(run)).collect();
     runs.dedup_by_key(|(lab, _)| lab.name);
     let wrong: Vec<String> = runs
         .par_iter()
         .flat_map(|(lab, run)| {
-            let (_, think) = THINKERS.iter().find(|(name, _)| *name == lab.name).unwrap();
-            let (found, hours) = think(&[run.flags, run.steady].concat());
+            let flags = [run.flags, run.steady].concat();
+            let (found, hours) = thought(|thinker| (lab.run_streamed)(&flags, thinker));
             let (expected, found) = (with_sections(events(lab, run)), with_sections(&found));
             let asked = predictions(events(lab, run)).filter(|prediction| prediction.gates()).count();
             assert_eq!(hours, asked, "{}, {}", lab.name, run.name);
@@ -261,7 +235,7 @@ fn an_hour_between_two_readings_of_a_clock_is_seen() {
         Ok(())
     }
     let lab = Entry { name: "lab-99", title: "A question in the way", run };
-    let (events, hours) = thought(&lab, &["--gpu", "sim:t4"]);
+    let (events, hours) = thought(|thinker| run_streamed(&lab, &["--gpu", "sim:t4"], thinker));
     assert_eq!(hours, 1);
     assert!(said::number(&events, "time") >= 3_600_000.0);
 }

@@ -39,9 +39,31 @@ fn every_file_of_a_lab_is_known() {
                 .extend(names(&format!("src/{name}")).iter().map(|file| format!("labs/src/{name}/{file}"))),
         }
     }
-    let mut known: Vec<String> = LABS.iter().flat_map(|lab| lab.sources()).collect();
-    known.retain(|file| file.starts_with("labs/src/lab_")); // and not what a lab shares
+    let known: Vec<String> = LABS.iter().flat_map(|lab| lab.sources()).collect();
     assert_eq!(found, sorted(known));
+}
+
+/// Lists that are no Rust and cannot be derived from that of the labs.
+#[test]
+fn every_list_has_every_lab() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut missing = Vec::new();
+    for lab in &LABS {
+        let name = lab.name;
+        for (file, words) in [
+            ("labs/Cargo.toml", format!("name = \"{name}\"\ntest = false\n")),
+            ("README.md", format!("`{name}`")),
+            ("book/chapters/SUMMARY.md", format!("(labs/{name}.md)")),
+            (&format!("labs/src/bin/{name}.rs"), format!("labs::{}::LAB", lab.module)),
+            (&format!("book/chapters/labs/{name}.md"), format!("{{{{#lab-source {}}}}}", lab.number())),
+        ] {
+            let text = std::fs::read_to_string(root.join(file)).unwrap_or_default().replace("\r\n", "\n");
+            if !text.contains(&words) {
+                missing.push(format!("{file} lacks {words}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn all_work_is_there_and_bears_the_lines_of_the_lab() {
         }
         let place = text(args, "place");
         // Section 10 runs the experiment that the first page draws.
-        let files = ["labs/src/lab_03_training_loop.rs:", "labs/src/experiments.rs:"];
+        let files = ["labs/src/lab_03_training_loop/mod.rs:", "labs/src/lab_03_training_loop/step.rs:"];
         assert!(files.iter().any(|file| place.starts_with(file)), "{place}: {args}");
     }
     let allocated = &timeline.counters[&1];

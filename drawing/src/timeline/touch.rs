@@ -82,7 +82,7 @@ impl Touch {
     ///
     /// ```text
     /// =modelled|cuda:0, compute
-    /// 31200 2600 g q4,s17|gemm|linear, experiments.rs:96
+    /// 31200 2600 g q4,s17|gemm|linear, step.rs:96
     /// ```
     ///
     /// Each piece has its start and duration in nanoseconds, its sort, and the pieces it comes after.

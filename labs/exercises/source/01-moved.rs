@@ -37,6 +37,9 @@ const BUFFERS: &str = "    for (name, buffer) in model.named_buffers() {\n      
 const OF_PARAMETER: &str = "        if parameter.tensor().device() != device {\n";
 const OF_BUFFER: &str = "        if buffer.tensor().device() != device {\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "01-portable";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "01-moved",
     title: "Has all of it moved?",

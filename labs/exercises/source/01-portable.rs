@@ -37,6 +37,9 @@ const MAKE: &str = "    let x = Tensor::arange(0.0, n as f64, (1.0, device))?;\n
 const SQUARE: &str = "    let squares = (&x * &x)?;\n";
 const BACK: &str = "    squares.cpu()\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "01-one-by-one";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "01-portable",
     title: "Runs anywhere",

@@ -40,6 +40,9 @@ pub mod solution {
     // END
 }
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "02-batch";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "02-mask",
     title: "A stranger in the forward pass",

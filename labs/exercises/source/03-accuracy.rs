@@ -46,6 +46,9 @@ const COUNT: &str = "        samples += y.numel();\n";
 const TRAIN: &str = "    model.train();\n";
 const SHARE: &str = "    Ok(right.item()? / samples as f64)\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "03-optimizer";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "03-accuracy",
     title: "The right number",

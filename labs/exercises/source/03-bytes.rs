@@ -31,6 +31,9 @@ const RAMP_MOVED: crate::Edit =
 const RANDOM_MOVED: crate::Edit =
     (RANDOM, "    let random = Tensor::randn(x.sizes())?.to(x.dtype())?.to(x.device())?;\n");
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "03-accuracy";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "03-bytes",
     title: "Bytes for nothing",

@@ -47,6 +47,9 @@ const STEP: &str = "            optimizer.step()?;\n";
 const ADD: &str = "            total = (&total + &loss.detach())?;\n";
 const MEAN: &str = "        means.push(total.item()? / batches.len() as f64);\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "03-loop";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "03-item",
     title: "Are we there yet?",

@@ -55,6 +55,9 @@ const ZERO: &str = "        optimizer.zero_grad();\n";
 const KEEP: &str = "        losses.push(loss.item()?);\n";
 const OPTIONS: &str = "    let options = SGDOptions { lr: 0.2, momentum: 0.5, ..Default::default() };\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "03-item";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "03-optimizer",
     title: "Head and backbone",

@@ -39,6 +39,9 @@ pub mod solution {
 
 type Step = fn(&nn::Sequential, &mut optim::SGD, &Tensor, &Tensor, usize) -> Result<f64>;
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "04-no-grad";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "04-accumulate",
     title: "A large batch on a small card",

@@ -38,6 +38,9 @@ const SHADOWED: &[crate::Edit] = &[
     (LAST, "    let x = (&x * 3.0)?;\n"),
 ];
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "04-graph";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "04-dies",
     title: "A new name frees nothing",

@@ -48,6 +48,9 @@ type Train = fn(
     usize,
 ) -> Result<Vec<f64>>;
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "04-accumulate";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "04-graph",
     title: "Small numbers with long memories",

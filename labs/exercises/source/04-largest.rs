@@ -35,6 +35,9 @@ const PER_SAMPLE: &str = "    let per_sample = (larger - small) as f64 / 16.0;\n
 const FIXED: &str = "    let fixed = small as f64 - 8.0 * per_sample;\n";
 const LARGEST: &str = "    Ok(((budget as f64 - fixed) / per_sample) as u64)\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "04-dies";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "04-largest",
     title: "The largest batch, without a crash",

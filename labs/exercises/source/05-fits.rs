@@ -73,6 +73,9 @@ const ANSWER: &str = "    Ok(bytes.next_multiple_of(2 << 20) <= room)\n";
 /// `use` without what only the snapshot needs.
 const PLAIN: crate::Edit = (USES, "use todevice::cuda;\n");
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "05-reading";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "05-fits",
     title: "Room for one more",

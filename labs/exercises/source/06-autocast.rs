@@ -36,6 +36,9 @@ pub mod solution {
 
 type Train = fn(&nn::Sequential, &[(Tensor, Tensor)], Device) -> Result<Vec<f64>>;
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "06-scaler";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "06-autocast",
     title: "Training with yesterday's weights",

@@ -35,6 +35,9 @@ const SIXTEEN: &[crate::Edit] = &[
     (RETURN, "    Ok(exact)\n"),
 ];
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "06-autocast";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "06-small",
     title: "Steps too small for the type",

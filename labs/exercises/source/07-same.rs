@@ -62,6 +62,9 @@ pub mod solution {
 
 type Train = fn(u64, &Tensor, &Tensor, usize) -> Result<Vec<Tensor>>;
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "07-shapes";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "07-same",
     title: "Same seed, other weights",

@@ -33,6 +33,9 @@ const BACK: &str = "    matmul::set_allow_tf32(before);\n";
 const RETURN: &str = "    product\n";
 const USES: &str = "use todevice::backends::cuda::matmul;\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "07-same";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "07-tf32",
     title: "Ten bits, if you ask for them",

@@ -43,6 +43,9 @@ pub mod solution {
 
 type TimePerStep = fn(u32, Device, &mut dyn FnMut() -> Result<Tensor>) -> Result<Duration>;
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "08-stream";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "08-clock",
     title: "Too fast to be true",

@@ -38,6 +38,9 @@ const FOR: &str = "    for (number, step) in steps.iter().enumerate() {\n";
 const NONE: &str = "    Ok(None)\n";
 const USES: &str = "use todevice::cuda;\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "08-clock";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "08-line",
     title: "Which one was it?",

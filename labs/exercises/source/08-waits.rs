@@ -49,6 +49,9 @@ const CONDITION: &[crate::Edit] = &[
     (SCALE, "        let scale = if largest > 1.0 { largest } else { 1.0 };\n"),
 ];
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "08-line";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "08-waits",
     title: "Three waits that nobody asked for",

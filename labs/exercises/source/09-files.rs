@@ -52,6 +52,9 @@ const READ: &str = "        let bytes = (self.read)(index + 1)?;\n";
 const PIXELS: &str = "        let pixels = Tensor::from_slice(&bytes[1..], &[3, 4, 4])?;\n";
 const RETURN: &str = "        Ok((pixels.to(DType::F32)?.div(255.0)?, i64::from(bytes[0])))\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "09-prefetch";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "09-files",
     title: "A sample, a file",

@@ -41,6 +41,9 @@ pub mod solution {
 
 type Train = fn(&[Tensor], &Stream, &mut dyn FnMut(&Tensor) -> Result<f64>) -> Result<Vec<f64>>;
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "09-pinned";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "09-prefetch",
     title: "One batch ahead",

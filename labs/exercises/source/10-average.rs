@@ -45,6 +45,9 @@ const TWICE: &[crate::Edit] = &[
     (BACKWARD, "    let loss = (loss / dist::get_world_size()? as f64)?;\n    loss.backward()?;\n"),
 ];
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "10-epochs";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "10-average",
     title: "An average of averages",

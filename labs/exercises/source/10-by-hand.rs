@@ -49,6 +49,9 @@ const SUM: &str = "        sums.push((&first + second.to(first.device())?)?);\n"
 const GRADIENTS: &str =
     "        let first = first.grad().ok_or_else(missing)?;\n        let second = second.grad().ok_or_else(missing)?;\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "10-everyone";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "10-by-hand",
     title: "The gradient of the whole batch",

@@ -52,6 +52,9 @@ const TOLD: &str = "        sampler.set_epoch(epoch);\n";
 
 const NEVER: &[crate::Edit] = &[(FOR, "    for _ in 0..epochs {\n"), (TOLD, "")];
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "10-share";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "10-epochs",
     title: "Every epoch the same",

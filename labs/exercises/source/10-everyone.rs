@@ -39,6 +39,9 @@ const BARRIER: &[crate::Edit] = &[(
 )];
 const OF_RANK_1: &[crate::Edit] = &[(PRINT, "    if rank == 1 { Ok(Some(mean)) } else { Ok(None) }\n")];
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "10-average";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "10-everyone",
     title: "Only rank 0 prints",

@@ -54,6 +54,9 @@ const STEP: &str = "        optimizer.step()?;\n";
 const LOADED_EARLY: &str =
     "    optimizer.load_state_dict(checkpoint.at(\"optimizer\")?.as_dict()?)?;\n    net.to(device)?;\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "11-map";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "11-optimizer",
     title: "The state that stayed behind",

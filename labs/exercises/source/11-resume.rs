@@ -63,6 +63,9 @@ const PUT_CUDA_RNG: &str = "    cuda::set_rng_state(saved.at(\"cuda_rng_state\")
 const EPOCHS: &str = "    saved.at(\"epochs\")?.as_int()\n";
 const SAVED: &str = "    serialize::to_bytes(Dict::from_iter([\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "11-strict";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "11-resume",
     title: "As if nothing had happened",

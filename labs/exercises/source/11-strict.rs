@@ -37,6 +37,9 @@ const RENAMED: &str = "    let mut state = StateDict::default();\n    for (name,
 const PLAIN: &str = "    let state = StateDict::try_from(&loaded)?;\n";
 const PUT: &str = "    net.load_state_dict(&state, true)?;\n";
 
+/// The exercise before this one in the chapter.
+pub const AFTER: &str = "11-optimizer";
+
 pub static EXERCISE: Exercise = Exercise {
     id: "11-strict",
     title: "The layers that nobody loaded",

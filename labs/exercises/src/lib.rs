@@ -1,7 +1,7 @@
 //! The exercises of the To Device course, and the check that observes a student's code.
 //!
 //! All of an exercise is in one file of `labs/exercises/source`: its task, its hints, its solution, common mistakes,
-//! and its check. The check calls the student's functions on simulated machines and observes what they ask for: copies,
+//! its check, and in `AFTER` the exercise before it, unless it is the first of its chapter. The check calls the student's functions on simulated machines and observes what they ask for: copies,
 //! bytes, launches, waits, races, memory, and results. It ignores everything that the code prints or claims.
 //! ```
 //! use exercises::{Exercise, Verdict};
@@ -81,49 +81,9 @@ macro_rules! exercises {
     };
 }
 
-exercises! {
-    x01_one_by_one = "../source/01-one-by-one.rs",
-    x01_portable = "../source/01-portable.rs",
-    x01_moved = "../source/01-moved.rs",
-    x02_batch = "../source/02-batch.rs",
-    x02_mask = "../source/02-mask.rs",
-    x03_loop = "../source/03-loop.rs",
-    x03_item = "../source/03-item.rs",
-    x03_optimizer = "../source/03-optimizer.rs",
-    x03_accuracy = "../source/03-accuracy.rs",
-    x03_bytes = "../source/03-bytes.rs",
-    x04_no_grad = "../source/04-no-grad.rs",
-    x04_accumulate = "../source/04-accumulate.rs",
-    x04_graph = "../source/04-graph.rs",
-    x04_dies = "../source/04-dies.rs",
-    x04_largest = "../source/04-largest.rs",
-    x05_reading = "../source/05-reading.rs",
-    x05_fits = "../source/05-fits.rs",
-    x06_scaler = "../source/06-scaler.rs",
-    x06_autocast = "../source/06-autocast.rs",
-    x06_small = "../source/06-small.rs",
-    x07_shapes = "../source/07-shapes.rs",
-    x07_same = "../source/07-same.rs",
-    x07_tf32 = "../source/07-tf32.rs",
-    x08_stream = "../source/08-stream.rs",
-    x08_clock = "../source/08-clock.rs",
-    x08_line = "../source/08-line.rs",
-    x08_waits = "../source/08-waits.rs",
-    x09_pinned = "../source/09-pinned.rs",
-    x09_prefetch = "../source/09-prefetch.rs",
-    x09_files = "../source/09-files.rs",
-    x10_share = "../source/10-share.rs",
-    x10_epochs = "../source/10-epochs.rs",
-    x10_average = "../source/10-average.rs",
-    x10_everyone = "../source/10-everyone.rs",
-    x10_by_hand = "../source/10-by-hand.rs",
-    x11_map = "../source/11-map.rs",
-    x11_optimizer = "../source/11-optimizer.rs",
-    x11_strict = "../source/11-strict.rs",
-    x11_resume = "../source/11-resume.rs",
-    // Setup is an appendix, at the end of the book.
-    x00_versions = "../source/00-versions.rs",
-}
+// The build script lists the files of `source`, as the macro `files`.
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
+files!(exercises);
 
 impl Exercise {
     /// The exercise with this id.

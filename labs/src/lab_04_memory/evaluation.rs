@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use todevice::inference_mode;
 use todevice::prelude::*;
 use todevice::time::Instant;
-use todevice::{Machine, inference_mode};
 
 use super::memory_allocated;
-use crate::clock::wait_for;
+use crate::frame::clock::{modelled_or_measured, wait_for};
 use crate::{Lab, Table, Text, bytes, exact, row, timed};
 
 pub(super) fn section(lab: &mut Lab) -> crate::Result<()> {
@@ -116,28 +116,27 @@ fn is_it_faster(lab: &mut Lab, model: &nn::Sequential) -> crate::Result<()> {
         saves.push(recorded * 10 > unrecorded * 11);
     }
     lab.table(table);
-    let verdict = match saves[..] {
-        _ if Machine::current().time_is_modelled() => {
-            "The times are alike because this model charges the host as much for an operation that is recorded as for one that \
-             is not. In truth recording costs the host a little work for each operation. You see it where launches set the pace, \
-             and not where the arithmetic does."
-        }
-        [true, true] if device.is_cuda() => {
+    let on_gpu = match saves[..] {
+        [true, true] => {
             "no_grad is faster at both sizes here: recording is work for the host, and the host sets the pace."
         }
-        [true, false] if device.is_cuda() => {
+        [true, false] => {
             "With a single sample no_grad is faster, because recording is work for the host and there is little else to do. With \
              the larger batch you do not see it: the arithmetic is the same."
         }
-        _ if device.is_cuda() => {
+        _ => {
             "no_grad saves no time that you could see here. The arithmetic is the same, and only the recording falls away, which \
              is a little work for the host in each operation."
         }
-        _ => {
-            "The arithmetic is the same. Only the recording falls away, which is a little work for each operation: look for it in \
-             the first row."
-        }
     };
+    let on_cpu = "The arithmetic is the same. Only the recording falls away, which is a little work for each operation: \
+                  look for it in the first row.";
+    let verdict = modelled_or_measured(
+        "The times are alike because this model charges the host as much for an operation that is recorded as for one that \
+         is not. In truth recording costs the host a little work for each operation. You see it where launches set the pace, \
+         and not where the arithmetic does.",
+        lab.gpu_or_cpu(on_gpu, on_cpu),
+    );
     lab.prose(Text::from(verdict).raced());
     Ok(())
 }

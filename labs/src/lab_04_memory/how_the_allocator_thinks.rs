@@ -6,7 +6,7 @@ use drawing::MemoryMap;
 use todevice::cuda;
 use todevice::prelude::*;
 
-use super::{on_gpu, the_cache, use_it};
+use super::{the_cache, use_it};
 use crate::{Figure, Kind, Lab, Prediction, Table, exact, row, text};
 
 pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
@@ -33,7 +33,7 @@ fn free_is_not_returned(lab: &mut Lab) -> crate::Result<()> {
         "A tensor of 64 MiB is dropped. Which number falls: what tensors hold, what the program has reserved, or what \
          `nvidia-smi` shows?",
     );
-    if !on_gpu(lab, "three counts of memory, and when each falls.") {
+    if !lab.has_gpu_to_show("three counts of memory, and when each falls.") {
         return Ok(());
     }
     let device = lab.device();
@@ -140,7 +140,7 @@ fn one_tensor_is_left(lab: &mut Lab) -> crate::Result<()> {
 fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
     lab.section(9, "Blocks and segments");
     lab.part("driver-asked");
-    if !on_gpu(lab, "a map of the memory.") {
+    if !lab.has_gpu_to_show("a map of the memory.") {
         return Ok(());
     }
     let device = lab.device();
@@ -211,7 +211,7 @@ fn blocks_and_segments(lab: &mut Lab) -> crate::Result<()> {
 
 fn fragmentation(lab: &mut Lab) -> crate::Result<()> {
     lab.section(10, "Fragmentation");
-    if !on_gpu(lab, "an allocation that fails although enough is free.") {
+    if !lab.has_gpu_to_show("an allocation that fails although enough is free.") {
         return Ok(());
     }
     let guess = lab.predict(
@@ -332,7 +332,7 @@ fn after_a_cut(device: Device) -> Result<u64> {
 
 fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
     lab.section(11, "The notebook");
-    if !on_gpu(lab, "every byte that a notebook shows.") {
+    if !lab.has_gpu_to_show("every byte that a notebook shows.") {
         return Ok(());
     }
     let guess = lab.predict(
@@ -420,5 +420,5 @@ fn the_notebook(lab: &mut Lab) -> crate::Result<()> {
 /// The first line of an error, broken to be read.
 fn first_line(error: &Error) -> String {
     let message = error.to_string();
-    crate::render_text::wrap(message.lines().next().unwrap_or_default())
+    crate::frame::render_text::wrap(message.lines().next().unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Lab, Run};
 
 mod evaluation;
@@ -29,16 +29,6 @@ pub struct Options {
 }
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    let device = lab.device();
-    if device.is_cuda() {
-        // torch.cuda's functions are about the current device: here that of --device.
-        cuda::device(device.index(), || sections(lab, options))?
-    } else {
-        sections(lab, options)
-    }
-}
-
-fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     manual_seed(lab.seed());
     why_it_runs_out::sections(lab, options)?;
     evaluation::section(lab)?;
@@ -100,20 +90,6 @@ fn step(
     optimizer.step()
 }
 // ANCHOR_END: peak_of_a_step
-
-/// Whether there is a GPU to look at; if not, one sentence says what there would be to see.
-fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
-    let on_gpu = lab.device().is_cuda();
-    if !on_gpu {
-        let how = if cuda::is_available() {
-            "Without --device cpu"
-        } else {
-            "With --gpu sim:t4"
-        };
-        lab.prose(format!("{how} this section shows {to_see}"));
-    }
-    on_gpu
-}
 
 /// Stands for whatever a program does with a tensor.
 fn use_it(_tensor: &Tensor) {}

@@ -3,13 +3,13 @@
 use todevice::cuda;
 use todevice::prelude::*;
 
-use super::{Options, memory_allocated, on_gpu, peak_of_a_step, remedies, step};
+use super::{Options, memory_allocated, peak_of_a_step, remedies, step};
 use crate::{Lab, Prediction, Table, bytes, exact, row};
 
 pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     lab.section(6, "Out of memory");
     lab.part("runs-out");
-    if on_gpu(lab, "error GPU0002, and the largest batch that fits.") {
+    if lab.has_gpu_to_show("error GPU0002, and the largest batch that fits.") {
         out_of_memory(lab, options)?;
     }
     remedies::two_remedies(lab)?;
@@ -110,7 +110,7 @@ fn out_of_memory(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn wrapped(error: &Error) -> String {
     let report = error.report();
     let (message, rest) = report.split_once('\n').unwrap_or((&report, ""));
-    format!("{}\n{rest}", crate::render_text::wrap(message))
+    format!("{}\n{rest}", crate::frame::render_text::wrap(message))
 }
 
 fn kept_graphs(lab: &mut Lab) -> crate::Result<()> {

@@ -8,7 +8,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::{max_memory_allocated, memory_allocated, reset_peak_memory_stats};
-use crate::clock::wait_for;
+use crate::frame::clock::wait_for;
 use crate::{Lab, Table, Text, bytes, exact, row, timed};
 
 /// Four of them make a network that keeps much for its size.

@@ -8,7 +8,7 @@ use todevice::cuda;
 use todevice::prelude::*;
 
 use super::{
-    Options, max_memory_allocated, memory_allocated, on_gpu, peak_of_a_step,
+    Options, max_memory_allocated, memory_allocated, peak_of_a_step,
     reset_peak_memory_stats, step, use_it,
 };
 use crate::{Figure, Kind, Lab, Prediction, Table, bytes, exact, hardware, row};
@@ -23,15 +23,14 @@ pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
 fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The first numbers");
     let device = lab.device();
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number(
             "04-one-float",
             "A float has 4 bytes. By how many bytes does `memory_allocated()` rise for a tensor of one float?",
         )
         .unit("bytes")
         .whole()
-        .because("The smallest block that the allocator gives out is 512 bytes.")
-        .only_if(device.is_cuda()),
+        .because("The smallest block that the allocator gives out is 512 bytes."),
     );
 
     // ANCHOR: first_numbers
@@ -80,18 +79,13 @@ fn first_numbers(lab: &mut Lab) -> crate::Result<()> {
             ]),
     );
     lab.answer(guess, exact("of_one_float", of_one_float).unit("bytes"));
-    if device.is_cuda() {
-        lab.prose(
-            "Memory is given out in blocks, and a block is a multiple of 512 bytes. The first matrix product makes \
-             cuBLAS take a workspace through the same allocator. It belongs to none of your tensors, and it stays.",
-        );
-    } else {
-        lab.prose(
-            "These functions count the memory of a GPU, and the tensors here are on the CPU. So they show 0, and that is \
-             no error.",
-        );
-        on_gpu(lab, "512 bytes for the one float.");
-    }
+    lab.prose(lab.gpu_or_cpu(
+        "Memory is given out in blocks, and a block is a multiple of 512 bytes. The first matrix product makes \
+         cuBLAS take a workspace through the same allocator. It belongs to none of your tensors, and it stays.",
+        "These functions count the memory of a GPU, and the tensors here are on the CPU. So they show 0, and that is \
+         no error.",
+    ));
+    lab.invite_to_gpu("512 bytes for the one float.");
     Ok(())
 }
 
@@ -144,15 +138,16 @@ fn whose_bytes(lab: &mut Lab, options: &Options) -> crate::Result<()> {
          Put these in order of their peak memory, smallest first.",
         options.batch_size
     );
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::order("04-owners", question, COMPARED.map(|(name, _)| name))
             .because(
                 "Parameters and moments are as large as the network makes them, whatever the batch. The batch and \
                  the activations have a row for each sample.",
-            )
-            .only_if(lab.device().is_cuda()),
+            ),
     );
-    if !on_gpu(lab, "who holds how many bytes after each part of a training step.") {
+    if !lab
+        .has_gpu_to_show("who holds how many bytes after each part of a training step.")
+    {
         return Ok(());
     }
     let stages = one_step(lab, options.batch_size)?;

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use todevice::cuda;
 use todevice::monitor::{self, Gpu};
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Figure, Lab, Run, Value, found};
 
 mod the_table;
@@ -29,34 +28,10 @@ pub struct Options {
 }
 
 pub fn run(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    let device = lab.device();
-    if device.is_cuda() {
-        // torch.cuda's functions are about the current device: here that of --device.
-        cuda::device(device.index(), || sections(lab, options))?
-    } else {
-        sections(lab, options)
-    }
-}
-
-fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     if options.watch {
         return watch::section(lab, options.samples);
     }
     the_table::sections(lab)
-}
-
-/// Whether there is a GPU to look at; if not, one sentence says what there would be to see.
-pub(crate) fn on_gpu(lab: &mut Lab, to_see: &str) -> bool {
-    let on_gpu = lab.device().is_cuda();
-    if !on_gpu {
-        let how = if cuda::is_available() {
-            "Without --device cpu"
-        } else {
-            "With --gpu sim:t4"
-        };
-        lab.prose(format!("{how} this section shows {to_see}"));
-    }
-    on_gpu
 }
 
 /// A reading that not every card, nor every system, gives.

@@ -11,9 +11,9 @@ use todevice::prelude::*;
 use todevice::time::sleep;
 use todevice::{Machine, cuda};
 
-use super::{BATCH, Training, on_gpu, pause, pictures, reading, watched};
-use crate::clock::wait_for;
-use crate::render_text::wrap;
+use super::{BATCH, Training, pause, pictures, reading, watched};
+use crate::frame::clock::{modelled_or_measured, wait_for};
+use crate::frame::render_text::wrap;
 use crate::{
     Figure, Lab, Prediction, Table, Text, Value, exact, hardware, measured, row, text,
 };
@@ -28,7 +28,7 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_table(lab: &mut Lab) -> crate::Result<()> {
     lab.section(1, "The table");
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number(
             "05-one-float",
             "A program makes a tensor of one float on the GPU, and nothing else. How many MiB of the GPU's memory does \
@@ -39,10 +39,11 @@ fn the_table(lab: &mut Lab) -> crate::Result<()> {
         .because(
             "CUDA itself takes memory as soon as a program uses the GPU: its context. The allocator adds a segment of \
              2 MiB.",
-        )
-        .only_if(lab.device().is_cuda()),
+        ),
     );
-    if !on_gpu(lab, "the table that nvidia-smi prints, and explains its fields.") {
+    if !lab
+        .has_gpu_to_show("the table that nvidia-smi prints, and explains its fields.")
+    {
         return Ok(());
     }
     let device = lab.device();
@@ -113,7 +114,7 @@ fn fields() -> Table {
 
 fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
     lab.section(2, "Before, during, after");
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::choice(
             "05-falls",
             "A training run has ended and all its tensors are dropped. The program waits for a while. Which reading is \
@@ -128,10 +129,11 @@ fn before_during_after(lab: &mut Lab) -> crate::Result<()> {
             "Two have, because they are about the last moments. Memory that is dropped goes no further than the allocator.",
         )
         .because("The allocator keeps dropped memory for the next tensor, and to the driver that memory is in use.")
-        .raced()
-        .only_if(lab.device().is_cuda()),
+        .raced(),
     );
-    if !on_gpu(lab, "what the monitor says before, during and after a training run.") {
+    if !lab.has_gpu_to_show(
+        "what the monitor says before, during and after a training run.",
+    ) {
         return Ok(());
     }
     let moments = moments(lab.seed(), lab.device())?;
@@ -212,7 +214,7 @@ fn three_numbers(lab: &mut Lab) -> crate::Result<()> {
         "`memory_reserved()` gives a larger number than `memory_allocated()`, and `nvidia-smi` a larger one still. Why \
          does `nvidia-smi` show more than the program has reserved?",
     );
-    if !on_gpu(lab, "how the three counts of memory add up.") {
+    if !lab.has_gpu_to_show("how the three counts of memory add up.") {
         return Ok(());
     }
     let device = lab.device();
@@ -293,11 +295,13 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
     lab.section_apart(4, "Who else is there", "it depends on what other programs hold");
     let device = lab.device();
     // Without another program nobody could tell.
-    let is_shared = device.is_cuda()
-        && monitor::gpu(device.index())?
-            .processes
-            .iter()
-            .any(|process| !process.is_this);
+    let is_shared = match lab.gpu() {
+        Some(gpu) => {
+            let processes = monitor::gpu(gpu.index())?.processes;
+            processes.iter().any(|process| !process.is_this)
+        }
+        None => false,
+    };
     let guess = lab.predict(
         Prediction::choice(
             "05-other",
@@ -319,7 +323,7 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
         .because("What others hold is not available to you, whether they compute or not.")
         .only_if(is_shared),
     );
-    if !on_gpu(lab, "who holds memory of the GPU.") {
+    if !lab.has_gpu_to_show("who holds memory of the GPU.") {
         return Ok(());
     }
     // ANCHOR: processes
@@ -379,9 +383,8 @@ fn who_else(lab: &mut Lab) -> crate::Result<()> {
 
 fn the_host(lab: &mut Lab) -> crate::Result<()> {
     lab.section(5, "The host");
-    let device = lab.device();
-    let is_known = device.is_cuda() && monitor::host().cpu_time.is_some();
-    let guess = lab.predict(
+    let is_known = monitor::host().cpu_time.is_some();
+    let guess = lab.predict_on_gpu(
         Prediction::number(
             "05-waits",
             "`htop` shows the CPU in percent of one core. A program asks the GPU for a product, waits until it is done, \
@@ -428,7 +431,7 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         Ok(())
     };
     note("sleeps", &mut nap)?;
-    if device.is_cuda() {
+    if let Some(device) = lab.gpu() {
         let there = large.to(device)?;
         note(WAITS_FOR_A_GPU, &mut || {
             there.matmul(&there)?;
@@ -462,11 +465,9 @@ fn the_host(lab: &mut Lab) -> crate::Result<()> {
         }
     };
     lab.prose(Text::from(verdict).raced());
-    if device.is_cuda() {
-        lab.prose(
-            "The thread that waits for the GPU asks again and again whether it is done. That looks like work, but is not.",
-        );
-    }
+    lab.prose_on_gpu(
+        "The thread that waits for the GPU asks again and again whether it is done. That looks like work, but is not.",
+    );
     lab.prose(
         "The program that waits for workers sleeps meanwhile. Its row shows what the workers use.",
     );
@@ -479,8 +480,7 @@ const WAITS_FOR_A_GPU: &str = "waits for a GPU";
 
 /// For how long the host is looked at. A real system counts in steps of 10 ms.
 fn look() -> Duration {
-    let modelled = todevice::Machine::current().time_is_modelled();
-    Duration::from_millis(if modelled { 4 } else { 200 })
+    Duration::from_millis(modelled_or_measured(4, 200))
 }
 
 /// A figure of what is not known everywhere.

@@ -7,7 +7,7 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::{Training, pictures, reading};
-use crate::clock::wait_for;
+use crate::frame::clock::wait_for;
 use crate::{Lab, hardware, measured, text};
 
 /// What is drawn: the latest samples.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use todevice::Machine;
 use todevice::amp::{self, GradScaler};
 use todevice::backends;
 use todevice::cuda::{self, Event, EventOptions};
@@ -11,7 +10,7 @@ use todevice::prelude::*;
 use super::scaling::scaler_of;
 use super::training::{casting, loss_of};
 use super::{first_product, kibibytes, median, name_of, other_card, peak_of, time_of};
-use crate::clock::wait_for;
+use crate::frame::clock::{modelled_or_measured, wait_for};
 use crate::{Figure, Lab, Prediction, Table, Text, exact, modelled, row, text, timed};
 
 // ANCHOR: on_gpu
@@ -67,9 +66,9 @@ fn relu(dtype: DType, device: Device) -> Result<Duration> {
 
 pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    let device_name = match device.is_cuda() {
-        true => cuda::get_device_name(device.index())?,
-        false => "a CPU".to_owned(),
+    let device_name = match lab.gpu() {
+        Some(gpu) => cuda::get_device_name(gpu.index())?,
+        None => "a CPU".to_owned(),
     };
     let question = format!(
         "A product of two matrices of 1024 x 1024 is computed in float32, and then in bfloat16, which has half the bits. \
@@ -99,21 +98,19 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
     lab.table(table);
     lab.answer(guess, is_shorter(here[BFLOAT16], here[0]));
 
-    if !device.is_cuda() {
-        lab.prose(
-            "A CPU has no tensor cores. It converts 16 bits to 32 and back, so it may even take longer with them. The \
-             second column is that of a simulated card.",
-        );
-    }
+    lab.prose_on_cpu(
+        "A CPU has no tensor cores. It converts 16 bits to 32 and back, so it may even take longer with them. The \
+         second column is that of a simulated card.",
+    );
     // What a CPU gains hangs on what else it does at the time, so only the table shows it.
-    let mut products = match device.is_cuda() {
-        true => format!(
+    let mut products = lab.gpu_or_cpu(
+        format!(
             "Here the product is {}. On the {other_name} it is {}.",
             gains(&here),
             gains(&there)
         ),
-        false => format!("On the {other_name} the product is {}.", gains(&there)),
-    };
+        format!("On the {other_name} the product is {}.", gains(&there)),
+    );
     products.push_str(
         " A type gains where the card has tensor cores for it, which do many more multiplications at a time than the rest of \
          the card.",
@@ -127,7 +124,7 @@ pub(super) fn by_type(lab: &mut Lab) -> crate::Result<()> {
         );
     }
     lab.prose(Text::from(products).raced());
-    if device.is_cuda() {
+    if lab.gpu().is_some() {
         let moved = here[RELU + 1] / here[RELU];
         let mut bytes = if moved < 0.6 {
             "ReLU only moves numbers, and moves half as many bytes in half the time."
@@ -191,7 +188,7 @@ fn step_of(
     device: Device,
     [rows, width]: [usize; 2],
     half: Option<DType>,
-) -> crate::Result<(Duration, u64)> {
+) -> crate::Result<(Duration, Option<u64>)> {
     let x = Tensor::ones((&[rows, width], device))?;
     let y = Tensor::zeros((&[rows], (device, DType::I64)))?;
     first_product(device)?;
@@ -220,7 +217,7 @@ fn step_of(
         // ANCHOR_END: step
         step()?; // not timed: the first takes memory
         // A modelled step takes as long as the one before.
-        let steps = if Machine::current().time_is_modelled() { 1 } else { 3 };
+        let steps = modelled_or_measured(1, 3);
         let times = (0..steps).map(|_| Ok(time_of(device, &mut step)?.1));
         Ok(median(times.collect::<Result<_>>()?))
     })
@@ -263,7 +260,7 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
                 other.enter(|| step_of(Device::cuda(0), sizes, half))?;
             times_here.push(here.as_secs_f64());
             times_there.push(there.as_secs_f64());
-            let peak = if device.is_cuda() { peak } else { peak_there };
+            let peak = peak.or(peak_there).unwrap_or_default();
             if sizes == wide {
                 peaks_of_wide.push(peak as f64);
             }
@@ -287,17 +284,13 @@ pub(super) fn slower(lab: &mut Lab) -> crate::Result<()> {
         _ => "float32",
     };
     lab.answer(guess, key);
-    if !device.is_cuda() {
-        lab.prose(text!(
-            "The memory is that of the {}, which is simulated.",
-            exact("other_card", other_name)
-        ));
-    }
+    lab.prose_on_cpu(text!(
+        "The memory is that of the {}, which is simulated.",
+        exact("other_card", other_name)
+    ));
     // On a CPU launches are no matter.
-    let (card, times) = match device.is_cuda() {
-        true => ("Here", times_here),
-        false => ("On that card", times_there),
-    };
+    let (card, times) =
+        lab.gpu_or_cpu(("Here", times_here), ("On that card", times_there));
     lab.prose(Text::from(format!("{card} {}", when_it_pays(&times))).raced());
     lab.prose(
         "Memory is another matter. Mixed precision saves some where activations outweigh weights, \

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use todevice::Machine;
 use todevice::amp::{self, GradScaler};
 use todevice::data::Subset;
 use todevice::data::vision::{self, Sets, Transform};
@@ -11,8 +10,9 @@ use todevice::prelude::*;
 use super::scaling::scaler_of;
 use super::training::casting;
 use super::{Options, median, peak_of, time_of};
-use crate::lab::Progress;
-use crate::{Lab, Table, Text, exact, observed, row, text, timed};
+use crate::Progress;
+use crate::frame::clock::modelled_or_measured;
+use crate::{Lab, Table, Text, exact, observed, rounded_by, row, text, timed};
 
 /// The images of `--data DIR`.
 pub(super) fn in_folder(folder: &str) -> Result<Sets, String> {
@@ -140,7 +140,6 @@ const WAYS: [(&str, Option<DType>); 3] = [
 ];
 
 pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
-    let device = lab.device();
     lab.think(
         "06-images",
         "A network with two convolutions learns to tell images apart. Which type is faster here, float32 or float16?",
@@ -148,8 +147,7 @@ pub(super) fn on_images(lab: &mut Lab, options: &Options) -> crate::Result<()> {
     let sets = images(options.data.as_ref())?;
     learn(lab, options, &sets)?;
     let times = steps(lab, options, &sets.train)?;
-    if !device.is_cuda() {
-        lab.prose("A CPU has no tensor cores, so it converts. With --gpu sim:t4 the same network gains.");
+    if !lab.has_gpu_or("A CPU has no tensor cores, so it converts. With --gpu sim:t4 the same network gains.") {
         return Ok(());
     }
     let pace = match times[1].as_secs_f64() / times[0].as_secs_f64() {
@@ -203,10 +201,7 @@ fn learn(lab: &mut Lab, options: &Options, sets: &Sets) -> crate::Result<()> {
         let trained = train(&model, half, 65536.0, shown, &progress, device)?;
         let right = share_right(&model, half, &test_loader, device)?;
         // On a real GPU it depends on the cuDNN that is there, if any is.
-        let skipped = if device.is_cuda() { observed } else { exact }(
-            "image_skipped",
-            trained.skipped,
-        );
+        let skipped = rounded_by("image_skipped", trained.skipped, device);
         table = table.row(row![
             name,
             exact("image_loss", trained.loss).digits(1),
@@ -231,12 +226,12 @@ fn steps(
         (0..options.batch_size).map(|i| i % images.len()).collect();
     let batch = images.get_batch(&indices)?;
     // A modelled step takes as long as the one before.
-    let repeated = if Machine::current().time_is_modelled() { 1 } else { 5 };
+    let repeated = modelled_or_measured(1, 5);
     lab.print(text!(
         "A step with a batch of {}:",
         exact("batch_size", options.batch_size)
     ));
-    let memory = device.is_cuda().then_some("memory");
+    let memory = lab.gpu().map(|_| "memory");
     let mut table = Table::new(["trained in", "a step"].into_iter().chain(memory));
     let mut times = Vec::new();
     for (name, half) in WAYS {
@@ -248,10 +243,9 @@ fn steps(
         })?;
         let time = median(trained.times[1..].to_vec()); // the first takes memory
         let mut cells = row![name, timed("image_step", time).digits(2)];
-        if device.is_cuda() {
-            cells
-                .push(observed("image_memory", peak.div_ceil(1024)).unit("KiB").into());
-        }
+        let memory =
+            |peak: u64| observed("image_memory", peak.div_ceil(1024)).unit("KiB");
+        cells.extend(peak.map(|peak| memory(peak).into()));
         table = table.row(cells);
         times.push(time);
     }

@@ -13,8 +13,9 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{Machine, cuda};
 
-use crate::cli::count;
-use crate::clock::wait_for;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
+use crate::frame::compute_capability;
 use crate::{Entry, Figure, Lab, Run, exact};
 
 pub const LAB: Entry<Options> = Entry { name: "lab-06", title: "Mixed precision", run };
@@ -123,20 +124,19 @@ fn kibibytes(name: &'static str, bytes: u64) -> Figure {
 fn peak_of<R>(
     device: Device,
     run: impl FnOnce() -> crate::Result<R>,
-) -> crate::Result<(R, u64)> {
+) -> crate::Result<(R, Option<u64>)> {
     if !device.is_cuda() {
-        return Ok((run()?, 0));
+        return Ok((run()?, None));
     }
     cuda::reset_peak_memory_stats();
     let before = cuda::memory_allocated();
     let result = run()?;
-    Ok((result, cuda::max_memory_allocated() - before))
+    Ok((result, Some(cuda::max_memory_allocated() - before)))
 }
 
 /// Another card to compare with, simulated on every machine: a T4 beside a newer card, and a newer one beside all else.
 fn other_card(device: Device) -> crate::Result<(Machine, &'static str)> {
-    let newer =
-        device.is_cuda() && cuda::get_device_properties(device.index())?.major >= 8;
+    let newer = compute_capability(device)? >= 8;
     let (profile, name) =
         if newer { ("sim:t4", "Tesla T4") } else { ("sim:rtx4090", "RTX 4090") };
     Ok((profile.parse()?, name))

@@ -139,9 +139,9 @@ pub(super) fn who_runs_in_what(lab: &mut Lab) -> crate::Result<()> {
          of its input. The loss, which takes logarithms, runs in float32. The weight is float32 and stays float32: the \
          product saw a rounded copy. The gradient of that copy has 16 bits, and is converted on its way to the weight.",
     );
-    if device.is_cuda() {
+    if let Some(gpu) = lab.gpu() {
         lab.part("conversions");
-        let kernels = trace.kernels(device.index());
+        let kernels = trace.kernels(gpu.index());
         let mut table = Table::new(["operation", "its kernels, by their types"]);
         for operation in kernels.chunk_by(|one, next| one.operation == next.operation) {
             let types: Vec<String> =
@@ -395,7 +395,7 @@ struct Trained {
     accuracy: f64,
     skipped: usize,
     step_time: Duration,
-    peak: u64,
+    peak: Option<u64>,
 }
 
 fn train(
@@ -476,7 +476,7 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     ];
     let mut learned =
         Table::new(["trained in", "loss", "share right", "steps skipped"]);
-    let memory = device.is_cuda().then_some("memory");
+    let memory = lab.gpu().map(|_| "memory");
     let mut took = Table::new(["trained in", "a step"].into_iter().chain(memory));
     let (mut failed, mut fastest) = (Vec::new(), (Duration::MAX, ""));
     let mut times = Vec::new();
@@ -496,9 +496,7 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
             exact("steps_skipped", trained.skipped)
         ]);
         let mut cells = row![name, timed("step_time", trained.step_time).digits(2)];
-        if device.is_cuda() {
-            cells.push(kibibytes("peak_memory", trained.peak).into());
-        }
+        cells.extend(trained.peak.map(|peak| kibibytes("peak_memory", peak).into()));
         took = took.row(cells);
     }
     lab.table(learned);
@@ -549,27 +547,21 @@ pub(super) fn side_by_side(lab: &mut Lab, options: &Options) -> crate::Result<()
     )
     .or("bfloat16", "bfloat16", why_not)
     .because(because)
-    .raced()
-    .only_if(device.is_cuda());
-    let guess = lab.predict(prediction);
+    .raced();
+    let guess = lab.predict_on_gpu(prediction);
     lab.table(took);
     lab.answer(guess, fastest.1);
-    if device.is_cuda() {
-        lab.prose(
-            "16 bits take less memory, because the activations that are kept for the backward pass are half as large.",
-        );
-        let pace = match times[1].as_secs_f64() / times[0].as_secs_f64() {
-            ratio if ratio > 1.05 => "But a step takes longer! Section 7 says why.",
-            ratio if ratio > 0.95 => "A step takes about as long as in float32.",
-            _ => {
-                "And a step is shorter, because here the work on the card sets the pace."
-            }
-        };
-        lab.prose(Text::from(pace).raced());
-    } else {
-        lab.prose(
-            "A CPU has no tensor cores, so it converts. With --gpu sim:t4 this table shows the memory of the GPU, too.",
-        );
+    if !lab.has_gpu_or("A CPU has no tensor cores, so it converts. With --gpu sim:t4 this table shows the memory of the GPU, too.") {
+        return Ok(());
     }
+    lab.prose(
+        "16 bits take less memory, because the activations that are kept for the backward pass are half as large.",
+    );
+    let pace = match times[1].as_secs_f64() / times[0].as_secs_f64() {
+        ratio if ratio > 1.05 => "But a step takes longer! Section 7 says why.",
+        ratio if ratio > 0.95 => "A step takes about as long as in float32.",
+        _ => "And a step is shorter, because here the work on the card sets the pace.",
+    };
+    lab.prose(Text::from(pace).raced());
     Ok(())
 }

@@ -8,10 +8,9 @@ use todevice::trace::Kernel;
 use todevice::{Machine, use_deterministic_algorithms};
 
 use super::{
-    OWN_ALGORITHMS, convolution, has_cudnn, microseconds, millionths, rounding,
-    yes_or_no,
+    OWN_ALGORITHMS, convolution, has_cudnn, microseconds, millionths, yes_or_no,
 };
-use crate::{Lab, Prediction, Table, Text, exact, row};
+use crate::{Lab, Prediction, Table, Text, exact, rounded_by, row};
 
 pub(super) fn the_same_bits(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     lab.section_apart(6, "The same bits", OWN_ALGORITHMS);
@@ -130,12 +129,12 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
         differing.push(differ);
         table = table.row(row![
             name,
-            rounding("differing_runs", differ, device),
-            rounding("by", millionths(by), device)
+            rounded_by("differing_runs", differ, device),
+            rounded_by("by", millionths(by), device)
         ]);
     }
     lab.table(table);
-    lab.answer(guess, rounding("differing_runs", differing[0], device).unit("runs"));
+    lab.answer(guess, rounded_by("differing_runs", differing[0], device).unit("runs"));
     lab.prose(match has_cudnn(device) {
         true => {
             "The algorithm that computes the gradient of the weight adds its parts in whatever order they come. \
@@ -146,8 +145,8 @@ fn repeated_gradients(lab: &mut Lab) -> crate::Result<()> {
              its parts in whatever order they come."
         }
     });
-    if device.is_cuda() && Machine::current().time_is_modelled() {
-        lab.prose(
+    if Machine::current().time_is_modelled() {
+        lab.prose_on_gpu(
             "On a simulated card even the disorder is computed, so this lab prints the same whenever you run it. On a real \
              card the order changes from run to run.",
         );
@@ -211,7 +210,7 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
     for (setting, [(loss, weights), (again, others)]) in trained {
         let (differ, by) = difference(&weights, &others);
         let [loss, again] = [("loss", loss), ("again", again)]
-            .map(|(name, loss)| rounding(name, loss, device).digits(4));
+            .map(|(name, loss)| rounded_by(name, loss, device).digits(4));
         if setting == "a seed" {
             with_a_seed = (differ, loss.printed_value() == again.printed_value());
         }
@@ -219,8 +218,8 @@ fn repeated_trainings(lab: &mut Lab, steps: usize) -> crate::Result<()> {
             setting,
             loss,
             again,
-            rounding("differing_weights", differ, device),
-            rounding("weights_by", millionths(by), device)
+            rounded_by("differing_weights", differ, device),
+            rounded_by("weights_by", millionths(by), device)
         ]);
     }
     lab.table(table);

@@ -11,11 +11,10 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{Conv2dOptions, cuda};
 
-use crate::cli::count;
-use crate::clock::wait_for;
-use crate::{
-    Entry, Figure, Lab, Run, Table, Value, exact, found, hardware, observed, row,
-};
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
+use crate::frame::compute_capability;
+use crate::{Entry, Figure, Lab, Run, Table, exact, found, hardware, row};
 
 pub const LAB: Entry<Options> =
     Entry { name: "lab-07", title: "cuDNN benchmarking, determinism, TF32", run };
@@ -108,11 +107,6 @@ fn microseconds(name: &'static str, time: Duration) -> Figure {
     found(name, time.as_nanos() as f64 / 1e3).unit("µs").digits(1)
 }
 
-/// What comes of how a device rounds, and in which order it adds. Of a real GPU that is what was seen in this run.
-fn rounding(name: &'static str, value: impl Into<Value>, device: Device) -> Figure {
-    if device.is_cuda() { observed(name, value) } else { exact(name, value) }
-}
-
 // ANCHOR: time_of
 /// The time until the work is done.
 fn time_of<R>(device: Device, run: impl FnOnce() -> Result<R>) -> Result<Duration> {
@@ -130,7 +124,7 @@ fn has_cudnn(device: Device) -> bool {
 
 /// Whether the tensor cores of a device take TF32.
 fn has_tf32(device: Device) -> Result<bool> {
-    Ok(device.is_cuda() && cuda::get_device_properties(device.index())?.major >= 8)
+    Ok(compute_capability(device)? >= 8)
 }
 
 /// What a section says where there is nothing to show.

@@ -8,10 +8,10 @@ use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
 use super::{
-    bits, convolution, error, has_tf32, in_f64, microseconds, millionths, rounding,
-    time_of, yes_or_no,
+    bits, convolution, error, has_tf32, in_f64, microseconds, millionths, time_of,
+    yes_or_no,
 };
-use crate::{Cell, Lab, Prediction, Table, exact, hardware, row};
+use crate::{Cell, Lab, Prediction, Table, exact, hardware, rounded_by, row};
 
 // ANCHOR: tf32
 /// The nearest TF32: of the 23 bits of the fraction the first 10 stay.
@@ -54,8 +54,8 @@ pub(super) fn ten_bits(lab: &mut Lab, size: usize) -> crate::Result<()> {
     let h200: Machine = "sim:h200".parse()?;
     let mut table =
         Table::new(["tensor cores of", "compute capability", "f16", "bf16", "TF32"]);
-    if device.is_cuda() {
-        table = table.row(tensor_cores("this card", device)?);
+    if let Some(gpu) = lab.gpu() {
+        table = table.row(tensor_cores("this card", gpu)?);
     }
     lab.table(table.row(h200.enter(|| tensor_cores("an H200", Device::cuda(0)))?));
     lab.prose(
@@ -180,8 +180,8 @@ fn products(seed: u64, size: usize, device: Device) -> crate::Result<(Table, f64
     for (name, error, bits, time) in &results {
         table = table.row(row![
             *name,
-            rounding("product_error", millionths(*error), device),
-            rounding("as_tf32", yes_or_no(*bits == results[1].2), device),
+            rounded_by("product_error", millionths(*error), device),
+            rounded_by("as_tf32", yes_or_no(*bits == results[1].2), device),
             microseconds("product_time", *time)
         ]);
     }
@@ -206,7 +206,7 @@ fn convolutions(device: Device) -> crate::Result<(Table, f64)> {
     for (name, y, time) in results {
         errors.push(error(&y, &exact)?);
         let error =
-            rounding("conv_error", millionths(errors[errors.len() - 1]), device);
+            rounded_by("conv_error", millionths(errors[errors.len() - 1]), device);
         table = table.row(row![name, error, microseconds("conv_time", time)]);
     }
     Ok((table, errors[0]))

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use todevice::prelude::*;
 
-use crate::{Lab, Table, exact, files, row};
+use crate::frame::files;
+use crate::{Lab, Table, exact, row};
 
 /// Where the files come from.
 const UNPACKED: &str = "a file of cifar-10-binary.tar.gz, unpacked";

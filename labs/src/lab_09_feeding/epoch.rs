@@ -10,9 +10,8 @@ use todevice::data::{DevicePrefetcher, default_collate};
 use todevice::prelude::*;
 use todevice::trace::{CopyKind, EventKind, Trace};
 
-use super::feeding::blocking;
 use super::time_of;
-use crate::clock::wait_for;
+use crate::frame::clock::{launches_wait, wait_for};
 use crate::{Figure, Lab, Prediction, Table, Text, Value, found, row, timed};
 
 /// In each of the data sets of small pictures.
@@ -231,7 +230,7 @@ where
 pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     let device = lab.device();
     manual_seed(lab.seed());
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::choice(
             "09-shorter",
             "The samples of a data set take the CPU some time to prepare, and the network is small. What shortens an epoch \
@@ -241,8 +240,7 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         .or("ahead", "Copies that nobody waits for.", "The copies take too small a part of the epoch for that.")
         .or("workers", "Workers.", "Here the samples are not what the epoch waits for.")
         .because("Speeding up the slowest part of the epoch saves most.")
-        .raced()
-        .only_if(device.is_cuda()),
+        .raced(),
     );
     // ANCHOR: loader
     let loader = |num_workers, pin_memory| {
@@ -256,7 +254,7 @@ pub(super) fn one_epoch(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     };
     let mut training = Training::new(1024, 256, device)?;
     // ANCHOR_END: loader
-    if !device.is_cuda() {
+    if lab.gpu().is_none() {
         let (none, one) = (loader(0, false)?, loader(1, false)?);
         training.way("no workers", || moved(&none, false, device))?;
         training.way("1 worker", || moved(&one, false, device))?;
@@ -369,7 +367,7 @@ fn copies_set_the_pace(lab: &mut Lab) -> crate::Result<()> {
          stream of its own.",
     );
     lab.prose("The loader is the same in all rows: it has 4 workers, and where it pins, it pins beside the loop.");
-    if blocking(device)? {
+    if launches_wait(device)? {
         lab.prose(
             Text::from(
                 "CUDA_LAUNCH_BLOCKING=1 is set, so every copy is waited for, whatever asked for it: only the time of the \

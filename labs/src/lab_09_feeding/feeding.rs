@@ -10,7 +10,8 @@ use todevice::trace::{CopyKind, EventKind, Trace, Work, record_function};
 use todevice::{Machine, RaceCheck, ToOptions};
 
 use super::time_of;
-use crate::render_text::wrap;
+use crate::frame::clock::launches_wait;
+use crate::frame::render_text::wrap;
 use crate::{
     Figure, Lab, Prediction, Table, Text, exact, found, raced, row, text, timed,
 };
@@ -28,18 +29,13 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
     Ok(())
 }
 
-/// Whether every call waits for the GPU: `CUDA_LAUNCH_BLOCKING=1`.
-pub(super) fn blocking(device: Device) -> crate::Result<bool> {
-    Ok(device.is_cuda() && cuda::launch_blocking()?)
-}
-
 pub(super) fn microseconds(name: &'static str, time: Duration) -> Figure {
     found(name, time.as_secs_f64() * 1e6).unit("µs").digits(0)
 }
 
 fn pageable_and_pinned(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    if !device.is_cuda() {
+    if lab.gpu().is_none() {
         lab.part("copies-what");
         let x = Tensor::ones(&[64, 1024])?;
         lab.print(text!(
@@ -173,15 +169,14 @@ fn what_blocks_the_host(lab: &mut Lab) -> crate::Result<()> {
     let in_how_many = "The GPU is at work, and the host sends it the next batch: from pageable or pinned memory, with \
                        `non_blocking` or without, on the stream of the work or on another. In how many of these eight \
                        cases does the call return at once?";
-    if !device.is_cuda() {
-        lab.part("eight");
-        lab.prose(
-            "With --gpu sim:t4 you see which of the eight keep the host waiting, and which overlap with the GPU's work. \
-             On the CPU there is nobody else to do the work: every call returns when it is done.",
-        );
+    if !lab.has_gpu_or_part(
+        "eight",
+        "With --gpu sim:t4 you see which of the eight keep the host waiting, and which overlap with the GPU's work. \
+         On the CPU there is nobody else to do the work: every call returns when it is done.",
+    ) {
         return Ok(());
     }
-    let blocking = blocking(device)?;
+    let blocking = launches_wait(device)?;
     let at_once = lab.predict(
         Prediction::number("09-eight", in_how_many)
             .out_of(8)
@@ -396,19 +391,18 @@ fn stale_and_torn(lab: &mut Lab) -> crate::Result<()> {
     let what_is_read = "The loss on the GPU is 1 in the first step and 2 in the second. Each time it is copied to \
                         the CPU with `non_blocking`. The host waits for the first copy, but reads the second without \
                         waiting. What does it read?";
-    if !device.is_cuda() {
-        lab.part("loss-reads");
-        lab.prose(
-            "With --gpu sim:t4 you see a result that is read before it has come, and a batch that is overwritten while \
-             it is copied. On the CPU no call returns before it is done, so neither can happen.",
-        );
+    if !lab.has_gpu_or_part(
+        "loss-reads",
+        "With --gpu sim:t4 you see a result that is read before it has come, and a batch that is overwritten while \
+         it is copied. On the CPU no call returns before it is done, so neither can happen.",
+    ) {
         return Ok(());
     }
     let machine = Machine::current();
     let check = machine.race_check();
     machine.set_race_check(RaceCheck::Ignore);
     let known = machine.races().len();
-    let blocking = blocking(device)?;
+    let blocking = launches_wait(device)?;
 
     let guess = lab.predict(
         Prediction::choice("09-loss-reads", what_is_read)

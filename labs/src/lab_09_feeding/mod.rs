@@ -6,7 +6,7 @@ use std::time::Duration;
 use todevice::Result;
 use todevice::time::Instant;
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Lab, Run};
 
 mod cifar10;

@@ -10,10 +10,9 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::epoch::Pictures;
-use super::feeding::blocking;
-use crate::clock::wait_for;
+use crate::frame::clock::{launches_wait, wait_for};
 use crate::lab_05_monitoring::{
-    BATCH, Seen, Training, on_gpu, pause, pictures, reading, watched,
+    BATCH, Seen, Training, pause, pictures, reading, watched,
 };
 use crate::{Cell, Figure, Lab, Prediction, Table, Text, found, row};
 
@@ -29,8 +28,7 @@ pub(super) fn sections(lab: &mut Lab) -> crate::Result<()> {
 
 fn why(lab: &mut Lab) -> crate::Result<()> {
     lab.part("how-busy");
-    if !on_gpu(
-        lab,
+    if !lab.has_gpu_to_show(
         "four training loops that keep a GPU waiting, each in another way, and how a monitor tells them apart.",
     ) {
         return Ok(());
@@ -39,7 +37,7 @@ fn why(lab: &mut Lab) -> crate::Result<()> {
     let seen: Watched<Seen> = &|device, step| watched(device, || step().map(drop));
     let fed = well_fed(seed, device, BATCH, seen)?;
     lab.table(readings(FED, &[("well fed", &fed)]));
-    let verdict = if blocking(device)? {
+    let verdict = if launches_wait(device)? {
         "CUDA_LAUNCH_BLOCKING=1 is set, so the host launches each kernel only when the one before is done. Between the two \
          the GPU has nothing to do."
     } else if fed.0.utilization.is_some_and(|percent| percent >= 85) {
@@ -298,10 +296,11 @@ fn busy_is_not_full(lab: &mut Lab) -> crate::Result<()> {
                          rows. Each tensor keeps the GPU busy, launch after launch. A row is one block of threads, and a \
                          multiprocessor can work on several blocks at once. With 80 rows in a launch, how many times \
                          as many rows get done in a second as with one row?";
-    if !lab.device().is_cuda() {
+    if lab.gpu().is_none() {
         lab.part("argmax");
     }
-    if !on_gpu(lab, "a busy GPU on which all multiprocessors but one are idle.") {
+    if !lab.has_gpu_to_show("a busy GPU on which all multiprocessors but one are idle.")
+    {
         return Ok(());
     }
     let guess = lab.predict(

@@ -11,7 +11,7 @@ use todevice::time::Instant;
 use super::epoch::{Pictures, SAMPLES};
 use super::feeding::microseconds;
 use super::{Options, time_of};
-use crate::render_text::wrap;
+use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, Text, exact, row, text, timed};
 
 pub(super) fn sections(lab: &mut Lab, options: &Options) -> crate::Result<()> {
@@ -151,7 +151,7 @@ fn time_to_load(batches: usize, num_workers: usize) -> Result<Duration> {
 
 fn created_or_moved(lab: &mut Lab) -> crate::Result<()> {
     let device = lab.device();
-    if !device.is_cuda() {
+    if lab.gpu().is_none() {
         lab.part("to-cpu");
         let before = Machine::current().host_memory().allocated();
         let x = Tensor::rand(&[1024, 1024])?;

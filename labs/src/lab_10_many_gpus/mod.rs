@@ -7,7 +7,8 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 use todevice::{GpuSpec, Machine, SimulatedGpus, cuda};
 
-use crate::cli::count;
+use crate::frame::cli::count;
+use crate::frame::clock::wait_for;
 use crate::{Entry, Lab, Run};
 
 mod by_hand;
@@ -117,8 +118,7 @@ fn time_of<R>(
     gpus: Range<usize>,
     run: impl FnOnce() -> Result<R>,
 ) -> Result<(R, Duration)> {
-    let wait =
-        || gpus.clone().try_for_each(|gpu| cuda::device(gpu, || cuda::synchronize())?);
+    let wait = || gpus.clone().map(Device::cuda).try_for_each(wait_for);
     wait()?;
     let start = Instant::now();
     let result = run()?;

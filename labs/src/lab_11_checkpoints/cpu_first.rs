@@ -64,10 +64,9 @@ fn memory(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
         "The model is on the GPU, and loads a checkpoint of model and optimizer. Which map_location takes more memory of the GPU \
          meanwhile, the GPU or the CPU? And what changes if the program calls empty_cache() first?",
     );
-    if !device.is_cuda() {
-        lab.prose(
-            "Without a GPU everything is loaded to the CPU. With --gpu sim:t4 you see what loading takes of a GPU's memory.",
-        );
+    if !lab.has_gpu_or(
+        "Without a GPU everything is loaded to the CPU. With --gpu sim:t4 you see what loading takes of a GPU's memory.",
+    ) {
         return Ok(());
     }
     save_large(disk, device)?;

@@ -6,14 +6,14 @@ use todevice::prelude::*;
 use todevice::serialize::{self, MapLocation};
 
 use super::Disk;
+use crate::frame::render_text::wrap;
 use crate::lab_01_devices::Actor;
-use crate::render_text::wrap;
 use crate::{Figure, Lab, Prediction, Table, bytes, exact, row, text};
 
 pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     lab.section(1, "Save and load");
     let device = lab.device();
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::choice(
             "11-where",
             format!(
@@ -28,8 +28,7 @@ pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
         )
         .or("cpu", "On cpu, where they were made.", "This run has one device, so they are where those of `net` were.")
         .or("error", "Nowhere: it is an error.", "`copy_` may read from any device, and so may `load_state_dict`.")
-        .because("`load_state_dict` copies the numbers of the file into the parameters, wherever the parameters are.")
-        .only_if(device.is_cuda()),
+        .because("`load_state_dict` copies the numbers of the file into the parameters, wherever the parameters are."),
     );
     manual_seed(lab.seed());
     // ANCHOR: save
@@ -51,29 +50,23 @@ pub(super) fn save_and_load(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     let saved = net.parameters()[0].tensor();
     let from_file =
         state.iter().next().map_or(Device::Cpu, |(_, first)| first.device());
-    let row_of = |what: &str, tensor: &Tensor| {
-        let is_cuda = exact("is_cuda", python_bool(tensor.is_cuda()));
-        row![what, place(tensor.device()), is_cuda]
+    let row_of = |what: &str, device: Device| {
+        row![what, place(device), exact("is_cuda", python_bool(device.is_cuda()))]
     };
     lab.table(
         Table::new(["the first weight", "device", "is_cuda"])
-            .row(row_of("of net", &saved))
-            .row(row![
-                "in the file, once it is loaded",
-                place(from_file),
-                exact("is_cuda", python_bool(from_file.is_cuda()))
-            ])
-            .row(row_of("of load_net, after load_state_dict", &after_loading))
-            .row(row_of("of load_net, after .to(device)", &after_moving)),
+            .row(row_of("of net", saved.device()))
+            .row(row_of("in the file, once it is loaded", from_file))
+            .row(row_of("of load_net, after load_state_dict", after_loading.device()))
+            .row(row_of("of load_net, after .to(device)", after_moving.device())),
     );
     lab.answer(guess, if after_loading.is_cuda() { "device" } else { "cpu" });
-    lab.prose(if device.is_cuda() {
+    lab.prose(lab.gpu_or_cpu(
         "The file remembers the device of each tensor, and loading puts them there. load_state_dict then copies their numbers \
-         into the parameters of load_net, which stay on the CPU until .to(device) moves them."
-    } else {
+         into the parameters of load_net, which stay on the CPU until .to(device) moves them.",
         "The file remembers the device of each tensor, here the CPU, and loading puts them there. load_state_dict then copies \
-         their numbers into the parameters of load_net."
-    });
+         their numbers into the parameters of load_net.",
+    ));
 
     lab.part("there-and-back");
     // ANCHOR: there_and_back

@@ -5,7 +5,7 @@ use todevice::prelude::*;
 use todevice::serialize::MapLocation;
 
 use super::Disk;
-use crate::render_text::wrap;
+use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, exact, row};
 
 /// What `map_location` can be.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Lab, Run};
 
 mod cpu_first;

@@ -12,7 +12,7 @@ use todevice::trace::Counters;
 
 use super::Disk;
 use super::files::place;
-use crate::clock::wait_for;
+use crate::frame::clock::wait_for;
 use crate::{Figure, Lab, Prediction, Table, exact, row, text, timed};
 
 pub(super) fn sections(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
@@ -103,15 +103,14 @@ fn places(net: &nn::Sequential, optimizer: &Adam) -> Vec<(&'static str, Device)>
 fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     lab.section(4, "Create, load, move");
     let device = lab.device();
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number(
             "11-orders",
             "A program creates an optimizer, loads its state, and moves the model. It can do so in three orders: create, load, \
              move; create, move, load; move, create, load. In how many of them does the next training step fail?",
         )
         .out_of(3)
-        .because("Loading puts the state where the parameters are at that moment. Moving the model later leaves the state behind.")
-        .only_if(device.is_cuda()),
+        .because("Loading puts the state where the parameters are at that moment. Moving the model later leaves the state behind."),
     );
     manual_seed(lab.seed());
     // ANCHOR: optim_file
@@ -153,10 +152,9 @@ fn three_orders(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
     }
     lab.table(table);
     lab.answer(guess, exact("failing_orders", errors.len()));
-    if !device.is_cuda() {
-        lab.prose(
-            "With one device there is nowhere to be left behind. With --gpu sim:t4 one of the orders fails.",
-        );
+    if !lab.has_gpu_or(
+        "With one device there is nowhere to be left behind. With --gpu sim:t4 one of the orders fails.",
+    ) {
         return Ok(());
     }
     let fails_after = |orders: &str| {
@@ -227,15 +225,14 @@ fn what_step_costs(lab: &mut Lab, disk: &Disk) -> crate::Result<()> {
          {parameters} \
          parameters. How many copies to the host do five steps of Adam make then?"
     );
-    let guess = lab.predict(
+    let guess = lab.predict_on_gpu(
         Prediction::number("11-hidden", question)
             .unit("copies")
             .whole()
             .because(
                 "The host needs the number of the step for the correction of the moments, so it reads it back: once for each \
                  parameter in each step, and it waits each time.",
-            )
-            .only_if(device.is_cuda()),
+            ),
     );
     let (net, mut optimizer) = create_move_load(disk, device)?;
     train_step(&net, &mut optimizer, device)?;

@@ -11,7 +11,8 @@ use todevice::{Machine, cuda, get_rng_state, set_rng_state};
 
 use super::files::yes;
 use super::{Disk, Options};
-use crate::{Figure, Lab, Prediction, Table, exact, given, observed, row};
+use crate::frame::given;
+use crate::{Figure, Lab, Prediction, Table, exact, rounded_by, row};
 
 /// All that a training run is made of.
 struct Training {
@@ -167,7 +168,7 @@ pub(super) fn resumed(
         ("not interrupted".to_owned(), straight.clone()),
         (format!("resumed on {device}"), resumed),
     ];
-    if device.is_cuda() {
+    if lab.gpu().is_some() {
         let loaded = disk.load("training.pt", Device::Cpu)?;
         let on_cpu = rest(loaded.as_dict()?, 0.0, epochs, Device::Cpu)?;
         rows.push(("resumed on cpu".to_owned(), on_cpu));
@@ -221,10 +222,10 @@ pub(super) fn resumed(
             "Now the network has dropout, which draws random numbers where its input is. The checkpoint has the state of that \
              generator, too. The run is resumed on the CPU. Are its losses the same?",
         )
-        .because(match device.is_cuda() {
-            true => "The CPU draws other numbers than a GPU, whatever state it is given.",
-            false => "The CPU draws the same numbers from the same state.",
-        }),
+        .because(lab.gpu_or_cpu(
+            "The CPU draws other numbers than a GPU, whatever state it is given.",
+            "The CPU draws the same numbers from the same state.",
+        )),
     );
     let mut training = Training::new(seed, 0.2, device)?;
     training.train(half)?;
@@ -238,7 +239,7 @@ pub(super) fn resumed(
         ("not interrupted".to_owned(), &straight),
         (format!("resumed on {device}"), &again),
     ];
-    if device.is_cuda() {
+    if lab.gpu().is_some() {
         rows.push(("resumed on cpu".to_owned(), &on_cpu));
     }
     let is_same = on_cpu == straight;
@@ -266,10 +267,7 @@ fn last_loss(losses: &[f64]) -> Figure {
 
 /// A real GPU rounds its own way.
 fn same_bits(same: bool, device: Device) -> Figure {
-    match device.is_cuda() {
-        true => observed("same_bits", yes(same)),
-        false => exact("same_bits", yes(same)),
-    }
+    rounded_by("same_bits", yes(same), device)
 }
 
 /// A checkpoint of this section, from another run.

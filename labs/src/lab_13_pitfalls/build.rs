@@ -6,7 +6,7 @@ use todevice::prelude::*;
 use todevice::{Machine, cuda};
 
 use super::pitfall::Pitfall;
-use crate::render_text::wrap;
+use crate::frame::render_text::wrap;
 use crate::{Cell, Lab, Prediction, Table, exact, row};
 
 /// What a card does with a build.

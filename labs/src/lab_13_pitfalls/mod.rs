@@ -3,7 +3,7 @@
 use todevice::prelude::*;
 use todevice::{Machine, SimulatedGpus, cuda};
 
-use crate::cli::count;
+use crate::frame::cli::count;
 use crate::{Entry, Lab, Run, Table, row};
 
 mod build;
@@ -66,7 +66,7 @@ fn runs_kernels() -> bool {
 
 /// The GPU of `--device` on the machine that is entered, or its first one.
 fn gpu(lab: &Lab) -> Device {
-    let named = if lab.device().is_cuda() { lab.device().index() } else { 0 };
+    let named = lab.gpu().map_or(0, |gpu| gpu.index());
     Device::cuda(if named < cuda::device_count() { named } else { 0 })
 }
 

@@ -9,8 +9,8 @@ use todevice::prelude::*;
 use todevice::time::Instant;
 
 use super::pitfall::Pitfall;
-use crate::clock::wait_for;
-use crate::render_text::wrap;
+use crate::frame::clock::wait_for;
+use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, bytes, exact, row, text};
 
 // ANCHOR: network

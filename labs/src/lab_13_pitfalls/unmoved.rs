@@ -7,7 +7,7 @@ use todevice::{Machine, cuda};
 
 use super::pitfall::Pitfall;
 use super::training::{network, pictures, time_of_a_step, train_step};
-use crate::render_text::wrap;
+use crate::frame::render_text::wrap;
 use crate::{Lab, Prediction, Table, exact, hardware, row, text, timed};
 
 /// Pictures in a step.

@@ -3,7 +3,7 @@
 use todevice::prelude::*;
 
 use super::pitfall::Pitfall;
-use crate::render_text::wrap;
+use crate::frame::render_text::wrap;
 use crate::{Lab, Table, exact, row};
 
 // ANCHOR: on_the_gpu

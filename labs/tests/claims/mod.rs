@@ -20,6 +20,7 @@ mod lab_10;
 mod lab_11;
 mod lab_13;
 
+use labs::LABS;
 use machines::Run;
 use rayon::prelude::*;
 use seen::Seen;
@@ -124,6 +125,12 @@ fn judges(sentence: &str) -> bool {
     let sentence = sentence.to_lowercase().replace("to the same scale", "");
     let words = format!(" {} ", sentence.replace(|letter: char| !letter.is_alphanumeric(), " "));
     JUDGING.iter().any(|judging| words.contains(&format!(" {judging} ")))
+}
+
+/// Lab 00 tells of the reader's own computer, which has no figures to judge.
+#[test]
+fn every_lab_but_the_first_has_its_claims() {
+    assert!(ALL.iter().map(|claims| claims.lab).eq(LABS[1..].iter().map(|lab| lab.name)), "claims/mod.rs");
 }
 
 #[test]

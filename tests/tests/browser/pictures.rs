@@ -59,7 +59,7 @@ fn the_arrows_go_from_bar_to_bar_and_each_tells_what_it_is() {
     // All its details are announced and shown; the arrow keys lead from the call to it, on to the next copy, and back.
     let label = text(&browser, "document.activeElement.getAttribute('aria-label')");
     let title = nth(&browser, copies, 0);
-    assert!(label.starts_with(&format!("{title}; {copies}; 4 KiB, _to_copy, experiments.rs:")), "{label}");
+    assert!(label.starts_with(&format!("{title}; {copies}; 4 KiB, _to_copy, step.rs:")), "{label}");
     assert!(label.contains("; queued by cudaMemcpyAsync; the host waited here: cudaMemcpyAsync; on the same stream before Memcpy HtoD"), "{label}");
     assert_eq!(
         text(
@@ -336,7 +336,7 @@ fn the_race_runs_with_a_batch_that_the_book_has_not() {
 #[test]
 fn a_timeline_from_a_file_is_laid_beside_that_of_the_lab() {
     let browser = open("how-to-use.html");
-    let trace = labs::experiments::one_step(Some("sim:rtx4090"), 64, true).unwrap().trace;
+    let trace = labs::lab_03_training_loop::step::one_step(Some("sim:rtx4090"), 64, true).unwrap().trace;
     let file = drawing::Timeline::of(&trace).to_chrome_json();
     let drop_in = |name: &str, contents: &str| {
         browser.value(&format!(

@@ -3,7 +3,8 @@
 use clap::Command;
 use todevice::Machine;
 
-use crate::{Captured, LABS, Sink, Stop};
+use super::entry::{Captured, Stop};
+use super::lab::Sink;
 
 /// A lab in the list.
 pub struct Listed {
@@ -13,8 +14,6 @@ pub struct Listed {
     pub module: &'static str,
     /// The modules of the folder besides `mod.rs`, in the order in which they are read.
     pub parts: &'static [&'static str],
-    /// Modules in `labs/src` that it calls and the chapter shows too.
-    pub shared: &'static [&'static str],
     /// Runs it in this process.
     pub run: fn(&[&str]) -> Captured,
     /// The same on a machine that has been prepared.
@@ -56,11 +55,6 @@ impl Run {
 }
 
 impl Listed {
-    /// The lab whose binary has this name.
-    pub fn named(name: &str) -> Option<&'static Listed> {
-        LABS.iter().find(|lab| lab.name == name)
-    }
-
     /// The number of its chapter, `03`.
     pub fn number(&self) -> &'static str {
         self.name.trim_start_matches("lab-")
@@ -79,7 +73,7 @@ impl Listed {
     /// Its source, in one file or several, from the root of the checkout.
     pub fn sources(&self) -> Vec<String> {
         let module = self.module;
-        let own = match self.parts {
+        let files = match self.parts {
             [] => vec![module.to_owned()],
             parts => ["mod"]
                 .iter()
@@ -87,11 +81,7 @@ impl Listed {
                 .map(|part| format!("{module}/{part}"))
                 .collect(),
         };
-        let shared = self.shared.iter().map(|module| (*module).to_owned());
-        own.into_iter()
-            .chain(shared)
-            .map(|file| format!("labs/src/{file}.rs"))
-            .collect()
+        files.into_iter().map(|file| format!("labs/src/{file}.rs")).collect()
     }
 
     /// The snapshot of a run, from the root of the checkout.

@@ -12,10 +12,10 @@ use clap::Parser;
 use todevice::{GpuSpec, Machine};
 
 use crate::Stop;
-use crate::entry::{failed, wrong};
 use crate::files;
-use crate::stdio::{to_stderr, to_stdout};
-use crate::terminal::{can_be_written, program};
+use crate::frame::entry::{failed, wrong};
+use crate::frame::stdio::{to_stderr, to_stdout};
+use crate::frame::terminal::{can_be_written, program};
 
 pub use timing::{busy, on_device};
 

@@ -8,8 +8,8 @@ use todevice::cuda::{self, Finding, probe};
 use todevice::monitor::nvml_versions;
 use todevice::{Machine, Result};
 
-use crate::entry::{Stop, failed};
 use crate::files;
+use crate::frame::entry::{Stop, failed};
 
 /// A report in the making. It is in its file after each lab, so a run that is stopped has one too.
 pub struct Report {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use todevice::Machine;
+use todevice::Device;
 
-use crate::float::{format_float, near_rounding_boundary};
+use super::clock::modelled_or_measured;
+use super::float::{format_float, near_rounding_boundary};
 
 /// How a figure came about, which decides how two runs may differ in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,12 +118,11 @@ pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
 
 /// A figure that the machine works out if its time is modelled, and measures elsewhere.
 pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
-    let kind = if Machine::current().time_is_modelled() {
-        Kind::Modelled
-    } else {
-        Kind::Measured
-    };
-    Figure::new(kind, name, value.into())
+    Figure::new(
+        modelled_or_measured(Kind::Modelled, Kind::Measured),
+        name,
+        value.into(),
+    )
 }
 
 /// The same of a time in milliseconds, taken with [`todevice::time::Instant`].
@@ -133,12 +133,16 @@ pub fn timed(name: &'static str, time: Duration) -> Figure {
 /// A result that a real GPU may not give again: on a machine whose time is modelled it is the same on every run,
 /// elsewhere it is what was seen in this one.
 pub fn observed(name: &'static str, value: impl Into<Value>) -> Figure {
-    let kind = if Machine::current().time_is_modelled() {
-        Kind::Exact
-    } else {
-        Kind::Measured
-    };
-    Figure::new(kind, name, value.into())
+    Figure::new(modelled_or_measured(Kind::Exact, Kind::Measured), name, value.into())
+}
+
+/// A result that depends on how a device rounds, and on the order in which it adds: [`observed`] on a GPU, exact on the CPU.
+pub fn rounded_by(
+    name: &'static str,
+    value: impl Into<Value>,
+    device: Device,
+) -> Figure {
+    if device.is_cuda() { observed(name, value) } else { exact(name, value) }
 }
 
 /// An [`observed`] result that times decide: who came first, the host or the GPU, or which algorithm was the fastest.

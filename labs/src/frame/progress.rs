@@ -23,8 +23,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::files::{self, Lock};
-use crate::prediction::{Answer, Verdict};
+use super::files::{self, Lock};
+use super::prediction::{Answer, Verdict};
 
 /// The version of the text, under its name.
 const NAME: &str = "to-device-progress";
@@ -224,9 +224,9 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
+    use super::figure::exact;
+    use super::prediction::{Prediction, Said};
     use super::*;
-    use crate::figure::exact;
-    use crate::prediction::{Prediction, Said};
 
     #[test]
     fn what_is_said_comes_back_and_nothing_else_is_lost() {

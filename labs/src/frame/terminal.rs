@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::cli::{Color, Common, Format};
+use super::entry::{Entry, Stop, ended, stop, wrong};
+use super::event::Event;
+use super::lab::{Bar, Progress, Sink};
+use super::prediction::{Answer, Prediction, Said};
+use super::progress::Record;
+use super::render_text::{Palette, Renderer, without_ticks};
+use super::score::Score;
+use super::stdio::{line, shown, to_stderr, to_stdout, to_stdout_as_it_is};
+use super::{files, render_json, render_text};
 use crate::Result;
-use crate::cli::{Color, Common, Format};
-use crate::entry::{Entry, Stop, ended, stop, wrong};
-use crate::event::Event;
-use crate::lab::{Bar, Progress, Sink};
-use crate::prediction::{Answer, Prediction, Said};
-use crate::progress::Record;
-use crate::render_text::{Palette, Renderer, without_ticks};
-use crate::score::Score;
-use crate::stdio::{line, shown, to_stderr, to_stdout, to_stdout_as_it_is};
-use crate::{files, render_json, render_text};
 
 /// Runs the lab of this binary. Exits with 0, with 1 if the lab failed, with 2 if a flag was wrong.
 pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {

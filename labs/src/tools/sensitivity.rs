@@ -15,9 +15,9 @@ use std::{env, fs, thread};
 use clap::Parser;
 use todevice::profiles::{FigureSet, HOSTS, PROFILES, Status, figures};
 
-use crate::figure::Kind;
-use crate::prediction::{Answer, Verdict};
-use crate::stdio::to_stderr;
+use crate::Kind;
+use crate::frame::prediction::{Answer, Verdict};
+use crate::frame::stdio::to_stderr;
 use crate::{Captured, Event, LABS, Listed, Part, Stop, Text, program};
 
 /// Halves and doubles every guess of the model, and says which sentences of the labs turn
@@ -25,7 +25,7 @@ use crate::{Captured, Event, LABS, Listed, Part, Stop, Text, program};
 #[command(name = "sensitivity", version)]
 pub struct Flags {
     /// Labs to run, whose lines in book/sensitivity.txt are written anew [default: all]
-    #[arg(value_name = "LAB", value_parser = crate::verify::lab_name)]
+    #[arg(value_name = "LAB", value_parser = crate::tools::verify::lab_name)]
     pub labs: Vec<String>,
 }
 

@@ -3,8 +3,8 @@
 use drawing::words;
 
 use super::{CARD, Compared, Knob, Setting, Shown, WhatIf, bits};
-use crate::experiments::one_step;
 use crate::format_float;
+use crate::lab_03_training_loop::step::one_step;
 
 pub(super) const WHAT_IF: WhatIf = WhatIf {
     name: "step",

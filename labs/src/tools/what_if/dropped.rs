@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use todevice::trace::Trace;
 
 use super::picture;
-use crate::experiments::one_step;
+use crate::lab_03_training_loop::step::one_step;
 
 /// At most so many timelines stand below each other.
 const MOST: usize = 4;

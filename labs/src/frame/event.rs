@@ -2,9 +2,9 @@
 
 pub use drawing::Drawing;
 
-use crate::figure::{Figure, Kind, Value};
-use crate::prediction::{Answer, Prediction};
-use crate::text::Text;
+use super::figure::{Figure, Kind, Value};
+use super::prediction::{Answer, Prediction};
+use super::text::Text;
 
 /// One thing a lab says. What is printed, streamed as JSON, drawn in a page and compared between machines
 /// are all renderings of these.

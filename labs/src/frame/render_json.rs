@@ -3,10 +3,10 @@
 use drawing::printable::is_printable;
 use serde_json::{Value as Json, json};
 
-use crate::event::{Cell, Drawing, Event};
-use crate::figure::{Figure, Value};
-use crate::prediction::{Answer, Key, Prediction};
-use crate::text::Text;
+use super::event::{Cell, Drawing, Event};
+use super::figure::{Figure, Value};
+use super::prediction::{Answer, Key, Prediction};
+use super::text::Text;
 
 /// The event as a line. Where a string holds what a terminal would obey, there is an escape, which means the same.
 pub fn line(event: &Event) -> String {

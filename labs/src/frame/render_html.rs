@@ -1,7 +1,7 @@
 //! What a lab says as HTML, for the book: its builder puts it into the pages, and a page that runs the lab shows it as it comes.
 
-use crate::event::{Cell, Drawing, Event, Table};
-use crate::render_text::{self, Column, Palette, Renderer};
+use super::event::{Cell, Drawing, Event, Table};
+use super::render_text::{self, Column, Palette, Renderer};
 
 /// Letters that a block of code shows on a page without being scrolled.
 const PAGE_WIDTH: usize = 80;

@@ -1,7 +1,7 @@
 //! How good a reader's predictions were, at the end of a run with `--ask`.
 
-use crate::event::Event;
-use crate::prediction::{Said, Verdict};
+use super::event::Event;
+use super::prediction::{Said, Verdict};
 
 /// The predictions of a run until now.
 #[derive(Debug, Default)]
@@ -94,9 +94,9 @@ impl Score {
 
 #[cfg(test)]
 mod tests {
+    use super::figure::exact;
+    use super::prediction::{Answer, Key, Prediction};
     use super::*;
-    use crate::figure::exact;
-    use crate::prediction::{Answer, Key, Prediction};
 
     fn section(number: &str, title: &str) -> Event {
         Event::Section {

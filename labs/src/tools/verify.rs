@@ -9,10 +9,10 @@ use clap::Parser;
 use serde_json::Value as Json;
 use todevice::{GpuSpec, Machine, cuda};
 
-use crate::entry::{Stop, failed, wrong};
-use crate::report::Report;
-use crate::stdio::to_stdout;
-use crate::terminal::can_be_written;
+use crate::frame::entry::{Stop, failed, wrong};
+use crate::frame::stdio::to_stdout;
+use crate::frame::terminal::can_be_written;
+use crate::tools::report::Report;
 use crate::{LABS, Listed, program};
 
 /// Runs every lab on a machine, and says what differs from the book
@@ -410,8 +410,9 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{exact, measured, modelled, raced};
-    use crate::{Event, Figure, Header, Table, Text, render_json, row, text};
+    use crate::frame::figure::{exact, measured, modelled, raced};
+    use crate::frame::render_json;
+    use crate::{Event, Figure, Header, Table, Text, row, text};
 
     const T4: &str = "Tesla T4 (simulated)";
     const T4_SPEC: &str = "sim:t4";

@@ -6,8 +6,8 @@ use drawing::Timeline;
 use serde_json::{Value as Json, json};
 
 use super::{CARD, bits};
-use crate::experiments::{Step, one_step};
 use crate::format_float;
+use crate::lab_03_training_loop::step::{Step, one_step};
 
 /// The cards to choose from: what `--gpu` calls each, and what people do.
 pub const CARDS: &[(&str, &str)] = CARD.values;

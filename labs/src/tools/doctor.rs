@@ -5,8 +5,9 @@ use std::ffi::OsString;
 
 use todevice::{GpuSpec, Machine};
 
+use super::model;
 use crate::lab_00_setup::{self, LAB, Options};
-use crate::{Entry, Lab, exact, model, text};
+use crate::{Entry, Lab, exact, text};
 
 /// The doctor who is given these flags.
 pub fn doctor<I>(flags: I) -> Entry<Options>

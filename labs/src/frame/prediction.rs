@@ -18,7 +18,7 @@ use std::fmt;
 
 use drawing::printable;
 
-use crate::figure::{Figure, Value, exact};
+use super::figure::{Figure, Value, exact};
 
 /// A question to commit to.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Experiments small enough to be run while somebody waits: a lab runs them, the book draws them, and each takes less than
+//! One training step, small enough to be taken while somebody waits: the lab takes it, the book draws it, and it needs less than
 //! a tenth of a second.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use todevice::time::Instant;
 use todevice::trace::{Trace, record_function};
 use todevice::{Machine, ToOptions};
 
-/// A training step of the network of [lab 03](crate::lab_03_training_loop), once it has run before.
+/// A training step of the network of [the lab](super), once it has run before.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// What happened, and when.
@@ -26,7 +26,7 @@ pub struct Step {
 /// Trains one step on a simulated card, as `--gpu` would name it, or on the CPU beside it: see [`step_on`].
 ///
 /// ```
-/// use labs::experiments::one_step;
+/// use labs::lab_03_training_loop::step::one_step;
 /// let cpu = one_step(None, 64, false)?;
 /// let gpu = one_step(Some("sim:t4"), 64, false)?;
 /// assert!(cpu.done < gpu.done);

@@ -9,11 +9,12 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use drawing::{Timeline, printable};
 use todevice::{Error, Machine, cuda};
 
-use crate::cli::{Common, Format};
-use crate::event::{Event, Header};
-use crate::lab::{Lab, Progress, Sink, Warnings};
-use crate::prediction::{Prediction, Said};
-use crate::{Result, render_json, render_text};
+use super::cli::{Common, Format};
+use super::event::{Event, Header};
+use super::lab::{Lab, Progress, Sink, Warnings};
+use super::prediction::{Prediction, Said};
+use super::{render_json, render_text};
+use crate::Result;
 
 /// What makes a function a lab: its name, its title, and flags of its own (`O`).
 pub struct Entry<O> {

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use todevice::{Device, Machine};
 
+use super::event::{Drawing, Event, Table};
+use super::figure::Figure;
+use super::prediction::{Answer, Guess, Key, Prediction, Said};
+use super::text::Text;
 use crate::Result;
-use crate::event::{Drawing, Event, Table};
-use crate::figure::Figure;
-use crate::prediction::{Answer, Guess, Key, Prediction, Said};
-use crate::text::Text;
 
 /// Where events go: a terminal, a test, a page.
 pub trait Sink {

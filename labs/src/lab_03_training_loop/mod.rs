@@ -10,13 +10,15 @@ use todevice::time::Instant;
 use todevice::trace::{Call, Counters, EventKind, Trace};
 use todevice::{Machine, cuda};
 
-use crate::cli::count;
-use crate::clock::wait_for;
-use crate::experiments::{Step, step_on};
+use self::step::{Step, step_on};
+use crate::frame::cli::count;
+use crate::frame::clock::{host_runs_ahead, launches_wait, wait_for};
 use crate::{
     Cell, Entry, Figure, Lab, Prediction, Run, Table, Text, Value, exact, found, row,
     text, timed,
 };
+
+pub mod step;
 
 pub const LAB: Entry<Options> =
     Entry { name: "lab-03", title: "The training loop", run };
@@ -404,8 +406,7 @@ fn count_correct(
 // ANCHOR_END: count_correct
 
 fn what_the_gpu_did(lab: &mut Lab, steps: usize, during: Counters, time: Duration) {
-    if !lab.device().is_cuda() {
-        lab.prose("Nothing: the model and its data stayed on the CPU.");
+    if !lab.has_gpu_or("Nothing: the model and its data stayed on the CPU.") {
         if !cuda::is_available() {
             lab.prose("This machine has no GPU. --gpu sim:t4 simulates one.");
         }
@@ -564,20 +565,19 @@ fn where_everything_lives(
         exact("training_bytes", trained.iter().sum::<usize>()),
         exact("times_the_model", trained.iter().sum::<usize>() / trained[0])
     ));
-    lab.prose(if device.is_cuda() {
+    lab.prose(lab.gpu_or_cpu(
         "So not everything happens on the GPU. The data set stays on the host, where the loader shuffles it and puts \
-         batches together, and so do the optimizer's step counts."
-    } else {
+         batches together, and so do the optimizer's step counts.",
         "Here all of it is in the memory of the host. With a GPU the data set and the step counts would still be \
-         there, and each batch would start out there."
-    });
+         there, and each batch would start out there.",
+    ));
     Ok(())
 }
 
 /// A step like those of the training above, under the profiler.
 fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
     let device = lab.device();
-    let guess = lab.predict(if device.is_cuda() {
+    let guess = lab.predict(lab.gpu_or_cpu(
         Prediction::number(
             "03-busy",
             "A step begins when its batch is moved, and ends when its loss has been read. During what \
@@ -586,17 +586,16 @@ fn one_step_drawn(lab: &mut Lab, batch_size: usize) -> crate::Result<()> {
         .unit("%")
         .tolerance(0.25)
         .because("The rest of the time it waits for the batch, or for the host to launch the next kernel.")
-        .raced()
-    } else {
+        .raced(),
         Prediction::think(
             "03-busy",
             "A batch is 16 times as large. Does a step take 16 times as long?",
-        )
-    });
+        ),
+    ));
     let Step { trace, moved, queued, done, launches, computed, .. } =
         step_on(batch_size, false, device)?;
     let large_done = step_on(16 * batch_size, false, device)?.done;
-    if !device.is_cuda() {
+    if lab.gpu().is_none() {
         lab.table(
             Table::new(["batch", "time of a step"])
                 .row(row![batch_size, timed("one_step_time", done)])
@@ -735,7 +734,7 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
         )
         .unit("%")
         .tolerance(0.25)
-        .because(if device.is_cuda() && !cuda::launch_blocking()? {
+        .because(if host_runs_ahead(device)? {
             "A call on a GPU returns when its kernels are launched, and not when they are done."
         } else {
             "Here a call returns when its work is done."
@@ -772,16 +771,16 @@ fn when_to_stop_the_clock(lab: &mut Lab) -> crate::Result<()> {
     let share =
         (100.0 * returned.as_secs_f64() / synchronized.as_secs_f64()).min(100.0);
     lab.answer(guess, found("share_shown", share).unit("%").digits(0));
-    lab.prose(if !device.is_cuda() {
-        "On the CPU a call returns when its work is done, so all three clocks show the work. On a GPU, as with --gpu \
-         sim:t4, the first one does not. No clock ran during the very first pass, which takes memory from the system."
-    } else if cuda::launch_blocking()? {
-        "CUDA_LAUNCH_BLOCKING=1 is set, so every launch waits and all three clocks show the work. Without it the first \
-         clock shows only the time to ask."
-    } else {
+    lab.prose(if host_runs_ahead(device)? {
         "Calls return before the work is done, so the first clock shows only the time to ask. synchronize() waits for the \
          GPU, and so does anything that reads a number from it. No clock ran during the very first pass, which takes memory \
          from the driver and, on a real GPU, loads code as well."
+    } else if launches_wait(device)? {
+        "CUDA_LAUNCH_BLOCKING=1 is set, so every launch waits and all three clocks show the work. Without it the first \
+         clock shows only the time to ask."
+    } else {
+        "On the CPU a call returns when its work is done, so all three clocks show the work. On a GPU, as with --gpu \
+         sim:t4, the first one does not. No clock ran during the very first pass, which takes memory from the system."
     });
     Ok(())
 }

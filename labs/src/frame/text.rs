@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fmt::{self, Display, Write};
 
-use crate::figure::Figure;
+use super::figure::Figure;
 
 /// Prose is wrapped at this width whatever the terminal's, so that everyone sees the same text.
 pub(crate) const WIDTH: usize = 80;

@@ -3,10 +3,10 @@
 use colored::{ColoredString, Colorize, control};
 use drawing::printable;
 
-use crate::event::{Cell, Event, Table};
-use crate::figure::{Figure, Value};
-use crate::prediction::Answer;
-use crate::text::WIDTH;
+use super::event::{Cell, Event, Table};
+use super::figure::{Figure, Value};
+use super::prediction::Answer;
+use super::text::WIDTH;
 
 /// The few styles there are: with colours, or for pipes, files and snapshots without.
 #[derive(Clone, Copy, Debug)]
@@ -349,9 +349,9 @@ fn filled(paragraph: &str, room: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::event::Drawing;
+    use super::prediction::Prediction;
     use super::*;
-    use crate::event::Drawing;
-    use crate::prediction::Prediction;
 
     #[test]
     fn a_palette_decides_alone_whether_there_are_colours() {

@@ -1,0 +1,79 @@
+//! What a lab does on a GPU, and what on the CPU, so that no lab has to ask which of them it computes on.
+
+use todevice::{Device, Result, cuda};
+
+use super::lab::Lab;
+use super::prediction::{Guess, Prediction};
+use super::text::Text;
+
+impl Lab<'_> {
+    /// The GPU that the lab computes on. On the CPU there is none.
+    pub fn gpu(&self) -> Option<Device> {
+        Some(self.device()).filter(|device| device.is_cuda())
+    }
+
+    /// The first of two on a GPU, and the second on the CPU.
+    pub fn gpu_or_cpu<T>(&self, on_gpu: T, on_cpu: T) -> T {
+        if self.gpu().is_some() { on_gpu } else { on_cpu }
+    }
+
+    /// Explains something that is only so on a GPU.
+    pub fn prose_on_gpu(&mut self, text: impl Into<Text>) {
+        if self.gpu().is_some() {
+            self.prose(text);
+        }
+    }
+
+    /// Explains something that is only so on the CPU.
+    pub fn prose_on_cpu(&mut self, text: impl Into<Text>) {
+        if self.gpu().is_none() {
+            self.prose(text);
+        }
+    }
+
+    /// Asks something that only a GPU can answer. On the CPU it is a thought.
+    pub fn predict_on_gpu(&mut self, prediction: Prediction) -> Guess {
+        self.predict(prediction.only_if(self.gpu().is_some()))
+    }
+
+    /// Whether there is a GPU. If not, a paragraph says why the section ends here.
+    pub fn has_gpu_or(&mut self, without: impl Into<Text>) -> bool {
+        self.prose_on_cpu(without);
+        self.gpu().is_some()
+    }
+
+    /// The same where the section would go on with the prediction of this part.
+    pub fn has_gpu_or_part(
+        &mut self,
+        part: &'static str,
+        without: impl Into<Text>,
+    ) -> bool {
+        if self.gpu().is_none() {
+            self.part(part);
+        }
+        self.has_gpu_or(without)
+    }
+
+    /// The same with an [invitation](Self::invite_to_gpu).
+    pub fn has_gpu_to_show(&mut self, what: &str) -> bool {
+        self.invite_to_gpu(what);
+        self.gpu().is_some()
+    }
+
+    /// Says on the CPU how to get a GPU, and what the section shows on one.
+    pub fn invite_to_gpu(&mut self, to: &str) {
+        let how = match cuda::is_available() {
+            true => "Without --device cpu",
+            false => "With --gpu sim:t4",
+        };
+        self.prose_on_cpu(format!("{how} this section shows {to}"));
+    }
+}
+
+/// The first number of a GPU's compute capability, and 0 for the CPU.
+pub(crate) fn compute_capability(device: Device) -> Result<u32> {
+    match device.is_cuda() {
+        true => Ok(cuda::get_device_properties(device.index())?.major),
+        false => Ok(0),
+    }
+}
