@@ -56,8 +56,8 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("int main() { a: a: return 0; }", "the label `a` stands twice"),
         ("int main() { try { } catch (...) { } }", "exceptions"),
         (
-            "int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nint main() { int x = 5; return f(x); }",
-            "recursion",
+            "auto f(int n) { if (n < 2) return n; return f(n - 1) + f(n - 2); }\nint main() { int x = 5; return f(x); }",
+            "`f` calls itself: then the types have to be written",
         ),
         (
             "__device__ void f() { asm(\"bar.sync 0;\"); }\n__global__ void k() { f(); }",

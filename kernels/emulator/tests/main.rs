@@ -10,6 +10,7 @@ mod host_code;
 mod irregular;
 mod language;
 mod races;
+mod recursion;
 mod speed;
 mod steps;
 mod waiting;

@@ -154,3 +154,29 @@ fn a_recording_changes_no_result() {
         assert_eq!(output, program.run(Checks::MEMORY).unwrap().output);
     }
 }
+
+/// The calls of a function that calls itself share its instructions.
+#[test]
+fn a_function_that_calls_itself_has_steps() {
+    let text = "__device__ int sum(int n) {
+    if (n == 0) return 0;
+    int below = sum(n - 1);
+    return n + below;
+}
+__global__ void k(int *out) { out[threadIdx.x] = sum(threadIdx.x + 1); }
+int main() { int *p; cudaMalloc(&p, 8); k<<<1, 2>>>(p); cudaDeviceSynchronize(); cudaFree(p); }";
+    let (program, recording, _) = recorded(text, Wanted { launch: 1, block: [0; 3], warp: 0 });
+    assert_eq!(recording.end, End::Returned);
+    let lane = |name: &str, at: &str, lane: usize| -> Vec<Content> {
+        let mut all: Vec<_> =
+            contents(text, &program, &recording, name, at).iter().map(|now| now[lane]).collect();
+        // The lanes execute a statement in two steps where they have parted.
+        all.dedup();
+        all
+    };
+    // The second lane calls once more.
+    let of_first = lane("n", "n == 0", 0);
+    assert_eq!(of_first[..2], [Content::Bits(1), Content::Bits(0)]);
+    assert_eq!(lane("n", "n == 0", 1), [Content::Bits(2), Content::Bits(1), Content::Bits(0)]);
+    assert_eq!(lane("below", "n + below", 1)[1..], [Content::Bits(0), Content::Bits(1)]);
+}

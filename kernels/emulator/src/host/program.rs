@@ -7,7 +7,7 @@ use crate::lower::{Lower, Lowered};
 use crate::run::checks::{Checks, Finding, Findings, Severity, Site};
 use crate::run::counters::Counters;
 use crate::run::interpreter::Stop;
-use crate::run::launch::{MOST_TIME, Machine, Shape};
+use crate::run::launch::{HOST_BUDGET, LAUNCH_BUDGET, MOST_TIME, Machine, Shape};
 use crate::run::memory::Owner;
 use crate::run::recorder::Recorder;
 use crate::run::recording::{Recording, Wanted};
@@ -106,10 +106,10 @@ impl Program {
 
     /// Runs `main`.
     pub fn run(&self, checks: Checks) -> Option<Run> {
-        self.run_within(checks, crate::run::launch::LAUNCH_BUDGET)
+        self.run_within(checks, LAUNCH_BUDGET)
     }
 
-    /// As [`Program::run`], with a maximum number of warp instructions for `main` and for each launch.
+    /// As [`Program::run`], with a maximum number of warp instructions for each launch, and ten times as many for `main`.
     pub fn run_within(&self, checks: Checks, budget: u64) -> Option<Run> {
         self.run_limited(checks, budget, MOST_TIME)
     }
@@ -117,7 +117,7 @@ impl Program {
     /// As [`Program::run_within`], with a maximum run time.
     pub fn run_limited(&self, checks: Checks, budget: u64, most_time: Duration) -> Option<Run> {
         let mut machine = self.machine(checks);
-        machine.budget = budget;
+        (machine.budget, machine.host_budget) = (budget, budget.saturating_mul(HOST_BUDGET / LAUNCH_BUDGET));
         self.run_on(machine, most_time)
     }
 

@@ -26,7 +26,8 @@
 //! **Memory.** An address has 64 bits. Its upper half identifies the memory that it is in: see [`space`]. Each access
 //! is checked; one that fails ends the launch.
 //!
-//! **Calls** do not exist: every function is inlined. Recursion is rejected earlier.
+//! **Calls** exist only for functions that call themselves; all others are inlined. Each lane has a stack of bounded
+//! size.
 
 pub mod debug;
 pub mod validate;
@@ -97,6 +98,17 @@ pub enum Un {
     Popc64,
     Brev32,
     Brev64,
+}
+
+impl Un {
+    /// Numbers of rows of the operand and of the result.
+    pub fn widths(self) -> (u32, u32) {
+        match self {
+            Un::Neg64 | Un::NegF64 | Un::Not64 | Un::Brev64 => (2, 2),
+            Un::Clz64 | Un::Ffs64 | Un::Popc64 => (2, 1),
+            _ => (1, 1),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -350,6 +362,17 @@ pub enum Op {
         to: u32,
         when: bool,
     },
+    /// Calls a recursive function: saves `count` of the program's list of saved rows from `first` on, and writes the
+    /// address of `bytes` of local memory to `frame`.
+    Call {
+        to: u32,
+        first: u32,
+        count: u32,
+        frame: Row,
+        bytes: u32,
+    },
+    /// Restores the rows, and continues after the call.
+    Return,
     Exit,
     Barrier {
         kind: BarrierKind,
@@ -460,6 +483,10 @@ pub struct Program {
     pub shared_bytes: u64,
     pub local: Vec<Slot>,
     pub local_bytes: u64,
+    /// The rows that calls save, each with whether it is the first of two with a 64-bit value.
+    pub saved: Vec<(Row, bool)>,
+    /// The address and the size of the memory for the local variables of recursive functions.
+    pub stack: (u64, u64),
     pub max_threads: u32,
     pub span: Span,
     /// Empty for `main`.
@@ -514,11 +541,7 @@ impl Op {
                 visit(d, 2, true);
             }
             Op::Unary { op, d, a } => {
-                let (from, to) = match op {
-                    Un::Neg64 | Un::NegF64 | Un::Not64 | Un::Brev64 => (2, 2),
-                    Un::Clz64 | Un::Ffs64 | Un::Popc64 => (2, 1),
-                    _ => (1, 1),
-                };
+                let (from, to) = op.widths();
                 visit(a, from, false);
                 visit(d, to, true);
             }
@@ -593,7 +616,9 @@ impl Op {
             Op::Print { d, .. } => optional(d, 1, true, visit),
             // The result of a host function may take two rows, and both always exist.
             Op::Host { d, .. } => optional(d, 2, true, visit),
+            Op::Call { frame, .. } => visit(frame, 2, true),
             Op::Jump { .. }
+            | Op::Return
             | Op::Exit
             | Op::Fence { .. }
             | Op::Launch { .. }

@@ -28,6 +28,11 @@ pub fn validate(program: &Program) -> Result<(), String> {
             return Err(format!("{}: an operand in row {row} of {}", program.name, program.rows));
         }
     }
+    for (row, is_wide) in &program.saved {
+        if row + u32::from(*is_wide) >= program.rows {
+            return Err(format!("{}: a saved row {row} of {}", program.name, program.rows));
+        }
+    }
     for at in 0..program.ops.len() {
         let mut op = program.ops[at];
         let mut outside = false;
@@ -38,8 +43,13 @@ pub fn validate(program: &Program) -> Result<(), String> {
             return wrong(at, "a row that does not exist");
         }
         match program.ops[at] {
-            Op::Jump { to } | Op::Branch { to, .. } if to as usize >= program.ops.len() => {
+            Op::Jump { to } | Op::Branch { to, .. } | Op::Call { to, .. }
+                if to as usize >= program.ops.len() =>
+            {
                 return wrong(at, "a jump out of the program");
+            }
+            Op::Call { first, count, .. } if first as usize + count as usize > program.saved.len() => {
+                return wrong(at, "a list of rows that does not exist");
             }
             Op::Print { text, first, count, .. } => {
                 let operands = first as usize + count as usize;

@@ -2,6 +2,7 @@
 
 use super::lookup::{Found, Functions};
 use super::overloads::{Chosen, Given};
+use super::recursion::key;
 use super::{Binding, Frame, Lower, MOST_CALLS, Outcome, Place, Scope, Value};
 use crate::ir::Op;
 use crate::source::{Error, Result, Span};
@@ -272,8 +273,35 @@ impl Lower<'_> {
         chosen.function.is_method
     }
 
-    /// Lowers the body of a function at its call.
+    /// Calls a function: lowers its body here, or jumps to it if it calls itself.
     pub fn call_body(
+        &mut self,
+        chosen: Chosen,
+        this: Option<Value>,
+        given: Vec<Given<'_>>,
+        span: Span,
+        kind: Body,
+    ) -> Result<Value> {
+        let is_known = |given: &Given<'_>| matches!(given, Given::Value(value) if value.as_const().is_some());
+        // A `constexpr` call with known arguments ends by itself.
+        let ends = chosen.function.qualifiers.is_constexpr
+            && given.iter().all(is_known)
+            && self.frames.len() < MOST_CALLS;
+        if kind == Body::Function && !ends && chosen.function.body.is_some() {
+            let key = key(&chosen);
+            if self.recursive.contains(&key) {
+                return self.recursive_call(&chosen, this, given, span);
+            }
+            if self.is_in_progress(&key) {
+                self.recursive.insert(key);
+                return self.retry();
+            }
+        }
+        self.inlined(chosen, this, given, span, kind)
+    }
+
+    /// Lowers the body of a function at its call.
+    pub fn inlined(
         &mut self,
         chosen: Chosen,
         this: Option<Value>,
@@ -293,9 +321,8 @@ impl Lower<'_> {
                 .last());
         }
         if self.frames.len() >= MOST_CALLS {
-            return Err(Error::new(span, "recursion is not part of the subset")
-                .label(format!("`{}` calls itself, or the calls are nested too deeply", function.name))
-                .last());
+            let message = format!("the calls are nested too deeply: {MOST_CALLS} is the most");
+            return Err(Error::new(span, message).last());
         }
         let first_row = self.program.next_row;
         let mut scope = chosen.scope;
@@ -320,6 +347,7 @@ impl Lower<'_> {
             end,
             loops: Vec::new(),
             function: Some(function.clone()),
+            arguments: chosen.arguments.clone(),
             call: span,
             labels: Vec::new(),
         };

@@ -226,6 +226,7 @@ impl Lower<'_> {
             end,
             loops: Vec::new(),
             function: Some(function.clone()),
+            arguments: Vec::new(),
             call: span,
             labels: Vec::new(),
             ..closure.frame.clone()

@@ -79,6 +79,11 @@ impl Notes {
         self.variables.iter_mut().rev().take_while(|known| known.from > at).for_each(|known| known.from = at);
     }
 
+    /// The innermost function.
+    pub fn function(&self) -> u32 {
+        self.function
+    }
+
     pub fn variables(&self) -> usize {
         self.variables.len()
     }
@@ -198,6 +203,16 @@ impl Lower<'_> {
         notes.function = notes.functions.len() as u32 - 1;
         self.note_scope(scope);
         before
+    }
+
+    /// The instructions of a function that several calls share follow: they belong to no statement of the caller.
+    pub fn begin_shared_body(&mut self, caller: u32) {
+        if self.on_device {
+            let at = self.program.ops.len() as u32;
+            let notes = &mut self.program.notes;
+            notes.function = caller;
+            notes.marks.push(Mark { at, statement: None, is_rest: false });
+        }
     }
 
     /// The function's instructions have ended; those of the statement that calls it follow.

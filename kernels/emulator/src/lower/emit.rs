@@ -1,6 +1,8 @@
 //! A program under construction: its instructions, rows, labels and constants.
 
 use super::debug::{Before, Notes};
+use super::recursion::Entry;
+use super::saved::Function;
 use super::{Base, Lower, Memory, Place, Value};
 use crate::ir::debug::Debug;
 use crate::ir::{Address, NO_ROW, Op, Prim, Program, Row, Scaled, Slot, Special, rows_of};
@@ -10,6 +12,8 @@ use std::collections::HashMap;
 
 /// This bit marks the rows of constants and of special registers, which are read once, until the program is finished.
 pub const FIXED: Row = 1 << 30;
+/// This bit also marks rows that hold the parameters and results of recursive functions, until then.
+const KEPT: Row = 1 << 29;
 const MOST_ROWS: u32 = 60_000;
 const MOST_LOCAL: u64 = 512 * 1024;
 
@@ -40,6 +44,13 @@ pub struct Builder {
     overflow: bool,
     pub notes: Notes,
     pub debug: Debug,
+    kept_rows: Row,
+    /// The recursive functions called so far.
+    pub entries: Vec<Entry>,
+    /// While a recursive function is lowered: the row with the address of its local variables, and their size.
+    pub frame: Option<(Row, u64)>,
+    saved: Vec<(Row, bool)>,
+    stack: (u64, u64),
 }
 
 pub struct Mark {
@@ -50,6 +61,7 @@ pub struct Mark {
     operands: usize,
     texts: usize,
     notes: Before,
+    entries: usize,
 }
 
 impl Builder {
@@ -62,6 +74,7 @@ impl Builder {
             operands: self.operands.len(),
             texts: self.texts.len(),
             notes: self.notes.before(),
+            entries: self.entries.len(),
         }
     }
 
@@ -75,6 +88,7 @@ impl Builder {
         self.operands.truncate(mark.operands);
         self.texts.truncate(mark.texts);
         self.notes.reset(mark.notes);
+        self.entries.truncate(mark.entries);
     }
 
     pub fn emit(&mut self, op: Op, span: Span) {
@@ -91,6 +105,50 @@ impl Builder {
         }
         self.most_rows = self.most_rows.max(self.next_row + 2);
         row
+    }
+
+    /// Rows that no other value takes.
+    pub fn kept(&mut self, count: u32) -> Row {
+        let row = FIXED | KEPT | self.kept_rows;
+        self.kept_rows += count;
+        row
+    }
+
+    /// Begins the body of a recursive function. Returns the first of its rows, which nothing else uses.
+    pub fn begin_function(&mut self) -> Row {
+        self.next_row = self.most_rows;
+        self.next_row
+    }
+
+    /// Ends it: decides which rows its calls save. Returns the size of its local variables; `None` if it is too large.
+    pub fn end_function(&mut self, from: usize, first_row: Row) -> Option<u32> {
+        let function = Function {
+            ops: &self.ops[from..],
+            from,
+            first_row,
+            rows: self.most_rows - first_row,
+            labels: &self.labels,
+            operands: &self.operands,
+        };
+        for (at, rows) in function.saved()? {
+            if let Op::Call { first, count, .. } = &mut self.ops[at] {
+                (*first, *count) = (self.saved.len() as u32, rows.len() as u32);
+            }
+            self.saved.extend(rows);
+        }
+        let bytes = self.frame.take().map_or(0, |(_, bytes)| bytes.next_multiple_of(16));
+        Some(bytes.min(u64::from(u32::MAX)) as u32)
+    }
+
+    /// Reserves memory for the local variables of recursive functions, if they have any.
+    pub fn place_stack(&mut self, size: u64) {
+        if !self.ops.iter().any(|op| matches!(op, Op::Call { bytes, .. } if *bytes > 0)) {
+            return;
+        }
+        let offset = (self.local_bytes + 15).next_multiple_of(16);
+        self.stack = (self.local_base.wrapping_add(offset), size);
+        self.local_bytes = offset + size;
+        self.local.push(Slot { name: "the stack".to_owned(), offset, size });
     }
 
     pub fn constant(&mut self, bits: u64, wide: bool) -> Row {
@@ -191,13 +249,23 @@ impl Builder {
         let mut spans = vec![span; ops.len()];
         ops.extend(self.ops);
         spans.extend(self.spans);
-        let fixed = self.most_rows;
-        let placed = |row: Row| if row != NO_ROW && row & FIXED != 0 { (row & !FIXED) + fixed } else { row };
+        if self.local_base == crate::ir::space::LOCAL {
+            let (operands, saved, debug) = (&mut self.operands, &mut self.saved, &mut self.debug);
+            self.most_rows = super::widths::separated(&mut ops, operands, saved, debug, self.most_rows);
+        }
+        let kept = self.most_rows;
+        let fixed = kept + self.kept_rows;
+        let placed = |row: Row| match row {
+            NO_ROW => NO_ROW,
+            row if row & FIXED == 0 => row,
+            row if row & KEPT != 0 => (row & !FIXED & !KEPT) + kept,
+            row => (row & !FIXED) + fixed,
+        };
         let mut debug = self.debug;
         debug.finish(shift, placed);
         for (at, op) in ops.iter_mut().enumerate() {
             op.visit(&self.operands, &mut |row, _, _| *row = placed(*row));
-            if let Op::Jump { to } | Op::Branch { to, .. } = op {
+            if let Op::Jump { to } | Op::Branch { to, .. } | Op::Call { to, .. } = op {
                 if let passed @ 1.. = self.passed[*to as usize] {
                     debug.skipped.push((at as u32, passed));
                 }
@@ -220,6 +288,8 @@ impl Builder {
             shared_bytes: self.shared_bytes,
             local: self.local,
             local_bytes: self.local_bytes,
+            saved: self.saved,
+            stack: self.stack,
             max_threads: 1024,
             span,
             debug,
@@ -285,6 +355,12 @@ impl Lower<'_> {
     /// Reserves local memory for a variable of this thread.
     pub fn local_slot(&mut self, name: &str, ty: TypeId) -> Value {
         let (size, align) = self.types.layout(ty);
+        if let Some((row, bytes)) = &mut self.program.frame {
+            let offset = (*bytes + 15).next_multiple_of(align.max(1));
+            *bytes = offset.saturating_add(size);
+            let memory = Memory { base: Base::Row(*row), index: None, offset: offset as i64 };
+            return Value::lvalue(ty, Place::Memory(memory));
+        }
         // A gap between variables, so that an out-of-bounds access does not hit the next one.
         let offset = (self.program.local_bytes + 15).next_multiple_of(align.max(1));
         self.program.local_bytes = offset.saturating_add(size);

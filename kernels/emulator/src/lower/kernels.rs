@@ -12,6 +12,9 @@ use std::rc::Rc;
 /// Local memory of `main`, which is part of the heap, and its maximum.
 pub const HOST_STACK: u64 = 1 << 20;
 const MOST_HOST_STACK: u64 = 64 << 20;
+/// Memory for the local variables of recursive functions, in `main` and in each device thread.
+const HOST_FRAMES: u64 = 8 << 20;
+const DEVICE_FRAMES: u64 = 16 << 10;
 /// The maximum number of bytes that a launch can pass.
 const MOST_PARAMETERS: u64 = 4096;
 
@@ -50,6 +53,8 @@ impl Lower<'_> {
         self.check_labels()?;
         self.program.place(end);
         self.frames.pop();
+        self.recursive_functions()?;
+        self.program.place_stack(HOST_FRAMES);
         let needed = self.program.local_bytes;
         if needed > MOST_HOST_STACK {
             let message = format!("`main` has more than {MOST_HOST_STACK} bytes of local variables");
@@ -167,6 +172,8 @@ impl Lower<'_> {
         self.check_labels()?;
         self.program.place(end);
         self.frames.pop();
+        self.recursive_functions()?;
+        self.program.place_stack(DEVICE_FRAMES);
         let templates = match arguments {
             [] => String::new(),
             all => {
@@ -321,7 +328,7 @@ impl Lower<'_> {
     }
 }
 
-fn program_frame(function: &Rc<Function>, scope: Scope, end: u32, call: Span) -> Frame {
+pub fn program_frame(function: &Rc<Function>, scope: Scope, end: u32, call: Span) -> Frame {
     Frame {
         scopes: vec![scope, Scope::new()],
         namespace: function.namespace,
@@ -333,6 +340,7 @@ fn program_frame(function: &Rc<Function>, scope: Scope, end: u32, call: Span) ->
         end,
         loops: Vec::new(),
         function: Some(function.clone()),
+        arguments: Vec::new(),
         call,
         labels: Vec::new(),
     }

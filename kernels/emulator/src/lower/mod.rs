@@ -1,7 +1,8 @@
 //! Lowers the syntax tree to instructions: looks up names, checks types, instantiates templates, inlines functions.
 //!
 //! A template is lowered once for each set of arguments, when it is used, in a scope that binds its parameters. Since
-//! every call is inlined, a reference to a variable is simply that variable's place, and a lambda is its captures.
+//! almost every call is inlined, a reference to a variable is simply that variable's place, and a lambda is its
+//! captures. Functions that call themselves are in [`recursion`].
 //!
 //! Variables live in rows. One whose address is taken must be in memory; if that turns out in the middle of a
 //! function, the declaration is noted in [`Lower::in_memory`] and the program is lowered again.
@@ -26,10 +27,13 @@ pub mod operators;
 pub mod overloads;
 pub mod printing;
 mod recovery;
+pub mod recursion;
+mod saved;
 pub mod statements;
 pub mod structs;
 pub mod type_names;
 pub mod warp_calls;
+mod widths;
 
 use crate::ir::{Global, Op, Prim, Program, Row, Scaled};
 use crate::source::{Error, Errors, Result, Span};
@@ -141,6 +145,8 @@ pub struct Frame {
     /// The targets of `break` and `continue`.
     pub loops: Vec<(u32, Option<u32>)>,
     pub function: Option<Rc<Function>>,
+    /// Its template arguments.
+    pub arguments: Vec<Argument>,
     pub call: Span,
     /// The target of `goto` for each label, with a position that mentions it.
     pub labels: Vec<(Name, u32, Span)>,
@@ -155,6 +161,8 @@ pub struct Lower<'a> {
     /// Variables that must be in memory, and variables that must be in rows although nothing seems to write them.
     pub in_memory: HashSet<DeclId>,
     pub in_rows: HashSet<DeclId>,
+    /// Functions that call themselves, which are not inlined.
+    pub recursive: HashSet<recursion::Key>,
     /// One of these sets grew: the program must be lowered again.
     pub again: bool,
     pub globals: Vec<Global>,
@@ -207,6 +215,7 @@ impl<'a> Lower<'a> {
             frames: Vec::new(),
             in_memory: HashSet::new(),
             in_rows: HashSet::new(),
+            recursive: HashSet::new(),
             again: false,
             globals: Vec::new(),
             global_places: HashMap::new(),

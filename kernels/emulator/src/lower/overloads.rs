@@ -23,6 +23,7 @@ pub struct Deduced {
 }
 
 /// The result of overload resolution.
+#[derive(Clone)]
 pub struct Chosen {
     pub function: Rc<Function>,
     /// The template arguments of the function and of its struct.

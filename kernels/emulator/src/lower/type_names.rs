@@ -217,6 +217,7 @@ impl Lower<'_> {
             end: 0,
             loops: Vec::new(),
             function: None,
+            arguments: Vec::new(),
             call: span,
             labels: Vec::new(),
         });

@@ -31,6 +31,11 @@ pub fn which(address: u64) -> Which {
     }
 }
 
+/// The position of an address in the heap; the largest number if a `usize` is too small for it.
+fn offset_in_heap(address: u64) -> usize {
+    usize::try_from(address - space::HEAP).unwrap_or(usize::MAX)
+}
+
 impl Runner<'_> {
     #[inline(always)]
     pub fn load(
@@ -45,7 +50,6 @@ impl Runner<'_> {
     ) -> Result<(), Stop> {
         let mut words = [0; LANES];
         if size_of(ty) == 4
-            && !self.is_host
             && let Some(is_shared) = self.words(block, warp, mask, pc, at, false, &mut words)
         {
             let space = if is_shared { &block.shared } else { &self.machine.heap.space };
@@ -110,7 +114,6 @@ impl Runner<'_> {
     ) -> Result<(), Stop> {
         let mut words = [0; LANES];
         if size_of(ty) == 4
-            && !self.is_host
             && let Some(is_shared) = self.words(block, warp, mask, pc, at, true, &mut words)
         {
             if self.races {
@@ -177,7 +180,7 @@ impl Runner<'_> {
         }
         let bytes: &[u8] = match which(address) {
             Which::Heap => {
-                let at = (address - space::HEAP) as usize;
+                let at = offset_in_heap(address);
                 let Some(states) = self.machine.heap.space.states.get(at..at.saturating_add(size as usize))
                 else {
                     return Err(self.out_of_bounds(block, warp, pc, lane, address, size, "read"));
@@ -274,7 +277,7 @@ impl Runner<'_> {
         let bytes = bits.to_le_bytes();
         match which(address) {
             Which::Heap => {
-                let at = (address - space::HEAP) as usize;
+                let at = offset_in_heap(address);
                 let (mask, wanted) = self.write_rule;
                 let valid = self
                     .machine

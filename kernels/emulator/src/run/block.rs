@@ -2,6 +2,7 @@
 
 use super::memory::{ALLOCATED, Space, WRITTEN};
 use super::registers::Registers;
+use super::stacks::Stack;
 use crate::ir::Program;
 
 /// Whether a group of lanes can run, or what it waits for.
@@ -34,6 +35,8 @@ pub struct Warp {
     pub turns: [u16; 32],
     /// The number of fences of each lane.
     pub steps: [u16; 32],
+    /// The calls of each lane, once a recursive function is called.
+    pub stacks: Vec<Stack>,
 }
 
 pub struct Block {
@@ -91,7 +94,7 @@ impl Block {
                     }
                 }
                 let groups = vec![Group { pc: 0, mask: live, state: State::Ready, gave_way: 0 }];
-                Warp { number, registers, groups, live, turns: [0; 32], steps: [0; 32] }
+                Warp { number, registers, groups, live, turns: [0; 32], steps: [0; 32], stacks: Vec::new() }
             })
             .collect();
         let local =

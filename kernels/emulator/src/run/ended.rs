@@ -1,58 +1,31 @@
 //! Errors that end a program early, and other reports of instructions.
 
-use super::arithmetic;
 use super::block::{Block, Warp};
 use super::checks::Site;
 use super::interpreter::{Runner, Stop};
 use super::launch::{fatal, thread};
-use crate::ir::{Bin, LANES, Prim};
+use crate::ir::{Bin, LANES};
 
 impl Runner<'_> {
-    /// Checks a divisor. C++ leaves division by 0 undefined: a GPU continues with some number, and a host ends the
-    /// program.
-    pub fn check_divisor(
-        &mut self,
-        block: &Block,
-        warp: &Warp,
-        mask: u32,
-        pc: u32,
-        op: Bin,
-        a: u32,
-        b: u32,
-    ) -> Result<(), Stop> {
+    /// Checks a divisor. C++ leaves division by 0 undefined, and a GPU continues with some number.
+    pub fn check_divisor(&mut self, block: &Block, warp: &Warp, mask: u32, pc: u32, op: Bin, b: u32) {
         let wide = op.widths().1 == 2;
         let is_zero = |lane: usize| match wide {
             true => warp.registers.row::<u64>(b)[lane] == 0,
             false => warp.registers.row::<u32>(b)[lane] == 0,
         };
         let any = (0..LANES).fold(false, |any, lane| any | is_zero(lane));
-        if !any && !self.is_host {
-            return Ok(());
+        if !any {
+            return;
         }
         let found = (0..LANES).find(|lane| mask >> lane & 1 != 0 && is_zero(*lane));
-        if self.is_host {
-            // x86 also faults if the quotient does not fit.
-            let ty = if wide { Prim::I64 } else { Prim::I32 };
-            let (x, y) = (warp.registers.bits(ty, a, 0), warp.registers.bits(ty, b, 0));
-            let overflows = arithmetic::quotient_overflows(op, x, y);
-            let note = match (found, overflows) {
-                (Some(_), _) => "an integer is divided by zero",
-                (_, true) => "the smallest integer is divided by -1",
-                _ => return Ok(()),
-            };
-            let (title, site) = ("Floating-point exception".to_owned(), self.site("at", pc));
-            let notes = vec![note.to_owned()];
-            self.machine.findings.add(fatal("host", title, &self.program.name, vec![site], notes));
-            return Err(Stop::HostFault);
-        }
-        let Some(lane) = found else { return Ok(()) };
+        let Some(lane) = found else { return };
         let site = self.site_of("at", pc, block, warp, lane);
         let title = "Integer division by zero".to_owned();
         let mut finding = fatal("memcheck", title, &self.program.name, vec![site], Vec::new());
         finding.severity = super::checks::Severity::Warning;
         finding.is_fatal = false;
         self.machine.findings.add(finding);
-        Ok(())
     }
 
     pub fn site(&self, text: &str, pc: u32) -> Site {
@@ -83,8 +56,7 @@ impl Runner<'_> {
         let lane = warp.groups.last().map_or(0, |group| group.mask.trailing_zeros() as usize).min(31);
         let site = self.site_of("still running at", pc, block, warp, lane);
         let count = super::access::thousands(self.machine.budget);
-        let limit = format!("{count} {}", if self.is_host { "instructions" } else { "warp instructions" });
-        self.stopped(site, &limit)
+        self.stopped(site, &format!("{count} warp instructions"))
     }
 
     pub fn out_of_output(&mut self, pc: u32) -> Stop {

@@ -29,8 +29,8 @@ pub struct Machine {
     pub programs: Vec<(u32, u32)>,
     /// The maximum number of warp instructions of a launch.
     pub budget: u64,
-    /// The number of warp instructions so far.
-    pub executed: u64,
+    /// The maximum number of instructions of `main`.
+    pub host_budget: u64,
     /// The start of the run; `None` if it has no time limit.
     pub began: Option<Instant>,
     pub most_time: Duration,
@@ -48,14 +48,16 @@ pub struct Machine {
 }
 
 pub const LAUNCH_BUDGET: u64 = 400_000_000;
+/// A lane's instruction takes a tenth of the time of a warp's.
+pub const HOST_BUDGET: u64 = 10 * LAUNCH_BUDGET;
 /// The maximum shared memory of a block, in bytes.
 pub const MOST_SHARED: u64 = 48 * 1024;
 /// The maximum duration of a run.
 pub const MOST_TIME: Duration = Duration::from_secs(60);
 /// The maximum size of a program's output, in bytes.
 pub const MOST_OUTPUT: usize = 1 << 20;
-/// The number of instructions after which a block yields to others.
-const SLICE: u64 = 4_000_000;
+/// The number of instructions after which a block yields to others, and a time limit is checked.
+pub const SLICE: u64 = 4_000_000;
 const MOST_BLOCKS_AT_ONCE: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +75,13 @@ impl Shape {
 
 impl Machine {
     pub fn new(checks: Checks) -> Machine {
-        Machine { checks: Some(checks), next_interval: 1, budget: LAUNCH_BUDGET, ..Machine::default() }
+        Machine {
+            checks: Some(checks),
+            next_interval: 1,
+            budget: LAUNCH_BUDGET,
+            host_budget: HOST_BUDGET,
+            ..Machine::default()
+        }
     }
 
     pub fn checks(&self) -> Checks {
@@ -150,14 +158,14 @@ impl Machine {
             }
         }
         let counters = if is_host { None } else { self.counters_of(program, number, shape) };
-        let budget = self.budget;
+        let budget = if is_host { self.host_budget } else { self.budget };
         let mut runner = Runner::new(self, program, shape, parameters, environment, budget);
         runner.counters = counters;
         if !is_host && let Some(mut recorder) = runner.machine.recorder.take() {
             recorder.begin(&runner, number);
             runner.recorder = Some(recorder);
         }
-        let result = run_blocks(&mut runner);
+        let result = if is_host { runner.run_host() } else { run_blocks(&mut runner) };
         if let Some(mut recorder) = runner.recorder.take() {
             recorder.finish();
             runner.machine.recorder = Some(recorder);

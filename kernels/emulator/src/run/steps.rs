@@ -104,9 +104,9 @@ impl Runner<'_> {
             match *op {
                 Op::Binary { op, d, a, b } => {
                     if op.is_division() {
-                        self.check_divisor(block, warp, mask, pc, op, a, b)?;
+                        self.check_divisor(block, warp, mask, pc, op, b);
                     }
-                    if op.makes_float() && !self.is_host {
+                    if op.makes_float() {
                         float_binary(warp, op, d, a, b, mask);
                     } else {
                         binary(warp, op, d, a, b, mask);
@@ -125,7 +125,7 @@ impl Runner<'_> {
                 Op::Unary { op, d, a } => unary(warp, op, d, a, mask),
                 Op::Convert { from, to, d, a } => {
                     convert(warp, from, to, d, a, mask);
-                    if to == Prim::F32 && from == Prim::F64 && !self.is_host {
+                    if to == Prim::F32 && from == Prim::F64 {
                         warp.registers.map::<f32, f32>(d, d, mask, arithmetic::as_on_device);
                     }
                 }
@@ -179,6 +179,20 @@ impl Runner<'_> {
                 }
                 Op::Math { function, d, a, b, c } => self.math(warp, mask, function, d, [a, b, c]),
                 Op::Special { d, which } => self.special(block, warp, mask, d, which),
+                Op::Call { to, .. } => {
+                    count!();
+                    self.enter(block, warp, mask, pc)?;
+                    go!(to);
+                }
+                Op::Return => {
+                    count!();
+                    let back = self.leave(warp, group);
+                    if let [Group { pc: to, .. }] = back[..] {
+                        go!(to);
+                    }
+                    warp.groups.extend(back);
+                    return Ok(());
+                }
                 Op::Exit => {
                     count!();
                     warp.live &= !mask;
@@ -210,28 +224,15 @@ impl Runner<'_> {
                     }
                 }
                 Op::Print { text, first, count, d } => {
+                    let operands = &program.operands[first as usize..(first + count) as usize];
                     let mut rest = mask;
                     while rest != 0 {
                         let lane = rest.trailing_zeros() as usize;
-                        let operands = &program.operands[first as usize..(first + count) as usize];
                         let values: Vec<(Prim, u64)> = operands
                             .iter()
                             .map(|(ty, row)| (*ty, warp.registers.bits(*ty, *row, lane)))
                             .collect();
-                        let mut stop = None;
-                        let mut text_at = |address| {
-                            self.text(block, warp, pc, lane, address).unwrap_or_else(|why| {
-                                stop = Some(why);
-                                None
-                            })
-                        };
-                        let printed =
-                            super::printf::format(&program.texts[text as usize], &values, &mut text_at);
-                        if let Some(why) = stop {
-                            return Err(why);
-                        }
-                        let length = printed.len() as u64;
-                        self.machine.print(&printed);
+                        let length = self.print_values(block, warp, pc, lane, text, &values)?;
                         if d != NO_ROW {
                             warp.registers.set_bits(Prim::I32, d, lane, length);
                         }
@@ -241,40 +242,39 @@ impl Runner<'_> {
                         return Err(self.out_of_output(pc));
                     }
                 }
-                Op::Host { function, d, first, count } => {
-                    let operands = &program.operands[first as usize..(first + count) as usize];
-                    let values: Vec<u64> = operands
-                        .iter()
-                        .map(|(ty, row)| arithmetic::narrowed(*ty, warp.registers.bits(*ty, *row, 0)))
-                        .collect();
-                    let span = program.spans[pc as usize];
-                    if let Some(environment) = &mut self.environment {
-                        let bits = environment.call(self.machine, function, &values, span)?;
-                        if d != NO_ROW {
-                            // A 32-bit result is in the first row, a 64-bit one in both.
-                            let result = crate::host::functions::NAMES[function as usize].2;
-                            let ty = if matches!(result, "i" | "u" | "f") { Prim::I32 } else { Prim::I64 };
-                            warp.registers.set_bits(ty, d, 0, bits);
-                        }
-                        // `puts` and `putchar` also print.
-                        if self.machine.is_full {
-                            return Err(self.out_of_output(pc));
-                        }
-                    }
-                }
-                Op::Launch { kernel, first, count } => {
-                    let operands = &program.operands[first as usize..(first + count) as usize];
-                    let values: Vec<(Prim, u64)> =
-                        operands.iter().map(|(ty, row)| (*ty, warp.registers.bits(*ty, *row, 0))).collect();
-                    if let Some(environment) = &mut self.environment {
-                        environment.launch(self.machine, kernel, &values, program.spans[pc as usize])?;
-                    }
-                }
+                // Only `main` calls host functions and launches kernels.
+                Op::Host { .. } | Op::Launch { .. } => {}
                 Op::Trap { text } => return Err(self.trapped(block, warp, pc, mask, text)),
                 Op::Nothing => {}
             }
             pc += 1;
         }
+    }
+
+    /// Prints the values of one lane, and returns the length of the text.
+    pub fn print_values(
+        &mut self,
+        block: &mut Block,
+        warp: &Warp,
+        pc: u32,
+        lane: usize,
+        text: u32,
+        values: &[(Prim, u64)],
+    ) -> Result<u64, Stop> {
+        let program = self.program;
+        let mut stop = None;
+        let mut text_at = |address| {
+            self.text(block, warp, pc, lane, address).unwrap_or_else(|why| {
+                stop = Some(why);
+                None
+            })
+        };
+        let printed = super::printf::format(&program.texts[text as usize], values, &mut text_at);
+        if let Some(why) = stop {
+            return Err(why);
+        }
+        self.machine.print(&printed);
+        Ok(printed.len() as u64)
     }
 
     fn math(&self, warp: &mut Warp, mask: u32, function: u16, d: u32, rows: [u32; 3]) {
@@ -302,7 +302,7 @@ impl Runner<'_> {
                 }
             }
         }
-        if known.result == Prim::F32 && !self.is_host && !math::moves_bits(function) {
+        if known.result == Prim::F32 && !math::moves_bits(function) {
             warp.registers.map::<f32, f32>(d, d, mask, arithmetic::as_on_device);
         }
     }

@@ -1,0 +1,83 @@
+//! Gives a 64-bit value rows of its own if those that it has also hold other values.
+//!
+//! A lane's half of a 64-bit value lies where a 32-bit value has another lane. So if a row held both, at different
+//! instructions, lanes that have parted would overwrite each other's values.
+
+use crate::ir::debug::{Debug, Place};
+use crate::ir::{IndexKind, Op, Prim, Row, rows_of};
+
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    is_narrow: bool,
+    is_wide: bool,
+}
+
+/// Renames rows below `rows`, and returns the new number of rows.
+pub fn separated(
+    ops: &mut [Op],
+    operands: &mut [(Prim, Row)],
+    saved: &mut [(Row, bool)],
+    debug: &mut Debug,
+    rows: u32,
+) -> u32 {
+    let mut uses = vec![Uses::default(); rows as usize + 1];
+    each(ops, operands, saved, &mut |row, is_wide| {
+        if let Some(uses) = uses.get_mut(*row as usize) {
+            uses.is_narrow |= !is_wide;
+            uses.is_wide |= is_wide;
+        }
+    });
+    let mut next = rows;
+    let mut places: Vec<Option<Row>> = vec![None; rows as usize];
+    for row in 0..rows as usize {
+        let is_mixed = uses[row].is_narrow || uses[row + 1].is_narrow || uses[row + 1].is_wide;
+        let overlaps = row > 0 && uses[row - 1].is_wide;
+        if uses[row].is_wide && (is_mixed || overlaps) {
+            places[row] = Some(next);
+            next += 2;
+        }
+    }
+    if next > rows {
+        let mut rename = |row: &mut Row, is_wide: bool| {
+            if is_wide && let Some(Some(place)) = places.get(*row as usize) {
+                *row = *place;
+            }
+        };
+        each(ops, operands, saved, &mut rename);
+        each_of_debug(debug, &mut rename);
+    }
+    next
+}
+
+fn each_of_debug(debug: &mut Debug, visit: &mut dyn FnMut(&mut Row, bool)) {
+    for part in debug.variables.iter_mut().flat_map(|variable| &mut variable.parts) {
+        match &mut part.place {
+            Place::Row(row) => visit(row, rows_of(part.kind.prim()) == 2),
+            Place::Memory { base, first, second, .. } => {
+                base.iter_mut().for_each(|row| visit(row, true));
+                for index in [first, second].into_iter().filter(|index| index.kind != IndexKind::None) {
+                    visit(&mut index.row, index.kind == IndexKind::I64);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Visits each row that holds a narrow value, and the first row of each wide one.
+fn each(
+    ops: &mut [Op],
+    operands: &mut [(Prim, Row)],
+    saved: &mut [(Row, bool)],
+    visit: &mut dyn FnMut(&mut Row, bool),
+) {
+    for op in ops {
+        op.visit(&[], &mut |row, count, _| visit(row, count == 2));
+    }
+    for (ty, row) in operands {
+        visit(row, rows_of(*ty) == 2);
+    }
+    for (row, is_wide) in saved {
+        visit(row, *is_wide);
+    }
+}
