@@ -244,12 +244,13 @@ impl Builder {
             return Err(Error::new(span, message));
         }
         self.emit(Op::Exit, span);
+        let may_wait = super::widths::may_wait(&self.ops, &self.labels);
         let shift = self.prologue.len() as u32;
         let mut ops = self.prologue;
         let mut spans = vec![span; ops.len()];
         ops.extend(self.ops);
         spans.extend(self.spans);
-        if self.local_base == crate::ir::space::LOCAL {
+        if may_wait && self.local_base == crate::ir::space::LOCAL {
             let (operands, saved, debug) = (&mut self.operands, &mut self.saved, &mut self.debug);
             self.most_rows = super::widths::separated(&mut ops, operands, saved, debug, self.most_rows);
         }

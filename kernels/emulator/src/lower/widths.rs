@@ -1,7 +1,9 @@
 //! Gives a 64-bit value rows of its own if those that it has also hold other values.
 //!
 //! A lane's half of a 64-bit value lies where a 32-bit value has another lane. So if a row held both, at different
-//! instructions, lanes that have parted would overwrite each other's values.
+//! instructions, lanes that have parted would overwrite each other's values. They can do so where some of them wait
+//! within a branch while others execute another: in a loop that gives way, at a shuffle or a vote, and in a recursive
+//! function.
 
 use crate::ir::debug::{Debug, Place};
 use crate::ir::{IndexKind, Op, Prim, Row, rows_of};
@@ -10,6 +12,24 @@ use crate::ir::{IndexKind, Op, Prim, Row, rows_of};
 struct Uses {
     is_narrow: bool,
     is_wide: bool,
+}
+
+/// Whether lanes may wait in the middle of a branch. `labels` are the positions of the targets of jumps.
+pub fn may_wait(ops: &[Op], labels: &[Option<u32>]) -> bool {
+    let target = |op: &Op| match op {
+        Op::Jump { to } | Op::Branch { to, .. } => labels[*to as usize].map(|at| at as usize),
+        _ => None,
+    };
+    // A loop does not give way if all lanes meet in each iteration, at a barrier that no jump passes.
+    let meets = |from: usize, to: usize| {
+        let passed =
+            |at: usize| (from..at).any(|jump| target(&ops[jump]).is_some_and(|end| at < end && end <= to));
+        (from..=to).any(|at| matches!(ops[at], Op::Barrier { .. }) && !passed(at))
+    };
+    ops.iter().enumerate().any(|(at, op)| match op {
+        Op::Call { .. } | Op::Shuffle { .. } | Op::Vote { .. } => true,
+        _ => target(op).is_some_and(|from| from <= at && !meets(from, at)),
+    })
 }
 
 /// Renames rows below `rows`, and returns the new number of rows.
