@@ -43,6 +43,33 @@ int main() {
 }
 
 #[test]
+fn realloc_keeps_the_contents() {
+    let text = r#"#include <cstdio>
+#include <cstdlib>
+int main() {
+    int *p = (int *)realloc(NULL, 2 * sizeof(int)), n = 2;
+    p[0] = 1, p[1] = 2;
+    for (; n < 100; n *= 2) {
+        p = (int *)realloc(p, 2 * n * sizeof(int));
+        for (int i = 0; i < n; i++) p[n + i] = p[i] + n;
+    }
+    printf("%d %d %d\n", p[0], p[64], p[127]);
+    p = (int *)realloc(p, sizeof(int));
+    printf("%d\n", p[0]);
+    free(p);
+}"#;
+    assert_eq!(output(text), "1 65 128\n1\n");
+    let freed = "#include <cstdlib>\nint main() { int *p = (int *)malloc(4); int *q = (int *)realloc(p, 8); *p = 1; free(q); }";
+    let (program, run) = crate::run(freed, cuda_emulator::Checks::MEMORY);
+    let found = cuda_emulator::report::text(&program.files, &run, cuda_emulator::Checks::MEMORY);
+    assert!(found.contains("Invalid host write of size 4 bytes"), "{found}");
+    let lost = freed.replace("*p = 1; free(q);", "free(q); realloc(p, 4);");
+    let (program, run) = crate::run(&lost, cuda_emulator::Checks::MEMORY);
+    let found = cuda_emulator::report::text(&program.files, &run, cuda_emulator::Checks::MEMORY);
+    assert!(found.contains("`realloc` of memory that was freed before"), "{found}");
+}
+
+#[test]
 fn algorithms_labels_and_lambdas_with_a_state() {
     let text = r#"#include <algorithm>
 #include <cstdio>

@@ -51,6 +51,7 @@ impl Host<'_> {
                 }
                 at
             }
+            "realloc" => self.reallocated(machine, argument(0), argument(1), span)?,
             "free" => {
                 self.release(machine, argument(0), &[Owner::Host], name, span);
                 0
@@ -245,6 +246,28 @@ impl Host<'_> {
             }
             _ => 0,
         })
+    }
+
+    /// Moves an allocation: the old memory is never used again, so that later accesses to it are found.
+    fn reallocated(&mut self, machine: &mut Machine, old: u64, size: u64, span: Span) -> Result<u64, Stop> {
+        let known = machine.heap.at(old).map(|number| &machine.heap.allocations[number]);
+        let kept =
+            known.filter(|known| known.owner == Owner::Host && !known.is_freed).map(|known| known.size);
+        if old != 0 && kept.is_none() {
+            self.release(machine, old, &[Owner::Host], "realloc", span);
+            return Ok(0);
+        }
+        let Some(new) = machine.heap.allocate(size.max(1), Owner::Host, "realloc", span) else {
+            return Ok(0);
+        };
+        if let Some(kept) = kept {
+            let (from, to) = ((old - space::HEAP) as usize, (new - space::HEAP) as usize);
+            let range = from..from + kept.min(size) as usize;
+            machine.heap.space.bytes.copy_within(range.clone(), to);
+            machine.heap.space.states.copy_within(range, to);
+            self.release(machine, old, &[Owner::Host], "realloc", span);
+        }
+        Ok(new)
     }
 }
 

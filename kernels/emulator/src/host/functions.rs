@@ -8,6 +8,7 @@ pub type Function = (&'static str, &'static str, &'static str);
 pub const NAMES: &[Function] = &[
     ("malloc", "n", "p"),
     ("calloc", "nn", "p"),
+    ("realloc", "pn", "p"),
     ("free", "p", "v"),
     ("memset", "pin", "p"),
     ("memcpy", "ppn", "p"),

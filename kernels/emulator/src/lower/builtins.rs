@@ -358,6 +358,11 @@ impl Lower<'_> {
     pub fn asm(&mut self, text: &str, output: Option<&Expr>, inputs: &[Expr]) -> Result<()> {
         let span = self.span;
         let name = match text {
+            "trap;" => {
+                let text = self.program.text("trap");
+                self.emit(Op::Trap { text });
+                return Ok(());
+            }
             "cvt.f32.f16 %0, %1;" => "__emulator_float_of_f16",
             "cvt.rn.f16.f32 %0, %1;" => "__emulator_f16_of_float",
             "cvt.rn.bf16.f32 %0, %1;" => "__emulator_bf16_of_float",
