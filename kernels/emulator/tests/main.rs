@@ -2,6 +2,7 @@
 
 mod counters;
 mod course;
+mod destructors;
 mod errors;
 mod findings;
 mod fuzz;

@@ -34,6 +34,7 @@ impl Lower<'_> {
                 _ => self.error(format!("a `{}` is made of one value", self.types.name(ty))),
             };
         }
+        self.check_is_not_destroyed(ty)?;
         let place = self.temporary(ty);
         let rows = self.program.next_row;
         self.initialise(&place, items, is_braces)?;

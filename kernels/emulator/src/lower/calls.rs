@@ -346,6 +346,7 @@ impl Lower<'_> {
             outcome: Outcome::Tail(None),
             end,
             loops: Vec::new(),
+            alive: Vec::new(),
             function: Some(function.clone()),
             arguments: chosen.arguments.clone(),
             call: span,

@@ -161,6 +161,7 @@ impl Lower<'_> {
     /// A copy that later writes do not affect; for a `mutable` lambda, a writable one.
     fn captured(&mut self, binding: Binding, is_mutable: bool) -> Result<Binding> {
         let Binding::Value(value) = binding else { return Ok(binding) };
+        self.check_is_not_destroyed(value.ty)?;
         if is_mutable && !self.is_compile_time(value.ty) {
             let slot = match self.types.rows(value.ty) {
                 Some(_) => {
@@ -225,6 +226,7 @@ impl Lower<'_> {
             outcome: Outcome::Tail(None),
             end,
             loops: Vec::new(),
+            alive: Vec::new(),
             function: Some(function.clone()),
             arguments: Vec::new(),
             call: span,

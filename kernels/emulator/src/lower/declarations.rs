@@ -54,7 +54,11 @@ impl Lower<'_> {
                 Some(ty) => {
                     Written { ty, is_const: variable.ty.is_const, is_reference: false, is_forward: false }
                 }
-                None => self.written(&variable.ty)?,
+                None => {
+                    let is_copy = matches!(&variable.init, Init::Value(init) if !matches!(init.kind, ExprKind::Braces(_)));
+                    self.may_be_destroyed = !is_copy;
+                    self.written(&variable.ty)?
+                }
             },
         };
         self.span = variable.span;
@@ -101,6 +105,7 @@ impl Lower<'_> {
                     Init::Parentheses(items) => self.initialise(&place, items, false)?,
                 }
                 self.program.next_row = rows;
+                self.note_alive(&place);
                 self.bind(&variable.name, Binding::Value(Value { is_const: written.is_const, ..place }));
                 if is_bare {
                     self.program.notes.is_bare();
@@ -229,6 +234,7 @@ impl Lower<'_> {
             self.bind(&variable.name, Binding::Value(value));
             return Ok(());
         }
+        self.check_is_not_destroyed(value.ty)?;
         let row = self.program.next_row;
         let ty = match super::calls::has_auto(&variable.ty) {
             true => match *self.types.get(value.ty) {

@@ -6,12 +6,23 @@ use crate::source::{Error, Result};
 use crate::syntax::ast::Name;
 
 impl Lower<'_> {
-    pub fn goto(&mut self, name: &Name) {
+    pub fn goto(&mut self, name: &Name) -> Result<()> {
+        self.check_nothing_is_alive()?;
         let to = self.label_of(name);
         self.emit(Op::Jump { to });
+        Ok(())
+    }
+
+    fn check_nothing_is_alive(&mut self) -> Result<()> {
+        match self.frame().alive.is_empty() {
+            true => Ok(()),
+            false => self
+                .error("`goto` and labels next to a variable with a destructor are not part of the subset"),
+        }
     }
 
     pub fn place_label(&mut self, name: &Name) -> Result<()> {
+        self.check_nothing_is_alive()?;
         let label = self.label_of(name);
         if self.program.is_placed(label) {
             return self.error(format!("the label `{name}` stands twice"));

@@ -339,6 +339,7 @@ pub fn program_frame(function: &Rc<Function>, scope: Scope, end: u32, call: Span
         outcome: Outcome::Program,
         end,
         loops: Vec::new(),
+        alive: Vec::new(),
         function: Some(function.clone()),
         arguments: Vec::new(),
         call,

@@ -15,6 +15,7 @@ pub mod closures;
 pub mod conversions;
 pub mod debug;
 pub mod declarations;
+mod destructors;
 pub mod emit;
 pub mod expressions;
 pub mod globals;
@@ -131,6 +132,14 @@ pub enum Outcome {
     Program,
 }
 
+/// A loop or a `switch`: where `break` and `continue` go, and the number of variables to keep alive.
+#[derive(Clone, Copy)]
+pub struct Loop {
+    pub end: u32,
+    pub step: Option<u32>,
+    pub alive: usize,
+}
+
 /// A function that is being lowered.
 #[derive(Clone)]
 pub struct Frame {
@@ -142,8 +151,9 @@ pub struct Frame {
     pub returns_reference: bool,
     pub outcome: Outcome,
     pub end: u32,
-    /// The targets of `break` and `continue`.
-    pub loops: Vec<(u32, Option<u32>)>,
+    pub loops: Vec<Loop>,
+    /// The variables that have destructors, in the order of their declaration.
+    pub alive: Vec<Value>,
     pub function: Option<Rc<Function>>,
     /// Its template arguments.
     pub arguments: Vec<Argument>,
@@ -165,6 +175,8 @@ pub struct Lower<'a> {
     pub recursive: HashSet<recursion::Key>,
     /// One of these sets grew: the program must be lowered again.
     pub again: bool,
+    /// The next type that is resolved may have a destructor: it is that of a local variable, or behind a pointer.
+    pub may_be_destroyed: bool,
     pub globals: Vec<Global>,
     pub global_places: HashMap<(DeclId, Vec<Argument>), Value>,
     pub heap: u64,
@@ -217,6 +229,7 @@ impl<'a> Lower<'a> {
             in_rows: HashSet::new(),
             recursive: HashSet::new(),
             again: false,
+            may_be_destroyed: false,
             globals: Vec::new(),
             global_places: HashMap::new(),
             heap: 256,
@@ -348,7 +361,9 @@ impl<'a> Lower<'a> {
         self.frame().scopes.push(Scope::new());
         let rows = self.program.next_row;
         let variables = self.program.notes.variables();
-        let result = lower(self);
+        let alive = self.frame().alive.len();
+        let result = lower(self).and_then(|result| self.destroy(alive).map(|()| result));
+        self.frame().alive.truncate(alive);
         self.program.next_row = rows;
         self.program.notes.end_scope(variables);
         self.frame().scopes.pop();

@@ -1,6 +1,6 @@
 //! Lowers statements to instructions.
 
-use super::{Binding, Lower, Outcome, Place, Value};
+use super::{Binding, Loop, Lower, Outcome, Place, Value};
 use crate::ir::{Bin, Op};
 use crate::source::{Error, Result, Span};
 use crate::syntax::ast::*;
@@ -69,30 +69,31 @@ impl Lower<'_> {
             StmtKind::Switch(value, body) => self.scoped(|lower| lower.switch(value, body)),
             StmtKind::Case(_) | StmtKind::Default => self.error("`case` has no `switch` directly around it"),
             StmtKind::Break => match self.frame().loops.last() {
-                Some((end, _)) => {
-                    let to = *end;
-                    self.emit(Op::Jump { to });
+                Some(&Loop { end, alive, .. }) => {
+                    self.destroy(alive)?;
+                    self.emit(Op::Jump { to: end });
                     Ok(())
                 }
                 None => self.error("`break` has no loop around it"),
             },
-            StmtKind::Continue => match self.frame().loops.iter().rev().find_map(|(_, step)| *step) {
-                Some(to) => {
-                    self.emit(Op::Jump { to });
-                    Ok(())
+            StmtKind::Continue => {
+                match self.frame().loops.iter().rev().find_map(|this| Some((this.step?, this.alive))) {
+                    Some((to, alive)) => {
+                        self.destroy(alive)?;
+                        self.emit(Op::Jump { to });
+                        Ok(())
+                    }
+                    None => self.error("`continue` has no loop around it"),
                 }
-                None => self.error("`continue` has no loop around it"),
-            },
-            StmtKind::Return(value) => self.return_statement(value.as_ref()),
-            StmtKind::Goto(name) => {
-                self.goto(name);
-                Ok(())
             }
+            StmtKind::Return(value) => self.return_statement(value.as_ref()),
+            StmtKind::Goto(name) => self.goto(name),
             StmtKind::Label(name) => self.place_label(name),
             StmtKind::Alias(alias) => {
                 self.bind(&alias.name, Binding::Alias(alias.clone()));
                 // The value is known now.
                 if alias.template.is_empty() {
+                    self.may_be_destroyed = true;
                     let ty = self.type_of_name(&alias.ty)?;
                     self.bind(&alias.name, Binding::Type(ty));
                 }
@@ -188,7 +189,7 @@ impl Lower<'_> {
             return Ok(());
         }
         self.program.place(top);
-        self.frame().loops.push((end, Some(next)));
+        self.enter_loop(end, Some(next));
         self.body(body)?;
         self.frame().loops.pop();
         self.program.place(next);
@@ -201,6 +202,11 @@ impl Lower<'_> {
         self.jump_if(condition, top)?;
         self.program.place(end);
         Ok(())
+    }
+
+    fn enter_loop(&mut self, end: u32, step: Option<u32>) {
+        let alive = self.frame().alive.len();
+        self.frame().loops.push(Loop { end, step, alive });
     }
 
     /// Lowers an expression whose value is unused: `i++` need not keep the old value.
@@ -311,7 +317,7 @@ impl Lower<'_> {
             let memory = lower.memory_at(at.clone())?;
             let element = Value { is_const, ..Value::lvalue(to, Place::Memory(memory)) };
             lower.declare(variable, element)?;
-            lower.frame().loops.push((end, Some(next)));
+            lower.enter_loop(end, Some(next));
             lower.body(body)?;
             lower.frame().loops.pop();
             Ok(())
@@ -380,7 +386,7 @@ impl Lower<'_> {
             }
         }
         self.emit(Op::Jump { to: default.map_or(end, |(label, _)| label) });
-        self.frame().loops.push((end, None));
+        self.enter_loop(end, None);
         let mut next = labels.into_iter();
         self.scoped(|lower| {
             for statement in statements {
@@ -415,6 +421,8 @@ impl Lower<'_> {
                 }
                 None => Value::constant(types::I32, 0),
             };
+            let code = if frame.alive.is_empty() { code } else { self.copied(code)? };
+            self.destroy(0)?;
             if !self.on_device {
                 self.host_operation("exit", vec![code], VOID)?;
             }
@@ -451,8 +459,27 @@ impl Lower<'_> {
         } else if frame.result.is_some_and(|ty| ty != VOID) {
             return self.error("this function has a result, so `return` needs a value");
         }
+        if let Some(found) = &result
+            && !frame.returns_reference
+        {
+            self.check_is_not_destroyed(found.ty)?;
+        }
         match frame.outcome {
             Outcome::Tail(_) => {
+                // Destructors run before the caller uses the result.
+                if let Some(found) = result.clone()
+                    && !frame.alive.is_empty()
+                    && !frame.returns_reference
+                    && !self.is_compile_time(found.ty)
+                    && found.ty != VOID
+                {
+                    if self.types.rows(found.ty).is_none() {
+                        return self.error(
+                            "so large a result beside a variable with a destructor is not part of the subset",
+                        );
+                    }
+                    result = Some(self.copied(found)?);
+                }
                 if frame.result.is_none() {
                     self.frame().result = Some(result.as_ref().map_or(VOID, |value| value.ty));
                 }
@@ -493,6 +520,7 @@ impl Lower<'_> {
             }
             Outcome::Program => {}
         }
+        self.destroy(0)?;
         self.emit(Op::Jump { to: frame.end });
         Ok(())
     }
@@ -513,6 +541,9 @@ impl Lower<'_> {
         let Some(number) = self.struct_of(value.ty) else {
             return self.error("`auto [a, b]` takes a struct");
         };
+        if !by_reference {
+            self.check_is_not_destroyed(value.ty)?;
+        }
         let fields = self.types.structs[number].fields.clone();
         if fields.len() != names.len() {
             return self.error(format!("{} names for {} fields", names.len(), fields.len()));

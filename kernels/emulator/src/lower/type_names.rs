@@ -33,6 +33,7 @@ impl Lower<'_> {
 
     fn written_inner(&mut self, name: &TypeName) -> Result<Written> {
         self.worked()?;
+        let may_be_destroyed = std::mem::take(&mut self.may_be_destroyed);
         let plain = |ty| Written { ty, is_const: name.is_const, is_reference: false, is_forward: false };
         match &name.kind {
             TypeKind::Prim(prim) => Ok(plain(types::of_prim(*prim))),
@@ -41,15 +42,22 @@ impl Lower<'_> {
             TypeKind::Path(path) => {
                 // A member type or an alias may itself be `const`.
                 let ty = self.path_type(path)?;
+                if !may_be_destroyed {
+                    self.check_is_not_destroyed(ty)?;
+                }
                 Ok(plain(ty))
             }
             TypeKind::Decltype(value) => {
                 let found = self.dry(|lower| lower.expression(value))?;
+                if !may_be_destroyed {
+                    self.check_is_not_destroyed(found.ty)?;
+                }
                 let is_variable = matches!(value.kind, ExprKind::Path(_) | ExprKind::Member(..));
                 let is_reference = found.is_lvalue && !is_variable;
                 Ok(Written { is_reference, ..plain(found.ty) })
             }
             TypeKind::Pointer(to) => {
+                self.may_be_destroyed = true;
                 let to = self.written(to)?;
                 if to.is_reference {
                     return self.error("there are no pointers to references");
@@ -57,10 +65,12 @@ impl Lower<'_> {
                 Ok(plain(self.types.pointer(to.ty, to.is_const)))
             }
             TypeKind::Reference(to) => {
+                self.may_be_destroyed = true;
                 let to = self.written(to)?;
                 Ok(Written { is_reference: true, is_forward: false, ..to })
             }
             TypeKind::Forward(to) => {
+                self.may_be_destroyed = true;
                 let to = self.written(to)?;
                 Ok(Written { is_reference: true, is_forward: true, ..to })
             }
@@ -216,6 +226,7 @@ impl Lower<'_> {
             outcome: super::Outcome::Program,
             end: 0,
             loops: Vec::new(),
+            alive: Vec::new(),
             function: None,
             arguments: Vec::new(),
             call: span,
@@ -241,6 +252,7 @@ impl Lower<'_> {
             let is_local = self.frames.last().is_some_and(|frame| {
                 frame.scopes.iter().any(|scope| matches!(scope.get(&alias.name), Some(Binding::Alias(_))))
             });
+            self.may_be_destroyed = true;
             if is_local || self.is_member_alias(alias) {
                 return self.type_of_name(&alias.ty);
             }
@@ -252,6 +264,7 @@ impl Lower<'_> {
         };
         let complete = self.completed(&alias.template, given, &Scope::new(), alias.namespace, span)?;
         let scope = self.argument_scope(&alias.template, &complete);
+        self.may_be_destroyed = true;
         self.in_frame(scope, alias.namespace, None, |lower| lower.type_of_name(&alias.ty))
     }
 

@@ -220,8 +220,12 @@ impl Parser {
         let mut qualifiers = self.qualifiers(&mut storage)?;
         let span = self.span();
         if self.is("~") {
-            // No program in the subset needs one: memory is freed when the program ends.
-            return self.refuse(span, "destructors");
+            self.advance();
+            let name = format!("~{}", self.name("the name of the struct")?);
+            let result = TypeName { kind: TypeKind::Prim(Prim::Void), is_const: false, span };
+            let function = self.function(name.into(), Vec::new(), None, result, qualifiers, span, true)?;
+            members.functions.push(Rc::new(function));
+            return Ok(());
         }
         let nothing = TypeName { kind: TypeKind::Nothing, is_const: false, span };
         if self.is_word(of) && self.ahead(1).is("(") {
