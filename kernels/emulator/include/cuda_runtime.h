@@ -107,6 +107,8 @@ struct cudaDeviceProp {
     int minor;
     int multiProcessorCount;
     int maxThreadsPerMultiProcessor;
+    int regsPerMultiprocessor;
+    size_t totalConstMem;
 };
 
 struct __emulator_stream { int unused; };

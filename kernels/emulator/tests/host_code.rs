@@ -43,6 +43,24 @@ int main() {
 }
 
 #[test]
+fn a_loop_goes_through_a_list() {
+    let text = r#"#include <cstdio>
+int main() {
+    int sum = 0;
+    for (int n : {1, 2, 40}) {
+        for (float x : {0.5f, n * 1.5f}) sum += (int)(2 * x);
+        if (n == 2) continue;
+        printf("%d ", n);
+    }
+    for (const char *word : {"a", "b"}) printf("%s", word);
+    cudaDeviceProp all;
+    cudaGetDeviceProperties(&all, 0);
+    printf(" %d %d %d %d\n", sum, all.multiProcessorCount, all.regsPerMultiprocessor, (int)all.totalConstMem);
+}"#;
+    assert_eq!(output(text), "1 40 ab 132 40 65536 65536\n");
+}
+
+#[test]
 fn realloc_keeps_the_contents() {
     let text = r#"#include <cstdio>
 #include <cstdlib>

@@ -308,9 +308,10 @@ pub(super) fn properties(card: &Card) -> Vec<u8> {
     bytes.extend(49152u64.to_le_bytes());
     let Card { major, minor, multiprocessors, threads_of_multiprocessor, .. } = *card;
     let sizes = [65536u32, 32, 1024, 1024, 1024, 64, 2_147_483_647, 65535, 65535];
-    for value in sizes.into_iter().chain([major, minor, multiprocessors, threads_of_multiprocessor]) {
+    let of_card = [major, minor, multiprocessors, threads_of_multiprocessor, 65536];
+    for value in sizes.into_iter().chain(of_card) {
         bytes.extend(value.to_le_bytes());
     }
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes.extend(65536u64.to_le_bytes());
     bytes
 }

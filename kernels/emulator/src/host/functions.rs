@@ -52,6 +52,8 @@ pub const NAMES: &[Function] = &[
     ("cudaDeviceSynchronize", "", "i"),
     ("cudaThreadSynchronize", "", "i"),
     ("cudaDeviceReset", "", "i"),
+    ("cudaProfilerStart", "", "i"),
+    ("cudaProfilerStop", "", "i"),
     ("cudaGetLastError", "", "i"),
     ("cudaPeekAtLastError", "", "i"),
     ("cudaGetErrorString", "i", "t"),

@@ -276,9 +276,29 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// `for (int n : {1, 2, 3})`: an array of the type that all items have.
+    fn list_to_go_through(&mut self, items: &[Expr]) -> Result<Value> {
+        let mut types = Vec::new();
+        for item in items {
+            self.span = item.span;
+            types.push(self.dry(|lower| lower.expression(item).and_then(|value| lower.loaded(value)))?.ty);
+        }
+        let Some(first) = types.first() else { return self.error("this list has no elements") };
+        if types.iter().any(|ty| ty != first) {
+            return self.error("the elements of this list have different types");
+        }
+        let ty = self.array_type(*first, items.len() as u64)?;
+        let list = self.local_slot("a list", ty);
+        self.initialise(&list, items, true)?;
+        Ok(list)
+    }
+
     fn range_statement(&mut self, variable: &Variable, range: &Expr, body: &Stmt) -> Result<()> {
         let (span, header) = (self.span, self.program.notes.statement());
-        let range = self.expression(range)?;
+        let range = match &range.kind {
+            ExprKind::Braces(items) => self.list_to_go_through(items)?,
+            _ => self.expression(range)?,
+        };
         self.span = span;
         // A loop over two pointers, from `begin` to `end`.
         let (first, last) = match *self.types.get(range.ty) {

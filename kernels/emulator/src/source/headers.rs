@@ -107,6 +107,7 @@ const HEADERS: &[(&str, &[Part])] = &[
     ("cuda.h", &[]),
     ("cuda_bf16.h", &[("cuda_fp16.h", HALF)]),
     ("cuda_fp16.h", &[("cuda_fp16.h", HALF)]),
+    ("cuda_profiler_api.h", &[]),
     ("cuda_runtime.h", &[]),
     ("cuda_runtime_api.h", &[]),
     ("device_launch_parameters.h", &[]),
