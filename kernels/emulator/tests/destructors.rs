@@ -79,6 +79,7 @@ fn other_objects_with_destructors_are_rejected() {
         "std::vector<T> v(3);",
         "static T a;",
         "T a; auto b = a;",
+        "T a; auto l = [](auto x) { return x.n; }; l(a);",
         "T a; auto l = [a]() { return a.n; };",
         "T a; auto l = [=]() { return a.n; };",
         "T a; g(a);",

@@ -3,6 +3,53 @@
 use crate::{on_ints, output};
 
 #[test]
+fn functions_are_passed_to_functions() {
+    let text = r#"#include <cstdio>
+int twice(int x) { return 2 * x; }
+double half(double x) { return x / 2; }
+template <typename T> T same(T x) { return x; }
+int at(int (*f)(int x), int x) { return f(x); }
+double sum(double (*f)(double), int n, const char *name) {
+    double s = 0;
+    for (int i = 0; i < n; i++) s += f(i);
+    printf("%s ", name);
+    return s;
+}
+__device__ float square(float x) { return x * x; }
+__device__ float applied(float (*f)(float), float x) { return f(x); }
+__global__ void one(float *p) { *p = applied(square, 3); }
+__global__ void two(float *p) { *p = applied(&square, 4); }
+void run(void (*kernel)(float *), float *p) {
+    kernel<<<1, 1>>>(p);
+    cudaDeviceSynchronize();
+    printf("%g ", *p);
+}
+int main() {
+    float *p;
+    cudaMallocManaged(&p, sizeof(float));
+    printf("%d %d %g ", at(twice, 4), at(same<int>, 5), sum(&half, 4, "half"));
+    printf("%d ", at([](int x) { return x - 1; }, 7));
+    run(one, p);
+    run(&two, p);
+    cudaFree(p);
+}"#;
+    assert_eq!(output(text), "half 8 5 3 6 9 16 ");
+    for (text, wanted) in [
+        (
+            "int f(int x) { return x; }\nint f(float x) { return 1; }\nint g(int (*h)(int)) { return h(1); }\nint main() { return g(f); }",
+            "more than one function",
+        ),
+        (
+            "int g(int (*h)(int)) { return h(1); }\nint main() { return g(nullptr); }",
+            "takes the name of a function",
+        ),
+    ] {
+        let Err(errors) = cuda_emulator::Program::compile("my.cu", text, &|_| None) else { panic!("{text}") };
+        assert!(errors.contains(wanted), "{errors}");
+    }
+}
+
+#[test]
 fn integers_are_promoted_converted_and_wrap_as_in_cuda() {
     let text = r#"#include <cstdio>
 int main() {

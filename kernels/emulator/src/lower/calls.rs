@@ -564,6 +564,12 @@ impl Lower<'_> {
                     _ => parameter.ty.is_const,
                 };
                 let is_forward = matches!(parameter.ty.kind, TypeKind::Forward(_));
+                if !by_reference {
+                    self.check_is_not_destroyed(value.ty)?;
+                }
+                if matches!(parameter.ty.kind, TypeKind::Function) {
+                    self.check_is_function(value)?;
+                }
                 super::type_names::Written { ty, is_const, is_reference: by_reference, is_forward }
             }
             _ => self.written(&parameter.ty)?,
@@ -624,6 +630,21 @@ impl Lower<'_> {
             None => self.copied(value)?,
         };
         Ok(made(Value { is_stable: !is_written, ..value }))
+    }
+
+    /// A pointer to a function takes one function, so that the call needs no overload resolution.
+    fn check_is_function(&self, value: &Value) -> Result<()> {
+        match &value.place {
+            Place::Closure(closure) if closure.lambda.captures.is_empty() => Ok(()),
+            Place::Functions(functions) => match &functions.candidates[..] {
+                [(function, ..)] if function.template.is_empty() || functions.arguments.is_some() => Ok(()),
+                _ => self.error(format!(
+                    "`{}` is more than one function: such an argument is not part of the subset",
+                    functions.name
+                )),
+            },
+            _ => self.error("a pointer to a function is a parameter here: it takes the name of a function"),
+        }
     }
 
     /// Moves a temporary to memory if a reference to it needs an address.
@@ -693,7 +714,7 @@ fn is_of_top_or_std(path: &Path) -> bool {
 
 pub fn has_auto(ty: &TypeName) -> bool {
     match &ty.kind {
-        TypeKind::Auto => true,
+        TypeKind::Auto | TypeKind::Function => true,
         TypeKind::Pointer(inner) | TypeKind::Reference(inner) | TypeKind::Forward(inner) => has_auto(inner),
         _ => false,
     }

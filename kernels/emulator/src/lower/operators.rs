@@ -446,7 +446,11 @@ impl Lower<'_> {
     pub fn address_of(&mut self, value: Value) -> Result<Value> {
         let value = match value.place {
             Place::Memory(_) => value,
-            Place::Functions(_) => return self.error("pointers to functions are not part of the subset"),
+            Place::Functions(functions) if functions.candidates.iter().any(|known| known.0.is_method) => {
+                return self.error("pointers to member functions are not part of the subset");
+            }
+            // A function's address stands for the function.
+            Place::Functions(_) => return Ok(value),
             _ => self.needs_memory(value)?,
         };
         let pointer = self.types.pointer(value.ty, value.is_const);

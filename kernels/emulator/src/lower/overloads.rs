@@ -256,7 +256,7 @@ impl<'t> Lower<'t> {
         let mut ranks = Vec::new();
         for (i, given) in given.iter().enumerate() {
             let parameter = &function.parameters[i.min(function.parameters.len() - 1)];
-            if parameter.is_pack || matches!(base_kind(&parameter.ty), TypeKind::Auto) {
+            if parameter.is_pack || matches!(base_kind(&parameter.ty), TypeKind::Auto | TypeKind::Function) {
                 ranks.push(EXACT);
                 continue;
             }

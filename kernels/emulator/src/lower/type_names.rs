@@ -83,6 +83,7 @@ impl Lower<'_> {
                 let ty = self.array_type(of.ty, count)?;
                 Ok(Written { ty, is_const: of.is_const, is_reference: false, is_forward: false })
             }
+            TypeKind::Function => self.error("pointers to functions are not part of the subset here"),
             TypeKind::Pack(_) => self.error("a pack of types has no place here"),
         }
     }

@@ -47,6 +47,8 @@ pub enum TypeKind {
     Array(Box<TypeName>, Option<Box<Expr>>),
     /// `T...`
     Pack(Box<TypeName>),
+    /// A pointer to a function, as a parameter. The function is known where the call is lowered.
+    Function,
     /// The type of a constructor's or destructor's result, or of one that is deduced.
     Nothing,
 }

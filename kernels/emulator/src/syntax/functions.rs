@@ -182,8 +182,31 @@ impl Parser {
                 self.advance();
                 let name = self.name("a name")?;
                 self.expect(")")?;
+                if self.is("(") && !by_reference {
+                    // The function has these types itself.
+                    self.scoped(|parser| {
+                        parser.advance();
+                        parser.parameters()
+                    })?;
+                    self.declare(&name, NameKind::Value);
+                    self.declare_once(&name, false, span)?;
+                    let ty = TypeName { kind: TypeKind::Function, is_const: false, span };
+                    let id = self.id();
+                    parameters.push(Parameter {
+                        id,
+                        name: Some(name),
+                        ty,
+                        default: None,
+                        is_pack: false,
+                        span,
+                    });
+                    if !self.eat(",") {
+                        break;
+                    }
+                    continue;
+                }
                 if !self.is("[") {
-                    return self.refuse(span, "pointers to functions");
+                    return self.refuse(span, "references to functions");
                 }
                 let array = self.array_sizes(ty)?;
                 let kind = match by_reference {
