@@ -1,6 +1,6 @@
 //! Initialisation of structs and arrays: constructors, braced lists, conversions.
 
-use super::calls::Body;
+use super::inlining::Body;
 use super::lookup::{Found, Functions, Qualifier};
 use super::overloads::{Deduced, Given};
 use super::{Lower, Memory, Place, Scope, Value};

@@ -234,11 +234,18 @@ impl Lower<'_> {
             ..closure.frame.clone()
         };
         let first_row = self.program.next_row;
-        let is_tail = super::calls::is_tail(body);
+        let is_tail = super::inlining::is_tail(body);
         let captures = closure.scopes.last().cloned().unwrap_or_default();
         let entered = self.enter(&function, &captures, Some(span));
-        let result =
-            self.with_body(frame, &function, given, super::calls::Body::Function, is_tail, first_row, body);
+        let result = self.with_body(
+            frame,
+            &function,
+            given,
+            super::inlining::Body::Function,
+            is_tail,
+            first_row,
+            body,
+        );
         self.leave(entered, result.as_ref().ok());
         if result.is_ok() {
             self.span = span;

@@ -24,7 +24,7 @@ impl Lower<'_> {
             self.bind(&variable.name, Binding::Value(value));
             return Ok(());
         }
-        if super::calls::has_auto(&variable.ty) {
+        if super::parameters::has_auto(&variable.ty) {
             let items;
             let init = match &variable.init {
                 Init::Value(value) => value,
@@ -236,7 +236,7 @@ impl Lower<'_> {
         }
         self.check_is_not_destroyed(value.ty)?;
         let row = self.program.next_row;
-        let ty = match super::calls::has_auto(&variable.ty) {
+        let ty = match super::parameters::has_auto(&variable.ty) {
             true => match *self.types.get(value.ty) {
                 Type::Array { of, .. } => self.types.pointer(of, value.is_const),
                 _ => value.ty,

@@ -4,8 +4,9 @@
 //! rows first, since they may be in use again before it continues. Local variables in memory are relative to an
 //! address that the call provides.
 
-use super::calls::{Body, has_auto};
+use super::inlining::Body;
 use super::overloads::{Chosen, Given};
+use super::parameters::has_auto;
 use super::{Lower, Place, Scope, Value};
 use crate::ir::{Op, Row};
 use crate::source::{Error, Result, Span};
