@@ -1,0 +1,224 @@
+//! Runs whole CUDA programs in the emulator and as compiled by g++, and compares the output.
+//!
+//! ```text
+//! cargo run --release -p cuda-emulator --example learners -- a-folder another/program.cu
+//! ```
+//!
+//! The arguments are files and folders; in a folder, each `.cu` file with a `main` and a kernel is a program. Under g++, a header
+//! replaces CUDA, and clocks stand still on both sides. A program counts as the same if it prints the same text and
+//! ends with the same exit code. `CXX` selects another compiler.
+
+mod gpp;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use cuda_emulator::{Checks, Outcome, Program, Run};
+
+/// The result for one program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Result {
+    Same,
+    /// Kernels print in another order, which CUDA leaves open.
+    OtherOrder,
+    /// Numbers differ in their last digits: the functions of `<math.h>` round differently.
+    LastDigits,
+    /// The emulator reports a fault of the program.
+    Fault(String),
+    Rejected(String),
+    TooLong,
+    Differs(String),
+    /// Under g++, it prints something else every time.
+    Random,
+    /// g++ cannot compile it, or takes too long for it.
+    NotForGpp(String),
+}
+
+impl Result {
+    fn name(&self) -> &'static str {
+        match self {
+            Result::Same => "same",
+            Result::OtherOrder => "same, in another order",
+            Result::LastDigits => "same, but for the last digits",
+            Result::Fault(_) => "a fault of the program is reported",
+            Result::Rejected(_) => "rejected",
+            Result::TooLong => "too long for the emulator",
+            Result::Differs(_) => "DIFFERS",
+            Result::Random => "not comparable: random",
+            Result::NotForGpp(_) => "not comparable: g++ cannot",
+        }
+    }
+
+    fn why(&self) -> &str {
+        match self {
+            Result::Fault(why) | Result::Rejected(why) | Result::Differs(why) | Result::NotForGpp(why) => why,
+            _ => "",
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let mut programs = Vec::new();
+    for argument in std::env::args().skip(1) {
+        let path = Path::new(&argument);
+        if path.is_file() {
+            programs.push(path.to_owned());
+        } else if let Err(trouble) = find(path, &mut programs) {
+            eprintln!("error: {argument}: {trouble}");
+            return ExitCode::from(2);
+        }
+    }
+    if programs.is_empty() {
+        eprintln!("error: name files or folders with CUDA programs");
+        return ExitCode::from(2);
+    }
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for file in &programs {
+        let start = Instant::now();
+        let (result, took) = match std::fs::read_to_string(file) {
+            Ok(text) => compared(file, &text),
+            Err(trouble) => (Result::NotForGpp(trouble.to_string()), Duration::ZERO),
+        };
+        *counts.entry(result.name()).or_default() += 1;
+        println!(
+            "{} | {} | {} | {:.1} s of {:.1} s",
+            result.name(),
+            file.display(),
+            result.why(),
+            took.as_secs_f64(),
+            start.elapsed().as_secs_f64()
+        );
+    }
+    println!("\n{} programs", programs.len());
+    for (name, count) in &counts {
+        println!("{count:5} {name}");
+    }
+    ExitCode::from(u8::from(counts.contains_key("DIFFERS")))
+}
+
+fn find(path: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    if path.is_dir() {
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(path)?.flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        return entries.iter().try_for_each(|entry| find(entry, found));
+    }
+    let is_program =
+        || std::fs::read_to_string(path).is_ok_and(|text| has_main(&text) && text.contains("__global__"));
+    if path.extension().is_some_and(|known| known == "cu") && is_program() {
+        found.push(path.to_owned());
+    }
+    Ok(())
+}
+
+fn has_main(text: &str) -> bool {
+    text.match_indices("main").any(|(at, _)| text[at + 4..].trim_start().starts_with('('))
+}
+
+/// Compares one program, and returns how long the emulator took.
+fn compared(file: &Path, text: &str) -> (Result, Duration) {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let folders = include_folders(folder);
+    let theirs = gpp::run_twice(&folders, text);
+    let includes =
+        |name: &str| folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok());
+    let name = file.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let began = Instant::now();
+    let program = match Program::compile(&name, text, &includes) {
+        Ok(program) => program,
+        Err(errors) => return (Result::Rejected(first_line(&errors)), began.elapsed()),
+    };
+    let Some(ours) = program.run(Checks::MEMORY) else {
+        return (Result::Rejected("there is no `main`".to_owned()), began.elapsed());
+    };
+    let took = began.elapsed();
+    let mut result = judged(&ours, theirs);
+    // Other checks than that of memory find more faults, such as values that are read before they are written.
+    if let Result::Differs(_) = result
+        && let Some(found) = program
+            .run(Checks { leaks: false, ..Checks::ALL })
+            .and_then(|run| run.findings.all.first().cloned())
+    {
+        result = Result::Fault(found.title);
+    }
+    (result, took)
+}
+
+/// A program's folder, and the folders for headers beside it and beside the folders around it.
+fn include_folders(folder: &Path) -> Vec<PathBuf> {
+    let beside =
+        folder.ancestors().take(3).flat_map(|above| ["include", "common"].map(|name| above.join(name)));
+    std::iter::once(folder.to_owned()).chain(beside.filter(|folder| folder.is_dir())).collect()
+}
+
+fn first_line(errors: &str) -> String {
+    errors.lines().next().unwrap_or_default().to_owned()
+}
+
+fn judged(ours: &Run, theirs: std::result::Result<[gpp::Output; 2], String>) -> Result {
+    if ours.findings.all.iter().any(|finding| finding.title.starts_with("Stopped after")) {
+        return Result::TooLong;
+    }
+    let code = match ours.outcome {
+        Outcome::Exit(code) => code & 255,
+        Outcome::Fault => -1,
+    };
+    let theirs = match theirs {
+        Ok([first, second]) if first == second => first,
+        _ if !ours.findings.all.is_empty() => return Result::Fault(ours.findings.all[0].title.clone()),
+        Ok(_) => return Result::Random,
+        Err(trouble) => return Result::NotForGpp(trouble),
+    };
+    if theirs.text == ours.output && theirs.code == code {
+        return Result::Same;
+    }
+    if let Some(finding) = ours.findings.all.first() {
+        return Result::Fault(finding.title.clone());
+    }
+    if theirs.code != code {
+        return Result::Differs(format!("exit code {code}, and {} with g++", theirs.code));
+    }
+    if sorted(&theirs.text) == sorted(&ours.output) {
+        return Result::OtherOrder;
+    }
+    let other = ours.output.lines().zip(theirs.text.lines()).find(|(a, b)| !is_close(a, b));
+    match other {
+        None if ours.output.lines().count() == theirs.text.lines().count() => Result::LastDigits,
+        None => Result::Differs("one prints more than the other".to_owned()),
+        Some((a, b)) => Result::Differs(format!("{a:?}, and {b:?} with g++")),
+    }
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Whether two lines have the same words, and almost the same numbers.
+fn is_close(a: &str, b: &str) -> bool {
+    let split = |c: char| !(c.is_alphanumeric() || "+-.".contains(c));
+    let (mut a, mut b) = (a.split(split), b.split(split));
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return true,
+            (Some(a), Some(b)) if a == b => {}
+            (Some(a), Some(b)) => match (a.parse::<f64>(), b.parse::<f64>()) {
+                // One more in the last digit that is printed is close, too.
+                (Ok(x), Ok(y)) if (x - y).abs() <= (1e-4 * x.abs().max(y.abs())).max(1.01 * unit(a)) => {}
+                _ => return false,
+            },
+            _ => return false,
+        }
+    }
+}
+
+/// The value of 1 in the last digit of a decimal; 0 for other numbers.
+fn unit(number: &str) -> f64 {
+    match number.split_once('.') {
+        Some((_, digits)) if !number.contains('e') => 0.1f64.powi(digits.len() as i32),
+        _ => 0.0,
+    }
+}
