@@ -127,6 +127,8 @@ inline int gettimeofday(timeval *now, const void *) {
     now->tv_usec = 0;
     return 0;
 }
+inline long random() { return rand(); }
+inline void srandom(unsigned int seed) { srand(seed); }
 inline int clock_gettime(int, timespec *now) {
     now->tv_sec = 1700000000;
     now->tv_nsec = 0;

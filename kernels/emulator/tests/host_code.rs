@@ -61,6 +61,25 @@ int main() {
 }
 
 #[test]
+fn names_of_std_without_std() {
+    let text = r#"#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+using namespace std;
+int main() {
+    int i = 2;
+    double d = 0.5;
+    printf("%.6g %.6g %.6g %.6g\n", sin(i), std::sin(i), ::sin(d), ceil(7 / 2.0f));
+    printf("%.6g %.6g %.6g %d %.6g\n", pow(2.0, 0.5), sqrt(2.0f), fabs(-d), abs(-3), std::exp(1));
+    srandom(5);
+    long first = random();
+    srand(5);
+    printf("%d\n", first == rand());
+}"#;
+    assert_eq!(output(text), "0.909297 0.909297 0.479426 4\n1.41421 1.41421 0.5 3 2.71828\n1\n");
+}
+
+#[test]
 fn realloc_keeps_the_contents() {
     let text = r#"#include <cstdio>
 #include <cstdlib>

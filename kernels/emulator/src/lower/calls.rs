@@ -106,6 +106,13 @@ impl Lower<'_> {
             (None, true) => self.find_in(0, &last.name, 0),
             (found, _) => found,
         };
+        // `::sin` is the built-in function, also after `using namespace std`.
+        let found = found.filter(|found| match found {
+            Found::Functions(functions) if path.global => {
+                !super::builtins::is_known(&last.name) || self.is_at_top(functions)
+            }
+            _ => true,
+        });
         match found {
             Some(Found::Functions(mut functions)) => {
                 functions.arguments = last.arguments.clone();
