@@ -4,9 +4,9 @@
 //! cargo run --release -p cuda-emulator --example learners -- a-folder another/program.cu
 //! ```
 //!
-//! The arguments are files and folders; in a folder, each `.cu` file with a `main` and a kernel is a program. Under g++, a header
-//! replaces CUDA, and clocks stand still on both sides. A program counts as the same if it prints the same text and
-//! ends with the same exit code. `CXX` selects another compiler.
+//! The arguments are files and folders; in a folder, each `.cu` file with a `main` and a kernel is a program. Under
+//! g++, a header replaces CUDA, and clocks stand still on both sides. A program counts as the same if it prints the
+//! same text and ends with the same exit code. `CXX` selects another compiler.
 
 mod gpp;
 
