@@ -224,9 +224,9 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use super::figure::exact;
-    use super::prediction::{Prediction, Said};
     use super::*;
+    use crate::frame::figure::exact;
+    use crate::frame::prediction::{Prediction, Said};
 
     #[test]
     fn what_is_said_comes_back_and_nothing_else_is_lost() {

@@ -349,9 +349,9 @@ fn filled(paragraph: &str, room: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::event::Drawing;
-    use super::prediction::Prediction;
     use super::*;
+    use crate::frame::event::Drawing;
+    use crate::frame::prediction::Prediction;
 
     #[test]
     fn a_palette_decides_alone_whether_there_are_colours() {

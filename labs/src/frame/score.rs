@@ -94,9 +94,9 @@ impl Score {
 
 #[cfg(test)]
 mod tests {
-    use super::figure::exact;
-    use super::prediction::{Answer, Key, Prediction};
     use super::*;
+    use crate::frame::figure::exact;
+    use crate::frame::prediction::{Answer, Key, Prediction};
 
     fn section(number: &str, title: &str) -> Event {
         Event::Section {

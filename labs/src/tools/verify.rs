@@ -410,9 +410,9 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::figure::{exact, measured, modelled, raced};
     use crate::frame::render_json;
     use crate::{Event, Figure, Header, Table, Text, row, text};
+    use crate::{exact, measured, modelled, raced};
 
     const T4: &str = "Tesla T4 (simulated)";
     const T4_SPEC: &str = "sim:t4";
