@@ -7,8 +7,8 @@ use crate::options::in_pair;
 /// The keyword arguments of `torch.zeros(..., dtype=, device=, requires_grad=)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TensorOptions {
-    /// The dtype. By default [`Tensor::full`](crate::Tensor::full) and [`Tensor::arange`](crate::Tensor::arange) infer it from their numbers; everything else
-    /// is f32.
+    /// The dtype. By default [`Tensor::full`](crate::Tensor::full) and [`Tensor::arange`](crate::Tensor::arange) infer
+    /// it from their numbers; everything else is f32.
     pub dtype: Option<DType>,
     /// The device to create the tensor on.
     pub device: Device,
@@ -50,8 +50,8 @@ pub struct ToOptions {
     /// Copies even when nothing changes.
     pub copy: bool,
     /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
-    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)), and all copies to the host, whose result is in pinned memory. Until a
-    /// synchronization shows that the copy is done, do not write to its source or read its result.
+    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)), and all copies to the host, whose result is in pinned memory.
+    /// Until a synchronization shows that the copy is done, do not write to its source or read its result.
     pub non_blocking: bool,
 }
 
