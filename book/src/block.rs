@@ -34,6 +34,12 @@ impl Block<'_> {
                     expanded.join("\n").trim()
                 ));
             }
+            "answer" => {
+                return Ok(format!(
+                    "<details>\n<summary>The answer</summary>\n\n{}\n\n</details>\n\n",
+                    expanded.join("\n").trim()
+                ));
+            }
             "predict" => {
                 return Err((*line, "`{{#predict}}` asks nothing: write the question in it".to_owned()));
             }

@@ -3,9 +3,10 @@
 use crate::mistake::choices;
 
 /// The block directives, each with its heading.
-pub const BLOCKS: [(&str, &str); 5] = [
+pub const BLOCKS: [(&str, &str); 6] = [
     ("objectives", "Objectives"),
     ("predict", ""),
+    ("answer", ""),
     ("takeaways", "Takeaways"),
     ("map", "From PyTorch to Rust"),
     ("sources", "Sources and updates"),

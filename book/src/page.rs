@@ -39,7 +39,7 @@
 //! `{{#figure 04 t4 held + gaps in=MiB}}`, `{{#figure 08 t4 saved / total in=words}}`: see `questions::figure`.
 //!
 //! Block directives enclose several lines: `{{#objectives}}` … `{{/objectives}}`, `takeaways` and `sources`, which
-//! contain lists; `predict`, a question to answer before reading on; and `map`, a block of Rust: see `map.rs`.
+//! contain lists; `predict`, a question to answer before reading on; `answer`, which is folded; and `map`, a block of Rust: see `map.rs`.
 //!
 //! Code blocks name their language. Rust blocks are doc tests, and command blocks are run: see `fences.rs` for the
 //! exceptions. Directives are not expanded inside code blocks.

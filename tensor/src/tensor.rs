@@ -55,6 +55,13 @@ struct TensorInner {
 }
 // ANCHOR_END: tensor
 
+/// The dtype and device of an existing tensor, to create another one like it.
+impl From<&Tensor> for TensorOptions {
+    fn from(like: &Tensor) -> TensorOptions {
+        (like.device(), like.dtype()).into()
+    }
+}
+
 /// Creating tensors.
 impl Tensor {
     /// Allocates contiguous host memory for an operation to write its result to.

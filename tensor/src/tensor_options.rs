@@ -3,13 +3,12 @@
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::options::in_pair;
-use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.zeros(..., dtype=, device=, requires_grad=)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TensorOptions {
-    /// The dtype. By default [`Tensor::full`] and [`Tensor::arange`] infer it from their numbers; everything else
-    /// is f32.
+    /// The dtype. By default [`Tensor::full`](crate::Tensor::full) and [`Tensor::arange`](crate::Tensor::arange) infer
+    /// it from their numbers; everything else is f32.
     pub dtype: Option<DType>,
     /// The device to create the tensor on.
     pub device: Device,
@@ -35,20 +34,13 @@ impl From<Device> for TensorOptions {
     }
 }
 
-/// The dtype and device of an existing tensor, to create another one like it.
-impl From<&Tensor> for TensorOptions {
-    fn from(like: &Tensor) -> TensorOptions {
-        (like.device(), like.dtype()).into()
-    }
-}
-
 impl From<(Device, DType)> for TensorOptions {
     fn from((device, dtype): (Device, DType)) -> TensorOptions {
         TensorOptions { device, dtype: Some(dtype), ..Default::default() }
     }
 }
 
-/// The destination of [`Tensor::to`]: a device, a dtype, or both. Anything not given stays as it is.
+/// The destination of [`Tensor::to`](crate::Tensor::to): a device, a dtype, or both. Anything not given stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToOptions {
     /// The device to move to.
@@ -58,8 +50,8 @@ pub struct ToOptions {
     /// Copies even when nothing changes.
     pub copy: bool,
     /// Does not wait for copies between host and GPU that the GPU can make by itself: those from pinned memory
-    /// ([`Tensor::pin_memory`]), and all copies to the host, whose result is in pinned memory. Until a
-    /// synchronization shows that the copy is done, do not write to its source or read its result.
+    /// ([`Tensor::pin_memory`](crate::Tensor::pin_memory)), and all copies to the host, whose result is in pinned memory.
+    /// Until a synchronization shows that the copy is done, do not write to its source or read its result.
     pub non_blocking: bool,
 }
 

@@ -150,7 +150,7 @@ fn definition(line: &str) -> Option<(String, bool)> {
 fn the_page_of_words_names_the_source() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let (mut defined, mut shared) = (BTreeSet::new(), BTreeSet::new());
-    let mut folders = vec![root.join("gpu/src"), root.join("tensor/src")];
+    let mut folders = ["gpu/src", "gpu/figures/src", "tensor/src"].map(|folder| root.join(folder)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();

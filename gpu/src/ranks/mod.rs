@@ -250,7 +250,7 @@ impl World {
     }
 
     /// Ends a rank's program, and lets another rank continue.
-    pub fn finish(&self, rank: usize, ended: Ended) {
+    pub fn rank_ended(&self, rank: usize, ended: Ended) {
         let mut state = self.state();
         state.ranks[rank].pause();
         state.ranks[rank].doing = Doing::Ended(ended);
@@ -272,7 +272,7 @@ impl World {
             state.running == rank
         };
         if is_its_turn {
-            self.finish(rank, Ended::Failed(why));
+            self.rank_ended(rank, Ended::Failed(why));
         }
     }
 
@@ -654,7 +654,7 @@ mod tests {
                 assert_eq!(world.wait(rank, &[key], None, false).unwrap(), Waited::Met);
                 world.take(rank, key, |_, _| ());
             }
-            world.finish(rank, Ended::Returned);
+            world.rank_ended(rank, Ended::Returned);
         };
         thread::scope(|scope| (0..RANKS).for_each(|rank| _ = scope.spawn(move || program(rank))));
         let in_order = (0..4).flat_map(|number| (0..members(number)).map(move |rank| (number, rank)));

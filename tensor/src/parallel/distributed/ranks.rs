@@ -164,7 +164,7 @@ impl Ranks {
                 fail(rank, error);
             }
             // The next rank continues only now. If it did so earlier, its error could be recorded before this one's.
-            self.world.finish(rank, ended);
+            self.world.rank_ended(rank, ended);
         };
         let ranks = 0..self.ranks.len();
         if self.world.has_threads() {
