@@ -233,4 +233,5 @@ pub use races::RaceCheck;
 pub use random::Generator;
 pub use rng_state::{get_rng_state, set_rng_state};
 pub use shape::MAX_DIMS;
-pub use tensor::{Tensor, TensorOptions, ToOptions};
+pub use tensor::Tensor;
+pub use tensor_options::{TensorOptions, ToOptions};

@@ -25,7 +25,6 @@ use crate::moves::Owner;
 use crate::scope;
 use crate::shape::Layout;
 use crate::storage::Storage;
-pub use crate::tensor_options::{TensorOptions, ToOptions};
 
 /// An n-dimensional array on a device (`torch.Tensor`).
 ///
@@ -54,13 +53,6 @@ struct TensorInner {
     owner: Option<Box<Owner>>,
 }
 // ANCHOR_END: tensor
-
-/// The dtype and device of an existing tensor, to create another one like it.
-impl From<&Tensor> for TensorOptions {
-    fn from(like: &Tensor) -> TensorOptions {
-        (like.device(), like.dtype()).into()
-    }
-}
 
 /// Creating tensors.
 impl Tensor {

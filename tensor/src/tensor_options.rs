@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::dtype::{DType, Scalar};
 use crate::options::in_pair;
+use crate::tensor::Tensor;
 
 /// The keyword arguments of `torch.zeros(..., dtype=, device=, requires_grad=)`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +32,13 @@ impl From<DType> for TensorOptions {
 impl From<Device> for TensorOptions {
     fn from(device: Device) -> TensorOptions {
         TensorOptions { device, ..Default::default() }
+    }
+}
+
+/// The dtype and device of an existing tensor, to create another one like it.
+impl From<&Tensor> for TensorOptions {
+    fn from(like: &Tensor) -> TensorOptions {
+        (like.device(), like.dtype()).into()
     }
 }
 

@@ -14,7 +14,8 @@ use crate::ops::scaler::{unscale, update_scale};
 use crate::optim::{LearningRates, Optimizer};
 use crate::scope;
 use crate::serialize::{Dict, Value, field, number, whole};
-use crate::tensor::{Tensor, ToOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::ToOptions;
 
 /// The keyword arguments of `torch.amp.GradScaler`.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::{self, Event, Stream};
 use crate::scope::{self, Place};
-use crate::tensor::ToOptions;
+use crate::tensor_options::ToOptions;
 
 /// Copies the next batch to a device while the current one is in use (the *data prefetcher* of many training
 /// scripts).

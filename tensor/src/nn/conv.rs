@@ -8,7 +8,8 @@ use crate::ops::conv::error::ConvError;
 use crate::ops::conv::{Conv2dOptions, Padding};
 use crate::ops::pair::Pair;
 use crate::options::AndOptions;
-use crate::tensor::{Tensor, TensorOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::TensorOptions;
 
 /// A convolution layer (`torch.nn.Conv2d`): slides a kernel over images. Input (batch, in_channels, height, width),
 /// output (batch, out_channels, …); see [`Tensor::conv2d`].

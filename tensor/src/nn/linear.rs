@@ -6,7 +6,8 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::options::{AndOptions, Keywords};
-use crate::tensor::{Tensor, TensorOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::TensorOptions;
 
 /// `y = x·Wᵀ + b` (`torch.nn.Linear`). Input (…, in_features), output (…, out_features).
 pub struct Linear {

@@ -8,7 +8,8 @@ use super::parameter::Buffer;
 use crate::error::Result;
 use crate::ops::loss::{CrossEntropyOptions, Reduction};
 use crate::scope;
-use crate::tensor::{Tensor, ToOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::ToOptions;
 
 /// A loss: a module that measures how far another module's output is from the target. A training loop can accept any of them.
 ///

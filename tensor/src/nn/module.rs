@@ -12,7 +12,8 @@ use crate::error::{Forgetful, HalfDone, Result};
 use crate::moves;
 use crate::options::AndOptions;
 use crate::scope;
-use crate::tensor::{Tensor, ToOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::ToOptions;
 
 /// A layer, or a network made of layers (`torch.nn.Module`).
 ///

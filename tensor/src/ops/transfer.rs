@@ -21,7 +21,8 @@ use crate::ops::launch::launch;
 use crate::ops::plain::{dense, write};
 use crate::ops::{self, Operation, operations};
 use crate::shape::signed;
-use crate::tensor::{Tensor, ToOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::ToOptions;
 
 operations! {
     CONVERT: Operation::new("_to_copy").node("ToCopyBackward0");

@@ -9,7 +9,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::nn::Parameter;
 use crate::serialize::{Dict, Key, Value, field, number, optional};
-use crate::tensor::{Tensor, ToOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::ToOptions;
 
 impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
     pub(super) fn state_dict(&self) -> Dict {

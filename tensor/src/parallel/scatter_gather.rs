@@ -10,7 +10,8 @@ use crate::host_context::HostContext;
 use crate::operation::Operation;
 use crate::ops;
 use crate::scope;
-use crate::tensor::{Tensor, ToOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::ToOptions;
 
 /// Splits a tensor along `dim` and copies each part to its GPU (`torch.nn.parallel.scatter`).
 ///

@@ -32,7 +32,8 @@ use crate::options::{AndOptions, in_pair};
 use crate::random::{Engine, Generator};
 use crate::shape::Layout;
 use crate::sort;
-use crate::tensor::{Tensor, TensorOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::TensorOptions;
 
 operations! {
     RAND: Operation::new("rand");

@@ -11,7 +11,8 @@ use crate::ops::plain::fill;
 use crate::ops::{self, Operation, operations};
 use crate::options::AndOptions;
 use crate::shape::Layout;
-use crate::tensor::{Tensor, TensorOptions};
+use crate::tensor::Tensor;
+use crate::tensor_options::TensorOptions;
 
 operations! {
     FULL: Operation::new("full");
