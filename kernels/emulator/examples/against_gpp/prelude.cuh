@@ -78,8 +78,8 @@ template <typename T> struct Traits<T *> {
     using Wide = T *;
 };
 
-constexpr int power(int base, int exponent) { return exponent > 1 ? base * base : exponent == 1 ? base : 1; }
-constexpr unsigned hash(unsigned x) { return (x ^ x >> 7) * 2654435761u ^ 99u % (x + 1); }
+__device__ constexpr int power(int base, int exponent) { return exponent > 1 ? base * base : exponent == 1 ? base : 1; }
+__device__ constexpr unsigned hash(unsigned x) { return (x ^ x >> 7) * 2654435761u ^ 99u % (x + 1); }
 
 template <typename T, int N> struct Few {
     T items[N];

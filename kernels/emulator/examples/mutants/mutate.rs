@@ -144,14 +144,19 @@ impl Sources {
         mutate(text, self.any(&mut random), &mut random)
     }
 
+    /// Finds the text of an `#include`.
+    pub fn include(&self, name: &str) -> Option<String> {
+        let path = if name == "host.h" { "../labs/lab_12/puzzles/host.h" } else { name };
+        std::fs::read_to_string(self.folder.join(path)).ok()
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &String> {
+        self.programs.iter().chain(&self.others)
+    }
+
     /// Compiles and runs a mutant, in one of the ways that lab 12 runs a program.
     pub fn attempt(&self, number: u64, text: &str) -> Outcome {
-        let host = self.folder.join("../labs/lab_12/puzzles/host.h");
-        let includes = |name: &str| match name {
-            "host.h" => std::fs::read_to_string(&host).ok(),
-            _ => std::fs::read_to_string(self.folder.join(name)).ok(),
-        };
-        let program = match Program::checked("mutant.cu", text, &includes) {
+        let program = match Program::checked("mutant.cu", text, &|name| self.include(name)) {
             Ok(program) => program,
             Err(rejected) => {
                 assert!(!rejected.text().is_empty());

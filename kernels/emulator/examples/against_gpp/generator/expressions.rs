@@ -8,7 +8,11 @@ impl Kernel {
     pub fn condition(&mut self, depth: usize) -> String {
         if depth > 1 && self.random.one_in(4) {
             let (a, b) = (self.condition(depth - 1), self.condition(depth - 1));
-            return format!("({a} {} {b})", self.random.of(&["&&", "||", "==", "!=", "^", "&"]));
+            return match self.random.of(&["&&", "||", "==", "!=", "^", "&", "|"]) {
+                // The result of these is an `int`.
+                operator @ ("^" | "&" | "|") => format!("(bool)({a} {operator} {b})"),
+                operator => format!("({a} {operator} {b})"),
+            };
         }
         if depth > 0 && self.random.one_in(8) {
             return format!("(!{})", self.condition(depth - 1));

@@ -140,8 +140,8 @@ impl Kernel {
         let value = if cell == 7 { "9u".to_owned() } else { value };
         let (at, value) = match cell {
             _ if self.random.one_in(2) => (format!("&cells[{cell}]"), value),
-            7 => ("(unsigned *)totals + 7".to_owned(), value),
-            _ => (format!("totals + {cell}"), format!("(int)({value})")),
+            2 | 3 => (format!("totals + {cell}"), format!("(int)({value})")),
+            _ => (format!("(unsigned *)totals + {cell}"), value),
         };
         self.line(&format!("{}({at}, {value});", names[cell]));
     }
