@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A second number sets the first seed. Kernels whose bits differ are printed with their seeds. `CXX` selects another
-//! compiler.
+//! compiler. With `show` in front, the kernel of a seed is printed: `against_gpp -- show 7`.
 
 mod compare;
 mod generator;

@@ -63,7 +63,7 @@ fn main() -> ExitCode {
                         return;
                     }
                     attempt(&sources, number, &tally);
-                    if (number - first + 1) % 10_000 == 0 || number + 1 == first + count {
+                    if (number - first + 1).is_multiple_of(10_000) || number + 1 == first + count {
                         report(&tally.lock().unwrap(), number - first + 1, start.elapsed());
                     }
                 }
