@@ -406,3 +406,19 @@ __global__ void k(int *d) {
 }"#;
     assert_eq!(output(&on_ints(kernel, "k<<<1, 2>>>(d)", 2, 2)), "5115 5115 \n");
 }
+
+#[test]
+fn halves_are_rounded_once() {
+    let kernel = r#"
+#include <cuda_fp16.h>
+__global__ void k(int *d) {
+    unsigned short bits[3] = {0x3c01, 0x3e00, 0x8001};
+    const half *h = (const half *)bits;
+    // Just below the middle of two halves, and just above.
+    half fused = __hfma(h[0], h[1], h[2]), of_double = half(1.0 + 1.0 / 2048 + 1e-12), infinite = half(1e30);
+    d[0] = *(const unsigned short *)&fused;
+    d[1] = *(const unsigned short *)&of_double;
+    d[2] = *(const unsigned short *)&infinite;
+}"#;
+    assert_eq!(output(&on_ints(kernel, "k<<<1, 1>>>(d)", 3, 3)), "15873 15361 31744 \n");
+}
