@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <type_traits>
@@ -112,11 +113,17 @@ struct Barrier {
 // What the lanes of a warp show each other in a shuffle or a vote. Two places each, used in turn: who comes to
 // the next shuffle first does not overwrite what others have still to read. Nobody gets to the one after that
 // before all have come to the next.
-struct Warp {
+struct Meeting {
     Barrier barrier;
-    unsigned ended = 0; // Lanes, as a mask.
     unsigned long long shown[2][WARP];
-    unsigned turn[WARP];
+    unsigned turn[WARP] = {};
+};
+
+// Lanes with different masks meet independently of each other.
+struct Warp {
+    unsigned ended = 0; // Lanes, as a mask.
+    Meeting all;
+    std::map<unsigned, Meeting> of_mask;
 };
 
 enum Outcome { DONE, FAILED };
@@ -260,9 +267,10 @@ inline bool run_block() {
     block.barrier.arrived.clear();
     block.warps.resize((threads + WARP - 1) / WARP);
     for (Warp &warp : block.warps) {
-        warp.barrier.arrived.clear();
         warp.ended = 0;
-        std::fill_n(warp.turn, WARP, 0);
+        warp.all.barrier.arrived.clear();
+        std::fill_n(warp.all.turn, WARP, 0);
+        warp.of_mask.clear();
     }
     block.idle.clear();
     block.active.clear();
@@ -352,9 +360,10 @@ inline const unsigned long long *show(unsigned mask, unsigned long long value) {
         fail("a warp operation with mask %#x, which thread [%u,0,0] is not in, or one that has ended is", mask,
              threadIdx.x);
     }
-    unsigned long long *shown = warp.shown[warp.turn[lane]++ % 2];
+    Meeting &meeting = mask == ~0u ? warp.all : warp.of_mask[mask];
+    unsigned long long *shown = meeting.shown[meeting.turn[lane]++ % 2];
     shown[lane] = value;
-    wait(warp.barrier, __builtin_popcount(mask));
+    wait(meeting.barrier, __builtin_popcount(mask));
     return shown;
 }
 

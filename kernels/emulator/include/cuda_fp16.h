@@ -1,3 +1,17 @@
+// a · b + c as a float, rounded to odd, so that rounding it to a half is not a double rounding. The product is exact.
+inline __host__ __device__ float __emulator_odd_sum(double product, double c) {
+    double sum = product + c, part = sum - product;
+    double lost = (product - (sum - part)) + (c - part);
+    float near = (float)sum;
+    if (!isfinite(near) || near == 0.0f) return near;
+    double rest = sum - (double)near;
+    if (rest == 0.0) rest = lost;
+    if (rest == 0.0) return near;
+    unsigned int bits = __float_as_uint(near);
+    if ((rest > 0.0) != (near > 0.0f)) bits--;
+    return __uint_as_float(bits | 1);
+}
+
 // Half types: stored in 16 bits, computed as floats, and rounded after each operation.
 #define __EMULATOR_HALF(H, Name, to, from) \
     struct Name { \
@@ -5,7 +19,7 @@
         Name() = default; \
         __host__ __device__ Name(float x) : __x(to(x)) {} \
         __host__ __device__ explicit Name(int x) : __x(to((float)x)) {} \
-        __host__ __device__ explicit Name(double x) : __x(to((float)x)) {} \
+        __host__ __device__ explicit Name(double x) : __x(to(__emulator_odd_sum(x, 0.0))) {} \
         __host__ __device__ operator float() const { return from(__x); } \
     }; \
     inline __host__ __device__ Name operator+(Name a, Name b) { return Name((float)a + (float)b); } \
@@ -19,7 +33,9 @@
     inline __host__ __device__ Name __hsub(Name a, Name b) { return a - b; } \
     inline __host__ __device__ Name __hmul(Name a, Name b) { return a * b; } \
     inline __host__ __device__ Name __hdiv(Name a, Name b) { return a / b; } \
-    inline __host__ __device__ Name __hfma(Name a, Name b, Name c) { return Name(fmaf((float)a, (float)b, (float)c)); } \
+    inline __host__ __device__ Name __hfma(Name a, Name b, Name c) { \
+        return Name(__emulator_odd_sum((double)(float)a * (double)(float)b, (double)(float)c)); \
+    } \
     inline __host__ __device__ bool __hlt(Name a, Name b) { return (float)a < (float)b; } \
     inline __host__ __device__ bool __hgt(Name a, Name b) { return (float)a > (float)b; } \
     inline __host__ __device__ Name __hmax(Name a, Name b) { return (float)a > (float)b ? a : b; } \

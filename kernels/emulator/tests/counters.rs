@@ -249,6 +249,24 @@ fn counters_do_not_depend_on_checks_and_change_no_results() {
     assert_eq!((of.shared_loads.requests, of.shared_loads.conflicts), (2048 * 256 * 2, 0));
 }
 
+/// A sector's number is an index of a set of sectors.
+#[test]
+fn an_access_far_beyond_memory_takes_no_memory_to_count() {
+    let text = crate::on_ints(
+        "__global__ void k(int *d) { d[threadIdx.x + (1ll << 37)] = 1; }",
+        "k<<<1, 32>>>(d)",
+        32,
+        1,
+    );
+    let run = Program::compile("my.cu", &text, &|_| None).unwrap().count().unwrap();
+    assert!(run.findings.all[0].title.contains("Invalid __global__ write of size 4 bytes"));
+    // Only Linux tells the most memory that a process has had.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().split(' ').next());
+    let most: u64 = most.map_or(0, |kib| kib.parse().unwrap());
+    assert!(most < 1 << 20, "{most} KiB");
+}
+
 #[test]
 fn the_table() {
     let (program, counters) = counted(&TRANSPOSED.replace("WIDTH", "33"), "k<<<1, dim3(32, 32)>>>(a, o)");

@@ -338,3 +338,26 @@ fn a_long_line_is_clipped_around_the_error() {
     let carets = found.lines().find(|line| line.contains('^')).unwrap();
     assert_eq!(line.chars().position(|c| c == 'x'), carets.chars().position(|c| c == '^'), "{found}");
 }
+
+/// NVRTC rejects these too.
+#[test]
+fn declarations_that_no_compiler_accepts_are_rejected() {
+    let cases = [
+        ("unsigned unsigned x;", "`unsigned unsigned` is not a type"),
+        ("unsigned float x;", "`unsigned float` is not a type"),
+        ("int int x;", "`int int` is not a type"),
+        ("template <> struct Spaced<float> { };", "`Spaced` is not a template"),
+        (
+            "extern \"C\" __global__ void k(int *p) { }\nextern \"C\" __global__ void k(float *p) { }",
+            "`extern \"C\"` allows only one function `k`",
+        ),
+    ];
+    for (text, message) in cases {
+        let found = rejected(text);
+        assert!(found.starts_with(&format!("error: {message}\n")), "{text}: {found}");
+    }
+    let valid = "unsigned long long int a; short unsigned b; long int unsigned c; signed char d;\n\
+                 extern \"C\" __global__ void k(int *p);\nextern \"C\" __global__ void k(int *p) { }\n\
+                 extern \"C\" { __global__ void l(int *p) { } }\n__device__ void l(float x) { }\n";
+    assert!(Program::compile("my.cu", valid, &|_| None).is_ok());
+}

@@ -445,3 +445,48 @@ int main() {
     assert!(run.output.contains("6 1\n"), "{}", run.output);
     assert!(told.contains("at k(Matrix, Pair) in"), "{told}");
 }
+
+#[test]
+fn a_constant_stays_one_where_its_address_is_taken() {
+    let kernel = r#"
+__global__ void k(int *d) {
+    constexpr int n = 3;
+    int a[n] = {1, 2, 4};
+    const int &r = n, *p = &n;
+    d[threadIdx.x] = a[n - 1] + 10 * r + 100 * *p;
+}"#;
+    assert_eq!(output(&on_ints(kernel, "k<<<1, 2>>>(d)", 2, 2)), "334 334 \n");
+}
+
+#[test]
+fn a_method_may_change_a_temporary_object() {
+    let kernel = r#"
+#include <cuda_fp16.h>
+struct Pair {
+    half x;
+    int y;
+    __device__ Pair &step() { x = half((float)x + 1.0f); y++; return *this; }
+    __device__ Pair operator+(const Pair &other) const { return {half((float)x + (float)other.x), y + other.y}; }
+};
+__global__ void k(int *d) {
+    Pair a = {half(2.0f), 5}, b = (a + a).step();
+    d[threadIdx.x] = (int)(float)b.x + 10 * b.y + 1000 * a.y;
+}"#;
+    assert_eq!(output(&on_ints(kernel, "k<<<1, 2>>>(d)", 2, 2)), "5115 5115 \n");
+}
+
+#[test]
+fn halves_are_rounded_once() {
+    let kernel = r#"
+#include <cuda_fp16.h>
+__global__ void k(int *d) {
+    unsigned short bits[3] = {0x3c01, 0x3e00, 0x8001};
+    const half *h = (const half *)bits;
+    // Just below the middle of two halves, and just above.
+    half fused = __hfma(h[0], h[1], h[2]), of_double = half(1.0 + 1.0 / 2048 + 1e-12), infinite = half(1e30);
+    d[0] = *(const unsigned short *)&fused;
+    d[1] = *(const unsigned short *)&of_double;
+    d[2] = *(const unsigned short *)&infinite;
+}"#;
+    assert_eq!(output(&on_ints(kernel, "k<<<1, 1>>>(d)", 3, 3)), "15873 15361 31744 \n");
+}

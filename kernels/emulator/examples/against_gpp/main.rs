@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A second number sets the first seed. Kernels whose bits differ are printed with their seeds. `CXX` selects another
-//! compiler.
+//! compiler. With `show` in front, the kernel of a seed is printed: `against_gpp -- show 7`.
 
 mod compare;
 mod generator;
@@ -16,7 +16,14 @@ use std::process::{Command, ExitCode};
 const BATCH: u64 = 250;
 
 fn main() -> ExitCode {
-    let mut numbers = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|argument| argument == "show").is_some() {
+        for seed in arguments.filter_map(|argument| argument.parse().ok()) {
+            print!("{}", compare::source(seed));
+        }
+        return ExitCode::SUCCESS;
+    }
+    let mut numbers = arguments.map(|argument| argument.parse::<u64>());
     let (Ok(count), Ok(first)) = (numbers.next().unwrap_or(Ok(1000)), numbers.next().unwrap_or(Ok(1))) else {
         eprintln!("error: the arguments are how many kernels, and the first seed");
         return ExitCode::from(2);

@@ -165,20 +165,18 @@ impl Lower<'_> {
 
     /// Binds a variable to its value. Constants and results that are never written stay as they are.
     fn keep(&mut self, variable: &Variable, written: Written, value: Value, first_row: u32) -> Result<()> {
-        let is_written = self.is_written(variable);
-        let named = |value: Value| Value {
-            is_lvalue: true,
-            is_const: written.is_const || variable.storage.is_constexpr,
-            declaration: Some(variable.id),
-            ..value
-        };
+        // The address of a constant is not that of its value: see `needs_memory`.
+        let is_const = written.is_const || variable.storage.is_constexpr;
+        let is_written = self.is_written(variable) && !is_const;
+        let named =
+            |value: Value| Value { is_lvalue: true, is_const, declaration: Some(variable.id), ..value };
         if variable.storage.is_constexpr && value.as_const().is_none() && self.prim(value.ty).is_some() {
             return self.error(format!(
                 "the value of `{}` has to be known when the program is compiled",
                 variable.name
             ));
         }
-        if self.in_memory.contains(&variable.id) {
+        if self.in_memory.contains(&variable.id) && !(is_const && value.as_const().is_some()) {
             let place = self.variable_place(variable, written);
             self.assigned(&place, value)?;
             self.bind(&variable.name, Binding::Value(named(place)));

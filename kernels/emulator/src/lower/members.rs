@@ -190,12 +190,27 @@ impl Lower<'_> {
             Place::Memory(memory) => Value { place: Place::Memory(self.frozen(&memory)?), ..object },
             _ => object,
         };
-        let object = if chosen.function.qualifiers.is_const || !object.is_lvalue {
-            Value { is_const: chosen.function.qualifiers.is_const || object.is_const, ..object }
-        } else {
+        let object = if chosen.function.qualifiers.is_const {
+            Value { is_const: true, ..object }
+        } else if object.is_lvalue {
             self.writable(object)?
+        } else {
+            self.changeable(object)?
         };
         self.call_chosen(chosen, Some(object), given, span)
+    }
+
+    /// A temporary object that a method changes.
+    fn changeable(&mut self, object: Value) -> Result<Value> {
+        match object.place {
+            Place::Row(_) | Place::Const(_) if !object.is_const => {
+                let place = self.local_slot("a temporary value", object.ty);
+                self.assigned(&place, object)?;
+                Ok(place)
+            }
+            Place::Memory(_) => Ok(Value { is_lvalue: true, ..object }),
+            _ => Ok(object),
+        }
     }
 
     pub fn struct_name(&self, of: StructId) -> &str {

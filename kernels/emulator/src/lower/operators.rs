@@ -463,7 +463,9 @@ impl Lower<'_> {
     /// Moves a value to memory because its address is needed: a variable in rows moves in the next attempt, a
     /// temporary is written to memory now.
     pub fn needs_memory(&mut self, value: Value) -> Result<Value> {
-        if value.is_lvalue {
+        // A constant stays one: other places may need its value when the program is compiled.
+        let is_constant = value.is_const && value.as_const().is_some();
+        if value.is_lvalue && !is_constant {
             return match value.declaration {
                 Some(declaration) if self.in_memory.insert(declaration) => self.retry(),
                 Some(_) if self.again => self.retry(),
@@ -474,8 +476,9 @@ impl Lower<'_> {
             return self.error("this value has no address");
         }
         let slot = self.local_slot("a temporary value", value.ty);
+        let is_const = value.is_const;
         self.assigned(&slot, value)?;
-        Ok(slot)
+        Ok(Value { is_const, ..slot })
     }
 
     /// Lowers `++` and `--`.

@@ -4,7 +4,7 @@
 use super::block::Warp;
 use super::interpreter::Runner;
 use super::launch::Shape;
-use super::memory::Allocation;
+use super::memory::{Allocation, MOST_MEMORY};
 use super::operations::addresses;
 use crate::ir::{Address, Bin, LANES, Op, Prim, Program, Scaled, size_of, space};
 use std::collections::HashMap;
@@ -263,7 +263,9 @@ impl Counters {
         let active = || (0..LANES).filter(|lane| mask >> lane & 1 != 0).map(|lane| (lane, addresses[lane]));
         // Two sectors a lane at most: an access has 16 bytes at most.
         let (mut all, mut count) = ([0; 2 * LANES], 0);
-        for (_, address) in active().filter(|(_, address)| window(*address) == space::HEAP) {
+        // Requests are counted before they are checked. One beyond all memory ends the launch.
+        let is_memory = |address: u64| address.wrapping_sub(space::HEAP) < MOST_MEMORY;
+        for (_, address) in active().filter(|(_, address)| is_memory(*address)) {
             let offset = address - space::HEAP;
             for sector in offset / SECTOR..=(offset + width - 1) / SECTOR {
                 if count == 0 || all[count - 1] != sector {

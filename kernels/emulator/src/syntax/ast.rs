@@ -310,6 +310,8 @@ pub struct Qualifiers {
 
 #[derive(Debug)]
 pub struct Function {
+    /// Declared `extern "C"`.
+    pub is_c: bool,
     pub id: DeclId,
     /// `operator+` for an operator, `operator` for a conversion, the struct's name for a constructor.
     pub name: Name,

@@ -18,23 +18,32 @@ impl Parser {
         result
     }
 
+    /// Parses the rest of `extern "C"`.
+    fn of_language(&mut self) -> Result<()> {
+        if !self.eat("{") {
+            return self.declaration(false);
+        }
+        while !self.eat("}") {
+            if self.at_end() {
+                return self.unexpected("`}`");
+            }
+            self.declaration_or_next()?;
+        }
+        Ok(())
+    }
+
     fn declaration_inner(&mut self, _in_template: bool) -> Result<()> {
         if self.eat(";") {
             return Ok(());
         }
         if self.is_word("extern") && matches!(self.ahead(1).tok, Tok::Str(_)) {
             self.advance();
-            self.advance();
-            if self.eat("{") {
-                while !self.eat("}") {
-                    if self.at_end() {
-                        return self.unexpected("`}`");
-                    }
-                    self.declaration_or_next()?;
-                }
-                return Ok(());
-            }
-            return self.declaration(false);
+            let language = self.advance();
+            let is_c = matches!(&language.tok, Tok::Str(name) if &**name == "C");
+            let outer = std::mem::replace(&mut self.in_c, is_c);
+            let result = self.of_language();
+            self.in_c = outer;
+            return result;
         }
         let word = self.peek().ident().map_or(String::new(), |word| word.to_string());
         match word.as_str() {

@@ -34,6 +34,7 @@ impl Parser {
     ) -> Function {
         Function {
             id: self.id(),
+            is_c: self.in_c,
             name,
             template,
             specialized: None,

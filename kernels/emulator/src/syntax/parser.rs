@@ -22,6 +22,8 @@ pub struct Parser {
     pub written: Vec<HashSet<Name>>,
     /// Whether the parser is after `template <>`.
     pub specializing: bool,
+    /// Whether declarations are `extern "C"`.
+    pub in_c: bool,
     /// The bodies of the outermost functions, in order.
     pub bodies: Vec<Body>,
     /// The definitions in each enclosing scope; the bool is true for structs.
@@ -62,6 +64,7 @@ pub fn parse(tokens: Vec<Token>, first_id: DeclId) -> std::result::Result<(Tree,
         next_id: first_id,
         written: Vec::new(),
         specializing: false,
+        in_c: false,
         bodies: Vec::new(),
         declared: Vec::new(),
         errors: Errors::default(),

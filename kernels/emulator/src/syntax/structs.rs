@@ -74,6 +74,9 @@ impl Parser {
                 typedef.unwrap_or_else(|| format!("<struct {id}>").into())
             }
         };
+        if self.is("<") && self.names.find(&name) != Some(NameKind::TypeTemplate) {
+            return Err(Error::new(self.span(), format!("`{name}` is not a template")));
+        }
         let specialized = if self.is("<") { Some(self.template_arguments()?) } else { None };
         let is_template = !template.is_empty() || specialized.is_some();
         let kind = if is_template { NameKind::TypeTemplate } else { NameKind::Type };

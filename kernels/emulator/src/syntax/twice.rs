@@ -28,8 +28,16 @@ impl Parser {
 
     pub fn check_function(&self, new: &Function) -> Result<()> {
         let known = self.tree.namespaces[new.namespace].functions.get(&new.name).into_iter().flatten();
-        match known.filter(|known| known.span.file == new.span.file).find(|known| is_same(known, new)) {
-            Some(first) => twice(&new.name, first.span, new.span),
+        let known: Vec<_> = known.filter(|known| known.span.file == new.span.file).collect();
+        if let Some(first) = known.iter().find(|known| is_same(known, new)) {
+            return twice(&new.name, first.span, new.span);
+        }
+        // C has no overloads.
+        match known.iter().find(|known| known.is_c && new.is_c && !takes_the_same(known, new)) {
+            Some(first) => {
+                let message = format!("`extern \"C\"` allows only one function `{}`", new.name);
+                Err(Error::new(new.span, message).note("the other one is here", first.span))
+            }
             None => Ok(()),
         }
     }
@@ -60,7 +68,11 @@ fn is_same(a: &Function, b: &Function) -> bool {
         && side(a) == side(b)
         && !is_template(a)
         && !is_template(b)
-        && a.parameters.len() == b.parameters.len()
+        && takes_the_same(a, b)
+}
+
+fn takes_the_same(a: &Function, b: &Function) -> bool {
+    a.parameters.len() == b.parameters.len()
         && a.parameters.iter().zip(&b.parameters).all(|(a, b)| is_same_type(&a.ty, &b.ty))
 }
 

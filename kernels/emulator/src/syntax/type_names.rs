@@ -274,6 +274,13 @@ pub fn is_type(kind: NameKind) -> bool {
 fn prim(words: &[&str], span: Span) -> Result<Prim> {
     let count = |word: &str| words.iter().filter(|w| **w == word).count();
     let unsigned = count("unsigned") > 0;
+    let not_a_type = || Err(Error::new(span, format!("`{}` is not a type", words.join(" "))));
+    let signs = count("unsigned") + count("signed");
+    let has_no_sign = ["void", "bool", "float", "double"].iter().any(|word| count(word) > 0);
+    let has_no_int = has_no_sign || count("char") > 0;
+    if signs > 1 || count("int") > 1 || signs > 0 && has_no_sign || count("int") > 0 && has_no_int {
+        return not_a_type();
+    }
     let integer = |signed: Prim, other: Prim| if unsigned { other } else { signed };
     let rest: Vec<&str> =
         words.iter().copied().filter(|w| !["signed", "unsigned", "int"].contains(w)).collect();
@@ -287,6 +294,6 @@ fn prim(words: &[&str], span: Span) -> Result<Prim> {
         [] => integer(Prim::I32, Prim::U32),
         ["long"] | ["long", "long"] => integer(Prim::I64, Prim::U64),
         ["long", "double"] => return Err(Error::new(span, "`long double` is not part of the subset")),
-        _ => return Err(Error::new(span, format!("`{}` is not a type", words.join(" ")))),
+        _ => return not_a_type(),
     })
 }
