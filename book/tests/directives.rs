@@ -589,7 +589,7 @@ fn a_puzzle_is_shown_with_its_task_and_its_command() {
     let shown = here("{{#puzzle 02-guard}}").unwrap();
     for part in [
         " id=\"puzzle-02-guard\" data-name=\"puzzle-02.cu\" data-puzzle=\"02-guard\">",
-        "### Puzzle 02: guard\n\n<p>Write the square of a[i] to out[i].</p>\n<p>A launch",
+        "### Puzzle 02: guard\n\n<p>Write the square of <code>a[i]</code> to <code>out[i]</code>.</p>\n<p>A launch",
         "```cpp\n__global__ void ",
         "```sh\ncargo run --bin lab-12 -- puzzle 02\n```",
     ] {

@@ -61,6 +61,7 @@
 //!
 //! ```
 //! use todevice_gpu::contract::driver::Driver;
+//! use todevice_gpu::contract::libraries::Libraries; // for the race log
 //! # use todevice_gpu::host::host_profile::LAPTOP_8_CORES;
 //! # use todevice_gpu::simulated::{Simulated, SimulatedOptions, profile::T4};
 //! # let options = SimulatedOptions { profile: &T4, host: &LAPTOP_8_CORES, count: 1, memory: None, others: 0, seed: None, setup: Default::default() };

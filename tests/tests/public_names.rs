@@ -127,6 +127,7 @@ fn words_of(name: &str) -> Vec<String> {
         }
         before = c;
     }
+    words.retain(|word| !word.is_empty());
     words
 }
 
