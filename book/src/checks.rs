@@ -18,7 +18,7 @@ use crate::shown_code;
 use crate::today::{Finding, Today};
 use crate::words::{MOST, Words};
 
-/// The findings by the name of the check.
+/// Findings, keyed by the check's name.
 type Found = BTreeMap<&'static str, Vec<Finding>>;
 
 fn found(course: &Course, page: &Page, exceptions: &Exceptions) -> Found {
@@ -53,7 +53,7 @@ pub fn mistakes(course: &Course, page: &Page, expanded: Option<&str>) -> Vec<Mis
     checked().unwrap_or_else(|wrong| wrong.mistakes(page.file, 1))
 }
 
-/// Checks whether a page of a chapter has too many words for a reader who opens everything.
+/// Reports a page of a chapter that exceeds the word limit with everything unfolded.
 fn too_long_opened(course: &Course, page: &Page, expanded: &str) -> Option<Mistake> {
     let chapter = page.chapter()?;
     let pages = questions::pages(course.root(), chapter).map_or(1, |pages| pages.len());
@@ -78,11 +78,11 @@ pub fn evidence(course: &Course) -> Vec<Mistake> {
 pub struct Lists {
     /// Exceptions in `book/digits.toml`, each with its reason.
     pub exceptions: usize,
-    /// Entries in `book/today`, to be fixed.
+    /// Known mistakes that `book/today` still allows.
     pub let_pass: usize,
     /// Items in `book/seeds.toml` that no chapter teaches yet.
     pub missing: usize,
-    /// Entries of any list that are not needed.
+    /// Unused or invalid entries, and lists without a page.
     pub without_need: Vec<Mistake>,
 }
 

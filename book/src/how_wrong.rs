@@ -27,7 +27,7 @@ fn of_set<S: FigureSet>(set: &S, name: &str, flag: &str) -> String {
     )
 }
 
-/// A sentence that changes, and when it does.
+/// A sentence that differs when a guess is halved or doubled, and the changes that cause it.
 struct Turned<'a> {
     lab: &'a str,
     section: &'a str,

@@ -9,16 +9,16 @@ use crate::course::Course;
 use crate::html::{escape, fence, figure};
 use crate::mistake::choices;
 
-/// The programs, each with a record of its output: a text file of the same name.
+/// The example programs. `NAME.txt` records the output of `NAME.cu`.
 const EXAMPLES: &str = "labs/lab_12/examples";
 
-/// The command of a record, without its file.
+/// The command that runs a program, without its arguments.
 const COMMAND: &str = "cargo run --bin lab-12 -- ";
 
-/// The checks of a command that names none, as in a terminal.
+/// The checks that `lab-12` runs without `--check`.
 const CHECKS: &str = "memcheck,racecheck";
 
-/// An editor with a program.
+/// An example program in an editor, with its recorded output.
 pub fn kernel(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{EXAMPLES}/{name}.cu");
     let source = course.read(&file).map_err(|_| {
@@ -39,10 +39,10 @@ pub fn kernel(course: &Course, name: &str) -> Result<String, String> {
     Ok(figure("kernel", &attributes, &printed, &format!("<code>{}</code>", escape(&command))))
 }
 
-/// The puzzles: a folder each, with the file to begin with.
+/// The puzzles, one folder each, with the starter code in `start.cu`.
 const PUZZLES: &str = "labs/lab_12/puzzles";
 
-/// A puzzle: its task, which the file to begin with has in its comment, and an editor with the rest.
+/// A puzzle: the task from its starter code's first comment, and an editor with the rest of the file.
 pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{PUZZLES}/{name}/start.cu");
     let start = course
@@ -54,10 +54,10 @@ pub fn puzzle(course: &Course, name: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{file}: its first lines are not `// Puzzle 05: …`, `//` and the task"))
 }
 
-/// The detective cases: programs with a mistake.
+/// The detective cases: programs with a planted bug.
 const CASES: &str = "labs/lab_12/cases";
 
-/// A case: its story, which the program has in its first comment, and an editor with the program.
+/// A case: the story from the program's first comment, and an editor with the rest.
 pub fn case(course: &Course, name: &str) -> Result<String, String> {
     let file = format!("{CASES}/{name}.cu");
     let start = course
@@ -68,7 +68,7 @@ pub fn case(course: &Course, name: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{file}: its first lines are not `// Case: …`, `//` and the story"))
 }
 
-/// A task in the first comment of a file, and an editor with the rest of it, which the page judges.
+/// The task from a file's first comment, and an editor with the rest. The page judges the reader's solution.
 fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
     let (title, task, code) = parts(start)?;
     let printed = format!(
@@ -80,10 +80,11 @@ fn judged(start: &str, attributes: &str, command: &str) -> Option<String> {
     Some(format!("{figure}{}", fence("sh", &format!("{COMMAND}{command}"))))
 }
 
-/// The ladders: a folder of programs each, and a record of the lab's table.
+/// The ladders: successive optimizations of one kernel, a folder of programs each, with the lab's tables recorded
+/// beside it.
 const LADDERS: &str = "labs/lab_12/ladder";
 
-/// A ladder: its table on one card, and its times on all.
+/// A ladder: its table on one card, then its times on every card, folded.
 pub fn ladder(course: &Course, name: &str) -> Result<String, String> {
     steps(course, name)?;
     let recorded = |file: &str, command: &str| {
@@ -101,7 +102,7 @@ pub fn ladder(course: &Course, name: &str) -> Result<String, String> {
     Ok(format!("{on_one}<details><summary>On other cards</summary>\n\n{on_all}</details>\n\n"))
 }
 
-/// An editor with each program of a ladder.
+/// A folded editor for each program of a ladder.
 pub fn programs(course: &Course, name: &str) -> Result<String, String> {
     let mut page = String::new();
     for step in steps(course, name)? {
@@ -117,7 +118,7 @@ pub fn programs(course: &Course, name: &str) -> Result<String, String> {
     Ok(page)
 }
 
-/// The names of a ladder's programs.
+/// The names of a ladder's programs, without `.cu`, in the order of the steps.
 fn steps(course: &Course, name: &str) -> Result<Vec<String>, String> {
     let steps = names_in(course, &format!("{LADDERS}/{name}"), ".cu");
     match steps.is_empty() {
@@ -169,7 +170,7 @@ fn table(text: &str) -> Option<String> {
     ))
 }
 
-/// The first line, the task as HTML, and the code of a file to begin with.
+/// The title, the task as HTML, and the code of a starter file; `None` without a title or a task.
 fn parts(start: &str) -> Option<(&str, String, &str)> {
     let (first, rest) = start.split_once('\n')?;
     let title = first.strip_prefix("// ").filter(|title| title.contains(": "))?;
@@ -181,7 +182,7 @@ fn parts(start: &str) -> Option<(&str, String, &str)> {
     (!task.is_empty()).then(|| (title, task, rest[end..].trim_start()))
 }
 
-/// Text as HTML. Only `` `code` `` is Markdown in a comment: stars and underscores belong to C++.
+/// The text of a comment as HTML. Only backticks are markup: asterisks and underscores belong to C++.
 fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(at, part)| match at % 2 {

@@ -1,5 +1,5 @@
-//! The lab of chapter 12 on its page. It is no lab of the package `labs`: it compiles CUDA C++, and has flags of its
-//! own.
+//! The directives for the lab of chapter 12. It is not part of the `labs` package, because it compiles CUDA C++ and has
+//! flags of its own.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::mistake::Wrong;
 use crate::plan::Plan;
 use crate::python;
 
-/// The page with its source, relative to the chapters folder.
+/// The page that shows the lab's source, relative to the chapters folder.
 const SOURCE_PAGE: &str = "labs/lab-12.md";
 
 const SOURCES: &str = "labs/lab_12/src";
@@ -73,7 +73,7 @@ pub fn code(course: &Course, page: &Page, anchor: &str) -> Result<String, Wrong>
     Ok(lab_code::beside(&link, (path, line, &code), python))
 }
 
-/// The paths and texts of the sources. The tour begins with `lib.rs`.
+/// The paths and texts of the sources. `lib.rs` comes first, because readers start there.
 fn sources(course: &Course) -> Result<Vec<(String, String)>, String> {
     let mut names: Vec<String> = fs::read_dir(course.root().join(SOURCES))
         .and_then(|entries| {
@@ -96,7 +96,7 @@ pub fn source(course: &Course, page: &Page) -> Result<String, Wrong> {
     for chapter in plan.chapters().filter(|chapter| chapter.number() == recorded::CHAPTER) {
         if let Some(of_chapter) = chapter.page() {
             markdown += &format!(
-                "This is the lab of [{} {}]({}{of_chapter}). It calls the emulator, `kernels/emulator`.\n\n",
+                "This is the lab of [{} {}]({}{of_chapter}). It uses the emulator in `kernels/emulator`.\n\n",
                 chapter.number(),
                 chapter.title,
                 up(page.path)

@@ -51,7 +51,7 @@ pub const LINES: [(&str, &str); 35] = [
     ("errors", "{{#errors}}"),
 ];
 
-/// The message for an unknown name.
+/// The error for an unknown directive, with a hint for those of mdBook.
 pub fn unknown(name: &str) -> String {
     if ["include", "rustdoc_include", "playground"].contains(&name) {
         return format!(

@@ -14,7 +14,7 @@ pub fn plan(plan: &Plan, up: &str) -> String {
     markdown + &format!("\n<p class=\"minutes\">All chapters: {together}</p>\n\n</div>\n\n")
 }
 
-/// The page of a session in the guide.
+/// The path of a session's page in the teacher's guide.
 pub fn session_page(number: usize) -> String {
     format!("teaching/session-{number}.md")
 }
@@ -74,7 +74,7 @@ fn link(chapter: &Chapter, up: &str) -> String {
     format!("[{title}]({up}{page}){}", parts.collect::<String>())
 }
 
-/// A chapter without its purpose.
+/// A chapter's link, minutes and parts, without its learning outcome.
 fn line(chapter: &Chapter, up: &str) -> String {
     let title = format!("{} {}", chapter.number(), chapter.title);
     let optional = if chapter.optional { ", optional" } else { "" };

@@ -31,7 +31,7 @@ impl ToDevice {
 }
 
 impl Preprocessor for ToDevice {
-    /// The same name as in `book.toml`.
+    /// Must match `[preprocessor.to-device]` in `book.toml`.
     fn name(&self) -> &str {
         "to-device"
     }
@@ -44,7 +44,7 @@ impl Preprocessor for ToDevice {
         let mut mistakes = Vec::new();
         error_pages::add(&mut book);
         guide::add(&mut book, &self.course);
-        // Do not use the root from mdBook: it may be relative to another folder.
+        // Not `context.root`: it may be relative to another working directory.
         let folder = self.course.book().join(&context.config.book.src);
         let from_root = |path: &str| {
             let file = folder.join(path);
@@ -79,7 +79,7 @@ impl Preprocessor for ToDevice {
                     "a link to this name would need `%`: keep to a to z, digits, `-`, `_` and `.`".to_owned();
                 mistakes.push(Mistake { file: from_root(&path), line: 1, what });
             }
-            // mdBook generates a page from 404.md itself.
+            // mdBook renders 404.md without an entry in SUMMARY.md.
             if path.ends_with(".md") && path != "404.md" && !in_summary.contains(&path) {
                 let what = "no page is made of this file: name it in SUMMARY.md".to_owned();
                 mistakes.push(Mistake { file: from_root(&path), line: 1, what });

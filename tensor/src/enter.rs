@@ -1,4 +1,4 @@
-//! The choke point: every operation enters through [`enter`], whichever function of `ops/mod.rs` it is called by.
+//! The single entry point: every operation calls [`enter`], whichever function of `ops/mod.rs` it begins in.
 //! Checks and bookkeeping that apply to all operations are done here and nowhere else. Calls that only create or
 //! read a tensor enter through [`enter_uncharged`], the first half of [`enter`].
 //!
@@ -14,7 +14,7 @@ use crate::operation::{ArgumentNames, Devices, Operation};
 use crate::scope::{self, Leave};
 use crate::tensor::Tensor;
 
-/// The choke point: does what every operation needs, whatever it computes. The operation lasts as long as the
+/// The single entry point: does what every operation needs, whatever it computes. The operation lasts as long as the
 /// guard.
 #[track_caller]
 // ANCHOR: enter
@@ -28,10 +28,10 @@ pub(crate) fn enter(operation: &'static Operation, inputs: &[&Tensor]) -> Result
 }
 // ANCHOR_END: enter
 
-/// The part of [`enter`] for calls that only create or read a tensor (`empty`, `tensor`, `tolist`, `item`). They
-/// count toward the machine's operation limit, so that a loop of such calls also ends. Unlike [`enter`], it charges
-/// no dispatch: the modelled host time of these calls is that of the values they copy. Charging a dispatch as well
-/// would change all times that labs and exercises show.
+/// The part of [`enter`] for calls that only create or read a tensor (`empty`, `tensor`, `tolist`, `item`). They count
+/// toward the machine's operation limit, so that a loop of such calls also ends. Unlike [`enter`], it charges no
+/// dispatch (PyTorch's time to find and call a kernel): the modelled host time of these calls covers only the copying
+/// of values. Charging a dispatch as well would change all times that labs and exercises show.
 #[track_caller]
 #[inline(never)] // Inlined, it would be duplicated in `to_vec` for each type.
 pub(crate) fn enter_uncharged(name: &'static str) -> Result<Leave> {
@@ -48,6 +48,7 @@ impl Operation {
         match self.devices {
             Devices::Together => same_device(self.name, None, inputs),
             Devices::Named(arguments) => same_device(self.name, Some(arguments), inputs),
+            // Each of the operations it consists of makes its own check.
             Devices::ByParts => Ok(()),
         }
     }
@@ -55,8 +56,8 @@ impl Operation {
 
 /// The golden rule: all tensors of an operation must be on one device.
 ///
-/// Where PyTorch iterates over the elements of all tensors together, a number (a 0-dim tensor) on the host may join
-/// any device. Everywhere else each argument is checked by name.
+/// In an operation that PyTorch runs through `TensorIterator`, a number (a 0-dim tensor) on the host may join any
+/// device. Everywhere else each argument is checked by name.
 #[track_caller]
 // ANCHOR: golden_rule
 pub(crate) fn same_device(
@@ -75,7 +76,7 @@ pub(crate) fn same_device(
 }
 // ANCHOR_END: golden_rule
 
-/// Whether a tensor may join tensors on any device: a 0-dim tensor on the host is as good as a number.
+/// Whether a tensor may join tensors on any device: a 0-dim tensor on the host counts as a plain number.
 fn is_host_number(tensor: &Tensor) -> bool {
     tensor.ndim() == 0 && !tensor.is_cuda()
 }

@@ -1,11 +1,14 @@
 //! The tensor handle: storage, layout, dtype and history. Clones and views share the storage.
 //!
-//! Memory on a GPU comes from the caching allocator and goes back to it when the last handle is dropped. The allocator may
-//! hand it out again at once, even if work that uses it is still queued: a block serves only the stream it was allocated
-//! for, and the work of a stream runs in order, so the next owner's work comes after. Work on other streams has to be
-//! announced with `record_stream`.
+//! Memory on a GPU comes from the caching allocator and goes back to it when the last handle is dropped. The allocator
+//! may hand it out again at once, even if work that uses it is still queued: a block serves only the stream it was
+//! allocated for, and the work of a stream runs in order, so the next owner's work comes after. Work on other streams
+//! has to be announced with `record_stream`.
 //!
-//! Not here: arithmetic, and how a tensor moves. Next in the spine: `ops/transfer.rs`.
+//! Every tensor belongs to a *machine*, the host and the GPUs of a [`Machine`](crate::Machine), real or simulated.
+//!
+//! Not here: arithmetic, and how a tensor moves. This is the first of fourteen files that read like a book, the spine
+//! (see `lib.rs`). Next in the spine: `ops/transfer.rs`.
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -98,7 +101,7 @@ impl Tensor {
     /// Creates a tensor that covers its whole storage.
     #[track_caller]
     pub(crate) fn made_of(storage: Arc<Storage>, layout: Layout, dtype: DType) -> Tensor {
-        // Read first, so that the fields are written where the tensor will be.
+        // Computed before the struct, so that it is built in place.
         let (inference, place) = (autograd::is_inference_mode_enabled(), scope::here());
         Tensor(Arc::new(TensorInner {
             storage,
@@ -218,7 +221,7 @@ impl Tensor {
     /// # use todevice::{DType, Tensor};
     /// let x = Tensor::zeros((&[2, 3], DType::F16))?;
     /// assert_eq!((x.element_size(), x.nbytes()), (2, 12));
-    /// // Eight rows, but memory of one.
+    /// // Eight rows that share the memory of one.
     /// assert_eq!(x.get(0)?.expand(&[8, 3])?.nbytes(), 48);
     /// # Ok::<(), todevice::Error>(())
     /// ```
@@ -379,7 +382,10 @@ impl Tensor {
 
 /// The device memory of a tensor that is known to be on a GPU.
 pub(crate) fn memory_of(tensor: &Tensor) -> Result<&DeviceMemory> {
-    tensor.storage().device().ok_or_else(|| Error::custom("a tensor of the host where one of a GPU belongs"))
+    tensor
+        .storage()
+        .device()
+        .ok_or_else(|| Error::custom("expected a tensor on a GPU, and found one on the host"))
 }
 
 /// The address of its first element in device memory.

@@ -1,8 +1,8 @@
 //! Kernels: the units that operations are made of, on the CPU and on a GPU alike.
 //!
 //! An operation checks its inputs, allocates its result, and launches kernels. On the host the *twin*, the kernel in
-//! Rust, runs at once. On a device the same launch is queued: a simulated GPU runs the same twin when its time has
-//! come, an NVIDIA GPU runs the `__global__` function of the same name.
+//! Rust, runs at once. On a device the same launch is queued: a simulated GPU runs the same twin when the kernel's
+//! modelled end is reached, an NVIDIA GPU runs the `__global__` function of the same name.
 //!
 //! Not here: which kernels exist (`ops/registry.rs` of the tensor crate), and how long they take. Next in the spine:
 //! `ops/launch.rs`.
@@ -36,8 +36,8 @@ pub struct KernelDef {
     pub cost: Cost,
     /// The kernel in Rust.
     pub twin: fn(Args<'_, '_>) -> TwinResult,
-    /// For a kernel of halves: the f32 kernel that it runs between two conversions. All such kernels have the same
-    /// twin.
+    /// For a kernel of float16 or bfloat16: the f32 kernel that it runs between two conversions. All such kernels have
+    /// the same twin.
     pub of_f32: Option<&'static KernelDef>,
 }
 // ANCHOR_END: kernel
@@ -94,14 +94,14 @@ pub enum Parameter {
     Block(&'static str, &'static [&'static str]),
 }
 
-/// The meaning of the threads of a kernel.
+/// How a kernel's threads map to elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Geometry {
     /// One thread for each element of the (first) output, up to a limit beyond which each thread handles several.
-    /// Inputs are broadcast to the output's sizes. The kernel knows only where the elements of an operand are: its view
-    /// has the fewest dimensions that can express that.
+    /// Inputs are broadcast to the output's sizes. Views are collapsed to as few dimensions
+    /// as possible.
     Elements,
-    /// The same number of threads; but each view is the tensor's own, since the kernel asks for its dimensions.
+    /// The same number of threads, but views keep the tensor's dimensions, because the kernel uses them.
     Indexed,
     /// One block for each result, which is computed from a row.
     Rows,
@@ -139,7 +139,7 @@ impl Cost {
         }
     }
 
-    /// The number of elements from which a second thread of the host is worth waking. Waking one takes about 17 µs, and
+    /// The number of elements above which waking a second host thread pays off. Waking one takes about 17 µs, and
     /// computing that many elements about 100 µs.
     pub fn smallest_parallel(self) -> usize {
         match self {

@@ -1,11 +1,11 @@
-//! The driver contract: the interface that this crate requires of the devices behind `cuda:0`.
+//! The driver contract: the interface to the devices that `cuda:0`, `cuda:1` and so on stand for.
 //!
-//! It is as low-level as the CUDA driver's own interface: memory, copies, streams, events, launches. It knows no
-//! tensors and no operations. Everything above it (the caching allocator, streams, statistics, and the GPU side of
+//! It is as low-level as the CUDA driver's own interface: memory, copies, streams, events, launches. It knows nothing
+//! about tensors or operations. Everything above it (the caching allocator, streams, statistics, and the GPU side of
 //! every operation) is written once, for the simulated GPU and for the real one.
 //!
-//! Not here: cuBLAS, cuDNN, NCCL and NVRTC, which are in `libraries.rs`, and the two drivers, `simulated/` and `nvidia/`. Next
-//! in the spine: `simulated/schedule.rs`.
+//! Not here: cuBLAS, cuDNN, NCCL and NVRTC, which are in `libraries.rs`, and the two drivers, `simulated/` and
+//! `nvidia/`. Next in the spine: `simulated/schedule.rs`.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ pub struct DriverError {
 }
 
 impl DriverError {
-    /// An error in compiling a kernel. It has no number in CUDA.
+    /// An error in compiling a kernel. CUDA has no code for it.
     pub fn of_compiler(message: &'static str, detail: Option<String>) -> DriverError {
         DriverError { code: 0, name: "compile_kernel", message, detail }
     }
@@ -102,7 +102,7 @@ pub enum Engine {
     Peer,
 }
 
-/// The time in which a piece of work ran, in nanoseconds of the host's clock.
+/// The interval during which a piece of work ran, in nanoseconds of the host's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub op: OpId,
@@ -114,8 +114,8 @@ pub struct Span {
 
 /// The driver of a machine's CUDA devices.
 ///
-/// Calls may fail with an error of work that was queued earlier: errors of kernels surface late, and are sticky.
-#[allow(dead_code)] // No caller fills memory by bytes.
+/// A call may fail with an error from work queued earlier: kernel errors surface late, and are sticky.
+#[allow(dead_code)] // `memset` has no caller in the program.
 pub trait Driver: Libraries {
     fn device_count(&self) -> usize;
     fn properties(&self, device: usize) -> DeviceProperties;
@@ -179,7 +179,7 @@ pub trait Driver: Libraries {
     /// Milliseconds from one event to another.
     fn event_elapsed(&self, start: EventId, end: EventId) -> DriverResult<f32>;
 
-    /// Queues a kernel. An input may be the first output, element for element. Apart from that, outputs must not
+    /// Queues a kernel. An input may be the first output, in the same layout. Apart from that, outputs must not
     /// overlap other operands.
     fn launch(&self, stream: StreamId, launch: Launch) -> DriverResult<OpId>;
     /// Waits until all work of the stream has run, without ordering it for the race check: races that this wait hides

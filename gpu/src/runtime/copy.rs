@@ -1,9 +1,10 @@
 //! Copies between host and devices, and from device to device: the step from a tensor's memory to the driver.
 //!
-//! Each copy is queued on the stream that is current for the calling thread on that device: the default stream, unless the
-//! thread has entered another. Whether the host waits depends on the memory: the driver accesses pageable memory before the
-//! call returns, and page-locked memory when the copy runs. `Cuda::submit` calls the driver, turns its error into ours, and
-//! records the call.
+//! Each copy is queued on the stream that is current for the calling thread on the GPU, or on the source's GPU if there
+//! are two: the default stream, unless the thread has entered another. The host waits for a blocking copy. For a
+//! non-blocking one it depends on the memory: the driver accesses pageable memory before the call returns, and
+//! page-locked memory when the copy runs. `Cuda::submit` calls the driver, turns its error into ours, and records the
+//! call.
 //!
 //! Not here: when the copy runs. Next in the spine: `contract/driver.rs`.
 
@@ -136,7 +137,7 @@ impl Cuda {
             let to = (to.device, to.pointer(target_offset));
             let op = driver.copy_peer(source, to, (from.device, from.pointer(offset)), bytes)?;
             self.order(source, target).inspect_err(|_| {
-                // The target's memory is about to be freed, which must not happen before the copy has run.
+                // The caller frees the target's memory after this error, but not before the copy has run.
                 let _ = driver.stream_synchronize(source);
             })?;
             Ok(Some(op))

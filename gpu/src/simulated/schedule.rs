@@ -1,22 +1,25 @@
-//! The order of events on a simulated GPU: which piece of work happens next, and when.
+//! The order of events on a simulated GPU: which piece of work begins or ends next, and when. (These are steps of the
+//! simulation, not CUDA events.)
 //!
-//! The rule is that **nothing later than the host's `now` has happened**. Work is queued at the host's time and begins
-//! later than that. So every decision up to `now` is made with full knowledge and is final: nothing is ever rolled
-//! back, and the same program always runs the same way. A kernel's twin runs, and its effect lands in memory, when the
-//! simulation reaches the kernel's end. A program that reads earlier, without a wait, reads the old bytes.
+//! The rule is that **nothing later than the host's `now` has happened**. `now` is the time of the simulated host's
+//! clock, which advances by modelled amounts and never by wall time. Work is queued at the host's time and begins later
+//! than that. So every decision up to `now` is made with full knowledge and is final: nothing is ever rolled back, and
+//! the same program always runs the same way. A kernel's twin runs, and its effect lands in memory, when the simulation
+//! reaches the kernel's end; a long copy lands in a few slices. A program that reads earlier, without a wait, reads the
+//! old bytes.
 //!
 //! The work of a stream runs in order. A stream's first piece of work is ready when the work it waits for has run. A
 //! free engine takes the work that has been ready longest, and among equals the work that was queued first.
 //!
-//! Not here: `engine.rs` queues work and carries it out, and `cost.rs` says how long it takes. That was the way down. Next in
-//! the spine: `ops/mod.rs` of the tensor crate, where operations begin.
+//! Not here: `engine.rs` queues work and carries it out, and `cost.rs` says how long it takes. This is the bottom of
+//! the stack. Next in the spine: `ops/mod.rs` of the tensor crate, where operations begin.
 
 use super::engine::{EngineState, SimulationState};
 use super::op::{Head, Op, Queue, Task};
 use crate::contract::driver::{DriverResult, OpId, StreamId};
 
-/// A candidate for the next event. The least one happens: the earliest; at the same time, ends before beginnings; then
-/// the work that has been ready longest; then the work that was queued first.
+/// A candidate for the next event. The smallest is processed next: the earliest; at the same time, ends before
+/// beginnings; then the work that has been ready longest; then the work that was queued first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Next {
     pub(super) time: u64,
@@ -33,12 +36,12 @@ impl SimulationState {
         let now = self.clock.now();
         self.meet();
         while let Some(next) = self.next_final().filter(|next| next.time <= now) {
-            self.happen(next);
+            self.process(next);
         }
     }
     // ANCHOR_END: run_to_now
 
-    /// Makes the host wait until `done` holds, and no longer.
+    /// Makes the host wait, but only until `done` holds.
     pub(super) fn wait_until(
         &mut self,
         device: usize,
@@ -49,7 +52,7 @@ impl SimulationState {
             match self.next_final() {
                 Some(next) => {
                     self.clock.advance_to(next.time);
-                    self.happen(next);
+                    self.process(next);
                 }
                 None if self.wait_for_others(device, &done) => {}
                 None => return Err(self.deadlock(device)),
@@ -83,7 +86,7 @@ impl SimulationState {
         }
     }
 
-    pub(super) fn happen(&mut self, next: Next) {
+    pub(super) fn process(&mut self, next: Next) {
         let Next { time, stream, begins, .. } = next;
         if begins {
             self.begin(stream);

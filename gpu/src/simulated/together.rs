@@ -2,8 +2,8 @@
 //!
 //! A stream that has reached such work (a collective) waits there ([`Head::Arrived`]). The end of the work is known
 //! once all processes have reached it. Meanwhile the host may queue more work, but the simulation does not go past the
-//! [horizon](SimulationState::horizon), the earliest time at which the work could end. So the result does not depend on which
-//! process ran first. A host that needs to know what happens after the horizon lets the [others](Others) run. Two
+//! [horizon](SimulationState::horizon), the earliest time at which the work could end. So the result does not depend on
+//! which process ran first. A host that needs to know what happens after the horizon lets the [others](Others) run. Two
 //! collectives of different groups may run at the same time and do not slow each other down.
 
 use std::collections::HashMap;
@@ -182,7 +182,7 @@ impl SimulationState {
             Ok(Waited::Met) => self.meet(),
             Ok(Waited::GoOn) => {
                 let next = next?;
-                self.happen(next);
+                self.process(next);
                 return Some(next.time);
             }
             Err(error) => self.give_up(device, error),
@@ -206,7 +206,7 @@ impl SimulationState {
         self.meet();
         let arrived = self.together.arrived;
         while let Some(next) = self.next() {
-            self.happen(next);
+            self.process(next);
             if self.together.arrived > arrived {
                 return;
             }

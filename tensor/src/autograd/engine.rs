@@ -1,7 +1,8 @@
 //! The backward pass: propagates gradients from a result to the leaves, node by node, without recursion.
 //!
-//! A node runs when all nodes recorded later have run, on the stream of its forward. Its operations are ordinary operations: they
-//! enter, launch and allocate as those of the forward pass do.
+//! A node runs when all later nodes of the graph have run, on the stream that its forward pass used. Its operations are
+//! ordinary operations: they enter, launch and allocate just like those of the forward pass. A leaf is served, that is,
+//! given its gradient, as soon as the last edge into it has been processed.
 //!
 //! Not here: gradients of single operations. This is the end of the spine.
 
@@ -129,8 +130,8 @@ fn seed_gradient(root: &Tensor, given: Option<Tensor>) -> Result<Tensor> {
 ///
 /// The nodes, the leaves and the edges into each leaf are counted first. A node runs after all nodes recorded
 /// later, so its gradient is complete by then. A leaf receives its gradient, and `at_leaf` runs its hooks, as soon
-/// as the last edge into it has been processed, while earlier operations are still pending. A walk that fails half
-/// way therefore leaves the gradients of the leaves it has completed.
+/// as the last edge into it has been processed, while earlier operations are still pending. A walk that fails partway
+/// therefore leaves the gradients of the leaves it has completed.
 ///
 /// A node runs on the stream that its operation ran on, and a leaf receives its gradient on the stream of the first
 /// operation that used it. When a gradient moves to another stream, that stream waits for it. At the end, the
@@ -176,7 +177,7 @@ struct PendingLeaf {
 }
 
 impl Walk {
-    /// Visits the whole graph that leads to `root`.
+    /// Visits the whole graph that is reachable from `root`.
     fn to(root: &History) -> Walk {
         let (mut nodes, mut leaves) = (BTreeMap::new(), HashMap::new());
         let mut unseen = Vec::new();
@@ -294,8 +295,8 @@ impl Walk {
     }
     // ANCHOR_END: serve
 
-    /// Returns the caller's stream, for a gradient that belongs to another stream, and registers that it waits for
-    /// that one at the end.
+    /// Returns the caller's stream, for a gradient that belongs to another stream, and records that it must
+    /// wait for that stream at the end.
     fn joined(&mut self, grad: &Tensor, of_leaf: Option<StreamKey>) -> Option<StreamKey> {
         let (memory, of_leaf) = (grad.storage().device()?, of_leaf?);
         let caller = memory.find_stream(&self.caller);

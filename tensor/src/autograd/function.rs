@@ -53,7 +53,7 @@ pub trait Function<const N: usize>: Send + Sync + Sized + 'static {
     /// The operation's name, and that of its graph node.
     fn operation(&self) -> &'static Operation;
 
-    /// Computes the result and saves the tensors that [`backward`](Self::backward) needs, no more. Operations
+    /// Computes the result and saves the tensors that [`backward`](Self::backward) needs, and nothing else. Operations
     /// inside it are not recorded.
     fn forward(&self, ctx: &mut Context<N>, inputs: [&Tensor; N]) -> Result<Tensor>;
 
@@ -126,7 +126,7 @@ pub struct Saved<'a, const N: usize> {
 impl<const N: usize> Saved<'_, N> {
     /// The tensors given to `save_for_backward`, then the output if it was saved.
     ///
-    /// Returns an error if one was overwritten since, if their number differs from `M`, or if one was saved as
+    /// Returns an error if one has been overwritten since, if their number differs from `M`, or if one was saved as
     /// `None`.
     pub fn tensors<const M: usize>(&self) -> Result<[Tensor; M]> {
         let tensors = self.optional_tensors::<M>()?;
@@ -173,7 +173,7 @@ pub(super) trait ErasedFunction: Send + Sync {
 /// The gradient with respect to every input, where there is one.
 type Grads = SmallVec<[Option<Tensor>; 2]>;
 
-/// A node's step while the node is being freed.
+/// Stands in for a node's function while the node is being freed.
 impl ErasedFunction for () {
     fn name(&self) -> &'static str {
         ""

@@ -1,7 +1,7 @@
 //! The recorded graph: a node for every operation, and a leaf for every tensor the user made.
 //!
-//! A tensor's [`History`] leads to its node or its leaf, and a node's edges lead on to those of its inputs. So the graph lives as
-//! long as the result does.
+//! A tensor's [`History`] leads to its node or its leaf, and a node's edges lead on to those of its inputs. So the
+//! graph lives as long as the result does.
 //!
 //! Not here: what a node saves. Next in the spine: `autograd/saved.rs`.
 
@@ -99,7 +99,7 @@ impl Edge {
         Edge { to, input: Meta::of(input) }
     }
 
-    /// Whether a gradient is needed, even if the leaf it leads to was frozen since.
+    /// Whether a gradient is needed, even if the leaf it leads to has been frozen since.
     pub(super) fn leads(&self) -> bool {
         !matches!(self.to, History::None)
     }
@@ -135,7 +135,7 @@ impl fmt::Display for Meta {
     }
 }
 
-/// The sequence number of the next node, larger than all before: backward runs later nodes first. All machines
+/// The sequence number of the next node, larger than all earlier ones: backward runs later nodes first. All machines
 /// share one counter, so that the order holds wherever a graph was built.
 static NEXT_SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
@@ -207,7 +207,7 @@ fn free(remains: Remains) {
         return with_doomed(|doomed| {
             let list =
                 doomed.as_mut().map(|list| list.get_or_insert_with(|| Box::new(Vec::<Remains>::new())));
-            // A call further out will come to it.
+            // The outermost call frees it.
             if let Some(list) = list.and_then(list_in) {
                 list.push(remains);
             }

@@ -1,10 +1,12 @@
 //! Saved tensors: where a node keeps what its backward needs, and until when.
 //!
 //! They are in `Node::saved`. Backward frees them as soon as the node has run, unless the graph is retained; a second
-//! backward then finds `SavedTensors::Freed` and fails. They are also freed with the node, when the last tensor that leads to
-//! it is dropped. A saved tensor remembers its version, so that a write in place is noticed.
+//! backward then fails at the first node that saved something, with `SavedTensors::Freed`. They are also freed with the
+//! node, when the last tensor that leads to it is dropped. A saved tensor remembers its version, so that a write in
+//! place is noticed.
 //!
-//! A checkpoint saves nothing: it runs its function once more when the tensors are needed.
+//! A checkpoint (`torch.utils.checkpoint`) saves only its input: it runs its function once more when the tensors are
+//! needed.
 //!
 //! Not here: who asks for them. Next in the spine: `autograd/engine.rs`.
 
@@ -75,8 +77,8 @@ pub(super) type SavedList = SmallVec<[SavedTensor; 2]>;
 #[derive(Clone)]
 pub(super) enum SavedTensors {
     Saved(SavedList),
-    /// The node ran in a checkpoint. Its tensors are the list with this index among the recomputed ones.
-    Dropped(Arc<Checkpoint>, usize),
+    /// The node ran in a checkpoint. Backward takes its tensors from the list with this index of the second run.
+    Recomputed(Arc<Checkpoint>, usize),
     Freed,
 }
 
@@ -89,7 +91,7 @@ impl SavedTensors {
         match CheckpointRun::current().as_deref() {
             Some(CheckpointRun::Forward(checkpoint)) => {
                 let list = checkpoint.note(&tensors);
-                return SavedTensors::Dropped(checkpoint.clone(), list);
+                return SavedTensors::Recomputed(checkpoint.clone(), list);
             }
             Some(CheckpointRun::Again(lists)) => {
                 lock(lists).push(tensors.iter().map(SavedTensor::detached).collect());
@@ -104,7 +106,7 @@ impl SavedTensors {
     pub(super) fn tensors(self) -> Result<SavedList> {
         match self {
             SavedTensors::Saved(tensors) => Ok(tensors),
-            SavedTensors::Dropped(checkpoint, list) => checkpoint.take(list),
+            SavedTensors::Recomputed(checkpoint, list) => checkpoint.take(list),
             SavedTensors::Freed => Err(AutogradError::BackwardTwice.into()),
         }
     }
@@ -120,7 +122,7 @@ impl SavedTensors {
     // ANCHOR_END: free
 }
 
-/// The checkpoint running on a thread, if any, and in which run.
+/// A run of a checkpoint on a thread: its first, or the recomputation.
 enum CheckpointRun {
     /// For the first time: nothing is kept.
     Forward(Arc<Checkpoint>),

@@ -1,10 +1,11 @@
 //! Launches: turns an operation's tensors into the arguments of a kernel, and runs it where they are.
 //!
-//! On a GPU a launch has a grid and its work. The grid follows from the kernel's geometry and the size of the first output: one
-//! thread of a block of 256 for each element, or one block for each row. The work is the bytes of all tensors, each counted
-//! once, and the operations per element of the largest. A simulated GPU turns both into a modelled time
-//! (`simulated/cost.rs`): the bytes at the speed of the memory, or the operations at the speed of the processors, whichever
-//! takes longer, divided by the share of the processors that the grid fills. An NVIDIA GPU ignores the work.
+//! On a GPU a launch has a grid and a [`Work`]. The grid follows from the kernel's geometry and the size of the first
+//! output: one thread of a block of 256 for each element, one warp or block for each result, or one block for each row,
+//! and at most 65,535 blocks. The work is the number of distinct bytes that the tensors have, and the cost of an
+//! element times the number of elements of the largest tensor. A simulated GPU turns both into a modelled time
+//! (`simulated/cost.rs`): the bytes at the speed of the memory, or the operations at the speed of the processors,
+//! whichever takes longer, divided by the share of the processors that the grid fills. An NVIDIA GPU ignores the work.
 //!
 //! Not here: how the host reaches the memory of tensors, in `access.rs`. Next in the spine: `autograd/function.rs`.
 
@@ -133,7 +134,7 @@ fn launch_on_device(
 }
 
 fn wrong_arguments(kernel: &KernelDef) -> Error {
-    Error::custom(format!("{} is not launched with what it takes", kernel.symbol()))
+    Error::custom(format!("{} has other parameters than these arguments", kernel.symbol()))
 }
 
 /// Whether two dtypes look the same to a kernel: a bool is a byte.
@@ -149,7 +150,9 @@ fn argument(tensor: &Tensor) -> Result<Argument> {
             let offset = tensor.storage_offset() * tensor.dtype().size();
             Ok(Argument::Tensor { pointer: memory.pointer(offset), view: tensor.layout().at_start() })
         }
-        None if tensor.ndim() > 0 => Err(Error::custom("a tensor of the host where one of a GPU belongs")),
+        None if tensor.ndim() > 0 => {
+            Err(Error::custom("expected a tensor on a GPU, and found one on the host"))
+        }
         None => access([tensor], [], |[input], []| {
             let mut value = [0; 8];
             let bytes = input.dense_bytes(tensor.dtype());

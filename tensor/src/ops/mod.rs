@@ -1,14 +1,14 @@
-//! Where operations begin. There is one folder per family: `mod.rs` holds an operation's checks, its computation and its
-//! gradient; `kernels.rs` declares its kernels for the host and for devices (see `row.rs`). Their CUDA C++ is in `kernels/`,
-//! in the file named after the family.
+//! Where operations begin. There is one folder per family: its `mod.rs` holds an operation's checks, its computation
+//! and its gradient; its `kernels.rs` declares the kernels for the host and for devices (see `row.rs`), unless they
+//! stand beside the operation. Their CUDA C++ is in `kernels/`, in the file named after the family.
 //!
-//! An operation enters through one of three functions: [`call`], [`apply`] if it has a gradient, and [`update`] if it
+//! An operation begins in one of three functions: [`call`], [`apply`] if it has a gradient, and [`update`] if it
 //! writes to a tensor. Each of them calls [`enter`]. A user's own function goes through a fourth, [`Function::apply`],
 //! which also enters but deliberately skips autocast: as in PyTorch, it receives its inputs in their own dtypes, and
 //! autocast applies to the operations that its forward pass calls.
 //!
-//! Not here: the operations themselves; `x.matmul(&w)` is in `matmul/`, and the writes are in `update.rs`. Next in the spine:
-//! `enter.rs`.
+//! Not here: the operations themselves; `x.matmul(&w)` is in `matmul/`, and the writes are in `update.rs`. Next in the
+//! spine: `enter.rs`.
 
 pub(crate) mod access;
 pub(crate) mod compiled;
@@ -64,6 +64,6 @@ pub(crate) fn call<R>(
 #[track_caller]
 pub(crate) fn apply<F: Function<N>, const N: usize>(function: F, operands: [&Tensor; N]) -> Result<Tensor> {
     call(function.operation(), &operands, |operands| {
-        record(function, operands.try_into().expect("they are as many as before"))
+        record(function, operands.try_into().expect("autocast keeps their number"))
     })
 }

@@ -1,8 +1,8 @@
 //! Conversion to another device or dtype: `to`, and the copies between devices that it and `copy_` make.
 //!
-//! `x.to(device)` returns `x` itself, another handle of the same tensor, if neither device nor dtype changes. Otherwise it is
-//! an operation with a gradient, `ToDevice`. It allocates the result on the device, then calls `upload`, `download` or
-//! `copy_peer` of the machine's `Cuda`, which queues the copy.
+//! `x.to(device)` returns `x` itself, another handle of the same tensor, if neither device nor dtype changes and no
+//! copy is asked for. Otherwise it is an operation with a gradient, `ToDevice`. It allocates the result on the device,
+//! then calls `upload`, `download` or `copy_peer` of the machine's `Cuda`, which queues the copy.
 //!
 //! Not here: the stream, and the call of the driver. Next in the spine: `runtime/copy.rs` of `todevice-gpu`.
 
@@ -32,7 +32,8 @@ operations! {
 impl Tensor {
     /// This tensor on another device, in another dtype, or both (`Tensor.to`).
     ///
-    /// The host waits for the copy, unless [`ToOptions::non_blocking`] is set.
+    /// The host waits for a copy from or to it, unless [`ToOptions::non_blocking`] is set. It never waits for a copy
+    /// between GPUs.
     ///
     /// If nothing changes, returns this tensor itself, not a copy:
     ///
@@ -57,7 +58,7 @@ impl Tensor {
             };
         }
         device.check_usable()?;
-        check_way(self.device(), device)?;
+        check_route(self.device(), device)?;
         let converted = if dtype == self.dtype() { self } else { &ops::apply(ToDtype { dtype }, [self])? };
         let copy = ToDevice { from: self.device(), to: device, non_blocking: options.non_blocking };
         Ok(ops::apply(copy, [converted])?.moved_from(self))
@@ -115,7 +116,7 @@ impl Function<1> for ToDevice {
         copy_to(x, self.to, self.non_blocking)
     }
 
-    /// The gradient takes the same way back, and the host waits for it.
+    /// The gradient is copied back the same way, in a blocking copy.
     fn backward(&self, _: &Saved<1>, grad: &Tensor) -> Result<[Option<Tensor>; 1]> {
         Ok([Some(grad.to(self.from)?)])
     }
@@ -131,7 +132,7 @@ pub(crate) fn to_host(x: &Tensor) -> Result<Tensor> {
 fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
     let x = dense(x)?;
     let out = match x.storage().device() {
-        // A copy that arrives later must have a pinned target.
+        // A non-blocking copy ends after this function returns, so its target must be pinned.
         Some(source) if non_blocking && !device.is_cuda() => {
             Tensor::uninit_pinned(source.cuda(), x.sizes(), x.dtype())?
         }
@@ -148,7 +149,7 @@ fn copy_to(x: &Tensor, device: Device, non_blocking: bool) -> Result<Tensor> {
 /// buffer on its own device. Dtypes are converted before the copy, as in PyTorch, except in a blocking copy to the
 /// host.
 pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) -> Result<()> {
-    check_way(source.device(), target.device())?;
+    check_route(source.device(), target.device())?;
     let dtype = if target.is_cuda() || non_blocking { target.dtype() } else { source.dtype() };
     let source = dense(&source.to(dtype)?.expand(&signed(target.sizes()))?)?;
     if target.is_contiguous() && target.dtype() == dtype {
@@ -160,7 +161,7 @@ pub(crate) fn copy_over(target: &Tensor, source: &Tensor, non_blocking: bool) ->
 }
 
 /// Refuses a copy between machines, which must go through the host.
-fn check_way(from: Device, to: Device) -> Result<()> {
+fn check_route(from: Device, to: Device) -> Result<()> {
     match (from, to) {
         (Device::Cuda { machine, .. }, Device::Cuda { machine: other, .. }) if machine != other => {
             Err(GpuError::OtherMachine { device: from }.into())
@@ -195,7 +196,7 @@ fn transfer(x: &Tensor, out: &Tensor, non_blocking: bool) -> Result<()> {
             })??,
         },
         (Some(source), Some(target)) => source.cuda().copy_peer((target, to), (source, from), bytes)?,
-        (None, None) => unreachable!("there is one host"),
+        (None, None) => unreachable!("both tensors are on the host"),
     }
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! Operations on one tensor, such as `relu`: each a row of the table at the end.
 //!
-//! An entry says all there is to say about an operation: its kernel, its node's name, its gradient, and how it treats integers and
-//! bools. `row!("relu", each, Cheap, |x: T| …)` declares the kernel once for each dtype that `each` stands for. In a row of
-//! `numbers` or `floats` the kernel for f16 and bf16 is the f32 kernel between two conversions; `row.rs` lists these groups.
+//! A row defines an operation completely: its kernel, its node's name, its gradient, and how it treats integers and
+//! bools. `row!("relu", each, Cheap, |x: T| …)` declares the kernel once for each dtype that `each` stands for, in that
+//! dtype. In a row of `numbers` or `floats` the kernel for f16 and bf16 is the f32 kernel between two conversions;
+//! `row.rs` lists these groups.
 //!
 //! `Saves` says what is kept for backward: `relu` keeps its output, and its gradient is one kernel, `relu_backward`.
 //!
-//! Not here: broadcasting and dtype promotion, which need two tensors (`binary.rs`). Next in the spine: `base/kernel.rs` of
-//! `todevice-gpu`.
+//! Not here: broadcasting and dtype promotion, which need two tensors (`binary.rs`). Next in the spine:
+//! `base/kernel.rs` of `todevice-gpu`.
 
 use super::error::ElementwiseError;
 use super::fused::{FusedOp, table};
@@ -24,7 +25,7 @@ use crate::ops::{self, CastPolicy, Operation};
 use crate::tensor::Tensor;
 use Saves::{Input, Nothing, Output};
 
-/// An operation that computes each element of the result from one.
+/// An operation that computes each element of the result from one element of the input.
 pub(super) struct Unary {
     operation: Operation,
     kernel: Row,
@@ -33,8 +34,8 @@ pub(super) struct Unary {
     bools: BoolInput,
 }
 
-/// What is saved for the gradient, with the function that computes the input's gradient from the result's and from
-/// that.
+/// The tensor saved for backward, with the function that computes the input's gradient from the result's gradient and
+/// that tensor.
 #[derive(Clone, Copy)]
 enum Saves {
     Nothing(fn(&Tensor) -> Result<Tensor>),
@@ -53,7 +54,7 @@ enum IntInput {
     PromoteToF32,
 }
 
-/// How bool inputs are treated. Most operations refuse them, each with PyTorch's own text.
+/// How bool inputs are treated. Most operations refuse them, each with PyTorch's error message.
 #[derive(Clone, Copy)]
 enum BoolInput {
     /// Bools are treated like integers.
@@ -79,7 +80,7 @@ impl Unary {
         Unary::new(kernel, node, saves, IntInput::PromoteToF32)
     }
 
-    /// An operation that rounds, and is constant between its jumps.
+    /// A rounding operation: it is piecewise constant, so its gradient is 0.
     const fn rounding(kernel: Row, node: &'static str, refused: fn() -> Error) -> Unary {
         let saves = Nothing(|grad| grad.zeros_like());
         Unary::new(kernel, node, saves, IntInput::Identity).on_bools(BoolInput::Refused(refused))
