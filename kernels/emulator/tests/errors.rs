@@ -72,7 +72,10 @@ fn what_is_outside_the_subset_is_rejected_by_its_name() {
         ("__global__ void k() { }\nint main() { k(); }", "the kernel `k` is launched, not called"),
         ("__global__ int k() { return 1; }", "a kernel has no result"),
         ("int main() { const int x = 1; x = 2; }", "this is `const`: it cannot be assigned to"),
-        ("int main() { int a[2]; return a + 0.5f; }", "an index is a whole number, and this is a `float`"),
+        (
+            "int main() { int a[2]; return a + 0.5f; }",
+            "an index is a whole number, and this has type `float`",
+        ),
         (
             "__global__ void k(int *p) { float *q = p; }",
             "a value of type `int *` does not convert to `float *`",

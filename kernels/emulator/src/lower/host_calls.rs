@@ -35,7 +35,7 @@ impl Lower<'_> {
                 'p' => {
                     if !is_pointer && value.as_const() != Some(0) {
                         return self.error(format!(
-                            "`{name}` takes a pointer here, and this is a `{}`",
+                            "`{name}` takes a pointer here, and this has type `{}`",
                             self.types.name(value.ty)
                         ));
                     }

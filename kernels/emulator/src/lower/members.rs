@@ -46,7 +46,7 @@ impl Lower<'_> {
         let value = self.loaded(value)?;
         let Some((to, is_const)) = self.types.pointee(value.ty) else {
             return self
-                .error(format!("`->` takes a pointer, and this is a `{}`", self.types.name(value.ty)));
+                .error(format!("`->` takes a pointer, and this has type `{}`", self.types.name(value.ty)));
         };
         let memory = self.memory_at(value)?;
         Ok(Value { is_const, ..Value::lvalue(to, Place::Memory(memory)) })

@@ -269,8 +269,10 @@ impl Lower<'_> {
     pub fn indexed(&mut self, memory: Memory, index: Value, size: u64) -> Result<Memory> {
         let index = self.plain(index)?;
         let Some(prim) = self.types.arithmetic(index.ty).filter(|prim| types::is_integer(*prim)) else {
-            return self
-                .error(format!("an index is a whole number, and this is a `{}`", self.types.name(index.ty)));
+            return self.error(format!(
+                "an index is a whole number, and this has type `{}`",
+                self.types.name(index.ty)
+            ));
         };
         if let Some(bits) = index.as_const() {
             let by = arithmetic::convert(prim, Prim::I64, bits) as i64;
@@ -429,7 +431,7 @@ impl Lower<'_> {
                 let value = self.loaded(value)?;
                 let Some((to, is_const)) = self.types.pointee(value.ty) else {
                     return self.error(format!(
-                        "`*` takes a pointer, and this is a `{}`",
+                        "`*` takes a pointer, and this has type `{}`",
                         self.types.name(value.ty)
                     ));
                 };
