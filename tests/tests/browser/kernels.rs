@@ -190,7 +190,7 @@ fn a_link_holds_a_text_and_a_damaged_one_gets_one_line() {
     browser.open(&link);
     wait_for_state(&browser, "This is the text of the link.");
     assert_eq!(source(&browser), linked);
-    press_button(&browser, "Back to my text");
+    press_button(&browser, "Back to the original");
     assert_eq!(source(&browser), before);
     for damaged in [&link[..link.len() - 9], &link[..link.find('=').unwrap() + 2]] {
         browser.open("about:blank");
