@@ -8,6 +8,7 @@ use super::text::Text;
 
 impl Lab<'_> {
     /// The GPU that the lab computes on. On the CPU there is none.
+    #[inline(never)] // Many sections ask, and each page loads the code of its lab.
     pub fn gpu(&self) -> Option<Device> {
         Some(self.device()).filter(|device| device.is_cuda())
     }
@@ -61,6 +62,7 @@ impl Lab<'_> {
     }
 
     /// Says on the CPU how to get a GPU, and what the section shows on one.
+    #[inline(never)]
     pub fn invite_to_gpu(&mut self, to: &str) {
         let how = match cuda::is_available() {
             true => "Without --device cpu",

@@ -5,6 +5,7 @@ use todevice::prelude::*;
 
 /// Waits for all work of a device. A trace shows the caller's line, which a closure for `cuda::device` would not have.
 #[track_caller]
+#[inline(never)]
 pub fn wait_for(device: Device) -> Result<()> {
     let Device::Cuda { index, .. } = device else { return Ok(()) };
     let current = cuda::current_device()?;
@@ -16,7 +17,12 @@ pub fn wait_for(device: Device) -> Result<()> {
 
 /// The first of two where times are modelled, and the second where a real clock gives them.
 pub fn modelled_or_measured<T>(modelled: T, measured: T) -> T {
-    if Machine::current().time_is_modelled() { modelled } else { measured }
+    if time_is_modelled() { modelled } else { measured }
+}
+
+#[inline(never)] // A page loads the code of its lab, and the function above is part of it.
+fn time_is_modelled() -> bool {
+    Machine::current().time_is_modelled()
 }
 
 /// Whether each launch waits until its work is done, as `CUDA_LAUNCH_BLOCKING=1` asks of a GPU.
