@@ -90,7 +90,7 @@ fn one(place: &Workplace, library: &Library, file: &Path) -> Result<(&'static Ex
     let path = fs::canonicalize(file).map_err(|error| error.to_string())?;
     let key = questions::hash(text.into_iter().chain(format!("{path:?} {library:?}").into_bytes()));
     let folder = place.scratch.join(format!("exercise-{key:016x}"));
-    let host = Host::known(&folder).map_or_else(|| Host::compile(library, file, &folder), Ok)?;
+    let host = Host::known(&folder, library).map_or_else(|| Host::compile(library, file, &folder), Ok)?;
     Ok((host.describe()?.exercise(), host))
 }
 

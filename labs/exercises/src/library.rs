@@ -20,7 +20,7 @@ pub(crate) const NOT_FOUND: i32 = 127;
 /// The paths of the compiled libraries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Library {
-    exercises: PathBuf,
+    pub(crate) exercises: PathBuf,
     todevice: PathBuf,
     /// The folder of their dependencies.
     dependencies: PathBuf,

@@ -149,10 +149,13 @@ impl Host {
         Ok(host)
     }
 
-    /// The host in a folder, if one has been compiled there.
-    pub fn known(folder: &Path) -> Option<Host> {
+    /// The host in a folder, if one has been compiled there since the library was built. A library that is built again keeps
+    /// its path, and the compiler refuses a host of the earlier one.
+    pub fn known(folder: &Path, library: &Library) -> Option<Host> {
         let host = Host { program: folder.join("host"), library: folder.join("libown.rlib") };
-        (host.program.is_file() && host.library.is_file()).then_some(host)
+        let built = |path: &Path| fs::metadata(path).ok()?.modified().ok();
+        let is_newer = built(&host.library)? >= built(&library.exercises)?;
+        (is_newer && host.program.is_file()).then_some(host)
     }
 
     /// The library with this exercise in it.
