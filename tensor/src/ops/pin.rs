@@ -20,8 +20,8 @@ impl Tensor {
     ///
     /// The operating system can move host memory around unless it is page-locked ("pinned"). A GPU can copy only pinned
     /// memory by itself, which is faster, and lets the host go on meanwhile if the copy is non-blocking
-    /// ([`ToOptions::non_blocking`]). Otherwise a pinned tensor behaves like any other host tensor. The results of
-    /// operations on it are not pinned.
+    /// ([`ToOptions::non_blocking`](crate::ToOptions::non_blocking)). Otherwise a pinned tensor behaves like any other
+    /// host tensor. The results of operations on it are not pinned.
     ///
     /// ```
     /// use todevice::{Device, Machine, Tensor, ToOptions};
