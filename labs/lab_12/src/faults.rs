@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// What to look for when the gate fails.
+    /// A hint for a kernel that fails the gate.
     pub fn advice(self) -> &'static str {
         match self {
             Kind::Endless => "A launch has to end: look for a loop whose condition never becomes false.",
@@ -68,18 +68,18 @@ impl Kind {
                 "Every thread of a block has to reach each `__syncthreads()`, even one that has no element."
             }
             Kind::SharedRaces => {
-                "A thread writes what another one reads or writes, and no barrier decides who comes first."
+                "One thread writes a value that another reads or writes, and no barrier puts the two in order."
             }
             Kind::GlobalRaces => {
-                "Two threads use the same element, and nothing decides who comes first: give each thread its own, or use `atomicAdd`."
+                "Two threads use the same element in no fixed order: give each thread its own, or use `atomicAdd`."
             }
-            Kind::Unwritten => "A thread reads what nothing has written yet: begin with a value.",
+            Kind::Unwritten => "A thread reads memory that nothing has written yet: give it a value first.",
             Kind::Missing => {
                 "Some elements never get a value: is there a thread for each, and does it write?"
             }
             Kind::Wrong => "",
             Kind::Writers => {
-                "Several threads write the same element, if only the same number: let each write one of its own."
+                "Several threads write the same element, even if they write the same number: let each write one of its own."
             }
         }
     }

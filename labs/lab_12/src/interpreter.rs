@@ -27,7 +27,8 @@ pub struct Emulator {
     pub profile: &'static Profile,
 }
 
-/// Calls `body` with a machine on whose simulated GPUs the emulator runs the kernels of a file.
+/// Enters a machine whose simulated GPUs compile and run kernels with the emulator. `file` and `folder` are for
+/// messages and includes.
 pub fn with<T>(
     gpu: &GpuSpec,
     file: &str,

@@ -36,7 +36,7 @@ pub struct Gate {
     /// `None` if a fault ended the judgement before.
     pub yours: Option<f64>,
     pub bound: Bound,
-    /// What to do if the gate fails. Empty where the report says it.
+    /// A hint if the gate fails; empty where the report is enough.
     pub advice: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl Judgement {
         self.rejected.is_none() && self.fault.is_none() && !self.is_right()
     }
 
-    /// What to do about the gates that the kernel fails.
+    /// The hints of the gates that the kernel fails.
     pub fn advice(&self) -> Vec<&'static str> {
         let failed = self.gates.iter().filter(|gate| gate.passes() == Some(false));
         let mut advice: Vec<&str> =

@@ -30,8 +30,8 @@ pub fn parse(arguments: &[String]) -> std::result::Result<Option<GpuSpec>, Strin
     gpu.parse().map(Some).map_err(|error: Error| format!("--gpu: {error}"))
 }
 
-/// Launches the kernel. Returns what there is to print.
-pub fn run(gpu: &GpuSpec) -> Result<String> {
+/// Launches the kernel. Returns the output, and the exit code: 1 if the sums are wrong.
+pub fn run(gpu: &GpuSpec) -> Result<(String, u8)> {
     interpreter::with(gpu, "launch.rs", PathBuf::new(), |machine| {
         // ANCHOR: launch
         const ADD: &str = r#"
@@ -53,9 +53,13 @@ pub fn run(gpu: &GpuSpec) -> Result<String> {
         // ANCHOR_END: launch
         let is_right = out.equal(&(&a + &b)?)?;
         let last = out.get(-1)?.item()?;
-        let said = if is_right { "the bits of `&a + &b`" } else { "not what `&a + &b` gives" };
-        Ok(format!(
-            "machine: {machine}\nadd<<<{blocks}, {threads}>>> for {n} elements: the last sum is {last}\nAll sums have {said}.\n"
-        ))
+        let verdict = match is_right {
+            true => "All sums have the bits of `&a + &b`.",
+            false => "The sums differ from those of `&a + &b`.",
+        };
+        let output = format!(
+            "machine: {machine}\nadd<<<{blocks}, {threads}>>> for {n} elements: the last sum is {last}\n{verdict}\n"
+        );
+        Ok((output, u8::from(!is_right)))
     })
 }

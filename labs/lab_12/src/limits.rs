@@ -65,7 +65,7 @@ impl Measure {
         }
     }
 
-    /// How to come closer to the limit.
+    /// A hint for a kernel that exceeds the limit.
     pub fn advice(self) -> &'static str {
         match self {
             Measure::Sectors | Measure::LoadSectors | Measure::StoreSectors => {
@@ -75,10 +75,10 @@ impl Measure {
                 "A request is one access of a warp. Read each element from global memory once, and keep it in a variable or in shared memory."
             }
             Measure::SharedLoads => {
-                "A request is one access of a warp. Keep what you read from shared memory in a variable, and use it several times."
+                "A request is one access of a warp. Keep a value from shared memory in a variable, and use it several times."
             }
             Measure::Atomics => {
-                "Atomic additions to one place stand in a queue. Add up within the block first, and let one thread add the result."
+                "Atomic additions to one place queue up. Add up within the block first, and let one thread add the result."
             }
             Measure::Conflicts => {
                 "Lanes of a warp want different words of the same memory bank, and wait for each other. Neighbouring words are in different banks."
@@ -87,7 +87,7 @@ impl Measure {
                 "Threads of one warp disagree about a branch, so the warp goes both ways. Let whole warps agree."
             }
             Measure::Barriers => {
-                "At each barrier all warps of the block wait. Leave out those that order nothing."
+                "At each barrier all warps of the block wait. Leave out those that protect nothing."
             }
             Measure::Lanes => {
                 "Many of a warp's 32 threads have nothing to do. Give each of them a part of the work."

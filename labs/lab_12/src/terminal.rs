@@ -82,7 +82,7 @@ fn launch(arguments: &[String]) -> ExitCode {
     match launch::parse(arguments) {
         Ok(None) => print(launch::HELP, 0),
         Ok(Some(gpu)) => match launch::run(&gpu) {
-            Ok(said) => print(&said, 0),
+            Ok((said, code)) => print(&said, code),
             Err(error) => refuse(&format!("error: {}\n", error.to_string().trim_end())),
         },
         Err(trouble) => refuse_flag(&trouble),

@@ -69,14 +69,14 @@ fn a_fault_has_its_line_and_the_smallest_launch() {
     assert!(text.contains(" my.cu:11:") && text.contains("not judged, at most 8\n"), "{text}");
     assert!(
         text.contains(
-            "The smallest launch that fails: n = 2, 1 block of 2 threads\n\nNot yet.\nA thread writes what"
+            "The smallest launch that fails: n = 2, 1 block of 2 threads\n\nNot yet.\nOne thread writes a value"
         ),
         "{text}"
     );
     let (code, json, _) = lab(&folder, &["puzzle", "05", "my.cu", "--format", "json"]);
     assert_eq!(code, 1);
     for part in [
-        "{\"right\":false,\"summary\":\"Not yet.\",\"advice\":[\"A thread writes what another one reads",
+        "{\"right\":false,\"summary\":\"Not yet.\",\"advice\":[\"One thread writes a value that another reads",
         "{\"name\":\"races in shared memory\",\"passes\":false,\"yours\":\"1\",\"bound\":\"at most\",\"limit\":\"0\"}",
         "\"passes\":null,\"yours\":null,\"bound\":\"at most\",\"limit\":\"8\"}",
         "\"file\":\"my.cu\",\"line\":11,",

@@ -1,4 +1,4 @@
-//! What a lab does on a GPU, and what on the CPU, so that no lab has to ask which of them it computes on.
+//! The differences between a lab on a GPU and on the CPU, so that labs need not ask for their device.
 
 use todevice::{Device, Result, cuda};
 
@@ -18,21 +18,21 @@ impl Lab<'_> {
         if self.gpu().is_some() { on_gpu } else { on_cpu }
     }
 
-    /// Explains something that is only so on a GPU.
+    /// Prints a paragraph, but only on a GPU.
     pub fn prose_on_gpu(&mut self, text: impl Into<Text>) {
         if self.gpu().is_some() {
             self.prose(text);
         }
     }
 
-    /// Explains something that is only so on the CPU.
+    /// Prints a paragraph, but only on the CPU.
     pub fn prose_on_cpu(&mut self, text: impl Into<Text>) {
         if self.gpu().is_none() {
             self.prose(text);
         }
     }
 
-    /// Asks something that only a GPU can answer. On the CPU it is a thought.
+    /// Asks for a prediction that only a GPU can settle. On the CPU it is only something to think about.
     pub fn predict_on_gpu(&mut self, prediction: Prediction) -> Guess {
         self.predict(prediction.only_if(self.gpu().is_some()))
     }
@@ -43,7 +43,7 @@ impl Lab<'_> {
         self.gpu().is_some()
     }
 
-    /// The same where the section would go on with the prediction of this part.
+    /// The same for a section that would begin this part next.
     pub fn has_gpu_or_part(
         &mut self,
         part: &'static str,

@@ -242,7 +242,7 @@ impl Prediction {
         Prediction { raced: true, ..self }
     }
 
-    /// The same as a thought where nothing will answer it: on a machine without a GPU, say.
+    /// Turns a prediction that nothing will settle, for example on a machine without a GPU, into one only to think about.
     pub fn only_if(self, is_answered: bool) -> Prediction {
         let raced = self.raced;
         if is_answered {
