@@ -1,5 +1,5 @@
-//! Products and quotients of half types with a number: an f64 that is not rounded to the half type first. PyTorch does
-//! this only for products and quotients.
+//! Products and quotients of half types with an f64 that is not rounded first. PyTorch rounds it for sums and
+//! differences.
 
 use super::Operand;
 use super::binary::{Binary, binary};

@@ -6,7 +6,7 @@ use crate::error::Refusal;
 /// An error of random numbers.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // A variant's message says what it is, and names its fields.
+#[allow(missing_docs)] // The messages describe the variants and name their fields.
 pub enum RandomError {
     #[error("random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")]
     EmptyRange { low: i64, high: i64 },
