@@ -38,11 +38,11 @@ operations! {
 /// The keyword arguments of `torch.nn.Conv2d`. [`Tensor::conv2d`] uses the first four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
-    /// The step of the kernel between neighboring output elements.
+    /// The step of the kernel between neighbouring output elements.
     pub stride: Pair,
     /// The zeros around the image.
     pub padding: Padding,
-    /// The distance on the image between neighboring kernel elements.
+    /// The distance on the image between neighbouring kernel elements.
     pub dilation: Pair,
     /// The number of channel groups. An output channel depends only on the input channels of its group.
     pub groups: usize,

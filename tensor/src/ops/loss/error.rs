@@ -38,7 +38,7 @@ pub enum LossError {
     Weight { classes: usize, weight: Vec<usize> },
     #[error("only batches of spatial targets supported (3D tensors) but got targets of dimension: {ndim}")]
     SpatialTargets { ndim: usize },
-    // PyTorch does not close this bracket.
+    // PyTorch's text lacks this bracket, too.
     #[error("size mismatch (got input: {input:?} , target: {target:?}")]
     SpatialSizes { input: Vec<usize>, target: Vec<usize> },
     #[error("weight tensor should be defined either for all or no classes")]
