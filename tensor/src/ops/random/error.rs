@@ -23,7 +23,7 @@ pub enum RandomError {
     NegativeStd { std: f64 },
     #[error("dropout probability has to be between 0 and 1, but got {p}")]
     DropoutProbability { p: f64 },
-    /// Also for a tensor on a GPU, which is not a ByteTensor either.
+    /// Also for a tensor on a GPU.
     #[error("RNG state must be a torch.ByteTensor")]
     StateType,
     #[error("{0}")]
