@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::ops::random::error::RandomError;
 use crate::tensor::Tensor;
 
-/// During training, zeros each element with probability `p` and scales the others by `1 / (1 − p)`; does nothing in
-/// evaluation mode (`torch.nn.Dropout`).
+/// A layer that, during training, zeros each element with probability `p` and scales the others by `1 / (1 − p)`
+/// (`torch.nn.Dropout`).
 pub struct Dropout {
     p: f64,
     training: AtomicBool,
