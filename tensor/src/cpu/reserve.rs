@@ -9,7 +9,7 @@ pub(crate) fn collect<T>(values: impl Iterator<Item = T>, count: usize) -> Resul
     Ok(vector)
 }
 
-/// An empty vector with room for `count` values, or an error if there is not enough memory.
+/// Returns an empty vector with capacity for `count` values, or an error if there is not enough memory.
 pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     let bytes = count.saturating_mul(size_of::<T>());

@@ -1,8 +1,8 @@
-//! Two kinds of evidence that the streams match PyTorch's.
+//! Compares the streams with PyTorch's.
 //!
-//! The vector files hold numbers that PyTorch 2.11 produced, element by element. The constants below were also taken
-//! from PyTorch 2.11: each is the FNV-1a hash of the little-endian bytes of everything the test draws, so one wrong bit
-//! anywhere, or one word too many, changes it.
+//! The vector files hold numbers from PyTorch 2.11, element by element. The constants are FNV-1a hashes of the
+//! little-endian bytes of everything that a test draws from PyTorch 2.11, so one wrong bit, or one word too many,
+//! changes them.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn cases(file: &str) -> Vec<Value> {
     json["cases"].as_array().unwrap_or_else(|| panic!("{VECTORS}{file} has no list of cases")).clone()
 }
 
-/// The cases of one operation. Panics if there are none, since the test would then pass without testing.
+/// Returns the cases of an operation. Panics if there are none, because the test would pass without testing.
 fn rng_cases(op: &str) -> Vec<Value> {
     let found: Vec<Value> = cases("rng_vectors.json").into_iter().filter(|case| case["op"] == op).collect();
     assert!(!found.is_empty(), "rng_vectors.json has no case of {op}");
@@ -91,7 +91,7 @@ fn randn_and_normal() {
 
 #[test]
 fn rand_f64() {
-    // serde_json may get the last bit of an f64 wrong, so the digits come from the text itself.
+    // serde_json may get the last bit of an f64 wrong, so the digits come from the text.
     let text = text("rng_vectors.json");
     let lists = text.split(r#""op":"rand_f64""#).skip(1).map(|case| case.split(['[', ']']).nth(1).unwrap());
     for (case, digits) in rng_cases("rand_f64").iter().zip(lists) {
@@ -139,7 +139,7 @@ fn sequences() {
     }
 }
 
-/// The masks that `F.dropout` draws, the same on AMD and Intel CPUs.
+/// The masks of `F.dropout`, equal on AMD and Intel CPUs.
 #[test]
 fn dropout_masks() {
     for case in rng_cases("dropout_of_ones") {
@@ -185,7 +185,6 @@ fn initial_weights() {
 
 // ------------------------------------------------------------------------------------------------- hashes
 
-/// FNV-1a, 64 bits.
 struct Hash(u64);
 
 impl Hash {
@@ -206,7 +205,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hash.0
 }
 
-/// The hash of everything `draw` draws, for each of these seeds. The second and the fourth share their low 32 bits.
+/// Hashes everything that `draw` draws, for each seed. The second and the fourth seed share their low 32 bits.
 fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
     [0, 7, 42, (1 << 32) + 7, u64::MAX].map(|seed| {
         let mut hash = Hash::new();
@@ -215,7 +214,7 @@ fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
     })
 }
 
-/// All sizes around the block of 16 and around one refill, one after another on a single stream.
+/// Sizes around the block of 16 and around a refill, on a single stream.
 #[test]
 fn every_size_in_f32() {
     let drawn = hashes(|engine, hash| {
@@ -251,7 +250,7 @@ fn awkward_bounds_in_f32() {
     assert_eq!(drawn, torch);
 }
 
-/// normal_(0.3, 0.7) and uniform_(-0.1, 0.3) in f64. Exact only with PyTorch's own C library.
+/// normal_(0.3, 0.7) and uniform_(-0.1, 0.3) in f64. Exact only with PyTorch's C library.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn every_size_in_f64() {
@@ -274,7 +273,7 @@ fn every_size_in_f64() {
     assert_eq!(drawn, torch);
 }
 
-/// normal_(0.3, 0.7) on a tensor of 202 elements with gaps between them, in f32 and then in f64.
+/// normal_(0.3, 0.7) on a strided tensor of 202 elements, in f32 and then in f64.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn normals_of_a_non_contiguous_tensor() {
@@ -307,7 +306,7 @@ fn normals_of_a_non_contiguous_tensor() {
     assert_eq!(double, torch_double);
 }
 
-/// Ranges of both widths, the limit between them, and two that do not fit into an i64.
+/// Ranges of both widths, the limit between them, and two that exceed an i64.
 #[test]
 fn randint_of_every_width() {
     let drawn = hashes(|engine, hash| {
@@ -375,7 +374,7 @@ fn permutations_of_every_size() {
         for n in [0, 1, 2, 17, 1000, 30_000] {
             hash.add(randperm(engine, n).into_iter().flat_map(i64::to_le_bytes));
         }
-        // Three uniforms show that the permutations took exactly the right number of words.
+        // Three uniforms show that the permutations took the right number of words.
         hash.add(uniform(engine, 3, 0.0, 1.0).into_iter().flat_map(f32::to_le_bytes));
     });
     let torch = [
@@ -388,7 +387,7 @@ fn permutations_of_every_size() {
     assert_eq!(drawn, torch);
 }
 
-/// PyTorch needs two hundred million elements to take this branch; ten show the rule.
+/// PyTorch takes this branch from two hundred million elements on; ten show the rule.
 #[test]
 fn a_large_permutation_grows_inside_out() {
     assert_eq!(distributions::randperm_inside_out(&mut Engine::new(0), 10), [8, 2, 6, 3, 5, 1, 0, 9, 7, 4]);
@@ -547,7 +546,6 @@ fn a_bad_state_is_refused_and_changes_nothing() {
     );
 }
 
-/// Any accepted state, whatever its bytes, can be drawn from.
 #[test]
 fn no_state_makes_a_draw_panic() {
     let good = Generator::new().get_state();
