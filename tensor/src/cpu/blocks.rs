@@ -1,8 +1,6 @@
-//! Access to the operands of elementwise operations.
-//!
-//! Kernels get contiguous blocks of equal length. A contiguous operand lends slices. Any other operand (transposed,
-//! broadcast, or the output of an in-place operation) is gathered into a block on the stack. So a kernel is one plain
-//! loop, compiled once.
+//! Access to the operands of elementwise operations. Kernels get contiguous blocks of equal length. A contiguous
+//! operand lends slices. Any other operand (transposed, broadcast, or the output of an in-place operation) is gathered
+//! into a block on the stack. So a kernel is one plain loop, compiled once.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -33,7 +31,6 @@ impl Runs {
         (self.ndim == 1 && (self.strides[0] == 1 || self.sizes[0] == 1)).then_some(self.offset)
     }
 
-    /// Finds the access to the `length` elements from `start`.
     #[inline(always)]
     fn block(&self, start: usize, length: usize) -> BlockAccess {
         let inner = self.ndim - 1;
@@ -104,7 +101,6 @@ impl Runs {
 }
 
 enum BlockAccess {
-    /// Contiguous from this position.
     Contiguous(usize),
     /// One number, at this position, for all elements.
     Broadcast(usize),
@@ -122,7 +118,6 @@ pub(crate) fn scatter<T: Pod>(runs: &Runs, block: &[T], start: usize, values: &m
     });
 }
 
-/// An operand of a kernel.
 pub(crate) struct BlockReader<'a> {
     /// `None` for the output, which is about to be overwritten.
     source: Option<(&'a [u8], Runs)>,
@@ -164,7 +159,6 @@ impl<'a> BlockReader<'a> {
         })
     }
 
-    /// Returns the elements from `start` for a block of the output.
     fn block<'b, T: Pod, O: Pod>(&'b self, start: usize, output: &[O], scratch: &'b mut Scratch) -> &'b [T] {
         if self.is_output() {
             let block = scratch.take(output.len());
@@ -178,7 +172,6 @@ impl<'a> BlockReader<'a> {
 /// A block on the stack, created on demand and reused for later blocks.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    /// Space for a block of the largest elements.
     block: Option<[u64; BLOCK]>,
     /// Whether the block holds the operand's single number.
     is_filled: bool,
@@ -192,7 +185,6 @@ impl Scratch {
 
     fn of_number<T: Pod>(&mut self, number: T, length: usize) -> &[T] {
         if !self.is_filled {
-            // Only `length` elements, because most tensors are small.
             self.take(length).fill(number);
             self.is_filled = length == BLOCK;
         }

@@ -34,7 +34,6 @@ use std::ops::{Add, Mul};
 /// length, 128 bytes wide, fills two thirds of an L1 cache.
 pub(crate) const KC: usize = 256;
 
-/// The element types of [`gemm`].
 pub(crate) trait GemmElement: sealed::Sealed {}
 impl GemmElement for f32 {}
 impl GemmElement for f64 {}
@@ -180,8 +179,8 @@ unsafe fn checked<T: GemmElement>(
     let b = Matrix { start: b.as_ptr(), strides: b_strides };
     let c = c.as_mut_ptr();
     let product = if n == 1 {
-        // Vectors run along the rows of C. A single column has rows of one element, so it is computed as the row Cᵀ =
-        // Bᵀ·Aᵀ, which has the same memory layout.
+        // Vectors run along the rows of C. Rows of a single column are too short, so compute the row Bᵀ·Aᵀ, which has
+        // the same memory layout.
         Product { m: 1, n: m, k, a: b.transposed(), b: a.transposed(), c, c_stride: m, accumulate }
     } else {
         Product { m, n, k, a, b, c, c_stride: n, accumulate }

@@ -25,7 +25,6 @@ use crate::error::Result;
 use crate::kernel::{Args, Cost, Input, KernelDef, Output, Parameter, TwinError, TwinResult};
 use crate::shape::Layout;
 
-/// The twin of a kernel for half types.
 pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> TwinResult {
     let kernel = args.kernel;
     let of_f32 = kernel.of_f32.expect("a kernel of halves says which one of f32 it is");
@@ -35,7 +34,6 @@ pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> TwinResult {
     }
 }
 
-/// The maximum number of inputs for a conversion block by block.
 const MOST_INPUTS: usize = 4;
 
 /// Returns the types of the inputs, and of the outputs.
@@ -50,8 +48,6 @@ fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
     }
     operands
 }
-
-// --------------------------------------------------------------------------------------------- block by block
 
 fn in_blocks(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> TwinResult {
     let [reads, writes] = operands(kernel);
@@ -111,7 +107,6 @@ fn in_blocks_of<O: Pod + Send>(
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-/// Space for a block, as gathered and as f32.
 #[derive(Default)]
 struct Widened {
     gathered: Scratch,
@@ -142,8 +137,6 @@ impl Widened {
         Some(bytemuck::cast_slice(floats))
     }
 }
-
-// ------------------------------------------------------------------------------------------------ as a whole
 
 fn as_a_whole(kernel: &KernelDef, of_f32: &'static KernelDef, args: Args<'_, '_>) -> TwinResult {
     let [reads, writes] = operands(kernel);
@@ -205,7 +198,6 @@ impl Wide {
         Input { bytes: Some(bytemuck::cast_slice(&self.floats)), layout: &self.layout }
     }
 
-    /// Rounds the numbers to the output.
     fn write(&self, dtype: DType, output: &mut Output) -> Result<()> {
         let halves: &mut [u16] = bytemuck::cast_slice_mut(output.bytes);
         // The kernel must not write between the elements.
@@ -229,8 +221,6 @@ impl Wide {
 fn is_mostly_dense(layout: &Layout) -> bool {
     layout.reach() <= 2 * layout.distinct()
 }
-
-// ---------------------------------------------------------------------------------------------- row by row
 
 /// Elements in memory, for twins that process one row at a time.
 pub(crate) trait Stored: Memory<Math: Float + Element + Pod> {
@@ -266,8 +256,6 @@ macro_rules! stored {
 }
 stored!(f32, f64; f16, bf16);
 
-// ----------------------------------------------------------------------------------------------- conversions
-
 pub(crate) fn to_f32<H: Element>(args: Args<'_, '_>) -> TwinResult {
     map1::<u16, f32>(args, Cost::Cheap, |halves, floats| widen(H::DTYPE, halves, floats))
 }
@@ -276,7 +264,6 @@ pub(crate) fn from_f32<H: Element>(args: Args<'_, '_>) -> TwinResult {
     map1::<f32, u16>(args, Cost::Cheap, |floats, halves| narrow(H::DTYPE, floats, halves))
 }
 
-/// Converts to f32, in new memory.
 pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     let mut floats = reserve(halves.len())?;
     floats.resize(halves.len(), 0.0);
@@ -338,8 +325,7 @@ fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     }
 }
 
-/// Rounds to the nearest bfloat16. `bf16::from_f32` gives the same result, but mixes 16 and 32 bits, which vectorises
-/// badly.
+/// Rounds to the nearest bfloat16, like `bf16::from_f32`, which mixes 16 and 32 bits and so vectorises badly.
 #[inline(always)]
 fn bfloat16(x: f32) -> u16 {
     let bits = x.to_bits();

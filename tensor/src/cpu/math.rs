@@ -5,10 +5,10 @@
 //! the last bit: `+ - * /`, comparisons, and moves between floats and their bits. Three rules follow.
 //!
 //! * Every product and every sum is rounded separately. A fused multiply-add would save a rounding, but takes a dozen
-//! instructions on wasm ([`mul_add`]). (Rust never fuses. A CUDA port must be compiled with `-fmad=false`, without
-//! `-ftz`, and with IEEE division.)
+//!   instructions on wasm ([`mul_add`]). (Rust never fuses. A CUDA port must be compiled with `-fmad=false`, without
+//!   `-ftz`, and with IEEE division.)
 //! * No branches and no tables: both sides of an `if` are computed and one is selected, so a loop over a slice becomes
-//! SIMD instructions.
+//!   SIMD instructions.
 //! * Each function is `inline(always)`, so it is compiled for the instruction set of the loop around it.
 //!
 //! Errors are in ulp, the distance between neighbouring floats at the exact result; a correctly rounded function has
@@ -39,14 +39,12 @@ pub(crate) fn mul_add(a: f32, b: f32, c: f32) -> f32 {
 /// [`mul_add`] without an instruction for it. Unlike the function that Rust would call, it is vectorised.
 ///
 /// The product is exact in f64. The sum with c is rounded to odd: of the two neighbouring f64s, the one whose last bit
-/// is set, which is never half-way between two f32s. So a second rounding, to f32, gives the same result as one
-/// rounding.
+/// is set, which is never half-way between two f32s. So rounding it again, to f32, gives the result of one rounding.
 #[inline(always)]
 fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
-    // The exact rounding error of the sum (Knuth's TwoSum). For an infinite or NaN sum it is NaN, and compares as
-    // false.
+    // The exact rounding error of the sum (Knuth's TwoSum). For an infinite or NaN sum it is NaN, and compares false.
     let of_c = sum - product;
     let lost = (product - (sum - of_c)) + (c - of_c);
     let even = sum.to_bits() & 1 == 0;
@@ -60,8 +58,7 @@ fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
 /// Cody and Waite's reduction: x = n ln 2 + r with |r| <= ln 2 / 2, hence e^x = 2^n e^r.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors at the end. Comparisons in this
-    // direction keep a NaN.
+    // Beyond these bounds the result is 0 or infinite. Comparisons in this direction keep a NaN.
     let x = if x < -104.0 { -104.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
 
@@ -360,8 +357,7 @@ mod tests {
             let same = ours.to_bits() == fused.to_bits() || ours.is_nan() && fused.is_nan();
             assert!(same, "{a:e} * {b:e} + {c:e}: {ours:e}, {fused:e}");
         };
-        // The product is half a unit in the last place of c, plus a little that decides. Plain f64 would round to even
-        // first.
+        // The product is half an ulp of c, plus a little that decides. Plain f64 would round to even first.
         check(1.0 + 2f32.powi(-12), 2f32.powi(-24) * (1.0 - 2f32.powi(-12)), 1.0);
         check(1.0 + 2f32.powi(-12), -2f32.powi(-24) * (1.0 + 2f32.powi(-12)), 1.0 + f32::EPSILON);
         for edge in [0.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {

@@ -1,5 +1,3 @@
-//! Arithmetic of numbers in kernels.
-
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use bytemuck::{Pod, Zeroable};
@@ -113,8 +111,7 @@ macro_rules! rectified_halves {
 }
 rectified_halves!(f16, bf16);
 
-/// Operations of floats only: division, and the functions of [`math`](super::math). Generic code can use the ordinary
-/// operators.
+/// Operations of floats only: division, and the functions of [`math`](super::math). Also allows ordinary operators.
 pub(crate) trait Float:
     Number
     + Element
@@ -137,7 +134,6 @@ pub(crate) trait Float:
     fn fused(self, factor: Self, addend: Self) -> Self;
     fn exp(self) -> Self;
     fn ln(self) -> Self;
-    /// The sine of each angle, many at once.
     fn sin_all(angles: &[Self], out: &mut [Self]);
     fn cos_all(angles: &[Self], out: &mut [Self]);
     fn cos(self) -> Self;

@@ -1,7 +1,5 @@
-//! Threads that share the pieces of an output.
-//!
-//! The work on a piece is `dyn`, so this is compiled for each element type, not for each kernel. The assignment of
-//! pieces to threads does not affect the result.
+//! Threads that share the pieces of an output. The work on a piece is `dyn`, so this is compiled for each element type,
+//! not for each kernel. The assignment of pieces to threads does not affect the result.
 
 use std::sync::Mutex;
 

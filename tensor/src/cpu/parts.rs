@@ -1,5 +1,3 @@
-//! Outputs computed in independent parts, on several threads if there is enough work.
-
 use super::parallel::for_pieces;
 use super::pool::threads_for;
 use crate::kernel::Cost;
@@ -19,8 +17,7 @@ pub(crate) fn for_parts_of_two<A: Send, B: Send>(
     });
 }
 
-/// Calls `work(number of the first part, parts of a, parts of b)` for each thread's consecutive parts, so a thread can
-/// reuse its buffers.
+/// Calls `work(number of the first part, parts of a, parts of b)` for each thread's parts, so it can reuse its buffers.
 pub(crate) fn for_shares<A: Send, B: Send>(
     a: &mut [A],
     b: &mut [B],
@@ -43,7 +40,6 @@ pub(crate) fn for_shares<A: Send, B: Send>(
     });
 }
 
-/// Like [`for_parts_of_two`], for one output.
 pub(crate) fn for_parts<T: Send>(
     out: &mut [T],
     parts: usize,

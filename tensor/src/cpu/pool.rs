@@ -14,13 +14,11 @@ use todevice_gpu::host::thread::{OfThread, ThreadContext};
 
 use super::thread::THREAD;
 
-/// The time that an idle thread stays awake.
 const MOMENT: Duration = Duration::from_micros(300);
 
-/// The number of threads that a loop may use.
-///
-/// A browser page has one. So has a user's job on a thread pool. It would wait for its parts, and a waiting pool thread
-/// runs other jobs, here in the middle of an operation, under its locks and its grad mode.
+/// The number of threads that a loop may use. A browser page has one. So has a user's job on a thread pool: while it
+/// waited for its parts, its thread would run other jobs in the middle of an operation, under its locks and its grad
+/// mode.
 pub(crate) fn threads() -> usize {
     if cfg!(target_family = "wasm") || is_alone() {
         return 1;
@@ -28,10 +26,9 @@ pub(crate) fn threads() -> usize {
     1 + helpers().map_or(0, ThreadPool::current_num_threads)
 }
 
-/// The number of threads for the work of an operation: all of them if the work justifies waking them.
-///
-/// For at least a quarter of that work, a helper that is awake and idle takes half of it. It begins within a few µs,
-/// ten times faster than a sleeping one. Less work does not even read the number of threads, which would start them.
+/// The number of threads for the work of an operation: all of them if the work justifies waking them. For at least a
+/// quarter of that work, a helper that is awake and idle takes half of it. It begins within a few µs, ten times faster
+/// than a sleeping one. Less work does not even read the number of threads, which would start them.
 pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
     if cfg!(target_family = "wasm") || work < worth_waking / 4 {
         1
@@ -42,7 +39,6 @@ pub(crate) fn threads_for(work: usize, worth_waking: usize) -> usize {
     }
 }
 
-/// The number of helpers that are awake and idle.
 static IDLE: AtomicUsize = AtomicUsize::new(0);
 
 /// While a `Busy` exists, one awake helper is not idle. It is dropped even if the work panics.

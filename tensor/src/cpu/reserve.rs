@@ -1,5 +1,3 @@
-//! Vectors whose allocation may fail.
-
 use crate::error::{GpuError, Result};
 
 /// Collects the values in a vector, or errors if there is not enough memory.

@@ -40,7 +40,6 @@ mod tests {
         assert_eq!(round(-0.0).to_bits(), (-0.0f32).to_bits());
     }
 
-    /// Checks with arithmetic instead of bits.
     #[test]
     fn every_1009th_float_rounds_to_the_nearest_multiple() {
         for bits in (0..0x7f00_0000u32).step_by(1009) {

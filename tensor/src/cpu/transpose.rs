@@ -13,11 +13,9 @@ const SIDE: usize = 16;
 
 /// A matrix, or a batch of matrices, with contiguous columns.
 struct OnItsSide {
-    /// The step between matrices.
     step: usize,
     rows: usize,
     columns: usize,
-    /// The step between columns.
     stride: usize,
 }
 

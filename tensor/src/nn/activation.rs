@@ -1,5 +1,3 @@
-//! Activation functions as layers.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::ops::elementwise::Approximate;

@@ -1,5 +1,3 @@
-//! The convolution layer.
-
 use super::error::ModuleError;
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;

@@ -1,5 +1,3 @@
-//! Dropout as a layer.
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::module::{Module, display_as_module};

@@ -1,5 +1,3 @@
-//! The embedding layer, a table of vectors that represent words.
-
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
 use crate::device::Device;

@@ -1,5 +1,3 @@
-//! The errors of modules.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 

@@ -1,5 +1,3 @@
-//! The fields of modules with `#[derive(Module)]`.
-
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 

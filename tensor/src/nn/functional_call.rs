@@ -1,5 +1,3 @@
-//! A module as a function of its parameters and buffers (`torch.func.functional_call`).
-
 use std::panic::Location;
 
 use super::error::ModuleError;
@@ -28,8 +26,7 @@ use crate::tensor::Tensor;
 /// # Ok::<(), todevice::Error>(())
 /// ```
 ///
-/// Errors if the module has no parameter or buffer of a given name, like PyTorch with `strict`, and if the forward pass
-/// errors.
+/// Errors if the module has no parameter or buffer of a given name, like PyTorch with `strict`.
 #[track_caller]
 pub fn functional_call<'a, M: Module + ?Sized>(
     module: &M,

@@ -1,5 +1,3 @@
-//! The fully connected layer.
-
 use super::module::{Module, display_as_module};
 use super::parameter::Parameter;
 use crate::device::Device;

@@ -1,5 +1,3 @@
-//! Losses as modules, and their common trait.
-
 use std::panic::Location;
 
 use super::error::ModuleError;
@@ -11,7 +9,7 @@ use crate::scope;
 use crate::tensor::Tensor;
 use crate::tensor_options::ToOptions;
 
-/// A loss of an output and a target, of any type for a training loop.
+/// A loss of an output and a target, for training loops with any loss.
 ///
 /// Derive it for your own losses, like [`Module`]. The method `forward` takes the output and the target. The fields,
 /// such as class weights in a [`Buffer`], move with `.to` and are saved.
@@ -121,7 +119,6 @@ pub struct NLLLoss(OfClasses);
 #[derive(Debug, Default)]
 struct OfClasses {
     weight: Option<Buffer>,
-    /// All options except the weight.
     options: CrossEntropyOptions,
 }
 

@@ -1,5 +1,3 @@
-//! The base of every layer and network: a forward pass, parameters, buffers and children.
-
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -52,7 +50,6 @@ pub trait Module: Send + Sync {
     #[track_caller]
     fn forward(&self, input: &Tensor) -> Result<Tensor>;
 
-    /// Returns the fields listed by `#[derive(Module)]`, by name.
     #[doc(hidden)]
     fn fields(&self) -> Vec<(&'static str, &dyn ModuleField)> {
         Vec::new()
@@ -96,8 +93,7 @@ pub trait Module: Send + Sync {
         &[]
     }
 
-    /// Sets the mode of this module, for [`train`](Self::train) and [`eval`](Self::eval). Layers with two modes store
-    /// it.
+    /// Sets the mode of this module, for [`train`](Self::train) and [`eval`](Self::eval). Layers may store it.
     fn set_training(&self, training: bool) {
         self.fields().iter().for_each(|(_, field)| field.training_changed(training));
     }
@@ -136,8 +132,7 @@ pub trait Module: Send + Sync {
         set_training(self, false);
     }
 
-    /// Unfreezes or freezes all parameters, including those of children (`Module.requires_grad_`). Their gradients
-    /// stay.
+    /// Unfreezes or freezes all parameters, including those of children (`Module.requires_grad_`), but keeps gradients.
     fn requires_grad_(&self, requires_grad: bool) -> Result<()> {
         require_grad(&self.parameters(), requires_grad)
     }
@@ -192,7 +187,6 @@ impl<M: Module, O: Default> AndOptions<M, O> for M {
     }
 }
 
-/// The non-generic body of `Module::requires_grad_`.
 fn require_grad(parameters: &[Parameter], requires_grad: bool) -> Result<()> {
     parameters.iter().try_for_each(|parameter| parameter.requires_grad_(requires_grad))
 }

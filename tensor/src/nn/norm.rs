@@ -1,5 +1,3 @@
-//! Normalisation as layers.
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::ModuleError;
@@ -46,7 +44,6 @@ impl Default for BatchNormOptions {
     }
 }
 
-/// The common part of batch normalisations, for any number of dimensions.
 struct BatchNormBase {
     num_features: usize,
     options: BatchNormOptions,
@@ -58,7 +55,6 @@ struct BatchNormBase {
 struct Running {
     mean: Buffer,
     var: Buffer,
-    /// The number of batches.
     batches: Buffer,
 }
 

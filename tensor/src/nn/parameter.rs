@@ -24,7 +24,6 @@ impl Parameter {
         Parameter::owned(tensor, Owner::new("parameter", None, "own_parameters"))
     }
 
-    /// Creates the parameter `name` of a layer.
     #[track_caller]
     pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Result<Parameter> {
         Parameter::owned(tensor, Owner::new(name, Some(layer), "children"))
@@ -102,7 +101,6 @@ fn converted(old: &Tensor, options: ToOptions) -> Result<Option<Tensor>> {
     Ok(Some(new).filter(|new| !new.shares_storage(old)))
 }
 
-/// A tensor that will replace one of a module's tensors.
 pub(super) struct Replacement {
     cell: Cell,
     old: Tensor,
@@ -115,7 +113,7 @@ impl Replacement {
         self.new.device() != self.old.device()
     }
 
-    /// The history moves along, so gradients of both tensors accumulate in the same place.
+    /// Takes over the history, so gradients of both tensors accumulate in the same place.
     pub(super) fn take_place(self) -> Result<()> {
         let Replacement { cell, old, new, grad } = self;
         new.set_history(old.history());
@@ -147,7 +145,6 @@ impl Buffer {
         Buffer::owned(tensor, Owner::new("buffer", None, "own_buffers"))
     }
 
-    /// Creates the buffer `name` of a layer.
     pub(super) fn of(layer: &'static str, name: &'static str, tensor: &Tensor) -> Buffer {
         Buffer::owned(tensor, Owner::new(name, Some(layer), "children"))
     }

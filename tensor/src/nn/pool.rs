@@ -1,5 +1,3 @@
-//! Pooling as layers.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::ops::pair::Pair;

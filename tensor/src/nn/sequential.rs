@@ -1,5 +1,3 @@
-//! A sequence of layers as one module.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -55,7 +53,7 @@ impl Module for Sequential {
 
 display_as_module!(Sequential);
 
-/// The modules of a [`Sequential`].
+/// A list of modules for [`Sequential::new`].
 pub trait IntoModules {
     /// Returns the modules in order.
     fn into_modules(self) -> Vec<Box<dyn Module>>;

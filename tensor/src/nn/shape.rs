@@ -1,5 +1,3 @@
-//! Layers that only change the shape.
-
 use super::module::{Module, display_as_module};
 use crate::error::Result;
 use crate::tensor::Tensor;

@@ -1,5 +1,3 @@
-//! A module's state: its tensors by name.
-
 use std::collections::HashMap;
 
 use super::error::ModuleError;
@@ -186,7 +184,6 @@ impl TryFrom<&Value> for StateDict {
 /// The submodules of a module, in PyTorch's order.
 #[derive(Default)]
 struct Visited {
-    /// The prefixes of their tensors' names.
     prefixes: Vec<String>,
     /// The names of tensors that are newer than the state's version, so it may lack them.
     optional: Vec<String>,

@@ -55,8 +55,7 @@ pub fn clip_grad_norm_(
     })
 }
 
-/// Computes the p-norm of all elements (`torch.linalg.vector_norm`): 0 counts the nonzero ones, minus infinity takes
-/// the smallest.
+/// Computes the p-norm of all elements (`torch.linalg.vector_norm`). 0 counts the nonzero ones, −∞ takes the smallest.
 fn norm(x: &Tensor, p: f64) -> Result<Tensor> {
     match p {
         p if x.numel() == 0 && (p < 0.0 || p.is_infinite()) => Err(ModuleError::NormOfNothing { p }.into()),

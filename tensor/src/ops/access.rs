@@ -1,5 +1,4 @@
-//! [`access`] is the only way to a tensor's bytes on the host. It takes the locks and resolves aliasing for all
-//! kernels.
+//! [`access`] is the only way to a tensor's bytes on the host. It takes the locks and resolves aliasing.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,5 +1,3 @@
-//! Values for the height and width of images.
-
 use std::fmt;
 
 use crate::options::AndOptions;

@@ -18,8 +18,8 @@ operations! {
 impl Tensor {
     /// Returns a copy in pinned host memory (`Tensor.pin_memory`), or the tensor itself if it is already pinned.
     ///
-    /// The operating system may move host memory that is not page-locked ("pinned"). A GPU copies only pinned memory on
-    /// its own. That is faster, and lets the host continue if the copy is non-blocking
+    /// The operating system may move host memory that is not page-locked ("pinned"), so a GPU's copy engine reads only
+    /// pinned memory. Such a copy is faster, and lets the host continue if it is non-blocking
     /// ([`ToOptions::non_blocking`](crate::ToOptions::non_blocking)). Results of operations on a pinned tensor are not
     /// pinned.
     ///

@@ -27,7 +27,6 @@ rows! {
     });
 }
 
-/// Returns a contiguous copy.
 pub(crate) fn copy_of(x: &Tensor) -> Result<Tensor> {
     let out = x.uninit_beside(x.sizes(), x.dtype())?;
     launch(COPY.of(x.dtype())?, [x], [&out], &[], &[])?;
@@ -58,7 +57,6 @@ pub(crate) fn number(value: Scalar, dtype: DType) -> Result<Tensor> {
     Ok(tensor)
 }
 
-/// Sets every element in the layout.
 pub(crate) fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     let value = if target.dtype() == DType::Bool { Scalar::Bool(value.to_f64() != 0.0) } else { value };
     // Through i64, −1 becomes 255 in u8 as in PyTorch, not 0.

@@ -25,8 +25,7 @@
 //! The CUDA C++ kernel is in the file of `kernels/` named after the row's module: the rows of `ops/elementwise/pow.rs`
 //! are in `kernels/elementwise/pow.cu`, those of `ops/pool/kernels.rs` in `kernels/pool.cu`.
 //!
-//! "Via f32" means that the half types use the f32 kernel between two conversions (`cpu/half.rs`) instead of another
-//! twin.
+//! "Via f32" means that half types use the f32 kernel between two conversions (`cpu/half.rs`), not another twin.
 
 use crate::dtype::DType;
 use crate::error::Result;

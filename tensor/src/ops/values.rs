@@ -21,7 +21,6 @@ use crate::scope;
 use crate::shape::Layout;
 use crate::tensor::Tensor;
 
-/// Tensors from Rust values.
 impl Tensor {
     /// Creates a tensor of the given sizes from `data`, in row-major order. It keeps the slice's dtype, f64 and i32
     /// included, as `torch.from_numpy` does.
@@ -79,10 +78,8 @@ fn room_for(got: usize, sizes: &[usize], dtype: DType) -> Result<Tensor> {
     Ok(tensor)
 }
 
-/// Values of a tensor.
 impl Tensor {
-    /// Returns all values in row-major order. For a tensor on a GPU, this is a copy to the host, which waits for all
-    /// work queued before.
+    /// Returns all values in row-major order. On a GPU, this copies them to the host, after all queued work.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let _scope = enter_uncharged("tolist")?;
@@ -97,12 +94,11 @@ impl Tensor {
         })?
     }
 
-    /// Returns the value of a one-element tensor as f64 (`Tensor.item`). An f32 loss prints as `2.3025851249694824`,
-    /// the f64 equal to it. For a tensor on a GPU, this is a copy to the host, which waits for all work queued before.
+    /// Returns the value of a one-element tensor as f64 (`Tensor.item`). On a GPU, this copies it to the host, after
+    /// all queued work. An f32 loss prints as `2.3025851249694824`, the f64 equal to it.
     ///
     /// Errors if the tensor has more or fewer elements, or holds an integer beyond 2⁵³ that no f64 equals.
     /// `to_vec::<i64>` reads such integers.
-    /// `to_vec::<i64>` reads that.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
         match self.scalar()? {

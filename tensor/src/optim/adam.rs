@@ -202,8 +202,7 @@ macro_rules! adam_optimizer {
         }
 
         impl $Adam {
-            /// Creates an optimizer with one group of parameters. Errors if an option is out of range, or without
-            /// parameters.
+            /// Creates an optimizer with one group of parameters. Errors if it is empty, or an option is out of range.
             pub fn new(params: Vec<Parameter>, options: $Options) -> Result<$Adam> {
                 $Adam::with_groups(vec![ParamGroup { params, options }])
             }

@@ -1,5 +1,3 @@
-//! The errors of optimizers and schedules.
-
 use crate::error::Refusal;
 
 /// An error of an optimizer or a schedule.

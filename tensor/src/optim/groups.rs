@@ -1,5 +1,3 @@
-//! Parameter groups: parameters with common options.
-
 use std::sync::{Arc, Mutex};
 
 use super::error::OptimError;
@@ -29,7 +27,6 @@ pub(super) trait GroupOptions<const N: usize>: Clone {
     const STATE: [&'static str; N];
 
     fn lr(&self) -> f64;
-    /// Errors on invalid values.
     fn check(&self) -> Result<()>;
     /// All options but the learning rate, under PyTorch's names and in its order.
     fn to_dict(&self) -> Dict;

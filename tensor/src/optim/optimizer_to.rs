@@ -1,5 +1,3 @@
-//! Moves the state of an optimizer.
-
 use std::panic::Location;
 
 use super::Optimizer;

@@ -1,5 +1,3 @@
-//! Stochastic gradient descent.
-
 use std::panic::Location;
 
 use super::error::OptimError;
@@ -142,7 +140,7 @@ pub struct SGDState {
 }
 
 impl SGD {
-    /// Creates an optimizer with one group of parameters. Errors if an option is out of range, or without parameters.
+    /// Creates an optimizer with one group of parameters. Errors if it is empty, or an option is out of range.
     pub fn new(params: Vec<Parameter>, options: SGDOptions) -> Result<SGD> {
         SGD::with_groups(vec![ParamGroup { params, options }])
     }

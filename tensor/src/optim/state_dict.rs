@@ -1,6 +1,5 @@
-//! Conversion of an optimizer's state to and from a [`Dict`], in PyTorch's layout.
-//!
-//! Parameters are numbered through all groups, because only their order outlives a program.
+//! Conversion of an optimizer's state to and from a [`Dict`], in PyTorch's layout. Parameters are numbered through all
+//! groups, because only their order outlives a program.
 
 use super::error::OptimError;
 use super::groups::{GroupOptions, ParamGroups};
@@ -122,8 +121,7 @@ fn kept_of<const N: usize>(
     Ok(kept.try_into().ok())
 }
 
-/// Reads a step count: a number becomes a tensor on the host, and a tensor stays on its device. Older files have an
-/// `int`.
+/// Reads a step count: a number becomes a host tensor, and a tensor keeps its device. Older files have an `int`.
 fn step_of(value: &Value) -> Result<Tensor> {
     match value {
         Value::Tensor(step) if step.numel() == 1 => step.detach().to(DType::F32),

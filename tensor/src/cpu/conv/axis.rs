@@ -1,18 +1,15 @@
-//! The reads of a convolution along one dimension, without gaps.
-//!
-//! For tap `t` of the kernel, output `o` reads element `o · stride + t · dilation − padding` of the image. Elements
-//! congruent modulo the stride form a *plane*. Output `o` then reads place `o + offset` of a plane, where plane and
-//! offset depend only on the tap. So neighbouring outputs read neighbouring places, for any stride and dilation. Taps
-//! that share no elements have separate planes, without the unused elements between them.
+//! The reads of a convolution along one dimension, without gaps. For tap `t` of the kernel, output `o` reads element `o
+//! · stride + t · dilation − padding` of the image. Elements congruent modulo the stride form a *plane*. Output `o`
+//! then reads place `o + offset` of a plane, where plane and offset depend only on the tap. So neighbouring outputs
+//! read neighbouring places, for any stride and dilation. Taps without common elements have separate planes, which omit
+//! the elements between them.
 
 use crate::sort;
 
-/// One dimension: its outputs, planes and taps.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) outputs: usize,
-    /// The position in the image where each plane begins, and the step between places. Outside the image there are
-    /// zeros.
+    /// The image position where each plane begins, and the step between places. Outside the image are zeros.
     pub(super) planes: Vec<isize>,
     pub(super) step: usize,
     pub(super) taps: Vec<Tap>,
@@ -40,8 +37,8 @@ impl Axis {
         Axis::new(outputs, stride, taps.collect())
     }
 
-    /// Creates the axis of the convolution for the image's gradient. Its outputs are the elements `phase`, `phase +
-    /// stride`, … of an image of `size`. Output `o + (phase + padding − t · dilation) / stride` of the forward pass
+    /// Creates the axis of the convolution for the image's gradient, whose outputs are the elements `phase`, `phase +
+    /// stride`, … of an image of `size`. In the forward pass, output `o + (phase + padding − t · dilation) / stride`
     /// read element `phase + o · stride`, if that is an integer.
     pub(super) fn backward(
         size: usize,

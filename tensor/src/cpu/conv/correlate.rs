@@ -1,9 +1,7 @@
 //! The gradient of the weight: for each element, the sum over all pixels of the input it was multiplied by, times the
-//! gradient of the output.
-//!
-//! The sums run over blocks of image rows. The blocks are assigned in order to *shares*, whose number depends only on
-//! the sizes. Each share has its own sums, which are added in order at the end, so the number of threads does not
-//! affect the result.
+//! gradient of the output. The sums run over blocks of image rows, assigned in order to *shares*, whose number depends
+//! only on the sizes. Each share has its own sums, which are added in order at the end, so the number of threads does
+//! not affect the result.
 
 use std::iter::repeat_n;
 
@@ -22,7 +20,6 @@ const NUMBERS: usize = 1 << 23;
 /// The number of filters in a group below which vectors run along pixels instead of filters.
 const FEW_FILTERS: usize = 4;
 
-/// The sums of one share for some channels of a group.
 struct CorrelateJob<'a, T> {
     share: usize,
     group: usize,
@@ -122,8 +119,8 @@ pub(super) fn correlate<T: Lanes>(
     Ok(())
 }
 
-/// The dot product of rows of `columns` numbers, where the second operand's rows are `stride` apart: 16 partial sums,
-/// added in a tree.
+/// The dot product of rows of `columns` numbers, with the second operand's rows `stride` apart: 16 sums, added in a
+/// tree.
 fn correlation<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usize) -> T {
     vectorized!([T: Lanes] sixteen_sums::<T>, (grads: &[T], places: &[T], columns: usize, stride: usize) -> T)(
         grads, places, columns, stride,

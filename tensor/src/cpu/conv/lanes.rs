@@ -25,8 +25,7 @@ pub(super) struct Weighted<'a, T> {
     pub(super) c_stride: usize,
 }
 
-/// Sums of a patch times gradients: `c[i][j] += Σₚ patch[taps[i] + steps[p]] · grads[j][p]`, also cut into runs of
-/// [`KC`].
+/// Sums of a patch times gradients: `c[i][j] += Σₚ patch[taps[i] + steps[p]] · grads[j][p]`, also cut into [`KC`] runs.
 pub(super) struct Correlated<'a, T> {
     pub(super) patch: &'a [T],
     pub(super) taps: &'a [usize],
@@ -37,8 +36,7 @@ pub(super) struct Correlated<'a, T> {
     pub(super) lanes: usize,
     /// Space for [`packed_len`] numbers.
     pub(super) packed: &'a mut [T],
-    /// The number of rows is a multiple of [`Lanes::tile`], with at least one row per tap. A row consists of whole
-    /// vectors.
+    /// The number of rows is a multiple of [`Lanes::tile`], with at least one row per tap. Rows are whole vectors.
     pub(super) c: &'a mut [T],
     pub(super) c_stride: usize,
 }
@@ -215,7 +213,6 @@ unsafe fn copy_rows<V: Vector>(rows: ImageRows<V::Element>) {
 }
 
 impl<T: Lanes> Weighted<'_, T> {
-    /// Panics unless all reads and writes are in bounds.
     fn check(&self) {
         let [tile_rows, lanes] = T::tile();
         let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);
@@ -229,7 +226,6 @@ impl<T: Lanes> Weighted<'_, T> {
 }
 
 impl<T: Lanes> Correlated<'_, T> {
-    /// Panics unless all reads and writes are in bounds.
     fn check(&self) {
         let [tile_rows, vector] = T::tile();
         let most = |places: &[usize]| places.iter().copied().max().unwrap_or(0);

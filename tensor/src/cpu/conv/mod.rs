@@ -62,7 +62,6 @@ pub(crate) fn run_conv_with_bias(
         DType::F32 => run::<f32>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
         DType::F64 => run::<f64>(pass, shape, cast(a), cast(b), bias.map(cast), cast_mut(out), threads)?,
         DType::F16 | DType::BF16 => {
-            // In single precision, rounded once.
             let [a, b] = [a, b].map(|operand| widened(dtype, cast(operand)));
             let (a, b) = (a?, b?);
             let bias = bias.map(|bias| widened(dtype, cast(bias))).transpose()?;
@@ -173,7 +172,6 @@ fn block_rows(outputs: usize, patch_len: impl Fn(usize) -> usize) -> usize {
     let one = patch_len(1);
     let another = patch_len(2) - one;
     let most = 1 + PATCH.saturating_sub(one) / another.max(1);
-    // Blocks of about equal height.
     outputs.div_ceil(outputs.div_ceil(most).max(1)).max(1)
 }
 

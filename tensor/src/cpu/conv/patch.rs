@@ -15,7 +15,6 @@ pub(super) struct Patch<'a> {
 }
 
 impl<'a> Patch<'a> {
-    /// Creates the patch for `rows` rows of outputs.
     pub(super) fn new(axes: &'a [Axis; 2], channels: usize, rows: usize) -> Patch<'a> {
         let [vertical, horizontal] = axes;
         let (height, width) = (rows + vertical.reach, horizontal.outputs + horizontal.reach);
@@ -59,8 +58,7 @@ impl<'a> Patch<'a> {
         Ok(taps)
     }
 
-    /// Copies the patch for outputs from row `first`, from an image whose channels have `size`. `to` has space for one
-    /// more vector.
+    /// Copies the patch for outputs from row `first`, from channels of `size`. `to` has space for one more vector.
     pub(super) fn fill<T: Lanes>(&self, first: usize, image: &[T], size: [usize; 2], mut to: &mut [T]) {
         let [vertical, horizontal] = self.axes;
         let plane_len = self.height * self.width;

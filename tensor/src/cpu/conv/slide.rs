@@ -1,7 +1,6 @@
-//! Slides kernels over images: the forward pass, and the gradient of the image, which is a convolution, too.
-//!
-//! A job is a few output channels of one image. For each block of rows, it copies the patch and computes the outputs as
-//! weighted sums. With a stride, the gradient of an image consists of several such convolutions for different elements.
+//! Slides kernels over images: the forward pass, and the gradient of the image, which is a convolution, too. A job is a
+//! few output channels of one image. For each block of rows, it copies the patch and computes the outputs as weighted
+//! sums. With a stride, the gradient of an image consists of several such convolutions for different elements.
 
 use std::iter::repeat_n;
 
@@ -22,7 +21,6 @@ pub(super) struct ConvImages<'a, T> {
     pub(super) bias: Option<&'a [T]>,
 }
 
-/// A convolution, prepared for any number of images.
 pub(super) struct Slide<T> {
     axes: [Axis; 2],
     /// The outputs are the elements of an image from `phase`, `stride` apart.
@@ -102,7 +100,6 @@ impl<T: Lanes> Slide<T> {
         self.patch().room::<T>().saturating_add(channels * self.starts.len() * T::tile()[1])
     }
 
-    /// The positions of the vectors in a block of `rows` rows.
     fn starts(&self, rows: usize) -> &[usize] {
         let lanes = T::tile()[1];
         let patch = self.patch();
@@ -129,7 +126,6 @@ impl<T: Lanes> Slide<T> {
             self.patch().fill(top, from, images.from_size, patch);
             let starts = self.starts(block);
             let aside_stride = starts.len() * T::tile()[1];
-            // Outputs in their final layout are computed in place.
             let in_place =
                 self.stride == [1, 1] && self.row_stride == columns && aside_stride == block * columns;
             let (c, c_stride) = match in_place {

@@ -1,12 +1,10 @@
-//! A product on one thread.
-//!
-//! A tile of C is computed from a strip of A, as high as the tile, and a strip of B, as wide as the tile, both [`KC`]
-//! long. The order of the loops keeps strips in caches. A strip of B stays in the L1 cache for 128 rows of A. Those
-//! rows stay in the L2 cache for 1024 columns of B.
+//! A product on one thread. A tile of C is computed from a strip of A, as high as the tile, and a strip of B, as wide
+//! as the tile, both [`KC`] long. The order of the loops keeps strips in caches: a strip of B in the L1 cache for 128
+//! rows of A, and those rows in the L2 cache for 1024 columns of B.
 //!
 //! A tile can read a strip of A in any layout, and a strip of B with contiguous rows. A packed copy is faster to read
 //! and costs about as much as two uses. So a strip is packed if it is used often or has a bad layout, and always if it
-//! is narrower than a tile, which reads the full width.
+//! is narrower than a tile.
 
 use super::KC;
 use super::kernel::{Tile, Vector, tile};

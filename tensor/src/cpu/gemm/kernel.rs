@@ -21,7 +21,6 @@ pub(crate) unsafe trait Vector: Copy {
     unsafe fn load(from: *const Self::Element) -> Self;
     unsafe fn store(self, to: *mut Self::Element);
     unsafe fn add(self, other: Self) -> Self;
-    /// Computes `self · factor + addend`.
     unsafe fn mul_add(self, factor: Self, addend: Self) -> Self;
     /// Writes the columns of a square at `from` as the rows of one at `to`. The strides are between rows.
     unsafe fn transpose(
@@ -32,8 +31,7 @@ pub(crate) unsafe trait Vector: Copy {
     );
 }
 
-/// The destination of a tile of C: its first element, the stride between rows, and whether the tile is added to the old
-/// values.
+/// The destination of a tile of C: first element, stride between rows, and whether the tile is added to the old values.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<T> {
     pub start: *mut T,

@@ -12,8 +12,8 @@ pub(crate) struct Strip {
     pub depth: usize,
 }
 
-/// Copies a strip whose lanes are the rows of `from`. Missing lanes keep their old values. The tile uses them, but its
-/// results there are ignored.
+/// Copies a strip whose lanes are the rows of `from`. Missing lanes keep their old values, and their results are
+/// ignored.
 ///
 /// # Safety
 /// As for [`Vector`]; `from` is valid for `lanes` by `depth`, and `to` for `depth` times `width`.

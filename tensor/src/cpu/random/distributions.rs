@@ -9,12 +9,9 @@ use super::wide::{self, Law};
 use crate::dtype::{DType, Memory};
 use crate::random::Engine;
 
-// ------------------------------------------------------------------------------------------------ uniform
-
-/// Draws `Tensor.uniform_(from, to)` and `torch.rand` in f32: one word per element.
-///
-/// The 24 *low* bits of the word give `u` in [0, 1) (`at::transformation::uniform_real`), and the value is `u * (to -
-/// from) + from`, rounded once. Linear and Conv weights depend on that single rounding.
+/// Draws `Tensor.uniform_(from, to)` and `torch.rand` in f32: one word per element. The 24 *low* bits of the word give
+/// `u` in [0, 1) (`at::transformation::uniform_real`). Linear and Conv weights depend on the single rounding of the
+/// value, `u * (to - from) + from`.
 pub(crate) fn fill_uniform_f32(engine: &mut Engine, out: &mut [f32], from: f32, to: f32) {
     wide::fill(engine, out, Law::Uniform { from, to });
 }
@@ -26,21 +23,16 @@ pub(crate) fn fill_uniform_f64(engine: &mut Engine, out: &mut [f64], from: f64, 
     }
 }
 
-/// Draws an f64 in [0, 1).
 fn unit_f64(engine: &mut Engine) -> f64 {
     const LOW_53: u64 = (1 << 53) - 1;
     (engine.random64() & LOW_53) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
-// ------------------------------------------------------------------------------------------------- normal
-
 /// The smallest number of elements for which PyTorch fills a contiguous tensor in blocks.
 const BLOCK: usize = 16;
 
-/// Draws `Tensor.normal_(mean, std)` and `torch.randn` on a contiguous f32 tensor.
-///
-/// The method depends on the size, and so do the numbers: the first 15 values of a `randn(16)` are not those of a
-/// `randn(15)`.
+/// Draws `Tensor.normal_(mean, std)` and `torch.randn` on a contiguous f32 tensor. The method depends on the size, and
+/// so do the numbers: the first 15 values of a `randn(16)` are not those of a `randn(15)`.
 pub(crate) fn fill_normal_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
     if out.len() < BLOCK {
         return fill_normal_scalar_path_f32(engine, out, mean, std);
@@ -55,10 +47,8 @@ pub(crate) fn fill_normal_f32(engine: &mut Engine, out: &mut [f32], mean: f64, s
     }
 }
 
-/// Like [`fill_normal_f32`] in f64.
-///
-/// PyTorch calls the C library's `log`, `cos` and `sin` here, and so does Rust. With glibc the results are PyTorch's to
-/// the last bit. With another C library, or none (wasm), the last bit may differ.
+/// Like [`fill_normal_f32`] in f64. PyTorch calls the C library's `log`, `cos` and `sin` here, and so does Rust. With
+/// glibc the results are PyTorch's to the last bit. With another C library, or none (wasm), the last bit may differ.
 pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
     if out.len() < BLOCK {
         return fill_normal_scalar_path_f64(engine, out, mean, std);
@@ -74,15 +64,14 @@ pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, s
     }
 }
 
-/// Draws normals for tensors of fewer than 16 elements, and for non-contiguous tensors of any size. Computes in f64 for
-/// every dtype (`at::normal_distribution<double>`).
+/// Draws normals for fewer than 16 elements, and for non-contiguous tensors. Computes in f64 for every dtype
+/// (`at::normal_distribution<double>`).
 pub(crate) fn fill_normal_scalar_path_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
     for slot in out {
         *slot = standard_normal(engine).mul_add(std, mean) as f32;
     }
 }
 
-/// Like [`fill_normal_scalar_path_f32`] in f64.
 pub(crate) fn fill_normal_scalar_path_f64(engine: &mut Engine, out: &mut [f64], mean: f64, std: f64) {
     for slot in out {
         *slot = standard_normal(engine).mul_add(std, mean);
@@ -113,8 +102,6 @@ fn normal_block_f64(block: &mut [f64], mean: f64, std: f64) {
         block[j + 8] = (radius * angle.sin()).mul_add(std, mean);
     }
 }
-
-// ------------------------------------------------------------------------------------------------- halves
 
 /// The number of significant bits, including the leading one.
 fn bits_of(dtype: DType) -> u32 {
@@ -189,15 +176,12 @@ fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32
     }
 }
 
-// ----------------------------------------------------------------------------------------------- integers
-
 /// Ranges of at least this size take two words per number.
 const WIDE_RANGE: u64 = 1 << 28;
 
-/// Draws `torch.randint(low, high)` and `Tensor.random_(low, high)`; `high` is excluded.
-///
-/// The remainder of a division slightly favours small numbers if the range is not a power of two, as in PyTorch. Every
-/// dtype draws the same integers, so convert them.
+/// Draws `torch.randint(low, high)` and `Tensor.random_(low, high)`; `high` is excluded. The remainder of a division
+/// slightly favours small numbers if the range is not a power of two, as in PyTorch. Every dtype draws the same
+/// integers, so convert them.
 pub(crate) fn fill_randint_i64(engine: &mut Engine, out: &mut [i64], low: i64, high: i64) {
     // As u64, because high - low may exceed an i64.
     let range = high.wrapping_sub(low) as u64;
@@ -218,12 +202,10 @@ pub(crate) fn fill_random_i64(engine: &mut Engine, out: &mut [i64]) {
     }
 }
 
-/// Draws `Tensor.random_()` on int32.
 pub(crate) fn fill_random_i32(engine: &mut Engine, out: &mut [i32]) {
     engine.fill_from_words(out, |word| (word % (1 << 31)) as i32);
 }
 
-/// Draws `Tensor.random_()` on uint8.
 pub(crate) fn fill_random_u8(engine: &mut Engine, out: &mut [u8]) {
     engine.fill_from_words(out, |word| (word % 256) as u8);
 }
@@ -271,8 +253,6 @@ pub(super) fn randperm_inside_out(engine: &mut Engine, n: usize) -> Vec<i64> {
     }
     order
 }
-
-// ---------------------------------------------------------------------------------------------- bernoulli
 
 /// Draws `Tensor.bernoulli_(p)` with a number `p`, as for dropout: true with `keep_probability`. It takes one f64
 /// uniform, so two words, per element, for every dtype and CPU.

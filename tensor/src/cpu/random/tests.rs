@@ -1,16 +1,12 @@
-//! Compares the streams with PyTorch's.
-//!
-//! The vector files hold numbers from PyTorch 2.11, element by element. The constants are FNV-1a hashes of the
-//! little-endian bytes of everything that a test draws from PyTorch 2.11, so one wrong bit, or one word too many,
-//! changes them.
+//! Compares the streams with PyTorch's. The vector files hold numbers from PyTorch 2.11, element by element. The
+//! constants are FNV-1a hashes of the little-endian bytes of all draws in PyTorch 2.11, so one wrong bit, or one word
+//! too many, changes them.
 
 use serde_json::Value;
 
 use super::wide::{Law, fill_lanes};
 use super::*;
 use crate::random::{Engine, Generator};
-
-// ------------------------------------------------------------------------------------------- vector files
 
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors/");
 
@@ -46,7 +42,6 @@ fn integers(case: &Value, key: &str) -> Vec<i64> {
     case[key].as_array().unwrap().iter().map(|v| v.as_i64().unwrap()).collect()
 }
 
-/// f32 values, written as the hex digits of their bits.
 fn hex(list: &Value) -> Vec<u32> {
     list.as_array().unwrap().iter().map(|v| u32::from_str_radix(v.as_str().unwrap(), 16).unwrap()).collect()
 }
@@ -182,8 +177,6 @@ fn initial_weights() {
         assert_eq!(bits(&layer(&mut engine, 16, 9.0)), hex(&case["bias"]), "bias, seed {}", case["seed"]);
     }
 }
-
-// ------------------------------------------------------------------------------------------------- hashes
 
 struct Hash(u64);
 
@@ -335,7 +328,6 @@ fn randint_of_every_width() {
     assert_eq!(drawn, torch);
 }
 
-/// random_() without bounds, 1001 elements of each dtype.
 #[test]
 fn random_of_every_dtype() {
     let drawn = hashes(|engine, hash| {
@@ -430,9 +422,6 @@ fn the_copy_for_any_cpu_gives_the_same_bits() {
     }
 }
 
-// ---------------------------------------------------------------------------------------------- generator
-
-/// Draws through the handle, as a tensor operation does.
 fn randn(generator: &Generator, n: usize) -> Vec<f32> {
     normal(&mut generator.lock(), n, 0.0, 1.0)
 }

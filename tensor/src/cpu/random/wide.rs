@@ -1,14 +1,11 @@
-//! `rand` and `randn` in f32, eight lanes at a time.
-//!
-//! The loops have no branches and no calls, so the compiler can vectorise them. By default it cannot use wide vectors,
-//! because an x86-64 program must run on the oldest 64-bit CPU. So the code is compiled once for any CPU and once for
-//! AVX2 and FMA, and [`fill`] chooses at run time. Both give the same bits. (The default for aarch64 has vectors and
-//! FMA.)
+//! `rand` and `randn` in f32, eight lanes at a time. The loops have no branches and no calls, so the compiler can
+//! vectorise them. By default it cannot use wide vectors, because an x86-64 program must run on the oldest 64-bit CPU.
+//! So the code is compiled once for any CPU and once for AVX2 and FMA, and [`fill`] chooses at run time. Both give the
+//! same bits. (The default for aarch64 has vectors and FMA.)
 
 use crate::cpu::math::mul_add;
 use crate::random::Engine;
 
-/// The distribution to fill a slice with.
 #[derive(Clone, Copy)]
 pub(super) enum Law {
     /// Uniform in [from, to).

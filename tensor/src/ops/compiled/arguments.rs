@@ -1,5 +1,3 @@
-//! The arguments of a compiled kernel, and the sizes of its grid and blocks.
-
 use smallvec::{SmallVec, smallvec};
 
 use crate::tensor::Tensor;

@@ -1,5 +1,3 @@
-//! The errors of [`cuda::compile_kernel`](crate::cuda::compile_kernel).
-
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Refusal;

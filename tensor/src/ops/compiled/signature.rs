@@ -1,7 +1,5 @@
-//! The parameters of a `__global__` function, parsed from its source.
-//!
-//! The driver copies as many bytes for each parameter as the compiled kernel declares, and does not tell their types.
-//! The source has the types, so users need not declare them twice.
+//! The parameters of a `__global__` function, parsed from its source. The driver copies as many bytes for each
+//! parameter as the compiled kernel declares, and does not tell their types.
 
 use super::error::KernelError;
 use crate::dtype::DType;
@@ -29,7 +27,6 @@ pub(super) enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// In bytes.
     pub(super) fn size(self) -> usize {
         match self {
             ParameterKind::Pointer { .. } | ParameterKind::F64 => 8,
@@ -104,7 +101,6 @@ fn length(tokens: &[&str]) -> usize {
     tokens.len()
 }
 
-/// Splits a parenthesized list at its commas.
 fn lists<'a>(tokens: &[&'a str]) -> Vec<Vec<&'a str>> {
     let inside = &tokens[1..length(tokens).saturating_sub(1).max(1)];
     let lists: Vec<Vec<&str>> = inside.split(|token| *token == ",").map(<[&str]>::to_vec).collect();
@@ -223,7 +219,6 @@ fn directive(text: &str) -> usize {
     length
 }
 
-/// The length of a string or character literal.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

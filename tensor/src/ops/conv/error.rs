@@ -1,5 +1,3 @@
-//! The errors of convolutions.
-
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::Refusal;

@@ -1,5 +1,3 @@
-//! Convolution of images.
-
 mod device;
 pub(crate) mod error;
 mod kernels;
@@ -71,7 +69,6 @@ impl Default for Conv2dOptions {
 impl Keywords for Conv2dOptions {}
 
 impl Conv2dOptions {
-    /// Refuses the options that only a layer has.
     fn check_without_layer(&self) -> Result<()> {
         let plain = Conv2dOptions::default();
         let option = match () {
@@ -164,11 +161,9 @@ fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2d
     })
 }
 
-/// The convolution of an image and a weight, and an optional bias.
 struct ConvolutionFunction {
     /// Zeros added first, below and on the right, because a convolution pads both sides alike.
     end_zeros: [usize; 2],
-    /// The convolution of the padded image.
     shape: ConvShape,
 }
 
@@ -385,7 +380,6 @@ fn pass(
     Ok(out)
 }
 
-/// Returns a copy with `zeros` added below and on the right.
 fn pad_end(x: &Tensor, zeros: [usize; 2]) -> Result<Tensor> {
     let &[n, c, h, w] = x.sizes() else { unreachable!("an image has four dimensions") };
     let out = x.uninit_beside(&[n, c, h + zeros[0], w + zeros[1]], x.dtype())?;

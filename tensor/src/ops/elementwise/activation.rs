@@ -1,7 +1,6 @@
-//! Activations with parameters or with a factor between 0 and 1. Floats only.
-//!
-//! Each is an entry of [`activations`]: its kernel, its node, and the gradient's kernel. The gradient's operands are
-//! the gradient of the result and the input. Both kernels take the parameters last.
+//! Activations with parameters or with a factor between 0 and 1. Floats only. Each is an entry of [`activations`]: its
+//! kernel, its node, and the gradient's kernel, which takes the gradient of the result and the input. Parameters come
+//! last.
 
 use smallvec::SmallVec;
 

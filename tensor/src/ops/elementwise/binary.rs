@@ -20,9 +20,7 @@ pub(super) struct Binary {
     bool_kernel: Option<&'static Row>,
     /// The kernel for a half type and a number that is not rounded to it.
     pub(super) by_number: Option<&'static Row>,
-    /// Checks the number of bool operands.
     check_bools: Option<fn(usize) -> Result<()>>,
-    /// Whether integers give floats.
     makes_floats: bool,
     save: fn(&mut Context<2>, [&Tensor; 2]),
     gradients: Gradients,
@@ -115,7 +113,6 @@ fn of_the_chosen(
     ])
 }
 
-/// Applies `op` to a tensor and an operand.
 #[track_caller]
 pub(super) fn binary(op: &'static Binary, a: &Tensor, b: Operand<'_>) -> Result<Tensor> {
     if let Some(by_number) = ByNumber::of(op, a, b) {

@@ -1,5 +1,3 @@
-//! Conversion between dtypes.
-
 use crate::cpu::blocks::map1;
 use crate::cpu::half::{by_way_of_f32, from_f32, to_f32};
 use crate::cpu::simd::kernel;

@@ -1,5 +1,3 @@
-//! The errors of elementwise operations.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 

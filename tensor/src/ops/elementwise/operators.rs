@@ -1,6 +1,5 @@
 //! The operators `+ - * /` and unary `-`, on tensors, numbers and results, so `(&a + &b)? * &c` needs a single `?`.
-//!
-//! Rust allows no operator between two foreign types. Two results, or a result and a number, need a `?` first.
+//! Rust allows no operator between two foreign types, so two results, or a result and a number, need a `?` first.
 
 use std::borrow::Borrow;
 use std::ops::{Add, Div, Mul, Neg, Sub};

@@ -1,5 +1,3 @@
-//! Powers with a number as the exponent.
-
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Float;
 use crate::dtype::DType;

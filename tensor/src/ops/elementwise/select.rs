@@ -46,8 +46,8 @@ impl Tensor {
 
     /// Returns a copy with `value` where the bool tensor `mask` is true (`Tensor.masked_fill`).
     ///
-    /// `value` is a number or a 0-dim tensor. It is converted to this tensor's dtype: 2.5 fills an integer tensor with
-    /// 2. The tensor and the mask broadcast.
+    /// `value` is a number or a 0-dim tensor, converted to this tensor's dtype: in an integer tensor, 2.5 becomes 2.
+    /// The tensor and the mask broadcast.
     ///
     /// Errors if the mask is not bool, the sizes do not broadcast, or the dtype cannot hold the value. For this check,
     /// the host waits for a value on a device, as in PyTorch.

@@ -1,5 +1,3 @@
-//! Embedding: looks up a row of a learned table for each index, for example each token of a text.
-
 use super::check_index;
 use super::error::IndexError;
 use crate::autograd::{Context, Function, Saved};

@@ -1,5 +1,3 @@
-//! The errors of indices.
-
 use crate::device::{Device, DeviceType};
 use crate::dtype::DType;
 use crate::error::Refusal;

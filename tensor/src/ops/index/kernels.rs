@@ -37,7 +37,6 @@ accumulate!(
     u8: u8::wrapping_add
 );
 
-/// Checks the indices and converts them to positions.
 fn positions(indices: &[i64], size: usize, error: impl Fn(i64) -> IndexError) -> Result<Vec<usize>> {
     let mut positions = reserve(indices.len())?;
     for index in indices {

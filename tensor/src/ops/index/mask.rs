@@ -1,7 +1,5 @@
-//! Reads and writes of elements selected by a mask.
-//!
-//! The number of selected elements depends on the mask's values, so the host reads the mask and lists the indices. On a
-//! GPU, it waits for all queued work, as in PyTorch.
+//! Reads and writes of elements selected by a mask. The number of elements depends on the mask's values, so the host
+//! reads the mask and lists the indices. On a GPU, it waits for all queued work, as in PyTorch.
 
 use std::panic::Location;
 
@@ -30,8 +28,7 @@ operations! {
 }
 
 impl Tensor {
-    /// Returns a vector of the elements where `mask` is true (`torch.masked_select`). The tensor and the mask
-    /// broadcast.
+    /// Returns a vector of the elements where `mask`, which is broadcast, is true (`torch.masked_select`).
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -266,7 +263,6 @@ struct IndexPut {
     /// For each row, whether it is written, and by which entry.
     is_written: Tensor,
     entry: Tensor,
-    /// The row of each entry.
     places: Tensor,
 }
 

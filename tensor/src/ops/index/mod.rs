@@ -66,8 +66,8 @@ impl Tensor {
     /// end. A 0-dim index returns a view, like [`select`](Self::select). A bool tensor is a mask over the first
     /// dimensions.
     ///
-    /// Of all index operations, only this one accepts an index on the host for a tensor on a device, as in PyTorch, and
-    /// copies it.
+    /// As in PyTorch, the index may be on the host. Of all other functions, only [`index_put_`](Self::index_put_)
+    /// accepts such an index.
     ///
     /// ```
     /// # use todevice::Tensor;

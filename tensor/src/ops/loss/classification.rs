@@ -41,8 +41,7 @@ pub struct CrossEntropyOptions {
     pub ignore_index: i64,
     /// The reduction of the losses of all samples.
     pub reduction: Reduction,
-    /// The fraction of each target's probability, from 0 to 1, that spreads evenly over all classes. Not for
-    /// `nll_loss`.
+    /// The fraction of each target's probability that spreads evenly over all classes. Not for `nll_loss`.
     pub label_smoothing: f64,
 }
 

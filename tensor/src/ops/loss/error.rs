@@ -1,5 +1,3 @@
-//! The errors of losses.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 

@@ -1,5 +1,3 @@
-//! Losses between numbers.
-
 use super::Reduction;
 use super::error::LossError;
 use crate::autograd::{Context, Function, Saved};

@@ -102,7 +102,6 @@ fn call(
     })
 }
 
-/// Reshapes the class weights to broadcast along the classes of the scores.
 fn along_classes(weight: &Tensor, scores: &Tensor) -> Result<Tensor> {
     let mut sizes = vec![1; scores.ndim()];
     sizes[classes_dim(scores)] = weight.sizes()[0] as i64;

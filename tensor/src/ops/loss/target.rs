@@ -69,7 +69,6 @@ fn check_types(scores: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Res
     }
 }
 
-/// Returns the required sizes of the target.
 fn sizes(scores: &Tensor) -> Vec<usize> {
     match scores.sizes() {
         [batch, _, others @ ..] => [&[*batch], others].concat(),

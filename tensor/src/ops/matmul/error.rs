@@ -1,5 +1,3 @@
-//! The errors of matrix products.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 

@@ -1,7 +1,5 @@
-//! Matrix products.
-//!
-//! Four functions have gradients: `dot` (vector · vector), `mm` (matrix · matrix), `addmm` (matrix product plus bias)
-//! and `bmm` (batched). [`Tensor::matmul`] reshapes all other cases to these.
+//! Matrix products. Four functions have gradients: `dot` (vector · vector), `mm` (matrix · matrix), `addmm` (matrix
+//! product plus bias) and `bmm` (batched). [`Tensor::matmul`] reshapes all other cases to these.
 
 pub(crate) mod error;
 mod kernels;
@@ -80,8 +78,7 @@ impl Tensor {
         ops::apply(Bmm, [self, other])
     }
 
-    /// Computes `input · weightᵀ + bias` (`torch.nn.functional.linear`). `input` is (…, in), `weight` is (out, in),
-    /// `bias` is (out).
+    /// Computes `input · weightᵀ + bias` of (…, in), (out, in) and (out) (`torch.nn.functional.linear`).
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let operands: SmallVec<[&Tensor; 3]> = [self, weight].into_iter().chain(bias).collect();

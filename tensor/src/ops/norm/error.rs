@@ -1,5 +1,3 @@
-//! The errors of normalisation.
-
 use crate::error::Refusal;
 use crate::python::python_float;
 

@@ -1,7 +1,6 @@
-//! The kernels of normalisation. Sums run in the order of the reduction tree.
-//!
-//! `X` is the dtype of the input, and `W` the dtype of the weight, bias and running statistics: the same, or f32 with a
-//! half type. Computation and saved values are in `C`, which is f32 for half types.
+//! The kernels of normalisation. Sums run in the order of the reduction tree. `X` is the dtype of the input, and `W`
+//! the dtype of the weight, bias and running statistics: the same, or f32 with a half type. Computation and saved
+//! values are in `C`, which is f32 for half types.
 
 use std::iter::zip;
 
@@ -103,7 +102,6 @@ impl Channels {
         Channels { batch: sizes[0], channels: sizes[1], positions: sizes[2] }
     }
 
-    /// The elements of a channel in all samples.
     fn row<X: Stored>(self, x: &[X], channel: usize) -> Vec<X::Math> {
         let (mut row, mut room) = (Vec::with_capacity(self.batch * self.positions), Vec::new());
         for sample in x.chunks_exact(self.channels * self.positions) {
@@ -297,9 +295,8 @@ fn gradients_of_given<C: Float>(grad: &[C], _: &[C], how: &[Backward<C>], out: &
 }
 
 /// Moves the running mean and variance towards those of a batch, by `momentum`. Each channel has `count` elements, and
-/// `squares` is the sum of their squared deviations. The variance is the sample variance.
-///
-/// As in PyTorch on the CPU, the variance is computed in f64, and bfloat16 is rounded at every step.
+/// `squares` is the sum of their squared deviations. As in PyTorch on the CPU, the sample variance is computed in f64,
+/// and bfloat16 is rounded at every step.
 pub(super) fn running_stats(
     [mean, squares]: [&Tensor; 2],
     [running_mean, running_var]: [&Tensor; 2],

@@ -269,8 +269,8 @@ fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if input.dtype().is_half() { Ok(()) } else { Err(NormError::MixedTypes.into()) }
 }
 
-/// Refuses inputs that are not floating-point, and parameters of another dtype. On a GPU, half types take f32
-/// parameters.
+/// Refuses inputs that are not floating-point, and parameters of another dtype. On a GPU, they may be f32 for half
+/// types.
 fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !input.dtype().is_floating_point() {
         return Err(not_implemented(operation, input.dtype()));

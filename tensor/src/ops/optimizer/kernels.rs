@@ -1,5 +1,3 @@
-//! The kernels of optimizer steps.
-
 use super::{AdamStep, SgdStep};
 use crate::cpu::number::Float;
 use crate::cpu::parallel::for_pieces;
@@ -135,8 +133,8 @@ fn sgd<const W: usize>(kernel: &Row, grad: &Tensor, written: [&Tensor; W], step:
     launch(kernel, [grad], written, &step.ints(), &step.floats())
 }
 
-/// Adam (Kingma and Ba), with PyTorch's rounding: `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, `p ← p − step · m
-/// / (√v / √(1 − β₂ᵗ) + ε)`.
+/// Adam (Kingma and Ba), with PyTorch's rounding: `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, and `p ← p − step
+/// · m / (√v / √(1 − β₂ᵗ) + ε)`.
 #[inline(always)]
 fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
     let n = grad.len();

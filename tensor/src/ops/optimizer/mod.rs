@@ -1,7 +1,6 @@
-//! Optimizer steps on one parameter, in a single pass over memory.
-//!
-//! The arithmetic matches PyTorch bit for bit: it fuses multiplies and adds exactly where PyTorch's vectorised kernels
-//! do, and rounds f64 options once to the tensor's dtype.
+//! Optimizer steps on one parameter, in a single pass over memory. The arithmetic matches PyTorch bit for bit: it fuses
+//! multiplies and adds exactly where PyTorch's vectorised kernels do, and rounds f64 options once to the tensor's
+//! dtype.
 
 mod kernels;
 
@@ -40,7 +39,6 @@ pub(crate) struct AdamStep {
     pub(crate) bias_correction2_sqrt: f64,
 }
 
-/// Updates a parameter and its two moments.
 pub(crate) fn adam(
     parameter: &Tensor,
     grad: &Tensor,
@@ -118,8 +116,8 @@ pub(crate) fn check_counts(step: &Tensor) -> Result<()> {
     }
 }
 
-/// Checks that the gradient and the optimizer's state match the parameter in device, dtype and size, because a kernel
-/// walks through all of them together.
+/// Checks that the gradient and the state match the parameter in device, dtype and size. A kernel walks through all of
+/// them together.
 pub(crate) fn check_alike<'a>(
     parameter: &Tensor,
     others: impl IntoIterator<Item = (&'static str, &'a Tensor)>,

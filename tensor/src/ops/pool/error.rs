@@ -1,5 +1,3 @@
-//! The errors of pooling.
-
 use crate::error::Refusal;
 
 /// An error of pooling.

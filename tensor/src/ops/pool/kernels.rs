@@ -1,9 +1,7 @@
-//! The kernels of pooling, on contiguous planes (planes, height, width).
-//!
-//! The elements of a window are combined row by row, from left to right. The host processes a row of windows together:
-//! the first element of each window, then the second, and so on. [`Phases`] make these elements adjacent for the inner
-//! loop. Gradients are summed in window order: the host loops over windows, a device thread over the windows of its
-//! element.
+//! The kernels of pooling, on contiguous planes (planes, height, width). The elements of a window are combined row by
+//! row, from left to right. The host processes a row of windows together: the first element of each window, then the
+//! second, and so on. [`Phases`] make these elements adjacent. Gradients are summed in window order: the host loops
+//! over windows, a device thread over the windows of its element.
 
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -264,7 +262,6 @@ fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<
 }
 
 block! {
-    /// The divisor of a window's sum.
     pub(super) struct Divisor {
         /// Whether padding counts.
         pub(super) count_include_pad: i64,
@@ -437,7 +434,6 @@ fn adaptive_avg_pool2d_twin<T: Float>(Args { inputs, outputs, .. }: Args<'_, '_>
     Ok(())
 }
 
-/// Sums, for each element, the gradients of its windows, divided as the means were.
 pub(super) fn adaptive_avg_pool2d_backward(grad: &Tensor, grad_x: &Tensor) -> Result<()> {
     launch(ADAPTIVE_AVG_POOL2D_BACKWARD.of(grad.dtype())?, [grad], [grad_x], &[], &[])
 }

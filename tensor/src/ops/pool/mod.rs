@@ -81,8 +81,7 @@ operations! {
 }
 
 impl Tensor {
-    /// Computes the maximum of each window (`torch.nn.functional.max_pool2d`). The gradient goes to the first of equal
-    /// maxima.
+    /// Computes the maximum of each window (`torch.nn.functional.max_pool2d`). Its first position gets the gradient.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};

@@ -1,5 +1,3 @@
-//! The positions of pooling windows along one dimension.
-
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
@@ -11,13 +9,10 @@ use crate::ops::row::block;
 block! {
     /// The windows along one dimension. The numbers are checked, so nothing overflows.
     pub(in crate::ops) struct Windows {
-        /// The number of elements in a window.
         pub(in crate::ops) kernel: i64,
-        /// The step between windows.
         pub(in crate::ops) stride: i64,
         /// The elements by which a window may extend beyond either edge.
         pub(in crate::ops) padding: i64,
-        /// The distance between the elements of a window.
         pub(in crate::ops) dilation: i64,
         /// The number of elements along the dimension.
         pub(in crate::ops) size: i64,

@@ -1,5 +1,3 @@
-//! The integers that `random_` may draw for each dtype.
-
 use half::{bf16, f16};
 
 use super::error::RandomError;
@@ -8,10 +6,8 @@ use crate::error::{Error, Result};
 use crate::host_context::HostContext;
 use crate::ops::elementwise::Convert;
 
-/// Returns the bounds of `random_`: from `low` up to but excluding `high`.
-///
-/// As in PyTorch, a bound that rounds to a float outside the range moves to the next float inside. The drawn numbers
-/// may therefore differ from those of an i64.
+/// Returns the bounds of `random_`: from `low` up to but excluding `high`. As in PyTorch, a bound that rounds to a
+/// float outside the range moves to the next float inside, so the drawn numbers may differ from those of an i64.
 pub(super) fn bounds(low: i64, high: i64, dtype: DType) -> Result<(i64, i64)> {
     if low >= high {
         return Err(RandomError::EmptyRange { low, high }.into());

@@ -1,5 +1,3 @@
-//! Dropout: during training, zeros random elements and scales the others up.
-
 use std::panic::Location;
 
 use super::error::RandomError;

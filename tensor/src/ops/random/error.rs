@@ -1,5 +1,3 @@
-//! The errors of random numbers.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 

@@ -233,7 +233,6 @@ impl Tensor {
     }
 }
 
-/// In-place random numbers.
 impl Tensor {
     /// Overwrites the tensor with uniform numbers in [from, to).
     #[track_caller]

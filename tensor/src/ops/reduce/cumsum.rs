@@ -1,8 +1,6 @@
-//! Cumulative sums.
-//!
-//! Floats are summed in f64, and each sum is rounded once. The order is that of a warp's scan over 32 elements: each
-//! element adds the element before it, then the partial sums 2, 4, 8 and 16 places before. Finally all 32 add the sum
-//! of all earlier elements.
+//! Cumulative sums. Floats are summed in f64, and each sum is rounded once. The order is that of a warp's scan over 32
+//! elements: each element adds the element before it, then the partial sums 2, 4, 8 and 16 places before. Finally all
+//! 32 add the sum of all earlier elements.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;
@@ -23,8 +21,7 @@ operations! {
 }
 
 impl Tensor {
-    /// Computes the cumulative sum along a dimension: each element plus all before it. Integers and bools are summed as
-    /// i64 (`torch.cumsum`).
+    /// Sums each element and all before it along a dimension (`torch.cumsum`). Sums of integers and bools are i64.
     ///
     /// ```
     /// # use todevice::Tensor;

@@ -1,5 +1,3 @@
-//! The errors of reductions.
-
 use crate::dtype::DType;
 use crate::error::Refusal;
 

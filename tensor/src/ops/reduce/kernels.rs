@@ -1,7 +1,6 @@
-//! The kernels of reductions, in the order of [`tree`](crate::cpu::tree).
-//!
-//! They treat a tensor as a matrix: `rows` results of `length` elements each. Adjacent in memory are either the
-//! elements of one result (rows) or those of neighbouring results (columns). Each case has a loop along memory.
+//! The kernels of reductions, in the order of [`tree`](crate::cpu::tree). They treat a tensor as a matrix: `rows`
+//! results of `length` elements each. Adjacent in memory are either the elements of one result (rows) or those of
+//! neighbouring results (columns). Each case has a loop along memory.
 
 use bytemuck::Pod;
 
@@ -227,7 +226,6 @@ fn chunk_at<R: Monoid>(
     }
 }
 
-/// Reduces each row to its result.
 fn reduce_rows<R: Monoid>(values: &[R::Value], runs: Runs, length: usize, out: &mut [R::Value]) {
     let chunk = chunk_of::<R>();
     let chunk_of_row = chunk_at::<R>(values, runs, length);
@@ -264,7 +262,6 @@ fn reduce_columns<R: Monoid>(values: &[R::Value], row_stride: usize, length: usi
     });
 }
 
-/// Reduces columns on the current thread.
 fn columns_of_tiles<R: Monoid>(values: &[R::Value], row_stride: usize, length: usize, out: &mut [R::Value]) {
     let tile = |i: usize, out: &mut [R::Value]| {
         let first = i * TILE;
@@ -401,7 +398,6 @@ fn position<T: Pod + PartialOrd>(row: &[T], beats: impl Fn(T, T) -> bool) -> usi
     let is_it = |value: &T| if has_nan { value != value } else { *value == best };
     let has_it = |block: &[T; LANES]| block.iter().fold(false, |found, value| found | is_it(value));
     let before = LANES * blocks.iter().position(has_it).unwrap_or(blocks.len());
-    // A row has at least one element, so there is one.
     before + row[before..].iter().position(is_it).unwrap_or(0)
 }
 

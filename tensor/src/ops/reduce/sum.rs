@@ -1,5 +1,3 @@
-//! Sums, and reductions built from them.
-
 use super::error::ReduceError;
 use super::kernels;
 use super::{reduced_dims, reduced_sizes};
@@ -92,8 +90,7 @@ fn in_floats(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_half() { x.to(DType::F32) } else { Ok(x.clone()) }
 }
 
-/// The square root of a sum of squares. At 0 its slope is infinite, but the squares' slope is 0, and so is the
-/// gradient.
+/// The square root of a sum of squares. At 0 its slope is infinite, but the squares' slope and the gradient are 0.
 struct Root {
     /// The dtype of the result. The squares of half types are f32.
     dtype: DType,
@@ -123,7 +120,6 @@ fn variance(x: &Tensor, dims: &[i64], correction: usize, keepdim: bool, root: bo
     ops::apply(Variance { reduced: reduced_dims(x, dims)?, names_none, correction, keepdim, root }, [x])
 }
 
-/// The variance, or its square root.
 struct Variance {
     reduced: Vec<bool>,
     /// Whether no dimension was given. If the divisor is then not positive, PyTorch has another gradient.

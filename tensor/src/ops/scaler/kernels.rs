@@ -1,5 +1,3 @@
-//! The kernels of a gradient scaler.
-
 use bytemuck::Pod;
 use half::bf16;
 

@@ -1,5 +1,3 @@
-//! Copies of tensors, and in-place writes of given values.
-
 use half::{bf16, f16};
 
 use crate::autograd::{Context, Function, Saved};
@@ -40,8 +38,7 @@ impl Tensor {
         if self.is_contiguous() { Ok(self.clone()) } else { self.copy() }
     }
 
-    /// Overwrites this tensor with `source`, which is broadcast and converted, and may be on any device
-    /// (`Tensor.copy_`).
+    /// Overwrites this tensor with `source`, broadcast and converted, from any device (`Tensor.copy_`).
     #[track_caller]
     pub fn copy_(&self, source: &Tensor) -> Result<Tensor> {
         self.copy_with_(source, CopyOptions::default())

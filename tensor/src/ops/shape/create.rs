@@ -1,5 +1,3 @@
-//! New tensors from a shape or a range.
-
 use super::copy::check_fits;
 use super::kernels;
 use crate::backends::are_deterministic_algorithms_enabled;
@@ -22,9 +20,8 @@ operations! {
 }
 
 impl Tensor {
-    /// Creates an uninitialised tensor (`torch.empty`). After
-    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms) it is filled with NaN, the largest
-    /// integer, or true.
+    /// Creates an uninitialised tensor (`torch.empty`), filled with NaN, the largest integer or true after
+    /// [`use_deterministic_algorithms`](crate::use_deterministic_algorithms).
     #[track_caller]
     pub fn empty<'a>(sizes: impl AndOptions<&'a [usize], TensorOptions>) -> Result<Tensor> {
         let (sizes, options) = sizes.split();
@@ -109,8 +106,7 @@ impl Tensor {
         self.new_full(self.sizes(), value)
     }
 
-    /// Creates an uninitialised tensor with the shape, dtype and device of this tensor, like [`empty`](Self::empty)
-    /// (`torch.empty_like`).
+    /// Creates an [`empty`](Self::empty) tensor with this tensor's shape, dtype and device (`torch.empty_like`).
     #[track_caller]
     pub fn empty_like(&self) -> Result<Tensor> {
         Tensor::empty((self.sizes(), self))
@@ -123,9 +119,8 @@ impl Tensor {
         Tensor::full(sizes, (value.into(), self))
     }
 
-    /// Creates `start, start + step, …` up to but excluding `end` (`torch.arange`), downwards for a negative step: i64
-    /// if all three are integers, else f32. Options, in a pair with the step, are a dtype, a device, or
-    /// [`TensorOptions`].
+    /// Creates `start, start + step, …` up to but excluding `end` (`torch.arange`): i64 if all three are integers, else
+    /// f32. Options, in a pair with the step, are a dtype, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -151,8 +146,8 @@ impl Tensor {
         spaced(start, end, steps, options)
     }
 
-    /// Creates the n × n identity matrix, f32 by default. Options, in a pair with n, are a dtype, a device, or
-    /// [`TensorOptions`].
+    /// Creates the n × n identity matrix, f32 by default. Options, in a pair with n, are those of
+    /// [`zeros`](Self::zeros).
     #[track_caller]
     pub fn eye(n: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (n, options) = n.split();

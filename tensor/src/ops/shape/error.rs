@@ -1,5 +1,3 @@
-//! The errors of views, and of joining and splitting tensors.
-
 use crate::device::DeviceType;
 use crate::dtype::DType;
 use crate::error::Refusal;

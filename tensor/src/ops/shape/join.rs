@@ -1,5 +1,3 @@
-//! Joining and splitting tensors.
-
 use std::panic::Location;
 
 use super::error::ShapeError;
@@ -158,8 +156,7 @@ fn cat(tensors: &[&Tensor], dim: i64, operation: &'static Operation) -> Result<T
     })
 }
 
-/// Joins contiguous tensors in host memory. They may be so small that a launch for each would take longer than the
-/// copy.
+/// Joins contiguous tensors in host memory. For many small ones, launches would take longer than the copy.
 fn join(tensors: &[&Tensor], dim: usize, out: &Tensor) -> Result<()> {
     for tensor in tensors {
         let work = work_on(tensor, Cost::Cheap);

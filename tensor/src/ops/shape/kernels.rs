@@ -89,8 +89,8 @@ macro_rules! whole_in_range {
 }
 whole_in_range!(i64, i32, u8);
 
-/// Computes evenly spaced values, counted from both ends, so the last is exactly `end`. For integer tensors, the ends
-/// are integers.
+/// Computes evenly spaced values, counted from both ends, so the last is exactly `end`. Integer tensors have integer
+/// ends.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
     let ints = [out.numel() as i64, start as i64, end as i64];
     launch(LINSPACE.of(out.dtype())?, [], [out], &ints, &[start, end])
@@ -101,8 +101,7 @@ trait Spaced: Sized {
     fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }
 
-/// Returns whether element `i` is counted from the start, its number of steps from there or from the end, and the last
-/// index.
+/// Returns whether element `i` is counted from the start, its number of steps from that end, and the last index.
 fn counted(i: usize, ints: &[i64]) -> (bool, usize, usize) {
     let steps = ints[0] as usize;
     let is_first_half = i < steps / 2;

@@ -218,8 +218,7 @@ impl Tensor {
         ops::apply(Slice { dim, start, length, step, operation: &SLICE }, [self])
     }
 
-    /// Returns all windows of `size` entries of a dimension, `step` apart, in a new last dimension. Overlapping windows
-    /// share memory.
+    /// Returns all windows of `size` entries of a dimension, `step` apart, in a new last dimension.
     #[track_caller]
     pub fn unfold(&self, dim: i64, size: usize, step: usize) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;

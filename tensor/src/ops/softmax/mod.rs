@@ -19,8 +19,7 @@ impl Tensor {
         softmax(self, dim, &SOFTMAX)
     }
 
-    /// Computes `x − log Σ eˣ` along a dimension, the logarithm of [`softmax`](Self::softmax). It stays accurate where
-    /// the softmax underflows to 0.
+    /// Computes `x − log Σ eˣ` along a dimension, accurate even where the [`softmax`](Self::softmax) underflows to 0.
     #[track_caller]
     pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
         softmax(self, dim, &LOG_SOFTMAX)

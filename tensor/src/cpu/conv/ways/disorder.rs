@@ -12,7 +12,6 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::random::mix;
 
-/// The maximum number of parts of a sum.
 const PARTS: usize = 8;
 
 /// Adds the parts of a gradient in an order that depends on `order`. A part is some of the images for the weight's

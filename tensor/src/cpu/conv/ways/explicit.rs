@@ -1,13 +1,11 @@
-//! Convolution as an explicit matrix product with im2col columns.
-
 use crate::conv::ConvShape;
 use crate::cpu::gemm::{GemmElement, gemm};
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// Computes y = W · columns for one image and one group at a time. The columns' rows follow the kernel's elements, with
-/// the channels innermost, and the weight is reordered to match. So the order of a sum differs from the implicit
-/// product's.
+/// Computes y = W · columns (im2col) for one image and group at a time. The columns' rows follow the kernel's elements,
+/// with the channels innermost, so a sum has another order than in the implicit product. The weight is reordered to
+/// match.
 pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2], y: &mut [T]) -> Result<()> {
     let &ConvShape { n, c, h, w, k, r, s, groups, .. } = shape;
     let [p, q] = shape.out();
@@ -29,7 +27,6 @@ pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2],
     Ok(())
 }
 
-/// Writes the im2col columns of a group, with zeros for padding.
 fn write_columns<T: GemmElement>(shape: &ConvShape, x: &[T], columns: &mut [T]) {
     let &ConvShape { h, w, r, s, stride, padding, dilation, .. } = shape;
     let [p, q] = shape.out();

@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::kernel::TwinResult;
 
-/// Computes a convolution with the algorithm `way`, after rounding the operands to TF32 if requested. `order`
-/// determines the order of parts where it is not fixed.
+/// Computes a convolution with the algorithm `way`, on operands rounded to TF32 if requested. `order` selects the order
+/// of parts where it is not fixed.
 pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> TwinResult {
     match conv.tf32 {
         true => {
@@ -75,7 +75,6 @@ fn compute_floats<T: GemmElement + Element>(
     }
 }
 
-/// Computes the product as the host does.
 fn implicit<T: GemmElement + Element>(
     pass: ConvPass,
     shape: &ConvShape,

@@ -18,7 +18,6 @@ fn conv(pass: ConvPass, shape: ConvShape, dtype: DType) -> Conv {
     Conv { pass, shape, dtype, tf32: false, a: none, b: none, out: none, twin: compute }
 }
 
-/// Numbers within ±½.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
     (0..count as u64)
         .map(|i| (crate::random::mix(seed << 40 | i) >> 40) as f32 / (1u32 << 24) as f32 - 0.5)
@@ -59,7 +58,6 @@ fn exact(conv: &Conv) -> Vec<f64> {
     result
 }
 
-/// The largest error, relative to the largest result.
 fn error(result: &[f32], exact: &[f64]) -> f64 {
     let largest = exact.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
     let worst = result.iter().zip(exact).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);

@@ -9,7 +9,6 @@ use crate::cpu::gemm::gemm;
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// The number of elements of a transformed tile.
 const TILE: usize = ConvShape::WINOGRAD_TILE;
 
 /// Computes a pass from the image, or the gradient of the result, and the weight.
@@ -98,7 +97,6 @@ fn of_result(m: [f32; 16]) -> [f32; 4] {
     [a, b, c, d]
 }
 
-/// Applies a step to each column, then to each row.
 fn both_ways(values: [f32; 16], step: impl Fn([f32; 4]) -> [f32; 4]) -> [f32; 16] {
     let columns: [[f32; 4]; 4] = std::array::from_fn(|j| step(std::array::from_fn(|i| values[4 * i + j])));
     let rows: [[f32; 4]; 4] = std::array::from_fn(|i| step(std::array::from_fn(|j| columns[j][i])));
