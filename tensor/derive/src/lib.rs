@@ -22,8 +22,7 @@ pub fn derive_loss(input: TokenStream) -> TokenStream {
 }
 
 fn module(input: &DeriveInput) -> Result<proc_macro2::TokenStream> {
-    // A struct without a `forward` method would call this one forever. The struct's span makes the compiler's error
-    // point there.
+    // A struct without a `forward` method would call this one forever. With its span, the error points there.
     let forward = quote_spanned! {input.ident.span()=>
         #[track_caller]
         #[deny(unconditional_recursion)]

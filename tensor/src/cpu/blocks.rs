@@ -138,8 +138,7 @@ impl<'a> BlockReader<'a> {
         self.source.is_none()
     }
 
-    /// Returns the elements from `start`, borrowed or gathered into `scratch`, which serves only this operand. `None`
-    /// for the output.
+    /// Returns the elements from `start`, borrowed or gathered into this operand's `scratch`. `None` for the output.
     pub(crate) fn read<'b, T: Pod>(
         &'b self,
         start: usize,

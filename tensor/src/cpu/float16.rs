@@ -5,8 +5,7 @@
 #[inline(always)]
 pub(super) fn widen(half: u16) -> f32 {
     let magnitude = u32::from(half & 0x7fff);
-    // An f32 with these bits has an exponent that is too small by 112. The product corrects it and normalises
-    // subnormals.
+    // An f32 with these bits has an exponent that is too small by 112. The product corrects it.
     let finite = f32::from_bits(magnitude << 13) * f32::from_bits((127 + 112) << 23);
     let quiet = if magnitude > 0x7c00 { 0x40_0000 } else { 0 };
     let bits = if magnitude < 0x7c00 { finite.to_bits() } else { magnitude << 13 | 0x7f80_0000 | quiet };

@@ -179,8 +179,7 @@ unsafe fn checked<T: GemmElement>(
     let b = Matrix { start: b.as_ptr(), strides: b_strides };
     let c = c.as_mut_ptr();
     let product = if n == 1 {
-        // Vectors run along the rows of C. Rows of a single column are too short, so compute the row Bᵀ·Aᵀ, which has
-        // the same memory layout.
+        // Vectors run along the rows of C. A single column is computed as the row Bᵀ·Aᵀ, in the same memory layout.
         Product { m: 1, n: m, k, a: b.transposed(), b: a.transposed(), c, c_stride: m, accumulate }
     } else {
         Product { m, n, k, a, b, c, c_stride: n, accumulate }

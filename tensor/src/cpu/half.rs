@@ -329,8 +329,7 @@ fn narrow(dtype: DType, floats: &[f32], halves: &mut [u16]) {
 #[inline(always)]
 fn bfloat16(x: f32) -> u16 {
     let bits = x.to_bits();
-    // Adds half a step of the result minus one bit, plus that bit if the result would be odd, so that truncation rounds
-    // correctly.
+    // Adds half a step minus one bit, plus that bit if the result would be odd, so that truncation rounds correctly.
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
     let quiet = bits | 0x40_0000;
     let bits = if bits & 0x7fff_ffff > 0x7f80_0000 { quiet } else { rounded };

@@ -21,13 +21,11 @@
 use crate::cpu::simd::vectorized;
 use std::f32::consts::{FRAC_1_SQRT_2, LOG2_E};
 
-/// ln 2 in two parts, as fdlibm splits it. The first has only 15 significant bits, so its product with an exponent of
-/// up to 9 bits is exact.
+/// ln 2 in two parts, as fdlibm splits it. The first has 15 bits, so its product with a 9-bit exponent is exact.
 const LN2_HI: f32 = 0.693_145_75;
 const LN2_LO: f32 = 1.428_606_8e-6;
 
-/// 1.5 * 2^23. Floats of this size are 1 apart, so the sum with a small number rounds it to the nearest integer, in the
-/// low bits of the sum.
+/// 1.5 * 2^23. Floats of this size are 1 apart, so the sum with a small number has the nearest integer in its low bits.
 const TO_INTEGER: f32 = 12_582_912.0;
 
 /// Computes `a · b + c`, rounded once.
@@ -58,7 +56,8 @@ fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
 /// Cody and Waite's reduction: x = n ln 2 + r with |r| <= ln 2 / 2, hence e^x = 2^n e^r.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these bounds the result is 0 or infinite. Comparisons in this direction keep a NaN.
+    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors below. Such comparisons keep a
+    // NaN.
     let x = if x < -104.0 { -104.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
 
@@ -161,8 +160,8 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (if a < 0.625 { near } else { far }).copysign(x)
 }
 
-/// The cumulative distribution of the standard normal. Largest error: 1.4e-7, which is 2.4 ulp for positive x. Below
-/// −5.5 the result is 0.
+/// The cumulative distribution of the standard normal. Largest error: 1.4e-7, 2.4 ulp for positive x. Below −5.5 it is
+/// 0.
 ///
 /// The probability below −a falls off as e^(−a²/2). Its fourth root falls off so slowly that a polynomial can follow.
 #[inline(always)]

@@ -5,8 +5,7 @@ use half::{bf16, f16};
 
 use crate::dtype::Element;
 
-/// Arithmetic with the rules of tensors: integers wrap around, floats follow IEEE 754, and a NaN operand of `max` or
-/// `min` wins.
+/// Arithmetic with the rules of tensors: integers wrap around, and a NaN operand of `max` or `min` wins.
 pub(crate) trait Number: Copy {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;

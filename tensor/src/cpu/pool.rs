@@ -17,8 +17,7 @@ use super::thread::THREAD;
 const MOMENT: Duration = Duration::from_micros(300);
 
 /// The number of threads that a loop may use. A browser page has one. So has a user's job on a thread pool: while it
-/// waited for its parts, its thread would run other jobs in the middle of an operation, under its locks and its grad
-/// mode.
+/// waited, its thread would run other jobs in the middle of an operation, under its locks and its grad mode.
 pub(crate) fn threads() -> usize {
     if cfg!(target_family = "wasm") || is_alone() {
         return 1;

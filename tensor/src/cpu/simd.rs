@@ -2,8 +2,7 @@
 //!
 //! The compiler vectorises a plain loop only for the instructions of every x86-64. [`vectorized!`] compiles the loop a
 //! second time with AVX2 and FMA and chooses at run time. Kernels with more computation than reads are compiled a third
-//! time with AVX-512, whose vectors are twice as long. Operations are neither reordered nor fused, so all versions give
-//! the same bits.
+//! time with AVX-512. Operations are neither reordered nor fused, so all versions give the same bits.
 //!
 //! A browser page has one kind of vector. There, such a function is compiled once, and called instead of inlined. That
 //! keeps it small, and a browser switches from quickly compiled to optimised code only at a call.

@@ -1,6 +1,5 @@
 //! TF32: the precision to which the tensor cores of Ampere and later GPUs round f32 operands. It keeps the sign, the 8
-//! exponent bits and the upper 10 of 23 fraction bits. Products are exact in f32 (11 significant bits times 11), and
-//! are summed in f32.
+//! exponent bits and the upper 10 of 23 fraction bits. Products of 11 significant bits are exact in f32.
 
 use crate::cpu::reserve::collect;
 use crate::error::Result;
@@ -11,8 +10,7 @@ const DROPPED: u32 = 13;
 /// Rounds to the nearest TF32, with ties away from zero (`cvt.rna.tf32.f32`).
 #[inline(always)]
 pub(crate) fn round(x: f32) -> f32 {
-    // Adds half a step and truncates. On float bits this works for both signs, and a carry into the exponent is right.
-    // Infinities and NaNs stay.
+    // Adds half a step and truncates. A carry into the exponent is right. Infinities and NaNs stay.
     let bits = x.to_bits();
     let rounded = bits.wrapping_add(1 << (DROPPED - 1)) & !((1 << DROPPED) - 1);
     f32::from_bits(if x.is_finite() { rounded } else { bits })

@@ -5,8 +5,7 @@ use crate::error::Result;
 use crate::ops::random::error::RandomError;
 use crate::tensor::Tensor;
 
-/// A layer that, during training, zeros each element with probability `p` and scales the others by `1 / (1 − p)`
-/// (`torch.nn.Dropout`).
+/// Zeros each element with probability `p` in training, and scales the others by `1 / (1 − p)` (`torch.nn.Dropout`).
 pub struct Dropout {
     p: f64,
     training: AtomicBool,

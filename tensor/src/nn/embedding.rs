@@ -7,8 +7,7 @@ use crate::ops::index::embedding::padding_row;
 use crate::options::{AndOptions, Keywords};
 use crate::tensor::Tensor;
 
-/// A layer that looks up a row of a learned table for each index (`torch.nn.Embedding`). Input (…), output (…,
-/// embedding_dim).
+/// Looks up a row of a learned table for each index (`torch.nn.Embedding`): (…) becomes (…, embedding_dim).
 ///
 /// ```
 /// use todevice::prelude::*;

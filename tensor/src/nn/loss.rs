@@ -50,8 +50,7 @@ pub trait Loss: Send + Sync {
     #[track_caller]
     fn forward(&self, input: &Tensor, target: &Tensor) -> Result<Tensor>;
 
-    /// Returns the loss as a module with its parameters, buffers and state. The module's `forward` has no target and
-    /// always errors.
+    /// Returns the loss as a module, with its parameters, buffers and state. The module's `forward` always errors.
     fn as_module(&self) -> &dyn Module;
 }
 

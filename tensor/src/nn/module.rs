@@ -137,8 +137,7 @@ pub trait Module: Send + Sync {
         require_grad(&self.parameters(), requires_grad)
     }
 
-    /// Moves or converts every parameter and buffer in place, so each stays the same parameter. Only floating-point
-    /// tensors change their dtype.
+    /// Moves or converts every parameter and buffer in place. Only floating-point tensors change their dtype.
     ///
     /// Errors, before any conversion, if the dtype is not floating-point.
     ///

@@ -12,8 +12,8 @@ use crate::tensor_options::ToOptions;
 
 /// A learned tensor (`torch.nn.Parameter`): a leaf that requires grad.
 ///
-/// Clones are the same parameter. A move of the module replaces the tensor in the shared cell, so an optimizer made
-/// before `model.to(device)` keeps working.
+/// Clones are the same parameter. `model.to(device)` replaces the tensor in the shared cell, so optimizers keep
+/// working.
 #[derive(Clone)]
 pub struct Parameter(Cell);
 

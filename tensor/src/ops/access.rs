@@ -17,8 +17,7 @@ use crate::tensor::Tensor;
 
 /// Calls `kernel` with the storage bytes of `reads` and `writes`, protected from each other.
 ///
-/// - A read with the storage and layout of the first write arrives without bytes. The kernel then works in place: it
-///   reads its input from the output.
+/// - A read with the storage and layout of the first write has no bytes: the kernel reads it from the output, in place.
 /// - A read that shares a storage with a write in any other way is copied first. The kernel gets the copy's layout.
 /// - Pinned memory is never borrowed, because a copy engine may be using it. The kernel gets snapshots.
 /// - Two writes to one storage are an error.

@@ -19,9 +19,8 @@ impl Tensor {
     /// Returns a copy in pinned host memory (`Tensor.pin_memory`), or the tensor itself if it is already pinned.
     ///
     /// The operating system may move host memory that is not page-locked ("pinned"), so a GPU's copy engine reads only
-    /// pinned memory. Such a copy is faster, and lets the host continue if it is non-blocking
-    /// ([`ToOptions::non_blocking`](crate::ToOptions::non_blocking)). Results of operations on a pinned tensor are not
-    /// pinned.
+    /// pinned memory. Such a copy is faster, and lets the host continue if it is
+    /// [`non_blocking`](crate::ToOptions::non_blocking). Results of operations on a pinned tensor are not pinned.
     ///
     /// ```
     /// use todevice::{Device, Machine, Tensor, ToOptions};

@@ -77,8 +77,7 @@ macro_rules! rows {
     };
 }
 
-/// Declares a struct of integers that a kernel takes as one parameter: `Block(Name)` in its row. CUDA C++ has a struct
-/// of the same name and fields.
+/// Declares a struct of integers, a single kernel parameter: `Block(Name)` in its row. CUDA C++ has the same struct.
 macro_rules! block {
     ($(#[$meta:meta])* $vis:vis struct $Name:ident { $($(#[$of_field:meta])* $of:vis $field:ident: i64,)+ }) => {
         $(#[$meta])*

@@ -22,8 +22,7 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Creates a tensor of the given sizes from `data`, in row-major order. It keeps the slice's dtype, f64 and i32
-    /// included, as `torch.from_numpy` does.
+    /// Creates a tensor from `data` in row-major order, with its dtype, f64 and i32 included (`torch.from_numpy`).
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -97,8 +96,7 @@ impl Tensor {
     /// Returns the value of a one-element tensor as f64 (`Tensor.item`). On a GPU, this copies it to the host, after
     /// all queued work. An f32 loss prints as `2.3025851249694824`, the f64 equal to it.
     ///
-    /// Errors if the tensor has more or fewer elements, or holds an integer beyond 2⁵³ that no f64 equals.
-    /// `to_vec::<i64>` reads such integers.
+    /// Errors unless there is one element, and for an integer beyond 2⁵³ that no f64 equals; `to_vec::<i64>` reads it.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
         match self.scalar()? {

@@ -250,8 +250,7 @@ adam_optimizer!(
     AdamOptions
 );
 adam_optimizer!(
-    /// Adam with weight decay independent of the gradient (`torch.optim.AdamW`). For the dtype of its means, see
-    /// [`Adam`].
+    /// Adam with weight decay independent of the gradient (`torch.optim.AdamW`). Its means are those of [`Adam`].
     AdamW,
     AdamWOptions
 );

@@ -103,8 +103,8 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
         Ok(ParamGroups { groups, learning_rates })
     }
 
-    /// Updates every parameter that has a gradient, without autograd. All memory is allocated before the first update,
-    /// so running out of memory changes nothing.
+    /// Updates every parameter that has a gradient. All memory is allocated first, so running out of it changes
+    /// nothing.
     pub(super) fn step(&mut self) -> Result<()> {
         self.learning_rates.count_step();
         HostContext::spend(|host| &host.step);

@@ -55,8 +55,8 @@ impl StepLR {
     }
 
     /// Continues from a [`state_dict`](Self::state_dict). Errors change nothing. Missing entries (older states have no
-    /// `_last_lr`) keep their values. As in PyTorch, the learning rates are not set, because they belong to the
-    /// optimizer's state.
+    /// `_last_lr`) keep their values. As in PyTorch, the learning rates belong to the optimizer's state, so they are
+    /// not set.
     ///
     /// ```
     /// # use todevice::{nn, nn::Module, optim::{self, lr_scheduler::StepLR, Optimizer}};

@@ -7,9 +7,8 @@ use crate::scope;
 
 /// Moves the whole state of an optimizer to a device. PyTorch has no such function, but many Python programs define it.
 ///
-/// When a model moves, the optimizer sees its moved parameters, but the optimizer's state stays behind, and the next
-/// step fails with GPU0001. Call this function then, or [`load_state_dict`](Optimizer::load_state_dict) after
-/// `model.to(device)`.
+/// When a model moves, the optimizer's state stays behind, and the next step fails with GPU0001. Call this function
+/// then, or [`load_state_dict`](Optimizer::load_state_dict) after `model.to(device)`.
 ///
 /// It moves `step`, too, which is better on the CPU: every later step waits for the device to read it, once per
 /// parameter. (PyTorch's `foreach` steps, the default on CUDA, read it twice.)

@@ -124,9 +124,8 @@ impl GroupOptions<1> for SGDOptions {
 
 /// Computes `p ← p − lr · g`, with optional momentum, Nesterov momentum and weight decay (`torch.optim.SGD`).
 ///
-/// The momentum has the dtype of its parameter, as in PyTorch. That of half types is rounded at each step, although the
-/// step is computed in f32. Keep parameters in f32, and use [`autocast`](crate::amp::autocast) for products in half
-/// types.
+/// The momentum has the parameter's dtype, as in PyTorch, so that of half types is rounded at each step. Keep
+/// parameters in f32, and use [`autocast`](crate::amp::autocast) for products in half types.
 #[derive(Debug)]
 pub struct SGD {
     groups: ParamGroups<SGDOptions, 1>,

@@ -1,8 +1,7 @@
 //! The reads of a convolution along one dimension, without gaps. For tap `t` of the kernel, output `o` reads element `o
 //! · stride + t · dilation − padding` of the image. Elements congruent modulo the stride form a *plane*. Output `o`
 //! then reads place `o + offset` of a plane, where plane and offset depend only on the tap. So neighbouring outputs
-//! read neighbouring places, for any stride and dilation. Taps without common elements have separate planes, which omit
-//! the elements between them.
+//! read neighbouring places, for any stride and dilation. Taps without common elements have separate planes.
 
 use crate::sort;
 

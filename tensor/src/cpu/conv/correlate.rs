@@ -1,7 +1,6 @@
 //! The gradient of the weight: for each element, the sum over all pixels of the input it was multiplied by, times the
 //! gradient of the output. The sums run over blocks of image rows, assigned in order to *shares*, whose number depends
-//! only on the sizes. Each share has its own sums, which are added in order at the end, so the number of threads does
-//! not affect the result.
+//! only on the sizes. The sums of the shares are added in order, so the number of threads does not affect the result.
 
 use std::iter::repeat_n;
 
@@ -119,8 +118,7 @@ pub(super) fn correlate<T: Lanes>(
     Ok(())
 }
 
-/// The dot product of rows of `columns` numbers, with the second operand's rows `stride` apart: 16 sums, added in a
-/// tree.
+/// The dot product of rows of `columns` numbers, the second's `stride` apart: 16 sums, added in a tree.
 fn correlation<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usize) -> T {
     vectorized!([T: Lanes] sixteen_sums::<T>, (grads: &[T], places: &[T], columns: usize, stride: usize) -> T)(
         grads, places, columns, stride,

@@ -283,8 +283,7 @@ unsafe fn weighted<V: Vector, const ROWS: usize, const FEW: usize>(sums: Weighte
     }
 }
 
-/// The destination of a tile: its first element, the stride between rows, the number of rows, whether the tile is added
-/// to the old values, and the bias of each row.
+/// The destination of a tile: first element, row stride, number of rows, whether it is added to, and the rows' bias.
 #[derive(Clone, Copy)]
 struct To<T> {
     start: *mut T,

@@ -321,8 +321,7 @@ mod x86 {
     vector!(__m256d: 4 of f64, _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_fmadd_pd,
         transpose_f64 of 4);
 
-    /// Each register takes four elements of row `i` and, above them, four of row `i + 4`. Two 4×4 squares, side by
-    /// side, remain to be transposed.
+    /// Each register takes four elements of row `i` and four of row `i + 4`. Two 4×4 squares remain to be transposed.
     #[inline(always)]
     unsafe fn transpose_f32(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: the caller has AVX and guarantees an 8×8 square at either end.

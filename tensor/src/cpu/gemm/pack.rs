@@ -12,8 +12,7 @@ pub(crate) struct Strip {
     pub depth: usize,
 }
 
-/// Copies a strip whose lanes are the rows of `from`. Missing lanes keep their old values, and their results are
-/// ignored.
+/// Copies a strip whose lanes are the rows of `from`. Missing lanes keep old values; their results are ignored.
 ///
 /// # Safety
 /// As for [`Vector`]; `from` is valid for `lanes` by `depth`, and `to` for `depth` times `width`.
@@ -43,8 +42,8 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
                 }
             }
         } else if lane_stride == 1 && lanes == 2 * V::LANES {
-            // Steps are contiguous, as in a row-major B. The next strip's lines are prefetched, because they are a row
-            // apart and the hardware does not prefetch them.
+            // Steps are contiguous, as in a row-major B. The hardware does not prefetch the next strip's lines, a row
+            // apart.
             for p in 0..depth {
                 let (from, to) = (from.start.add(p * step), to.add(p * width));
                 V::load(from).store(to);

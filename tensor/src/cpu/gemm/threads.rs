@@ -11,8 +11,7 @@ use super::block::{Matrix, Product};
 use crate::cpu::pool::{on_threads, threads_for};
 use crate::lock::lock;
 
-/// The number of multiply-adds below which a second thread costs more than it saves. Waking it takes about 15 µs, and
-/// this work about 100 µs of one core.
+/// The number of multiply-adds (100 µs of one core) below which waking a second thread (15 µs) costs too much.
 const WORTH_SHARING: usize = 8_000_000;
 
 // SAFETY: a product shares only its reads; nothing else accesses its writes.

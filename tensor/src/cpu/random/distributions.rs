@@ -161,8 +161,7 @@ pub(crate) fn fill_random_half<T: Memory<Math = f32>>(engine: &mut Engine, out: 
     engine.fill_from_words(out, |word| T::narrow((word % numbers) as f32));
 }
 
-/// Like [`normal_block_f64`], with every step rounded to 16 bits. So there are only 2¹¹ or 2⁸ radii and angles, and no
-/// number beyond 3.9 or 3.3.
+/// Like [`normal_block_f64`], with every step rounded to 16 bits: few radii and angles, nothing beyond 3.9 or 3.3.
 fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32) {
     let rounded = rounded::<T>;
     let of_f64 = |value: f64| rounded(value as f32);

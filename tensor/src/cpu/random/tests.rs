@@ -1,6 +1,5 @@
-//! Compares the streams with PyTorch's. The vector files hold numbers from PyTorch 2.11, element by element. The
-//! constants are FNV-1a hashes of the little-endian bytes of all draws in PyTorch 2.11, so one wrong bit, or one word
-//! too many, changes them.
+//! Compares the streams with PyTorch's. The vector files hold numbers from PyTorch 2.11. The constants are FNV-1a
+//! hashes of the little-endian bytes of its draws, so one wrong bit, or one word too many, changes them.
 
 use serde_json::Value;
 

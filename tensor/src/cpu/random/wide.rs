@@ -71,7 +71,6 @@ fn normal_block(block: &mut [f32; 16], mean: f32, std: f32) {
 
 // The logarithm, sine and cosine of PyTorch's avx_mathfun.h, after Stephen Moshier's Cephes library (logf.c, sinf.c).
 // The standard library's are a little more accurate and therefore wrong here: four in ten normals would differ.
-// Constants have the digits of the original.
 
 /// Natural logarithm of a positive, normal number.
 #[inline(always)]

@@ -75,8 +75,7 @@ pub fn compile_kernel(source: &str, name: &str) -> Result<CompiledKernel> {
     Ok(CompiledKernel { cuda, device, id, name, parameters })
 }
 
-/// Sets the interpreter that compiles and runs kernels on this machine's simulated GPUs. A real GPU ignores it. Errors
-/// on a machine without a GPU.
+/// Sets the interpreter that compiles and runs kernels on the simulated GPUs. Errors on a machine without a GPU.
 pub fn set_kernel_interpreter(interpreter: Arc<dyn KernelInterpreter>) -> Result<()> {
     of_machine()?.set_interpreter(interpreter);
     Ok(())

@@ -13,8 +13,7 @@ use crate::ops::pool::{Grid, Windows};
 use crate::ops::row::{row, rows};
 use crate::tensor::Tensor;
 
-/// Writes the elements of an image (c, h, w) under the kernel as columns, one per output position: (c·r·s, p·q).
-/// Padding becomes zeros.
+/// Writes an image (c, h, w), padded with zeros, as columns, one per output position: (c·r·s, p·q).
 pub(super) fn im2col(shape: &ConvShape, image: &Tensor, columns: &Tensor) -> Result<()> {
     launch(IM2COL.of(columns.dtype())?, [image], [columns], cast_slice(&[grid(shape)]), &[])
 }

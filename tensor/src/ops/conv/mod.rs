@@ -257,15 +257,13 @@ impl ConvolutionFunction {
     }
 }
 
-/// Whether PyTorch uses oneDNN, which has its own error texts, for this convolution on the host. PyTorch computes small
-/// f32 images itself.
+/// Whether PyTorch calls oneDNN, which has its own error texts, on the host. It does not for small f32 images.
 fn by_onednn(x: &Tensor, weight: &Tensor, groups: usize) -> bool {
     let large = x.sizes()[0] > 1 || x.numel() > 20480 || weight.sizes()[2..].iter().all(|size| *size > 3);
     !x.is_cuda() && (x.dtype() == DType::BF16 || (x.dtype() == DType::F32 && (groups > 1 || large)))
 }
 
-/// Whether PyTorch uses cuDNN, which has its own error texts, for this convolution. cuDNN takes bfloat16 from compute
-/// capability 8.0.
+/// Whether PyTorch uses cuDNN, which has its own error texts. bfloat16 needs compute capability 8.0.
 fn by_cudnn(x: &Tensor, weight: &Tensor) -> Result<bool> {
     if !x.is_cuda() || !cudnn::current().enabled || !cudnn::is_available() {
         return Ok(false);

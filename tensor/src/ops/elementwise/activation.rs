@@ -1,6 +1,5 @@
-//! Activations with parameters or with a factor between 0 and 1. Floats only. Each is an entry of [`activations`]: its
-//! kernel, its node, and the gradient's kernel, which takes the gradient of the result and the input. Parameters come
-//! last.
+//! Activations of floats, with parameters or with a factor between 0 and 1. Each is an entry of [`activations`]: its
+//! kernel, its node, and the gradient's kernel, which takes the result's gradient and the input. Parameters come last.
 
 use smallvec::SmallVec;
 

@@ -61,9 +61,8 @@ impl Binary {
         }
     }
 
-    /// Computes `a` and `b` in the dtype of `out`. As in PyTorch on the host, products and quotients of half types and
-    /// a single number of another dtype do not round the number first. (On a GPU, PyTorch leaves a number of the host
-    /// unrounded, also in sums and differences.)
+    /// Computes `a` and `b` in the dtype of `out`. As in PyTorch on the host, a product or quotient of half types and a
+    /// single number does not round the number. (On a GPU, PyTorch does not round a number of the host, even in sums.)
     fn compute(&self, out: &Tensor, a: &Tensor, b: &Tensor) -> Result<()> {
         let dtype = out.dtype();
         let a = &a.to(dtype)?;

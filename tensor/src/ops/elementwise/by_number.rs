@@ -1,5 +1,4 @@
-//! Products and quotients of half types with an f64 that is not rounded first. PyTorch rounds it for sums and
-//! differences.
+//! Products and quotients of half types with an unrounded f64. For sums and differences, PyTorch rounds it.
 
 use super::Operand;
 use super::binary::{Binary, binary};

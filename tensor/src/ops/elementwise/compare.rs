@@ -114,8 +114,7 @@ impl Tensor {
         close.maximum(&equal)
     }
 
-    /// Returns whether all elements, after broadcasting, are close as [`isclose`](Self::isclose) defines it
-    /// (`torch.allclose`, with the same defaults).
+    /// Tests whether all elements are close, as in [`isclose`](Self::isclose) (`torch.allclose`; same defaults).
     #[track_caller]
     pub fn allclose(&self, other: &Tensor, rtol: f64, atol: f64) -> Result<bool> {
         self.isclose(other, rtol, atol)?.all()?.is_nonzero()

@@ -11,8 +11,7 @@ use crate::ops::row::{Row, row, rows};
 /// Converts a number to another type, as PyTorch does on the CPU.
 ///
 /// Integers wrap around, and floats lose their fraction. C++ leaves out-of-range floats undefined. As in PyTorch on
-/// x86, NaN and out-of-range values become the lowest integer here on every computer. A float becomes a u8 through an
-/// i64, so it wraps around, too.
+/// x86, NaN and out-of-range values become the lowest integer. A float becomes a u8 through an i64, so it wraps around.
 pub(crate) trait Convert<To> {
     fn convert(self) -> To;
 }

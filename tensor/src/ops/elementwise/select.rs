@@ -46,8 +46,7 @@ impl Tensor {
 
     /// Returns a copy with `value` where the bool tensor `mask` is true (`Tensor.masked_fill`).
     ///
-    /// `value` is a number or a 0-dim tensor, converted to this tensor's dtype: in an integer tensor, 2.5 becomes 2.
-    /// The tensor and the mask broadcast.
+    /// `value` is a number or a 0-dim tensor: in an integer tensor, 2.5 becomes 2. The tensor and the mask broadcast.
     ///
     /// Errors if the mask is not bool, the sizes do not broadcast, or the dtype cannot hold the value. For this check,
     /// the host waits for a value on a device, as in PyTorch.
@@ -218,8 +217,7 @@ fn masked_fill_(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor>
     })
 }
 
-/// Fills the elements of an expanded tensor that share memory if any of them is masked. PyTorch does the same, with a
-/// warning.
+/// Fills elements that share memory if any of them is masked. PyTorch does the same, with a warning.
 #[track_caller]
 fn masked_fill_expanded(x: &Tensor, mask: &Tensor, value: Operand<'_>) -> Result<Tensor> {
     HostContext::warn_once("masked_fill_ of expanded tensors", || {
@@ -328,8 +326,7 @@ impl Clamp {
         Ok(Clamp { min, max, dtype })
     }
 
-    /// If the bounds cross, `max` wins, as in PyTorch. If one of two bounds is NaN, the whole result is NaN. A single
-    /// NaN bound has no effect.
+    /// If the bounds cross, `max` wins, as in PyTorch. If both are given, a NaN makes the whole result NaN.
     fn run(&self, x: &Tensor, out: &Tensor) -> Result<()> {
         if let (Some(min), Some(max)) = (self.min, self.max)
             && (min.to_f64().is_nan() || max.to_f64().is_nan())

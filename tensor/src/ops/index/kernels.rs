@@ -1,5 +1,5 @@
-//! The indexing kernels. They check every index before any write. A bad index is an error on the host, and a failed
-//! assertion on a device.
+//! The indexing kernels, which check every index before any write. A bad index is an error, or an assertion on a
+//! device.
 
 use half::{bf16, f16};
 

@@ -66,8 +66,8 @@ impl Tensor {
     /// end. A 0-dim index returns a view, like [`select`](Self::select). A bool tensor is a mask over the first
     /// dimensions.
     ///
-    /// As in PyTorch, the index may be on the host. Of all other functions, only [`index_put_`](Self::index_put_)
-    /// accepts such an index.
+    /// As in PyTorch, the index may be on the host. All other functions but [`index_put_`](Self::index_put_) refuse
+    /// that.
     ///
     /// ```
     /// # use todevice::Tensor;
@@ -112,8 +112,7 @@ impl Tensor {
         ops::apply(Gather { dim }, [self, &index.to(DType::I64)?])
     }
 
-    /// Returns a copy with `source` added to the entries of a dimension listed in `index`. Repeated indices add up
-    /// (`torch.index_add`).
+    /// Adds `source` to a copy's entries of a dimension listed in `index`. Repeated indices add up (`torch.index_add`).
     #[track_caller]
     pub fn index_add(&self, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let dim = self.layout().dim(dim)?;

@@ -1,5 +1,4 @@
-//! The kernels of the negative log likelihood and the cross entropy. A target that is not a class is an error on the
-//! host, and a failed assertion on a device.
+//! The kernels of `nll_loss` and `cross_entropy`. A wrong target is an error on the host, an assertion on a device.
 
 use super::error::LossError;
 use super::{CrossEntropyOptions, Reduction};
@@ -124,8 +123,7 @@ fn cross_entropy_twin<T: Float>(args: Args<'_, '_>) -> TwinResult {
     Ok(())
 }
 
-/// Computes the sum or mean of the losses, and the divisor of their sum. It is an f64, because the total weight of many
-/// rows exceeds the half types.
+/// Computes the sum or mean of the losses, and the divisor of their sum, an f64 because it exceeds the half types.
 pub(super) fn cross_entropy_mean(
     losses: &Tensor,
     target: &Tensor,

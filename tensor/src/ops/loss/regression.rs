@@ -30,8 +30,7 @@ impl Tensor {
     }
 }
 
-/// Warns about unequal sizes. Predictions of shape (n, 1) and targets of shape (n) broadcast to n × n differences, so
-/// the loss falls but means nothing.
+/// Warns about unequal sizes. Shapes (n, 1) and (n) give n × n differences, so the loss falls but means nothing.
 fn warn_of_sizes(input: &Tensor, target: &Tensor) {
     if input.sizes() != target.sizes() {
         HostContext::warn_once("loss sizes", || {

@@ -1,5 +1,4 @@
-//! The cross entropy of soft targets: class probabilities, or class indices with label smoothing. Both are composed of
-//! other operations, as in PyTorch.
+//! The cross entropy of class probabilities, or of class indices with label smoothing, composed as in PyTorch.
 
 use smallvec::SmallVec;
 

@@ -157,8 +157,7 @@ fn described(a: &Layout, b: &Layout, c: &Layout, dtype: DType, accumulate: bool)
     })
 }
 
-/// Returns the step between the matrices of a batch, and the strides of a matrix. Unused strides, of a single row or
-/// column, are set as in a contiguous matrix.
+/// Returns the step between matrices of a batch, and the strides, set as in a contiguous matrix where unused.
 fn matrices(layout: &Layout) -> (usize, [usize; 2]) {
     let (&[.., rows, columns], &[.., row_step, column_step]) = (layout.sizes(), layout.strides()) else {
         return (0, [0, 0]);

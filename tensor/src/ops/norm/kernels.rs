@@ -127,8 +127,8 @@ struct Normalize<C> {
     bias: C,
 }
 
-/// Computes the mean, variance and `1 / √(variance + eps)` of each channel, and normalises it. Without `training`, uses
-/// the running mean and variance.
+/// Normalises each channel. Writes its mean, sum of squared deviations, and `1 / √(variance + eps)` to `stats`. Without
+/// `training`, normalises by the running mean and variance.
 pub(super) fn batch_norm(
     x: &Tensor,
     [weight, bias]: [&Tensor; 2],

@@ -269,8 +269,7 @@ fn check_mixed(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if input.dtype().is_half() { Ok(()) } else { Err(NormError::MixedTypes.into()) }
 }
 
-/// Refuses inputs that are not floating-point, and parameters of another dtype. On a GPU, they may be f32 for half
-/// types.
+/// Refuses integers, and parameters of another dtype than the input, except f32 for half types on a GPU.
 fn check_one_type(operation: &'static str, input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<()> {
     if !input.dtype().is_floating_point() {
         return Err(not_implemented(operation, input.dtype()));

@@ -1,6 +1,5 @@
-//! Optimizer steps on one parameter, in a single pass over memory. The arithmetic matches PyTorch bit for bit: it fuses
-//! multiplies and adds exactly where PyTorch's vectorised kernels do, and rounds f64 options once to the tensor's
-//! dtype.
+//! Optimizer steps on one parameter, in a single pass over memory. They match PyTorch bit for bit: they fuse exactly
+//! where its vectorised kernels do, and round f64 options once to the tensor's dtype.
 
 mod kernels;
 
@@ -116,8 +115,7 @@ pub(crate) fn check_counts(step: &Tensor) -> Result<()> {
     }
 }
 
-/// Checks that the gradient and the state match the parameter in device, dtype and size. A kernel walks through all of
-/// them together.
+/// Checks that gradient and state match the parameter, because a kernel walks through all of them together.
 pub(crate) fn check_alike<'a>(
     parameter: &Tensor,
     others: impl IntoIterator<Item = (&'static str, &'a Tensor)>,

@@ -214,8 +214,7 @@ fn largest<T: Ordered>(x: &[T], Grid { down, across }: Grid, out: &mut [T], inde
     }
 }
 
-/// Replaces maxima by larger elements, and records their positions `first`, `first + step`, …. As a separate function,
-/// its slices are known not to overlap.
+/// Updates maxima and their positions `first`, `first + step`, …. As arguments, its slices are known not to overlap.
 #[inline(always)]
 fn keep_larger<T: Ordered>(x: &[T], first: i32, step: i32, out: &mut [T], index: &mut [i32]) {
     let n = x.len();
@@ -403,8 +402,7 @@ fn spread<T: Float>(grad: &[T], of: Means, grad_x: &mut [T]) {
     }
 }
 
-/// Computes the mean of each window of a grid that covers the plane. Window `o` of `count` covers `⌊o · size / count⌋`
-/// to `⌈(o + 1) · size / count⌉`, exclusive.
+/// Computes the mean of each window: `o` of `count` covers `⌊o · size / count⌋` up to `⌈(o + 1) · size / count⌉`.
 pub(super) fn adaptive_avg_pool2d(x: &Tensor, out: &Tensor) -> Result<()> {
     launch(ADAPTIVE_AVG_POOL2D.of(x.dtype())?, [x], [out], &[], &[])
 }

@@ -37,8 +37,7 @@ impl Grid {
 }
 
 impl Windows {
-    /// Creates the windows for PyTorch's arguments: as many as fit, and with `ceil_mode` one more that begins before
-    /// the end and extends beyond it.
+    /// Creates as many windows as fit, and with `ceil_mode` one more that extends beyond the end.
     pub(in crate::ops) fn new(
         size: usize,
         [kernel, stride, padding, dilation]: [usize; 4],

@@ -1,6 +1,6 @@
-//! Cumulative sums. Floats are summed in f64, and each sum is rounded once. The order is that of a warp's scan over 32
-//! elements: each element adds the element before it, then the partial sums 2, 4, 8 and 16 places before. Finally all
-//! 32 add the sum of all earlier elements.
+//! Cumulative sums. Floats are summed in f64, and each sum is rounded once. The order is a warp's scan of 32 elements:
+//! each adds the element before it, then the partial sums 2, 4, 8 and 16 places before, and finally the sum of all
+//! before the 32.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;

@@ -28,8 +28,8 @@ impl Tensor {
         unwritten(sizes, options)
     }
 
-    /// Creates a tensor of zeros, f32 on the host by default. Options, in a pair with the sizes, are a dtype, a device,
-    /// or [`TensorOptions`].
+    /// Creates zeros, f32 on the host by default. Options, in a pair with the sizes, are a dtype, a device, or
+    /// [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
@@ -146,8 +146,7 @@ impl Tensor {
         spaced(start, end, steps, options)
     }
 
-    /// Creates the n × n identity matrix, f32 by default. Options, in a pair with n, are those of
-    /// [`zeros`](Self::zeros).
+    /// Creates the n × n identity matrix, f32 by default, with the options of [`zeros`](Self::zeros).
     #[track_caller]
     pub fn eye(n: impl AndOptions<usize, TensorOptions>) -> Result<Tensor> {
         let (n, options) = n.split();

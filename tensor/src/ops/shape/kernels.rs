@@ -56,8 +56,8 @@ trait InRange: Sized {
 macro_rules! in_range {
     ($($T:ty as $Math:ty: $round:expr, $widen:expr;)*) => {$(
         impl InRange for $T {
-            /// A vector counts from its first element, which is rounded. A remainder too small for two vectors counts
-            /// from the start. This decides the last bits.
+            /// A vector counts from its rounded first element, a remainder below two vectors from the start. This
+            /// decides the last bits.
             fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> $T {
                 let [start, step] = [floats[0] as $Math, floats[1] as $Math];
                 let at = |i: usize, from: $Math| step.mul_add(i as $Math, from);
@@ -89,8 +89,7 @@ macro_rules! whole_in_range {
 }
 whole_in_range!(i64, i32, u8);
 
-/// Computes evenly spaced values, counted from both ends, so the last is exactly `end`. Integer tensors have integer
-/// ends.
+/// Computes evenly spaced values, counted from both ends, so the last is exactly `end`.
 pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
     let ints = [out.numel() as i64, start as i64, end as i64];
     launch(LINSPACE.of(out.dtype())?, [], [out], &ints, &[start, end])

@@ -4,8 +4,7 @@ use crate::cpu::reserve::collect;
 use crate::error::Result;
 
 /// Computes y = W · columns (im2col) for one image and group at a time. The columns' rows follow the kernel's elements,
-/// with the channels innermost, so a sum has another order than in the implicit product. The weight is reordered to
-/// match.
+/// with the channels innermost, so a sum has another order than in the implicit product.
 pub(super) fn forward<T: GemmElement>(shape: &ConvShape, [x, weight]: [&[T]; 2], y: &mut [T]) -> Result<()> {
     let &ConvShape { n, c, h, w, k, r, s, groups, .. } = shape;
     let [p, q] = shape.out();

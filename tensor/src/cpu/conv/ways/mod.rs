@@ -18,8 +18,7 @@ use crate::error::Result;
 use crate::error::dtype::not_implemented;
 use crate::kernel::TwinResult;
 
-/// Computes a convolution with the algorithm `way`, on operands rounded to TF32 if requested. `order` selects the order
-/// of parts where it is not fixed.
+/// Computes a convolution with the algorithm `way`. `order` selects the order of parts where it is not fixed.
 pub(crate) fn compute(conv: &Conv, way: Way, [a, b]: [&[u8]; 2], out: &mut [u8], order: u64) -> TwinResult {
     match conv.tf32 {
         true => {
