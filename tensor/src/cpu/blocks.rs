@@ -81,7 +81,6 @@ impl Runs {
         }
     }
 
-    /// Fills `block` with the elements from `start` in logical order.
     pub(crate) fn gather<T: Pod>(&self, values: &[T], start: usize, block: &mut [T]) {
         let mut filled = 0;
         self.visit(start, block.len(), |position, stride, length| {
@@ -172,7 +171,6 @@ impl<'a> BlockReader<'a> {
 #[derive(Default)]
 pub(crate) struct Scratch {
     block: Option<[u64; BLOCK]>,
-    /// Whether the block holds the operand's single number.
     is_filled: bool,
 }
 

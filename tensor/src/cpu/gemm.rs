@@ -250,7 +250,6 @@ mod tests {
         if fuses() { f64::mul_add } else { |a, b, c| a * b + c }
     }
 
-    /// Numbers between -0.5 and 0.5 whose products round.
     fn numbers(count: usize, seed: usize) -> Vec<f32> {
         (0..count).map(|i| ((i + 1) * (7919 + 2 * seed) % 10007) as f32 / 10007.0 - 0.5).collect()
     }

@@ -36,7 +36,6 @@ pub(crate) fn by_way_of_f32(args: Args<'_, '_>) -> TwinResult {
 
 const MOST_INPUTS: usize = 4;
 
-/// Returns the types of the inputs, and of the outputs.
 fn operands(kernel: &KernelDef) -> [SmallVec<[DType; 4]>; 2] {
     let mut operands = [SmallVec::new(), SmallVec::new()];
     for parameter in kernel.parameters {
@@ -274,7 +273,6 @@ pub(crate) fn widened(dtype: DType, halves: &[u16]) -> Result<Vec<f32>> {
     Ok(floats)
 }
 
-/// Like [`narrow`], on several threads if that is faster.
 pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     let (threads, share) = shares(halves.len());
     for_pieces(threads, halves, share, &|i, halves| {
@@ -282,7 +280,6 @@ pub(crate) fn narrow_all(dtype: DType, floats: &[f32], halves: &mut [u16]) {
     });
 }
 
-/// Returns the number of threads, and the number of elements for each.
 fn shares(elements: usize) -> (usize, usize) {
     let threads = threads_for(elements, Cost::Cheap.smallest_parallel());
     (threads, elements.div_ceil(threads))

@@ -56,8 +56,7 @@ fn mul_add_in_f64(a: f32, b: f32, c: f32) -> f32 {
 /// Cody and Waite's reduction: x = n ln 2 + r with |r| <= ln 2 / 2, hence e^x = 2^n e^r.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors below. Such comparisons keep a
-    // NaN.
+    // Beyond these bounds the result is 0 or infinite; inside, n fits the two factors below. A NaN stays.
     let x = if x < -104.0 { -104.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
 
@@ -160,8 +159,7 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (if a < 0.625 { near } else { far }).copysign(x)
 }
 
-/// The cumulative distribution of the standard normal. Largest error: 1.4e-7, 2.4 ulp for positive x. Below −5.5 it is
-/// 0.
+/// The cumulative distribution of the standard normal. Largest error: 1.4e-7, 2.4 ulp for x > 0. It is 0 below −5.5.
 ///
 /// The probability below −a falls off as e^(−a²/2). Its fourth root falls off so slowly that a polynomial can follow.
 #[inline(always)]
@@ -209,7 +207,6 @@ pub(crate) fn sin_all(angles: &[f32], out: &mut [f32]) {
     of_angles(vectors, sin, angles, out);
 }
 
-/// The cosine of each angle, with the bits of [`cos`].
 pub(crate) fn cos_all(angles: &[f32], out: &mut [f32]) {
     let vectors = vectorized!(Costly cos_lanes, (angles: &[f32], out: &mut [f32]));
     of_angles(vectors, cos, angles, out);
@@ -446,7 +443,6 @@ mod tests {
         assert_eq!([f32::INFINITY, f32::NEG_INFINITY, f32::MAX].map(normal_cdf), [1.0, 0.0, 1.0]);
     }
 
-    /// A hash of all results over the samples (FNV-1a).
     fn fingerprint(f: fn(f32) -> f32) -> u64 {
         samples().map(f).fold(0xcbf2_9ce4_8422_2325, |hash, result| {
             let bits = if result.is_nan() { f32::NAN.to_bits() } else { result.to_bits() };

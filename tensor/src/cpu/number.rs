@@ -139,7 +139,6 @@ pub(crate) trait Float:
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn pow(self, exponent: Self) -> Self;
-    /// The cumulative distribution of the standard normal.
     fn normal_cdf(self) -> Self;
 }
 

@@ -153,7 +153,6 @@ mod tests {
     #[test]
     fn a_helper_with_nothing_to_do_goes_to_sleep() {
         let Some(pool) = helpers() else { return };
-        // Other tests may keep a helper busy.
         let all_sleep = || {
             thread::sleep(100 * MOMENT);
             !pool.broadcast(|_| THREAD.with(|thread| thread.stays_awake.get())).contains(&true)

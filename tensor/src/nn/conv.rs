@@ -56,7 +56,6 @@ impl Conv2d {
         Conv2d::made(in_channels, out_channels, kernel_size.into(), options)
     }
 
-    /// The non-generic body of `new`.
     #[track_caller]
     fn made(
         in_channels: usize,

@@ -58,7 +58,6 @@ impl Linear {
         Linear::made(in_features, out_features, options)
     }
 
-    /// The non-generic body of `new`.
     #[track_caller]
     fn made(in_features: usize, out_features: usize, options: LinearOptions) -> Result<Linear> {
         let made = TensorOptions::from((options.device, options.dtype));

@@ -181,7 +181,6 @@ impl TryFrom<&Value> for StateDict {
     }
 }
 
-/// The submodules of a module, in PyTorch's order.
 #[derive(Default)]
 struct Visited {
     prefixes: Vec<String>,
@@ -216,7 +215,6 @@ pub(super) fn load<M: Module + ?Sized>(
     load_into((module.name(), &of(module), optional, module.children()), state, strict)
 }
 
-/// The non-generic part of [`load`].
 fn load_into(
     (module, own, optional, children): (&str, &StateDict, &[&str], Vec<(String, &dyn Module)>),
     state: &StateDict,

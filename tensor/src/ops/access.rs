@@ -79,7 +79,6 @@ pub(crate) fn access_all(reads: &[&Tensor], writes: &[&Tensor], kernel: &mut Cal
 }
 
 pub(crate) enum InputSource {
-    /// The input's storage.
     Direct,
     /// The first output, which the kernel is about to overwrite.
     FirstOutput,

@@ -11,7 +11,6 @@ use crate::shape::Layout;
 use crate::tensor::Tensor;
 
 rows! {
-    // Copies elements unchanged between any two layouts.
     pub(in crate::ops) COPY: row!("copy", each, [In(T), Out(T)], Elements, Cheap, |mut args| {
         if transpose::copied::<T>(&mut args) {
             return Ok(());

@@ -9,7 +9,6 @@ use crate::enter::enter;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// The source of the values that an operation writes to a tensor.
 pub(crate) enum NewValues<'v> {
     /// Computed from the old values and from `others`. For autograd, `anew` computes them from a copy of the old
     /// values, because the graph never holds an overwritten tensor.

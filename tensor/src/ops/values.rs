@@ -143,7 +143,6 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// Copies all values to the host, widened for printing.
     pub(crate) fn values(&self) -> Result<print::Values> {
         // Widened on the host, so the GPU only copies bytes.
         let plain = to_host(&self.detach())?;

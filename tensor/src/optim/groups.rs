@@ -21,9 +21,7 @@ pub struct ParamGroup<O> {
 
 /// The part of the groups that depends on the optimizer: its options, and the `N` state tensors per parameter.
 pub(super) trait GroupOptions<const N: usize>: Clone {
-    /// PyTorch's name of the optimizer.
     const OPTIMIZER: &'static str;
-    /// PyTorch's names of the state tensors.
     const STATE: [&'static str; N];
 
     fn lr(&self) -> f64;
@@ -103,8 +101,7 @@ impl<O: GroupOptions<N>, const N: usize> ParamGroups<O, N> {
         Ok(ParamGroups { groups, learning_rates })
     }
 
-    /// Updates every parameter that has a gradient. All memory is allocated first, so running out of it changes
-    /// nothing.
+    /// Updates every parameter that has a gradient. Running out of memory changes nothing: it is allocated first.
     pub(super) fn step(&mut self) -> Result<()> {
         self.learning_rates.count_step();
         HostContext::spend(|host| &host.step);
@@ -180,7 +177,6 @@ impl LearningRates {
         LearningRates(Arc::new(Mutex::new(Rates { current, initial, steps: 0 })))
     }
 
-    /// Whether both belong to the same optimizer.
     pub(crate) fn is_same(&self, other: &LearningRates) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

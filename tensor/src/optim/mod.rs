@@ -122,7 +122,6 @@ macro_rules! optimizer_by_groups {
 }
 use optimizer_by_groups;
 
-/// Refuses an invalid hyperparameter, in PyTorch's words.
 fn check(name: &'static str, value: f64, valid: bool) -> Result<()> {
     if valid { Ok(()) } else { Err(OptimError::InvalidHyperparameter { name, value }.into()) }
 }

@@ -12,7 +12,6 @@ pub(super) struct Axis {
     pub(super) planes: Vec<isize>,
     pub(super) step: usize,
     pub(super) taps: Vec<Tap>,
-    /// The largest offset.
     pub(super) reach: usize,
 }
 
@@ -36,9 +35,9 @@ impl Axis {
         Axis::new(outputs, stride, taps.collect())
     }
 
-    /// Creates the axis of the convolution for the image's gradient, whose outputs are the elements `phase`, `phase +
-    /// stride`, … of an image of `size`. In the forward pass, output `o + (phase + padding − t · dilation) / stride`
-    /// read element `phase + o · stride`, if that is an integer.
+    /// Creates the axis of the convolution for the image's gradient. Its outputs are every `stride`-th element of an
+    /// image of `size`, from `phase`. In the forward pass, output `o + (phase + padding − t · dilation) / stride` read
+    /// element `phase + o · stride`, if that is an integer.
     pub(super) fn backward(
         size: usize,
         phase: usize,

@@ -136,7 +136,6 @@ fn sixteen_sums<T: Lanes>(grads: &[T], places: &[T], columns: usize, stride: usi
                 *sum = *sum + *a * *b;
             }
         }
-        // Four at a time is faster than one by one.
         let (fours, ones) = at_ends.split_at_mut(grads_left.len() / 4 * 4);
         let (grads, grads_left) = grads_left.as_chunks::<4>();
         let (places, places_left) = places_left.as_chunks::<4>();

@@ -34,7 +34,6 @@ pub(super) struct Correlated<'a, T> {
     pub(super) grads: &'a [T],
     pub(super) grads_stride: usize,
     pub(super) lanes: usize,
-    /// Space for [`packed_len`] numbers.
     pub(super) packed: &'a mut [T],
     /// The number of rows is a multiple of [`Lanes::tile`], with at least one row per tap. Rows are whole vectors.
     pub(super) c: &'a mut [T],
@@ -63,7 +62,6 @@ pub(super) trait Lanes: GemmElement {
     fn correlated(sums: Correlated<Self>);
 }
 
-/// The number of packed gradients in a run.
 pub(super) fn packed_len<T: Lanes>(lanes: usize) -> usize {
     KC * lanes.next_multiple_of(2 * T::tile()[1])
 }
@@ -388,7 +386,6 @@ unsafe fn correlated<V: Vector, const ROWS: usize, const FEW: usize>(sums: Corre
     }
 }
 
-/// Computes a tile of `ROWS` rows by `VECTORS` vectors of [`Correlated`].
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 #[cfg_attr(target_family = "wasm", inline(never))] // as in a matrix product
 unsafe fn correlated_tile<V: Vector, const ROWS: usize, const VECTORS: usize>(

@@ -15,7 +15,6 @@ pub(super) struct ConvImages<'a, T> {
     pub(super) from: &'a [T],
     pub(super) from_size: [usize; 2],
     pub(super) to_size: [usize; 2],
-    /// The channels of an input image, and of an output image.
     pub(super) channels: [usize; 2],
     pub(super) groups: usize,
     pub(super) bias: Option<&'a [T]>,
@@ -26,12 +25,10 @@ pub(super) struct Slide<T> {
     /// The outputs are the elements of an image from `phase`, `stride` apart.
     phase: [usize; 2],
     stride: [usize; 2],
-    /// The input and output channels of a group.
     channels: [usize; 2],
     /// Strips of a tile's height for each group, with one number of every row per step.
     weights: Vec<T>,
     weights_of_group: usize,
-    /// The maximum number of output rows computed together.
     block: usize,
     /// The distance between computed rows of outputs, before they are copied to the image.
     row_stride: usize,
@@ -153,7 +150,6 @@ impl<T: Lanes> Slide<T> {
     }
 }
 
-/// The number of places from a block's first output to its last.
 fn flat_len(rows: usize, patch: &Patch, columns: usize) -> usize {
     (rows - 1) * patch.width + columns
 }

@@ -7,7 +7,6 @@ use bytemuck::{Pod, bytes_of, cast_slice};
 
 use super::GemmElement;
 
-/// The number of multiply-adds that justifies the check.
 const WORTH_A_LOOK: usize = 1 << 20;
 
 /// Computes `c = a · b` through `product(m, n, c)`, which uses the first `m` rows of a and the first `n` columns of b.

@@ -16,7 +16,6 @@ use bytemuck::Zeroable;
 const ROWS_TOGETHER: usize = 128;
 const COLUMNS_TOGETHER: usize = 1024;
 
-/// A matrix's first element and strides, without its shape.
 pub(crate) struct Matrix<T> {
     pub start: *const T,
     pub strides: [usize; 2],

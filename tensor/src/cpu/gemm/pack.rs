@@ -42,8 +42,7 @@ pub(crate) unsafe fn pack<V: Vector, const ROWS: usize>(
                 }
             }
         } else if lane_stride == 1 && lanes == 2 * V::LANES {
-            // Steps are contiguous, as in a row-major B. The hardware does not prefetch the next strip's lines, a row
-            // apart.
+            // Steps are contiguous, as in a row-major B. The hardware does not prefetch the next strip's lines.
             for p in 0..depth {
                 let (from, to) = (from.start.add(p * step), to.add(p * width));
                 V::load(from).store(to);

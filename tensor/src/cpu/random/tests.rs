@@ -541,7 +541,6 @@ fn no_state_makes_a_draw_panic() {
     for _ in 0..20_000 {
         let mut state = good.clone();
         for _ in 0..1 + engine.random() % 4 {
-            // Mostly in the header, where the lengths are.
             let anywhere = engine.random() < 1 << 30;
             let at = if anywhere { engine.random() % 5056 } else { 8 + engine.random() % 16 };
             state[at as usize] = (engine.random() & engine.random()) as u8;

@@ -146,7 +146,6 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// Converts an argument to the type of its parameter.
     fn passed(
         &self,
         index: usize,

@@ -135,7 +135,6 @@ impl Tensor {
     }
 }
 
-/// The body of `conv2d`, which is not generic.
 #[track_caller]
 fn convolved(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, options: Conv2dOptions) -> Result<Tensor> {
     options.check_without_layer()?;

@@ -25,13 +25,11 @@ impl FusedOp {
         FusedOp { operation: Operation::new(name), ..self }
     }
 
-    /// Computes the gradient of an input from the gradient of the result, the input or the result, and numbers.
     pub(super) fn gradient(&'static self, grad: &Tensor, x_or_y: &Tensor, numbers: &[f64]) -> Result<Tensor> {
         ops::call(&self.operation, &[grad, x_or_y], |_| run(&self.kernel, &[grad, x_or_y], numbers))
     }
 }
 
-/// Runs a kernel on tensors of equal size, and on numbers.
 pub(super) fn run(kernel: &Row, tensors: &[&Tensor], numbers: &[f64]) -> Result<Tensor> {
     let x = tensors[tensors.len() - 1];
     let kernel = kernel.of(x.dtype())?;

@@ -53,7 +53,6 @@ impl<S: Into<Scalar>> From<S> for Operand<'_> {
 }
 
 impl Operand<'_> {
-    /// The promoted dtype of this operand and a tensor.
     fn result_type(self, with: &Tensor) -> DType {
         let tensor = |tensor: &Tensor| (tensor.dtype(), tensor.ndim());
         match self {
@@ -78,7 +77,6 @@ impl Operand<'_> {
     }
 }
 
-/// Allocates the result of two operands.
 #[track_caller]
 fn output(a: &Tensor, b: &Tensor, dtype: DType) -> Result<Tensor> {
     let lead = deciding_operand(&[a, b]);

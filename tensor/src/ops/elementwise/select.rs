@@ -271,7 +271,6 @@ fn check_mask(mask: &Tensor, value: Operand<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The fill value in the target's dtype.
 fn filling(value: Operand<'_>, dtype: DType) -> Result<Tensor> {
     let number = match value {
         Operand::Scalar(value) => value,

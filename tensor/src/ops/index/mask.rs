@@ -219,7 +219,6 @@ fn warn_of_bytes(x: &Tensor, mask: &Tensor) {
     }
 }
 
-/// The positions of the true elements, in logical order.
 fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
     let bools = mask.to_vec::<bool>()?;
     Ok((0..).zip(bools).filter(|(_, truth)| *truth).map(|(place, _)| place).collect())
@@ -228,7 +227,6 @@ fn chosen(mask: &Tensor) -> Result<Vec<i64>> {
 struct MaskedSelect;
 
 impl MaskedSelect {
-    /// The positions of the selected elements, and the sizes they refer to.
     fn places(x: &[usize], mask: &Tensor) -> Result<(Tensor, Vec<usize>)> {
         let sizes = broadcast(x, mask.sizes())?;
         let places = chosen(&mask.expand(&signed(&sizes))?)?;

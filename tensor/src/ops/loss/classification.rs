@@ -24,7 +24,6 @@ operations! {
     CROSS_ENTROPY_BACKWARD: Operation::new("cross_entropy_backward");
 }
 
-/// An operation for scores of any shape, or for the rows inside it.
 const fn of_classes(name: &'static str, is_composite: bool) -> Operation {
     let operation = Operation::new(name)
         .arguments("wrapper_CUDA_nll_loss_forward", &["self", "target", "weight"])
@@ -153,7 +152,6 @@ fn of_rows<F: Function<2>>(
 
 struct LossRows {
     options: CrossEntropyOptions,
-    /// The sizes of the losses without a reduction.
     sizes: Vec<usize>,
     images: bool,
 }

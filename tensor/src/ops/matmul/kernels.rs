@@ -29,7 +29,6 @@ pub(super) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Computes `bias + a·b`, with the bias broadcast over the rows.
 pub(super) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let ([m, _], [_, n]) = check_shapes(a, b)?;
     let out = a.uninit_beside(&[m, n], a.dtype())?;
@@ -174,7 +173,6 @@ fn has_a_dense_side(layout: &Layout) -> bool {
     (column_step == 1 && row_step >= columns) || (row_step == 1 && column_step >= rows)
 }
 
-/// Computes one product of the batch. Each slice starts at its matrix.
 fn floats<T: GemmElement>(gemm: &Gemm, a: &[T], b: &[T], c: &mut [T]) {
     let &Gemm { m, n, k, a_strides, b_strides, accumulate, .. } = gemm;
     cpu::gemm::gemm(m, n, k, a, a_strides, b, b_strides, c, accumulate);

@@ -89,7 +89,6 @@ fn vector<W: Stored>(input: &Input, length: usize) -> Result<Vec<W::Math>> {
     Ok(W::read(&entries, &mut room).to_vec())
 }
 
-/// The layout of a batch: (batch, channels, positions).
 #[derive(Clone, Copy)]
 struct Channels {
     batch: usize,
@@ -110,7 +109,6 @@ impl Channels {
         row
     }
 
-    /// Calls `work` for each channel, on several threads if there is enough work.
     fn each<R: Pod + Send>(self, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let elements = self.batch * self.channels * self.positions;
         let mut found = vec![R::zeroed(); self.channels];
@@ -359,7 +357,6 @@ fn layer_norm_twin<X: Stored<Math = C>, W: Stored<Math = C>, C: Float>(args: Arg
     Ok(())
 }
 
-/// Normalises a row. Returns its mean and `1 / √(variance + eps)`.
 #[inline(always)]
 fn layer_norm_row<C: Float>(x: &[C], weight: &[C], bias: &[C], out: &mut [C], eps: C) -> [C; 2] {
     let count = C::count(x.len());

@@ -133,8 +133,8 @@ fn sgd<const W: usize>(kernel: &Row, grad: &Tensor, written: [&Tensor; W], step:
     launch(kernel, [grad], written, &step.ints(), &step.floats())
 }
 
-/// Adam (Kingma and Ba), with PyTorch's rounding: `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, and `p ← p − step
-/// · m / (√v / √(1 − β₂ᵗ) + ε)`.
+/// Adam (Kingma and Ba), with PyTorch's rounding: `m ← m + (1 − β₁)(g − m)`, `v ← β₂v + (1 − β₂)g²`, and
+/// `p ← p − step · m / (√v / √(1 − β₂ᵗ) + ε)`.
 #[inline(always)]
 fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T]; 3], step: AdamStep) {
     let n = grad.len();
@@ -161,7 +161,6 @@ fn adam_lanes<T: Float>(grad: &[T], [parameter, exp_avg, exp_avg_sq]: [&mut [T];
     }
 }
 
-/// Applies `maximize` and weight decay to the gradient.
 #[inline(always)]
 fn decayed<T: Float>(grad: T, parameter: T, step: SgdStep) -> T {
     let grad = if step.maximize { -grad } else { grad };

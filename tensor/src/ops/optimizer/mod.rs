@@ -22,7 +22,6 @@ operations! {
     SGD: Operation::new("_fused_sgd_");
 }
 
-/// A step of Adam, with its options folded into factors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdamStep {
     pub(crate) beta1: f64,
@@ -64,7 +63,6 @@ pub(crate) struct SgdStep {
     pub(crate) maximize: bool,
 }
 
-/// Updates a parameter and its momentum buffer, if any.
 pub(crate) fn sgd(
     parameter: &Tensor,
     grad: &Tensor,

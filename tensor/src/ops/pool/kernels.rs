@@ -123,7 +123,6 @@ impl<T: Pod> Phases<T> {
         }
     }
 
-    /// Restores a row from its phases.
     #[inline(always)]
     fn join(&self, row: usize, out: &mut [T]) {
         let width = self.length * self.stride;
@@ -262,7 +261,6 @@ fn max_pool2d_backward_twin<T: Stored>(Args { inputs, outputs, ints, .. }: Args<
 
 block! {
     pub(super) struct Divisor {
-        /// Whether padding counts.
         pub(super) count_include_pad: i64,
         /// One divisor for all windows, or 0.
         pub(super) fixed: i64,
@@ -279,7 +277,6 @@ impl Divisor {
         }
     }
 
-    /// The factor of all windows in column `o`.
     fn of_column(self, across: &Windows, o: usize) -> i64 {
         match self {
             Divisor { fixed, .. } if fixed != 0 => 1,

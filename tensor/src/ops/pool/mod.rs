@@ -164,7 +164,6 @@ fn check_float(x: &Tensor, operation: &'static str) -> Result<()> {
     }
 }
 
-/// The windows for PyTorch's arguments.
 fn grid(
     x: &Tensor,
     kernel_size: Pair,

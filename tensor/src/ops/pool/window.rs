@@ -14,7 +14,6 @@ block! {
         /// The elements by which a window may extend beyond either edge.
         pub(in crate::ops) padding: i64,
         pub(in crate::ops) dilation: i64,
-        /// The number of elements along the dimension.
         pub(in crate::ops) size: i64,
         pub(in crate::ops) count: i64,
     }

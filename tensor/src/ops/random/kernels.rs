@@ -30,7 +30,6 @@ fn draw<O: Pod + Send>(args: &mut Args<'_, '_>, set: impl Fn([u32; DRAWS], usize
     });
 }
 
-/// Reserves the tensor's part of the sequence.
 fn take(target: &Tensor) -> [i64; 2] {
     match target.storage().device() {
         Some(memory) => memory.cuda().draw(target.device().index(), (DRAWS * target.numel()) as u64),

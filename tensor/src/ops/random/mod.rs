@@ -111,7 +111,6 @@ impl<'g> AndOptions<usize, Option<&'g Generator>> for (usize, &'g Generator) {
     }
 }
 
-/// Creates a random tensor, of `dtype` unless the options have another.
 #[track_caller]
 fn drawn(
     operation: &'static Operation,
@@ -296,7 +295,6 @@ fn memory_order(tensor: &Tensor) -> Vec<usize> {
     dims
 }
 
-/// Fills `target` in memory order.
 fn fill<T: bytemuck::Pod>(
     target: &Tensor,
     generator: Option<&Generator>,
@@ -363,7 +361,6 @@ fn normal_(target: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) 
     if target.is_cuda() {
         return kernels::normal(target, mean, std);
     }
-    // A non-contiguous tensor is filled element by element.
     match (target.dtype(), target.is_contiguous()) {
         (DType::F32, true) => fill(target, generator, |engine, out| fill_normal_f32(engine, out, mean, std)),
         (DType::F64, true) => fill(target, generator, |engine, out| fill_normal_f64(engine, out, mean, std)),

@@ -23,7 +23,7 @@ pub(crate) fn unscale(grad: &Tensor, inv_scale: &Tensor, found_inf: &Tensor) -> 
     })
 }
 
-/// Reduces the scale after infinite or NaN gradients, and increases it after `growth_interval` steps without them
+/// Reduces the scale after infinite or NaN gradients, and increases it after `growth_interval` steps without any
 /// (`torch._amp_update_scale_`).
 pub(crate) fn update_scale(
     scale: &Tensor,

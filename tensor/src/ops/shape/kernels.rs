@@ -56,8 +56,7 @@ trait InRange: Sized {
 macro_rules! in_range {
     ($($T:ty as $Math:ty: $round:expr, $widen:expr;)*) => {$(
         impl InRange for $T {
-            /// A vector counts from its rounded first element, a remainder below two vectors from the start. This
-            /// decides the last bits.
+            /// A vector counts from its rounded first element, a remainder below two vectors from the start.
             fn in_range(i: usize, ints: &[i64], floats: &[f64]) -> $T {
                 let [start, step] = [floats[0] as $Math, floats[1] as $Math];
                 let at = |i: usize, from: $Math| step.mul_add(i as $Math, from);
@@ -95,7 +94,6 @@ pub(super) fn linspace(out: &Tensor, start: f64, end: f64) -> Result<()> {
     launch(LINSPACE.of(out.dtype())?, [], [out], &ints, &[start, end])
 }
 
-/// Elements of evenly spaced values, computed in each type as in PyTorch.
 trait Spaced: Sized {
     fn spaced(i: usize, ints: &[i64], floats: &[f64]) -> Self;
 }

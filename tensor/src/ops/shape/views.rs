@@ -334,7 +334,6 @@ impl Function<1> for Transpose {
     }
 }
 
-/// Returns zeros with `grad` in the part that `view` shows.
 fn zeros_but(sizes: &[usize], grad: &Tensor, view: impl FnOnce(&Tensor) -> Tensor) -> Result<Tensor> {
     let whole = grad.new_full(sizes, 0)?;
     write(&view(&whole), grad)?;

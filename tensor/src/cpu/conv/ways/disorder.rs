@@ -49,7 +49,6 @@ pub(super) fn run<T: GemmElement + Element>(
     Ok(())
 }
 
-/// Splits `all` into parts, in random order.
 fn shuffled(all: usize, order: u64) -> Vec<(usize, usize)> {
     let parts = PARTS.min(all);
     let mut borders: Vec<(usize, usize)> =

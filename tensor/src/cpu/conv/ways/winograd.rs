@@ -47,7 +47,6 @@ pub(super) fn run(pass: ConvPass, shape: &ConvShape, [x, weight]: [&[f32]; 2], y
             image[(at * c + channel) * tiles + tile] = value;
         }
     }
-    // The 16 matrix products contain all multiplications.
     let mut products = zeros(TILE * k * tiles)?;
     for at in 0..TILE {
         let (kernels, image) = (&kernels[at * k * c..][..k * c], &image[at * c * tiles..][..c * tiles]);
