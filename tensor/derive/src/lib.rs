@@ -5,16 +5,14 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Field, Fields, Index, Member, Result};
 
-/// Implements `todevice::nn::Module` for a struct. Its fields become children, parameters and buffers, named like the
-/// fields. Its method `forward` becomes the forward pass.
+/// Implements `todevice::nn::Module`: fields become children, parameters and buffers; `forward` is the forward pass.
 #[proc_macro_derive(Module, attributes(module))]
 pub fn derive_module(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     module(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Implements `todevice::nn::Loss`, and with it `Module`, for a struct. Its method `forward`, which takes the output
-/// and the target, becomes the forward pass.
+/// Implements `todevice::nn::Loss` and `Module` for a struct whose `forward` takes an output and a target.
 #[proc_macro_derive(Loss, attributes(module))]
 pub fn derive_loss(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);

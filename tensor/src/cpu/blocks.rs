@@ -189,8 +189,8 @@ impl Scratch {
     }
 }
 
-/// Runs `share(start, out)` over parts of the output, on several threads if that is faster. For a contiguous output,
-/// each thread gets one part. `share` is `dyn`, so this is compiled for each type, not for each kernel.
+/// Runs `share(start, out)` over parts of the output, on several threads if that is faster. A contiguous output has one
+/// part per thread. `share` is `dyn`, so this is compiled for each type, not for each kernel.
 pub(crate) fn for_shares<O: Pod + Send>(
     output: &mut Output,
     cost: Cost,

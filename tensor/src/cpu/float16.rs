@@ -17,8 +17,7 @@ pub(super) fn widen(half: u16) -> f32 {
 pub(super) fn narrow(x: f32) -> u16 {
     let sign = x.to_bits() >> 16 & 0x8000;
     let magnitude = x.to_bits() & 0x7fff_ffff;
-    // Adds half a step of the result minus one bit, plus that bit if the result would be odd, so that truncation rounds
-    // correctly. A carry into the exponent is right, too, up to infinity.
+    // Adds half a step minus one bit, plus that bit if the result would be odd, so that truncation rounds correctly.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
     // Numbers around 0.5 are spaced like subnormal float16s, so the sum rounds.

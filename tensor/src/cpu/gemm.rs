@@ -389,7 +389,6 @@ mod tests {
         }
     }
 
-    /// An element at another position, in a product of another shape, has the same bits.
     #[test]
     fn gives_the_same_bits_wherever_an_element_stands() {
         let (m, n, k) = (37, 75, 600);

@@ -3,8 +3,7 @@
 //! As in PyTorch, nothing is computed in 16 bits: an operation computes in f32 and rounds its result once. So only
 //! kernels that move elements are written for half types. Any other kernel is the f32 kernel with other types in memory
 //! ([`KernelDef::of_f32`]), and its twin runs on converted operands: block by block for elementwise kernels, else on
-//! whole operands. Where that takes too much memory, a twin is written for every type and converts one row at a time
-//! ([`Stored`]).
+//! whole operands. Where that takes too much memory, a twin converts one row at a time ([`Stored`]).
 
 use std::sync::OnceLock;
 

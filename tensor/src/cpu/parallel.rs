@@ -7,8 +7,8 @@ use super::pool::{on_threads, threads_for};
 use crate::kernel::Cost;
 use crate::lock::lock;
 
-/// Calls `work(number, piece)` for each piece of `size` elements of `out` (the last may be shorter), on `threads`
-/// threads. A thread that has finished takes the next few pieces.
+/// Calls `work(number, piece)` for each piece of `size` elements of `out`, on `threads` threads. The last may be
+/// shorter.
 pub(crate) fn for_pieces<T: Send>(
     threads: usize,
     out: &mut [T],

@@ -4,7 +4,6 @@
 use crate::cpu::reserve::collect;
 use crate::error::Result;
 
-/// The number of fraction bits that TF32 drops.
 const DROPPED: u32 = 13;
 
 /// Rounds to the nearest TF32, with ties away from zero (`cvt.rna.tf32.f32`).

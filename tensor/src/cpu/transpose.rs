@@ -1,5 +1,4 @@
-//! Copies of transposed matrices. A walk along rows would fetch a cache line per element. Instead, tiles as wide as a
-//! line are read and written line by line.
+//! Copies of transposed matrices, in tiles: a walk along rows would fetch a cache line per element.
 
 use bytemuck::Pod;
 

@@ -45,8 +45,7 @@ impl Default for EmbeddingOptions {
 }
 
 impl Embedding {
-    /// Creates a table of `num_embeddings` rows of normal numbers from the default generator. Errors if there is no row
-    /// `padding_idx`, or if the device does not exist.
+    /// Creates a table of normal random rows. Errors if there is no row `padding_idx`, or if the device does not exist.
     #[track_caller]
     pub fn new(
         num_embeddings: usize,

@@ -17,8 +17,7 @@ use crate::tensor_options::ToOptions;
 ///
 /// Derive it for your own modules. Their fields become children, parameters and buffers, named like the fields, and the
 /// method `forward` becomes the forward pass. A field may be a module, an `Option` or a `Vec` of modules, a
-/// [`Parameter`], a [`Buffer`], [`Training`](super::Training), or a plain value such as a number. Fields of other types
-/// need `#[module(skip)]`.
+/// [`Parameter`], a [`Buffer`], [`Training`](super::Training), or a plain value. Others need `#[module(skip)]`.
 ///
 /// ```
 /// use todevice::nn::{self, Module};
@@ -330,8 +329,7 @@ pub(super) fn convert(
             "parameters and buffers were converted: the same call, with memory for it, does the rest",
         );
         match replacement.map_err(half)? {
-            // Tensors for another device are kept until all have arrived. Those that stay are replaced at once, so a
-            // device never holds the model twice.
+            // Tensors for another device are kept until all have arrived. Others are replaced at once, to save memory.
             Some(replacement) if replacement.is_elsewhere() => moved.push(replacement),
             Some(replacement) => {
                 replacement.take_place()?;

@@ -14,12 +14,12 @@
 //! | --- | --- |
 //! | `numbers` | f32, f64, i64, i32, u8, and both half types via f32 |
 //! | `floats` | f32, f64, and both half types via f32 |
-//! | `halves` | both half types via f32, where f32 itself has no such kernel |
+//! | `halves` | both half types via f32, where f32 has no such kernel |
 //! | `sums` | f32, f64, i64, and both half types via f32 |
 //! | `integers` | i64, i32, u8 |
-//! | `each` | every dtype by itself: nothing is computed, or the twin handles half types |
-//! | `each_float` | every floating-point dtype by itself |
-//! | `[f32 bf16]` | the dtypes listed, each by itself |
+//! | `each` | every dtype separately: nothing is computed, or the twin handles half types |
+//! | `each_float` | every floating-point dtype separately |
+//! | `[f32 bf16]` | the listed dtypes, separately |
 //! | `none` | one kernel, with no dtype in its name |
 //!
 //! The CUDA C++ kernel is in the file of `kernels/` named after the row's module: the rows of `ops/elementwise/pow.rs`

@@ -44,8 +44,7 @@ impl Tensor {
     /// Creates a tensor from nested arrays, slices or vectors, or from one number (`torch.tensor`).
     ///
     /// Literals get PyTorch's dtypes: `1.0`, an f64 in Rust, makes an f32 tensor, and `1`, an i32, an i64 tensor.
-    /// Numbers of other types keep their type. For f64, use [`Tensor::from_slice`]: a conversion after `new` cannot
-    /// restore lost digits.
+    /// Numbers of other types keep their type. Only [`Tensor::from_slice`] keeps all digits of an f64.
     ///
     /// ```
     /// # use todevice::{DType, Tensor};

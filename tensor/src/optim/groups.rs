@@ -196,8 +196,7 @@ impl LearningRates {
         Ok(())
     }
 
-    /// The rates that the groups' schedules start from (`initial_lr`): those that the first schedule found, possibly in
-    /// the run that saved a checkpoint.
+    /// The rates that the groups' first schedules found (`initial_lr`), possibly in the run that saved a checkpoint.
     pub(super) fn initial(&self) -> Vec<f64> {
         let Rates { current, initial, .. } = &mut *self.lock();
         initial.iter_mut().zip(current).map(|(initial, current)| *initial.get_or_insert(*current)).collect()

@@ -88,8 +88,7 @@ impl StepLR {
     }
 }
 
-/// Anneals the learning rates along half a cosine, from their initial values to `eta_min` in `t_max` epochs
-/// (`CosineAnnealingLR`).
+/// Anneals the learning rates along half a cosine to `eta_min`, in `t_max` epochs (`CosineAnnealingLR`).
 #[derive(Debug)]
 pub struct CosineAnnealingLR {
     schedule: Schedule,

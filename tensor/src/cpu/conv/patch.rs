@@ -1,5 +1,4 @@
-//! The part of an image that a block of outputs needs, copied with its padding. The matrix of im2col would hold every
-//! element once per tap. Here a tap is only a position.
+//! The part of an image that a block of outputs needs, with its padding. Unlike im2col, it has each element once.
 
 use super::axis::Axis;
 use super::lanes::{ImageRows, Lanes};

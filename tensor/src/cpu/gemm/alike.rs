@@ -1,7 +1,6 @@
 //! In a browser page, multiplies identical rows once. Labs keep a GPU busy with products of ones, of which only the
 //! timing matters, and a page has a single thread. Elements are computed independently, so identical rows of A make
-//! bitwise identical rows of C, and identical columns of B identical columns. The check usually reads only a few
-//! numbers.
+//! bitwise identical rows of C, and identical columns of B identical columns. The check is usually short.
 
 use bytemuck::{Pod, bytes_of, cast_slice};
 

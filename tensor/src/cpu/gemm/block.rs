@@ -3,8 +3,7 @@
 //! rows of A, and those rows in the L2 cache for 1024 columns of B.
 //!
 //! A tile can read a strip of A in any layout, and a strip of B with contiguous rows. A packed copy is faster to read
-//! and costs about as much as two uses. So a strip is packed if it is used often or has a bad layout, and always if it
-//! is narrower than a tile.
+//! and costs about as much as two uses, so a strip is packed if it is used often, has a bad layout, or is narrow.
 
 use super::KC;
 use super::kernel::{Tile, Vector, tile};

@@ -80,8 +80,7 @@ pub(super) unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(
                 }
             }
         }
-        // Read everything before the first write: a processor delays a read that may follow a write to the same
-        // address. Rows are often 4096 bytes apart, which look the same to it.
+        // Read before the first write, because a write delays reads that are 4096 bytes apart, as rows often are.
         if c.add {
             for (i, row) in sums.iter_mut().enumerate() {
                 for (v, sum) in row.iter_mut().enumerate() {

@@ -1,6 +1,5 @@
 //! A product on several threads: C is halved until there is one part per thread. The parts share only memory that they
-//! read, so threads wait only at the end. Some of A or B is packed by more than one thread; cutting the longer side of
-//! C keeps that small.
+//! read, so threads wait only at the end. Some of A or B is packed more than once.
 
 use std::sync::Mutex;
 

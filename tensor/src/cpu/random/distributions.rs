@@ -64,8 +64,7 @@ pub(crate) fn fill_normal_f64(engine: &mut Engine, out: &mut [f64], mean: f64, s
     }
 }
 
-/// Draws normals for fewer than 16 elements, and for non-contiguous tensors. Computes in f64 for every dtype
-/// (`at::normal_distribution<double>`).
+/// Draws normals for fewer than 16 or non-contiguous elements, in f64 (`at::normal_distribution<double>`).
 pub(crate) fn fill_normal_scalar_path_f32(engine: &mut Engine, out: &mut [f32], mean: f64, std: f64) {
     for slot in out {
         *slot = standard_normal(engine).mul_add(std, mean) as f32;
@@ -128,8 +127,7 @@ pub(crate) fn fill_uniform_half<T: Memory<Math = f32>>(
     });
 }
 
-/// Draws `Tensor.normal_(mean, std)` and `torch.randn` in float16 or bfloat16. As for other types, the method depends
-/// on the size, and on whether the tensor is contiguous.
+/// Draws `Tensor.normal_(mean, std)` and `torch.randn` in half types. Their method depends on size and layout, too.
 pub(crate) fn fill_normal_half<T: Memory<Math = f32>>(
     engine: &mut Engine,
     out: &mut [T],
@@ -179,8 +177,7 @@ fn normal_block_half<T: Memory<Math = f32>>(block: &mut [T], mean: f32, std: f32
 const WIDE_RANGE: u64 = 1 << 28;
 
 /// Draws `torch.randint(low, high)` and `Tensor.random_(low, high)`; `high` is excluded. The remainder of a division
-/// slightly favours small numbers if the range is not a power of two, as in PyTorch. Every dtype draws the same
-/// integers, so convert them.
+/// slightly favours small numbers, as in PyTorch. Every dtype draws the same integers, so convert them.
 pub(crate) fn fill_randint_i64(engine: &mut Engine, out: &mut [i64], low: i64, high: i64) {
     // As u64, because high - low may exceed an i64.
     let range = high.wrapping_sub(low) as u64;
@@ -253,8 +250,7 @@ pub(super) fn randperm_inside_out(engine: &mut Engine, n: usize) -> Vec<i64> {
     order
 }
 
-/// Draws `Tensor.bernoulli_(p)` with a number `p`, as for dropout: true with `keep_probability`. It takes one f64
-/// uniform, so two words, per element, for every dtype and CPU.
+/// Draws `Tensor.bernoulli_(p)` for a number `p`: true with `keep_probability`. Each element takes two words.
 pub(crate) fn fill_bernoulli(engine: &mut Engine, out: &mut [bool], keep_probability: f64) {
     for slot in out {
         *slot = unit_f64(engine) < keep_probability;

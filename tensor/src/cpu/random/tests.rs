@@ -206,7 +206,6 @@ fn hashes(draw: impl Fn(&mut Engine, &mut Hash)) -> [u64; 5] {
     })
 }
 
-/// Sizes around the block of 16 and around a refill, on a single stream.
 #[test]
 fn every_size_in_f32() {
     let drawn = hashes(|engine, hash| {
@@ -265,7 +264,6 @@ fn every_size_in_f64() {
     assert_eq!(drawn, torch);
 }
 
-/// normal_(0.3, 0.7) on a strided tensor of 202 elements, in f32 and then in f64.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn normals_of_a_non_contiguous_tensor() {
@@ -298,7 +296,6 @@ fn normals_of_a_non_contiguous_tensor() {
     assert_eq!(double, torch_double);
 }
 
-/// Ranges of both widths, the limit between them, and two that exceed an i64.
 #[test]
 fn randint_of_every_width() {
     let drawn = hashes(|engine, hash| {
@@ -384,7 +381,6 @@ fn a_large_permutation_grows_inside_out() {
     assert_eq!(distributions::randperm_inside_out(&mut Engine::new(0), 10), [8, 2, 6, 3, 5, 1, 0, 9, 7, 4]);
 }
 
-/// For five probabilities: bernoulli_(p), then bernoulli of a tensor of p in f32, then in f64.
 #[test]
 fn bernoulli_of_numbers_and_tensors() {
     let drawn = hashes(|engine, hash| {

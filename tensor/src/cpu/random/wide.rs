@@ -118,8 +118,7 @@ fn ln(x: f32) -> f32 {
 fn sin_cos(angle: f32) -> (f32, f32) {
     const FOUR_OVER_PI: f32 = 1.27323954473516;
 
-    // Subtract the nearest even multiple j of pi/4, so that x is in [-pi/4, pi/4]. Of the three parts of pi/4, the
-    // first two multiply j exactly.
+    // Subtract the nearest even multiple j of pi/4. Of the three parts of pi/4, the first two multiply j exactly.
     let j = ((angle * FOUR_OVER_PI) as i32 + 1) & !1;
     let y = j as f32;
     let mut x = mul_add(y, -0.78515625, angle);

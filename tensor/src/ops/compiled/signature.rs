@@ -89,7 +89,6 @@ fn begins_with_template(before: &[&str]) -> bool {
     before[begin..].contains(&"template")
 }
 
-/// The number of tokens in a parenthesized list, parentheses included.
 fn length(tokens: &[&str]) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate() {
@@ -207,7 +206,6 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// The length of a preprocessor directive, including lines continued by a backslash.
 fn directive(text: &str) -> usize {
     let mut length = 0;
     for line in text.split_inclusive('\n') {

@@ -21,9 +21,9 @@ impl Tensor {
     /// Takes elements of `on_true` where this bool tensor is true, and of `on_false` elsewhere (`torch.where`; `where`
     /// is a Rust keyword).
     ///
-    /// Both are tensors or numbers, and all three broadcast. A number takes the dtype of the other operand if that is a
-    /// tensor, unless its category is higher: with an integer tensor, 0.5 makes the result f32. Two numbers give i64,
-    /// or f32 if one is not an integer.
+    /// Both are tensors or numbers, and all three broadcast. A number takes the dtype of a tensor, unless its category
+    /// is higher: with an integer tensor, 0.5 makes the result f32. Two numbers give i64, or f32 if one is not an
+    /// integer.
     ///
     /// Errors if this tensor is not a bool tensor (u8 only causes a warning, as in PyTorch), if the sizes do not
     /// broadcast, or if a number exceeds the dtype of the result. In half types it becomes infinite.

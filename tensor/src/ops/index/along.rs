@@ -17,8 +17,7 @@ operations! {
 
 impl Tensor {
     /// Like [`gather`](Self::gather), but the tensors broadcast in all dimensions except `dim`, and indices wrap
-    /// around: −1 is the last entry. Without `dim`, both are flattened and indices do not wrap
-    /// (`torch.take_along_dim`).
+    /// around: −1 is the last entry. Without `dim`, both are flattened, and nothing wraps (`torch.take_along_dim`).
     ///
     /// The positions can come from [`argmax`](Self::argmax):
     ///

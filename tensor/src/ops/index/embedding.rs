@@ -14,9 +14,8 @@ operations! {
 }
 
 impl Tensor {
-    /// Looks up a row of `weight` (rows, columns) for each index in this tensor. The result has this tensor's sizes,
-    /// then the columns. Row `padding_idx`, counted from the end if negative, gets no gradient
-    /// (`torch.nn.functional.embedding`).
+    /// Looks up a row of `weight` for each index: sizes (…) become (…, columns). Row `padding_idx`, counted from the
+    /// end if negative, gets no gradient (`torch.nn.functional.embedding`).
     ///
     /// ```
     /// # use todevice::Tensor;

@@ -1,5 +1,4 @@
-//! The indexing kernels, which check every index before any write. A bad index is an error, or an assertion on a
-//! device.
+//! The indexing kernels, which check every index before any write. On a device, a bad index fails an assertion.
 
 use half::{bf16, f16};
 

@@ -63,11 +63,9 @@ impl Tensor {
     }
 
     /// Selects entries of dimension 0 by an index tensor of any shape (`x[index]`). Negative indices count from the
-    /// end. A 0-dim index returns a view, like [`select`](Self::select). A bool tensor is a mask over the first
-    /// dimensions.
+    /// end. A 0-dim index returns a view, like [`select`](Self::select). A bool tensor is a mask over dimensions.
     ///
-    /// As in PyTorch, the index may be on the host. All other functions but [`index_put_`](Self::index_put_) refuse
-    /// that.
+    /// As in PyTorch, the index may be on the host. Only [`index_put_`](Self::index_put_) accepts that as well.
     ///
     /// ```
     /// # use todevice::Tensor;

@@ -129,8 +129,7 @@ impl Tensor {
         ops::apply(AvgPool2dFunction { means: Means { grid, divisor } }, [self])
     }
 
-    /// Computes the means of `output_size` windows that cover the image (`torch.nn.functional.adaptive_avg_pool2d`).
-    /// `None` keeps a size.
+    /// Computes the means of `output_size` windows (`torch.nn.functional.adaptive_avg_pool2d`). `None` keeps a size.
     #[track_caller]
     pub fn adaptive_avg_pool2d(&self, output_size: impl Into<Pair<Option<usize>>>) -> Result<Tensor> {
         let asked = output_size.into().values();

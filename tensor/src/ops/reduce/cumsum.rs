@@ -1,6 +1,5 @@
 //! Cumulative sums. Floats are summed in f64, and each sum is rounded once. The order is a warp's scan of 32 elements:
-//! each adds the element before it, then the partial sums 2, 4, 8 and 16 places before, and finally the sum of all
-//! before the 32.
+//! each adds the one before it, then the partial sums 2, 4, 8 and 16 places before, then all before the 32.
 
 use crate::autograd::{Context, Function, Saved};
 use crate::cpu::number::Number;

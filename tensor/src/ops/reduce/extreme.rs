@@ -50,8 +50,7 @@ impl Tensor {
         extreme(self, &AMIN, Which::Smallest, dims, keepdim)
     }
 
-    /// Returns the largest elements along a dimension and their positions, which get the gradient (`torch.max(x,
-    /// dim)`).
+    /// Returns the largest elements along a dimension and their positions, which get the gradient (`torch.max`).
     #[track_caller]
     pub fn max_dim(&self, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
         with_positions(self, Which::Largest, dim, keepdim)

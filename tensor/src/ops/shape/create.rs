@@ -28,8 +28,7 @@ impl Tensor {
         unwritten(sizes, options)
     }
 
-    /// Creates zeros, f32 on the host by default. Options, in a pair with the sizes, are a dtype, a device, or
-    /// [`TensorOptions`].
+    /// Creates zeros, f32 on the host by default. In a pair with the sizes: a dtype, a device, or [`TensorOptions`].
     ///
     /// ```
     /// # use todevice::{DType, Tensor};
