@@ -13,7 +13,7 @@
 //! | [`host`] | | the CUDA and C functions that `main` calls |
 //! | [`report`] | findings | text in compute-sanitizer's wording, or JSON |
 //!
-//! Anything outside the subset is rejected by name and position; it never behaves differently from CUDA.
+//! Anything outside the subset is rejected by name and position. Accepted programs behave as in CUDA.
 //!
 //! # Comparison with other tools
 //!
@@ -30,8 +30,8 @@
 //! Mutants of real files neither panic nor take long:
 //! `cargo run --release -p cuda-emulator --example mutants -- 1000000`.
 
-// An access takes a block, a warp, lanes, a position and a type; and loops index by lane, since they walk several
-// arrays together.
+// An access takes a block, a warp, lanes, a position and a type. Loops index by lane, since they walk several arrays
+// together.
 #![allow(clippy::too_many_arguments, clippy::needless_range_loop)]
 
 pub mod host;

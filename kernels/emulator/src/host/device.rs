@@ -1,8 +1,8 @@
 //! A real device in place of the emulated one: host code is interpreted, and asks a driver for memory, copies and
 //! launches.
 //!
-//! Addresses of device memory are the device's own. They lie outside the memory that host code can access here, so a
-//! dereference of one by host code is found as usual. Nothing else is checked.
+//! Device memory has the device's addresses. They are outside the memory that host code can access here, so host code
+//! that dereferences one is reported as usual. Nothing else is checked.
 
 use super::calls::Host;
 pub use super::dispatch::Card;
@@ -17,7 +17,7 @@ use crate::source::Span;
 /// A result of the device, or the number of a CUDA error.
 pub type Answer<T> = Result<T, u32>;
 
-/// A device with its driver. Streams and events are handles that it has given out; stream 0 is the default stream.
+/// A device with its driver. Streams and events are its handles; stream 0 is the default stream.
 pub trait Device {
     fn card(&self) -> Card;
     /// Free and total bytes.
@@ -41,7 +41,7 @@ pub trait Device {
     fn event_has_run(&mut self, event: u64) -> Answer<bool>;
     /// Milliseconds from one event to another.
     fn elapsed(&mut self, start: u64, end: u64) -> Answer<f32>;
-    /// Prints what the program has printed so far, before work of the device prints.
+    /// Prints the program's output so far, before kernels print theirs.
     fn print(&mut self, text: &str);
 }
 
@@ -50,18 +50,18 @@ const NOT_READY: u32 = 600;
 /// Errors after which a context is lost.
 const STICKY: [u32; 6] = [700, 702, 710, 715, 716, 719];
 
-/// Allocates memory of the device at addresses that are none of the host's here.
+/// Allocates device memory at addresses that host memory does not use.
 fn malloc(device: &mut dyn Device, bytes: u64) -> Answer<u64> {
     loop {
         let at = device.malloc(bytes)?;
         if at >= space::HEAP + MOST_MEMORY || at.saturating_add(bytes) <= space::HEAP {
             return Ok(at);
         }
-        // Kept until the program ends, or the driver would give it again.
+        // Kept until the program ends, or the driver would return the same address again.
     }
 }
 
-/// What a call stores in the program's memory.
+/// Bytes that a call writes to the program's memory, by address.
 type Stored = Vec<(u64, Vec<u8>)>;
 
 fn nothing(answer: Answer<()>) -> Answer<Stored> {
@@ -72,13 +72,13 @@ fn at<const N: usize>(pointer: u64, answer: Answer<[u8; N]>) -> Answer<Stored> {
     answer.map(|bytes| vec![(pointer, bytes.to_vec())])
 }
 
-/// Whether work has run, as a query answers it.
+/// The result of `cudaStreamQuery` or `cudaEventQuery`.
 fn ready(has_run: Answer<bool>) -> Answer<Stored> {
     has_run.and_then(|has| if has { Ok(Vec::new()) } else { Err(NOT_READY) })
 }
 
 impl Host<'_> {
-    /// Does on the device what a function asks of it. Returns `None` if the function asks nothing of a device.
+    /// Executes a function on the device. Returns `None` if the function does not involve a device.
     pub(super) fn call_device(
         &mut self,
         device: &mut dyn Device,
@@ -236,7 +236,6 @@ impl Host<'_> {
         }
     }
 
-    /// Launches a kernel on the device.
     pub(super) fn launch_on_device(
         &mut self,
         device: &mut dyn Device,
@@ -255,7 +254,7 @@ impl Host<'_> {
         }
     }
 
-    /// Notes an error of a call. One of a kernel is the answer to every later call.
+    /// Notes an error of a call. Every later call returns a sticky error.
     fn failed(&mut self, code: u32, call: &'static str) -> u64 {
         if STICKY.contains(&code) && self.fatal_call.is_none() {
             (self.sticky, self.fatal_call) = (code, Some((code, call)));
@@ -264,7 +263,7 @@ impl Host<'_> {
     }
 }
 
-/// `cudaMemcpy(to, from, bytes, kind)`, on a stream if there is one. Managed memory goes with every kind.
+/// `cudaMemcpy(to, from, bytes, kind)`, on a stream if there is one. Managed memory is valid with every kind.
 fn copy(device: &mut dyn Device, machine: &mut Machine, operands: &[u64], is_managed: bool) -> Answer<()> {
     let [to, from, bytes, kind, ..] = *operands else { return Err(INVALID_VALUE) };
     let kind = if is_managed && kind < 4 { 4 } else { kind };
@@ -286,7 +285,7 @@ fn copy(device: &mut dyn Device, machine: &mut Machine, operands: &[u64], is_man
             Ok(())
         }
         _ if kind > 4 => Err(21),
-        // A direction that does not fit its pointers, or host memory that is not all there.
+        // The direction does not match the pointers, or the host memory is not fully allocated.
         _ => Err(INVALID_VALUE),
     }
 }

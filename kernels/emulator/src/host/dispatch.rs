@@ -10,7 +10,7 @@ use crate::run::memory::{ALLOCATED, Owner, WRITTEN};
 use crate::source::Span;
 
 impl Host<'_> {
-    /// Calls a function: on the device if it asks something of one, and there is one that is not emulated.
+    /// Calls a function: on a real device if there is one and the function involves it, else emulated.
     pub(super) fn call_function(
         &mut self,
         machine: &mut Machine,
@@ -78,7 +78,7 @@ impl Host<'_> {
                 self.random = Random::new(argument(0) as u32);
                 0
             }
-            // A fixed time, so that a program that asks for it still gives the same result every time.
+            // A fixed time, so that a program gives the same result every time.
             "time" => 1_700_000_000,
             "strcmp" => {
                 let (a, b) = (machine.heap.text(argument(0)), machine.heap.text(argument(1)));
@@ -280,7 +280,7 @@ fn leading_number(text: &str) -> i64 {
     if text.starts_with('-') { -number } else { number }
 }
 
-/// What `cudaGetDeviceProperties` tells of a card.
+/// The fields of `cudaGetDeviceProperties` that differ between cards.
 pub struct Card {
     pub name: String,
     /// Bytes of memory.
@@ -298,7 +298,7 @@ impl Card {
     }
 }
 
-/// The `cudaDeviceProp` of a card. What is not told of it is as on all cards since Volta.
+/// The `cudaDeviceProp` of a card. Fields that [`Card`] lacks have the values of all cards since Volta.
 pub(super) fn properties(card: &Card) -> Vec<u8> {
     let mut bytes = vec![0u8; 256];
     let name = card.name.as_bytes();

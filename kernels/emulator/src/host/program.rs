@@ -138,7 +138,7 @@ impl Program {
 
     /// Runs `main` and records the steps of a warp.
     pub fn record(&self, wanted: Wanted) -> Option<Run> {
-        // Shared memory knows its unwritten bytes only if they are checked.
+        // Shared memory tracks unwritten bytes only if they are checked.
         let mut machine = self.machine(Checks { init: true, sync: true, ..Checks::MEMORY });
         machine.recorder = Some(Box::new(Recorder::new(wanted)));
         self.run_on(machine, MOST_TIME)
@@ -149,7 +149,7 @@ impl Program {
         self.run_with(machine, most_time, Host::new(&self.kernels))
     }
 
-    /// Runs `main` with the kernels on a device that is not emulated. Only what host code does is checked.
+    /// Runs `main`, with the kernels on a real device. Only host code is checked.
     #[cfg(not(target_family = "wasm"))]
     pub fn run_on_device(&self, device: Box<dyn super::device::Device + '_>) -> Option<Run> {
         let mut host = Host::new(&self.kernels);
@@ -160,7 +160,7 @@ impl Program {
     fn run_with(&self, mut machine: Machine, most_time: Duration, mut host: Host<'_>) -> Option<Run> {
         let main = self.main.as_ref()?;
         let checks = machine.checks();
-        // There is no clock in a web page; the page itself ends a run that takes too long.
+        // A web page has no clock; the page ends a run that takes too long.
         machine.began = if cfg!(target_family = "wasm") { None } else { Some(Instant::now()) };
         machine.most_time = most_time;
         let shape = Shape { grid: [1, 1, 1], block: [1, 1, 1], dynamic_shared: 0 };

@@ -1,5 +1,5 @@
-//! A kernel's source, for stepping: its statements, functions and variables, and their instructions and rows, as in a
-//! debugger's symbols. Only the recording of a warp reads them.
+//! The debug information of a kernel: statements, functions and variables, with their instructions and rows. Only the
+//! recording of a warp reads it.
 
 use super::{Prim, Row, Scaled};
 use crate::source::Span;
@@ -7,10 +7,9 @@ use crate::source::Span;
 #[derive(Clone, Debug, Default)]
 pub struct Debug {
     pub statements: Vec<Statement>,
-    /// In the order of their instructions. A statement may have none: then the next mark is at the same instruction.
+    /// In the order of their instructions. A statement without instructions shares its position with the next mark.
     pub marks: Vec<Mark>,
-    /// For a jump to the first instruction of several marks, the number of marks that it skips: the jump and that
-    /// number.
+    /// Jumps to the first instruction of several marks, each with the number of marks that it skips.
     pub skipped: Vec<(u32, u32)>,
     /// The kernel, and each inlined call.
     pub functions: Vec<Function>,
@@ -22,25 +21,24 @@ pub struct Debug {
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
     pub start: Span,
-    /// Its last token; for an `if` or a loop, the `)` before its body.
+    /// The last token; for an `if` or a loop, the `)` before its body.
     pub last: Span,
     pub function: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    /// The first instruction.
     pub at: u32,
     /// `None` at the end of the kernel.
     pub statement: Option<u32>,
-    /// Whether this is the rest of a statement, after a call.
+    /// The rest of a statement, after a call.
     pub is_rest: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct Function {
     pub name: String,
-    /// The function and the line of the call; `None` for the kernel.
+    /// Function and line of the call; `None` for the kernel.
     pub caller: Option<(u32, u32)>,
 }
 
@@ -52,20 +50,20 @@ pub struct Variable {
     pub line: u32,
     /// Declared without a value.
     pub is_bare: bool,
-    /// The scope: the mark after the one that declares it, and the first mark behind it.
+    /// The scope: from the mark after its declaration to the first mark behind it.
     pub born: u32,
     pub dies: u32,
-    /// The instruction after its declaration.
+    /// The first instruction after its declaration.
     pub from: u32,
-    /// An instruction of the last statement that overwrites it, by a function's result.
+    /// An instruction of the last statement that overwrites the variable with a function's result.
     pub ends: Option<u32>,
     pub parts: Vec<Part>,
 }
 
-/// A number or a pointer: a variable, or a member or an element of one.
+/// A number or a pointer: a variable, or a member or an element of a variable.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Such as `.x` or `[3]`; empty for a whole variable.
+    /// For example `.x` or `[3]`; empty for a whole variable.
     pub path: String,
     pub kind: Kind,
     pub place: Place,
@@ -75,7 +73,7 @@ pub struct Part {
 pub enum Kind {
     Number(Prim),
     Pointer,
-    /// `__half` and `__nv_bfloat16`: their bits.
+    /// `__half` and `__nv_bfloat16`, as bits.
     Half,
     Bfloat16,
 }
@@ -94,7 +92,7 @@ impl Kind {
 pub enum Place {
     Constant(u64),
     Row(Row),
-    /// An address known at compile time.
+    /// Known at compile time.
     Fixed(u64),
     /// base + first + second + offset
     Memory {
@@ -105,15 +103,14 @@ pub enum Place {
     },
 }
 
-/// A shared variable, as cells: row by row, and each element field by field.
+/// A shared variable as cells: row by row, each element field by field.
 #[derive(Clone, Debug)]
 pub struct SharedVariable {
     pub name: String,
     pub type_name: String,
-    /// The address in the window of shared memory.
+    /// The address within shared memory.
     pub address: u64,
-    /// The number of elements of each dimension; empty for a variable that is no array. The first is 0 if the launch
-    /// sets it.
+    /// The size of each dimension; empty if the variable is not an array. The first is 0 if the launch sets it.
     pub shape: Vec<u64>,
     pub element_size: u64,
     /// The numbers and pointers of an element: offset, path and kind.
@@ -121,7 +118,7 @@ pub struct SharedVariable {
 }
 
 impl SharedVariable {
-    /// The number of its elements, in a launch with this much dynamic shared memory.
+    /// The number of elements in a launch with `dynamic` bytes of dynamic shared memory.
     pub fn elements(&self, dynamic: u64) -> u64 {
         match self.shape.split_first() {
             Some((0, rest)) => {
@@ -133,7 +130,7 @@ impl SharedVariable {
     }
 }
 
-/// A pointer among the kernel's parameters, which names the memory that it points to.
+/// A pointer parameter of the kernel. It gives the memory that it points to a name.
 #[derive(Clone, Debug)]
 pub struct Pointer {
     pub name: String,

@@ -6,28 +6,26 @@
 //! its operands before it writes, and writes only the lanes that execute it. Bytes, shorts and bools take one row
 //! each, sign- or zero-extended to 32 bits. A bool is 0 or 1.
 //!
-//! **Integers** wrap around, including signed ones: that is what NVIDIA's hardware does where C++ leaves it
-//! undefined. Types smaller than `int` are promoted to `int` before arithmetic. If one operand is unsigned and at
-//! least as wide as the other, both become unsigned. A shift by the width or more gives 0, or the sign; that is PTX's
-//! rule. A division by 0 gives all ones, and its remainder is the dividend. `INT_MIN / -1` is `INT_MIN`, with
-//! remainder 0.
+//! **Integers** wrap around, including signed ones: C++ leaves this undefined, and NVIDIA's hardware wraps. Types
+//! smaller than `int` are promoted to `int` before arithmetic. If one operand is unsigned and at least as wide as the
+//! other, both become unsigned. A shift by the width or more gives 0, or the sign, as in PTX. A division by 0 gives all
+//! ones, and its remainder is the dividend. `INT_MIN / -1` is `INT_MIN`, with remainder 0.
 //!
-//! **Floats** follow IEEE 754, rounded to nearest, with subnormals. Every operation is rounded on its own: a product
-//! and a sum are never contracted into one operation, as with `nvcc --fmad=false`. Fused operations are explicit
-//! (`fmaf`, `__fmaf_rn`). On the device, a float operation whose result is NaN gives 0x7fffffff. A conversion to an
-//! integer truncates and saturates at the limits of the type; NaN becomes 0.
+//! **Floats** follow IEEE 754, rounded to nearest, with subnormals. Every operation is rounded: a product and a sum are
+//! never fused, as with `nvcc --fmad=false`, unless the source asks for it (`fmaf`, `__fmaf_rn`). On the device, a
+//! float operation whose result is NaN gives 0x7fffffff. A conversion to an integer truncates and saturates at the
+//! limits of the type; NaN becomes 0.
 //!
-//! **Order.** Lanes that execute the same instruction do so together. Where lanes diverge, those with the smaller
-//! program counter go first, so lanes reconverge where the program's text does. A group that keeps others waiting by
-//! jumping backwards yields after some thousand jumps, so that a lane that holds a lock can proceed (independent
-//! thread scheduling of Volta and later). The warps of a block take turns at barriers; blocks run in order, and a
-//! block that waits for another yields as well.
+//! **Order.** Lanes at the same instruction execute it together. Where lanes diverge, those with the smaller program
+//! counter go first, so lanes reconverge at the end of a branch. A group that keeps others waiting by jumping backwards
+//! yields after some thousand jumps, so that a lane that holds a lock can proceed (independent thread scheduling of
+//! Volta and later). The warps of a block take turns at barriers. Blocks run in order, and a block that waits for
+//! another yields as well.
 //!
-//! **Memory.** An address has 64 bits. Its upper half identifies the memory that it is in: see [`space`]. Each access
-//! is checked; one that fails ends the launch.
+//! **Memory.** Addresses have 64 bits. The upper half identifies the memory: see [`space`]. Each access is checked, and
+//! a failed check ends the launch.
 //!
-//! **Calls** exist only for functions that call themselves; all others are inlined. Each lane has a stack of bounded
-//! size.
+//! **Calls** exist only for recursive functions; all others are inlined. Each lane has a stack of limited size.
 
 pub mod debug;
 pub mod validate;
@@ -36,7 +34,7 @@ use crate::source::Span;
 pub use crate::syntax::ast::Prim;
 
 pub type Row = u32;
-/// No row: an omitted operand.
+/// An omitted operand.
 pub const NO_ROW: Row = u32::MAX;
 pub const LANES: usize = 32;
 
@@ -69,14 +67,14 @@ impl Scaled {
     pub const NONE: Scaled = Scaled { row: NO_ROW, kind: IndexKind::None, scale: 0 };
 }
 
-/// base + first + second + offset. The second index, that of a matrix, is present only if the first is.
+/// base + first + second + offset. The second index, of a matrix, is present only if the first is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     pub base: Row,
     pub first: Scaled,
     pub second: Scaled,
     pub offset: i32,
-    /// The address must be a multiple of this.
+    /// The required alignment in bytes.
     pub align: u8,
 }
 
@@ -101,7 +99,7 @@ pub enum Un {
 }
 
 impl Un {
-    /// Numbers of rows of the operand and of the result.
+    /// The number of rows of the operand and of the result.
     pub fn widths(self) -> (u32, u32) {
         match self {
             Un::Neg64 | Un::NegF64 | Un::Not64 | Un::Brev64 => (2, 2),
@@ -188,13 +186,12 @@ impl Bin {
         matches!(self, DivI32 | DivU32 | RemI32 | RemU32 | DivI64 | DivU64 | RemI64 | RemU64)
     }
 
-    /// Whether the result is a float.
     pub fn makes_float(self) -> bool {
         use Bin::*;
         matches!(self, AddF32 | SubF32 | MulF32 | DivF32)
     }
 
-    /// Numbers of rows of the operands and of the result: 1 or 2 each.
+    /// The number of rows of the operands and of the result, 1 or 2 each.
     pub fn widths(self) -> (u32, u32, u32) {
         use Bin::*;
         match self {
@@ -225,9 +222,8 @@ pub enum Special {
     GridZ,
     Lane,
     ActiveMask,
-    /// A 64-bit value.
     Clock,
-    /// Bytes of dynamic shared memory of the launch.
+    /// The launch's dynamic shared memory in bytes.
     DynamicShared,
 }
 
@@ -263,7 +259,7 @@ pub enum VoteKind {
     ReduceAnd,
     ReduceOr,
     ReduceXor,
-    /// Has no operand.
+    /// No operand.
     Sync,
 }
 
@@ -328,7 +324,7 @@ pub enum Op {
         a: Row,
         b: Row,
     },
-    /// A math function on floats or doubles, by its number in [`crate::run::math`].
+    /// A math function on floats or doubles, by its index in [`crate::run::math`].
     Math {
         function: u16,
         d: Row,
@@ -362,8 +358,8 @@ pub enum Op {
         to: u32,
         when: bool,
     },
-    /// Calls a recursive function: saves `count` of the program's list of saved rows from `first` on, and writes the
-    /// address of `bytes` of local memory to `frame`.
+    /// Calls a recursive function: saves `count` of the program's saved rows from `first` on, and writes the address of
+    /// `bytes` of local memory to `frame`.
     Call {
         to: u32,
         first: u32,
@@ -371,7 +367,7 @@ pub enum Op {
         frame: Row,
         bytes: u32,
     },
-    /// Restores the rows, and continues after the call.
+    /// Restores the saved rows, and continues after the call.
     Return,
     Exit,
     Barrier {
@@ -416,7 +412,7 @@ pub enum Op {
         count: u32,
         d: Row,
     },
-    /// A host function, by its number in [`crate::host`].
+    /// A host function, by its index in [`crate::host`].
     Host {
         function: u16,
         d: Row,
@@ -434,7 +430,7 @@ pub enum Op {
     Nothing,
 }
 
-/// A region of memory that lives as long as the program.
+/// Memory that lives as long as the program.
 #[derive(Clone, Debug)]
 pub struct Global {
     pub name: String,
@@ -463,14 +459,14 @@ pub struct KernelParameter {
 /// `main`, or an instance of a kernel. Instructions and spans are parallel arrays.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// Such as `saxpy(int, float, const float *, float *)`.
+    /// For example `saxpy(int, float, const float *, float *)`.
     pub name: String,
     pub ops: Vec<Op>,
     pub spans: Vec<Span>,
     pub rows: u32,
     /// Rows from here on are written before a function's first instruction, and never again.
     pub first_constant: Row,
-    /// Rows that hold a constant, filled before the first instruction: the row, the bits, and whether it is 64-bit.
+    /// Rows filled before the first instruction: the row, the bits, and whether the constant has 64 bits.
     pub constants: Vec<(Row, u64, bool)>,
     pub texts: Vec<String>,
     /// The operands of `printf`, host functions and launches.
@@ -483,9 +479,9 @@ pub struct Program {
     pub shared_bytes: u64,
     pub local: Vec<Slot>,
     pub local_bytes: u64,
-    /// The rows that calls save, each with whether it is the first of two with a 64-bit value.
+    /// The rows that calls save, each with whether it is the first of a 64-bit pair.
     pub saved: Vec<(Row, bool)>,
-    /// The address and the size of the memory for the local variables of recursive functions.
+    /// Address and size of the memory for local variables of recursive functions.
     pub stack: (u64, u64),
     pub max_threads: u32,
     pub span: Span,
@@ -493,7 +489,7 @@ pub struct Program {
     pub debug: debug::Debug,
 }
 
-/// The number of rows of a value of this type.
+/// The number of rows of a value.
 pub fn rows_of(ty: Prim) -> u32 {
     match ty {
         Prim::I64 | Prim::U64 | Prim::F64 => 2,
@@ -512,7 +508,6 @@ pub fn size_of(ty: Prim) -> u64 {
 }
 
 impl Op {
-    /// Calls `visit(row, number of rows, whether it is written)` for each row of the instruction.
     pub fn visit(&mut self, operands: &[(Prim, Row)], visit: &mut dyn FnMut(&mut Row, u32, bool)) {
         let _ = operands;
         let address = |at: &mut Address, visit: &mut dyn FnMut(&mut Row, u32, bool)| {
@@ -614,7 +609,7 @@ impl Op {
             }
             Op::Assert { c, .. } => visit(c, 1, false),
             Op::Print { d, .. } => optional(d, 1, true, visit),
-            // The result of a host function may take two rows, and both always exist.
+            // The result of a host function may take two rows. Both always exist.
             Op::Host { d, .. } => optional(d, 2, true, visit),
             Op::Call { frame, .. } => visit(frame, 2, true),
             Op::Jump { .. }

@@ -1,8 +1,8 @@
-//! Checks a program once for everything that the interpreter relies on, so that it can access rows without checks.
+//! Validates a program once, so that the interpreter can access rows without checks.
 
 use super::{Op, Program};
 
-/// Returns the first error of a program. It is a bug of the lowering, never the user's mistake.
+/// Returns the first error of a program: always a bug of the lowering, never the user's mistake.
 pub fn validate(program: &Program) -> Result<(), String> {
     let wrong = |at: usize, what: &str| {
         Err(format!("{}: instruction {at}: {what}: {:?}", program.name, program.ops[at]))

@@ -68,12 +68,12 @@ impl Notes {
         (self.function, self.hidden) = (before.function, before.hidden);
     }
 
-    /// The number of marks at an instruction, which has to be the next one.
+    /// The number of marks at the next instruction.
     pub fn marks_at(&self, at: u32) -> u32 {
         self.marks.iter().rev().take_while(|mark| mark.at == at).count() as u32
     }
 
-    /// The last instruction was removed; `at` is the next one.
+    /// Handles the removal of the last instruction; `at` is the next one.
     pub fn shortened(&mut self, at: u32) {
         self.marks.iter_mut().rev().take_while(|mark| mark.at > at).for_each(|mark| mark.at = at);
         self.variables.iter_mut().rev().take_while(|known| known.from > at).for_each(|known| known.from = at);

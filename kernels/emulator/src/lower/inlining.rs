@@ -16,7 +16,7 @@ pub enum Body {
 }
 
 impl Lower<'_> {
-    /// Calls a function: lowers its body here, or jumps to it if it calls itself.
+    /// Calls a function: inlines its body, or jumps to it if it is recursive.
     pub fn call_body(
         &mut self,
         chosen: Chosen,
@@ -26,7 +26,7 @@ impl Lower<'_> {
         kind: Body,
     ) -> Result<Value> {
         let is_known = |given: &Given<'_>| matches!(given, Given::Value(value) if value.as_const().is_some());
-        // A `constexpr` call with known arguments ends by itself.
+        // A `constexpr` call with known arguments terminates.
         let ends = chosen.function.qualifiers.is_constexpr
             && given.iter().all(is_known)
             && self.frames.len() < MOST_CALLS;

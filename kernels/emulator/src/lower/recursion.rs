@@ -1,7 +1,7 @@
-//! Recursive functions. They are not inlined: all calls share one body, with rows of its own.
+//! Recursive functions. They are not inlined: all calls share one body with separate rows.
 //!
-//! A call writes the arguments to the function's rows and jumps. A caller that is itself such a function saves its
-//! rows first, since they may be in use again before it continues. Local variables in memory are relative to an
+//! A call writes the arguments to the function's rows and jumps. If the caller is recursive too, it saves its rows
+//! first, since another call may overwrite them before it continues. Local variables in memory are relative to an
 //! address that the call provides.
 
 use super::inlining::Body;

@@ -2,7 +2,7 @@
 
 use crate::ir::{Op, Prim, Row};
 
-/// What is read next from a row, if nothing writes it before.
+/// The kind of value that is read next from a row, before any write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Nothing,
@@ -30,7 +30,7 @@ impl Function<'_> {
     /// For each call, the rows that are read after it, each with whether it holds 64 bits. `None` if the function is
     /// too large.
     pub fn saved(&self) -> Option<Vec<(usize, Vec<(Row, bool)>)>> {
-        // What is live at the start of each instruction that is jumped to.
+        // The live rows at the target of each jump.
         let mut at_label = vec![None; self.ops.len()];
         let mut targets = 0;
         for op in self.ops {
@@ -83,7 +83,7 @@ impl Function<'_> {
         at.checked_sub(self.from).filter(|at| *at < self.ops.len())
     }
 
-    /// From what is read after an instruction to what is read from it on.
+    /// Steps backwards: from the live rows after an instruction to those before it.
     fn step(&self, op: &Op, live: &mut [Next]) {
         let mut op = *op;
         let mut mark = |row: Row, count: u32, first: Next| {

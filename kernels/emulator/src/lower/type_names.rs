@@ -40,7 +40,7 @@ impl Lower<'_> {
             TypeKind::Auto => self.error("`auto` has nothing here that says which type it is"),
             TypeKind::Nothing => Ok(plain(types::VOID)),
             TypeKind::Path(path) => {
-                // A member type or an alias may itself be `const`.
+                // A member type or an alias may be `const` too.
                 let ty = self.path_type(path)?;
                 if !may_be_destroyed {
                     self.check_is_not_destroyed(ty)?;

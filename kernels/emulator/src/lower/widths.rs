@@ -1,8 +1,8 @@
-//! Gives a 64-bit value rows of its own if those that it has also hold other values.
+//! Separates the rows of 64-bit values from those of 32-bit values.
 //!
-//! A lane's half of a 64-bit value lies where a 32-bit value has another lane. So if a row held both, at different
-//! instructions, lanes that have parted would overwrite each other's values. They can do so where some of them wait
-//! within a branch while others execute another: in a loop that gives way, at a shuffle or a vote, and in a recursive
+//! A lane's 64-bit value occupies the place of two lanes' 32-bit values. So if a row held both, at different
+//! instructions, diverged lanes would overwrite each other's values. That can happen where some lanes wait within a
+//! branch while others execute another branch: in a loop that yields, at a shuffle or a vote, and in a recursive
 //! function.
 
 use crate::ir::debug::{Debug, Place};
@@ -20,7 +20,7 @@ pub fn may_wait(ops: &[Op], labels: &[Option<u32>]) -> bool {
         Op::Jump { to } | Op::Branch { to, .. } => labels[*to as usize].map(|at| at as usize),
         _ => None,
     };
-    // A loop does not give way if all lanes meet in each iteration, at a barrier that no jump passes.
+    // A loop does not yield if all lanes meet in each iteration, at a barrier that no jump passes.
     let meets = |from: usize, to: usize| {
         let passed =
             |at: usize| (from..at).any(|jump| target(&ops[jump]).is_some_and(|end| at < end && end <= to));
@@ -84,7 +84,7 @@ fn each_of_debug(debug: &mut Debug, visit: &mut dyn FnMut(&mut Row, bool)) {
     }
 }
 
-/// Visits each row that holds a narrow value, and the first row of each wide one.
+/// Visits each row with a 32-bit value, and the first row of each 64-bit value.
 fn each(
     ops: &mut [Op],
     operands: &mut [(Prim, Row)],

@@ -1,4 +1,4 @@
-//! Kernel counters, as a table of plain descriptions and Nsight Compute's names, or as JSON.
+//! Kernel counters as a table of plain descriptions and Nsight Compute's names, or as JSON.
 
 use super::json::string;
 use crate::ir::Program;
@@ -6,23 +6,22 @@ use crate::run::access::thousands;
 use crate::run::counters::{Counters, Requests, SECTOR, Wavefronts};
 use crate::run::occupancy::{Card, Occupancy};
 
-/// A row of the table. It has no metric if Nsight Compute has no such figure.
+/// A row of the table, without a metric if Nsight Compute has no such figure.
 struct Row {
     words: &'static str,
     value: String,
     metric: &'static str,
 }
 
-/// What a report needs to know about a kernel besides its counters.
+/// The inputs of a report besides the counters.
 pub struct Known<'a> {
     pub card: &'a Card,
     /// Returns the real compiler's register count of a kernel, if known.
     pub registers: &'a dyn Fn(&Program) -> Option<u32>,
-    /// Returns the modelled duration of the launches in microseconds, and what bounds it.
+    /// Returns the modelled duration of the launches in microseconds, and its bound.
     pub time: &'a dyn Fn(&Counters, &Program) -> Option<(f64, String)>,
 }
 
-/// Formats the counters of each kernel as a table.
 pub fn text(counters: &[Counters], kernels: &[Program], known: &Known<'_>) -> String {
     let mut out = String::new();
     for of in counters {
@@ -210,8 +209,8 @@ fn occupancy(
     debug_assert!(occupancy.blocks() * occupancy.warps_of_block <= card.warps);
 }
 
-/// Places the kernel in the roofline of the card. Each sector is read from memory at least once; the real number depends
-/// on the caches, which are not modelled.
+/// The kernel's place in the card's roofline. Each sector is read from memory at least once. The real number depends on
+/// the caches, which are not modelled.
 fn roofline(
     of: &Counters,
     program: &Program,

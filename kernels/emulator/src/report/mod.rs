@@ -1,4 +1,4 @@
-//! Reports in compute-sanitizer's wording, with file, line and column instead of an instruction's offset; or as JSON.
+//! Reports in compute-sanitizer's wording, with file, line and column instead of an instruction's offset, or as JSON.
 
 pub mod counters;
 pub mod json;
@@ -12,7 +12,7 @@ pub fn text(files: &Files, run: &Run, checks: Checks) -> String {
     text_from(files, run, checks, Severity::Warning)
 }
 
-/// As [`text`], from the level `least` on.
+/// As [`text`], but from the level `least` on.
 pub fn text_from(files: &Files, run: &Run, checks: Checks, least: Severity) -> String {
     let mut out = String::from("========= COMPUTE-SANITIZER (emulated)\n");
     // The CUDA error comes right after the device fault that caused it.
@@ -69,7 +69,7 @@ fn one(files: &Files, finding: &Finding) -> String {
     };
     let mut out = String::new();
     let mut write = |indent: &str, text: &str| out.push_str(&format!("========= {indent}{text}\n"));
-    // A race between two accesses has no title: its places say it.
+    // A race between two accesses needs no title.
     let is_race = finding.check == "racecheck" && finding.sites.len() > 1;
     if !is_race {
         let word = if finding.severity == Severity::Error { "" } else { word };

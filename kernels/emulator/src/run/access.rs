@@ -1,4 +1,4 @@
-//! Memory loads and stores, with all checks: address, alignment, initialisation, and races.
+//! Loads and stores with all checks: address, alignment, initialisation and races.
 
 use super::block::{Block, Warp, dynamic_start};
 use super::checks::{Finding, Severity};
@@ -31,7 +31,7 @@ pub fn which(address: u64) -> Which {
     }
 }
 
-/// The position of an address in the heap; the largest number if a `usize` is too small for it.
+/// The offset of an address in the heap, or `usize::MAX` if a `usize` is too small for it.
 fn offset_in_heap(address: u64) -> usize {
     usize::try_from(address - space::HEAP).unwrap_or(usize::MAX)
 }
@@ -68,7 +68,7 @@ impl Runner<'_> {
         self.load_each(block, warp, mask, pc, ty, d, at)
     }
 
-    /// The general path of a load, lane by lane.
+    /// The general path, lane by lane.
     fn load_each(
         &mut self,
         block: &mut Block,
@@ -127,7 +127,6 @@ impl Runner<'_> {
         self.store_each(block, warp, mask, pc, ty, a, at)
     }
 
-    /// The general path of a store, lane by lane.
     fn store_each(
         &mut self,
         block: &mut Block,
@@ -140,7 +139,7 @@ impl Runner<'_> {
     ) -> Result<(), Stop> {
         let addresses = addresses(warp, at);
         let size = size_of(ty);
-        // Races are checked before the store, so that the report has the old value.
+        // The check comes before the store, so that the report has the old value.
         let mut values = [0u64; LANES];
         if size == 8 {
             values = warp.registers.get::<u64>(a);
@@ -422,7 +421,7 @@ impl Runner<'_> {
         if self.is_host { Stop::HostFault } else { Stop::IllegalAddress }
     }
 
-    /// Host code accesses managed memory while a kernel may still be running: most cards allow it, but some end the
+    /// Checks host access to managed memory while a kernel may still be running. Most cards allow it; some end the
     /// program.
     #[cold]
     fn check_managed(&mut self, pc: u32, at: usize, what: &str) {
@@ -502,7 +501,7 @@ fn memory_name(address: u64) -> &'static str {
     }
 }
 
-/// Describes how far an access is past a variable: the first byte past it is 1 byte after it.
+/// Describes how far an access is past a variable. The first byte past it is 1 byte after it.
 fn distance(offset: u64, end: u64, name: &str, size: u64) -> String {
     format!(
         "and is {} after `{name}` of size {}",
@@ -516,7 +515,7 @@ pub fn bytes(count: u64) -> String {
     format!("{} byte{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
-/// Formats a number with thousands separators, such as `4,000`.
+/// Formats a number with thousands separators.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,9 +1,8 @@
-//! Semantics of the arithmetic instructions, in one table. The interpreter's loops over lanes and constant folding
-//! are both generated from it.
+//! The semantics of arithmetic instructions in one table. The interpreter's loops over lanes and constant folding are
+//! both generated from it.
 
 use crate::ir::{Bin, Prim, Un};
 
-/// A type that rows can be read as.
 pub trait Lane: Copy {
     fn from_bits64(bits: u64) -> Self;
     fn to_bits64(self) -> u64;
@@ -104,7 +103,6 @@ macro_rules! binary_table {
     };
 }
 
-/// Calls a macro with the table of unary instructions.
 #[macro_export]
 macro_rules! unary_table {
     ($call:ident) => {
@@ -130,7 +128,6 @@ macro_rules! unary_table {
 
 macro_rules! binary_scalar {
     ($($name:ident: $a:ty, $b:ty, $d:ty, $f:expr;)*) => {
-        /// Computes a binary instruction for one lane.
         pub fn binary(op: Bin, a: u64, b: u64) -> u64 {
             match op {
                 $(Bin::$name => {
@@ -145,7 +142,6 @@ binary_table!(binary_scalar);
 
 macro_rules! unary_scalar {
     ($($name:ident: $a:ty, $d:ty, $f:expr;)*) => {
-        /// Computes a unary instruction for one lane.
         pub fn unary(op: Un, a: u64) -> u64 {
             match op {
                 $(Un::$name => {
@@ -158,7 +154,7 @@ macro_rules! unary_scalar {
 }
 unary_table!(unary_scalar);
 
-/// Reduces bits to a type, in the form that rows hold.
+/// Truncates bits to a type, in the form that rows hold.
 pub fn narrowed(ty: Prim, bits: u64) -> u64 {
     match ty {
         Prim::Bool => u64::from(bits != 0),
@@ -171,7 +167,7 @@ pub fn narrowed(ty: Prim, bits: u64) -> u64 {
     }
 }
 
-/// Whether a division divides the minimum of a signed type by -1, which overflows.
+/// Whether a division of signed integers is minimum / -1, which overflows.
 pub fn quotient_overflows(op: Bin, a: u64, b: u64) -> bool {
     match op {
         Bin::DivI32 | Bin::RemI32 => a as i32 == i32::MIN && b as i32 == -1,
@@ -180,8 +176,7 @@ pub fn quotient_overflows(op: Bin, a: u64, b: u64) -> bool {
     }
 }
 
-/// The only NaN of a GPU's float operations: every operation that produces a NaN gives these bits. The host's NaN has
-/// the sign set.
+/// The result of every float operation of a GPU that produces a NaN. The host's NaN has the sign set.
 pub const NAN_OF_DEVICE: u32 = 0x7fff_ffff;
 
 #[inline(always)]
@@ -194,10 +189,9 @@ pub fn bits_as_on_device(bits: u64) -> u64 {
     u64::from(as_on_device(f32::from_bits(bits as u32)).to_bits())
 }
 
-/// Converts the value of one lane.
 #[inline(always)]
 pub fn convert(from: Prim, to: Prim, bits: u64) -> u64 {
-    // Integers as 64 bits, floats as doubles: each holds every value of its kind.
+    // Integers as 64 bits, floats as doubles: both hold every value.
     let wide = match from {
         Prim::F32 => return from_float(to, f64::from(f32::from_bits(bits as u32))),
         Prim::F64 => return from_float(to, f64::from_bits(bits)),

@@ -47,7 +47,6 @@ impl Runner<'_> {
     }
 }
 
-/// An access by a thread at this moment.
 fn access(block: &Block, warp: &Warp, lane: usize) -> Access {
     Access {
         block: block.number,
@@ -92,7 +91,7 @@ fn result(kind: AtomicKind, ty: Prim, old: u64, x: u64, y: u64) -> u64 {
         AtomicKind::Or => old | x,
         AtomicKind::Xor => old ^ x,
         AtomicKind::Exch => x,
-        // The comparison value comes first: `atomicCAS(address, compare, value)`.
+        // `atomicCAS(address, compare, value)`: the comparison value comes first.
         AtomicKind::Cas => {
             if old == x {
                 y

@@ -5,7 +5,6 @@ use super::registers::Registers;
 use super::stacks::Stack;
 use crate::ir::Program;
 
-/// Whether a group of lanes can run, or what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     Ready,
@@ -21,7 +20,7 @@ pub struct Group {
     pub pc: u32,
     pub mask: u32,
     pub state: State,
-    /// The number of times it yielded after many backward jumps.
+    /// The number of times that the group yielded after many backward jumps.
     pub gave_way: u32,
 }
 
@@ -35,7 +34,7 @@ pub struct Warp {
     pub turns: [u16; 32],
     /// The number of fences of each lane.
     pub steps: [u16; 32],
-    /// The calls of each lane, once a recursive function is called.
+    /// The calls of each lane. Empty until a recursive function is called.
     pub stacks: Vec<Stack>,
 }
 
@@ -46,14 +45,14 @@ pub struct Block {
     pub shared: Space,
     pub shared_size: u64,
     pub cells: super::cells::Cells,
-    /// Accesses to shared memory that are not yet noted.
+    /// Accesses to shared memory that are not noted yet.
     pub waiting: super::noted::Waiting,
     /// Local memory of all threads, one after another.
     pub local: Vec<u8>,
     pub interval: u32,
 }
 
-/// The start of dynamic shared memory within the block's shared bytes.
+/// The offset of dynamic shared memory in the block's shared memory.
 pub fn dynamic_start(program: &Program) -> u64 {
     program.shared_bytes.next_multiple_of(16) + 32
 }

@@ -1,14 +1,13 @@
-//! The access history of each word of a memory, in pages that are allocated when one of their words is first
-//! accessed.
+//! The access history of each word of a memory. A page is allocated at its first access.
 //!
-//! While no write to a page can race with its reads, the reads wait as runs of lanes. They are noted when such a
-//! write comes, and dropped once everything that follows is ordered after them.
+//! While no write to a page can race with its reads, the reads wait as runs of lanes. A write that might race makes
+//! them noted. They are dropped once all later accesses are ordered after them.
 
 use super::races::{Access, Cell, Kind, Order};
 
-/// The number of words in a page.
+/// In words.
 pub const PAGE: usize = 256;
-/// The maximum number of waiting runs of a page; further ones are noted at once.
+/// The maximum number of waiting runs of a page. Further ones are noted at once.
 const MOST_RUNS: usize = 512;
 
 #[derive(Default)]
@@ -27,7 +26,6 @@ struct Page {
 /// Lanes that read consecutive words, or the same word.
 #[derive(Clone, Copy)]
 pub struct Run {
-    /// The first lane's access.
     pub first: Access,
     /// The index of the first word within its page.
     pub word: u8,
@@ -44,7 +42,7 @@ impl Cells {
         }
     }
 
-    /// Notes an access to a word. Returns the earlier access that it races with, if any.
+    /// Notes an access to a word. Returns an earlier access that races with it, if any.
     #[inline(always)]
     pub fn note(&mut self, order: &Order, word: usize, me: &Access, kind: Kind) -> Option<(Access, Kind)> {
         let page = self.pages.get_mut(word / PAGE)?.get_or_insert_default();
@@ -57,8 +55,7 @@ impl Cells {
         order.note(&mut page.cells.get_or_insert_with(new_cells)[word % PAGE], me, kind)
     }
 
-    /// Queues a run of reads, and returns true, unless an earlier write to the page may race with it or the queue is
-    /// full.
+    /// Queues a run of reads. Returns false if an earlier write to the page may race with it, or the queue is full.
     #[inline(always)]
     pub fn wait(&mut self, order: &Order, page: usize, run: Run) -> bool {
         let Some(page) = self.pages.get_mut(page) else { return false };

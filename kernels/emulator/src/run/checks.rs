@@ -1,5 +1,3 @@
-//! The checks of a run, and their findings.
-
 use crate::source::Span;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +42,13 @@ pub enum Severity {
     Error,
 }
 
-/// A thread of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
     pub thread: [u32; 3],
     pub block: [u32; 3],
 }
 
-/// One line of a finding: a text and its position.
+/// A line of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     pub text: String,
@@ -59,25 +56,24 @@ pub struct Site {
     pub thread: Option<Thread>,
 }
 
-/// The finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub check: &'static str,
     pub severity: Severity,
-    /// Such as `Invalid __global__ write of size 4 bytes`.
+    /// For example `Invalid __global__ write of size 4 bytes`.
     pub title: String,
     /// The kernel with its parameters, or `main`.
     pub function: String,
     pub sites: Vec<Site>,
-    /// Further lines.
+    /// Further lines of the report.
     pub notes: Vec<String>,
-    /// The number of times it was found at these positions.
+    /// The number of times that it was found at these positions.
     pub count: u64,
     /// Whether it ends the launch.
     pub is_fatal: bool,
 }
 
-/// Findings, merged where they have the same positions.
+/// Findings, merged if they have the same positions.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     pub all: Vec<Finding>,
@@ -99,7 +95,7 @@ impl Findings {
         match same {
             Some(known) => {
                 known.count += finding.count;
-                // The most severe of them determines the text.
+                // The text comes from the most severe of them.
                 if finding.severity > known.severity {
                     (known.severity, known.notes, known.sites) =
                         (finding.severity, finding.notes, finding.sites);

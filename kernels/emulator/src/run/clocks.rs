@@ -1,22 +1,22 @@
-//! Happens-before between threads by fences and atomics: a fence followed by an atomic publishes everything that its
-//! thread has done and knows, and an atomic at the same address acquires it. So a lock orders the accesses under it,
-//! and the last block of a grid sees the results of the others.
+//! Happens-before by fences and atomics. A fence and then an atomic release all that the thread has done and acquired
+//! so far; an atomic at the same address acquires it. So a lock orders the accesses under it, and the last block of a
+//! grid sees the results of the others.
 //!
-//! The releases at an address form a list that only grows. For each address, a thread knows the length of the list
-//! when it acquired it, which costs the same for a million threads as for two.
+//! Each address has a list of releases that only grows. A thread stores the length of the list at its last acquire,
+//! which costs the same for a million threads as for two.
 
 use std::collections::HashMap;
 
 use super::races::Access;
 
 type ThreadId = (u32, u16);
-/// The known length of each address's list.
+/// For each address, the length of its list at the last acquire.
 type Known = HashMap<u64, u32>;
 
-/// The maximum number of addresses that one thread remembers.
+/// The maximum number of addresses that a thread remembers.
 const MOST_KNOWN: usize = 4096;
 
-/// A release by a thread: it covers the thread's work before its fence, its warp's work before the last `__syncwarp`,
+/// A release by a thread. It covers the thread's work before its fence, its warp's work before the last `__syncwarp`,
 /// and its block's work before the last barrier.
 #[derive(Clone)]
 struct Release {
@@ -34,8 +34,8 @@ struct Handed {
     count: u32,
     /// The releases of each block, each with the length of the list at the time.
     by_block: HashMap<u32, Vec<(u32, Release)>>,
-    /// The releasing threads' knowledge of other addresses: the length of this list at the time, and the known length
-    /// of the other one.
+    /// The lengths that releasing threads had acquired of other lists: pairs of this list's length at the time, and the
+    /// other's.
     known: HashMap<u64, Vec<(u32, u32)>>,
 }
 
@@ -43,13 +43,13 @@ struct Handed {
 pub struct Clocks {
     handed: HashMap<u64, Handed>,
     threads: HashMap<ThreadId, Known>,
-    /// What all threads of a block have known since a barrier.
+    /// The common knowledge of a block's threads since a barrier.
     blocks: HashMap<u32, Known>,
     fenced: HashMap<ThreadId, (Release, Known)>,
 }
 
 impl Clocks {
-    /// A fence of a thread: its work up to its current step, and its knowledge, can be released from here on.
+    /// Handles a fence. The thread's work up to its current step, and its knowledge, can be released from here on.
     pub fn fence(&mut self, me: &Access, is_wide: bool) {
         let release =
             Release { thread: me.thread, interval: me.interval, turn: me.turn, step: me.step, is_wide };
@@ -57,7 +57,7 @@ impl Clocks {
         self.fenced.insert((me.block, me.thread), (release, known));
     }
 
-    /// An atomic of a thread: acquires the releases at the address, and releases what the thread has fenced.
+    /// Handles an atomic: acquires the releases at the address, and releases the fenced work of the thread.
     pub fn atomic(&mut self, me: &Access, address: u64, is_wide: bool) {
         let id = (me.block, me.thread);
         let released = self.fenced.get(&id).cloned();
@@ -83,7 +83,7 @@ impl Clocks {
         }
     }
 
-    /// Lanes of a warp synchronise: each learns what the others know.
+    /// Merges the knowledge of lanes that synchronise.
     pub fn meet(&mut self, block: u32, threads: impl Iterator<Item = u16> + Clone) {
         let mut all = Known::new();
         for thread in threads.clone() {
@@ -96,7 +96,7 @@ impl Clocks {
         }
     }
 
-    /// A barrier of a block.
+    /// Merges the knowledge of a block's threads at a barrier.
     pub fn barrier(&mut self, block: u32, threads: u32) {
         let mut all = self.blocks.remove(&block).unwrap_or_default();
         for thread in 0..threads {
@@ -111,7 +111,7 @@ impl Clocks {
         known
     }
 
-    /// Whether an earlier access happens before everything that a thread does now.
+    /// Whether an earlier access happens before all later work of a thread.
     #[cold]
     pub fn covers(&self, me: &Access, other: &Access) -> bool {
         let mut known = self.known(me);
@@ -141,7 +141,7 @@ impl Release {
         if other.interval != self.interval {
             return other.interval < self.interval;
         }
-        // Saturated step counts are taken as past: a missed race is better than a false one.
+        // Saturated step counts count as past: a missed race is better than a false one.
         other.thread == self.thread && (other.step <= self.step || other.step == u16::MAX)
             || other.thread / 32 == self.thread / 32 && other.turn < self.turn
     }

@@ -1,5 +1,4 @@
-//! A kernel's use of the hardware, counted as Nsight Compute counts it. A counting run makes no checks but those of
-//! memory.
+//! Counts a kernel's use of the hardware as Nsight Compute does. A counting run checks only memory accesses.
 
 use super::block::Warp;
 use super::interpreter::Runner;
@@ -9,33 +8,33 @@ use super::operations::addresses;
 use crate::ir::{Address, Bin, LANES, Op, Prim, Program, Scaled, size_of, space};
 use std::collections::HashMap;
 
-/// Accesses of warps to global memory.
+/// Global memory accesses of warps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     pub requests: u64,
-    /// The number of different 32-byte sectors that the lanes of each request touch.
+    /// The number of distinct 32-byte sectors that each request touches, summed.
     pub sectors: u64,
 }
 
-/// Accesses of warps to shared memory.
+/// Shared memory accesses of warps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wavefronts {
     pub requests: u64,
-    /// The number of passes over the banks: a bank delivers one word per pass.
+    /// Passes over the banks. A bank delivers one word per pass.
     pub wavefronts: u64,
     /// Extra wavefronts, because a bank had to deliver more than one word.
     pub conflicts: u64,
 }
 
-/// The counters of a kernel, over all its launches.
+/// The counters of a kernel over all its launches.
 #[derive(Clone, Debug)]
 pub struct Counters {
     pub kernel: u32,
     pub launches: u64,
-    /// The number of blocks of all launches, and of those that ran: fewer if only a sample is counted.
+    /// Blocks of all launches, and blocks that ran: fewer if only a sample is counted.
     pub blocks: u64,
     pub counted_blocks: u64,
-    /// The shape of the last launch.
+    /// Of the last launch.
     pub shape: Shape,
     pub loads: Requests,
     pub stores: Requests,
@@ -47,15 +46,14 @@ pub struct Counters {
     pub shared_atomics: Wavefronts,
     /// Bytes of the sectors that were read or written, each counted once per launch.
     pub footprint: u64,
-    /// Bytes of the allocations that were read, plus bytes of those that were written, over all launches: no
-    /// footprint is larger.
+    /// An upper bound of the footprint over all launches: bytes of the allocations that were read, plus bytes of those
+    /// that were written.
     pub reach: u64,
-    /// The number of 128-byte lines that the requests of global memory touch: L1 looks up one at a time.
+    /// The number of 128-byte lines that requests of global memory touch. L1 looks up one at a time.
     pub lines: u64,
-    /// Sectors that global loads read, each counted once per block: those that L1 fetches if it keeps all that a block
-    /// has read.
+    /// Sectors of global loads, each counted once per block, as if L1 kept all that a block has read.
     pub fetched: u64,
-    /// Updates of the address of global memory that most atomic operations update. They go one after another.
+    /// Updates of the most updated address of global memory. They go one after another.
     pub hottest: u64,
     /// For each instruction, the number of warps and threads that start a run there, minus those that stop before it.
     warps: Vec<i64>,
@@ -72,19 +70,18 @@ pub struct Counters {
 /// The accesses of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Site {
-    /// The width of the hardware's access in bytes; 0 if there is none, or it is part of an earlier vector access.
+    /// The width of the hardware's access in bytes; 0 for no access, or for a part of an earlier vector access.
     pub width: u8,
     /// The window of the address space; 0 if there was no access.
     pub window: u64,
-    /// Requests of the first warp of each block in which a sector was new to the block.
+    /// Requests by the first warp of a block that touched a sector new to the block.
     pub misses: u64,
 }
 
-/// A set of sectors.
 #[derive(Clone, Debug, Default)]
 struct Sectors {
     words: Vec<u64>,
-    /// The words that are not 0.
+    /// The indices of nonzero words.
     touched: Vec<u32>,
 }
 
@@ -114,7 +111,7 @@ impl Sectors {
         }
     }
 
-    /// Whether a sector of the allocation is in the set. Allocations share no sector.
+    /// Whether the set has a sector of the allocation. Allocations share no sector.
     fn reach(&self, known: &Allocation) -> bool {
         let mut sectors = known.offset / SECTOR..=(known.offset + known.size.max(1) - 1) / SECTOR;
         sectors.any(|sector| {
@@ -167,7 +164,7 @@ impl Counters {
         }
     }
 
-    /// Begins a launch of which `counted` blocks run.
+    /// Begins a launch that runs `counted` blocks.
     pub fn begin(&mut self, shape: Shape, counted: u64) {
         self.launches += 1;
         self.blocks += shape.blocks();
@@ -175,7 +172,6 @@ impl Counters {
         self.shape = shape;
     }
 
-    /// Another block runs.
     pub fn begin_block(&mut self) {
         self.of_block.clear();
     }
@@ -192,8 +188,7 @@ impl Counters {
         self.of_block.clear();
     }
 
-    /// Counts one execution of the instructions `from..to` by a warp with these lanes. `leads`: it is the first warp
-    /// of its block.
+    /// Counts one execution of the instructions `from..to` by a warp. `leads` marks the first warp of its block.
     #[inline]
     pub fn executed(&mut self, from: u32, to: u32, mask: u32, leads: bool) {
         let threads = i64::from(mask.count_ones());
@@ -223,7 +218,6 @@ impl Counters {
         sums.take(self.leaders.len() - 1)
     }
 
-    /// The accesses of each instruction.
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }
@@ -247,7 +241,7 @@ impl Counters {
             .sum()
     }
 
-    /// Float and double operations of all threads; a fused multiply-add counts as two.
+    /// Float and double operations of all threads. A fused multiply-add counts as two.
     pub fn flops(&self, program: &Program) -> u64 {
         program.ops.iter().zip(self.each()).map(|(op, (_, threads))| flops(op) * threads).sum()
     }
@@ -261,9 +255,9 @@ impl Counters {
         let first = addresses[mask.trailing_zeros() as usize % LANES];
         self.sites[pc as usize].window = window(first);
         let active = || (0..LANES).filter(|lane| mask >> lane & 1 != 0).map(|lane| (lane, addresses[lane]));
-        // Two sectors a lane at most: an access has 16 bytes at most.
+        // An access has 16 bytes at most, so a lane touches two sectors at most.
         let (mut all, mut count) = ([0; 2 * LANES], 0);
-        // Requests are counted before they are checked. One beyond all memory ends the launch.
+        // Requests are counted before they are checked. A request outside all memory ends the launch.
         let is_memory = |address: u64| address.wrapping_sub(space::HEAP) < MOST_MEMORY;
         for (_, address) in active().filter(|(_, address)| is_memory(*address)) {
             let offset = address - space::HEAP;
@@ -303,7 +297,7 @@ impl Counters {
         }
     }
 
-    /// Counts a request of global memory. The sectors are in order.
+    /// Counts a request of global memory. `sectors` is sorted.
     fn global(&mut self, sectors: &[u64], pc: u32, kind: Kind, leads: bool) {
         let of = match kind {
             Kind::Load => &mut self.loads,
@@ -337,12 +331,11 @@ impl Counters {
     }
 }
 
-/// The window of the address space that an address is in.
 fn window(address: u64) -> u64 {
     address & !(space::WINDOW - 1)
 }
 
-/// The number of passes of an atomic operation: each lane updates a bank by itself.
+/// The number of passes of an atomic operation: a bank makes one update per pass.
 fn updates(lanes: &[(usize, u64)]) -> u64 {
     let mut of_bank = [0; BANKS as usize];
     for (_, offset) in lanes {
@@ -351,12 +344,12 @@ fn updates(lanes: &[(usize, u64)]) -> u64 {
     of_bank.into_iter().max().unwrap_or(0)
 }
 
-/// The number of wavefronts of an access, and the minimum: wide accesses go by halves or quarters of a warp.
+/// The number of wavefronts of an access, and the minimum. Wide accesses go by halves or quarters of a warp.
 fn wavefronts(lanes: &[(usize, u64)], width: u64) -> (u64, u64) {
     let at_once = (LANES as u64 * 4 / width.max(4)).max(1) as usize;
     let (mut all, mut ideal) = (0, 0);
     for part in 0..LANES.div_ceil(at_once) {
-        // Two words a lane, or five of a wide access that begins within a word.
+        // A lane touches two words, or five if a wide access begins within a word.
         let (mut words, mut count) = ([0; 2 * LANES], 0);
         for (_, offset) in lanes.iter().filter(|(lane, _)| lane / at_once == part) {
             for word in offset / 4..=(offset + width - 1) / 4 {
@@ -377,7 +370,7 @@ fn wavefronts(lanes: &[(usize, u64)], width: u64) -> (u64, u64) {
     (all, ideal)
 }
 
-/// The hardware accesses vectors of 8 or 16 bytes at once; here they are separate instructions.
+/// Groups the separate instructions of a vector access: the hardware accesses 8 or 16 bytes at once.
 fn widths(program: &Program) -> Vec<u8> {
     let mut widths = vec![0; program.ops.len()];
     let mut vector: Option<(bool, u32, Scaled, Scaled, i32, i32)> = None;

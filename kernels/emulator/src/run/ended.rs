@@ -1,4 +1,4 @@
-//! Errors that end a program early, and other reports of instructions.
+//! Errors that end a program early, and other reports.
 
 use super::block::{Block, Warp};
 use super::checks::Site;
@@ -7,7 +7,7 @@ use super::launch::{fatal, thread};
 use crate::ir::{Bin, LANES};
 
 impl Runner<'_> {
-    /// Checks a divisor. C++ leaves division by 0 undefined, and a GPU continues with some number.
+    /// Checks a divisor. Division by 0 is undefined in C++, and a GPU continues with some number.
     pub fn check_divisor(&mut self, block: &Block, warp: &Warp, mask: u32, pc: u32, op: Bin, b: u32) {
         let wide = op.widths().1 == 2;
         let is_zero = |lane: usize| match wide {
@@ -64,7 +64,6 @@ impl Runner<'_> {
         self.stopped(self.site("printing at", pc), &format!("{most} bytes of output"))
     }
 
-    /// Reports that a limit was reached.
     pub fn stopped(&mut self, site: Site, limit: &str) -> Stop {
         let what = if self.is_host { "program" } else { "kernel" };
         let title =

@@ -1,7 +1,7 @@
 //! Reports of races.
 //!
-//! They follow compute-sanitizer: two writes of the same value are of level INFO, which its reports omit; accesses
-//! within one warp that lack a `__syncwarp` are warnings; all others are errors. Hazards are counted in bytes.
+//! They follow compute-sanitizer. Two writes of the same value have level INFO, which its reports omit. Accesses within
+//! one warp without a `__syncwarp` between them are warnings; all others are errors. Hazards are counted in bytes.
 
 use super::block::{Block, Warp};
 use super::checks::{Finding, Severity, Site};
@@ -10,19 +10,19 @@ use super::launch::thread;
 use super::races::{Access, Kind};
 use crate::ir::{LANES, Op, Prim, size_of, space};
 
-/// Two unordered accesses to a word, the later one first.
+/// Two unordered accesses to a word, of which `me` is the later one.
 pub struct Hazard {
     pub me: Access,
     pub kind: Kind,
     pub other: Access,
     pub other_kind: Kind,
     pub is_shared: bool,
-    /// The word: an offset into the heap, or into the bytes of shared memory.
+    /// The word, as an offset into the heap or into shared memory.
     pub at: u32,
 }
 
 impl Runner<'_> {
-    /// Reports a hazard. A late report of a read has no warp. The value of a write is not in memory yet.
+    /// Reports a hazard. A read that is noted late has no warp. The value of a write is not in memory yet.
     #[cold]
     pub fn report_hazard(
         &mut self,
@@ -69,8 +69,8 @@ impl Runner<'_> {
             thread: Some(thread(&self.shape, index, u32::from(access.thread))),
         };
         let span = |access: &Access| self.program.spans[access.pc as usize];
-        // A pair of positions is one report in either order: a write comes before a read, otherwise the order is that
-        // of the program.
+        // A pair of positions is one report in either order. A write comes before a read; otherwise, program order
+        // decides.
         let order = |kind: Kind, access: &Access| (kind == Kind::Read, access.pc);
         let is_turned = is_here && order(*kind, me) < order(*other_kind, other);
         let mut both = [
@@ -97,7 +97,7 @@ impl Runner<'_> {
         });
     }
 
-    /// The old value, and the value that a store is about to write.
+    /// Returns the old value, and the value that a store is about to write.
     fn values(
         &self,
         block: &Block,

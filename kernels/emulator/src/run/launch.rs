@@ -1,4 +1,4 @@
-//! Launches: runs the blocks one after another, with their shared state.
+//! Launches: run blocks one after another, with their shared state.
 
 use super::block::Block;
 use super::checks::{Checks, Finding, Findings, Severity, Site, Thread};
@@ -11,7 +11,7 @@ use crate::ir::{Op, Program};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The device and the host's memory: the state that outlives a launch.
+/// The device's and the host's memory, and all other state that outlives a launch.
 #[derive(Default)]
 pub struct Machine {
     pub heap: Heap,
@@ -20,26 +20,25 @@ pub struct Machine {
     pub output: String,
     pub order: Order,
     pub next_interval: u32,
-    /// Notes every access at once instead of letting some wait; the findings are the same.
+    /// Notes every access at once instead of letting some wait. The findings are the same.
     pub notes_at_once: bool,
     /// One cell for each word of the heap, if races are checked.
     pub cells: super::cells::Cells,
-    /// The program of each range of intervals, to find the instruction of an access: the first interval and the
-    /// program.
+    /// The first interval of each launch, and its program: they identify the instruction of an access.
     pub programs: Vec<(u32, u32)>,
     /// The maximum number of warp instructions of a launch.
     pub budget: u64,
     /// The maximum number of instructions of `main`.
     pub host_budget: u64,
-    /// The start of the run; `None` if it has no time limit.
+    /// The start of the run; `None` without a time limit.
     pub began: Option<Instant>,
     pub most_time: Duration,
     /// The kernels' hardware counters, if this run counts them.
     pub counters: Option<Vec<Counters>>,
     /// Records the steps of one warp, if this run does.
     pub recorder: Option<Box<Recorder>>,
-    /// The maximum number of blocks of a launch that run, spread over the grid; all, if `None`. The results are
-    /// incomplete, so the program ends where the host copies them.
+    /// The maximum number of blocks of a launch that run, spread over the grid; `None` for all. The results of a sample
+    /// are incomplete, so the program ends at their copy to the host.
     pub sample: Option<u64>,
     /// Whether a kernel that may use managed memory could still be running on a real card.
     pub is_busy: bool,
@@ -48,15 +47,14 @@ pub struct Machine {
 }
 
 pub const LAUNCH_BUDGET: u64 = 400_000_000;
-/// A lane's instruction takes a tenth of the time of a warp's.
+/// An instruction of one lane takes a tenth of the time of a warp's.
 pub const HOST_BUDGET: u64 = 10 * LAUNCH_BUDGET;
-/// The maximum shared memory of a block, in bytes.
+/// In bytes, per block.
 pub const MOST_SHARED: u64 = 48 * 1024;
-/// The maximum duration of a run.
 pub const MOST_TIME: Duration = Duration::from_secs(60);
-/// The maximum size of a program's output, in bytes.
+/// In bytes.
 pub const MOST_OUTPUT: usize = 1 << 20;
-/// The number of instructions after which a block yields to others, and a time limit is checked.
+/// The number of instructions after which a block yields to others and the time limit is checked.
 pub const SLICE: u64 = 4_000_000;
 const MOST_BLOCKS_AT_ONCE: usize = 64;
 
@@ -102,7 +100,7 @@ impl Machine {
         }
     }
 
-    /// Returns the reason why a shape cannot be launched, with the number of the CUDA error.
+    /// Returns why a shape cannot be launched, with the number of the CUDA error.
     pub fn refuses(program: &Program, shape: &Shape) -> Option<(u32, String)> {
         Machine::refuses_threads(shape).map(|why| (9, why)).or_else(|| {
             let (fixed, dynamic) = (program.shared_bytes, shape.dynamic_shared);
@@ -132,7 +130,7 @@ impl Machine {
         None
     }
 
-    /// Runs all blocks of a launch. Returns `Err` if it ended early; the findings say why.
+    /// Runs all blocks of a launch. Returns `Err` if it ended early; the findings have the reason.
     pub fn run<'m>(
         &'m mut self,
         program: &'m Program,
@@ -190,7 +188,7 @@ impl Machine {
     }
 }
 
-/// Runs the blocks in order; those that yielded resume after others have started.
+/// Runs the blocks in order. Those that yielded resume after others have started.
 fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
     let (program, shape) = (runner.program, runner.shape);
     let blocks = shape.blocks();
@@ -220,7 +218,7 @@ fn run_blocks(runner: &mut Runner) -> Result<(), Stop> {
     }
 }
 
-/// The thread with this number in its block.
+/// The position of a thread, given its number in its block.
 pub fn thread(shape: &Shape, block: [u32; 3], number: u32) -> Thread {
     let [x, y, _] = shape.block;
     Thread { thread: [number % x, number / x % y, number / (x * y)], block }

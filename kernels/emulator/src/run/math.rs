@@ -1,5 +1,4 @@
-//! The math functions, with the same bits on every computer: those of the crate `libm`, and the course's own `expf`,
-//! `logf` and `tanhf`.
+//! The math functions, bit-identical on every computer: those of the crate `libm`, and our `expf`, `logf` and `tanhf`.
 
 use crate::ir::Prim;
 use Prim::{F32, F64};
@@ -267,7 +266,6 @@ pub fn moves_bits(function: u16) -> bool {
     matches!(name, "fabsf" | "copysignf") || name.starts_with("__emulator_")
 }
 
-/// Computes a function for one lane.
 pub fn apply(function: u16, a: u64, b: u64, c: u64) -> u64 {
     let f = |bits: u64| f32::from_bits(bits as u32);
     let d = f64::from_bits;
@@ -288,7 +286,7 @@ pub fn apply(function: u16, a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// As on a GPU, -0 is below +0; equal numbers differ at most in their sign.
+/// As on a GPU, -0 is below +0. Equal numbers differ at most in their sign.
 fn smaller32(x: f32, y: f32) -> f32 {
     if x == y { f32::from_bits(x.to_bits() | y.to_bits()) } else { libm::fminf(x, y) }
 }
@@ -305,8 +303,8 @@ fn larger64(x: f64, y: f64) -> f64 {
     if x == y { f64::from_bits(x.to_bits() & y.to_bits()) } else { libm::fmax(x, y) }
 }
 
-/// a · b + c, rounded once. In double precision the product is exact, and the sum is first rounded to odd, so that
-/// rounding it to float is not a double rounding.
+/// a · b + c, rounded once. The product is exact in double precision. The sum is first rounded to odd, so that rounding
+/// to float is not a double rounding.
 fn fma32(a: f32, b: f32, c: f32) -> f32 {
     let product = f64::from(a) * f64::from(b);
     let c = f64::from(c);

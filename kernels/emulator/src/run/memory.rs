@@ -1,4 +1,4 @@
-//! Memory: the bytes, and the state of each byte.
+//! Bytes of memory, each with its state.
 
 use crate::ir::space;
 
@@ -11,7 +11,6 @@ pub const CONSTANT: u8 = 8;
 /// Accessible to device code.
 pub const OF_DEVICE: u8 = 16;
 
-/// One memory: bytes and their states.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Space {
     pub bytes: Vec<u8>,
@@ -20,7 +19,7 @@ pub struct Space {
 
 impl Space {
     pub fn resize(&mut self, size: usize) {
-        // Accesses read up to 8 bytes at once, so there is some padding.
+        // Padding: accesses read up to 8 bytes at once.
         self.bytes.resize(size + 16, 0);
         self.states.resize(size + 16, 0);
     }
@@ -54,7 +53,7 @@ pub struct Allocation {
     pub owner: Owner,
     pub is_freed: bool,
     pub name: String,
-    /// Stream-ordered frees and leaks report this line.
+    /// The line that reports of stream-ordered frees and leaks name.
     pub span: crate::source::Span,
 }
 
@@ -77,7 +76,7 @@ impl Heap {
         name: &str,
         span: crate::source::Span,
     ) -> Option<u64> {
-        // A gap of 256 bytes or more, so that memory just past an allocation belongs to none.
+        // A gap of at least 256 bytes, so that addresses just past an allocation are not in another.
         let offset = (self.used + 256).next_multiple_of(256);
         let end = offset.checked_add(size).filter(|end| *end <= MOST_MEMORY)?;
         self.space.resize(end as usize + 256);
@@ -151,7 +150,7 @@ impl Heap {
         Some((best, bytes, is_after))
     }
 
-    /// Returns a range of bytes at an address, if all of them are allocated.
+    /// Returns a range of bytes at an address if all of them are allocated.
     pub fn range(&self, address: u64, size: u64) -> Option<std::ops::Range<usize>> {
         let start = address.checked_sub(space::HEAP)?;
         let end = start.checked_add(size)?;

@@ -28,5 +28,5 @@ pub mod steps;
 pub mod warp_operations;
 pub mod words;
 
-/// The start of dynamic shared memory, within the shared-memory window.
+/// The start of dynamic shared memory in the window of shared memory.
 pub const DYNAMIC_SHARED: u64 = 0x4_0000;

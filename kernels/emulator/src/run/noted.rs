@@ -1,9 +1,8 @@
-//! Accesses of a warp, noted to detect races.
+//! Notes the accesses of a warp, to detect races.
 //!
-//! Most need not be noted: while no two accesses to a block's shared memory since the barrier can have met, they
-//! wait. When an access comes that may meet another, they are noted in order; if none comes before the next barrier,
-//! they never are. Reads of the heap wait likewise, see [`super::cells`]. Where threads learn of each other by
-//! fences, nothing waits.
+//! Most need not be noted: accesses to shared memory wait while no two of them since the barrier can have met. An
+//! access that may meet another makes all of them noted, in order. Otherwise the next barrier drops them. Reads of the
+//! heap wait likewise, see [`super::cells`]. Nothing waits if threads synchronise by fences.
 
 use super::access::{Which, which};
 use super::block::{Block, Warp};
@@ -22,7 +21,7 @@ pub struct Waiting {
     has_reads: bool,
     /// Written ranges, each by lanes with distinct words.
     written: Vec<(u32, u32)>,
-    /// Some accesses may have met, so that everything is noted at once.
+    /// Some accesses may have met, so everything is noted at once.
     is_over: bool,
 }
 
@@ -43,7 +42,6 @@ struct Lanes {
     steps: [u16; LANES],
 }
 
-/// The maximum numbers of waiting accesses and of written ranges.
 const MOST_WAITING: usize = 1024;
 const MOST_WRITTEN: usize = 64;
 /// Accesses with more runs of lanes do not wait.
@@ -196,7 +194,7 @@ impl Runner<'_> {
 }
 
 impl Waiting {
-    /// A barrier: everything before it is ordered before everything after it.
+    /// Drops everything at a barrier: it orders all earlier accesses before all later ones.
     pub fn forget(&mut self) {
         self.all.clear();
         self.written.clear();

@@ -1,18 +1,18 @@
-//! The number of warps that a multiprocessor can hold at once: CUDA's occupancy calculator.
+//! The number of warps that a multiprocessor can hold at once, as in CUDA's occupancy calculator.
 
 use super::launch::Shape;
 use crate::ir::Program;
 
-/// The figures of a GPU that the report of a kernel takes.
+/// The figures of a GPU that a kernel's report needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-    /// Such as `Tesla T4`.
+    /// For example `Tesla T4`.
     pub name: String,
     pub multiprocessors: u64,
-    /// The most that a multiprocessor holds at once.
+    /// The maximum that a multiprocessor holds at once.
     pub warps: u64,
     pub blocks: u64,
-    /// Bytes of shared memory of a multiprocessor, and those that the system takes of them for each block.
+    /// Shared memory of a multiprocessor, and the system's part of it for each block, in bytes.
     pub shared: u64,
     pub shared_of_system: u64,
     /// Shared memory is allocated in multiples of this.
@@ -22,7 +22,7 @@ pub struct Card {
     pub bytes: f64,
 }
 
-/// Registers of a multiprocessor, of every generation since 2014.
+/// Registers of a multiprocessor, in every generation since 2014.
 const REGISTERS: u64 = 65_536;
 /// Registers are allocated to warps in multiples of this, and warps in fours.
 const REGISTER_UNIT: u64 = 256;
@@ -32,12 +32,11 @@ const WARP_UNIT: u64 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
     pub warps_of_block: u64,
-    /// The most warps that a multiprocessor holds.
     most_warps: u64,
     pub by_warps: u64,
     pub by_blocks: u64,
     pub by_shared: u64,
-    /// `None` if the register count is unknown, because no compiler for the card has reported it.
+    /// `None` if no compiler for the card has reported the register count.
     pub by_registers: Option<u64>,
 }
 

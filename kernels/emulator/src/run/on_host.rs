@@ -1,4 +1,4 @@
-//! Runs `main`. It has one thread, so its registers have one lane, and its loop does without masks and groups.
+//! Runs `main`: one thread, so registers of one lane, and a loop without masks and groups.
 
 use super::arithmetic;
 use super::block::Block;
@@ -11,7 +11,7 @@ use super::stacks::{MOST_OF_HOST, Stack, depth};
 use crate::binary_table;
 use crate::ir::{Address, Bin, IndexKind, NO_ROW, Op, Prim, Program, Row, rows_of, size_of, space};
 
-/// The registers: rows of one lane. A 64-bit value takes two adjacent ones.
+/// Rows of one lane. A 64-bit value takes two adjacent rows.
 struct Lane(Vec<u32>);
 
 trait Content: Copy {}
@@ -122,7 +122,7 @@ fn calculate(lane: &mut Lane, function: u16, d: Row, rows: [Row; 3]) {
     lane.set_bits(known.result, d, math::apply(function, bits[0], bits[1], bits[2]));
 }
 
-/// The position of an aligned value of N bytes, if every byte has this state.
+/// The position of an aligned value of N bytes, if every byte has the state that the rule requires.
 #[inline(always)]
 fn accessible<const N: usize>(space: &Space, address: u64, align: u8, rule: (u8, u8)) -> Option<usize> {
     let at = address.wrapping_sub(space::HEAP);
@@ -147,7 +147,7 @@ impl Runner<'_> {
         let mut pc = 0u32;
         let mut since = 0u32;
         let mut check_at = self.left.saturating_sub(SLICE);
-        // A jump: what ran since the last one counts, and now and then the limits are checked.
+        // A jump: counts the instructions since the last one, and sometimes checks the limits.
         macro_rules! go {
             ($to:expr) => {{
                 self.left = self.left.saturating_sub(u64::from(pc - since) + 1);
@@ -256,7 +256,7 @@ impl Runner<'_> {
                     if let Some(environment) = &mut self.environment {
                         let bits = environment.call(self.machine, function, &values, span)?;
                         if d != NO_ROW {
-                            // A 32-bit result is in the first row, a 64-bit one in both.
+                            // A 32-bit result is in the first row, a 64-bit result in both.
                             let result = crate::host::functions::NAMES[function as usize].2;
                             let is_narrow = matches!(result, "i" | "u" | "f");
                             lane.set_bits(if is_narrow { Prim::I32 } else { Prim::I64 }, d, bits);
@@ -287,7 +287,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Reads a value of 1, 4 or 8 bytes, if nothing about the access needs a report.
+    /// Reads a value of 1, 4 or 8 bytes, unless the access may need a report.
     #[inline(always)]
     fn read_here(&self, ty: Prim, address: u64, align: u8) -> Option<u64> {
         if self.machine.is_busy {
@@ -340,7 +340,7 @@ impl Runner<'_> {
         Err(self.stopped(self.site("still running at", pc), &limit))
     }
 
-    /// Ends the program where a processor's division faults.
+    /// Ends the program where a CPU's division faults.
     #[inline(always)]
     fn check_host_divisor(&mut self, pc: u32, op: Bin, lane: &Lane, a: Row, b: Row) -> Result<(), Stop> {
         let (x, y) = match op.widths().1 {

@@ -1,11 +1,8 @@
-//! The arithmetic instructions, for all lanes.
-
 use super::arithmetic::{self, as_on_device};
 use super::block::Warp;
 use crate::ir::{Address, Bin, IndexKind, LANES, Prim, Un};
 use crate::{binary_table, unary_table};
 
-/// The addresses of all lanes.
 pub fn addresses(warp: &Warp, at: &Address) -> [u64; LANES] {
     let mut out = warp.registers.get::<u64>(at.base);
     let registers = &warp.registers;

@@ -1,20 +1,19 @@
-//! Race detection by happens-before: a race is two unordered accesses to a word, at least one of them a write.
+//! Race detection by happens-before. A race is two unordered accesses to a word, at least one of them a write.
 //!
-//! Accesses are ordered if they are of the same thread; of the same block with a barrier between them; of the same
-//! warp with a warp-synchronous operation between them; of launches of which one waits for the other; or of threads
-//! of which one knows of the other (see [`super::clocks`]). Atomics are ordered among themselves, as far as their
-//! scope reaches. For each word, the last write, the last atomic and the last read are kept; for reads, also whether
-//! several lanes, warps or blocks have read since, so that a write is checked against all of them. Accesses to
-//! different bytes of a word do not race. Of accesses smaller than a word, only the last one of the word is
-//! remembered, whatever its bytes.
+//! Two accesses are ordered if a barrier separates them in one block, a warp-synchronous operation in one warp, the end
+//! of a launch that the other launch waits for, or a release and an acquire (see [`super::clocks`]). A thread's own
+//! accesses are always ordered, and atomics among each other as far as their scope reaches. Each word keeps its last
+//! write, last atomic and last read, and whether several lanes, warps or blocks have read since the last write, so that
+//! a write is checked against all of them. Accesses to different bytes of a word do not race. A word keeps only the
+//! last of its accesses smaller than a word, whatever their bytes.
 
 use super::clocks::Clocks;
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Access {
     pub block: u32,
-    /// The number of the interval between two barriers of a block, unique over all blocks and launches; 0 if there
-    /// was no access.
+    /// The number of the interval between two barriers of a block, unique over all blocks and launches; 0 before the
+    /// first access.
     pub interval: u32,
     /// The thread's index in its block, and its number of warp-synchronous operations since the barrier.
     pub thread: u16,
@@ -22,7 +21,7 @@ pub struct Access {
     pub pc: u32,
     /// A mask of the accessed bytes of the word.
     pub bytes: u8,
-    /// The number of fences of its thread so far.
+    /// The number of fences of the thread so far.
     pub step: u16,
 }
 
@@ -32,7 +31,7 @@ pub struct Cell {
     pub atomic: Access,
     pub read: Access,
     several: u8,
-    /// Another thread that has read, if `several` says so.
+    /// Another thread that has read, if `several` is set.
     other: u16,
     atomic_of_block: bool,
 }
@@ -49,16 +48,15 @@ pub enum Kind {
     BlockAtomic,
 }
 
-/// The order between a launch and those before it.
+/// The order between a launch and earlier ones.
 #[derive(Default)]
 pub struct Order {
-    /// The first interval of this launch.
     pub start: u32,
     /// Launches that may run concurrently: their first and last interval.
     pub concurrent: Vec<(u32, u32)>,
     /// The smallest interval of these launches; `start` if there are none.
     pub unordered_from: u32,
-    /// The threads' knowledge of each other by fences and atomics, if the kernel has both.
+    /// Synchronisation by fences and atomics, if the kernel has both.
     pub clocks: Option<Box<Clocks>>,
 }
 
@@ -122,7 +120,7 @@ impl Order {
     /// Notes an access. Returns the earlier access that it races with, and its kind.
     #[inline(always)]
     pub fn note(&self, cell: &mut Cell, me: &Access, kind: Kind) -> Option<(Access, Kind)> {
-        // Another lane of the warp has just read the same word, and was checked.
+        // Another lane of the warp has just read the same word and was checked.
         let read = &cell.read;
         if kind == Kind::Read
             && read.interval == me.interval
@@ -150,7 +148,7 @@ impl Order {
             Kind::Read => {
                 let read = &mut cell.read;
                 if read.bytes & me.bytes == 0 || self.has_seen(me, read) {
-                    // The earlier read is of other bytes, or ordered before this one: only the last one is kept.
+                    // The earlier read is of other bytes or ordered before this one, so only this one is kept.
                     cell.several = 0;
                 } else {
                     if read.interval == me.interval && read.thread != me.thread {
@@ -176,13 +174,13 @@ impl Order {
             }
             _ => {
                 if found.is_none() && self.conflicts_with_reads(me, cell) {
-                    // The last reader may be this thread itself, and an earlier reader another thread.
+                    // The last reader may be this thread, and an earlier reader another thread.
                     let is_own = cell.read.thread == me.thread && cell.read.interval == me.interval;
                     let thread = if is_own { cell.other } else { cell.read.thread };
                     found = Some((Access { thread, ..cell.read }, Kind::Read));
                 }
                 if kind == Kind::Write {
-                    // Anything that races with an earlier read also races with this write.
+                    // A race with an earlier read is also a race with this write.
                     if found.is_none() && cell.read.bytes & !me.bytes == 0 {
                         cell.read = Access::default();
                         cell.several = 0;

@@ -1,4 +1,4 @@
-//! Records the steps of one warp: it runs one instruction at a time, and a step is the part of a statement that some
+//! Records the steps of one warp. The warp runs one instruction at a time. A step is the part of a statement that some
 //! lanes execute together.
 
 use super::access::{Which, which};
@@ -15,31 +15,29 @@ use crate::ir::{Address, IndexKind, LANES, Op, Prim, Program, Scaled, rows_of, s
 /// The maximum number of warp instructions of a launch after its recording, so that an endless kernel shows its first
 /// steps soon.
 const MOST_AFTERWARDS: u64 = 40_000_000;
-/// The maximum number of steps, and of their accesses' and changes' values.
+/// The maximum number of steps, and of the values of their accesses and changes.
 pub const MOST_STEPS: usize = 2000;
 const MOST_VALUES: usize = 500_000;
 
-/// The warp to record, and its steps so far.
 pub struct Recorder {
     wanted: Wanted,
     launches: u64,
     /// `None` before the wanted launch.
     recording: Option<Recording>,
-    /// The recording is complete.
     is_done: bool,
     lanes: [Position; LANES],
     /// The shown contents of each part of each variable.
     shown: Vec<Vec<[Content; LANES]>>,
-    /// For each part of a variable that is declared without a value, the lanes that have written it.
+    /// For each part of a variable declared without a value, the lanes that have written it.
     written: Vec<Vec<u32>>,
     /// The shown contents of the shared variables, and all shared bytes with their states at that time.
     cells: Vec<Vec<Content>>,
     shared: Space,
-    /// The step that is being executed.
+    /// The step in progress.
     open: Option<Open>,
     /// The statement of the barrier that the warp waits at.
     barrier: Option<u32>,
-    /// Lanes that wait for other lanes, or for other warps.
+    /// Lanes that wait for other lanes or other warps.
     waiting: u32,
     values: usize,
 }
@@ -47,7 +45,7 @@ pub struct Recorder {
 /// A lane's last instruction.
 #[derive(Clone, Copy, Default)]
 struct Position {
-    /// The mark that it belongs to; `None` before the first mark, and after the end.
+    /// The mark of the instruction; `None` before the first mark, and after the end.
     mark: Option<u32>,
     /// The instruction after it.
     next: u32,
@@ -80,7 +78,7 @@ impl Recorder {
         }
     }
 
-    /// Whether the next instruction of this warp is to be recorded.
+    /// Whether to record the next instruction of this warp.
     pub fn is_at(&self, block: &Block, warp: &Warp) -> bool {
         self.recording.is_some()
             && !self.is_done
@@ -120,7 +118,6 @@ impl Recorder {
         });
     }
 
-    /// The launch has ended.
     pub fn finish(&mut self) {
         self.is_done |= self.is_at_launch();
     }
@@ -159,7 +156,7 @@ impl Recorder {
         }
     }
 
-    /// Looks at the effects of an instruction.
+    /// Records the effects of an instruction.
     fn after(&mut self, runner: &Runner, block: &Block, warp: &Warp, group: &Group, is_error: bool) {
         let debug = &runner.program.debug;
         let (pc, mask) = (group.pc, group.mask);
@@ -216,7 +213,7 @@ impl Recorder {
         }
     }
 
-    /// Lanes that waited for others go on, behind the instruction that they waited at.
+    /// Moves lanes that waited for others past the instruction that they waited at.
     fn released(&mut self, warp: &Warp, next: &Group) {
         for group in warp.groups.iter().chain([next]).filter(|group| group.state == State::Ready) {
             for lane in lanes(group.mask & self.waiting) {
@@ -226,7 +223,7 @@ impl Recorder {
         }
     }
 
-    /// Steps of statements that have no instructions, such as the declaration of a constant.
+    /// Records statements without instructions, such as the declaration of a constant.
     fn statements_without_instructions(
         &mut self,
         runner: &Runner,
@@ -273,7 +270,7 @@ impl Recorder {
         self.open = Some(Open { step, mark, last: 0 });
     }
 
-    /// Ends the step: its changes are those since the last one.
+    /// Ends the step. Its changes are those since the last one.
     fn close(&mut self, runner: &Runner, block: &Block, warp: &Warp) {
         let Some(Open { mut step, .. }) = self.open.take() else { return };
         step.variables = self.changed_variables(runner, block, warp);
@@ -307,9 +304,9 @@ impl Recorder {
         all
     }
 
-    /// Notes which variables that are declared without a value an instruction writes.
+    /// Notes an instruction's writes to variables declared without a value.
     fn note_writes(&mut self, program: &Program, warp: &Warp, group: &Group, mark: u32, mut op: Op) {
-        // Of lanes that arrive one after another, the last ones write for all.
+        // If lanes arrive one after another, the last ones write for all.
         let is_joint = matches!(op, Op::Shuffle { .. } | Op::Vote { .. });
         let mask = group.mask | if is_joint { self.waiting } else { 0 };
         let mut rows = (0, 0);
@@ -436,7 +433,7 @@ impl Runner<'_> {
     ) -> Result<(), Stop> {
         let Some(mut recorder) = self.recorder.take() else { return Ok(()) };
         recorder.before(self, block, warp, &group);
-        // The slice ends at a jump backwards, and the limit at every other instruction.
+        // The slice ends at a jump backwards, the limit at every other instruction.
         let result = self.run_group(block, warp, group, group.pc + 1, others, u64::MAX);
         recorder.after(self, block, warp, &group, result.is_err());
         if recorder.is_done {
@@ -463,7 +460,7 @@ impl Runner<'_> {
         self.peek(block, warp, lane, address, prim)
     }
 
-    /// Reads memory without any check's findings; `None` if it is not allocated.
+    /// Reads memory without findings; `None` if it is not allocated.
     fn peek(&self, block: &Block, warp: &Warp, lane: usize, address: u64, ty: Prim) -> Option<u64> {
         let size = size_of(ty);
         let bytes = match which(address) {
@@ -513,7 +510,6 @@ fn shared_content(block: &Block, from: usize, ty: Prim) -> Content {
     Content::Bits(super::arithmetic::narrowed(ty, u64::from_le_bytes(all)))
 }
 
-/// The mark of an instruction.
 fn mark_of(debug: &Debug, pc: u32) -> Option<u32> {
     (debug.marks.partition_point(|mark| mark.at <= pc) as u32).checked_sub(1)
 }
@@ -522,7 +518,7 @@ fn lanes(mask: u32) -> impl Iterator<Item = usize> + Clone {
     (0..LANES).filter(move |lane| mask >> lane & 1 != 0)
 }
 
-/// The access of an instruction to global or shared memory. Its contents are not known yet.
+/// An instruction's access to global or shared memory, without its contents yet.
 fn access(warp: &Warp, mask: u32, op: Op) -> Option<Access> {
     let (kind, ty, at) = match op {
         Op::Load { ty, at, .. } => (AccessKind::Load, ty, at),
@@ -539,7 +535,7 @@ fn access(warp: &Warp, mask: u32, op: Op) -> Option<Access> {
     (lanes != 0).then_some(Access { kind, ty, lanes, addresses, contents: [Content::Nothing; LANES] })
 }
 
-/// The memory that the kernel's pointers, global and shared variables name.
+/// The memory named by the kernel's pointers, global variables and shared variables.
 fn regions(runner: &Runner) -> Vec<Region> {
     let heap = &runner.machine.heap;
     let debug = &runner.program.debug;
@@ -551,7 +547,7 @@ fn regions(runner: &Runner) -> Vec<Region> {
         let offset = start.wrapping_sub(space::HEAP);
         let inside = |size: u64, from: u64| (from..=from + size).contains(&offset);
         if let Some(of) = heap.allocations.iter().find(|of| inside(of.size, of.offset)) {
-            // Out of bounds is near: the next allocation is 256 bytes away or more.
+            // Includes out-of-bounds addresses nearby: the next allocation is at least 256 bytes away.
             let from = space::HEAP + of.offset;
             regions.push(Region {
                 name: pointer.name.clone(),
@@ -583,7 +579,7 @@ fn regions(runner: &Runner) -> Vec<Region> {
         let start = space::LOCAL + slot.offset;
         let parts = debug.variables.iter().filter_map(|known| known.parts.first());
         let first = parts.clone().find(|part| matches!(part.place, Place::Fixed(at) if at == start));
-        // The elements of an array of structs are not known here.
+        // An array of structs counts as one element: the size of its elements is unknown here.
         let element_size = match first {
             Some(part) if part.path.contains('.') => slot.size,
             Some(part) => size_of(part.kind.prim()),

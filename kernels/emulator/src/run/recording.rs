@@ -7,7 +7,7 @@ use crate::ir::debug::Kind;
 /// The warp to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Counts from 1.
+    /// From 1.
     pub launch: u64,
     pub block: [u32; 3],
     pub warp: u32,
@@ -16,12 +16,10 @@ pub struct Wanted {
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub wanted: Wanted,
-    /// The kernel's number.
     pub kernel: u32,
     pub shape: Shape,
     pub steps: Vec<Step>,
     pub end: End,
-    /// The names of memory.
     pub regions: Vec<Region>,
 }
 
@@ -29,7 +27,7 @@ pub struct Recording {
 pub enum End {
     /// All lanes have ended.
     Returned,
-    /// There are more steps.
+    /// Too many steps.
     Limit,
     /// An error ended the launch.
     Error,
@@ -38,7 +36,7 @@ pub enum End {
 /// A statement executed by some lanes together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The statement's number in [`crate::ir::debug::Debug`].
+    /// The index in [`crate::ir::debug::Debug`].
     pub statement: u32,
     pub active: u32,
     pub event: Event,
@@ -67,7 +65,7 @@ pub enum Event {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Content {
-    /// Out of scope, or a shared cell that nothing has written.
+    /// Out of scope, or a shared cell without a write.
     #[default]
     Nothing,
     /// A variable that is declared, but not yet written.
@@ -75,7 +73,7 @@ pub enum Content {
     Bits(u64),
 }
 
-/// New contents of a part of a variable, for each of the lanes in ascending order.
+/// New contents of a part of a variable, for its lanes in ascending order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub variable: u32,
@@ -109,30 +107,29 @@ pub enum AccessKind {
     Atomic,
 }
 
-/// Memory with a name: an array, or the allocation that a pointer parameter points into.
+/// Named memory: an array, or the allocation of a pointer parameter.
 #[derive(Clone, Debug)]
 pub struct Region {
     pub name: String,
-    /// The address that the name stands for, and the range of the memory.
+    /// The address of the name, and the range of the memory.
     pub start: u64,
     pub range: std::ops::RangeInclusive<u64>,
     pub element_size: u64,
-    /// The type of an element, if it is known.
+    /// The type of an element, if known.
     pub kind: Option<Kind>,
 }
 
 impl Recording {
-    /// The named memory that an address is in, and the distance in bytes.
+    /// The named memory that contains an address, and the address's distance from the name in bytes.
     pub fn region(&self, address: u64) -> Option<(&Region, i64)> {
         let inside = self.regions.iter().filter(|region| region.range.contains(&address));
         let before = inside.clone().filter(|region| region.start <= address);
-        // Of several pointers into the same memory, the nearest before the address; the first of equal ones.
+        // If several pointers point into the memory, the nearest before the address, and the first of equal ones.
         let nearest = before.rev().max_by_key(|region| region.start);
         let region = nearest.or_else(|| inside.min_by_key(|region| region.start))?;
         Some((region, address.wrapping_sub(region.start) as i64))
     }
 
-    /// The number of warps of a block.
     pub fn warps(&self) -> u32 {
         self.shape.block.iter().product::<u32>().div_ceil(LANES as u32)
     }
@@ -143,7 +140,6 @@ impl Recording {
             && self.wanted.warp < self.warps()
     }
 
-    /// The number of the warp's threads.
     pub fn lanes(&self) -> u32 {
         let threads = self.shape.block.iter().product::<u32>();
         threads.saturating_sub(self.wanted.warp * LANES as u32).min(LANES as u32)

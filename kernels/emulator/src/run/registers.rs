@@ -6,7 +6,7 @@ use crate::ir::{LANES, Prim, Row};
 #[repr(C, align(128))]
 struct Aligned([u32; LANES]);
 
-/// Rows are accessed without bounds checks: [`crate::ir::validate`] has checked all instructions of the program.
+/// Rows are accessed without bounds checks: [`crate::ir::validate`] has checked all instructions.
 pub struct Registers {
     rows: Vec<Aligned>,
 }
@@ -45,7 +45,7 @@ impl Registers {
     pub fn get<T: Content>(&self, row: Row) -> [T; LANES] {
         debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
         // SAFETY: the program is validated, so the row exists, and the next one too for 64-bit types. Rows are
-        // contiguous and aligned to 128 bytes, and any bits are a valid value of a `Content` type.
+        // contiguous and aligned to 128 bytes. Any bits are a valid value of a `Content` type.
         unsafe { *self.rows.as_ptr().add(row as usize).cast::<[T; LANES]>() }
     }
 
@@ -59,7 +59,7 @@ impl Registers {
     #[inline(always)]
     pub fn place<T: Content>(&mut self, row: Row) -> &mut [T; LANES] {
         debug_assert!((row as usize + size_of::<T>() / 4) <= self.rows.len());
-        // SAFETY: as in `get`; the reference is unique, since it borrows all rows.
+        // SAFETY: as in `get`. The reference is unique, since it borrows all rows.
         unsafe { &mut *self.rows.as_mut_ptr().add(row as usize).cast::<[T; LANES]>() }
     }
 
@@ -144,7 +144,6 @@ impl Registers {
         unsafe { *self.rows.as_mut_ptr().add(row as usize).cast::<[T; PIECE]>().add(piece) = values }
     }
 
-    /// The bits of one lane.
     pub fn bits(&self, ty: Prim, row: Row, lane: usize) -> u64 {
         match crate::ir::rows_of(ty) {
             2 => self.get::<u64>(row)[lane],

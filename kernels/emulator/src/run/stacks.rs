@@ -1,17 +1,16 @@
-//! The calls of recursive functions: for each lane, the calls that have not returned.
+//! The calls of recursive functions that have not returned, for each lane.
 
 use super::block::{Block, Group, Warp};
 use super::interpreter::{Runner, Stop};
 use super::launch::fatal;
 use crate::ir::{LANES, Op, Prim, Program, Row};
 
-/// The maximum size of a device thread's stack, and of the host's, in bytes.
+/// The maximum stack size of a device thread, and of the host, in bytes.
 const MOST_OF_THREAD: usize = 64 * 1024;
 pub const MOST_OF_HOST: usize = 64 << 20;
 
 #[derive(Clone, Default)]
 pub struct Stack {
-    /// The positions of the calls.
     calls: Vec<u32>,
     /// The contents of the saved rows.
     saved: Vec<u64>,
@@ -63,7 +62,7 @@ impl Stack {
 }
 
 impl Runner<'_> {
-    /// All lanes of a group enter a function.
+    /// Enters a function with all lanes of a group.
     pub fn enter(&mut self, block: &Block, warp: &mut Warp, mask: u32, pc: u32) -> Result<(), Stop> {
         let program = self.program;
         let Op::Call { frame, .. } = program.ops[pc as usize] else { return Ok(()) };
@@ -85,7 +84,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// All lanes of a group return. Those that return to the same place form a group.
+    /// Returns with all lanes of a group. Those that return to the same place form a group.
     pub fn leave(&self, warp: &mut Warp, group: Group) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for lane in (0..LANES).filter(|lane| group.mask >> lane & 1 != 0) {

@@ -1,4 +1,4 @@
-//! Executes the instructions of a group of lanes, one by one, each for all lanes at once.
+//! Executes the instructions of a group of lanes, each for all lanes at once.
 
 use super::arithmetic;
 use super::block::{Block, Group, State, Warp};
@@ -8,7 +8,7 @@ use super::math;
 use super::operations::{addresses, binary, convert, float_binary, taken, unary};
 use crate::ir::{Address, LANES, NO_ROW, Op, Prim, Scaled, Special};
 
-/// The number of backward jumps after which a group yields to others that wait.
+/// The number of backward jumps after which a group yields to others.
 const PATIENCE: u32 = 2_000;
 
 impl Runner<'_> {
@@ -30,7 +30,7 @@ impl Runner<'_> {
         self.steps(block, warp, group, limit, others, stop_at)
     }
 
-    /// The same code, compiled for vectors of 8 floats. The rounding is the same.
+    /// The same code, compiled for vectors of 8 floats, with the same rounding.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn run_group_with_avx2(
@@ -68,7 +68,7 @@ impl Runner<'_> {
                 }
             };
         }
-        // A jump: a group that jumps back eventually yields, and one that passes another lets it go first.
+        // A jump. A group that jumps back often yields, and a group that passes another lets it go first.
         macro_rules! go {
             ($to:expr) => {{
                 if $to <= pc {

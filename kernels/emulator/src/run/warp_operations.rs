@@ -1,4 +1,4 @@
-//! Barriers, shuffles and votes: the points where lanes wait for each other.
+//! Barriers, shuffles and votes: operations at which lanes wait for each other.
 
 use super::block::{Block, Group, State, Warp};
 use super::checks::{Finding, Severity, Site};
@@ -7,8 +7,8 @@ use super::launch::fatal;
 use crate::ir::{BarrierKind, LANES, NO_ROW, Op, ShuffleKind, VoteKind};
 
 impl Runner<'_> {
-    /// A group arrives at a shuffle or a vote: it continues if all lanes of its mask have arrived, otherwise it
-    /// waits.
+    /// Handles a group's arrival at a shuffle or a vote. The group continues if all lanes of its mask have arrived, and
+    /// waits otherwise.
     pub fn arrive(&mut self, block: &mut Block, warp: &mut Warp, mut group: Group) -> Result<(), Stop> {
         let program = self.program;
         let (Op::Shuffle { mask: row, .. } | Op::Vote { mask: row, .. }) = program.ops[group.pc as usize]
@@ -29,7 +29,7 @@ impl Runner<'_> {
             self.bad_mask(block, warp, &group, named);
             let lanes = group.mask & named;
             if lanes == 0 {
-                // The mask names none of the present lanes: each continues on its own.
+                // The mask names no lane of the group, so each lane continues alone.
                 let all = group.mask;
                 self.operate(block, warp, group.pc, all, all);
                 group.pc += 1;
@@ -62,8 +62,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Called when all groups of a warp wait. Releases groups whose missing lanes have exited, and groups that wait
-    /// in `__syncwarp` at different positions.
+    /// Called when all groups of a warp wait. Releases groups whose missing lanes have exited, and groups that wait in
+    /// `__syncwarp` at different positions.
     pub fn meet(&mut self, warp: &mut Warp) {
         for i in 0..warp.groups.len() {
             let State::Lanes(named) = warp.groups[i].state else { continue };
@@ -176,9 +176,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Reports a shuffle whose mask names lanes that have exited, on another branch or earlier. A vote and
-    /// `__syncwarp` may name them, since they wait only for threads that have not exited. A shuffle would read their
-    /// values.
+    /// Reports a shuffle whose mask names lanes that have exited. It would read their values. A vote and `__syncwarp`
+    /// may name them, since they wait only for threads that have not exited.
     fn check_ended(&mut self, block: &Block, warp: &Warp, group: &Group, named: u32) {
         let is_shuffle = matches!(self.program.ops[group.pc as usize], Op::Shuffle { .. });
         if !self.machine.checks().sync || !is_shuffle {
@@ -227,7 +226,7 @@ impl Runner<'_> {
         });
     }
 
-    /// Reports a barrier that only some threads of a block reach: others wait at another one, or part of their warp
+    /// Reports a barrier that only some threads of a block reach: others wait at another barrier, or part of their warp
     /// has exited.
     fn check_barrier(&mut self, block: &Block, warps: &[Warp]) {
         let title = "Barrier error detected. Divergent thread(s) in block";
@@ -259,7 +258,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Opens a barrier: all threads of the block that have not exited are there.
+    /// Opens a barrier that all live threads of the block have reached.
     pub fn open_barrier(&mut self, block: &mut Block, warps: &mut [Warp]) -> Result<(), Stop> {
         if self.machine.checks().sync {
             self.check_barrier(block, warps);
@@ -310,7 +309,6 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reports a deadlock.
     pub fn deadlock(&mut self, block: &Block, warps: &[Warp]) -> Stop {
         let mut sites: Vec<Site> = Vec::new();
         for warp in warps {
@@ -341,7 +339,7 @@ impl Runner<'_> {
     }
 }
 
-/// A warp-synchronous operation orders the accesses of its lanes before and after it.
+/// Orders the accesses of lanes before a warp-synchronous operation before those after it.
 fn turn(warp: &mut Warp, mask: u32) {
     let most =
         (0..LANES).filter(|lane| mask >> lane & 1 != 0).map(|lane| warp.turns[lane]).max().unwrap_or(0);

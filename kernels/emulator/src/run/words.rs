@@ -1,6 +1,6 @@
-//! Fast path for accesses of a warp to 32-bit words, all lanes at once. An instruction remembers the last stretch of
-//! memory that it was allowed to access, and while all lanes stay in it, no byte state is checked. Everything less
-//! simple takes the slow path, lane by lane, which also writes the reports.
+//! Fast path for a warp's accesses to 32-bit words, all lanes at once. An instruction keeps the last stretch of memory
+//! that it was allowed to access. While all lanes stay in it, no byte state is checked. All other accesses take the
+//! slow path, lane by lane, which also writes the reports.
 
 use super::block::{Block, Warp};
 use super::interpreter::Runner;
@@ -8,26 +8,25 @@ use super::memory::Space;
 use super::registers::ALL;
 use crate::ir::{Address, IndexKind, LANES, Scaled, space};
 
-/// A range of bytes that all have the state that an instruction needs; the end is exclusive.
+/// A range of bytes with the state that an instruction needs. The end is exclusive.
 #[derive(Clone, Copy, Default)]
 pub struct Stretch {
     from: u32,
     to: u32,
-    /// The number of accesses outside of the stretch.
+    /// The number of accesses outside the stretch.
     misses: u32,
 }
 
 const FIRST_REACH: u32 = 1024;
-/// Lanes that are further apart are mostly checked one by one.
+/// Lanes further apart are mostly checked one by one.
 const FAR: u32 = 16 * 1024;
-/// The terms of an offset are below this, so that their sum fits 32 bits.
+/// The upper bound of the terms of an offset, so that their sum fits 32 bits.
 const MOST: u64 = 1 << 29;
 
-/// The words that a warp accesses: offsets into the heap, or into the bytes of shared memory. Inactive lanes have the
-/// offset of an active one.
+/// The words that a warp accesses, as offsets into the heap or into shared memory. Inactive lanes have the offset of an
+/// active one.
 pub type Words = [u32; LANES];
 
-/// A bit for each lane.
 pub const BITS: [u32; LANES] = {
     let mut bits = [0; LANES];
     let mut lane = 0;
@@ -39,8 +38,8 @@ pub const BITS: [u32; LANES] = {
 };
 
 impl Runner<'_> {
-    /// Computes the words of an access, if the instruction may read (or write) all of them, they are aligned, and
-    /// they are in one memory. Returns whether that is shared memory.
+    /// Computes the words of an access, if the instruction may access all of them, they are aligned, and they are in
+    /// one memory. Returns whether that is shared memory.
     #[inline(always)]
     pub fn words(
         &mut self,
@@ -105,7 +104,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Looks for a stretch that contains all these words.
+    /// Finds a stretch that contains all these words.
     #[cold]
     #[inline(never)]
     fn find_stretch(
@@ -176,8 +175,7 @@ impl Runner<'_> {
 struct Sum {
     start: i64,
     scales: [i32; 2],
-    /// Bits that no index may have, or that its complement may not have if it is negative: it would be too large for
-    /// a 32-bit sum.
+    /// Bits that an index must not have, nor its complement if it is negative, because a 32-bit sum would overflow.
     excess: [u32; 2],
     signs: [i32; 2],
 }
@@ -198,8 +196,8 @@ impl Sum {
         Some(())
     }
 
-    /// Returns the words, and whether all of them are between two offsets; `None` if they cannot be computed this
-    /// way, or are misaligned.
+    /// Returns the words, and whether all of them are between two offsets; `None` if they are misaligned or may
+    /// overflow.
     #[inline(always)]
     fn words<const FULL: bool>(
         &self,
@@ -250,10 +248,10 @@ fn narrowed<'a>(
     ((all as u64) < MOST).then_some(narrow)
 }
 
-/// The number of lanes whose words are read at once if they are consecutive or the same.
+/// The number of lanes whose words are read at once if they are consecutive or equal.
 const PIECE: usize = 8;
 
-/// Reads words that lie within a stretch.
+/// Reads words within a stretch.
 #[inline(always)]
 pub fn gather(space: &Space, words: &Words, out: &mut [u32; LANES]) {
     let bytes = space.bytes.as_ptr();
@@ -281,7 +279,7 @@ pub fn gather(space: &Space, words: &Words, out: &mut [u32; LANES]) {
     }
 }
 
-/// Writes words that lie within a stretch; if several lanes have the same word, the last one wins.
+/// Writes words within a stretch. If several lanes have the same word, the last one wins.
 #[inline(always)]
 pub fn scatter(space: &mut Space, mask: u32, words: &Words, values: &[u32; LANES], state: Option<u8>) {
     let all = state.map(|state| u32::from_ne_bytes([state; 4]));

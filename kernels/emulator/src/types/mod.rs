@@ -1,4 +1,4 @@
-//! Types, each of which exists once and is identified by its number; and their layout in memory and in rows.
+//! Types, identified by numbers, each stored once; and their layout in memory and in rows.
 
 pub use crate::ir::Prim;
 use crate::ir::{rows_of, size_of};
@@ -23,7 +23,7 @@ pub enum Type {
         count: u64,
     },
     Struct(StructId),
-    /// A lambda; each has its own type.
+    /// A lambda. Each has its own type.
     Closure(usize),
     /// `nullptr`
     Null,
@@ -31,7 +31,6 @@ pub enum Type {
     Function,
 }
 
-/// A template argument.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Argument {
     Type(TypeId),
@@ -44,9 +43,9 @@ pub struct Field {
     pub name: Name,
     pub ty: TypeId,
     pub offset: u64,
-    /// Its first row, if the struct is in rows.
+    /// The first row, if the struct is in rows.
     pub row: u32,
-    /// The field is a reference, stored as a pointer.
+    /// A reference, stored as a pointer.
     pub is_reference: bool,
     pub is_const: bool,
 }
@@ -59,7 +58,7 @@ pub struct StructType {
     pub fields: Vec<Field>,
     pub size: u64,
     pub align: u64,
-    /// The number of rows; none if it has arrays, which must be in memory.
+    /// The number of rows; `None` for a struct with arrays, which must be in memory.
     pub rows: Option<u32>,
     pub is_complete: bool,
 }
@@ -187,7 +186,7 @@ impl Types {
         }
     }
 
-    /// The number of rows of a value; none if it must be in memory.
+    /// The number of rows of a value; `None` if it must be in memory.
     pub fn rows(&self, id: TypeId) -> Option<u32> {
         match self.get(id) {
             Type::Struct(number) => self.structs[*number].rows,
@@ -291,7 +290,7 @@ pub fn is_signed(prim: Prim) -> bool {
     matches!(prim, Prim::I8 | Prim::I16 | Prim::I32 | Prim::I64)
 }
 
-/// The type that small integers are promoted to.
+/// The type that a small integer is promoted to.
 pub fn promoted(prim: Prim) -> Prim {
     match prim {
         Prim::Bool | Prim::I8 | Prim::U8 | Prim::I16 | Prim::U16 => Prim::I32,
