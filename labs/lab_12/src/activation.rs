@@ -1,4 +1,4 @@
-//! The reader's kernels as an operation of tensors, with a gradient.
+//! The reader's kernels as a tensor operation with a gradient.
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use todevice::autograd::{Context, Function, Operation, Saved};
 use todevice::cuda::{CompiledKernel, compile_kernel};
 use todevice::prelude::*;
 
-/// The threads of a block.
 const BLOCK: usize = 256;
 
 // ANCHOR: operation
@@ -50,7 +49,7 @@ impl Function<1> for Activation {
 }
 // ANCHOR_END: operation
 
-/// As a layer of a network.
+/// A layer of a network.
 impl Module for Activation {
     fn name(&self) -> &'static str {
         "Activation"

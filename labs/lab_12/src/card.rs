@@ -7,7 +7,8 @@ use todevice_figures::profile::{PROFILES, Profile};
 /// The card that most readers meet first.
 pub static DEFAULT: &Profile = PROFILES[0];
 
-/// Parses a value of `--gpu`: `sim`, `sim:h200`, or `sim:my-card.profile`. `auto` is the default, as in other labs.
+/// Parses a value of `--gpu`, such as `sim`, `sim:h200` or `sim:my-card.profile`. `auto` is the default, as in other
+/// labs.
 pub fn parse(text: &str) -> Result<&'static Profile, String> {
     let expected = "expected auto | sim[:PROFILE]";
     match text.strip_prefix("sim") {
@@ -19,21 +20,21 @@ pub fn parse(text: &str) -> Result<&'static Profile, String> {
     }
 }
 
-/// The limits of a generation, which the profiles do not have. Sources: the CUDA C++ Programming Guide, "Technical
+/// The limits of a generation that the profiles lack. Sources: the CUDA C++ Programming Guide, "Technical
 /// Specifications per Compute Capability" and "Throughput of Native Arithmetic Instructions"; NVIDIA's occupancy
 /// calculator for the allocation units.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation {
-    /// Blocks that a multiprocessor holds.
+    /// Resident blocks of a multiprocessor.
     pub blocks: u64,
-    /// Shared memory of a multiprocessor in KiB.
+    /// Of a multiprocessor.
     pub shared_kib: u64,
     /// Lanes of a multiprocessor for integers, and for loads and stores: results per cycle.
     pub integer_lanes: f64,
     pub memory_lanes: f64,
 }
 
-/// Returns the limits of a compute capability; those of the nearest earlier one for a capability that is not listed.
+/// Returns the limits of a compute capability, or of the nearest earlier one if it is not listed.
 pub fn generation(profile: &Profile) -> Generation {
     let (blocks, shared_kib, integer_lanes, memory_lanes) = match (profile.major, profile.minor) {
         (..=5, _) => (32, 64, 128.0, 32.0),
@@ -50,7 +51,7 @@ pub fn generation(profile: &Profile) -> Generation {
     Generation { blocks, shared_kib, integer_lanes, memory_lanes }
 }
 
-/// The figures that the emulator's report takes.
+/// The figures that the emulator's report needs.
 pub fn card(profile: &Profile) -> Card {
     let generation = generation(profile);
     let has_system_share = profile.major >= 8;

@@ -1,4 +1,4 @@
-//! Detective cases: programs that are right now and then. The reader finds the mistake and corrects it.
+//! Detective cases: programs with intermittent faults. The reader finds the mistake and corrects it.
 
 use cuda_emulator::{Program, Rejected};
 
@@ -8,10 +8,10 @@ use crate::puzzles::Includes;
 
 pub struct Case {
     pub name: &'static str,
-    /// The program. Its first comment describes what was seen.
+    /// The program. Its first comment describes the symptom.
     pub source: &'static str,
     runs: &'static [Run],
-    /// The mistake, for a reader who has found it, and the reason why it often goes unnoticed.
+    /// The mistake, and why it often goes unnoticed, for a reader who has found it.
     pub explanation: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The subcommands of the terminal: `puzzle` and `case`.
+//! The terminal's subcommands `puzzle` and `case`.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -9,7 +9,7 @@ use crate::judge::Judgement;
 use crate::puzzles::{self, Includes, Puzzle};
 use crate::{Said, is_json, verdict};
 
-/// Runs a subcommand. Returns `None` if the first argument is none.
+/// Runs a subcommand. Returns `None` if the first argument is not one.
 pub fn run(arguments: &[String]) -> Option<Said> {
     let (name, rest) = arguments.split_first()?;
     let result = match name.as_str() {
@@ -26,7 +26,7 @@ pub fn run(arguments: &[String]) -> Option<Said> {
 
 struct Options<'a> {
     names: Vec<&'a str>,
-    /// Print a program instead of judging it.
+    /// Prints the program instead of judging it.
     show: bool,
     json: bool,
 }
@@ -84,7 +84,7 @@ fn case(options: &Options) -> Result<Said, String> {
     }
 }
 
-/// Judges a file of the reader's.
+/// Judges the reader's file.
 fn judged(
     file: &str,
     (heading, explanation): (&str, &str),
@@ -117,7 +117,7 @@ fn list_of_cases() -> String {
     format!("The cases:\n{lines}\nTo begin: cargo run --bin lab-12 -- case {}\n", cases::ALL[0].name)
 }
 
-/// Writes the file to begin with, unless there is one already.
+/// Writes the puzzle's starting file, unless it exists.
 fn begin(puzzle: &Puzzle) -> Result<Said, String> {
     let number = puzzle.number();
     let file = format!("puzzle-{number}.cu");
@@ -133,7 +133,6 @@ fn begin(puzzle: &Puzzle) -> Result<Said, String> {
     }
 }
 
-/// The program of a case, and its report.
 fn presented(case: &Case, options: &Options) -> Said {
     let file = format!("{}.cu", case.name);
     let judgement = case.judge(&file, case.source, &|_| None);

@@ -1,4 +1,4 @@
-//! The chapter's programs on this computer's GPU and in the emulator: they must print the same.
+//! Runs the chapter's programs on this computer's GPU and in the emulator. They must print the same.
 
 use std::path::Path;
 use std::process::Command;
@@ -56,7 +56,7 @@ const SOLUTIONS: [(&str, &str); 14] = files![
     "puzzles/14-matmul-tile/solution.cu",
 ];
 
-/// Names and texts of all programs.
+/// The name and text of each program.
 fn programs() -> Vec<(String, String)> {
     let steps = LADDERS.iter().flat_map(|ladder| {
         ladder
@@ -73,7 +73,7 @@ fn programs() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The programs whose names have one of these parts, or all if there are none.
+/// The programs whose names contain one of `names`, or all if it is empty.
 fn chosen(names: &[&str]) -> Result<Vec<(String, String)>, String> {
     let mut programs = programs();
     if let Some(unknown) = names.iter().find(|part| !programs.iter().any(|(name, _)| name.contains(**part))) {
@@ -84,10 +84,10 @@ fn chosen(names: &[&str]) -> Result<Vec<(String, String)>, String> {
     Ok(programs)
 }
 
-/// Output and exit code of a program, or the reason why it did not run.
+/// A program's output and exit code, or the reason why it did not run.
 type RunResult = Result<(String, i32), String>;
 
-/// What compiles and runs the programs next to the emulator.
+/// Compiles and runs the programs outside the emulator.
 enum Compiler {
     Nvrtc(Box<Gpu>),
     Nvcc,
@@ -144,7 +144,7 @@ fn emulated(program: &Program) -> RunResult {
     Ok((run.output.clone(), run.exit_code()))
 }
 
-/// The first difference of two results, if there is one.
+/// Returns the first difference between two results.
 fn difference(emulated: &(String, i32), real: &(String, i32)) -> Option<String> {
     let lines = |(output, code): &(String, i32)| -> Vec<String> {
         output.lines().map(str::to_owned).chain([format!("exit code {code}")]).collect()
@@ -160,7 +160,7 @@ pub struct Options<'a> {
     names: Vec<&'a str>,
 }
 
-/// Parses the arguments after `compare`. Returns `None` if the help is requested.
+/// Parses the arguments after `compare`. Returns `None` if help is requested.
 pub fn parse(arguments: &[String]) -> Result<Option<Options<'_>>, String> {
     let mut options = Options { compiler: "nvrtc", names: Vec::new() };
     let mut arguments = arguments.iter().map(String::as_str);

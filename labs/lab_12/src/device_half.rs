@@ -1,16 +1,16 @@
-//! The device half of a CUDA program, for NVRTC: it compiles no host code, and has no headers of the host.
+//! The device half of a CUDA program, for NVRTC, which compiles no host code and has no host headers.
 //!
-//! What belongs to the host becomes spaces, so every line keeps its number.
+//! Host code becomes spaces, so every line keeps its number.
 
 use cuda_emulator::source::headers::PREDEFINED;
 
-/// The types of `<cstdint>`, which `nvcc` has at any rate.
+/// The types of `<cstdint>`, which `nvcc` always provides.
 const TYPES: &str = "\
 typedef signed char int8_t; typedef unsigned char uint8_t; typedef short int16_t; typedef unsigned short uint16_t;
 typedef int int32_t; typedef unsigned int uint32_t; typedef long long int64_t; typedef unsigned long long uint64_t;
 ";
 
-/// A program for NVRTC: its device half, after the constants and types of the C headers, which NVRTC does not have.
+/// Prepares a program for NVRTC: its device half, after the constants and types of the C headers.
 pub fn for_nvrtc(text: &str) -> String {
     const ENDS: [&str; 4] = ["_MAX", "_MIN", "_EPSILON", "CHAR_BIT"];
     let is_constant = |line: &&str| {
@@ -24,13 +24,13 @@ pub fn for_nvrtc(text: &str) -> String {
     format!("#ifdef __CUDACC_RTC__\n{constants}\n{nan}\n{TYPES}#endif\n#line 1\n{half}")
 }
 
-/// Removes the functions without `__global__` or `__device__`, and the `#include <…>` lines.
+/// Removes `#include <…>` lines and all functions without `__global__` or `__device__`.
 pub fn device_half(text: &str) -> String {
     let mut kept = text.as_bytes().to_vec();
     let mut blank = |from: usize, to: usize| {
         kept[from..to].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
     };
-    // The declaration that is being read: where it starts, and what it has so far.
+    // The declaration in progress: its start and its properties so far.
     let (mut start, mut is_of_device, mut is_function, mut is_scope) = (None, false, false, false);
     let mut at = 0;
     while at < text.len() {
@@ -82,7 +82,7 @@ pub fn device_half(text: &str) -> String {
 enum Token<'a> {
     Word(&'a str),
     Sign(char),
-    /// A line of the preprocessor.
+    /// A preprocessor line.
     Directive,
     /// Spaces, comments, strings and characters.
     Space,
@@ -129,7 +129,7 @@ fn token(text: &str, at: usize) -> (Token<'_>, usize) {
     }
 }
 
-/// The position behind the brace that closes the one at `at`.
+/// The position after the brace that closes the one at `at`.
 fn end_of_body(text: &str, mut at: usize) -> usize {
     let mut depth = 0;
     while at < text.len() {

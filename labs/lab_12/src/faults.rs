@@ -1,14 +1,14 @@
-//! The kinds of faults that a run with all checks can show.
+//! The kinds of faults that a run with all checks can detect.
 
 use cuda_emulator::run::checks::{Finding, Severity};
 use cuda_emulator::{Checks, Files, Outcome, Rejected, Run};
 
 use crate::programs::{BUDGET, Programs, Setting};
 
-/// Everything but leaks: the end of a program frees its memory.
+/// All but leaks: the end of a program frees its memory.
 const CHECKS: Checks = Checks { leaks: false, ..Checks::ALL };
 
-/// In the order in which they count: an earlier one can cause the later ones.
+/// In order of precedence: an earlier kind can cause the later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Endless,
@@ -19,7 +19,7 @@ pub enum Kind {
     SharedRaces,
     GlobalRaces,
     Unwritten,
-    /// The same as wrong elements, except that nothing wrote them.
+    /// Wrong elements that nothing wrote.
     Missing,
     Wrong,
     Writers,
@@ -40,7 +40,7 @@ impl Kind {
         Kind::Writers,
     ];
 
-    /// What a gate counts.
+    /// The unit of a gate's count.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Endless => "launches that do not end",
@@ -84,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// Returns `None` for a finding that is no fault.
+    /// Returns `None` if the finding is not a fault.
     fn of(finding: &Finding) -> Option<Kind> {
         let is_shared = finding.title.contains("__shared__");
         let is_error = finding.severity == Severity::Error;
@@ -114,15 +114,14 @@ pub struct Fault {
     pub count: f64,
     /// The first wrong element, or another remark, if there are no findings.
     pub element: Option<String>,
-    /// The run, with the findings of this kind alone.
+    /// The run, with the findings of this kind only.
     pub run: Run,
     pub files: Files,
 }
 
-/// Runs a program with all checks.
 pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rejected> {
     let found = programs.with(setting, |program| {
-        // Memory alone is checked first: that is fast, in case the kernel loops without end.
+        // Memory is checked first, without the other checks: that is fast if the kernel never ends.
         let is_endless =
             |run: &Run| run.findings.all.iter().any(|finding| Kind::of(finding) == Some(Kind::Endless));
         let run = program.run_within(Checks::MEMORY, BUDGET).filter(is_endless);
@@ -137,19 +136,19 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
     let is_other = run.exit_code() != 0 || !is_compared;
     let Some(kind) = found.or(is_other.then_some(Kind::Other)) else { return Ok(None) };
     if kind == Kind::Missing {
-        // An element that nothing wrote can have the right value by chance, but not that of filled memory.
+        // An unwritten element can have the right value by chance, but not in memory filled with a pattern.
         let filled = [setting.as_slice(), &[("FILL", 1.0)]].concat();
         let run = programs.with(&filled, |program| program.run_within(Checks::MEMORY, BUDGET))?;
         (wrong, element) = run.and_then(|run| wrong_elements(&run.output)).unwrap_or((wrong, element));
     }
     if kind != Kind::Other {
-        // The host half returns 1 whatever is wrong.
+        // The host half returns 1 for any error.
         run.outcome = Outcome::Exit(0);
     }
     run.findings.all.retain(|finding| Kind::of(finding) == Some(kind));
     let found = &run.findings.all;
     let count = match kind {
-        // Memory that nothing wrote can have the right values by chance.
+        // Unwritten memory can have the right values by chance.
         Kind::Missing => wrong.max(1.0),
         Kind::Wrong => wrong,
         Kind::Unwritten => found.iter().map(|finding| finding.count as f64).sum(),
@@ -165,7 +164,7 @@ pub fn find(programs: &Programs, setting: &Setting) -> Result<Option<Fault>, Rej
     Ok(Some(Fault { kind, count, element, run, files }))
 }
 
-/// Reads the last lines that the host half printed: the number of wrong elements, and the first of them.
+/// Reads the last lines of the host half's output: the number of wrong elements, and the first of them.
 fn wrong_elements(output: &str) -> Option<(f64, Option<String>)> {
     let line = |start: &str| output.lines().rev().find_map(|line| line.strip_prefix(start));
     let wrong = line("wrong: ")?.split(' ').next()?.parse().ok()?;
@@ -173,14 +172,14 @@ fn wrong_elements(output: &str) -> Option<(f64, Option<String>)> {
 }
 
 impl Fault {
-    /// The lines of a file that the findings point to.
+    /// The lines of a file in the findings.
     pub fn lines(&self, file: &str) -> Vec<u32> {
         let sites = self.run.findings.all.iter().flat_map(|finding| &finding.sites);
         let spans = sites.filter_map(|site| site.span);
         spans.filter(|span| self.files.0[span.file as usize].name == file).map(|span| span.line).collect()
     }
 
-    /// Whether another fault comes from the same mistake, as far as one can see.
+    /// Whether another fault probably comes from the same mistake.
     pub fn is_like(&self, kind: Kind) -> bool {
         let class = |kind| if kind == Kind::Missing { Kind::Wrong } else { kind };
         class(self.kind) == class(kind)

@@ -1,9 +1,9 @@
-//! The instructions that NVIDIA's compiler is expected to need for a kernel, estimated from the emulator's.
+//! Estimates the instructions of NVIDIA's compiler for a kernel from the emulator's instructions.
 //!
-//! The emulator's instructions are close to the source: loops are not unrolled, `a * b + c` is two instructions, and
-//! arrays of a thread are in memory. `nvcc` unrolls a loop with a constant number of iterations, and other loops four
-//! times; the arithmetic on the loop's counter then becomes constant offsets. It fuses products and sums, and keeps small
-//! arrays in registers. The estimate follows it in that.
+//! The emulator's instructions are close to the source: loops are not unrolled, `a * b + c` is two instructions, and a
+//! thread's arrays are in memory. `nvcc` unrolls a loop with a constant number of iterations, and other loops four
+//! times; arithmetic on the loop's counter then becomes constant offsets. It fuses products and sums, and keeps small
+//! arrays in registers. The estimate does the same.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use cuda_emulator::ir::{Bin, IndexKind, NO_ROW, Op, Program, Row, Special, space
 use cuda_emulator::run::counters::Counters;
 use cuda_emulator::run::math::FUNCTIONS;
 
-/// The unit of a multiprocessor that executes an instruction, if it is not the one for loads and stores.
+/// The unit of a multiprocessor that executes an instruction, apart from the one for loads and stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Only issued, such as a branch.
@@ -23,37 +23,37 @@ pub enum Unit {
     Special,
 }
 
-/// The estimate for one of the emulator's instructions.
+/// The estimate for an instruction of the emulator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The number of hardware instructions.
+    /// In hardware instructions.
     pub instructions: f64,
     pub unit: Unit,
     /// Cycles from its start until its result can be used.
     pub latency: f64,
 }
 
-/// A loop of the kernel, from its first instruction to the branch back.
+/// A loop, from its first instruction to the branch back.
 #[derive(Clone, Copy, Debug)]
 struct Loop {
     from: usize,
     to: usize,
     /// The number of iterations is a constant, so all of them are unrolled.
     is_constant: bool,
-    /// It has a barrier, so it is not unrolled.
+    /// The loop has a barrier, so it is not unrolled.
     has_barrier: bool,
-    /// Each iteration needs the result of the one before.
+    /// Each iteration needs the result of the previous one.
     is_chained: bool,
 }
 
-/// The number of iterations of other loops that are unrolled, and whose loads overlap.
+/// The number of unrolled iterations of other loops. Their loads overlap.
 const UNROLLED: f64 = 4.0;
-/// The number of iterations whose loads overlap if all are unrolled: as many as there are registers for. A guess.
+/// The number of iterations whose loads overlap if all are unrolled, limited by registers. A guess.
 const OVERLAPPED: f64 = 8.0;
 
-/// Latencies in cycles. L1 and shared memory: measured on a Turing card, sjfeng1999/gpu-arch-microbenchmark; arithmetic:
-/// Jia et al., "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking" (2019). Other generations differ by a few
-/// cycles.
+/// Latencies in cycles. L1 and shared memory: measured on a Turing card, sjfeng1999/gpu-arch-microbenchmark.
+/// Arithmetic: Jia et al., "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking" (2019). Other generations differ
+/// by a few cycles.
 const ARITHMETIC: f64 = 4.0;
 const SHARED: f64 = 23.0;
 const L1: f64 = 32.0;
@@ -63,21 +63,20 @@ const SHUFFLE: f64 = SHARED;
 const SPECIAL: f64 = 20.0;
 const BARRIER: f64 = 20.0;
 
-/// Instructions of a division or remainder of two `int`s, which the hardware does not have: as many are in the machine
-/// code of NVRTC 12.9 for sm_75, sm_89 and sm_90. By a constant, it is a product and shifts.
+/// Instructions of a division or remainder of two `int`s, which the hardware lacks: the count in machine code of NVRTC
+/// 12.9 for sm_75, sm_89 and sm_90. By a constant, it is a product and shifts.
 const DIVISION: f64 = 20.0;
 const DIVISION_BY_CONSTANT: f64 = 3.0;
-/// The same of `expf`; other functions of floats take 3 (`rsqrtf`) to 130 (`sinf`).
+/// Instructions of `expf`. Other float functions take 3 (`rsqrtf`) to 130 (`sinf`).
 const MATH: f64 = 9.0;
 
-/// The estimates of a kernel.
 pub struct Estimates {
     pub of: Vec<Estimate>,
     loops: Vec<Loop>,
 }
 
 impl Estimates {
-    /// `far` is the latency in cycles of a load that L1 does not have.
+    /// `far` is the latency in cycles of a load that misses L1.
     pub fn new(program: &Program, counters: &Counters, far: f64) -> Estimates {
         let loops = loops(program);
         let constants: HashSet<Row> = program.constants.iter().map(|(row, ..)| *row).collect();
@@ -121,8 +120,8 @@ impl Estimates {
         Estimates { of, loops }
     }
 
-    /// The cycles from the start to the end of the first warp of a block, if it never waits for another: each
-    /// instruction begins when its operands are there. `leaders` says how often the warp executed each instruction.
+    /// The cycles from the start to the end of a block's first warp, if it never waits for another: each instruction
+    /// begins when its operands are ready. `leaders` has the warp's number of executions of each instruction.
     pub fn path(&self, program: &Program, leaders: &[u64], blocks: u64) -> f64 {
         let ends = self.loops.iter().flat_map(|this| [this.from, this.to + 1]);
         let mut starts: Vec<usize> = ends.chain([0]).filter(|at| *at < program.ops.len()).collect();
@@ -134,14 +133,14 @@ impl Estimates {
         cycles / blocks.max(1) as f64
     }
 
-    /// The cycles of a stretch without loops. Its branches are short, so the compiler turns them into predicates, and
-    /// loads behind them do not wait for each other.
+    /// The cycles of a stretch without loops. The compiler turns its short branches into predicates, so loads behind
+    /// them do not wait for each other.
     fn stretch(&self, program: &Program, from: usize, to: usize, leaders: &[u64]) -> f64 {
         let times = leaders[from..to].iter().copied().max().unwrap_or(0) as f64;
         let mut ready: HashMap<Row, f64> = HashMap::new();
         let (mut now, mut end, mut issued) = (0.0f64, 0.0f64, 0.0);
         for (pc, reached) in leaders.iter().enumerate().take(to).skip(from) {
-            // The share of the times in which the warp gets here.
+            // The share of executions in which the warp gets here.
             let share = *reached as f64 / times.max(1.0);
             let Estimate { instructions, latency, .. } = self.of[pc];
             let mut start = now;
@@ -172,14 +171,14 @@ impl Estimates {
 /// The rows of an instruction, each with whether it is written.
 fn rows(program: &Program, pc: usize) -> Vec<(Row, bool)> {
     let mut all = Vec::new();
-    // The visitor can also change rows, so it takes a copy.
+    // The visitor can change rows, so it takes a copy.
     program.ops[pc].clone().visit(&program.operands, &mut |row, count, is_written| {
         all.extend((*row..*row + count).map(|row| (row, is_written)));
     });
     all
 }
 
-/// Whether an instruction reads the row. An atomic operation without a reader returns nothing.
+/// Whether an instruction reads the row. An atomic operation whose result is not read returns nothing.
 fn is_read(program: &Program, row: Row) -> bool {
     row != NO_ROW && (0..program.ops.len()).any(|pc| rows(program, pc).contains(&(row, false)))
 }
@@ -189,7 +188,7 @@ fn arithmetic(op: &Op, constants: &HashSet<Row>) -> Estimate {
     let of = |instructions, unit, latency| Estimate { instructions, unit, latency };
     let free = of(0.0, Unit::None, 0.0);
     match op {
-        // Copies vanish when registers are assigned.
+        // Register allocation removes copies.
         Op::Move32 { .. } | Op::Move64 { .. } | Op::Nothing => free,
         Op::Unary { .. } => of(1.0, Unit::Integer, ARITHMETIC),
         Op::Binary { op, b, .. } => {
@@ -229,7 +228,7 @@ fn arithmetic(op: &Op, constants: &HashSet<Row>) -> Estimate {
         | Op::Special { which: Special::BlockX | Special::BlockY | Special::BlockZ, .. } => {
             of(1.0, Unit::None, SPECIAL)
         }
-        // Sizes of the launch are operands in constant memory.
+        // Launch dimensions are operands in constant memory.
         Op::Special { .. } => free,
         Op::Barrier { .. } => of(1.0, Unit::None, BARRIER),
         Op::Shuffle { .. } | Op::Vote { .. } => of(1.0, Unit::None, SHUFFLE),
@@ -237,7 +236,7 @@ fn arithmetic(op: &Op, constants: &HashSet<Row>) -> Estimate {
     }
 }
 
-/// Products whose only use is the sum after them, with which they are one instruction.
+/// Products whose only use is the next sum. Both become one instruction.
 fn fused(program: &Program) -> Vec<usize> {
     let is_product =
         |pc: &usize| matches!(program.ops[*pc], Op::Binary { op: Bin::MulF32 | Bin::MulF64, .. });
@@ -278,22 +277,22 @@ fn loops(program: &Program) -> Vec<Loop> {
     all
 }
 
-/// The smallest loop around an instruction.
+/// The innermost loop around an instruction.
 fn innermost(loops: &[Loop], pc: usize) -> Option<&Loop> {
     loops.iter().filter(|this| (this.from..=this.to).contains(&pc)).min_by_key(|this| this.to - this.from)
 }
 
-/// How a value depends on the loop that it is computed in.
+/// The dependence of a value on the loop that computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Dependence {
     /// The same in all iterations: the compiler computes it once, before the loop.
     Invariant,
-    /// A function of the loop's counter: with the loop unrolled, a constant offset.
+    /// A function of the loop's counter: a constant offset in the unrolled loop.
     Index,
     Other,
 }
 
-/// The instructions of a loop whose values are the same in all iterations, or are functions of its counter.
+/// The instructions of a loop whose values are invariant or functions of its counter.
 fn dependences(program: &Program, this: &Loop, constants: &HashSet<Row>) -> Vec<(usize, Dependence)> {
     use Dependence::{Index, Invariant, Other};
     let range = this.from..=this.to;
@@ -303,7 +302,7 @@ fn dependences(program: &Program, this: &Loop, constants: &HashSet<Row>) -> Vec<
             writers.entry(row).or_default().push(pc);
         }
     }
-    // A counter has one writer, which adds to it or multiplies it by a value from outside.
+    // A counter has one writer, which adds or multiplies by a value from outside the loop.
     let is_step = |pc: usize, row: Row| {
         let reads = rows(program, pc).into_iter().filter(|(_, is_written)| !is_written);
         let mut others = reads.map(|(read, _)| read).filter(|read| *read != row);

@@ -1,4 +1,4 @@
-//! The emulator as the compiler of simulated GPUs: kernels of the reader's run on their tensors.
+//! The emulator as the compiler of simulated GPUs: runs the reader's kernels on their tensors.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,11 +17,10 @@ use todevice_gpu::contract::interpreter::{Cost, InterpretedKernel, KernelInterpr
 
 use crate::model;
 
-/// The compiler of the kernels in a file.
 pub struct Emulator {
-    /// The name of the file in messages.
+    /// For messages.
     pub file: String,
-    /// The folder of the files that it includes.
+    /// The folder of included files.
     pub folder: PathBuf,
     /// The card that times are modelled on.
     pub profile: &'static Profile,
@@ -67,7 +66,6 @@ impl KernelInterpreter for Emulator {
     }
 }
 
-/// A kernel for the emulator.
 struct Emulated {
     program: Program,
     number: u32,
@@ -81,7 +79,7 @@ impl Emulated {
         &self.program.kernels[self.number as usize]
     }
 
-    /// The parameters as the kernel takes them. `place` is where the emulator has what is at an address of the device.
+    /// Packs the kernel's parameters. `place` maps a device address to its place in the emulator.
     fn parameters(&self, launch: &CompiledLaunch, place: impl Fn(u64) -> u64) -> Vec<u8> {
         let mut bytes = vec![0; self.kernel().parameter_bytes as usize];
         for (parameter, argument) in self.kernel().parameters.iter().zip(&launch.arguments) {
@@ -95,7 +93,7 @@ impl Emulated {
         bytes
     }
 
-    /// The CUDA error that a launch ended with.
+    /// The CUDA error of a failed launch.
     fn error(&self, machine: &Machine, code: u32) -> DriverError {
         let (name, message) = errors::of(code);
         let finding = machine.findings.all.iter().find(|finding| finding.is_fatal);
@@ -136,7 +134,7 @@ impl InterpretedKernel for Emulated {
         }
         let place = |address: u64| {
             let inside = |region: &Region| address.wrapping_sub(region.address) < region.bytes.len() as u64;
-            // An address of no tensor is that of an empty one.
+            // An address outside all tensors belongs to an empty tensor.
             memory.iter().position(inside).map_or(0, |at| places[at] + (address - memory[at].address))
         };
         let parameters = self.parameters(launch, place);

@@ -1,8 +1,8 @@
-//! Judges a kernel: runs it in several settings with all checks, compares its results, and then counts its use of the
+//! Judges a kernel: runs it in several settings with all checks, compares its results, then counts its use of the
 //! hardware.
 //!
-//! Every gate has the reader's figure next to its own. The first fault ends the judgement, because later figures would
-//! follow from it.
+//! Every gate shows the reader's figure and its limit. The first fault ends the judgement, because it would cause
+//! others.
 
 use cuda_emulator::Rejected;
 
@@ -19,10 +19,10 @@ pub struct Case {
     pub setting: &'static str,
 }
 
-/// Something to judge: a program for each setting, and limits to its counters.
+/// A judgement's input: a program for each setting, and limits to its counters.
 pub struct Task<'a> {
     pub cases: &'a [Case],
-    /// The setting of the run that is counted.
+    /// The setting of the counted run.
     pub counted: &'static str,
     pub limits: &'a [Limit],
     pub programs: Programs<'a>,
@@ -30,13 +30,13 @@ pub struct Task<'a> {
     pub whole_blocks: bool,
 }
 
-/// A figure of the reader's kernel next to that of the puzzle.
+/// A figure of the reader's kernel, with its limit.
 pub struct Gate {
     pub name: &'static str,
-    /// `None` if a fault ended the judgement before.
+    /// `None` if a fault ended the judgement earlier.
     pub yours: Option<f64>,
     pub bound: Bound,
-    /// A hint if the gate fails; empty where the report is enough.
+    /// A hint if the gate fails; empty if the report is enough.
     pub advice: &'static str,
 }
 
@@ -62,12 +62,12 @@ impl Judgement {
         self.rejected.is_none() && self.gates.iter().all(|gate| gate.passes() == Some(true))
     }
 
-    /// Whether all numbers are right, and only a limit is exceeded.
+    /// Whether all results are right, but a limit is exceeded.
     pub fn does_too_much(&self) -> bool {
         self.rejected.is_none() && self.fault.is_none() && !self.is_right()
     }
 
-    /// The hints of the gates that the kernel fails.
+    /// The hints of failed gates.
     pub fn advice(&self) -> Vec<&'static str> {
         let failed = self.gates.iter().filter(|gate| gate.passes() == Some(false));
         let mut advice: Vec<&str> =
@@ -76,7 +76,7 @@ impl Judgement {
         advice
     }
 
-    /// The names of the gates that the kernel fails.
+    /// The names of failed gates.
     pub fn failed(&self) -> Vec<&'static str> {
         self.gates.iter().filter(|gate| gate.passes() == Some(false)).map(|gate| gate.name).collect()
     }
@@ -94,7 +94,7 @@ fn judged(task: &Task) -> Result<Judgement, Rejected> {
     for (number, case) in task.cases.iter().enumerate() {
         let setting = setting(case.setting);
         let Some(mut fault) = faults::find(&task.programs, &setting)? else { continue };
-        // Whether nothing writes an element is a gate of the first case; in the others, its elements are just wrong.
+        // Unwritten elements are a gate of the first case only; in the others, they are just wrong.
         if fault.kind == Kind::Missing && number > 0 {
             fault.kind = Kind::Wrong;
         }
@@ -133,7 +133,7 @@ fn gates(task: &Task, cases: usize, fault: Option<(Kind, f64)>) -> Vec<Gate> {
                         _ if number == cases => yours,
                         _ => None,
                     };
-                    // A gate of several cases has the figure of the last one.
+                    // A gate of several cases shows the first figure above 0, or the last case's.
                     match gates.iter_mut().find(|gate| gate.name == case.gate) {
                         Some(gate) => gate.yours = gate.yours.filter(|yours| *yours > 0.0).or(yours),
                         None => gates.push(Gate {

@@ -1,5 +1,5 @@
-//! The ladders: one task, solved step by step, from the first idea to a fast kernel. Each step is a complete program.
-//! A table shows the counters and the modelled time of each.
+//! The ladders: one task, solved step by step, from the first idea to a fast kernel. Each step is a complete program. A
+//! table shows the counters and the modelled time of each.
 
 use std::fmt::Write;
 
@@ -12,7 +12,6 @@ use todevice_figures::profile::Profile;
 use crate::model::{self, Modelled};
 use crate::registers;
 
-/// A step: its name and its program.
 pub struct Step {
     /// Its source in the folder `ladder`.
     pub file: &'static str,
@@ -20,14 +19,14 @@ pub struct Step {
     pub text: &'static str,
 }
 
-/// A ladder of steps that compute the same.
+/// Steps that compute the same.
 pub struct Ladder {
     pub name: &'static str,
-    /// The kernel of each step.
+    /// The kernel's name in each step.
     kernel: &'static str,
-    /// The `N` that the times are modelled for. The programs' own is smaller, so that a run of all blocks is short.
+    /// The `N` of the modelled times. The programs have a smaller one, so that a run of all blocks is short.
     pub size: u64,
-    /// The number of blocks that are counted.
+    /// The number of counted blocks.
     sample: u64,
     pub steps: &'static [Step],
 }
@@ -88,18 +87,18 @@ pub struct Row {
     pub sectors_per_request: f64,
     pub bank_conflicts: f64,
     pub divergent_branches: f64,
-    /// Barriers, by warp.
+    /// Counted once per warp.
     pub barriers: f64,
     /// Warp instructions that the hardware is expected to execute.
     pub instructions: f64,
     pub bytes: f64,
     pub microseconds: f64,
     pub bound: &'static str,
-    /// Of the card's peak: of its memory bandwidth, or of its float arithmetic.
+    /// Share of the card's peak memory bandwidth or float arithmetic.
     pub share_of_peak: f64,
 }
 
-/// The fastest known way to do the same on the card.
+/// The fastest known implementation on the card.
 pub struct Reference {
     pub name: &'static str,
     pub microseconds: f64,
@@ -121,7 +120,7 @@ pub struct Counted {
 }
 
 impl Ladder {
-    /// Counts each step. The counters are those of every card.
+    /// Counts each step. The counters hold for every card.
     pub fn count(&'static self) -> Result<Vec<Counted>, String> {
         self.steps.iter().map(|step| self.counted(step)).collect()
     }
@@ -140,7 +139,6 @@ impl Ladder {
         Ok(Counted { step, program, counters })
     }
 
-    /// Models the time of each step on a card.
     pub fn table(&'static self, counted: &[Counted], card: &'static Profile) -> Result<Table, String> {
         let rows = counted.iter().map(|counted| self.row(counted, card)).collect::<Result<_, _>>()?;
         Ok(Table { ladder: self, card, rows, reference: self.reference(card) })
@@ -169,7 +167,7 @@ impl Ladder {
         })
     }
 
-    /// Bytes that must be read, or float operations that must be done.
+    /// The minimum of bytes to read, or of float operations to do.
     fn work(&self) -> f64 {
         match self.name {
             "matmul" => 2.0 * (self.size as f64).powi(3),
@@ -210,13 +208,13 @@ impl Ladder {
     }
 }
 
-/// A count with a thousands separator, or in millions if it is large.
+/// Formats a count with a thousands separator, or in millions if it is large.
 fn count(number: f64) -> String {
     let whole = number.round() as u64;
     if whole < 1_000_000 { thousands(whole) } else { format!("{:.1} M", number / 1e6) }
 }
 
-/// Lines of cells, in columns: the first to the left, the others to the right.
+/// Aligns cells in columns: the first to the left, the others to the right.
 fn aligned(lines: &[Vec<String>]) -> String {
     let mut text = String::new();
     for line in lines {
@@ -233,7 +231,6 @@ fn aligned(lines: &[Vec<String>]) -> String {
     text
 }
 
-/// The modelled times of a ladder on each card.
 pub fn on_every_card(tables: &[Table]) -> String {
     let Some(Table { ladder, rows, reference, .. }) = tables.first() else { return String::new() };
     let line = |first: String, cell: &dyn Fn(&Table) -> String| {

@@ -16,7 +16,7 @@ Usage: cargo run --bin lab-12 -- launch [--gpu GPU]
   -h, --help   prints this
 ";
 
-/// Parses the arguments after `launch`. Returns `None` if the help is requested.
+/// Parses the arguments after `launch`. Returns `None` if help is requested.
 pub fn parse(arguments: &[String]) -> std::result::Result<Option<GpuSpec>, String> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let gpu = match arguments[..] {
@@ -30,7 +30,7 @@ pub fn parse(arguments: &[String]) -> std::result::Result<Option<GpuSpec>, Strin
     gpu.parse().map(Some).map_err(|error: Error| format!("--gpu: {error}"))
 }
 
-/// Launches the kernel. Returns the output, and the exit code: 1 if the sums are wrong.
+/// Launches the kernel. Returns the output and the exit code: 1 if the sums are wrong.
 pub fn run(gpu: &GpuSpec) -> Result<(String, u8)> {
     interpreter::with(gpu, "launch.rs", PathBuf::new(), |machine| {
         // ANCHOR: launch

@@ -1,5 +1,4 @@
-//! Lab 12: takes a program in CUDA C++ and returns a report. The terminal (`main.rs`) and a web page (`module.rs`)
-//! show it.
+//! Lab 12: takes a program in CUDA C++ and returns a report, for the terminal (`main.rs`) or a web page (`module.rs`).
 
 #[cfg(not(target_family = "wasm"))]
 mod activation;
@@ -42,10 +41,9 @@ use cuda_emulator::run::counters::Counters;
 use cuda_emulator::{Checks, Program, Rejected, report};
 use todevice_figures::profile::Profile;
 
-/// The program that runs if no file is given.
+/// The default program.
 pub const EXAMPLE: &str = include_str!("../examples/vector_add.cu");
 
-/// Options of a run and its report.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     pub checks: Checks,
@@ -120,7 +118,7 @@ pub fn compile(name: &str, text: &str) -> Said {
     errors(Program::checked(name, text, &|_| None))
 }
 
-/// The errors of a compilation, as JSON.
+/// The errors of a compilation as JSON.
 pub fn errors(compiled: Result<Program, Rejected>) -> Said {
     let (output, code) = match compiled {
         Err(rejected) => (report::json::rejected(&rejected), 2),
@@ -133,7 +131,6 @@ fn without_main(name: &str) -> String {
     format!("error: {name} has no `main`: host code has to launch its kernels\n")
 }
 
-/// Parses `text` or `json`.
 pub fn is_json(format: &str) -> Result<bool, String> {
     match format {
         "text" => Ok(false),
@@ -142,7 +139,7 @@ pub fn is_json(format: &str) -> Result<bool, String> {
     }
 }
 
-/// The table of a ladder on a card, or its times on several.
+/// The table of a ladder on one card, or its times on several.
 pub fn ladder(name: &str, cards: &[&'static Profile], json: bool) -> Said {
     let tables = ladder::find(name).and_then(|ladder| {
         let counted = ladder.count()?;

@@ -1,5 +1,3 @@
-//! Limits to a kernel's use of the hardware.
-
 use cuda_emulator::ir::Program;
 use cuda_emulator::run::counters::{Counters, Requests};
 
@@ -32,7 +30,6 @@ impl Bound {
     }
 }
 
-/// A figure of a kernel, from its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Of loads and stores together.
@@ -44,7 +41,7 @@ pub enum Measure {
     Atomics,
     Conflicts,
     DivergentBranches,
-    /// By warp.
+    /// Counted once per warp.
     Barriers,
     Lanes,
 }

@@ -1,4 +1,4 @@
-//! Lab 12 as a program. A web page takes the library instead.
+//! Lab 12 in a terminal. A web page uses the library.
 
 #[cfg(not(target_family = "wasm"))]
 fn main() -> std::process::ExitCode {

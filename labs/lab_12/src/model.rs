@@ -1,14 +1,14 @@
-//! The modelled time of a kernel on a card, from the emulator's counters. It is an estimate, not a measurement: the goal
+//! Models the time of a kernel on a card from the emulator's counters. It is an estimate, not a measurement. The goal
 //! is a time within a factor of two, and the right order of two versions of a kernel.
 //!
-//! A multiprocessor holds as many blocks at once as its registers, its shared memory and its places for warps allow.
-//! Each block takes the time of its longest chain of dependent instructions, its *path*, and some cycles of each unit:
+//! A multiprocessor holds as many blocks at once as its registers, its shared memory and its warp slots allow. Each
+//! block takes the time of its longest chain of dependent instructions, its *path*, and some cycles of each unit:
 //! issue, arithmetic, loads and stores, barriers, the L2 cache, memory. The blocks queue for the busiest unit. With few
-//! blocks at once, the path bounds the time: by Little's law, work in flight is throughput times latency. With many, the
-//! busiest unit does: that is the roofline. [`cycle`] has the values between the two.
+//! blocks at once, the path bounds the time: by Little's law, work in flight is throughput times latency. With many,
+//! the busiest unit does: that is the roofline. [`cycle`] computes the values in between.
 //!
-//! If the grid has more blocks than the card holds, they run in waves, and the last wave may be small. Every kernel also
-//! takes the time of an empty one.
+//! If the grid has more blocks than the card holds, they run in waves, and the last wave may be small. Every kernel
+//! also takes the time of an empty one.
 
 use cuda_emulator::ir::{Op, Program};
 use cuda_emulator::run::counters::{Counters, SECTOR};
@@ -18,7 +18,7 @@ use todevice_figures::profile::Profile;
 use crate::card::{card, generation};
 use crate::instructions::{Estimates, Unit};
 
-/// Warp instructions that a multiprocessor issues per cycle: it has four schedulers. Source: NVIDIA's whitepapers of all
+/// Warp instructions issued per cycle by a multiprocessor's four schedulers. Source: NVIDIA's whitepapers of all
 /// generations since Maxwell.
 const ISSUED: f64 = 4.0;
 const LANES: f64 = 32.0;
@@ -28,8 +28,8 @@ const SPECIAL_LANES: f64 = 16.0;
 const BARRIER_LANES: f64 = 16.0;
 /// Bytes of a pass over the banks of shared memory, or of a line of L1.
 const PASS: f64 = 128.0;
-/// Passes of a request of global memory at least: its addresses have 64 bits, twice those of shared memory. A guess:
-/// without it, a product of matrices would be as fast from L1 as from shared memory, which no card shows.
+/// The minimum number of passes of a global memory request: its addresses have 64 bits, twice those of shared memory. A
+/// guess: without it, a product of matrices would be as fast from L1 as from shared memory, which no card shows.
 const ADDRESSES: u64 = 2;
 /// Bytes that L2 delivers to a multiprocessor per cycle. A guess: a third of the 64 of its port, since all share L2.
 const L2_BYTES: f64 = 20.0;
@@ -37,21 +37,21 @@ const L2_BYTES: f64 = 20.0;
 const L2_LATENCY: f64 = 236.0;
 const MEMORY_LATENCY: f64 = 500.0;
 
-/// The modelled launches of a kernel. All counts are those of the whole grid, even if only some blocks were counted.
+/// The modelled launches of a kernel. Counts are for the whole grid, even if only some blocks were counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modelled {
-    /// The duration of all launches.
+    /// The total of all launches.
     pub microseconds: f64,
     /// The unit that bounds the time, or `latency`.
     pub bound: &'static str,
     /// Warp instructions that the hardware is expected to execute.
     pub instructions: f64,
-    /// Bytes from and to memory: each sector once per launch, as if L2 kept all.
+    /// Memory traffic in bytes: each sector once per launch, as if L2 kept all.
     pub bytes: f64,
 }
 
-/// Models the launches that `counters` has. `registers` is the number of registers of a thread, if known. Returns `None`
-/// if no block fits on a multiprocessor.
+/// Models the launches in `counters`. `registers` is the number of registers of a thread, if known. Returns `None` if
+/// no block fits on a multiprocessor.
 pub fn time(
     profile: &Profile,
     counters: &Counters,
@@ -74,20 +74,20 @@ pub fn time(
     let leaders: Vec<u64> = counters.leaders().collect();
     let path = estimates.path(program, &leaders, counters.counted_blocks);
 
-    // Warps between barriers are independent. Where there are barriers, those of a block reach each unit together.
+    // Warps between barriers are independent. With barriers, the warps of a block reach each unit together.
     let barriers = counters.barriers(program) as f64;
     let (grain, warps) = match barriers > 0.0 {
         true => (counted, occupancy.warps_of_block),
         false => (counted * occupancy.warps_of_block as f64, 1),
     };
     let blocks = (counters.blocks as f64 / launches).ceil() as u64;
-    // The cycles of a wave of so many blocks, and what bounds it.
+    // The cycles of a wave of `blocks` blocks, and its bound.
     let wave = |blocks: u64| {
         let active = blocks.min(card.multiprocessors).max(1);
         let customers = blocks.div_ceil(active) * occupancy.warps_of_block / warps;
         let demands = demands(profile, counters, program, &estimates, bytes / scale, active as f64);
         let demands = demands.map(|(unit, cycles)| (unit, cycles / grain));
-        // The warps of a block pass the other units while one of them is at the busiest.
+        // While one warp of a block is at the busiest unit, the others pass the other units.
         let (unit, longest) =
             demands.into_iter().fold(("latency", 0.0), |a, b| if b.1 > a.1 { b } else { a });
         let others = demands.iter().map(|(_, cycles)| cycles).sum::<f64>() - longest;
@@ -110,7 +110,7 @@ pub fn time(
     })
 }
 
-/// The cycles of a multiprocessor's units that the counted blocks take together.
+/// The total cycles of each unit of a multiprocessor for the counted blocks.
 fn demands(
     profile: &Profile,
     counters: &Counters,
@@ -153,15 +153,15 @@ fn demands(
         ("special functions", sum(Some(Unit::Special)) * LANES / SPECIAL_LANES),
         ("loads and stores", passes as f64 * pass + shuffles as f64),
         ("barriers", counters.barriers(program) as f64 * LANES / BARRIER_LANES),
-        // Shared by all multiprocessors, so each gets its part. Updates of one address go one after another.
+        // All multiprocessors share L2, so each gets its part. Updates of one address go one after another.
         ("L2 cache", (sectors * SECTOR) as f64 / L2_BYTES + counters.hottest as f64 * active),
         ("memory", bytes * active / memory),
     ]
 }
 
-/// The cycles in which `customers` blocks (or warps) each pass the busiest unit once, for `service` cycles, if all of them
-/// start together and spend `alone` cycles elsewhere. The exact mean-value analysis of a closed queueing network (Reiser
-/// and Lavenberg, 1980): an arriving customer sees the queue of a network with one customer less.
+/// The cycles in which `customers` blocks (or warps) each pass the busiest unit once, for `service` cycles, if all
+/// start together and spend `alone` cycles elsewhere. The exact mean-value analysis of a closed queueing network
+/// (Reiser and Lavenberg, 1980): an arriving customer sees the queue of a network with one customer less.
 fn cycle(service: f64, alone: f64, customers: u64) -> f64 {
     let (mut queue, mut total) = (0.0, 0.0);
     for count in 1..=customers {

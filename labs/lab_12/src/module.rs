@@ -1,6 +1,6 @@
-//! The functions of the WebAssembly module. Their arguments and results are numbers: the caller requests memory with
-//! [`input`], writes a request into it, whose parts are separated by NUL, and calls [`run`]. The report is then at
-//! [`output`], and the errors of the program at [`errors`].
+//! The functions of the WebAssembly module. Arguments and results are numbers. The caller requests memory with
+//! [`input`], writes a request into it, with NUL between its parts, and calls [`run`]. The report is then at
+//! [`output`], and the program's errors at [`errors`].
 //!
 //! | first part | second | third | report |
 //! | --- | --- | --- | --- |
@@ -31,7 +31,7 @@ thread_local! {
     static ERRORS: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Reserves `length` bytes for the input, and returns their address. They may be written until the next call.
+/// Reserves `length` bytes for the input, and returns their address. The caller may write them until the next call.
 // Not mangled: the caller looks the function up by this unique name. The same holds below.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(length: usize) -> *mut u8 {
@@ -41,8 +41,8 @@ pub extern "C" fn input(length: usize) -> *mut u8 {
     })
 }
 
-/// Does what the input requests. Returns the exit code: 0 without findings, 1 with findings, 2 if the program or another
-/// part of the input is invalid.
+/// Executes the request. Returns the exit code: 0 without findings, 1 with findings, 2 if the program or another part
+/// of the input is invalid.
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> u32 {
     let input = INPUT.take();
@@ -114,7 +114,7 @@ pub extern "C" fn output() -> *const u8 {
     OUTPUT.with_borrow(|output| output.as_ptr())
 }
 
-/// The length of the report in bytes.
+/// In bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn output_length() -> usize {
     OUTPUT.with_borrow(|output| output.len())
@@ -126,7 +126,7 @@ pub extern "C" fn errors() -> *const u8 {
     ERRORS.with_borrow(|errors| errors.as_ptr())
 }
 
-/// The length of the errors in bytes.
+/// In bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn errors_length() -> usize {
     ERRORS.with_borrow(|errors| errors.len())

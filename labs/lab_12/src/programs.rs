@@ -6,13 +6,13 @@ use cuda_emulator::run::counters::Counters;
 use cuda_emulator::run::launch::MOST_TIME;
 use cuda_emulator::{Checks, Program, Rejected};
 
-/// The maximum number of warp instructions of a launch: a kernel that needs more loops without end.
+/// The maximum number of warp instructions of a launch. A kernel that needs more counts as endless.
 pub const BUDGET: u64 = 2_000_000;
 
 /// Macros and their values: the size of a run, and its kind of input.
 pub type Setting = Vec<(&'static str, f64)>;
 
-/// Sizes of a problem. They are variables, so that a program is compiled once for all of them.
+/// Problem sizes. They are variables, so that a program is compiled once for all of them.
 pub const SIZES: [&str; 6] = ["N", "ROWS", "COLUMNS", "M", "K", "GRID"];
 
 /// Parses a setting such as `N=64 BLOCK=32`.
@@ -26,7 +26,7 @@ pub fn value(setting: &Setting, name: &str) -> f64 {
     setting.iter().find(|(known, _)| *known == name).map_or(1.0, |(_, value)| *value)
 }
 
-/// Definitions of a setting's macros. Every size is the name of a variable.
+/// Defines a setting's macros. Every size is the name of a variable.
 pub fn definitions<'a>(setting: impl Iterator<Item = &'a (&'static str, f64)>) -> String {
     let define = |(name, value): &(&'static str, f64)| match SIZES.contains(name) {
         true => format!("int {} = {value};\n#define {name} {}\n", variable(name), variable(name)),
@@ -50,7 +50,7 @@ impl<'a> Programs<'a> {
         Programs { compile, known: RefCell::default() }
     }
 
-    /// Uses the program of a setting, which is compiled if no known one differs in its sizes alone.
+    /// Calls `with` on the program of a setting. Compiles it unless a compiled one differs in its sizes only.
     pub fn with<T>(&self, setting: &Setting, with: impl FnOnce(&Program) -> T) -> Result<T, Rejected> {
         let is_macro = |(name, _): &&(&str, f64)| !SIZES.contains(name);
         let is_same = |(known, _): &(Setting, Program)| {

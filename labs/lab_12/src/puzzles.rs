@@ -1,7 +1,7 @@
-//! The puzzles: their files, the settings they are judged in, and their gates.
+//! The puzzles: their files, settings and gates.
 //!
-//! The reader edits a kernel. The host half of each puzzle (`driver.cu`) launches it and compares its output with that
-//! of a plain loop.
+//! The reader edits a kernel. The host half of each puzzle (`driver.cu`) launches it and compares its output with a
+//! plain loop's.
 
 use cuda_emulator::{Program, Rejected};
 
@@ -11,13 +11,13 @@ use crate::limits::{Limit, least, most};
 use crate::programs::{Programs, Setting, definitions, setting};
 
 pub struct Puzzle {
-    /// Such as `05-shared`.
+    /// For example `05-shared`.
     pub name: &'static str,
-    /// The file to begin with. Its first line is the title, the comment below it the task.
+    /// The starting file. Its first line is the title, the comment below it the task.
     pub start: &'static str,
     driver: &'static str,
     cases: &'static [Case],
-    /// The setting of the run that is counted.
+    /// The setting of the counted run.
     counted: &'static str,
     limits: &'static [Limit],
     whole_blocks: bool,
@@ -25,7 +25,7 @@ pub struct Puzzle {
 
 const HOST: &str = include_str!("../puzzles/host.h");
 
-/// Headers that come before the macros, whose names they may use.
+/// Headers that come before the macros, because they may use the macros' names.
 const HEADERS: &str = "#include <cmath>\n#include <cstdio>\n#include <cstring>\n#include <vector>\n";
 
 /// Macros for kernels. The others are defined after the kernel, which may use their names as well.
@@ -44,7 +44,7 @@ impl Puzzle {
         format!("Puzzle {}: {}", self.number(), self.title())
     }
 
-    /// The two digits that its name begins with.
+    /// The two digits at the start of its name.
     pub fn number(&self) -> &'static str {
         &self.name[..2]
     }
@@ -83,7 +83,6 @@ impl Puzzle {
         format!("{HEADERS}{}\n{}\n\n{}\n{driver}", defines(true), text.trim_end(), defines(false))
     }
 
-    /// Compiles a kernel for the first case, without a run.
     pub fn compile(&self, file: &str, text: &str) -> Result<Program, Rejected> {
         self.program(file, text, &|_| None, &setting(self.cases[0].setting))
     }
@@ -99,7 +98,7 @@ impl Puzzle {
     }
 }
 
-/// A kernel and its host half, with the macros of a setting.
+/// Joins a kernel and its host half, with the macros of a setting.
 fn with_macros(setting: &Setting, kernel: &str, host_half: &str) -> String {
     let of = |of_kernel: bool| {
         definitions(setting.iter().filter(move |(name, _)| OF_KERNEL.contains(name) == of_kernel))
@@ -107,7 +106,7 @@ fn with_macros(setting: &Setting, kernel: &str, host_half: &str) -> String {
     format!("{}{kernel}\n{HEADERS}{}{host_half}", of(true), of(false))
 }
 
-/// The name of a file as an `#include` can have it.
+/// A file name that an `#include` accepts.
 pub fn file_name(name: &str) -> String {
     let allowed = |c: char| match c {
         '\\' => '/',
@@ -118,7 +117,6 @@ pub fn file_name(name: &str) -> String {
     name.chars().map(allowed).collect()
 }
 
-/// Finds a puzzle by its number or its name.
 pub fn find(name: &str) -> Result<&'static Puzzle, String> {
     let is_it = |puzzle: &&Puzzle| {
         puzzle.name == name || name.parse::<u32>().is_ok_and(|number| puzzle.number().parse() == Ok(number))

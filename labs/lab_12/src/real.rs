@@ -1,4 +1,4 @@
-//! A program on a real GPU: its host code is interpreted, its device code compiled by NVRTC and run on the card.
+//! A program on a real GPU: the emulator interprets host code, NVRTC compiles device code, and the card runs it.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -18,7 +18,6 @@ use todevice_gpu::nvidia::Nvidia;
 use crate::Said;
 use crate::device_half::for_nvrtc;
 
-/// The device that programs run on.
 const DEVICE: usize = 0;
 
 /// The first GPU of this computer.
@@ -33,8 +32,8 @@ impl Gpu {
         self.0.properties(DEVICE).name
     }
 
-    /// Compiles a program's kernels for the GPU and runs the program. `print` gets the output of its host code, except
-    /// for the end, which is in the result.
+    /// Compiles a program's kernels for the GPU and runs the program. `print` gets the host code's output, except the
+    /// end, which is in the result.
     pub fn run(&self, program: &Program, text: &str, print: &mut dyn FnMut(&str)) -> Result<Run, String> {
         if let Some(reason) = unsupported(program) {
             return Err(reason);
@@ -84,13 +83,13 @@ pub fn run(name: &str, text: &str, includes: &dyn Fn(&str) -> Option<String>) ->
     }
 }
 
-/// Prints text at once. A closed pipe is found when the rest is printed.
+/// Prints text at once. Later output detects a closed pipe.
 fn print_now(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// What of the program a real GPU cannot run here, if anything.
+/// Returns why a real GPU cannot run the program here.
 fn unsupported(program: &Program) -> Option<String> {
     if program.files.0.iter().skip(1).any(|file| file.name.ends_with(".cuh") || file.name.ends_with(".cu")) {
         return Some("a program that includes files of its own is only emulated".to_owned());
@@ -217,7 +216,7 @@ impl Device for OnCard<'_> {
             arguments: kernel.parameters.iter().map(number).collect(),
         };
         let launched = self.driver.launch_compiled(self.stream(stream)?, launch).map(drop).map_err(code);
-        // CUDA's runtime has a number of its own for what its driver calls an invalid value.
+        // The driver returns `INVALID_VALUE` here, the CUDA runtime a separate code.
         launched.map_err(|code| if code == INVALID_VALUE { INVALID_CONFIGURATION } else { code })
     }
 

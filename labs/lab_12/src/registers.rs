@@ -1,11 +1,10 @@
-//! Register counts of the course's own kernels on a Tesla T4, from NVIDIA's compiler. Those of other cards differ by a
-//! few.
+//! Register counts of the course's kernels on a Tesla T4, from NVIDIA's compiler. Other cards differ by a few.
 
 use cuda_emulator::Files;
 use cuda_emulator::ir::Program;
 
-/// A line for each source with a hash of its text, followed by a line for each of its kernels: those of the tensor crate,
-/// and those of the ladders.
+/// A line for each source with a hash of its text, followed by a line for each of its kernels, for the tensor crate and
+/// for the ladders.
 const TABLES: [&str; 2] =
     [include_str!("../../../kernels/registers.txt"), include_str!("../ladder/registers.txt")];
 
@@ -15,7 +14,7 @@ pub fn known(files: &Files, kernel: &Program) -> Option<u32> {
     of(&file.text, kernel.name.split(['(', '<']).next()?)
 }
 
-/// As [`known`], of a source's text and the kernel's name.
+/// As [`known`], from a source's text and the kernel's name.
 pub fn of(text: &str, symbol: &str) -> Option<u32> {
     let hash = format!("{:016x}", hash(text));
     TABLES.iter().find_map(|table| {

@@ -1,10 +1,9 @@
-//! The smallest size, grid and block with which a kernel fails.
+//! The smallest size, grid and block that make a kernel fail.
 
 use crate::faults::{self, Kind};
 use crate::judge::Task;
 use crate::programs::{SIZES, Setting, counted, value};
 
-/// The maximum number of settings that are tried.
 const MOST_TRIES: usize = 250;
 
 pub struct Smallest {
@@ -13,7 +12,7 @@ pub struct Smallest {
     pub block: [u32; 3],
 }
 
-/// Tries settings in the order of their size, up to the one that fails, and returns the first that fails likewise.
+/// Tries settings by size, up to the failing one, and returns the first with the same fault.
 pub fn find(task: &Task, failing: &Setting, kind: Kind) -> Option<Smallest> {
     let is_possible =
         |setting: &Setting| !task.whole_blocks || value(setting, "N") % value(setting, "BLOCK") == 0.0;
@@ -25,12 +24,12 @@ pub fn find(task: &Task, failing: &Setting, kind: Kind) -> Option<Smallest> {
     all.retain(is_possible);
     let first = all.iter().take(MOST_TRIES).find(|setting| fails(setting));
     let setting = first.cloned().or_else(|| (all.len() > MOST_TRIES).then(|| halved(failing, &fails)))?;
-    // A counting run knows the shape of the launch.
+    // A counting run records the shape of the launch.
     let shape = task.programs.with(&setting, counted).ok()??.shape;
     Some(Smallest { setting, grid: shape.grid, block: shape.block })
 }
 
-/// All settings up to this one, smaller ones first: by the elements, then by the threads of a block.
+/// All settings up to this one, smallest first: by the elements, then by the threads of a block.
 fn smaller(failing: &Setting) -> Vec<Setting> {
     let mut all: Vec<Setting> = vec![Vec::new()];
     for (name, most) in failing {
@@ -49,7 +48,7 @@ fn smaller(failing: &Setting) -> Vec<Setting> {
     all
 }
 
-/// Powers of two: many kernels halve a block.
+/// Powers of two, because many kernels halve a block.
 fn blocks(most: f64) -> Vec<f64> {
     let powers = (0..).map(|power| f64::from(1u32 << power)).take_while(|block| *block < most);
     powers.chain([most]).collect()

@@ -1,4 +1,4 @@
-//! Stepping through a warp: the steps of one warp of a launch, as text or as JSON.
+//! Steps of one warp of a launch, as text or as JSON.
 //!
 //! # JSON
 //!
@@ -54,7 +54,6 @@ use crate::Said;
 
 pub const FIRST: Wanted = Wanted { launch: 1, block: [0; 3], warp: 0 };
 
-/// Compiles and runs a program, and returns the steps of a warp.
 pub fn step(
     name: &str,
     text: &str,
@@ -126,7 +125,7 @@ fn message(program: &Program, run: &Run, recording: &Recording) -> Option<String
     }
 }
 
-/// Such as `Invalid __global__ write of size 4 bytes at my.cu:4:5, by thread (1,0,0) in block (0,0,0)`.
+/// For example `Invalid __global__ write of size 4 bytes at my.cu:4:5, by thread (1,0,0) in block (0,0,0)`.
 fn fault(program: &Program, finding: &Finding) -> String {
     let mut text = finding.title.clone();
     if let Some(Site { span: Some(span), thread, .. }) = finding.sites.first() {

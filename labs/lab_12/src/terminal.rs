@@ -1,4 +1,4 @@
-//! The lab in a terminal: its flags, its output and its exit code.
+//! The lab in a terminal: flags, output and exit code.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -50,19 +50,18 @@ Then: cargo run --bin lab-12 -- my.cu --check memcheck,racecheck
 
 struct Options {
     file: Option<String>,
-    /// The name of a ladder, to be shown instead of a run.
+    /// The name of a ladder to show instead of a run.
     ladder: Option<String>,
     wanted: Wanted,
     /// The warp to step through.
     step: Option<step::Wanted>,
     show: bool,
-    /// On the real GPU.
+    /// Runs on the real GPU.
     is_real: bool,
-    /// On every card, a ladder only.
+    /// Shows a ladder on every card.
     is_all: bool,
 }
 
-/// Runs the lab with these arguments.
 pub fn main(arguments: &[String]) -> ExitCode {
     if let Some(said) = commands::run(arguments) {
         return show(&said, "");
@@ -129,13 +128,13 @@ fn print(text: &str, code: u8) -> ExitCode {
     }
 }
 
-/// Reports an error. A closed stderr is ignored: the exit code still reports it.
+/// Reports an error. A closed stderr is ignored, since the exit code still reports the error.
 fn refuse(text: &str) -> ExitCode {
     let _ = std::io::stderr().write_all(text.as_bytes());
     ExitCode::from(2)
 }
 
-/// Parses the options; returns `None` if the help is requested.
+/// Parses the options. Returns `None` if help is requested.
 fn options(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let mut options = Options {
         file: None,
@@ -264,7 +263,6 @@ fn run(options: &Options) -> ExitCode {
     show(&said, if is_first { NEXT } else { "" })
 }
 
-/// Prints a report, and the next steps after it.
 fn show(said: &Said, next: &str) -> ExitCode {
     match said.errors.is_empty() {
         true => print(&format!("{}{next}", said.output), said.code),

@@ -1,5 +1,5 @@
-//! An activation function of the reader's own, in two kernels: checked against finite differences, then used to train
-//! the network of lab 03.
+//! The reader's activation function in two kernels: checked against finite differences, then used to train the network
+//! of lab 03.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -12,10 +12,9 @@ use todevice::{Approximate, GpuSpec, cuda};
 use crate::activation::Activation;
 use crate::interpreter;
 
-/// The file that is trained with if none is given.
+/// The default file.
 pub const EXAMPLE: (&str, &str) = ("activation.cu", include_str!("../examples/activation.cu"));
 
-/// The options of a training run.
 pub struct Options {
     /// The file with the kernels; `None` for the example.
     pub file: Option<String>,
@@ -50,7 +49,6 @@ Usage: cargo run --bin lab-12 -- train [FILE.cu] [--gpu GPU] [--epochs N] [--see
 Exit code: 0 if the gradient is right, 1 if it is wrong, 2 if the kernels or a flag are.
 ";
 
-/// What `lab-12 train` is to do.
 pub enum Command {
     Help,
     Show(Options),
@@ -90,11 +88,11 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> std::result::Result<Com
     Ok(if is_shown { Command::Show(options) } else { Command::Train(options) })
 }
 
-/// The largest difference of two losses, relative to their size, that counts as rounding.
+/// The largest relative difference of two losses that counts as rounding.
 const TOLERANCE: f64 = 1e-4;
 
-/// Compiles the kernels, checks their gradient and trains. Returns what there is to print, and the exit code: 1 if the
-/// gradient is wrong, or if the losses are not those of the same function in tensor operations.
+/// Compiles the kernels, checks their gradient and trains. Returns the output and the exit code: 1 if the gradient is
+/// wrong, or if the losses differ from those of the same function in tensor operations.
 pub fn run(options: &Options) -> Result<(String, u8)> {
     let (file, text) = options.kernels().map_err(Error::custom)?;
     let folder = Path::new(&file).parent().map(Path::to_path_buf).unwrap_or_default();
@@ -154,7 +152,7 @@ const KNOWN: [Known; 7] = [
     Known { name: "x.sigmoid()?", compute: Tensor::sigmoid },
 ];
 
-/// Whether a function gives the same results as the kernels, but for rounding.
+/// Whether a function gives the same results as the kernels, up to rounding.
 fn agrees(known: &Known, mine: &Activation, x: &Tensor) -> Result<bool> {
     let [a, b] = [(known.compute)(x)?, Module::forward(mine, x)?].map(|y| y.to_vec::<f32>());
     Ok(a?.iter().zip(&b?).all(|(a, b)| (a - b).abs() <= 1e-5 * a.abs().max(1.0)))
@@ -172,13 +170,13 @@ impl Module for Layer {
     }
 }
 
-/// The loss of the last batch of each epoch, and the seconds that training took.
+/// The loss of the last batch of each epoch, and the training time in seconds.
 struct Trained {
     losses: Vec<f64>,
     seconds: f64,
 }
 
-/// Trains lab 03's network, with another activation function, on lab 03's data.
+/// Trains lab 03's network with another activation function on lab 03's data.
 fn train(activation: impl Module + 'static, options: &Options) -> Result<Trained> {
     // ANCHOR: train
     manual_seed(options.seed);
@@ -217,7 +215,7 @@ fn train(activation: impl Module + 'static, options: &Options) -> Result<Trained
 
 fn largest_difference(a: &Trained, b: &Trained) -> f64 {
     let differences = a.losses.iter().zip(&b.losses).map(|(a, b)| (a - b).abs() / a.abs().max(1e-30));
-    // A NaN is as far away as can be.
+    // A NaN counts as the largest difference.
     differences.fold(0.0, |most, next| if next <= most { most } else { next })
 }
 

@@ -9,25 +9,25 @@ use crate::judge::{Gate, Judgement};
 use crate::programs::Setting;
 use crate::smallest::Smallest;
 
-/// `8`, `8.0` or `1,024`: figures that are no whole numbers have one decimal.
+/// `8`, `8.0` or `1,024`: ratios have one decimal.
 fn figure(value: f64, is_ratio: bool) -> String {
     if is_ratio { format!("{value:.1}") } else { cuda_emulator::run::access::thousands(value as u64) }
 }
 
-/// The figures of a gate: the reader's, if it was judged, and its own.
+/// The figures of a gate: the reader's, if it was judged, and the limit.
 fn both(gate: &Gate) -> (Option<String>, String) {
     let is_ratio = gate.name.contains(" per ");
     (gate.yours.map(|yours| figure(yours, is_ratio)), figure(gate.bound.value(), is_ratio))
 }
 
-/// Such as `yours 8.0, at most 4.0`.
+/// For example `yours 8.0, at most 4.0`.
 fn figures(gate: &Gate) -> String {
     let (yours, limit) = both(gate);
     let yours = yours.map_or("not judged".to_owned(), |yours| format!("yours {yours}"));
     format!("{yours}, {} {limit}", gate.bound.words())
 }
 
-/// Such as `2 × 1 blocks of 64 threads`.
+/// For example `2 × 1 blocks of 64 threads`.
 fn shape(grid: [u32; 3], block: [u32; 3]) -> String {
     let shown = |of: [u32; 3], one: &str| {
         let directions = 3 - of.iter().rev().take_while(|count| **count == 1).count().min(2);
@@ -38,14 +38,14 @@ fn shape(grid: [u32; 3], block: [u32; 3]) -> String {
     format!("{} of {}", shown(grid, "block"), shown(block, "thread"))
 }
 
-/// Such as `n = 65, block = 32`.
+/// For example `n = 65, block = 32`.
 fn macros(setting: &Setting) -> String {
     let each: Vec<String> =
         setting.iter().map(|(name, value)| format!("{} = {value}", name.to_lowercase())).collect();
     each.join(", ")
 }
 
-/// As [`macros`], without those of the launch. The shape of the launch shows the other macros.
+/// As [`macros`], without the launch's macros, since the shape of the launch shows them.
 fn sizes(setting: &Setting) -> String {
     let is_shown = |(name, _): &&(&str, f64)| !["BLOCK", "GRID"].contains(name);
     macros(&setting.iter().filter(is_shown).copied().collect())
@@ -69,8 +69,8 @@ fn errors(rejected: &Rejected, file: &str) -> String {
     text
 }
 
-/// A judgement in a format, with the exit code 0 if the kernel is right, and 1 otherwise. `explanation` is for a reader who
-/// has found the mistake.
+/// Formats a judgement. The exit code is 0 if the kernel is right, 1 otherwise. `explanation` is for a reader who has
+/// found the mistake.
 pub fn said(judgement: &Judgement, heading: &str, file: &str, explanation: &str, is_json: bool) -> Said {
     let output = match is_json {
         true => json(judgement, explanation),
@@ -83,7 +83,6 @@ pub fn said(judgement: &Judgement, heading: &str, file: &str, explanation: &str,
     Said { output, errors: String::new(), code }
 }
 
-/// The judgement in a word or two.
 fn summary(judgement: &Judgement) -> &'static str {
     match judgement.is_right() {
         true => "Right.",
@@ -131,8 +130,8 @@ pub fn text(judgement: &Judgement, heading: &str, file: &str, explanation: &str)
     out
 }
 
-/// As [`text`], for a page: `{"right":…,"summary":…,"advice":[…],"gates":[{"name":…,"passes":…,"yours":…,"bound":"at most",
-/// "limit":…}],"with":…,"element":…,"report":…,"smallest":…}`, or the errors of a program that does not compile.
+/// As [`text`], for a page: `{"right":…,"summary":…,"advice":[…],"gates":[{"name":…,"passes":…,"yours":…,"bound":"at
+/// most", "limit":…}],"with":…,"element":…,"report":…,"smallest":…}`, or the errors of a program that does not compile.
 fn json(judgement: &Judgement, explanation: &str) -> String {
     if let Some(rejected) = &judgement.rejected {
         return report::json::rejected(rejected);
@@ -151,7 +150,7 @@ fn json(judgement: &Judgement, explanation: &str) -> String {
     });
     let fault = judgement.fault.as_ref();
     let element = fault.and_then(|(fault, _)| fault.element.clone());
-    // Where elements are wrong, the checks have found nothing.
+    // If elements are wrong, the checks have found nothing.
     let report = fault.filter(|(fault, _)| fault.element.is_none());
     let report = report.map_or("null".to_owned(), |(fault, _)| report::json::json(&fault.files, &fault.run));
     let mut advice = judgement.advice();

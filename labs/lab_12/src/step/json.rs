@@ -12,7 +12,7 @@ use super::values::{Series, Value};
 pub fn json(program: &Program, run: &Run, recording: &Recording) -> String {
     let kernel = &program.kernels[recording.kernel as usize];
     let (debug, wanted, shape) = (&kernel.debug, recording.wanted, recording.shape);
-    // Only the files of the kernel's statements are named.
+    // Lists only files with statements of the kernel.
     let mut files: Vec<u32> = debug.statements.iter().map(|statement| statement.start.file).collect();
     files.sort_unstable();
     files.dedup();
@@ -83,7 +83,6 @@ pub fn json(program: &Program, run: &Run, recording: &Recording) -> String {
     format!("{{{}}}\n", fields.join(","))
 }
 
-/// The type of a member or an element.
 fn type_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Number(prim) => prim_name(prim),
@@ -143,9 +142,9 @@ pub fn cell_values(debug: &Debug, recording: &Recording, cells: &Cells) -> Vec<V
     cells.contents.iter().zip(kinds).map(|(content, kind)| Value::new(recording, kind, *content)).collect()
 }
 
-/// The lanes of an access that are in the same named memory, with their elements.
+/// The lanes of an access to the same named memory, with their elements.
 pub struct Accessed {
-    /// `None` if the memory has no name; then there are no elements.
+    /// `None` if the memory has no name. Then there are no elements.
     pub name: Option<String>,
     pub lanes: u32,
     pub elements: Vec<i64>,

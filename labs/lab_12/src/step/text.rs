@@ -7,7 +7,7 @@ use cuda_emulator::{Files, Program, Run};
 use super::json::{accessed, cell_values};
 use super::values::{Series, Value};
 
-/// The maximum width of the source's column.
+/// The maximum width of the source column.
 const WIDEST: usize = 48;
 
 pub fn text(program: &Program, run: &Run, recording: &Recording) -> String {
@@ -55,7 +55,7 @@ fn counted(count: u32, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A statement's text on one line, indented by the depth of its function's calls.
+/// A statement's text on one line, indented by call depth.
 fn source(files: &Files, debug: &Debug, statement: &Statement) -> String {
     let (start, last) = (statement.start, statement.last);
     let file = files.0.get(start.file as usize).map_or("", |file| file.text.as_str());
@@ -80,7 +80,7 @@ fn source(files: &Files, debug: &Debug, statement: &Statement) -> String {
     }
 }
 
-/// Such as `32/32`, `4/32: 0-3` or `16/32: 0x55555555`.
+/// For example `32/32`, `4/32: 0-3` or `16/32: 0x55555555`.
 fn lanes(mask: u32, all: u32) -> String {
     let count = mask.count_ones();
     match count == all {
@@ -89,7 +89,7 @@ fn lanes(mask: u32, all: u32) -> String {
     }
 }
 
-/// Such as `0-3` or `0-3,8`; a mask if there are many ranges.
+/// For example `0-3` or `0-3,8`; a mask if there are many ranges.
 fn ranges(mask: u32) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
@@ -120,7 +120,7 @@ fn changes(debug: &Debug, recording: &Recording, step: &Step) -> Vec<String> {
     all.extend(step.shared.iter().map(|cells| cells_text(debug, recording, cells)));
     for access in step.accesses.iter().filter(|access| access.kind != AccessKind::Load) {
         for part in accessed(recording, access) {
-            // Changes of shared memory are shown as such.
+            // `cells_text` has already shown changes of shared memory.
             let is_shared = |name: &String| debug.shared.iter().any(|known| known.name == *name);
             let Some(name) = part.name.filter(|name| !is_shared(name)) else { continue };
             let count = part.values.len();
@@ -140,7 +140,8 @@ fn changes(debug: &Debug, recording: &Recording, step: &Step) -> Vec<String> {
     all
 }
 
-/// `None` if nothing is worth a mention: a variable goes out of scope, or a parameter points to what has its name.
+/// Returns `None` for unimportant changes: a variable goes out of scope, or a parameter points to the memory of its
+/// name.
 fn variable_text(debug: &Debug, recording: &Recording, step: &Step, change: &Change) -> Option<String> {
     let variable = &debug.variables[change.variable as usize];
     let part = &variable.parts[change.part as usize];
@@ -156,7 +157,7 @@ fn variable_text(debug: &Debug, recording: &Recording, step: &Step, change: &Cha
     if shown.is_empty() || shown.iter().all(|value| *value == Value::Pointer(name.clone(), 0)) {
         return None;
     }
-    // An argument of a call belongs to the function that is called.
+    // An argument of a call belongs to the called function.
     if debug.statements[step.statement as usize].function != variable.function {
         name += &format!(" of {}", debug.functions[variable.function as usize].name);
     }
@@ -170,7 +171,7 @@ fn variable_text(debug: &Debug, recording: &Recording, step: &Step, change: &Cha
     })
 }
 
-/// Such as `tile[3][0..31]: 0..31`.
+/// For example `tile[3][0..31]: 0..31`.
 fn cells_text(debug: &Debug, recording: &Recording, cells: &Cells) -> String {
     let variable = &debug.shared[cells.variable as usize];
     let count = cells.contents.len();

@@ -14,16 +14,15 @@ pub enum Value {
     Whole(i128),
     /// The shortest digits, or `nan` or `inf`; and the value.
     Float(String, f64),
-    /// Elements from the start of what a name stands for.
+    /// Elements from the start of the named memory.
     Pointer(String, i64),
-    /// Another pointer.
+    /// Any other pointer.
     Address(String),
 }
 
-/// All values of some lanes or cells.
 pub enum Series {
     Same(Value),
-    /// A constant distance, which is not 0, and perhaps the name that they are the distances from.
+    /// A constant nonzero distance, and for pointers the name of the memory.
     Steps {
         from: i128,
         by: i128,
@@ -32,7 +31,7 @@ pub enum Series {
     List(Vec<Value>),
 }
 
-/// The largest number up to which every whole number is a JSON number.
+/// The largest number up to which JSON numbers hold every integer.
 const MOST_WHOLE: i128 = 1 << 53;
 
 impl Value {
@@ -86,7 +85,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is whole and exact; for a pointer, with its name.
+    /// The number, if it is an exact integer; for a pointer, with its name.
     fn whole(&self) -> Option<(Option<&str>, i128)> {
         match self {
             Value::Whole(number) => Some((None, *number)),
@@ -131,7 +130,7 @@ impl Series {
         }
     }
 
-    /// Such as `7`, `0..31`, `0, 2, …, 62` or `3.5, 1.25, 0.5, …, 2`, for this many values.
+    /// For example `7`, `0..31`, `0, 2, …, 62` or `3.5, 1.25, 0.5, …, 2`.
     pub fn text(&self, count: usize) -> String {
         let name = |of: &Option<String>, number: i128| match of {
             Some(of) => from_name(of, number),
@@ -189,7 +188,7 @@ fn float32(x: f32) -> Value {
     Value::Float(digits(f64::from(x), &x.to_string(), &format!("{x:e}")), f64::from(x))
 }
 
-/// Chooses the form of a number that is easier to read.
+/// Chooses the more readable form of a number.
 fn digits(x: f64, plain: &str, scientific: &str) -> String {
     match x.abs() {
         _ if x.is_nan() => "nan".to_owned(),
