@@ -1,10 +1,10 @@
-//! The labs of the To Device course: one module and one binary a chapter.
+//! The labs of the To Device course: one module and one binary per chapter.
 //!
-//! The sources are of three kinds: the [`frame`], which knows no lab; a file or a folder for each lab; and the [`tools`], which run
-//! the labs or look at the same machines.
+//! The sources are of three kinds: the [`frame`], which depends on no lab; a file or a folder for each lab; and the
+//! [`tools`], which run the labs or examine the same machines.
 //!
-//! A lab is a function that tells a [`Lab`] what it does, as typed [events](Event). Where the events go is
-//! not its concern: the terminal prints them as text or JSON, a test captures them, a web page draws them.
+//! A lab is a function that sends typed [events](Event) to a [`Lab`]. The terminal prints them as text or JSON, a test
+//! captures them, a web page draws them.
 //!
 //! ```
 //! use labs::{Entry, Lab, Prediction, Result, cli::count, exact, text};
@@ -37,8 +37,8 @@
 //! assert!(captured.text.contains("Epoch [2/2], Loss: 0.5000\nNum samples: 1024\n"));
 //! ```
 //!
-//! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`. A lab of the course also names its
-//! [runs](Run) that are tested, and stands in the list of [all labs](LABS), by which tests, book and page go.
+//! Its binary is `fn main() -> std::process::ExitCode { labs::main(&LAB) }`. A lab of the course also has tested
+//! [runs](Run), and is in the list of [all labs](LABS), which tests, book and page use.
 
 pub mod frame;
 pub mod lab_00_setup;
@@ -59,11 +59,11 @@ pub mod tools;
 pub use frame::*;
 pub use tools::*;
 
-/// Makes the list of the labs from the names of their modules.
+/// Makes the list of labs from the names of their modules.
 macro_rules! labs {
     ($($module:ident $({ $($part:ident),* })?),* $(,)?) => {
         /// All labs.
-        // The page loads what only one of them takes with that one: `modules` splits the labs by this table.
+        // A page loads the code of its lab only: `modules` splits the labs by this table.
         pub static LABS: [Listed; [$(stringify!($module)),*].len()] = [$(Listed {
             name: $module::LAB.name,
             module: stringify!($module),
@@ -77,7 +77,7 @@ macro_rules! labs {
     };
 }
 
-// A lab that is a folder names its modules, in the order in which they are read.
+// A lab in a folder names its modules in reading order.
 labs![
     lab_00_setup { findings, hidden, computer, made_up },
     lab_01_devices,
@@ -113,14 +113,14 @@ labs![
 ];
 
 impl Listed {
-    /// The lab whose binary has this name.
+    /// Finds the lab of a binary.
     pub fn named(name: &str) -> Option<&'static Listed> {
         LABS.iter().find(|lab| lab.name == name)
     }
 }
 
-/// Whatever made a lab fail.
+/// The error of a failed lab.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The result of a lab, and of most of what it calls.
+/// The result of a lab, and of most functions that it calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! The differences between a lab on a GPU and on the CPU, so that labs need not ask for their device.
+//! The differences between a lab on a GPU and on the CPU.
 
 use todevice::{Device, Result, cuda};
 
@@ -7,43 +7,41 @@ use super::prediction::{Guess, Prediction};
 use super::text::Text;
 
 impl Lab<'_> {
-    /// The GPU that the lab computes on. On the CPU there is none.
-    #[inline(never)] // Many sections ask, and each page loads the code of its lab.
+    /// The lab's GPU; `None` on the CPU.
+    #[inline(never)] // Many sections call this, and each page loads its lab's code.
     pub fn gpu(&self) -> Option<Device> {
         Some(self.device()).filter(|device| device.is_cuda())
     }
 
-    /// The first of two on a GPU, and the second on the CPU.
+    /// Returns the first value on a GPU, and the second on the CPU.
     pub fn gpu_or_cpu<T>(&self, on_gpu: T, on_cpu: T) -> T {
         if self.gpu().is_some() { on_gpu } else { on_cpu }
     }
 
-    /// Prints a paragraph, but only on a GPU.
     pub fn prose_on_gpu(&mut self, text: impl Into<Text>) {
         if self.gpu().is_some() {
             self.prose(text);
         }
     }
 
-    /// Prints a paragraph, but only on the CPU.
     pub fn prose_on_cpu(&mut self, text: impl Into<Text>) {
         if self.gpu().is_none() {
             self.prose(text);
         }
     }
 
-    /// Asks for a prediction that only a GPU can settle. On the CPU it is only something to think about.
+    /// Asks for a prediction that only a GPU can settle. On the CPU, it becomes a question to think about.
     pub fn predict_on_gpu(&mut self, prediction: Prediction) -> Guess {
         self.predict(prediction.only_if(self.gpu().is_some()))
     }
 
-    /// Whether there is a GPU. If not, a paragraph says why the section ends here.
+    /// Whether the lab runs on a GPU. If not, prints a paragraph on why the section ends here.
     pub fn has_gpu_or(&mut self, without: impl Into<Text>) -> bool {
         self.prose_on_cpu(without);
         self.gpu().is_some()
     }
 
-    /// The same for a section that would begin this part next.
+    /// As [`has_gpu_or`](Self::has_gpu_or), before a new part of the section.
     pub fn has_gpu_or_part(
         &mut self,
         part: &'static str,
@@ -55,13 +53,13 @@ impl Lab<'_> {
         self.has_gpu_or(without)
     }
 
-    /// The same with an [invitation](Self::invite_to_gpu).
+    /// As [`has_gpu_or`](Self::has_gpu_or), with an [invitation](Self::invite_to_gpu).
     pub fn has_gpu_to_show(&mut self, what: &str) -> bool {
         self.invite_to_gpu(what);
         self.gpu().is_some()
     }
 
-    /// Says on the CPU how to get a GPU, and what the section shows on one.
+    /// On the CPU, tells the reader how to get a GPU, and what the section shows on one.
     #[inline(never)]
     pub fn invite_to_gpu(&mut self, to: &str) {
         let how = match cuda::is_available() {
@@ -72,7 +70,7 @@ impl Lab<'_> {
     }
 }
 
-/// The first number of a GPU's compute capability, and 0 for the CPU.
+/// The major version of a GPU's compute capability, and 0 for the CPU.
 pub(crate) fn compute_capability(device: Device) -> Result<u32> {
     match device.is_cuda() {
         true => Ok(cuda::get_device_properties(device.index())?.major),

@@ -89,7 +89,7 @@ pub fn count(
     }
 }
 
-/// A device by its name. Which one it is depends on the machine, so the name is kept.
+/// Checks a device's name. The device depends on the machine, so the name is kept.
 fn device(text: &str) -> Result<String, String> {
     match text.parse::<Device>() {
         Ok(_) => Ok(text.to_owned()),
@@ -98,7 +98,6 @@ fn device(text: &str) -> Result<String, String> {
 }
 
 impl Common {
-    /// The device to use on a machine.
     pub fn device_of(&self, machine: &Machine) -> todevice::Result<Device> {
         machine.enter(|| match &self.device {
             None => Ok(Device::cuda_if_available()),

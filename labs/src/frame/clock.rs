@@ -1,4 +1,4 @@
-//! What labs need to take times.
+//! Timing.
 
 use todevice::Machine;
 use todevice::prelude::*;
@@ -15,22 +15,22 @@ pub fn wait_for(device: Device) -> Result<()> {
     waited
 }
 
-/// The first of two where times are modelled, and the second where a real clock gives them.
+/// Returns the first value if time is modelled, and the second if a real clock measures it.
 pub fn modelled_or_measured<T>(modelled: T, measured: T) -> T {
     if time_is_modelled() { modelled } else { measured }
 }
 
-#[inline(never)] // A page loads the code of its lab, and the function above is part of it.
+#[inline(never)] // Each page loads its lab's code, which includes the function above.
 fn time_is_modelled() -> bool {
     Machine::current().time_is_modelled()
 }
 
-/// Whether each launch waits until its work is done, as `CUDA_LAUNCH_BLOCKING=1` asks of a GPU.
+/// Whether each launch waits for its work, as with `CUDA_LAUNCH_BLOCKING=1` on a GPU.
 pub fn launches_wait(device: Device) -> Result<bool> {
     Ok(device.is_cuda() && cuda::launch_blocking()?)
 }
 
-/// Whether a call returns before its work is done, so that the host runs ahead: on a GPU whose launches do not wait.
+/// Whether the host runs ahead: on a GPU without launch blocking.
 pub fn host_runs_ahead(device: Device) -> Result<bool> {
     Ok(device.is_cuda() && !cuda::launch_blocking()?)
 }

@@ -1,4 +1,4 @@
-//! From a lab's flags to its events: the same way in a terminal, a test and a page.
+//! Runs a lab from its flags to its events: the same in a terminal, a test and a page.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,21 +16,19 @@ use super::prediction::{Prediction, Said};
 use super::{render_json, render_text};
 use crate::Result;
 
-/// What makes a function a lab: its name, its title, and flags of its own (`O`).
+/// A lab's name, title, function, and its own flags (`O`).
 pub struct Entry<O> {
-    /// The name of its binary, `lab-03`. Its number is the chapter's, and never changes.
+    /// The name of the binary, `lab-03`. Its number is the chapter's, and never changes.
     pub name: &'static str,
-    /// The title of its chapter.
+    /// The title of the chapter.
     pub title: &'static str,
-    /// The lab itself.
     pub run: fn(&mut Lab, &O) -> Result<()>,
 }
 
-/// Why a program ends: it was only to print its help or version, a flag is wrong, or it failed. (Whether there is the
-/// section of `--section` a lab finds out at its end.)
+/// The end of a program: help or version, a wrong flag, or a failure. (A lab checks `--section` at its end.)
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// What to tell the reader, in whole lines. When a flag is wrong, a single one, `error: …`.
+    /// The message, in whole lines; for a wrong flag, one line: `error: …`.
     pub message: String,
     /// 0 for help and version, 1 for a failure, 2 for a wrong flag.
     pub exit_code: u8,
@@ -45,12 +43,12 @@ impl fmt::Display for Stop {
 impl std::error::Error for Stop {}
 
 impl<O: Args> Entry<O> {
-    /// What its flags are.
+    /// The clap command with all flags.
     pub fn command(&self) -> Command {
         command(self.name, self.title, O::augment_args)
     }
 
-    /// Reads the flags (without the name of the program).
+    /// Parses the flags (without the program's name).
     pub fn parse<I>(&self, flags: I) -> Result<(Common, O), Stop>
     where
         I: IntoIterator,
@@ -63,8 +61,7 @@ impl<O: Args> Entry<O> {
         Ok((checked(self.name, common)?, options))
     }
 
-    /// Runs the lab on a machine that nothing else runs on. It tells `sink` all that happens, its failure
-    /// included, but for a [`Stop`].
+    /// Runs the lab alone on a machine. Sends all events to `sink`, including its failure, but not a [`Stop`].
     pub fn start(
         &self,
         common: &Common,
@@ -77,9 +74,9 @@ impl<O: Args> Entry<O> {
     }
 }
 
-// The next are functions of their own so that they are not compiled once for each lab.
+// The next functions are not generic, so that they are compiled once for all labs.
 
-/// The flags of every lab and those of this one.
+/// The flags of every lab and of this one.
 fn command(
     name: &'static str,
     title: &'static str,
@@ -100,7 +97,7 @@ fn matches(command: Command, flags: Vec<OsString>) -> Result<ArgMatches, Stop> {
     command.try_get_matches_from(flags).map_err(stop)
 }
 
-/// The flags of every lab, with the host in the description of the machine, if they make sense.
+/// Checks the flags of every lab, and adds the host to the machine's description.
 fn checked(lab: &str, mut common: Common) -> Result<Common, Stop> {
     if let Some(section) = &common.section {
         has_not_moved(lab, section)?;
@@ -142,13 +139,13 @@ fn start(
     let mut run =
         || run(&mut Lab::new(common.seed, device, warnings.clone(), &mut sections));
     let mut result = machine.enter(|| match device.is_cuda() {
-        true => cuda::device(device.index(), run)?, // what `synchronize()` waits for, among others
+        true => cuda::device(device.index(), run)?, // the device of `synchronize()`, among others
         false => run(),
     });
     result = result.and_then(|()| sections.check(name));
     warnings.tell(&mut sections);
     if let Some(file) = &common.trace {
-        // Of a lab that failed too: what happened until then may be why.
+        // Also for a failed lab: the trace may show why.
         let taken = sink.trace(file, Timeline::of(&machine.trace()).to_chrome_json());
         result = result.and(taken);
     }
@@ -160,11 +157,11 @@ fn start(
     result
 }
 
-/// Sections that stand in another lab than they once did: which they were, and which they are now.
+/// Sections that moved to another lab: the old place and the new one.
 const MOVED: [((&str, &str), (&str, &str)); 2] =
     [(("lab-05", "6"), ("lab-09", "7")), (("lab-05", "7"), ("lab-09", "8"))];
 
-/// Says where a section is that has moved to another lab, or one of its parts.
+/// Returns an error with the new place if a section, or one of its parts, has moved to another lab.
 fn has_not_moved(lab: &str, section: &str) -> Result<(), Stop> {
     let (number, part) = section.split_at(section.find('.').unwrap_or(section.len()));
     match MOVED.iter().find(|(was, _)| *was == (lab, number)) {
@@ -175,16 +172,16 @@ fn has_not_moved(lab: &str, section: &str) -> Result<(), Stop> {
     }
 }
 
-/// Passes on what `--section` names: a section by its number, `6`, or what follows a prediction in it, by its place or its
-/// name, `6.2` or `6.peak`. Without the flag everything is passed on.
+/// Passes on the events that `--section` selects: a section by its number, `6`, or the part after a prediction, by its
+/// place or its name, `6.2` or `6.peak`. Without the flag, it passes on all events.
 struct Sections<'a> {
-    /// The number of a section, and the part of it.
+    /// The number of the section, and the part.
     wanted: Option<(&'a str, Option<&'a str>)>,
-    /// The sections there were until now.
+    /// All sections so far.
     seen: Vec<String>,
-    /// The parts of the wanted one until now.
+    /// The parts of the wanted section so far.
     parts: Vec<&'static str>,
-    /// Whether the lab is where it was asked for, and whether it ever was.
+    /// Whether the lab is in the wanted part, and whether it has been.
     is_there: bool,
     was_there: bool,
     sink: &'a mut dyn Sink,
@@ -207,7 +204,7 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// Notes where the lab has come to.
+    /// Updates the position in the lab.
     fn advance(&mut self, event: &Event) {
         let Some((number, part)) = self.wanted else { return };
         let was = self.is_there;
@@ -232,7 +229,7 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// Whether there was such a section.
+    /// Returns an error if the wanted section does not exist.
     fn check(&self, lab: &str) -> Result<()> {
         match self.wanted {
             Some((number, Some(part))) if !self.parts.is_empty() && !self.was_there => {
@@ -286,35 +283,34 @@ impl Sink for Sections<'_> {
     }
 }
 
-/// What to say of an error: one of the tensor crate's may have more to tell than its message.
+/// The text of an error. An error of the tensor crate may have a longer report than its message.
 fn story(error: &(dyn std::error::Error + 'static)) -> String {
     error.downcast_ref::<Error>().map_or_else(|| error.to_string(), Error::report)
 }
 
-/// All that a run of a lab produced.
+/// The output of a lab's run.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
-    /// What a reader sees in a terminal without colours: standard output.
+    /// Standard output, as in a terminal without colours.
     pub text: String,
-    /// What goes to standard error: warnings, and why a lab failed or did not start.
+    /// Standard error: warnings, and why a lab failed or did not start.
     pub errors: String,
     /// JSON Lines.
     pub json: String,
     pub events: Vec<Event>,
-    /// Which of the two `--format` asked for.
+    /// The format that `--format` selects.
     pub format: Format,
-    /// The timeline that `--trace` asks for.
+    /// The timeline for `--trace`.
     pub trace: Option<String>,
     pub exit_code: u8,
 }
 
-/// Runs a lab in this process and keeps what it says, for tests and the book. Both show the same whatever the
-/// environment asks for.
+/// Runs a lab in this process and captures its output, for tests and the book. The environment has no effect.
 pub fn run_captured<O: Args>(lab: &Entry<O>, flags: &[&str]) -> Captured {
     run_prepared(lab, flags, |_| ())
 }
 
-/// The same on a machine that has been prepared: by what a person's environment would ask of it, for one.
+/// As [`run_captured`], on a machine that `prepare` has changed, for example by settings from a user's environment.
 pub fn run_prepared<O: Args>(
     lab: &Entry<O>,
     flags: &[&str],
@@ -365,7 +361,7 @@ fn captured(
     }
 }
 
-/// Runs a lab in this process and tells `sink` what it says as it comes: for a page.
+/// Runs a lab in this process and sends its events to `sink` as they occur, for a page.
 pub fn run_streamed<O: Args>(
     lab: &Entry<O>,
     flags: &[&str],
@@ -376,7 +372,7 @@ pub fn run_streamed<O: Args>(
     ended(lab.start(&common, &options, &machine, sink))
 }
 
-/// How a lab ends, with what its sink was not told.
+/// The end of a lab, with the error that its sink has not seen.
 pub(crate) fn ended(result: Result<()>) -> Result<(), Stop> {
     result.map_err(|error| match error.downcast() {
         Ok(stop) => *stop,
@@ -384,7 +380,6 @@ pub(crate) fn ended(result: Result<()>) -> Result<(), Stop> {
     })
 }
 
-/// Keeps what it is told.
 #[derive(Default)]
 struct Kept {
     events: Vec<Event>,
@@ -402,7 +397,7 @@ impl Sink for Kept {
     }
 }
 
-/// Why a device is not there, in one line: which devices are.
+/// A one-line error for a missing device, with the existing devices.
 fn missing(machine: &Machine, error: Error) -> String {
     match machine.enter(cuda::device_count) {
         0 => error.to_string(),
@@ -414,8 +409,7 @@ fn missing(machine: &Machine, error: Error) -> String {
     }
 }
 
-/// What clap has to say. Help stays as it is; of an error, which comes in paragraphs (error, tip, usage),
-/// one line is made.
+/// Converts clap's message. Help is unchanged; an error, which has paragraphs (error, tip, usage), becomes one line.
 pub(crate) fn stop(error: clap::Error) -> Stop {
     let message = error.to_string();
     if !error.use_stderr() {
@@ -432,14 +426,14 @@ pub(crate) fn stop(error: clap::Error) -> Stop {
     wrong(message.trim_start_matches("error: ").to_owned())
 }
 
-/// The first line of what went wrong in a program that had begun.
+/// The end of a program that fails, with the first line of its error.
 pub fn failed(error: impl ToString) -> Stop {
     let error = error.to_string();
     let first = error.lines().next().unwrap_or_default();
     Stop { exit_code: 1, ..wrong(first.to_owned()) }
 }
 
-/// One line whatever the flag, or the variable of the environment, contained.
+/// The end of a program with wrong input, in one line whatever the flag or environment variable contained.
 pub fn wrong(message: impl std::fmt::Display) -> Stop {
     Stop {
         message: format!("error: {}\n", printable::line(&message.to_string())),

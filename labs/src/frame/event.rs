@@ -1,4 +1,4 @@
-//! What a lab says, one event at a time.
+//! The events of a lab.
 
 pub use drawing::Drawing;
 
@@ -6,44 +6,43 @@ use super::figure::{Figure, Kind, Value};
 use super::prediction::{Answer, Prediction};
 use super::text::Text;
 
-/// One thing a lab says. What is printed, streamed as JSON, drawn in a page and compared between machines
-/// are all renderings of these.
+/// An event of a lab. Printed text, JSON, pages and comparisons between machines are all renderings of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Which lab this is and what it runs on. Always the first event.
+    /// The lab and its machine. Always the first event.
     Header(Header),
-    /// The start of a section, with the number it has in the chapter.
+    /// The start of a section, with its number in the chapter.
     Section {
         number: String,
         title: String,
-        /// Why it goes its own way on a real GPU, if it does.
+        /// Why it differs on a real GPU, if it does.
         apart: Option<&'static str>,
-        /// The machine in words, if the section has one of its own.
+        /// The machine in words, if the section has its own.
         machine: Option<String>,
     },
     /// A paragraph of explanation.
     Prose(Text),
-    /// A question to answer before reading on. A part of the section begins with it.
+    /// A question that the reader answers before reading on. A part of the section begins with it.
     Prediction(Prediction),
-    /// A part of the section begins, which the chapter shows by this name. Nothing is printed.
+    /// The start of a part of the section, which the chapter shows by this name. Prints nothing.
     Part(&'static str),
-    /// Its answer, as soon as the lab has it.
+    /// The answer to a prediction, as soon as the lab has it.
     Answer(Answer),
-    /// A line of output, printed exactly as it is.
+    /// A line of output, printed verbatim.
     Line(Text),
-    /// A figure on a line of its own.
+    /// A figure, on a separate line.
     Figure(Figure),
     Table(Table),
-    /// Several lines printed exactly as they are: an error report, a tensor.
+    /// Several lines printed verbatim: an error report, a tensor.
     Report(String),
-    /// A drawing, and the words for whoever cannot see it.
+    /// A drawing with its text alternative.
     Picture {
         drawing: Drawing,
         caption: String,
     },
-    /// Something PyTorch would warn of, in its words.
+    /// A warning in PyTorch's words.
     Warning(String),
-    /// The lab failed. Always the last event.
+    /// The failure of the lab. Always the last event.
     Failure {
         lab: String,
         message: String,
@@ -65,7 +64,7 @@ impl Event {
         }
     }
 
-    /// Every figure the event shows, wherever it stands.
+    /// All figures of the event.
     pub fn figures(&self) -> Vec<&Figure> {
         match self {
             Event::Prose(text) | Event::Line(text) => text.figures().collect(),
@@ -85,7 +84,7 @@ impl Event {
     }
 }
 
-/// The events with `…` for every figure that a real clock gave: what is left is the same in every run.
+/// The events with `…` for every measured figure: the rest is the same in every run.
 pub fn without_measured(events: &[Event]) -> Vec<Event> {
     let mut events = events.to_vec();
     for figure in events.iter_mut().flat_map(Event::figures_mut) {
@@ -96,22 +95,22 @@ pub fn without_measured(events: &[Event]) -> Vec<Event> {
     events
 }
 
-/// Which lab this is and what it runs on.
+/// The lab and its machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
-    /// The name of its binary, `lab-03`.
+    /// The name of the binary, `lab-03`.
     pub lab: String,
     pub title: String,
     pub version: String,
     /// The machine in words: `no GPU`.
     pub machine: String,
-    /// What the lab computes on: `cpu`.
+    /// The device of the lab: `cpu`.
     pub device: String,
     pub seed: u64,
 }
 
 impl Header {
-    /// `machine: Tesla T4 (simulated), seed: 42`: what a run was made with, beside its flags.
+    /// `machine: Tesla T4 (simulated), seed: 42`: the conditions of a run besides its flags.
     pub fn machine_and_seed(&self) -> String {
         format!("machine: {}, seed: {}", self.machine, self.seed)
     }
@@ -133,7 +132,7 @@ pub struct Table {
     pub ranked: bool,
 }
 
-/// A cell of a [`Table`]. (A bare float is none: only a figure knows how many digits to print.)
+/// A cell of a [`Table`]. (A bare float is not a cell: only a figure has a number of digits.)
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     Text(String),
@@ -141,14 +140,13 @@ pub enum Cell {
     Figure(Figure),
 }
 
-/// A row of a [`Table`]: texts, integers and figures, side by side.
+/// A row of a [`Table`] from texts, integers and figures.
 #[macro_export]
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { ::std::vec![$($crate::Cell::from($cell)),*] };
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Table {
         Table {
             header: header.into_iter().map(Into::into).collect(),
@@ -157,18 +155,18 @@ impl Table {
         }
     }
 
-    /// Marks a table whose rows stand in the order of their times.
+    /// Marks a table whose rows are ordered by time.
     pub fn ranked(self) -> Table {
         Table { ranked: true, ..self }
     }
 
-    /// The table with one more row, made by [`row!`](crate::row!).
+    /// Appends a row, made by [`row!`](crate::row!).
     pub fn row(mut self, cells: Vec<Cell>) -> Table {
         self.rows.push(cells);
         self
     }
 
-    /// The figures in it, row by row.
+    /// The figures, row by row.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.rows.iter().flatten().filter_map(|cell| match cell {
             Cell::Figure(figure) => Some(figure),

@@ -1,4 +1,4 @@
-//! A figure: a value with its name, its unit, and how far it can be trusted.
+//! A figure: a value with its name, unit and origin.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use todevice::Device;
 use super::clock::modelled_or_measured;
 use super::float::{format_float, near_rounding_boundary};
 
-/// How a figure came about, which decides how two runs may differ in it.
+/// The origin of a figure, which decides how it may differ between runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Computed: the same on every run with the same seed.
     Exact,
-    /// Read off a real clock or counter: different on every run. Always printed with "measured".
+    /// Measured with a real clock or counter: different on every run. Always printed with "measured".
     Measured,
-    /// Worked out by the simulated machine: the same on every run. Always printed with "modelled".
+    /// Computed by the simulated machine: the same on every run. Always printed with "modelled".
     Modelled,
-    /// A fact of the hardware, such as its name or the size of its memory.
+    /// A fact of the hardware, such as its name or its memory size.
     Hardware,
 }
 
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// The word a reader must see beside every figure of this kind.
+    /// The word that must be next to every figure of this kind.
     pub fn warning(self) -> Option<&'static str> {
         match self {
             Kind::Measured | Kind::Modelled => Some(self.name()),
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// What a figure says.
+/// The value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A count: examples, bytes, copies.
@@ -51,7 +51,7 @@ pub enum Value {
     Text(String),
 }
 
-/// One value a lab shows. Made by [`exact`], [`measured`], [`modelled`] or [`hardware`].
+/// A value that a lab shows. Made by [`exact`], [`measured`], [`modelled`] or [`hardware`].
 ///
 /// ```
 /// use labs::modelled;
@@ -61,20 +61,20 @@ pub enum Value {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Identifies the figure from one version of a lab to the next, in snake_case. A name that comes again,
-    /// such as the loss of each epoch, is a series.
+    /// Identifies the figure across versions of a lab, in snake_case. A repeated name, such as the loss of each epoch,
+    /// is a series.
     pub name: &'static str,
-    /// What the reader sees; the name in words unless given.
+    /// The text for the reader. Default: the name in words.
     pub label: String,
     pub value: Value,
-    /// Empty when the value is a bare number or a text.
+    /// Empty for a bare number or a text.
     pub unit: &'static str,
-    /// Digits after the point when the value is a float; 4, as PyTorch prints, unless given.
+    /// Digits after the point of a float. Default: 4, as in PyTorch.
     pub digits: u8,
     pub kind: Kind,
     /// Whether times decided it: see [`raced`].
     pub raced: bool,
-    /// Whether it counts bytes, and only tells them in its unit: see [`bytes`].
+    /// Whether it is a count of bytes, shown in a larger unit: see [`bytes`].
     pub is_bytes: bool,
 }
 
@@ -83,8 +83,8 @@ pub fn exact(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Exact, name, value.into())
 }
 
-/// A count of bytes, told in the largest of KiB, MiB and GiB that it fills. The count itself stands in JSON, and on a page under
-/// what is told. Where the byte is the point, say `exact("allocated", 512).unit("bytes")`.
+/// A count of bytes, shown in the largest of KiB, MiB and GiB that it fills. JSON has the exact count, and a page shows
+/// it in a note. If single bytes matter, use `exact("allocated", 512).unit("bytes")`.
 ///
 /// ```
 /// use labs::bytes;
@@ -102,16 +102,16 @@ pub fn bytes(name: &'static str, count: impl Into<Value>) -> Figure {
     Figure { unit, digits: 1, is_bytes: true, ..figure }
 }
 
-/// The units of bytes, and how many each has.
+/// The units of bytes, each with its size.
 pub const BYTES: [(&str, f64); 4] =
     [("bytes", 1.0), ("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0)];
 
-/// A figure read off a real clock or counter.
+/// A figure measured with a real clock or counter.
 pub fn measured(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Measured, name, value.into())
 }
 
-/// A figure worked out by the simulated machine.
+/// A figure computed by the simulated machine.
 pub fn modelled(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(Kind::Modelled, name, value.into())
 }
@@ -125,18 +125,17 @@ pub fn found(name: &'static str, value: impl Into<Value>) -> Figure {
     )
 }
 
-/// The same of a time in milliseconds, taken with [`todevice::time::Instant`].
+/// As [`found`], for a time in milliseconds, taken with [`todevice::time::Instant`].
 pub fn timed(name: &'static str, time: Duration) -> Figure {
     found(name, time.as_nanos() as f64 / 1e6).unit("ms").digits(3)
 }
 
-/// A result that a real GPU may not give again: on a machine whose time is modelled it is the same on every run,
-/// elsewhere it is what was seen in this one.
+/// A result that may differ between runs on a real GPU: exact if time is modelled, measured otherwise.
 pub fn observed(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure::new(modelled_or_measured(Kind::Exact, Kind::Measured), name, value.into())
 }
 
-/// A result that depends on how a device rounds, and on the order in which it adds: [`observed`] on a GPU, exact on the CPU.
+/// A result that depends on a device's rounding and order of addition: [`observed`] on a GPU, exact on the CPU.
 pub fn rounded_by(
     name: &'static str,
     value: impl Into<Value>,
@@ -145,8 +144,8 @@ pub fn rounded_by(
     if device.is_cuda() { observed(name, value) } else { exact(name, value) }
 }
 
-/// An [`observed`] result that times decide: who came first, the host or the GPU, or which algorithm was the fastest.
-/// Where things take longer, even on a simulated GPU, it may be another one.
+/// An [`observed`] result that times decide: whether the host or the GPU came first, or the fastest algorithm. If times
+/// change, even on a simulated GPU, the result may change.
 pub fn raced(name: &'static str, value: impl Into<Value>) -> Figure {
     Figure { raced: true, ..observed(name, value) }
 }
@@ -170,7 +169,7 @@ impl Figure {
         }
     }
 
-    /// Sets what the reader sees in place of the name.
+    /// Sets the text for the reader.
     pub fn label(self, label: impl Into<String>) -> Figure {
         Figure { label: label.into(), ..self }
     }
@@ -192,7 +191,7 @@ impl Figure {
         }
     }
 
-    /// The number of its unit, if it is one.
+    /// The value in its unit, if it is a number.
     pub fn quantity(&self) -> Option<f64> {
         let size = BYTES.iter().find(|(unit, _)| self.is_bytes && *unit == self.unit);
         match self.value {
@@ -204,7 +203,7 @@ impl Figure {
         }
     }
 
-    /// How many bytes it is, if it tells them in a larger unit: `108,000,256 bytes`.
+    /// The exact number of bytes, if the figure is shown in a larger unit: `108,000,256 bytes`.
     pub fn exact_bytes(&self) -> Option<String> {
         let count = self.count().filter(|_| self.is_bytes && self.unit != "bytes")?;
         let digits = count.to_string();
@@ -221,7 +220,7 @@ impl Figure {
         Some(format!("{grouped} bytes"))
     }
 
-    /// The value alone, as printed.
+    /// The printed value, without its unit.
     pub fn printed_value(&self) -> String {
         match &self.value {
             Value::Int(_) if self.exact_bytes().is_some() => {
@@ -233,7 +232,7 @@ impl Figure {
         }
     }
 
-    /// The value with its unit and, where its kind demands one, the word that says how far to trust it.
+    /// The value with its unit and, if its kind requires it, the word for its origin.
     pub fn printed(&self) -> String {
         let mut printed = self.printed_value();
         if !self.unit.is_empty() {

@@ -1,8 +1,8 @@
-//! Files of a reader: read only as far as makes sense, and never left half written.
+//! Reads the reader's files up to a maximum size, and never leaves one half written.
 //!
-//! A new file is written under a temporary name beside its own, and gets its own when it is whole. So a full disk or a killed
-//! program leaves the old file, or none. A temporary file that a killed program left is removed by the next that writes the same
-//! file: programs lock theirs.
+//! A new file is written under a temporary name in the same folder, then renamed. So a full disk or a killed program
+//! leaves the old file, or none. Programs lock their temporary files, so the next program that writes the same file can
+//! remove those of killed programs.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,7 +24,7 @@ pub fn bytes(file: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Refuses a pipe, a folder or a device.
+/// Rejects a pipe, a folder or a device.
 fn regular(file: &Path) -> io::Result<()> {
     match fs::metadata(file)?.is_file() {
         true => Ok(()),
@@ -32,13 +32,12 @@ fn regular(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a text file up to a size.
 pub fn text(file: &Path, most: u64) -> io::Result<String> {
     let bytes = bytes(file, most)?;
     decoded(&bytes).map(str::to_owned).map_err(io::Error::other)
 }
 
-/// Writes a file unless there is one, and says whether it did.
+/// Writes a file unless it exists. Returns whether it wrote.
 pub fn create(file: &Path, bytes: &[u8]) -> io::Result<bool> {
     let target = followed(file)?;
     if fs::symlink_metadata(&target).is_ok() {
@@ -67,8 +66,8 @@ fn create_in_place(file: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Replaces a file in one step: whatever happens, it holds the old bytes or the new ones. A symbolic link stays one, and
-/// permissions stay. What is no file, such as `/dev/stdout`, is written to.
+/// Replaces a file atomically: it has either the old bytes or the new ones. Keeps symbolic links and permissions.
+/// Writes directly to non-files such as `/dev/stdout`.
 pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = followed(file)?;
     let old = fs::metadata(&target).ok();
@@ -82,7 +81,7 @@ pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.rename(&target)
 }
 
-/// The same, for a file that can be made again: in a folder that takes no new files it is overwritten.
+/// As [`replace`], for a file that can be regenerated: in a folder where no file can be created, it is overwritten.
 pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     match replace(file, bytes) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
@@ -92,7 +91,7 @@ pub fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Gives what is in a file a second name, the first that is free of these.
+/// Gives a file's contents a second name, the first unused one of `names`.
 pub fn keep(file: &Path, names: impl Iterator<Item = PathBuf>) -> io::Result<PathBuf> {
     let target = followed(file)?;
     regular(&target)?;
@@ -100,7 +99,7 @@ pub fn keep(file: &Path, names: impl Iterator<Item = PathBuf>) -> io::Result<Pat
         let is_new = match fs::hard_link(&target, &name) {
             Ok(()) => true,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
-            // On another file system, or on one without hard links.
+            // On another file system, or without hard links.
             Err(_) => create(&name, &bytes(&target, u64::MAX - 1)?)?,
         };
         if is_new {
@@ -110,16 +109,16 @@ pub fn keep(file: &Path, names: impl Iterator<Item = PathBuf>) -> io::Result<Pat
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Holds a file for one program, from its reading to its writing. The file itself is replaced when it is written, so another one
-/// beside it is locked, which the program that made it removes.
+/// Locks a file for one program, from reading to writing. Writing replaces the file, so the lock is on a second file
+/// next to it, which the program that made it removes.
 pub struct Lock {
-    /// Closed when the lock is dropped, which unlocks it.
+    /// Dropping the lock closes the file, which unlocks it.
     _held: File,
     path: PathBuf,
 }
 
 impl Lock {
-    /// Waits for another program that holds the file, but not forever: it may have been stopped.
+    /// Waits for another program that holds the file, but only for a while: it may have been stopped.
     pub fn of(file: &Path) -> io::Result<Lock> {
         const PATIENCE: Duration = Duration::from_secs(10);
         let path = beside(&followed(file)?, "lock")?;
@@ -134,9 +133,9 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => {
                     thread::sleep(Duration::from_millis(2))
                 }
-                // The program that held it has removed it, and another may have made it again.
+                // The previous holder has removed it, and another program may have recreated it.
                 Ok(()) if !is_at(&held, &path) => {}
-                // Where files cannot be locked, there is nothing better to do.
+                // If the file system has no locks, continue without one.
                 Ok(()) | Err(TryLockError::Error(_)) => {
                     return Ok(Lock { _held: held, path });
                 }
@@ -152,7 +151,7 @@ impl Drop for Lock {
     }
 }
 
-/// Whether a path still leads to a file that was opened by it.
+/// Whether a path still leads to an open file.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -167,7 +166,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// The path at the end of symbolic links, whether there is a file or not.
+/// Follows symbolic links. The file may not exist.
 pub fn followed(file: &Path) -> io::Result<PathBuf> {
     let mut path = file.to_owned();
     for _ in 0..40 {
@@ -191,7 +190,7 @@ fn is_there(folder: &Path) -> bool {
     folder.as_os_str().is_empty() || folder.exists()
 }
 
-/// A hidden file that belongs to another: `.progress.json.lock`.
+/// The path of a hidden file for another: `.progress.json.lock`.
 fn beside(file: &Path, ending: &str) -> io::Result<PathBuf> {
     let Some(name) = file.file_name() else {
         return Err(ErrorKind::InvalidInput.into());
@@ -202,14 +201,14 @@ fn beside(file: &Path, ending: &str) -> io::Result<PathBuf> {
     Ok(file.with_file_name(hidden))
 }
 
-/// A file under a temporary name, which is locked for as long as it has it.
+/// A file with a temporary name, locked until it gets its final name.
 struct Temporary {
     file: File,
     path: PathBuf,
 }
 
 impl Temporary {
-    /// A temporary file beside another, with these bytes on the disk.
+    /// A temporary file next to `target`, with these bytes on disk.
     fn filled(target: &Path, bytes: &[u8]) -> io::Result<Temporary> {
         let mut temporary = Temporary::new(target)?;
         temporary.file.write_all(bytes)?;
@@ -225,11 +224,11 @@ impl Temporary {
             let path =
                 beside(target, &format!("{}-{number}{TEMPORARY}", std::process::id()))?;
             let file = match File::create_new(&path) {
-                // Of another computer that shares the folder.
+                // From another computer that shares the folder.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
-            // Another program may have swept it up before it was locked.
+            // Another program may have removed it before it was locked.
             let is_swept = matches!(file.try_lock(), Err(TryLockError::WouldBlock))
                 || !path.exists();
             if !is_swept {
@@ -240,7 +239,7 @@ impl Temporary {
 
     fn rename(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
-        self.path = PathBuf::new(); // There is nothing left to remove.
+        self.path = PathBuf::new();
         Ok(())
     }
 }
@@ -253,10 +252,10 @@ impl Drop for Temporary {
     }
 }
 
-/// How the names of temporary files end.
+/// The ending of temporary names.
 const TEMPORARY: &str = ".new";
 
-/// Removes the temporary files of a file that no program holds any more.
+/// Removes temporary files that no program holds any more.
 fn sweep(target: &Path) {
     let (Some(folder), Ok(prefix)) = (target.parent(), beside(target, "")) else {
         return;
@@ -313,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Runs something in so many threads at once.
+    /// Runs `work` in several threads at once.
     fn at_once<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let barrier = Barrier::new(count);
         let run = |number| {
@@ -448,7 +447,7 @@ mod tests {
         symlink("target", &link).unwrap();
         assert!(create(&link, b"one").unwrap() && !create(&link, b"two").unwrap());
         fs::set_permissions(&target, fs::Permissions::from_mode(0o640)).unwrap();
-        // The bytes are kept, not the link to them.
+        // Keeps the bytes, not the link.
         let kept = keep(&link, [folder.0.join("kept")].into_iter()).unwrap();
         replace(&link, b"three").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());

@@ -1,6 +1,6 @@
-//! Every float a lab prints goes through here, so that the same number is the same text everywhere.
+//! Formats every float that a lab prints, so that equal numbers have equal text.
 
-/// `value` with `digits` digits after the point, as Python's `f"{value:.{digits}f}"` writes it.
+/// Formats `value` with `digits` digits after the point, as Python's `f"{value:.{digits}f}"` does.
 ///
 /// ```
 /// assert_eq!(labs::format_float(0.755907, 4), "0.7559");
@@ -14,11 +14,10 @@ pub fn format_float(value: f64, digits: u8) -> String {
     format!("{value:.*}", usize::from(digits))
 }
 
-/// Whether `value` lies within 1e-6 (relative) of a point where its printed form changes.
+/// Whether `value` is within 1e-6 (relative) of a point where its printed form changes.
 ///
-/// Two computers may disagree in the last bits of a result. As long as no printed value is near such a
-/// point, their outputs are equal all the same. A value printed with more than about six significant digits
-/// is always near one.
+/// Two computers may differ in the last bits of a result. Their outputs are equal as long as no printed value is near
+/// such a point. A value printed with more than about six significant digits is always near one.
 ///
 /// ```
 /// use labs::near_rounding_boundary;
@@ -31,7 +30,7 @@ pub fn near_rounding_boundary(value: f64, digits: u8) -> bool {
     }
     let scaled = value.abs() * 10f64.powi(i32::from(digits));
     let tolerance = 1e-6 * scaled;
-    // Boundaries lie half-way between integers, so nothing is further than 0.5 from one. (Asked first, as
+    // Boundaries are half-way between integers, so no number is further than 0.5 from one. (This comes first, since
     // `scaled` may be infinite.)
     tolerance >= 0.5 || (scaled.fract() - 0.5).abs() <= tolerance
 }

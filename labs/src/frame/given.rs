@@ -1,4 +1,4 @@
-//! Files that a lab reads: from the disk, or those that a page has been given, which has no disk.
+//! Files that a lab reads: from the disk, or in a page, which has no disk, from memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ thread_local! {
     static GIVEN: RefCell<BTreeMap<String, Vec<u8>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Keeps a file for the labs that this thread runs from now on.
+/// Stores a file for the labs that this thread runs from now on.
 pub fn give(name: &str, bytes: Vec<u8>) {
     GIVEN.with_borrow_mut(|given| given.insert(name.to_owned(), bytes));
 }
 
-/// No checkpoint that a lab takes is larger.
+/// The maximum size of a checkpoint.
 const LARGEST: u64 = 1 << 30;
 
-/// A file that was given, or one of the disk.
+/// Reads a stored file, or one from the disk.
 pub(crate) fn read(name: &str) -> io::Result<Vec<u8>> {
     match GIVEN.with_borrow(|given| given.get(name).cloned()) {
         Some(bytes) => Ok(bytes),

@@ -1,9 +1,8 @@
-//! What of a lab's flags a page lets its reader turn, as the flags themselves declare it.
+//! The flags of a lab that a page lets its reader change, from their declarations.
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Value as Json, json};
 
-/// Machines to choose from.
 const MACHINES: [(&str, &str); 6] = [
     ("sim:t4", "a Tesla T4"),
     ("sim:t4x2", "two Tesla T4"),
@@ -13,13 +12,13 @@ const MACHINES: [(&str, &str); 6] = [
     ("none", "no GPU"),
 ];
 
-/// A flag that a page offers.
+/// A flag that the reader of a page can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knob {
     /// `--batch-size`
     pub flag: String,
     pub help: String,
-    /// What it is if it is not given; empty if that is none of the values.
+    /// The default value; empty if the flag has none.
     pub first: String,
     pub takes: Takes,
 }
@@ -30,15 +29,15 @@ pub enum Takes {
         least: u64,
         most: u64,
     },
-    /// One of these; each with its words where the flag has some.
+    /// One of these values, each with its description, if any.
     Choice(Vec<(String, String)>),
-    /// A file of the reader's.
+    /// The reader's file.
     File,
-    /// Nothing: it is there or not.
+    /// No value: the flag is set or not.
     Nothing,
 }
 
-/// The knobs of a lab: its own flags that make sense in a page, then the machine, its host and the seed.
+/// The knobs of a lab: its own flags that work in a page, then the machine, its host and the seed.
 pub fn knobs(command: &Command) -> Vec<Knob> {
     let own = command.get_arguments().filter(|arg| arg.get_help_heading().is_none());
     let mut knobs: Vec<Knob> = own.filter_map(|arg| knob(command, arg)).collect();
@@ -112,7 +111,7 @@ fn knob(command: &Command, arg: &Arg) -> Option<Knob> {
     Some(Knob { flag, help, first: first.unwrap_or_default(), takes })
 }
 
-/// From where to where a number may be. A parser is a function, which only says so of a number that it refuses.
+/// The range of a number. A parser is a function, so the range is only in its error message.
 fn range(command: &Command, flag: &str) -> Option<(u64, u64)> {
     let refused =
         command.clone().try_get_matches_from([flag, "none"]).err()?.to_string();
@@ -122,7 +121,7 @@ fn range(command: &Command, flag: &str) -> Option<(u64, u64)> {
     Some((least.parse().ok()?, most.parse().ok()?))
 }
 
-/// As a page reads them.
+/// The JSON for a page.
 pub fn to_json(knobs: &[Knob]) -> Json {
     let one = |Knob { flag, help, first, takes }: &Knob| {
         let mut json = json!({ "flag": flag, "help": help, "first": first });

@@ -1,4 +1,4 @@
-//! What a lab sees of the world: somewhere to say things, and the flags every lab has.
+//! A lab's interface: its events' sink, and the flags of every lab.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -12,52 +12,50 @@ use super::prediction::{Answer, Guess, Key, Prediction, Said};
 use super::text::Text;
 use crate::Result;
 
-/// Where events go: a terminal, a test, a page.
+/// The receiver of events: a terminal, a test, a page.
 pub trait Sink {
-    /// Takes the next event.
     fn event(&mut self, event: Event);
 
-    /// Asks the reader, where there is one who wants to be asked. Nobody is asked for a thought.
+    /// Asks the reader, if there is one who wants to be asked. Questions to think about are not asked.
     fn ask(&mut self, _prediction: &Prediction) -> Option<Said> {
         None
     }
 
-    /// Whether anything of the section of that number is passed on, so that a lab whose sections do without one another need
-    /// not run it otherwise.
+    /// Whether it needs any event of a section. If not, a lab with independent sections can skip the section.
     fn wants(&self, _number: &str) -> bool {
         true
     }
 
-    /// Learns that what `--section` names is over: nothing of it follows, and a page need not wait for the rest.
+    /// Called when the part that `--section` selects is over, so that a page need not wait for the rest.
     fn over(&mut self) {}
 
-    /// Takes the timeline that `--trace` asked for, to be put into a file.
+    /// Takes the timeline for `--trace`, to be written to a file.
     fn trace(&mut self, _file: &Path, _timeline: String) -> Result<()> {
         Ok(())
     }
 
-    /// Takes a file that the lab has kept in memory, where there is no disk and somebody may want it.
+    /// Takes a file that the lab has kept in memory, for a sink without a disk.
     fn file(&mut self, _name: &str, _bytes: &[u8]) {}
 
-    /// Draws a frame in place of the one before, where there is anyone to watch it; says whether there is.
+    /// Draws a frame in place of the previous one, if a reader is watching. Returns whether one is.
     fn frame(&mut self, _frame: &str) -> bool {
         false
     }
 
-    /// Starts a progress bar, where there is anyone to watch it.
+    /// Starts a progress bar, if a reader is watching.
     fn progress(&mut self, _total: u64, _message: &str) -> Progress {
         Progress::hidden()
     }
 }
 
-/// A test keeps every event and looks at them afterwards.
+/// Keeps every event, for tests.
 impl Sink for Vec<Event> {
     fn event(&mut self, event: Event) {
         self.push(event);
     }
 }
 
-/// What a lab talks to. Every method but the first few says one thing: see [`Event`].
+/// A lab's handle to its sink and its flags. Most methods emit one [`Event`].
 pub struct Lab<'a> {
     seed: u64,
     device: Device,
@@ -75,24 +73,23 @@ impl<'a> Lab<'a> {
         Lab { seed, device, warnings, sink }
     }
 
-    /// The seed, from `--seed`.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The device of `--device`; without that flag the first GPU if there is one, else the CPU.
+    /// The device of `--device`. Default: the first GPU, or the CPU without one.
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// Passes an event on, after the warnings of what happened before it.
+    /// Emits an event, after earlier warnings.
     fn tell(&mut self, event: Event) {
         self.warnings.tell(self.sink);
         self.sink.event(event);
     }
 
-    /// Starts a section, with the number it has in the chapter. Says whether anybody wants what follows: a section that
-    /// others build on runs in any case.
+    /// Starts a section, with its number in the chapter. Returns whether its events are needed. A section that others
+    /// build on runs in any case.
     pub fn section(&mut self, number: impl Display, title: &str) -> bool {
         let number = number.to_string();
         let wanted = self.sink.wants(&number);
@@ -101,8 +98,8 @@ impl<'a> Lab<'a> {
         wanted
     }
 
-    /// Starts a section that goes its own way on a real GPU, so that it cannot be compared with a simulated one. `why`
-    /// follows "because".
+    /// Starts a section that differs on a real GPU, so that it cannot be compared with a simulated one. `why` follows
+    /// "because".
     pub fn section_apart(
         &mut self,
         number: impl Display,
@@ -115,68 +112,66 @@ impl<'a> Lab<'a> {
         wanted
     }
 
-    /// Starts a section that brings a machine of its own, whatever `--gpu` says.
+    /// Starts a section with its own machine, whatever `--gpu` selects.
     pub fn section_on(&mut self, number: impl Display, title: &str, machine: &Machine) {
         let (number, title) = (number.to_string(), title.to_owned());
         let machine = Some(machine.to_string());
         self.tell(Event::Section { number, title, apart: None, machine });
     }
 
-    /// Explains something, in a paragraph.
+    /// Prints a paragraph of explanation.
     pub fn prose(&mut self, text: impl Into<Text>) {
         self.tell(Event::Prose(text.into()));
     }
 
-    /// Asks the reader what will come out, before it does. What is said is compared when the lab
-    /// [answers](Self::answer).
+    /// Asks the reader to predict a result. The guess is compared when the lab [answers](Self::answer).
     pub fn predict(&mut self, prediction: Prediction) -> Guess {
         self.tell(Event::Prediction(prediction.clone()));
         let said = if prediction.gates() { self.sink.ask(&prediction) } else { None };
         Guess { prediction, said }
     }
 
-    /// Asks something that is only to be thought about.
+    /// Asks a question to think about.
     pub fn think(&mut self, id: &'static str, question: impl Into<String>) {
         self.tell(Event::Prediction(Prediction::think(id, question)));
     }
 
-    /// Begins a part of the section that the chapter shows by this name, and asks nothing.
+    /// Begins a part of the section, which the chapter shows by this name, without a question.
     pub fn part(&mut self, name: &'static str) {
         self.tell(Event::Part(name));
     }
 
-    /// Answers a prediction: with the name of a choice, a truth, a figure, an order, or a part of a line. A thought is left
-    /// unanswered.
+    /// Answers a prediction: with the name of a choice, a bool, a figure, an order, or a part of a line. Has no effect
+    /// for a question to think about.
     pub fn answer(&mut self, guess: Guess, key: impl Into<Key>) {
         let Guess { prediction, said } = guess;
         if !prediction.gates() {
-            return; // A thought has no key.
+            return; // A question to think about has no key.
         }
         self.tell(Event::Answer(Answer { prediction, key: key.into(), said }));
     }
 
-    /// Prints a line exactly as it is.
+    /// Prints a line verbatim.
     pub fn print(&mut self, line: impl Into<Text>) {
         self.tell(Event::Line(line.into()));
     }
 
-    /// Shows a figure on a line of its own.
+    /// Shows a figure on a separate line.
     pub fn figure(&mut self, figure: Figure) {
         self.tell(Event::Figure(figure));
     }
 
-    /// Shows a table.
     pub fn table(&mut self, table: Table) {
         self.tell(Event::Table(table));
     }
 
-    /// Shows several lines exactly as they are: an error report, a tensor.
+    /// Shows several lines verbatim: an error report, a tensor.
     pub fn report(&mut self, report: impl Display) {
         self.tell(Event::Report(report.to_string()));
     }
 
-    /// Shows a drawing; the caption says what it shows to whoever cannot see it. A timeline and a memory map are
-    /// drawn in a terminal too; of an SVG it has the caption only.
+    /// Shows a drawing; the caption is its text alternative. A terminal draws a timeline and a memory map, but shows
+    /// only the caption of an SVG.
     pub fn picture(&mut self, drawing: impl Into<Drawing>, caption: &str) {
         self.tell(Event::Picture {
             drawing: drawing.into(),
@@ -184,27 +179,27 @@ impl<'a> Lab<'a> {
         });
     }
 
-    /// Hands on a file that the lab has kept in memory: a page lets its reader take it away. It is no event.
+    /// Passes on a file that the lab has kept in memory, for a page to offer as a download. It is not an event.
     pub fn file(&mut self, name: &str, bytes: &[u8]) {
         self.sink.file(name, bytes);
     }
 
-    /// Shows how things are now: to a person at a terminal as a frame, which is drawn in place of the one before and is
-    /// no event; elsewhere as a line.
+    /// Shows the current state: in a terminal, as a frame that replaces the previous one and is not an event;
+    /// elsewhere, as a line.
     pub fn frame(&mut self, frame: &str, line: impl Into<Text>) {
         if !self.sink.frame(frame) {
             self.print(line);
         }
     }
 
-    /// Starts a progress bar of `total` steps. Only a person at a terminal sees it; it is no event.
+    /// Starts a progress bar of `total` steps. Only a terminal shows it; it is not an event.
     #[must_use = "the bar ends when the handle is dropped"]
     pub fn progress(&mut self, total: usize, message: &str) -> Progress {
         self.sink.progress(total as u64, message)
     }
 }
 
-/// The machine's warnings, kept until the next event: they come from anywhere, even from other threads.
+/// The machine's warnings until the next event. They may come from other threads.
 #[derive(Clone)]
 pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
 
@@ -221,7 +216,7 @@ impl Warnings {
         warnings
     }
 
-    /// Passes on what has come up.
+    /// Emits the collected warnings.
     pub(crate) fn tell(&self, sink: &mut dyn Sink) {
         for message in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             sink.event(Event::Warning(message));
@@ -229,15 +224,13 @@ impl Warnings {
     }
 }
 
-/// How a sink draws a progress bar.
+/// The drawing of a progress bar by a sink.
 pub trait Bar {
-    /// Advances the bar by `steps`.
     fn inc(&self, steps: u64);
-    /// Removes the bar.
     fn finish(&self);
 }
 
-/// A running progress bar; it disappears when finished or dropped.
+/// A running progress bar. It disappears when finished or dropped.
 pub struct Progress(Option<Box<dyn Bar>>);
 
 impl Progress {
@@ -246,7 +239,7 @@ impl Progress {
         Progress(Some(Box::new(bar)))
     }
 
-    /// A bar that nobody sees.
+    /// An invisible bar.
     pub fn hidden() -> Progress {
         Progress(None)
     }
@@ -258,7 +251,6 @@ impl Progress {
         }
     }
 
-    /// Ends the bar.
     pub fn finish(self) {}
 }
 

@@ -1,4 +1,4 @@
-//! What the list of the labs holds of each: how it is run, and what tests and the book know of it.
+//! An entry in the list of labs: how to run the lab, and facts for tests and the book.
 
 use clap::Command;
 use todevice::Machine;
@@ -6,45 +6,45 @@ use todevice::Machine;
 use super::entry::{Captured, Stop};
 use super::lab::Sink;
 
-/// A lab in the list.
+/// An entry in the list of labs.
 pub struct Listed {
-    /// The name of its binary, `lab-03`.
+    /// The name of the binary, `lab-03`.
     pub name: &'static str,
-    /// The name of its module: of a file in `labs/src`, or of a folder there.
+    /// The name of the module: a file or a folder in `labs/src`.
     pub module: &'static str,
-    /// The modules of the folder besides `mod.rs`, in the order in which they are read.
+    /// The folder's modules besides `mod.rs`, in reading order.
     pub parts: &'static [&'static str],
     /// Runs it in this process.
     pub run: fn(&[&str]) -> Captured,
-    /// The same on a machine that has been prepared.
+    /// As `run`, on a prepared machine.
     pub run_prepared: fn(&[&str], fn(&Machine)) -> Captured,
-    /// Runs it in this process and tells what it says as it comes.
+    /// Runs it in this process and sends its events to a sink as they occur.
     pub run_streamed: fn(&[&str], &mut dyn Sink) -> Result<(), Stop>,
-    /// What its flags are.
+    /// The clap command with its flags.
     pub command: fn() -> Command,
-    /// The runs that a test keeps a snapshot of.
+    /// The runs with a snapshot.
     pub runs: &'static [Run],
 }
 
-/// A way to run a lab whose output is tested.
+/// A run of a lab with a tested output.
 pub struct Run {
-    /// What directives call it.
+    /// Its name in directives.
     pub name: &'static str,
-    /// What a reader types after `cargo run --bin lab-03 --`.
+    /// The reader's flags after `cargo run --bin lab-03 --`.
     pub flags: &'static [&'static str],
-    /// More flags, which change nothing that is printed, but make it the same on every computer.
+    /// More flags, which do not change the text, but make it the same on every computer.
     pub steady: &'static [&'static str],
-    /// What a reader gets from it.
+    /// A description for the reader.
     pub what: &'static str,
 }
 
 impl Run {
-    // Those that most labs have.
+    // Runs that most labs have.
     pub const NONE: Run = Run::new("none", &["--gpu", "none"], "on the CPU");
     pub const T4: Run = Run::new("t4", &["--gpu", "sim:t4"], "on a simulated Tesla T4");
     pub const T4X2: Run = Run::new("t4x2", &["--gpu", "sim:t4x2"], "on two of them");
 
-    /// One that prints the same on every computer.
+    /// A run with the same output on every computer.
     pub const fn new(
         name: &'static str,
         flags: &'static [&'static str],
@@ -60,7 +60,7 @@ impl Listed {
         self.name.trim_start_matches("lab-")
     }
 
-    /// What a reader types to run it.
+    /// The command that a reader types.
     pub fn command(&self, flags: &[&str]) -> String {
         let command = format!("cargo run --bin {}", self.name);
         if flags.is_empty() {
@@ -70,7 +70,7 @@ impl Listed {
         }
     }
 
-    /// Its source, in one file or several, from the root of the checkout.
+    /// Its source files, relative to the root of the checkout.
     pub fn sources(&self) -> Vec<String> {
         let module = self.module;
         let files = match self.parts {
@@ -84,7 +84,7 @@ impl Listed {
         files.into_iter().map(|file| format!("labs/src/{file}.rs")).collect()
     }
 
-    /// The snapshot of a run, from the root of the checkout.
+    /// The snapshot of a run, relative to the root of the checkout.
     pub fn snapshot(&self, run: &Run) -> String {
         format!("labs/tests/snapshots/{}-{}.snap", self.name, run.name)
     }

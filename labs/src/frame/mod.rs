@@ -1,4 +1,4 @@
-//! What all labs stand on: flags, events, figures, predictions, and the renderers of all that. It knows no lab.
+//! The frame of all labs: flags, events, figures, predictions and renderers. It depends on no lab.
 
 mod by_device;
 pub mod cli;
@@ -42,8 +42,7 @@ pub use prediction::{Guess, Key, Prediction};
 pub use terminal::{main, program};
 pub use text::{Part, Slot, Text};
 
-/// A web page has no terminal: it calls [`Entry::start`] with a sink of its own. This only lets the binaries
-/// compile there.
+/// A web page has no terminal: it calls [`Entry::start`] with its own sink. This only lets the binaries compile there.
 #[cfg(target_family = "wasm")]
 pub fn main<O: clap::Args>(_lab: &Entry<O>) -> std::process::ExitCode {
     std::process::ExitCode::FAILURE

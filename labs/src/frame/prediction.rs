@@ -1,4 +1,4 @@
-//! Predictions: what a lab asks before it shows the answer, and the answer that it then computes.
+//! Predictions: questions that a lab asks before it computes and shows the answer.
 //!
 //! ```
 //! use labs::{Lab, Prediction, exact};
@@ -20,27 +20,26 @@ use drawing::printable;
 
 use super::figure::{Figure, Value, exact};
 
-/// A question to commit to.
+/// A question that the reader answers before the lab does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The chapter's number and a few words: `03-steps`. It never changes: progress is kept under it.
+    /// The chapter's number and a few words: `03-steps`. It never changes, since progress is stored under it.
     pub id: &'static str,
-    /// What is asked, with code between backticks.
+    /// The question, with code in backticks.
     pub question: String,
     pub kind: Kind,
-    /// Why the answer is what it is, in a sentence or two.
+    /// The reason for the answer, in a sentence or two.
     pub because: String,
-    /// Whether times decide the answer: on another machine there may be another.
+    /// Whether times decide the answer, so that it may differ on another machine.
     pub raced: bool,
 }
 
-/// What can be said in answer.
+/// The possible answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// One of these.
     Choice(Vec<Choice>),
     YesNo,
-    /// A number in this unit, which counts as right if it is off by no more than this share of the answer.
+    /// A number in this unit. It is right within this tolerance, relative to the answer.
     Number {
         unit: &'static str,
         tolerance: f64,
@@ -50,11 +49,11 @@ pub enum Kind {
     Order(Vec<String>),
     /// One of these lines of code.
     Line(Vec<String>),
-    /// Nothing: it is for thinking about, and a page folds the answer until the reader opens it.
+    /// A question to think about. A page hides the answer until the reader opens it.
     Think,
 }
 
-/// The numbers that could be the answer.
+/// The range of possible numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Possible {
     pub least: f64,
@@ -63,7 +62,7 @@ pub struct Possible {
 }
 
 impl Possible {
-    /// Nothing that a lab asks for is less than 0.
+    /// No lab asks for a negative number.
     const ANY: Possible = Possible { least: 0.0, most: f64::INFINITY, whole: false };
 
     fn has(self, number: f64) -> bool {
@@ -71,7 +70,7 @@ impl Possible {
         (least..=most).contains(&number) && !(whole && number.fract() != 0.0)
     }
 
-    /// How a sentence goes on that begins with "a number": ` from 0 to 8`.
+    /// The end of a phrase that begins with "a number": ` from 0 to 8`.
     fn in_words(self) -> String {
         let Possible { least, most, .. } = self;
         match (least > 0.0 && least < 1.0, most.is_finite()) {
@@ -96,10 +95,10 @@ impl Kind {
     }
 }
 
-/// A choice, and why it is not the answer where it is not.
+/// A choice, and why it is wrong, if it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// What the lab calls it.
+    /// Its name in the lab.
     pub name: &'static str,
     pub text: String,
     pub unless: String,
@@ -116,12 +115,12 @@ impl Prediction {
         }
     }
 
-    /// A choice between what [`or`](Self::or) adds.
+    /// A question with choices, which [`or`](Self::or) adds.
     pub fn choice(id: &'static str, question: impl Into<String>) -> Prediction {
         Prediction::new(id, question, Kind::Choice(Vec::new()))
     }
 
-    /// One more thing to choose: its name, how it reads, and why it is wrong where it is.
+    /// Adds a choice: its name, its text, and why it is wrong, if it is.
     pub fn or(
         mut self,
         name: &'static str,
@@ -134,12 +133,11 @@ impl Prediction {
         self
     }
 
-    /// A question for a yes or a no.
     pub fn yes_no(id: &'static str, question: impl Into<String>) -> Prediction {
         Prediction::new(id, question, Kind::YesNo)
     }
 
-    /// A question for a number, which must be met exactly unless [`tolerance`](Self::tolerance) says otherwise.
+    /// A question for a number, which must be exact unless [`tolerance`](Self::tolerance) is set.
     pub fn number(id: &'static str, question: impl Into<String>) -> Prediction {
         let possible = Possible::ANY;
         Prediction::new(
@@ -149,7 +147,7 @@ impl Prediction {
         )
     }
 
-    /// The unit of the number; the answer comes in the same. A percentage is one of a whole: 100 at most.
+    /// Sets the unit of the number and of the answer. A percentage is at most 100.
     pub fn unit(mut self, of_number: &'static str) -> Prediction {
         if let Kind::Number { unit, possible, .. } = &mut self.kind {
             *unit = of_number;
@@ -160,27 +158,25 @@ impl Prediction {
         self
     }
 
-    /// Only whole numbers are possible: the answer is a count.
+    /// Allows only integers: the answer is a count.
     pub fn whole(self) -> Prediction {
         self.possible(|possible| Possible { whole: true, ..possible })
     }
 
-    /// Counts some of so many things.
+    /// Allows only counts up to `all`.
     pub fn out_of(self, all: usize) -> Prediction {
         self.whole().at_most(all as f64)
     }
 
-    /// No more than this is possible.
     pub fn at_most(self, most: f64) -> Prediction {
         self.possible(|possible| Possible { most, ..possible })
     }
 
-    /// No less than this is possible.
     pub fn at_least(self, least: f64) -> Prediction {
         self.possible(|possible| Possible { least, ..possible })
     }
 
-    /// 0 is not possible: the answer is a ratio.
+    /// Excludes 0: the answer is a ratio.
     pub fn positive(self) -> Prediction {
         self.at_least(f64::MIN_POSITIVE)
     }
@@ -192,7 +188,7 @@ impl Prediction {
         self
     }
 
-    /// How far off a number may be and still count as right, as a share of the answer: 0.2 is 20 %.
+    /// Sets the tolerance relative to the answer: 0.2 is 20 %.
     pub fn tolerance(mut self, share: f64) -> Prediction {
         if let Kind::Number { tolerance, .. } = &mut self.kind {
             *tolerance = share;
@@ -200,7 +196,7 @@ impl Prediction {
         self
     }
 
-    /// A question for an order of things.
+    /// A question for an order.
     pub fn order<S: Into<String>>(
         id: &'static str,
         question: impl Into<String>,
@@ -213,7 +209,7 @@ impl Prediction {
         )
     }
 
-    /// A question for a line of code. A line that says nothing is none.
+    /// A question for a line of code. Lines without code are not options.
     pub fn line(
         id: &'static str,
         question: impl Into<String>,
@@ -232,7 +228,7 @@ impl Prediction {
         Prediction::new(id, question, Kind::Think)
     }
 
-    /// Sets why the answer is what it is.
+    /// Sets the reason for the answer.
     pub fn because(self, because: impl Into<String>) -> Prediction {
         Prediction { because: because.into(), ..self }
     }
@@ -242,7 +238,7 @@ impl Prediction {
         Prediction { raced: true, ..self }
     }
 
-    /// Turns a prediction that nothing will settle, for example on a machine without a GPU, into one only to think about.
+    /// If the lab will not answer the prediction, for example without a GPU, makes it a question to think about.
     pub fn only_if(self, is_answered: bool) -> Prediction {
         let raced = self.raced;
         if is_answered {
@@ -257,12 +253,12 @@ impl Prediction {
         self.kind != Kind::Think
     }
 
-    /// What the part of the output that follows is called: the id without the chapter.
+    /// The name of the part of the output that follows: the id without the chapter.
     pub fn part(&self) -> &'static str {
         self.id.split_once('-').map_or(self.id, |(_, part)| part)
     }
 
-    /// What can be chosen or put in order, as a reader sees it.
+    /// The options of a choice, an order or a line, as a reader sees them.
     pub fn options(&self) -> Vec<&str> {
         match &self.kind {
             Kind::Choice(choices) => {
@@ -281,7 +277,7 @@ impl Prediction {
         ('a'..='z').take(self.options().len()).collect()
     }
 
-    /// The options as a terminal shows them, a line each, or nothing.
+    /// The options as a terminal shows them, one per line; empty without options.
     pub fn listed(&self) -> String {
         match &self.kind {
             Kind::YesNo => String::new(),
@@ -294,7 +290,7 @@ impl Prediction {
         }
     }
 
-    /// What a reader may type, in words: for the line on which it is typed.
+    /// The expected input in words, for the prompt.
     pub fn expects(&self) -> String {
         let letters = self.letters();
         let range = || match letters[..] {
@@ -321,7 +317,7 @@ impl Prediction {
         }
     }
 
-    /// The same with what is possible, for a reader who has typed something else.
+    /// As [`expects`](Self::expects) with the possible range, for an error message.
     pub fn wanted(&self) -> String {
         let expects = self.expects();
         match self.kind {
@@ -331,7 +327,7 @@ impl Prediction {
         }
     }
 
-    /// Reads a guess. The error says in one line what would be possible.
+    /// Parses a guess. The error says in one line what is possible.
     pub fn parse(&self, typed: &str) -> Result<Said, String> {
         let wrong = || {
             let typed = printable::line(typed.trim());
@@ -373,7 +369,7 @@ impl Prediction {
         said.ok_or_else(wrong)
     }
 
-    /// What was said, as a reader would type it: so it is kept.
+    /// The guess as a reader would type it, which is the stored form.
     pub fn typed(&self, said: &Said) -> String {
         let letters = self.letters();
         let letter = |index: &usize| {
@@ -391,7 +387,7 @@ impl Prediction {
         }
     }
 
-    /// What was said, as a sentence says it.
+    /// The guess as part of a sentence.
     fn in_words(&self, said: &Said) -> String {
         let options = self.options();
         let option =
@@ -416,14 +412,15 @@ impl Prediction {
     }
 }
 
-/// One of what a unit counts: a batch, a call. Units that are no words stay as they are. `book/theme/predict.js` knows it, too.
+/// The singular of a unit: a batch, a call. Units that are no words stay unchanged. `book/theme/predict.js` has the
+/// same rule.
 fn singular(unit: &str) -> &str {
     let is_word = unit.len() > 3 && unit.bytes().all(|byte| byte.is_ascii_lowercase());
     let one = unit.strip_suffix("s").filter(|_| is_word).unwrap_or(unit);
     if one.ends_with("che") { &one[..one.len() - 1] } else { one }
 }
 
-/// A number with a unit or without, as people write them: `1,024`, `3.5 ms`, `40 %`.
+/// Parses a number with or without a unit, as people write them: `1,024`, `3.5 ms`, `40 %`.
 fn number(typed: &str, unit: &str) -> Option<f64> {
     let typed = typed.strip_suffix(&unit.to_ascii_lowercase()).unwrap_or(typed);
     let plain: String =
@@ -432,7 +429,7 @@ fn number(typed: &str, unit: &str) -> Option<f64> {
     plain.parse().ok().filter(may_be)
 }
 
-/// What a reader said. Options count from 0.
+/// A reader's guess. Options count from 0.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Said {
     Option(usize),
@@ -440,8 +437,7 @@ pub enum Said {
     Order(Vec<usize>),
 }
 
-/// What the lab found out, as it calls it: a choice by its name, a line by a part of it that no other line has, an order by
-/// its things.
+/// The lab's answer: a choice by its name, a line by a unique part of it, an order by its items.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Key {
     Named(String),
@@ -480,7 +476,7 @@ impl From<Vec<String>> for Key {
     }
 }
 
-/// A prediction that was made: what [`Lab::answer`](crate::Lab::answer) takes.
+/// A prediction with the reader's guess, for [`Lab::answer`](crate::Lab::answer).
 #[must_use = "a prediction is answered with `lab.answer`"]
 pub struct Guess {
     pub(crate) prediction: Prediction,
@@ -492,21 +488,21 @@ pub struct Guess {
 pub struct Answer {
     pub prediction: Prediction,
     pub key: Key,
-    /// What the reader said, if anybody was asked and answered.
+    /// The reader's guess, if the reader was asked and answered.
     pub said: Option<Said>,
 }
 
-/// How good a guess was.
+/// The quality of a guess.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Right,
-    /// A number that is so many times the answer.
+    /// A number that is this many times the answer.
     Off(f64),
     Wrong,
 }
 
 impl Answer {
-    /// The answer as something that could have been said. The error says why it cannot.
+    /// The answer in the form of a guess. The error says why there is none.
     pub fn expected(&self) -> Result<Said, String> {
         let Answer { prediction: Prediction { id, kind, .. }, key, .. } = self;
         match (kind, key) {
@@ -553,7 +549,7 @@ impl Answer {
         }
     }
 
-    /// The answer in words, and whether it is modelled or measured: `96 steps`.
+    /// The answer in words, with "modelled" or "measured" if needed: `96 steps`.
     pub fn printed(&self) -> String {
         match (&self.key, self.expected()) {
             (Key::Number(figure), _) => figure.printed(),
@@ -562,7 +558,7 @@ impl Answer {
         }
     }
 
-    /// Whether nobody would say how many times too large a guess is: of a small count, and of a percentage.
+    /// Whether the ratio of guess and answer is not worth showing: for small counts and percentages.
     pub fn is_bare(&self) -> bool {
         matches!(
             &self.key,
@@ -572,7 +568,6 @@ impl Answer {
         )
     }
 
-    /// How good what was said is.
     pub fn verdict(&self, said: &Said) -> Verdict {
         let expected = self.expected();
         match (&self.prediction.kind, said, expected) {
@@ -590,7 +585,7 @@ impl Answer {
         }
     }
 
-    /// What to tell a reader who said this: `You said 2 steps; it was 96 steps, 48 times your guess.` and why.
+    /// The comparison for a reader, with the reason: `You said 2 steps; it was 96 steps, 48 times your guess.`
     pub fn compared(&self, said: &Said) -> String {
         let is_choice = matches!(self.prediction.kind, Kind::Choice(_) | Kind::Line(_));
         let quoted =
@@ -623,7 +618,7 @@ impl Answer {
         words.join(" ")
     }
 
-    /// Why what was said is wrong, if it is a wrong choice.
+    /// Why the guess is wrong, if it is a wrong choice.
     fn unless(&self, said: &Said) -> &str {
         match (&self.prediction.kind, said) {
             (Kind::Choice(choices), Said::Option(index))
@@ -636,7 +631,7 @@ impl Answer {
     }
 }
 
-/// The answer beside a guess that was `ratio` times as large.
+/// Compares a guess that is `ratio` times the answer.
 fn times(ratio: f64) -> String {
     let is_low = ratio < 1.0;
     let factor = if is_low { 1.0 / ratio } else { ratio };
@@ -651,7 +646,7 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// As many digits as one would say.
+/// Rounds to as many digits as a reader needs.
 fn rounded(factor: f64) -> String {
     if factor < 10.0 {
         format!("{}", (factor * 10.0).round() / 10.0)

@@ -1,4 +1,4 @@
-//! What a reader has done, as one text that the terminal and the pages of the book share.
+//! A reader's progress, as one text that the terminal and the pages of the book share.
 //!
 //! ```json
 //! {
@@ -13,10 +13,10 @@
 //! }
 //! ```
 //!
-//! Everything is kept under ids that never change. A number's `ratio` is what was said over what it was; a choice and a line
-//! are letters; a question's `said` is the place of the choice in its file, from 1. An open question's is what the student
-//! wrote, with the `points` that it made, `of` those that a good answer makes: it is right with all of them. A page keeps
-//! what was chosen in an exercise too, as `choice`. What this version does not know stays as it is.
+//! Everything is stored under ids that never change. A number's `ratio` is the guess divided by the answer. Choices and
+//! lines are letters. A question's `said` is the choice's place in its file, from 1. For an open question, it is the
+//! student's text, with its `points` `of` those of a good answer: it is right with all of them. A page also stores the
+//! choice made in an exercise, as `choice`. Unknown entries are kept.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -30,10 +30,10 @@ use super::prediction::{Answer, Verdict};
 const NAME: &str = "to-device-progress";
 const VERSION: u64 = 1;
 
-/// No record is larger: all that a reader can answer fits into a tenth of it.
+/// The maximum size of a record. All possible answers fit into a tenth of it.
 const LARGEST: u64 = 4 << 20;
 
-/// Predictions, questions and exercises that were done.
+/// Finished predictions, questions and exercises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record(Map<String, Json>);
 
@@ -44,7 +44,7 @@ impl Default for Record {
 }
 
 impl Record {
-    /// Reads a text. The error says in one line why it is none.
+    /// Parses a record. The error says in one line why the text is not one.
     pub fn parse(text: &str) -> Result<Record, String> {
         let json: Json = serde_json::from_str(text).map_err(|error| {
             format!("this is not a progress file of the course: {error}")
@@ -79,12 +79,11 @@ impl Record {
         Ok(Record(object))
     }
 
-    /// The text.
     pub fn to_text(&self) -> String {
         format!("{:#}\n", Json::Object(self.0.clone()))
     }
 
-    /// Reads a file; one that is not there is an empty record.
+    /// Reads a file. A missing file is an empty record.
     pub fn read(file: &Path) -> Result<Record, String> {
         match files::text(file, LARGEST) {
             Ok(text) => Record::parse(&text),
@@ -93,8 +92,8 @@ impl Record {
         }
     }
 
-    /// Changes what a file holds, and returns it. Programs that do so at the same time wait for each other, so that no change is
-    /// lost. A file that cannot be read stays as it is.
+    /// Changes a file's record, and returns it. Concurrent programs wait for each other, so that no change is lost. An
+    /// unreadable file stays unchanged.
     pub fn change(
         file: &Path,
         change: impl FnOnce(&mut Record),
@@ -106,7 +105,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Writes a file in one step: whatever happens, it holds the old text or the new one.
+    /// Writes a file atomically: it has either the old text or the new one.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         let text = self.to_text();
         match text.len() as u64 > LARGEST {
@@ -117,7 +116,7 @@ impl Record {
         }
     }
 
-    /// Keeps what was said to a prediction.
+    /// Stores the guess for a prediction.
     pub fn predicted(&mut self, answer: &Answer) {
         let Some(said) = &answer.said else { return };
         let verdict = answer.verdict(said);
@@ -128,41 +127,41 @@ impl Record {
         self.part("predictions").insert(answer.prediction.id.to_owned(), entry);
     }
 
-    /// What was said to a prediction.
+    /// The guess for a prediction.
     pub fn said(&self, id: &str) -> Option<&str> {
         self.0.get("predictions")?.get(id)?.get("said")?.as_str()
     }
 
-    /// What came of a prediction: `right`, `off`, `wrong` or `skipped`.
+    /// The verdict on a prediction: `right`, `off`, `wrong` or `skipped`.
     pub fn verdict(&self, id: &str) -> Option<&str> {
         self.0.get("predictions")?.get(id)?.get("verdict")?.as_str()
     }
 
-    /// The ids of what was done: `predictions`, `questions` or `exercises`.
+    /// The ids of finished `predictions`, `questions` or `exercises`.
     pub fn ids(&self, part: &str) -> Vec<&str> {
         let of_part = self.0.get(part).and_then(Json::as_object);
         of_part.into_iter().flatten().map(|(id, _)| id.as_str()).collect()
     }
 
-    /// Keeps an answer to a question: the place of the choice in its file, from 1.
+    /// Stores an answer to a question: the choice's place in its file, from 1.
     pub fn answered(&mut self, id: &str, place: usize, right: bool) {
         let entry = json!({ "said": place.to_string(), "right": right });
         self.part("questions").insert(id.to_owned(), entry);
     }
 
-    /// Keeps an answer in the student's own words, and how many of the points of a good one it made.
+    /// Stores an answer in the student's words, with its points and those of a good answer.
     pub fn explained(&mut self, id: &str, said: &str, points: usize, of: usize) {
         let entry =
             json!({ "said": said, "points": points, "of": of, "right": points == of });
         self.part("questions").insert(id.to_owned(), entry);
     }
 
-    /// Whether a question was answered rightly, if it was answered.
+    /// Whether a question was answered correctly; `None` without an answer.
     pub fn answer(&self, id: &str) -> Option<bool> {
         self.0.get("questions")?.get(id)?.get("right")?.as_bool()
     }
 
-    /// Keeps that an exercise was checked. Who has passed once has passed.
+    /// Stores a check of an exercise. A passed exercise stays passed.
     pub fn checked(&mut self, id: &str, passed: bool) {
         let passed = passed || self.passed(id);
         let checks = self.count(id, "checks") + 1;
@@ -176,33 +175,33 @@ impl Record {
         self.of_exercise(id, "passed").and_then(Json::as_bool).unwrap_or(false)
     }
 
-    /// Keeps that a student has seen so many hints of an exercise.
+    /// Stores the number of hints that a student has seen.
     pub fn hinted(&mut self, id: &str, hints: u64) {
         let hints = hints.max(self.count(id, "hints"));
         self.exercise(id).insert("hints".to_owned(), hints.into());
     }
 
-    /// How often an exercise was checked (`checks`), or how many hints were seen (`hints`).
+    /// The number of checks of an exercise (`checks`), or of hints seen (`hints`).
     pub fn count(&self, id: &str, what: &str) -> u64 {
         self.of_exercise(id, what).and_then(Json::as_u64).unwrap_or(0)
     }
 
-    /// The result of the final assessment, if it was checked. A page keeps the program that was begun there as well.
+    /// The result of the final assessment, if it was checked. A page stores the current program there as well.
     pub fn assessment(&self) -> Option<&Map<String, Json>> {
         self.0.get("final")?.as_object().filter(|result| result.contains_key("points"))
     }
 
-    /// Keeps the result of the final assessment.
+    /// Stores the result of the final assessment.
     pub fn assessed(&mut self, result: Map<String, Json>) {
         self.part("final").extend(result);
     }
 
-    /// The seed of the final assessment that a terminal has written.
+    /// The seed of the final assessment that the terminal has written.
     pub fn written(&self) -> Option<u64> {
         self.0.get("final")?.get("written")?.as_u64()
     }
 
-    /// Keeps the seed of the final assessment that is written.
+    /// Stores the seed of the final assessment.
     pub fn begun(&mut self, seed: u64) {
         self.part("final").insert("written".to_owned(), seed.into());
     }

@@ -1,12 +1,12 @@
-//! What a lab says as HTML, for the book: its builder puts it into the pages, and a page that runs the lab shows it as it comes.
+//! Renders events as HTML for the book, in its builder and in a page that runs the lab.
 
 use super::event::{Cell, Drawing, Event, Table};
 use super::render_text::{self, Column, Palette, Renderer};
 
-/// Letters that a block of code shows on a page without being scrolled.
+/// The number of characters that a code block shows on a page without scrolling.
 const PAGE_WIDTH: usize = 80;
 
-/// Text with nothing in it that HTML would take for a tag.
+/// Escapes text for HTML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -14,8 +14,8 @@ pub fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// A figure that tells bytes in MiB or the like, with how many there are in a note beside it: for a mouse over it, a finger or the
-/// keyboard on it, and for a screen reader. Without a count, the text as it is.
+/// A figure in MiB or another large unit, with the exact count in a note for mouse, touch, keyboard and screen reader.
+/// Without a count, the text unchanged.
 pub fn bytes(text: &str, exact: Option<&str>) -> String {
     match exact {
         Some(exact) => {
@@ -27,7 +27,7 @@ pub fn bytes(text: &str, exact: Option<&str>) -> String {
     }
 }
 
-/// Before a note, which is no word of the sentence.
+/// The start of a note, which is not part of the sentence.
 pub const NOTE: &str = "<span class=\"exact\">";
 
 /// A picture with its caption.
@@ -44,7 +44,7 @@ pub fn picture(drawing: &Drawing, caption: &str) -> String {
     format!("<div class=\"picture\">\n{svg}\n<p>{caption}</p>\n</div>\n\n")
 }
 
-/// A block of text as HTML, in which figures have notes: each with what is printed, in the order in which they come.
+/// Renders a code block whose figures have notes. `notes` has their printed texts in order.
 pub fn with_notes(language: &str, text: &str, notes: &[(String, String)]) -> String {
     let classes: String = language.split(',').map(|word| format!("{word} ")).collect();
     format!(
@@ -57,7 +57,7 @@ fn noted(text: &str, notes: &[(String, String)]) -> String {
     let mut html = String::new();
     let mut rest = text;
     for (printed, exact) in notes {
-        // Lines may be broken between number and unit.
+        // A line break may be between number and unit.
         let broken = printed.replacen(' ', "\n", 1);
         let Some(at) = rest.find(printed.as_str()).or_else(|| rest.find(&broken))
         else {
@@ -72,7 +72,7 @@ fn noted(text: &str, notes: &[(String, String)]) -> String {
     html + &escape(rest)
 }
 
-/// The notes of figures: what is printed, and what it is exactly.
+/// The notes of figures: printed text and exact value.
 pub fn notes(events: &[Event]) -> Vec<(String, String)> {
     let figures = events.iter().flat_map(Event::figures);
     figures
@@ -80,7 +80,7 @@ pub fn notes(events: &[Event]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A picture with the words for whoever cannot see it. The page shows a `wide` one, or on a phone a `narrow` one.
+/// A picture with its text alternative. The page shows the `wide` one, or on a phone the `narrow` one.
 fn svg(svg: &str, class: &str, caption: &str) -> String {
     // An empty line would end the HTML.
     let lines: Vec<&str> = svg.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -93,7 +93,7 @@ fn svg(svg: &str, class: &str, caption: &str) -> String {
     )
 }
 
-/// The events with the long lines of reports folded: a terminal would do it, a page would cut them.
+/// The events with long report lines folded. A terminal would fold them, a page would cut them.
 pub fn folded(events: &[Event]) -> Vec<Event> {
     events.iter().map(folded_event).collect()
 }
@@ -117,7 +117,7 @@ fn fold_line(line: &str) -> String {
     let mut column = 0;
     for word in line.split_inclusive(' ') {
         let width = word.trim_end().chars().count();
-        // A first word that is too long stays where it is.
+        // A first word that is too long stays in place.
         if column + width > PAGE_WIDTH && !folded.trim_start().is_empty() {
             folded = format!("{}\n{:indent$}", folded.trim_end(), "");
             column = indent;
@@ -128,12 +128,12 @@ fn fold_line(line: &str) -> String {
     folded
 }
 
-/// A table of its own kind: a screen reader knows its columns, and a narrow screen scrolls it alone.
+/// An HTML table, so that a screen reader announces its columns and a narrow screen scrolls it alone.
 pub fn table(table: &Table) -> String {
     let columns = render_text::columns(table);
     let class = |column: &Column| if column.numbers { " class=\"number\"" } else { "" };
     let heads = columns.iter().map(|column| match breakable(&escape(&column.header)) {
-        // A heading that says nothing is none.
+        // An empty heading.
         head if head.is_empty() => "<td></td>".to_owned(),
         head => format!("<th scope=\"col\"{}>{head}</th>", class(column)),
     });
@@ -144,7 +144,7 @@ pub fn table(table: &Table) -> String {
                 Some(Cell::Figure(figure)) => figure.exact_bytes(),
                 _ => None,
             };
-            // What is part of the row above stands further in.
+            // An indented cell belongs to the row above.
             let part = if !column.numbers && cell.starts_with("  ") {
                 " class=\"part\""
             } else {
@@ -162,7 +162,7 @@ pub fn table(table: &Table) -> String {
     )
 }
 
-/// With places in names, as in `backends::cudnn` and `exp_avg_sq`, where a narrow column may break them.
+/// Adds break opportunities to names such as `backends::cudnn` and `exp_avg_sq`, for narrow columns.
 fn breakable(text: &str) -> String {
     let mut broken = String::new();
     let mut letters = text.chars().peekable();
@@ -177,31 +177,30 @@ fn breakable(text: &str) -> String {
     broken
 }
 
-/// What is no text on a page.
+/// Whether an event is not text on a page.
 pub fn is_apart(event: &Event) -> bool {
     matches!(event, Event::Picture { .. } | Event::Table(_))
 }
 
-/// Renders events as they come.
+/// Renders events as they occur.
 #[derive(Debug)]
 pub struct Stream {
     renderer: Renderer,
     shows: Shows,
-    /// Whether text goes on that has begun: after a table or a picture a new block of it begins.
+    /// Whether the current text block continues. A table or a picture ends it.
     in_text: bool,
 }
 
-/// How much of a lab is shown.
+/// The parts of a lab's output to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shows {
-    /// All of it, as a terminal has it.
+    /// All of it, as in a terminal.
     All,
-    /// Without its title, explanations and questions, which the chapter has its own words for.
+    /// Without title, explanations and questions, for which the chapter has its own words.
     Results,
 }
 
 impl Shows {
-    /// Whether an event is shown.
     pub fn shows(self, event: &Event) -> bool {
         let words = matches!(
             event,
@@ -218,9 +217,9 @@ impl Shows {
 /// The next piece of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// It goes on in the block of text before it; or begins one.
+    /// Continues the current text block, or begins one.
     Text { html: String, begins: bool },
-    /// It stands for itself: a table, a picture.
+    /// Separate from text: a table, a picture.
     Block(String),
 }
 
@@ -229,9 +228,9 @@ impl Stream {
         Stream { renderer: Renderer::new(Palette::Plain), shows, in_text: false }
     }
 
-    /// The next event, if it is shown.
+    /// Renders the next event, if it is shown.
     pub fn render(&mut self, event: &Event) -> Option<Piece> {
-        // Which lab it is, and on which machine, stands above what it says.
+        // The lab and its machine are shown above the output.
         let is_head = matches!(event, Event::Header(_)) && self.shows == Shows::Results;
         if is_head || !self.shows.shows(event) {
             return None;

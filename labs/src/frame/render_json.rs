@@ -1,4 +1,4 @@
-//! Events as JSON Lines: one object an event, one event a line, so that a reader can follow a running lab.
+//! Renders events as JSON Lines, one object per line, so that a reader can follow a running lab.
 
 use drawing::printable::is_printable;
 use serde_json::{Value as Json, json};
@@ -8,7 +8,7 @@ use super::figure::{Figure, Value};
 use super::prediction::{Answer, Key, Prediction};
 use super::text::Text;
 
-/// The event as a line. Where a string holds what a terminal would obey, there is an escape, which means the same.
+/// The event as a line. Control characters in strings are escaped.
 pub fn line(event: &Event) -> String {
     let mut line = String::new();
     for letter in render(event).to_string().chars() {
@@ -23,13 +23,13 @@ pub fn line(event: &Event) -> String {
     line + "\n"
 }
 
-/// The event as a JSON object. Its key `event` says which one it is.
+/// The event as a JSON object. The key `event` is its type.
 ///
-/// A figure has its raw `value`, bytes their count, and in `text` what the reader sees. JSON has no NaN and no infinity: such
-/// a value is `null`, and `text` says which.
+/// A figure has its raw `value`, for bytes their count, and in `text` the text for the reader. JSON has no NaN and no
+/// infinity: such a value is `null`, and `text` has its name.
 ///
-/// What times decided says so: a figure or a text is `raced`, a table's rows are `ranked`. A section that no real GPU
-/// shares with a simulated one says in `apart` why.
+/// Results that times decided are marked: a figure or a text is `raced`, a table's rows are `ranked`. A section that
+/// differs on a real GPU has the reason in `apart`.
 pub fn render(event: &Event) -> Json {
     match event {
         Event::Header(header) => json!({
@@ -54,7 +54,7 @@ pub fn render(event: &Event) -> Json {
             let options = prediction.options();
             let asked =
                 marked(asked, "options", (!options.is_empty()).then(|| options.into()));
-            // Where times decide the answer, the question may name the device.
+            // If times decide the answer, the question may name the device.
             marked(asked, "raced", prediction.raced.then(|| true.into()))
         }
         Event::Part(name) => json!({ "event": "part", "name": name }),
@@ -105,7 +105,7 @@ fn words(event: &str, text: &Text) -> Json {
     marked(words, "raced", text.raced.then(|| true.into()))
 }
 
-/// An object with a key more, if there is something to say.
+/// Adds a key to an object, if it has a value.
 fn marked(mut object: Json, key: &str, mark: Option<Json>) -> Json {
     if let Some(mark) = mark {
         object[key] = mark;
@@ -126,7 +126,7 @@ fn figure(figure: &Figure) -> Json {
         "name": figure.name,
         "label": figure.label,
         "value": value(&figure.value),
-        // The value is the count, whatever it is told in.
+        // The value is the count, whatever unit the text has.
         "unit": if figure.is_bytes { "bytes" } else { figure.unit },
         "digits": figure.digits,
         "kind": figure.kind.name(),

@@ -1,4 +1,4 @@
-//! Events as text, for a terminal, a snapshot, or the book.
+//! Renders events as text, for a terminal, a snapshot, or the book.
 
 use colored::{ColoredString, Colorize, control};
 use drawing::printable;
@@ -8,7 +8,7 @@ use super::figure::{Figure, Value};
 use super::prediction::Answer;
 use super::text::WIDTH;
 
-/// The few styles there are: with colours, or for pipes, files and snapshots without.
+/// The text styles: with colours, or plain for pipes, files and snapshots.
 #[derive(Clone, Copy, Debug)]
 pub enum Palette {
     Plain,
@@ -28,7 +28,7 @@ impl Palette {
         self.painted(text.dimmed())
     }
 
-    /// A picture in letters, its signs in the colours that they have in all pictures.
+    /// A drawing in characters, in the colours of all pictures.
     fn drawn(self, text: &str) -> String {
         drawing::painted(text, |colour, signs| {
             let part = |at| u8::from_str_radix(&colour[at..at + 2], 16).unwrap_or(0);
@@ -41,7 +41,7 @@ impl Palette {
         match self {
             Palette::Plain => text.input,
             Palette::Coloured => {
-                // Else `colored` would ask the environment, as the caller has done by its own rules.
+                // Otherwise `colored` would check the environment, which the caller has done by its own rules.
                 control::set_override(true);
                 text.to_string()
             }
@@ -64,16 +64,16 @@ pub fn render<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
     events.into_iter().map(|event| renderer.render(event)).collect()
 }
 
-/// Renders events as they come.
+/// Renders events as they occur.
 #[derive(Debug)]
 pub struct Renderer {
     palette: Palette,
     previous: Block,
-    /// The number of the chapter, once its lab has said its name.
+    /// The number of the chapter, after the header.
     chapter: Option<String>,
 }
 
-/// The blocks that blank lines keep apart.
+/// The blocks between blank lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Block {
     Start,
@@ -83,19 +83,18 @@ enum Block {
 }
 
 impl Renderer {
-    /// A renderer at the start of a page.
     pub fn new(palette: Palette) -> Renderer {
         Renderer { palette, previous: Block::Start, chapter: None }
     }
 
-    /// The next event as whole lines, after a blank line where one belongs.
+    /// Renders the next event as whole lines, after a blank line if needed.
     pub fn render(&mut self, event: &Event) -> String {
         if matches!(event, Event::Answer(Answer { said: None, .. })) {
-            return String::new(); // Nobody is there to be told.
+            return String::new(); // The reader was not asked.
         }
         if matches!(event, Event::Part(_)) {
             if self.previous == Block::Output {
-                self.previous = Block::Other; // What follows stands apart.
+                self.previous = Block::Other; // Separates the next event.
             }
             return String::new();
         }
@@ -210,11 +209,11 @@ impl Renderer {
     }
 }
 
-/// A table that is wider than this has its last column folded, if that has words.
+/// The maximum width of a table. If the last column of a wider one is text, it is folded.
 const WIDEST_TABLE: usize = 100;
 
-/// Folds the cells of the last column so that the table gets no wider than it may. Each keeps its first line; the others
-/// are returned, row by row.
+/// Folds the cells of the last column to the maximum width. Each keeps its first line; the others are returned, row by
+/// row.
 fn fold_last(columns: &mut [Column]) -> Vec<Vec<String>> {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let [before @ .., last] = columns else { return Vec::new() };
@@ -232,7 +231,7 @@ fn fold_last(columns: &mut [Column]) -> Vec<Vec<String>> {
     last.cells.iter_mut().map(fold).collect()
 }
 
-/// A column is not made narrower than this.
+/// The minimum width of a folded column.
 const LEAST_FOLDED: usize = 24;
 
 /// The columns of a table, all of the same length.
@@ -242,12 +241,12 @@ pub fn columns(table: &Table) -> Vec<Column> {
     (0..columns).map(|index| Column::new(table, index)).collect()
 }
 
-/// A column of a table, all cells printed.
+/// A column of a table, with printed cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub header: String,
     pub cells: Vec<String>,
-    /// Whether it has numbers, which stand to the right.
+    /// Whether it has numbers, which are right-aligned.
     pub numbers: bool,
 }
 
@@ -289,8 +288,8 @@ impl Column {
     }
 }
 
-/// What stands behind every figure of a column, such as `ms, modelled`: said once, in the header, if it is
-/// the same for all of them.
+/// The text after every figure of a column, such as `ms, modelled`. If it is the same for all of them, the header shows
+/// it once.
 fn shared_note<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<String> {
     let mut notes = cells.filter_map(|cell| match cell {
         Cell::Figure(figure) => Some(note(figure)),
@@ -313,17 +312,17 @@ fn is_number(cell: &Cell) -> bool {
     }
 }
 
-/// Cells side by side, without the blanks that padding leaves at the end.
+/// Joins cells, without trailing blanks.
 fn line(cells: impl Iterator<Item = String>) -> String {
     printable::line(cells.collect::<Vec<_>>().join("  ").trim_end())
 }
 
-/// A terminal shows code as it is; only pages mark it.
+/// Removes backticks: a terminal shows code as plain text.
 pub fn without_ticks(text: &str) -> String {
     text.replace('`', "")
 }
 
-/// Fills lines with as many words as fit; a line break in the text stays one.
+/// Wraps text. Line breaks in the text stay.
 pub(crate) fn wrap(text: &str) -> String {
     text.split('\n').map(fill).collect::<Vec<_>>().join("\n")
 }
@@ -332,7 +331,7 @@ fn fill(paragraph: &str) -> String {
     filled(paragraph, WIDTH).join("\n")
 }
 
-/// Lines of this width, with as many words as fit.
+/// Fills lines of this width.
 fn filled(paragraph: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in paragraph.split_whitespace() {
@@ -393,7 +392,7 @@ mod tests {
         };
         let rendered = |palette| Renderer::new(palette).render(&picture);
         assert_eq!(rendered(Palette::Plain), "A step.\nhost, calls  █ ░\n");
-        // A terminal that knows few colours gets the nearest.
+        // A terminal with few colours gets the nearest.
         let coloured = rendered(Palette::Coloured);
         assert_eq!(coloured.matches('\u{1b}').count(), 6, "{coloured:?}");
     }

@@ -1,19 +1,19 @@
-//! How good a reader's predictions were, at the end of a run with `--ask`.
+//! The score of a reader's predictions, at the end of a run with `--ask`.
 
 use super::event::Event;
 use super::prediction::{Said, Verdict};
 
-/// The predictions of a run until now.
+/// The predictions of a run so far.
 #[derive(Debug, Default)]
 pub(crate) struct Score {
     right: usize,
     near: usize,
     skipped: usize,
-    /// The sections of those that missed, each once, in the order of the lab.
+    /// The sections with wrong predictions, each once, in the order of the lab.
     missed: Vec<String>,
-    /// How many missed: a section may ask more than once.
+    /// The number of wrong predictions. A section may have several.
     off: usize,
-    /// The number and the title of the section that runs.
+    /// The number and the title of the current section.
     section: String,
 }
 
@@ -34,7 +34,7 @@ impl Score {
     fn count(&mut self, said: &Said, verdict: &Verdict) {
         match verdict {
             Verdict::Right => self.right += 1,
-            // A factor of two is near for somebody who has not measured.
+            // A factor of two is close without a measurement.
             Verdict::Off(ratio)
                 if matches!(said, Said::Number(_)) && (0.5..=2.0).contains(ratio) =>
             {
@@ -49,7 +49,7 @@ impl Score {
         }
     }
 
-    /// The score in plain words, and where to read again. Nothing if nothing was asked.
+    /// The score in words, and the sections to read again. Empty without predictions.
     pub(crate) fn told(&self, lab: &str) -> String {
         let Score { right, near, off, skipped, missed, .. } = self;
         let made = right + near + off;

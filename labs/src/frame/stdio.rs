@@ -1,25 +1,25 @@
-//! Standard input, which may have no end; standard output and standard error, which may be closed or full, where `print!` would
-//! panic.
+//! Standard input, which may have no end, and standard output and error, which may be closed or full, where `print!`
+//! would panic.
 //!
-//! What is written here may be of somebody else: an argument, a file, a student. So a terminal gets line breaks, tabs and the
-//! [styles](is_style) of the course, and an escape in place of everything else that it would obey.
+//! The text may come from elsewhere: an argument, a file, a student. So a terminal gets line breaks, tabs and the
+//! [styles](is_style) of the course, and escapes for all other control characters.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, ErrorKind, Read, Write};
 
 use drawing::printable::is_printable;
 
-/// Writes to stdout, and ends the program if nobody can read any more.
+/// Writes to stdout. Ends the program if stdout is closed.
 pub fn to_stdout(text: &str) {
     to_stdout_as_it_is(&shown(text));
 }
 
-/// Writes to stdout what moves the cursor or clears the screen, too: nothing that is not the program's own.
+/// Writes to stdout including cursor movements: only for the program's own text.
 pub fn to_stdout_as_it_is(text: &str) {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => {}
-        // `lab-03 | head -1` has all it wants: no reason to go on, nor to complain.
+        // `lab-03 | head -1` has all it wants: exit without an error.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
             to_stderr(&format!("error: the output cannot be written: {error}\n"));
@@ -28,18 +28,17 @@ pub fn to_stdout_as_it_is(text: &str) {
     }
 }
 
-/// Writes to stderr if it can.
+/// Writes to stderr if possible.
 pub fn to_stderr(text: &str) {
     let _ = io::stderr().write_all(shown(text).as_bytes());
 }
 
-/// The longest line that is kept. Nobody types a longer one.
+/// The maximum length of a line; a longer one is cut.
 const LONGEST: u64 = 4096;
-/// So much more of a line is skipped. `/dev/zero` never ends its first one.
+/// The maximum number of further bytes skipped. `/dev/zero` never ends its first line.
 const SKIPPED: u64 = 1 << 20;
 
-/// The next line of stdin, without its end, or the beginning of a long one. Nothing at the end of the input, and nothing of a line
-/// that does not end.
+/// The next line of stdin without its end, cut if it is long. `None` at the end of the input, and for an endless line.
 pub fn line() -> Option<String> {
     next_line(&mut io::stdin().lock())
 }
@@ -60,7 +59,7 @@ fn next_line(input: &mut impl BufRead) -> Option<String> {
     Some(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// Text as a terminal may get it.
+/// Text that is safe for a terminal.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     let stays = |letter: char| is_printable(letter) || matches!(letter, '\n' | '\t');
     if text.chars().all(stays) {
@@ -81,7 +80,7 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// A style that a text begins with, if it does: `ESC [ 1 m`.
+/// The style at the start of a text, if any: `ESC [ 1 m`.
 fn style(text: &str) -> Option<&str> {
     let end = text
         .strip_prefix("\x1b[")?

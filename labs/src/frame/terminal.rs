@@ -1,4 +1,4 @@
-//! The front of every binary: flags from the command line, events to the terminal.
+//! The entry point of every binary: flags from the command line, events to the terminal.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -26,12 +26,12 @@ pub fn main<O: clap::Args>(lab: &Entry<O>) -> ExitCode {
     told(run(lab))
 }
 
-/// Runs a program that is no lab. Exits with 0, or as it says.
+/// Runs a program that is not a lab. Exits with 0, or with the code of its [`Stop`].
 pub fn program<F: clap::Parser>(run: impl FnOnce(F) -> Result<(), Stop>) -> ExitCode {
     told(F::try_parse().map_err(stop).and_then(run))
 }
 
-/// Tells the user why a program stops, and how it ends.
+/// Reports why a program stops, and returns its exit code.
 fn told(result: Result<(), Stop>) -> ExitCode {
     let Err(Stop { message, exit_code }) = result else { return ExitCode::SUCCESS };
     if exit_code == 0 {
@@ -57,7 +57,7 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
     let result = ended(lab.start(&common, &options, &machine, &mut terminal));
     if common.ask {
         let score = terminal.score.told(lab.name);
-        // On standard output JSON stays alone.
+        // Standard output has JSON only.
         if common.format == Format::Json {
             to_stderr(&score)
         } else {
@@ -67,15 +67,15 @@ fn run<O: clap::Args>(lab: &Entry<O>) -> Result<(), Stop> {
     result
 }
 
-/// Refuses a file that cannot be written, so that it does not cost the reader a run. What is in it stays.
+/// Rejects a file that cannot be written before the lab runs. Its contents stay.
 pub(crate) fn can_be_written(flag: &str, file: &Path) -> Result<(), Stop> {
     let refused = |error| wrong(format!("{flag} {}: {error}", file.display()));
-    // A link may lead to a file that is yet to be written.
+    // A link may lead to a file that does not exist yet.
     let target = files::followed(file).map_err(refused)?;
     let is_new = fs::symlink_metadata(&target).is_err();
     File::options().append(true).create(true).open(&target).map_err(refused)?;
     if is_new {
-        let _ = fs::remove_file(target); // The run may fail, and have nothing to write.
+        let _ = fs::remove_file(target); // The run may fail, with nothing to write.
     }
     Ok(())
 }
@@ -84,14 +84,13 @@ struct Terminal {
     format: Format,
     renderer: Renderer,
     watched: bool,
-    /// Whether the reader is asked, until there is nobody to answer.
+    /// Whether to ask the reader. Cleared at the end of the input.
     asks: bool,
-    /// How good the answers were.
     score: Score,
-    /// The file that keeps what was answered.
+    /// The file for the reader's answers.
     kept: Option<PathBuf>,
     bar: Option<ProgressBar>,
-    /// How many lines the frame has that is the last thing on the terminal.
+    /// The number of lines of the frame at the end of the terminal's output.
     frame: usize,
 }
 
@@ -123,7 +122,7 @@ impl Terminal {
         })
     }
 
-    /// Keeps what was answered at once: the reader may leave at the next question.
+    /// Stores an answer at once, since the reader may leave at the next question.
     fn keep(&mut self, event: &Event) {
         let (Event::Answer(answer @ Answer { said: Some(_), .. }), Some(file)) =
             (event, &self.kept)
@@ -136,7 +135,7 @@ impl Terminal {
         }
     }
 
-    /// Gives a reader who wants to be asked the time to think: the answer follows at once.
+    /// Gives a reader who is asked the time to think, since the answer follows at once.
     fn pause(&mut self) {
         if self.asks && self.format == Format::Text && io::stdin().is_terminal() {
             to_stdout("Enter to read on: ");
@@ -158,9 +157,9 @@ impl Terminal {
 
 impl Sink for Terminal {
     fn event(&mut self, event: Event) {
-        self.frame = 0; // It stays where it is.
+        self.frame = 0; // It stays on the screen.
         match self.bar.clone() {
-            // The bar makes room, and comes back below what is written.
+            // The bar makes room, and returns below the text.
             Some(bar) => bar.suspend(|| self.write(&event)),
             None => self.write(&event),
         }
@@ -178,8 +177,8 @@ impl Sink for Terminal {
         }
     }
 
-    /// Asks until there is an answer, or none is wanted. Questions go to standard error where standard output is JSON. A program
-    /// that answers for the reader, such as `yes`, is asked three times at most.
+    /// Asks until there is an answer, or none is wanted. If standard output is JSON, questions go to standard error.
+    /// Asks at most three times, for programs such as `yes`.
     fn ask(&mut self, prediction: &Prediction) -> Option<Said> {
         if !self.asks {
             return None;
@@ -193,7 +192,7 @@ impl Sink for Terminal {
         for _ in 0..tries {
             tell(&format!("Your answer ({}; Enter to skip): ", prediction.expects()));
             let Some(line) = line() else {
-                self.asks = false; // Nothing more will come.
+                self.asks = false; // The input has ended.
                 tell("\n");
                 return None;
             };
@@ -239,11 +238,11 @@ impl Sink for Terminal {
     }
 }
 
-/// So long a frame stays at least: the time of a simulated machine passes too fast to be watched.
+/// The minimum time of a frame: simulated time passes too fast to watch.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// A frame in place of one of so many lines, which is the last thing on the terminal. A line that is too long for the
-/// terminal ends at its edge: wrapped, it would count as two.
+/// Replaces a frame of `lines` lines at the end of the output. A line that is too long for the terminal is cut:
+/// wrapped, it would count as two.
 fn redrawn(lines: usize, frame: &str) -> String {
     let back = if lines > 0 { format!("\x1b[{lines}F\x1b[J") } else { String::new() };
     format!("{back}\x1b[?7l{}\x1b[?7h\n", frame.trim_end_matches('\n'))
@@ -259,7 +258,7 @@ impl Bar for ProgressBar {
     }
 }
 
-/// Whether to use colours: the flag decides, and if it does not, the terminal and the environment do.
+/// Whether to use colours: decided by the flag, else by the terminal and the environment.
 fn coloured(
     when: Color,
     watched: bool,

@@ -1,30 +1,29 @@
-//! A text with figures in it: `Epoch [1/3], Loss: 0.7559` prints as one line, yet its loss stays a number.
+//! A text with figures: `Epoch [1/3], Loss: 0.7559` prints as one line, but its loss stays a number.
 
 use std::cell::RefCell;
 use std::fmt::{self, Display, Write};
 
 use super::figure::Figure;
 
-/// Prose is wrapped at this width whatever the terminal's, so that everyone sees the same text.
+/// Prose is wrapped at this width in every terminal, so that all readers see the same text.
 pub(crate) const WIDTH: usize = 80;
 
-/// Words and figures, in reading order. Made from a string, or by [`text!`](crate::text!).
+/// Words and figures in reading order. Made from a string, or by [`text!`](crate::text!).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Text {
     pub parts: Vec<Part>,
-    /// Whether times decided that it says this, and nothing else.
+    /// Whether times decided this text.
     pub raced: bool,
 }
 
-/// A piece of a [`Text`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     Words(String),
     Figure(Figure),
 }
 
-/// `format!` for a [`Text`]: each `{}` takes a [`Figure`], and `{:.2}` also sets its digits.
-/// Everything else goes in by name.
+/// `format!` for a [`Text`]: each `{}` takes a [`Figure`], and `{:.2}` also sets its digits. All other values are
+/// captured by name.
 ///
 /// ```
 /// use labs::{exact, text};
@@ -43,7 +42,7 @@ macro_rules! text {
 }
 
 impl Text {
-    /// Marks a text that times decided on: on another machine there may be another in its place.
+    /// Marks a text that times decided, so that it may differ on another machine.
     pub fn raced(self) -> Text {
         Text { raced: true, ..self }
     }
@@ -57,7 +56,6 @@ impl Text {
         self.parts.iter().map(printed).collect()
     }
 
-    /// The figures in it.
     pub fn figures(&self) -> impl Iterator<Item = &Figure> {
         self.parts.iter().filter_map(|part| match part {
             Part::Figure(figure) => Some(figure),
@@ -100,10 +98,10 @@ impl From<&str> for Text {
     }
 }
 
-/// U+FFFC, which Unicode keeps for "an object stands here" and which no text of ours contains.
+/// U+FFFC, the Unicode object replacement character, which no text of ours contains.
 const PLACE: char = '\u{FFFC}';
 
-/// Stands in for a figure while `format!` runs: leaves [`PLACE`] in the string and the figure in a list.
+/// Replaces a figure while `format!` runs: writes [`PLACE`] to the string and the figure to a list.
 #[doc(hidden)]
 pub struct Slot<'a> {
     figure: Figure,
