@@ -1,5 +1,5 @@
-//! The `doctor`: lab 00 by the name under which people look for it. Asked for a simulated GPU by name, it also shows what
-//! the times of that machine are worked out from.
+//! The `doctor`: lab 00 under the name that people look for. For a simulated GPU, it also shows the figures that
+//! determine its times.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use super::model;
 use crate::lab_00_setup::{self, LAB, Options};
 use crate::{Entry, Lab, exact, text};
 
-/// The doctor who is given these flags.
+/// The doctor with these flags.
 pub fn doctor<I>(flags: I) -> Entry<Options>
 where
     I: IntoIterator,

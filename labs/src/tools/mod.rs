@@ -1,4 +1,4 @@
-//! Programs beside the labs, and what a page lets its reader try: they run labs, or look at the same machines.
+//! Programs that run labs or examine the same machines, and the experiments of pages.
 
 #[cfg(not(target_family = "wasm"))]
 pub mod calibrate;

@@ -1,5 +1,5 @@
-//! What the times of a simulated machine are worked out from, as tables: the figures of a card and of a host, each with its
-//! unit, what is known of it, and from where.
+//! The figures that determine a simulated machine's times, as tables: value, unit, status and source, for a card and a
+//! host.
 
 pub use todevice::profiles::{ALL, FigureSet, HOSTS, PROFILES};
 use todevice::profiles::{Figure, Status, Unit, figures};
@@ -21,14 +21,14 @@ pub fn table<S: FigureSet>(set: &S) -> Table {
     })
 }
 
-/// How many figures of a card or a host are guesses, and how many there are.
+/// The number of figures of a card or a host that are guesses, and of all.
 pub fn guesses<S: FigureSet>(set: &S) -> [usize; 2] {
     let is_guess = |figure: &Figure| figure.status == Status::Guess;
     let guesses = figures(set).filter(|(_, figure)| is_guess(figure));
     [guesses.count(), S::NAMES.len()]
 }
 
-/// The word for how a figure came to be known.
+/// The word for a figure's status.
 pub fn status(status: Status) -> &'static str {
     match status {
         Status::Datasheet => "datasheet",
@@ -37,7 +37,7 @@ pub fn status(status: Status) -> &'static str {
     }
 }
 
-/// A value in a unit that people read.
+/// A value in a readable unit.
 fn readable(figure: &Figure) -> (f64, &'static str) {
     let value = figure.value;
     match figure.unit {
@@ -56,12 +56,12 @@ fn readable(figure: &Figure) -> (f64, &'static str) {
 const MEBIBYTE: f64 = 1048576.0;
 const GIBIBYTE: f64 = 1024.0 * MEBIBYTE;
 
-/// To one digit after the point.
+/// Rounds to one digit after the point.
 fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// The digits after the point that a value has, up to three.
+/// The digits after the point of a value, at most three.
 fn digits(value: f64) -> u8 {
     let shown = |digits: &u8| {
         let unit = 10f64.powi(i32::from(*digits));

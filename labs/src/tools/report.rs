@@ -1,5 +1,5 @@
-//! What `verify --report FILE` writes: the results with the card and the driver, for a stranger to send. Nothing in it says who
-//! the stranger is: no path, no name of a user or of a computer.
+//! The report of `verify --report FILE`: results, card and driver, to be sent by anyone. It does not identify the
+//! sender: no path, no name of a user or a computer.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,17 +11,17 @@ use todevice::{Machine, Result};
 use crate::files;
 use crate::frame::entry::{Stop, failed};
 
-/// A report in the making. It is in its file after each lab, so a run that is stopped has one too.
+/// A report in progress. The file is written after each lab, so an interrupted run has a report too.
 pub struct Report {
     file: PathBuf,
     secrets: Secrets,
     text: String,
-    /// How many labs are the same, and how many there are.
+    /// The number of labs with the same results, and of all labs.
     same: [usize; 2],
 }
 
 impl Report {
-    /// Of labs on this machine, which are compared with those on a simulated one.
+    /// Begins a report on this machine, compared with a simulated reference.
     pub fn new(file: &Path, machine: &Machine, reference: &str) -> Result<Report> {
         let date = drawing::smi::date(SystemTime::now());
         let version = env!("CARGO_PKG_VERSION");
@@ -52,7 +52,7 @@ impl Report {
         );
         for difference in differences {
             let difference = self.secrets.left_out_of(difference);
-            // Each is one line, however many the lab's were.
+            // Each is one line, even if the lab's text has several.
             self.text += &format!(
                 "  {}\n",
                 difference.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -69,7 +69,7 @@ impl Report {
     }
 }
 
-/// The card, the driver and the libraries, as they name themselves.
+/// The card, the driver and the libraries, by their own names.
 fn facts() -> Result<String> {
     let system =
         format!("system: {} {}\n", std::env::consts::OS, std::env::consts::ARCH);
@@ -103,15 +103,15 @@ fn facts() -> Result<String> {
     ))
 }
 
-/// What belongs in no report.
+/// The texts to hide in a report.
 struct Secrets {
-    /// Folders, wherever they stand.
+    /// Hidden everywhere.
     folders: Vec<String>,
-    /// Names, where they are whole words.
+    /// Hidden as whole words.
     names: Vec<String>,
 }
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "…";
 
 impl Secrets {
@@ -135,7 +135,7 @@ impl Secrets {
         for file in ["/etc/hostname", "/proc/sys/kernel/hostname"] {
             names.extend(std::fs::read_to_string(file));
         }
-        // A home is named after its owner.
+        // A home folder has its owner's name.
         names.extend(variables(&["HOME", "USERPROFILE"]).iter().filter_map(|home| {
             Some(Path::new(home).file_name()?.to_string_lossy().into_owned())
         }));
@@ -149,7 +149,7 @@ impl Secrets {
                 .map(|word| word.trim().to_owned())
                 .filter(|word| word.len() > 1)
                 .collect();
-            // The longest first: one may be the beginning of another.
+            // Longest first: one may be a prefix of another.
             words.sort_by_key(|word| std::cmp::Reverse(word.len()));
             words.dedup();
             words
@@ -157,7 +157,7 @@ impl Secrets {
         Secrets { folders: told(folders), names: told(names) }
     }
 
-    /// A text without folders, names, and what else looks like the path of a file.
+    /// Removes folders, names, and other text that looks like a path.
     fn left_out_of(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for folder in &self.folders {
@@ -171,13 +171,13 @@ impl Secrets {
     }
 }
 
-/// Whether a path goes on with this: it ends at white space, and at what quotes it.
+/// Whether a character can continue a path, which ends at white space, quotes and brackets.
 fn is_of_path(letter: char) -> bool {
     !letter.is_whitespace() && !"\"'`()[]{}<>,;|".contains(letter)
 }
 
-/// Leaves out paths that begin at the root, at home, on a drive or on another computer. What is within a folder that has been left
-/// out goes with it.
+/// Removes paths that begin at the root, at home, on a drive or on another computer. A path within a removed folder is
+/// removed entirely.
 fn without_paths(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -189,7 +189,7 @@ fn without_paths(text: &str) -> String {
             continue;
         }
         let word = &rest[..length];
-        // `file:/home/…`, `path=/home/…`, `left:right` of two paths: any of its parts may be one.
+        // In `file:/home/…`, `path=/home/…`, or `left:right` with two paths, any part may be a path.
         let at = word.char_indices().map(|(at, _)| at).find(|at| {
             let begins = *at == 0 || word[..*at].ends_with(['=', ':', '@']);
             begins && is_path(&word[*at..])
@@ -209,7 +209,7 @@ fn without_paths(text: &str) -> String {
 fn is_path(word: &str) -> bool {
     let letters: Vec<char> = word.chars().take(4).collect();
     match letters[..] {
-        ['/', '/', '/', _] => true, // Of a URL of a file.
+        ['/', '/', '/', _] => true, // In a file URL.
         ['/', next, ..] => next.is_alphanumeric() || "._-~".contains(next),
         ['~', '/' | '\\', ..] | ['\\', '\\', ..] => true,
         [drive, ':', '\\' | '/', ..] => {
@@ -220,7 +220,7 @@ fn is_path(word: &str) -> bool {
     }
 }
 
-/// Leaves out a word that has neither a letter nor a digit beside it.
+/// Removes a word with neither a letter nor a digit next to it.
 fn without_word(text: &str, word: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

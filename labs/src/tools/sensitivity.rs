@@ -1,8 +1,8 @@
-//! How wrong the model may be before a lab says something else: every figure that is a guess is halved and doubled, every
-//! lab runs with it, and what it then says otherwise is written down, for the page of the book that asks this.
+//! The sensitivity of the labs to the model. Each figure that is a guess is halved and doubled, every lab runs with it,
+//! and the changes of its text are written down for a page of the book.
 //!
-//! Compared are words: sentences of prose, titles, and the answers to predictions. Figures among the words are left
-//! out, but for exact ones, and an answer counts as another one if the reader who gave the first would be told it is wrong.
+//! Only words are compared: sentences of prose, titles, and answers to predictions. Figures in sentences are left out
+//! unless they are exact. An answer counts as changed if a reader who gave the old one would be told that it is wrong.
 
 use std::fmt;
 use std::io::Write;
@@ -29,7 +29,7 @@ pub struct Flags {
     pub labs: Vec<String>,
 }
 
-/// The file that the book's page is made from, from the root of the checkout.
+/// The file for the book's page, relative to the root of the checkout.
 pub const FILE: &str = "book/sensitivity.txt";
 
 const HEAD: &str = "\
@@ -40,19 +40,19 @@ const HEAD: &str = "\
 # turn: the lab, the section, the card, the figure, what became of it, what was said before, and what is said then
 ";
 
-/// A figure that is a guess, made twice or half as large.
+/// A guess, doubled or halved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
     /// The card that the labs run on.
     pub card: &'static str,
-    /// The name of the figure, which is the card's or the host's.
+    /// The name of the card's or the host's figure.
     pub figure: &'static str,
     pub of_host: bool,
     pub value: f64,
     pub doubled: bool,
 }
 
-/// Every change of every guess, of a card and of the host it usually has.
+/// All changes of all guesses, of a card and its usual host.
 pub fn changes(card: &'static str) -> Vec<Change> {
     let profile = PROFILES.into_iter().find(|profile| profile.key == card);
     let of_card = profile.into_iter().flat_map(guesses);
@@ -65,7 +65,7 @@ pub fn changes(card: &'static str) -> Vec<Change> {
     all.flat_map(both).collect()
 }
 
-/// The guesses of a card or a host. Half of nothing is nothing.
+/// The guesses of a card or a host, except 0, which has no half.
 fn guesses<S: FigureSet>(set: &S) -> impl Iterator<Item = (&'static str, f64)> {
     figures(set)
         .filter(|(_, figure)| figure.status == Status::Guess && figure.value > 0.0)
@@ -73,12 +73,12 @@ fn guesses<S: FigureSet>(set: &S) -> impl Iterator<Item = (&'static str, f64)> {
 }
 
 impl Change {
-    /// What the figure is now.
+    /// The changed value.
     fn value(&self) -> f64 {
         if self.doubled { 2.0 * self.value } else { 0.5 * self.value }
     }
 
-    /// What a lab says on a machine that is changed so, by way of a file.
+    /// The text of a lab on a machine with the change, which is passed in a file.
     fn said(&self, lab: &Listed) -> crate::Result<Said> {
         static FILES: AtomicUsize = AtomicUsize::new(0);
         let Change { card, figure, .. } = self;
@@ -104,7 +104,7 @@ impl Change {
     }
 }
 
-/// Something that a lab says otherwise.
+/// A change in a lab's text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     pub lab: &'static str,
@@ -128,7 +128,7 @@ impl fmt::Display for Turn {
     }
 }
 
-/// What a section of a lab says.
+/// The text of a lab's section.
 #[derive(Default)]
 struct Section {
     number: String,
@@ -136,11 +136,11 @@ struct Section {
     answers: Vec<Answer>,
 }
 
-/// What a lab says, section by section.
+/// The text of a lab, by section.
 pub struct Said(Vec<Section>);
 
 impl Said {
-    /// How many sentences and answers there are.
+    /// The number of sentences and answers.
     pub fn count(&self) -> usize {
         let of = |section: &Section| {
             section.paragraphs.iter().map(Vec::len).sum::<usize>()
@@ -149,7 +149,7 @@ impl Said {
         self.0.iter().map(of).sum()
     }
 
-    /// Whether it says this in a section: sentences, or a question with its answer.
+    /// Whether a section has this text: sentences, or a question with its answer.
     pub fn has(&self, section: &str, said: &str) -> bool {
         let is_said = |section: &Section| {
             let known = section.paragraphs.concat();
@@ -167,7 +167,7 @@ fn flags<'a>(lab: &Listed, gpu: &'a str) -> Vec<&'a str> {
     [&["--gpu", gpu], &own[..]].concat()
 }
 
-/// What a lab says with them.
+/// The text of a lab on a GPU.
 fn said(lab: &Listed, gpu: &str) -> Said {
     Said::from((lab.run)(&flags(lab, gpu)))
 }
@@ -201,7 +201,7 @@ impl Section {
         }
     }
 
-    /// What this one says, and what another says in its place.
+    /// The differences to another section: text here, and text there.
     fn differences(&self, other: &Section) -> Vec<[String; 2]> {
         let mut differences = Vec::new();
         if self.paragraphs.len() == other.paragraphs.len() {
@@ -224,14 +224,14 @@ impl Section {
 }
 
 impl Answer {
-    /// What was asked, in its last sentence, and the answer.
+    /// The last sentence of the question, and the answer.
     fn stated(&self) -> String {
         let asked = sentences(&self.prediction.question).pop().unwrap_or_default();
         format!("{asked} {}", self.printed())
     }
 }
 
-/// The sentences that only the one has, and those that only the other has.
+/// The sentences in only one of the two.
 fn alone(one: &[String], other: &[String]) -> [String; 2] {
     let missing = |from: &[String], all: &[String]| {
         let missing = all.iter().filter(|sentence| !from.contains(sentence));
@@ -265,17 +265,17 @@ fn sentences(text: &str) -> Vec<String> {
     sentences.iter().map(|sentence| sentence.trim_end().to_owned()).collect()
 }
 
-/// The labs that say something of times: those with a run on a T4.
+/// The labs whose text depends on times: those with a run on a T4.
 fn labs() -> impl Iterator<Item = &'static Listed> {
     LABS.iter().filter(|lab| lab.runs.iter().any(|run| run.name == "t4"))
 }
 
-/// What a lab says on a card of which nothing is changed.
+/// The text of a lab on an unchanged card.
 pub fn plain(lab: &Listed, card: &str) -> Said {
     said(lab, &format!("sim:{card}"))
 }
 
-/// What a lab says otherwise after a change.
+/// The changes in a lab's text after a change of a figure.
 pub fn turns(
     lab: &'static Listed,
     change: Change,
@@ -298,7 +298,7 @@ pub fn turns(
     Ok(turns)
 }
 
-/// The lines of the file that are about these labs. `progress` hears how many of how many runs are done.
+/// The file's lines for these labs. Calls `progress` with the number of finished runs and of all runs.
 pub fn lines(
     wanted: &[&'static Listed],
     progress: impl Fn(usize, usize) + Sync,
@@ -331,7 +331,7 @@ pub fn lines(
     Ok(lines)
 }
 
-/// The lines of the file as it is, without those of some labs.
+/// The current lines of the file, except those of some labs.
 fn kept(text: &str, wanted: &[&Listed]) -> Vec<String> {
     let is_wanted = |line: &&str| {
         let lab = line.split('\t').nth(1);
@@ -346,7 +346,7 @@ fn file_of(mut lines: Vec<String>) -> String {
     lines.iter().fold(HEAD.to_owned(), |text, line| text + line + "\n")
 }
 
-/// The results of `work`, in order; it is also told how many there were before it.
+/// Runs `work` on all jobs, and returns the results in order. `work` also gets the job's index.
 fn on_all_cores<J: Sync, R: Send>(
     jobs: &[J],
     work: impl Fn(usize, &J) -> R + Sync,

@@ -1,6 +1,6 @@
-//! Whether a machine shows what the book shows: every lab runs there and on the simulated card that the snapshots are
-//! of, and what it says is compared event by event. What cannot be compared says so itself: times, facts of the hardware,
-//! whatever times decided, and sections that go their own way on a real GPU.
+//! Compares a machine with the book: every lab runs there and on the simulated card of the snapshots, and their events
+//! are compared. Events mark their incomparable parts: times, facts of the hardware, results that times decided, and
+//! sections that differ on a real GPU.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -48,16 +48,15 @@ pub(crate) fn lab_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// The differences between two runs of a lab.
 #[derive(Debug, Default, PartialEq)]
 pub struct Comparison {
-    /// What differs, each with the section it is in.
+    /// The differences, each with its section.
     pub differences: Vec<String>,
     /// The sections that were not compared, and why.
     pub left_out: Vec<(String, String)>,
 }
 
-/// Runs a lab on these GPUs, in a process of its own: an error of a GPU can end all that a process may do with it.
+/// Runs a lab on these GPUs in a separate process, since a GPU error can make a process unusable.
 pub fn verify(
     lab: &str,
     gpu: &GpuSpec,
@@ -73,7 +72,7 @@ pub fn verify(
     let child = child.map_err(|error| format!("{lab} does not start: {error}"))?;
     let found = String::from_utf8_lossy(&child.stdout);
     let mut comparison = compare(&run(lab, reference, flags), &found)?;
-    // It says why in its last event; unless it never got there.
+    // The last event has the reason, unless the process ended earlier.
     if !child.status.success() && !found.contains("\"event\":\"failure\"") {
         let errors = String::from_utf8_lossy(&child.stderr);
         comparison.differences.push(format!("{}: {}", child.status, errors.trim()));
@@ -81,7 +80,7 @@ pub fn verify(
     Ok(comparison)
 }
 
-/// What a lab says on a machine, as JSON Lines.
+/// The events of a lab on a machine, as JSON Lines.
 pub fn run(lab: &str, gpu: &str, flags: &[String]) -> String {
     let lab = Listed::named(lab).expect("a name that was checked");
     let flags: Vec<&str> =
@@ -90,27 +89,26 @@ pub fn run(lab: &str, gpu: &str, flags: &[String]) -> String {
     if captured.json.is_empty() { captured.errors } else { captured.json }
 }
 
-/// By how much floats may differ on a real GPU, relative to the larger: products of a library are rounded otherwise than
-/// ours, and a training carries that on.
+/// The tolerance for floats on a real GPU, relative to the larger one: a library rounds products differently, and
+/// training accumulates the differences.
 const TOLERANCE: f64 = 1e-3;
 
-/// Whether this is the name of a machine whose GPUs are simulated.
 fn is_simulated(machine: &str) -> bool {
     machine.contains("(simulated)")
 }
 
-/// Compares what a lab said on a simulated GPU with what it said on a machine: on another simulated one to the last digit
-/// that is printed.
+/// Compares the events of a lab on a simulated GPU with those on another machine. On another simulated one, all printed
+/// digits must be equal.
 pub fn compare(expected: &str, found: &str) -> Result<Comparison, String> {
     let (mut expected, mut found) = (events(expected)?, events(found)?);
-    // The first event is the header. A section may bring a machine of its own.
+    // The first event is the header. A section may have its own machine.
     let real = !found
         .first()
         .and_then(|header| header["machine"].as_str())
         .is_some_and(is_simulated);
     let mut comparison = Comparison::default();
     if real {
-        // Only a simulated GPU finds data races.
+        // Only a simulated GPU detects data races.
         let race = |text: &str| {
             text.starts_with("error[GPU0003]") || text.starts_with("Data race")
         };
@@ -131,7 +129,7 @@ pub fn compare(expected: &str, found: &str) -> Result<Comparison, String> {
                 "{section}expected {}, found {}",
                 expected["event"], found["event"]
             ));
-            return Ok(comparison); // From here on nothing is where it was.
+            return Ok(comparison); // All later events are shifted.
         }
         if kind != "header" {
             let (expected, found) = comparable(expected, found, tolerance);
@@ -152,8 +150,8 @@ pub fn compare(expected: &str, found: &str) -> Result<Comparison, String> {
     Ok(comparison)
 }
 
-/// What a lab said. What a machine warns of is its own affair, and so is an answer that times decide, because they also
-/// decide whether there is one. The rows of a table that is ranked by times come in the order of their names.
+/// Parses a lab's events. Drops warnings, which depend on the machine, and answers that times decide, since times also
+/// decide whether there is an answer. Sorts the rows of ranked tables by name.
 fn events(lines: &str) -> Result<Vec<Json>, String> {
     let mut events = Vec::new();
     for line in lines.lines() {
@@ -172,7 +170,7 @@ fn events(lines: &str) -> Result<Vec<Json>, String> {
     Ok(events)
 }
 
-/// Leaves only the titles of sections that go their own way on a real GPU, and says which they were, and why.
+/// Keeps only the titles of sections that differ on a real GPU, and returns these sections with the reasons.
 fn without_sections_apart(events: &mut Vec<Json>) -> Vec<(String, String)> {
     let (mut within, mut left_out) = (false, Vec::new());
     events.retain(|event| {
@@ -186,8 +184,8 @@ fn without_sections_apart(events: &mut Vec<Json>) -> Vec<(String, String)> {
     left_out
 }
 
-/// Two events, or parts of them, without what may differ from machine to machine: drawings, what times decided, and figures
-/// that are not compared.
+/// Two events, or parts of them, without differences that are allowed between machines: drawings, results that times
+/// decided, and figures that are not compared.
 fn comparable(a: &Json, b: &Json, tolerance: f64) -> (Json, Json) {
     match (a, b) {
         (Json::Object(a), Json::Object(b))
@@ -234,8 +232,8 @@ fn comparable(a: &Json, b: &Json, tolerance: f64) -> (Json, Json) {
     }
 }
 
-/// Whether two figures have to be the same: those that are exact on both and that no times decided, unless they agree well
-/// enough.
+/// Whether two figures must be equal: both are exact, and no times decided them, unless they agree within the
+/// tolerance.
 fn is_compared(a: &Json, b: &Json, tolerance: f64) -> bool {
     let float =
         |figure: &Json| figure["value"].as_f64().filter(|_| figure["value"].is_f64());
@@ -249,7 +247,7 @@ fn is_compared(a: &Json, b: &Json, tolerance: f64) -> bool {
 
 type Object = serde_json::Map<String, Json>;
 
-/// The texts of two events, less the figures in them that are not compared.
+/// The texts of two events without the figures that are not compared.
 fn texts(a: &Object, b: &Object, tolerance: f64) -> (String, String) {
     let text = |event: &Object| {
         event.get("text").and_then(Json::as_str).unwrap_or_default().to_owned()
@@ -270,8 +268,8 @@ fn texts(a: &Object, b: &Object, tolerance: f64) -> (String, String) {
     (without_details(&text_a), without_details(&text_b))
 }
 
-/// An error without what only this machine can say: the sizes of the GPU and of what others hold, and which work it
-/// may have been that failed.
+/// An error without details of this machine: the memory of the GPU and of other programs, and the work that may have
+/// failed.
 fn without_details(text: &str) -> String {
     if !text.contains("CUDA error") && !text.contains("CUDA out of memory") {
         return text.to_owned();
@@ -289,7 +287,7 @@ fn without_details(text: &str) -> String {
     text
 }
 
-/// Where two shapes begin to differ.
+/// The first place where two values differ.
 fn first_difference(expected: &Json, found: &Json) -> (Json, Json) {
     let within = match (expected, found) {
         (Json::Array(a), Json::Array(b)) if a.len() == b.len() => {
@@ -315,8 +313,8 @@ fn first_difference(expected: &Json, found: &Json) -> (Json, Json) {
     }
 }
 
-/// The simulated card that has the types of the machine's, and takes memory as it does: cuBLAS works in more of it on
-/// compute capability 9.0.
+/// The simulated card with the same dtypes and memory use as this machine: cuBLAS has a larger workspace on compute
+/// capability 9.0.
 fn alike(machine: &Machine) -> &'static str {
     match machine.enter(|| cuda::get_device_properties(0)) {
         Ok(properties) if (properties.major, properties.minor) == (9, 0) => "sim:h200",
@@ -325,7 +323,7 @@ fn alike(machine: &Machine) -> &'static str {
     }
 }
 
-/// What "the same" means, in whole lines: what was compared, what not and why, and how closely.
+/// The meaning of "the same", in whole lines: the compared parts, the others with reasons, and the tolerance.
 fn what_it_means(real: bool, left_out: &[(&str, String, String)]) -> String {
     let mut text =
         "Not compared: times and what they decide, drawings, warnings, facts of the hardware".to_owned();
@@ -351,7 +349,7 @@ fn what_it_means(real: bool, left_out: &[(&str, String, String)]) -> String {
     }
 }
 
-/// Exits with 0 if all labs are as in the book, with 1 if not, with 2 if a flag is wrong or the machine is not there.
+/// Exits with 0 if all labs are as in the book, with 1 if not, with 2 if a flag is wrong or the machine does not exist.
 pub fn main() -> ExitCode {
     program(|flags: Flags| {
         let all = LABS.iter().map(|lab| lab.name);
@@ -532,7 +530,7 @@ mod tests {
             number: number.to_owned(),
             title: "A section".to_owned(),
             apart,
-            // One that a section brings says nothing of the machine that the lab runs on.
+            // The machine of a section says nothing about the lab's machine.
             machine: (number == "3").then(|| T4.to_owned()),
         };
         let lab = |machine: &str, line: &str| {
@@ -580,7 +578,7 @@ mod tests {
         );
     }
 
-    /// Whatever a lab holds to be exact: if it came out otherwise, that would be found.
+    /// A change of any exact figure of a lab is detected.
     #[test]
     fn every_exact_figure_of_a_lab_is_compared() {
         for lab in ["lab-07", "lab-09"] {
@@ -605,7 +603,7 @@ mod tests {
         }
     }
 
-    /// Where the exact figures in an event are.
+    /// The paths of exact figures in an event.
     fn exact_figures(json: &Json, path: String) -> Vec<String> {
         match json {
             Json::Object(_) if json["raced"] == true => Vec::new(),

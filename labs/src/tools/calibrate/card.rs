@@ -11,12 +11,12 @@ use super::timing::{
     Lines, busy, microseconds, on_device, on_host, rounds, shortest, side,
 };
 
-/// Measures `cuda:0` of the current machine. The result is the text of a profile.
+/// Measures `cuda:0` of the current machine, and returns a profile.
 pub fn card() -> Result<String> {
     let device = Device::cuda(0);
     let properties = cuda::get_device_properties(0)?;
     let modelled = Machine::current().time_is_modelled();
-    // The figures that are not measured are those of the built-in profile that comes nearest.
+    // Unmeasured figures come from the nearest built-in profile.
     let (like, gemm_factor, tensor_factor, dram_factor, gap) =
         match (properties.major, properties.minor) {
             (9 | 10, _) => ("h200", 0.77, 0.75, 0.85, 0.8),
@@ -50,7 +50,7 @@ pub fn card() -> Result<String> {
     let (side, busy) = (side(), busy(device)?);
     let double = Tensor::randn((&[side / 2, side / 2], (device, DType::F64)))?;
 
-    // Small things.
+    // Small operations.
     let one = Tensor::ones((&[1], device))?;
     let many = 20;
     let tiny = on_device(&busy, || (0..many).try_for_each(|_| one.neg().map(drop)))?
@@ -67,7 +67,7 @@ pub fn card() -> Result<String> {
         (0..many).try_for_each(|_| one.neg().map(drop))?;
         Ok(microseconds(start.elapsed()) / f64::from(many))
     })?;
-    // The call that waits begins while the kernel is on its way.
+    // The wait begins before the kernel has finished.
     let there_and_back = on_host(|| one.neg().map(drop))?;
     let latency = (there_and_back - call - smallest).max(0.1);
     lines.add(
@@ -76,7 +76,7 @@ pub fn card() -> Result<String> {
         &format!("µs, {how}; the call takes {call:.2}"),
     );
 
-    // Memory of the device: each element is read and written.
+    // Device memory: each element is read and written.
     let elements =
         (properties.total_memory / 64).min(if modelled { 1 << 24 } else { 1 << 29 })
             as usize
@@ -109,7 +109,7 @@ pub fn card() -> Result<String> {
         &format!("GFLOP/s, {how}: {in_double:.0} by a product of {}³", side / 2),
     );
 
-    // Tensor cores. Those before 8.0 take neither bf16 nor TF32.
+    // Tensor cores. Before compute capability 8.0, they support neither bf16 nor TF32.
     lines.add("tensor_factor", tensor_factor, "assumed");
     for (name, dtype, since) in [
         ("tensor_f16", DType::F16, 7),
@@ -139,7 +139,7 @@ pub fn card() -> Result<String> {
     Ok(lines.0)
 }
 
-/// Copies to the device and back, small and large, of pageable and of pinned memory.
+/// Copies to the device and back: small and large, from pageable and from pinned memory.
 fn copies(lines: &mut Lines, busy: &Tensor, how: &str) -> Result<()> {
     let device = busy.device();
     let to = |device| ToOptions {
@@ -167,7 +167,7 @@ fn copies(lines: &mut Lines, busy: &Tensor, how: &str) -> Result<()> {
     Ok(())
 }
 
-/// What it takes to get memory from the driver, and to give it back.
+/// The time to allocate memory from the driver, and to free it.
 fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
     let take = |bytes: usize| -> Result<[f64; 2]> {
         let (mut malloc, mut free) = (f64::INFINITY, f64::INFINITY);
@@ -199,7 +199,7 @@ fn allocations(lines: &mut Lines, how: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A simulated card is found to be what its profile says, and a card with the profile found is alike.
+    /// The measured profile of a simulated card equals its own, and a card with that profile gives the same again.
     #[test]
     fn what_is_measured_of_a_simulated_gpu_is_its_profile() {
         let values = |profile: &str| -> Vec<(String, f64)> {
@@ -228,7 +228,7 @@ mod tests {
             let (_, found) = found.iter().find(|(found, _)| found == name).unwrap();
             assert!((found / value - 1.0).abs() < 0.03, "{name}: {found}, not {value}");
         }
-        // No product of this size attains all of the peak.
+        // No product of this size reaches the full peak.
         let fp32 = found.iter().find(|(name, _)| name == "fp32").unwrap().1;
         assert!((6_500.0..8_100.0).contains(&fp32), "{fp32}");
 
@@ -243,7 +243,7 @@ mod tests {
         std::fs::write(&file, &first).unwrap();
         let second = values(&measure(&format!("sim:{}", file.display())));
         std::fs::remove_file(&file).unwrap();
-        // What is derived from products comes out smaller each time; what a call takes is added to a malloc.
+        // Figures derived from products get smaller each time. The malloc figure includes the time of a call.
         let left_out = ["fp32", "fp64", "tensor_f16", "malloc", "free", "copy_latency"];
         for ((name, first), (_, second)) in found.iter().zip(&second) {
             let alike = left_out.contains(&name.as_str())

@@ -1,5 +1,5 @@
-//! The profile of the computer that a card is in: how long calls of the driver and operations of this crate take on it. A
-//! step of a small network is mostly these.
+//! The profile of a card's host: the time of driver calls and of this crate's operations, which take most of a small
+//! network's training step.
 
 use todevice::cuda::{self, Event, EventOptions};
 use todevice::prelude::*;
@@ -9,7 +9,7 @@ use todevice::{Machine, ToOptions};
 use super::how;
 use super::timing::{Lines, microseconds, on_host, shortest};
 
-/// What one of many calls takes, in microseconds.
+/// The average time of a call, in microseconds.
 fn each(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     const MANY: u32 = 50;
     shortest(|| {
@@ -20,7 +20,7 @@ fn each(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     })
 }
 
-/// Measures the host of the current machine, with calls for `cuda:0`. The result is the text of a profile.
+/// Measures the host of the current machine, with calls for `cuda:0`, and returns a profile.
 pub fn host() -> Result<String> {
     let (device, how) = (Device::cuda(0), how());
     let mut lines = Lines::default();
@@ -39,7 +39,7 @@ pub fn host() -> Result<String> {
         ToOptions { device: Some(device), non_blocking: true, ..Default::default() };
     add("copy", each(|| pinned.to(unwaited).map(drop))? - dispatch);
 
-    // An event is made when it is recorded first.
+    // The first recording creates an event.
     let event = Event::new(EventOptions::default());
     let record = each(|| event.record())?;
     let create_and_record = each(|| Event::new(EventOptions::default()).record())?;
@@ -51,7 +51,7 @@ pub fn host() -> Result<String> {
     add("synchronize", each(cuda::synchronize)?);
     add("memory_info", each(|| cuda::mem_get_info().map(drop))?);
 
-    // A simulated host computes on this one, where less will do.
+    // A simulated host computes on this one, so it gets less work.
     let modelled = Machine::current().time_is_modelled();
     let (side, elements) =
         if modelled { (1024, 1 << 22) } else { (2048, 1usize << 26) };
@@ -70,7 +70,7 @@ pub fn host() -> Result<String> {
 mod tests {
     use todevice::Machine;
 
-    /// The host of a simulated machine is found to be what its profile says.
+    /// The measured profile of a simulated host equals its own.
     #[test]
     fn what_is_measured_of_a_simulated_host_is_its_profile() {
         let machine: Machine = "sim:t4".parse().unwrap();

@@ -1,5 +1,4 @@
-//! Measures a GPU and the computer it is in, and writes what it found as profiles that a simulated machine can have:
-//! `--gpu sim:FILE.profile --host FILE.host`.
+//! Measures a GPU and its host, and writes profiles for simulated machines: `--gpu sim:FILE.profile --host FILE.host`.
 
 mod card;
 mod host;
@@ -36,7 +35,7 @@ pub struct Flags {
     pub host_output: Option<PathBuf>,
 }
 
-/// A file whose name has the ending by which a machine's description knows it.
+/// Checks a file name's ending, which machine descriptions require.
 fn file(
     ending: &'static str,
     flag: &'static str,
@@ -49,7 +48,8 @@ fn file(
     }
 }
 
-/// Exits with 0, with 1 if the GPU failed, with 2 if a flag is wrong, a file cannot be written, or there is no such GPU.
+/// Exits with 0, with 1 if the GPU failed, with 2 if a flag is wrong, a file cannot be written, or there is no such
+/// GPU.
 pub fn main() -> ExitCode {
     program(|flags: Flags| {
         let files =
@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
         let mut use_them = String::new();
         match &flags.output {
             None => {
-                to_stdout(&made("--gpu sim:FILE")); // Before measuring: if the disk is full, this takes the least time to say so.
+                to_stdout(&made("--gpu sim:FILE")); // Before measuring, so that a full disk is reported early.
                 to_stdout(&machine.enter(card::card).map_err(failed)?);
             }
             Some(file) => {
@@ -92,7 +92,7 @@ fn write(flag: &str, file: &Path, text: String) -> Result<(), Stop> {
         .map_err(|error| failed(format!("{flag} {}: {error}", file.display())))
 }
 
-/// How a figure came about.
+/// The origin of a figure.
 fn how() -> &'static str {
     if Machine::current().time_is_modelled() { "modelled" } else { "measured" }
 }

@@ -1,4 +1,4 @@
-//! Times of work, and the lines of a profile that they are written to.
+//! Times of work, and the lines of a profile.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use todevice::cuda::{self, Event, EventOptions};
 use todevice::prelude::*;
 use todevice::time::Instant;
 
-/// A time is the shortest of so many: everything that disturbs makes it longer. Nothing disturbs a modelled one.
+/// The number of measurements. The shortest counts, since every disturbance makes a time longer. Modelled times have
+/// none.
 pub(super) fn rounds() -> usize {
     if Machine::current().time_is_modelled() { 1 } else { 5 }
 }
 
 pub(super) fn shortest(mut time: impl FnMut() -> Result<f64>) -> Result<f64> {
-    time()?; // The first takes memory and loads code.
+    time()?; // The first run allocates memory and loads code.
     let times: Vec<f64> = (0..rounds()).map(|_| time()).collect::<Result<_>>()?;
     Ok(times.into_iter().fold(f64::INFINITY, f64::min))
 }
@@ -22,18 +23,18 @@ pub(super) fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// How many rows and columns a matrix has whose product keeps a GPU busy for a while. A simulated GPU multiplies on the CPU,
-/// where less will do.
+/// The rows and columns of a matrix whose product keeps a GPU busy for a while. A simulated GPU multiplies on the CPU,
+/// so it gets a smaller one.
 pub(super) fn side() -> usize {
     if Machine::current().time_is_modelled() { 1024 } else { 8192 }
 }
 
-/// A matrix to keep a GPU busy with. Its numbers are random, because a card multiplies ones faster.
+/// A matrix to keep a GPU busy. Its numbers are random, because a card multiplies ones faster.
 pub fn busy(device: Device) -> Result<Tensor> {
     Tensor::randn((&[side(), side()], device))
 }
 
-/// The time on the GPU, in microseconds, of work that is queued while it is busy with something else.
+/// The GPU time, in microseconds, of work that is queued while the GPU is busy.
 pub fn on_device(busy: &Tensor, work: impl Fn() -> Result<()>) -> Result<f64> {
     shortest(|| {
         let [start, end] =
@@ -49,7 +50,7 @@ pub fn on_device(busy: &Tensor, work: impl Fn() -> Result<()>) -> Result<f64> {
     })
 }
 
-/// The time on the host, in microseconds, of work and of waiting for it.
+/// The host time, in microseconds, of work and of waiting for it.
 pub(super) fn on_host(work: impl Fn() -> Result<()>) -> Result<f64> {
     shortest(|| {
         cuda::synchronize()?;
@@ -60,7 +61,7 @@ pub(super) fn on_host(work: impl Fn() -> Result<()>) -> Result<f64> {
     })
 }
 
-/// What was found, a line each of a profile.
+/// The measured figures, one line of a profile each.
 #[derive(Default)]
 pub(super) struct Lines(pub(super) String);
 
@@ -70,7 +71,7 @@ impl Lines {
     }
 }
 
-/// A number with four digits that count: more were not measured.
+/// Formats a number with four significant digits.
 fn significant(value: f64) -> String {
     let digits = (3 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.digits$}");

@@ -83,12 +83,11 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
     Ok(Shown { drawing: (&copied.trace).into(), words, same: vec![same] })
 }
 
-/// The numbers of the batch.
 fn sent() -> Vec<f64> {
     (0..SIZE * SIZE).map(|number| (number % 251) as f64).collect()
 }
 
-/// The rows and columns of the batch and of each side of the product.
+/// The rows and columns of the batch, and of each operand of the product.
 const SIZE: usize = 384;
 
 fn copy(setting: &Setting) -> crate::Result<Copied> {
@@ -108,7 +107,7 @@ fn copy(setting: &Setting) -> crate::Result<Copied> {
         };
         let non_blocking = setting.of("non_blocking") == "yes";
         let to = ToOptions { device: Some(device), non_blocking, ..Default::default() };
-        one_copy(&work, &batch, &stream, to)?; // not recorded: it takes memory
+        one_copy(&work, &batch, &stream, to)?; // not recorded, since it allocates memory
         let (done, trace) = machine.profile(|| one_copy(&work, &batch, &stream, to));
         let (call, all, there) = done?;
         let there = there.to_vec::<f32>()?.into_iter().map(f64::from).collect();

@@ -1,4 +1,4 @@
-//! Timelines from files, beside each other and beside a lab's own.
+//! Draws timelines from files, next to each other and to a lab's.
 
 use drawing::{Comparison, Drawing, Recorded, words};
 use serde_json::Value as Json;
@@ -7,11 +7,11 @@ use todevice::trace::Trace;
 use super::picture;
 use crate::lab_03_training_loop::step::one_step;
 
-/// At most so many timelines stand below each other.
+/// The maximum number of timelines in a drawing.
 const MOST: usize = 4;
 
-/// Draws timelines below each other, on one axis: of each its title, and its file as `--trace` writes it. Where the file is
-/// empty, it is that of a training step of lab 03. The error is one line.
+/// Draws timelines below each other, on one axis. Each has a title and a file, as `--trace` writes it. An empty file
+/// stands for a training step of lab 03. The error is one line.
 pub fn timelines(titles_and_files: &[&str]) -> Result<Json, String> {
     let pairs: Vec<&[&str]> =
         titles_and_files.chunks(2).filter(|pair| pair.len() == 2).collect();

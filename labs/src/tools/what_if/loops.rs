@@ -1,4 +1,4 @@
-//! One of the loops of lab 09 that keep a GPU waiting: two of its steps.
+//! Two steps of a loop of lab 09 that keeps a GPU waiting.
 
 use drawing::words;
 use todevice::prelude::*;
@@ -39,14 +39,14 @@ pub(super) const WHAT_IF: WhatIf = WhatIf {
     run,
 };
 
-/// Pictures in a step: fewer than in the lab, and still enough to see what keeps the GPU waiting.
+/// Images per step: fewer than in the lab, but enough to show why the GPU waits.
 const BATCH: usize = 32;
 
-/// Two steps, once the loop has all the memory that it needs.
+/// Two steps, after the loop has allocated all its memory.
 struct Looped {
     trace: Trace,
     time: std::time::Duration,
-    /// Of all its steps.
+    /// Of all steps.
     losses: Vec<f64>,
 }
 
@@ -80,7 +80,7 @@ fn run(setting: &Setting) -> crate::Result<Shown> {
         words::time(looped.time),
         setting.words("gpu"),
     );
-    // What has the same pictures has the same losses, whatever keeps the GPU waiting.
+    // The same images give the same losses, whatever the GPU waits for.
     let (knob, others): (&str, &[(&str, &str)]) = match setting.of("loop") {
         "fed" | "pageable" | "reads" => (
             "loop",
@@ -132,7 +132,7 @@ fn run_loop(setting: &Setting) -> crate::Result<Looped> {
     Ok(looped?)
 }
 
-/// Steps that take memory, also that of the batches which a loader prepares ahead, and two that are recorded.
+/// Runs steps that allocate memory, including that of prefetched batches, then two recorded ones.
 fn steps(_: Device, step: &mut dyn FnMut() -> Result<Tensor>) -> Result<Looped> {
     let mut losses = (0..4).map(|_| step()).collect::<Result<Vec<_>>>()?;
     cuda::synchronize()?;

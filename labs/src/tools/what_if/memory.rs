@@ -34,7 +34,7 @@ pub(super) const WHAT_IF: WhatIf = WhatIf {
     run,
 };
 
-/// What the steps have taken: the most of all and of activations at once, and what stays.
+/// The memory of the steps: the peak of all and of activations, and the rest afterwards.
 struct Taken {
     drawing: Drawing,
     peak: u64,
@@ -87,7 +87,7 @@ fn taken(setting: &Setting) -> crate::Result<Taken> {
             nn::ReLU,
             nn::Linear::new(128, 10)?,
         ));
-        // cuBLAS takes its workspace, which is not what this is about.
+        // cuBLAS allocates its workspace, which is not part of the experiment.
         Tensor::ones((&[1, 1], device))?.matmul(&Tensor::ones((&[1, 1], device))?)?;
         cuda::empty_cache()?;
         let before = cuda::memory_snapshot();

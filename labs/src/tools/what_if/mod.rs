@@ -1,5 +1,5 @@
-//! What if? Experiments under sliders, for a page: the same functions that the labs call, small enough to run while somebody
-//! moves a slider.
+//! What if? Experiments with sliders, for a page: the functions of the labs, small enough to run while the reader moves
+//! a slider.
 //!
 //! | experiment | what it runs |
 //! | --- | --- |
@@ -8,7 +8,8 @@
 //! | `copies` | a copy beside a product, in one of the eight ways of [lab 09](crate::lab_09_feeding) |
 //! | `loops` | one of the loops of lab 09 that keep a GPU waiting |
 //!
-//! What must not change with a slider, such as a loss, is computed again without it, and compared bit for bit.
+//! Results that must not change with a slider, such as a loss, are computed again with other settings, and compared bit
+//! for bit.
 
 use drawing::Drawing;
 use serde_json::{Value as Json, json};
@@ -24,61 +25,61 @@ mod step;
 use dropped::timelines;
 use race::Raced;
 
-/// An experiment, and what can be changed of it.
+/// An experiment with its knobs.
 #[derive(Debug)]
 pub struct WhatIf {
     pub name: &'static str,
-    /// What the page calls it.
+    /// The title on the page.
     pub title: &'static str,
     pub knobs: &'static [Knob],
     run: fn(&Setting) -> crate::Result<Shown>,
 }
 
-/// Something that can be changed.
+/// A setting that the reader can change.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Knob {
-    /// `batch_size`, as in a link.
+    /// For example `batch_size`, as in a link.
     pub name: &'static str,
-    /// What the page calls it.
+    /// The label on the page.
     pub label: &'static str,
-    /// What it may be, from left to right: as in a link, and in words.
+    /// The possible values from left to right: as in a link, and in words.
     pub values: &'static [(&'static str, &'static str)],
-    /// Which of them it is at first.
+    /// The index of the initial value.
     pub first: usize,
 }
 
-/// What the knobs stand for: the place of each among its values.
+/// The index of each knob's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     knobs: &'static [Knob],
     chosen: Vec<usize>,
 }
 
-/// What an experiment shows.
+/// The result of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
     pub drawing: Drawing,
-    /// What there is to see, with its figures.
+    /// A description with figures.
     pub words: String,
-    /// What has been compared with other settings.
+    /// Comparisons with other settings.
     pub same: Vec<Compared>,
 }
 
-/// Something that must not depend on a knob.
+/// A result that must not depend on a knob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// `The loss is 1.0731`
+    /// For example `The loss is 1.0731`.
     pub what: String,
-    /// With what it was compared: `from pinned memory`.
+    /// The other settings: `from pinned memory`.
     pub with: Vec<String>,
-    /// How exactly: `bit for bit`.
+    /// The precision: `bit for bit`.
     pub exactly: &'static str,
-    /// Whether it was the same each time, so exactly.
+    /// Whether all results were the same.
     pub holds: bool,
 }
 
 impl Compared {
-    /// A sentence.
+    /// The comparison as a sentence.
     fn words(&self) -> String {
         let with = match &self.with[..] {
             [] => return format!("{}.", self.what),
@@ -94,7 +95,6 @@ impl Compared {
     }
 }
 
-/// All experiments.
 pub const ALL: [WhatIf; 4] =
     [step::WHAT_IF, memory::WHAT_IF, copies::WHAT_IF, loops::WHAT_IF];
 
@@ -106,13 +106,13 @@ const CARD: Knob = Knob {
     first: 0,
 };
 
-/// The experiment of a name.
+/// Finds an experiment by name.
 pub fn named(name: &str) -> Option<&'static WhatIf> {
     static KNOWN: [WhatIf; 4] = ALL;
     KNOWN.iter().find(|known| known.name == name)
 }
 
-/// What the page asks, and the answer as JSON. The error is one line.
+/// Answers a request of the page as JSON. The error is one line.
 ///
 /// | question | answer |
 /// | --- | --- |
@@ -140,7 +140,7 @@ pub fn answer(words: &[&str]) -> Result<Json, String> {
 }
 
 impl WhatIf {
-    /// With every knob where it is at first.
+    /// The initial setting.
     pub fn first(&self) -> Setting {
         Setting {
             knobs: self.knobs,
@@ -148,7 +148,7 @@ impl WhatIf {
         }
     }
 
-    /// With some knobs set, such as `batch_size=256`. The error says which are none.
+    /// The initial setting with some knobs changed, such as `batch_size=256`. The error names an invalid one.
     pub fn setting<'a>(
         &self,
         chosen: impl IntoIterator<Item = &'a str>,
@@ -176,14 +176,14 @@ impl WhatIf {
         Ok(setting)
     }
 
-    /// Runs it, on a machine of its own.
+    /// Runs the experiment on a separate machine.
     pub fn run(&self, setting: &Setting) -> crate::Result<Shown> {
         (self.run)(setting)
     }
 }
 
 impl Setting {
-    /// What a knob of the experiment is set to.
+    /// The value of a knob.
     fn of(&self, name: &str) -> &'static str {
         let knob = self
             .knobs
@@ -197,7 +197,7 @@ impl Setting {
         self.of(name).parse().expect("all its values are numbers")
     }
 
-    /// In words: `Tesla T4`.
+    /// The value of a knob in words: `Tesla T4`.
     fn words(&self, name: &str) -> &'static str {
         let knob = self
             .knobs
@@ -207,7 +207,7 @@ impl Setting {
         self.knobs[knob].values[self.chosen[knob]].1
     }
 
-    /// With another value of a knob.
+    /// The setting with another value of a knob.
     fn with(&self, name: &str, value: &str) -> Setting {
         let mut other = self.clone();
         let knob = self
@@ -220,14 +220,13 @@ impl Setting {
         other
     }
 
-    /// The machine that the card of the setting is in, always the same one.
+    /// A fixed machine with the setting's card.
     fn machine(&self) -> crate::Result<Machine> {
         Ok(format!("sim:{}", self.of("gpu")).parse()?)
     }
 }
 
 impl Shown {
-    /// For the page.
     pub fn to_json(&self) -> Json {
         let same =
             |same: &Compared| json!({ "words": same.words(), "holds": same.holds });
@@ -236,7 +235,7 @@ impl Shown {
         json
     }
 
-    /// What was compared, in words.
+    /// The comparisons in words.
     pub fn compared(&self) -> String {
         self.same.iter().map(Compared::words).collect::<Vec<_>>().join(" ")
     }
@@ -247,7 +246,7 @@ fn picture(drawing: &Drawing, words: &str) -> Json {
     json!({ "svg": drawing.svg, "narrow": drawing.narrow, "words": words })
 }
 
-/// What is the same bit for bit has the same bits.
+/// The bits of numbers, for comparisons bit for bit.
 fn bits(numbers: &[f64]) -> Vec<u64> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
@@ -256,7 +255,7 @@ fn bits(numbers: &[f64]) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// Every setting in which one knob is not as at first.
+    /// Every setting that differs from the initial one in a single knob.
     fn settings(what_if: &WhatIf) -> Vec<Setting> {
         let mut all = vec![what_if.first()];
         for (knob, Knob { values, .. }) in what_if.knobs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The race of the first page: one step on the CPU, and one on a GPU beside it.
+//! The race of the first page: a training step on the CPU and on a GPU.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::{CARD, bits};
 use crate::format_float;
 use crate::lab_03_training_loop::step::{Step, one_step};
 
-/// The cards to choose from: what `--gpu` calls each, and what people do.
+/// The cards: their names for `--gpu`, and for people.
 pub const CARDS: &[(&str, &str)] = CARD.values;
 /// The batch of lab 03.
 pub const BATCH: usize = 64;
-/// The batches to choose from, where the race is run live.
+/// The batches of a live race.
 pub const LIVE: [usize; 5] = [BATCH, 256, 1024, 4096, 16384];
 
-/// Both steps, and how they came about.
+/// Both steps.
 #[derive(Clone, Debug)]
 pub struct Raced {
     pub card: &'static str,
@@ -25,12 +25,12 @@ pub struct Raced {
     pub pinned: bool,
     pub cpu: Step,
     pub gpu: Step,
-    /// How long the CPU takes with the batch of lab 03.
+    /// The CPU's time with the batch of lab 03.
     small: Duration,
 }
 
 impl Raced {
-    /// Runs it. The error says what cannot be.
+    /// Runs the race. The error names invalid input.
     pub fn run(card: &str, batch: usize, pinned: bool) -> crate::Result<Raced> {
         let known = CARDS.iter().find(|known| known.0 == card);
         let (card, name) =
@@ -50,13 +50,12 @@ impl Raced {
         if self.cpu.done < self.gpu.done { "cpu" } else { "gpu" }
     }
 
-    /// Where an axis for both ends: so that a quarter of it is a round number.
+    /// The end of an axis for both, so that a quarter of it is a round number.
     pub fn end(&self) -> Duration {
         let longest = self.cpu.done.max(self.gpu.done);
         Duration::from_micros((longest.as_micros() as u64).div_ceil(40) * 40)
     }
 
-    /// For the page.
     pub fn to_json(&self) -> Json {
         let end = self.end();
         let lane = |step: &Step| json!({ "done": step.done.as_nanos() as u64, "strips": strips(step, end) });
@@ -69,7 +68,7 @@ impl Raced {
         })
     }
 
-    /// Who was faster, and why.
+    /// Describes the winner, and why it was faster.
     pub fn verdict(&self) -> String {
         let Raced { card, name, batch, pinned, cpu, gpu, small } = self;
         let ratio = gpu.done.as_secs_f64() / cpu.done.as_secs_f64();
@@ -152,7 +151,7 @@ pub fn microseconds(time: Duration) -> String {
     format!("{:.0} µs", time.as_secs_f64() * 1e6)
 }
 
-/// How many times as many samples, as a sentence begins.
+/// The ratio to lab 03's batch, as the start of a sentence.
 fn times(batch: usize) -> String {
     match batch / BATCH {
         4 => "Four times".to_owned(),

@@ -1,4 +1,4 @@
-//! A training step of lab 03, on another card, with another batch, from other memory.
+//! A training step of lab 03, with other cards, batches and memory.
 
 use drawing::words;
 
